@@ -6,7 +6,7 @@ import "strings"
 // nothing but run them.
 type opener func(r *reader, c Command, in input) bool
 
-// command notes a command and what it runs.
+// command notes a command and the commands that it runs.
 func (r *reader) command(words []Word, in input) {
 	c := Command{words}
 	if len(r.out.Commands)+len(r.out.Outer) >= maxCommands {
@@ -24,7 +24,7 @@ func (r *reader) command(words []Word, in input) {
 	if first := words[0].Text; r.text != "" && len(first) > 1 && (first[0] == '=' || first[0] == '$') { // which zsh expands
 		r.out.findIn(Dynamic, c)
 	}
-	if first := words[0].Text; r.text != "" && len(first) > 1 && first[0] == '-' { // what bash takes for a name is an option of another shell's "time"
+	if first := words[0].Text; r.text != "" && len(first) > 1 && first[0] == '-' { // a name for bash is an option for another shell's "time"
 		r.out.findIn(Option, c)
 	}
 	if strings.ContainsAny(words[0].Text, `/\\`) {
@@ -48,7 +48,7 @@ func (r *reader) command(words []Word, in input) {
 	}
 }
 
-// openerOf returns what looks behind the command, nil for nothing.
+// openerOf returns the function that finds the commands behind c, or nil.
 func openerOf(c Command) opener {
 	name := c.Name()
 	if open := openers[name]; open != nil {
@@ -200,8 +200,7 @@ func openXargs(r *reader, c Command, _ input) bool {
 	if place.Text == "" {
 		place.Text = "{}"
 	}
-	// What comes in becomes words of the command: for a shell or an
-	// interpreter, code.
+	// Input becomes words of the command: for a shell or an interpreter, code.
 	words := make([]Word, len(rest), len(rest)+1)
 	for i, w := range rest {
 		words[i] = Word{w.Text, w.Fixed && !(replaces && strings.Contains(w.Text, place.Text))}

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// deed is what one command of the table does.
+// deed is the effect of one command of the table.
 type deed struct {
 	*reader
 	of       Command
 	in       input
-	found    bool // it was said what is run
+	found    bool // the command that is run was found
 	lined    bool // a line was given by an option
 	wantsTTY bool
 	unknown  bool // Option was found
@@ -26,7 +26,7 @@ func (d *deed) finding(k Kind) {
 	d.out.findIn(k, d.of)
 }
 
-// interactive: it runs what is typed, or what comes in.
+// interactive notes that it runs typed text, or its input.
 func (d *deed) interactive() {
 	switch {
 	case d.in.text != nil && d.in.text.Fixed && !sqlRuns(*d.in.text) && isSQL(d.of):
@@ -37,7 +37,7 @@ func (d *deed) interactive() {
 	}
 }
 
-// option notes what an option does.
+// option notes the effect of an option.
 func (d *deed) option(act string, m option) {
 	switch act {
 	case "line":
@@ -73,7 +73,7 @@ func (d *deed) option(act string, m option) {
 	}
 }
 
-// value notes what an option does of which the value says that.
+// value notes the effect of an option that depends on its value.
 func (d *deed) value(act string, w Word) {
 	runs := false
 	switch act {
@@ -107,8 +107,7 @@ func (d *deed) after(name string) {
 	}
 }
 
-// operands reads what comes after the options. It reports whether that is a
-// command, or a line.
+// operands reads the words after the options. It reports whether they are a command, or a line.
 func (d *deed) operands(p *program, met []option, rest []Word) bool {
 	switch p.operands {
 	case "cmd":
@@ -180,7 +179,7 @@ func (d *deed) verb(p *program, met []option, rest []Word) bool {
 	return false
 }
 
-// verbOf is the row for the first words of a command, nil if there is none.
+// verbOf is the row for the first words of a command, or nil.
 func verbOf(c Command, words int) *program {
 	if len(c.Words) < words {
 		return nil
@@ -247,9 +246,8 @@ func (d *deed) other(kind string, rest []Word) {
 	}
 }
 
-// writes notes a file that is written. Of one whose name is not known, only
-// what stands for a place outside is said: a name of several words is asked
-// about in a redirection, not in cp.
+// writes notes a written file. If its name is unknown, only a place outside is noted: in a redirection a name of several words needs a
+// question, in cp it does not.
 func (d *deed) writes(w Word) {
 	bare := strings.Trim(w.Text, `"'`)
 	switch {
@@ -293,9 +291,8 @@ func isSQL(c Command) bool {
 	return slices.Contains([]string{"sqlite3", "sqlite", "duckdb", "psql", "mysql", "mariadb"}, c.Name())
 }
 
-// sqlRuns reports whether a text for a database's client may run a command, or
-// write a file: by what the clients' own commands do, and by functions of the
-// databases.
+// sqlRuns reports whether a text for a database's client may run a command or write a file, by the clients' own commands and by functions
+// of the databases.
 func sqlRuns(w Word) bool {
 	if !w.Fixed {
 		return true
@@ -322,7 +319,6 @@ func sqlRuns(w Word) bool {
 	return false
 }
 
-// harmlessDots are those of sqlite3's commands that only show something, or
-// change how.
+// harmlessDots are commands of sqlite3 that only show something, or change its presentation.
 var harmlessDots = []string{"tables", "schema", "indexes", "indices", "mode", "headers", "header", "width", "databases", "dump", "show", "fullschema", "timer", "stats",
 	"quit", "exit", "help", "nullvalue", "separator", "echo", "changes", "bail", "explain", "eqp", "columns", "dbinfo", "timeout", "print"}

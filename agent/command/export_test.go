@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Tables of what is known, for tests that none of it is forgotten.
+// The tables, for tests that no row is forgotten.
 var (
 	Openers      = func() []string { return slices.Sorted(maps.Keys(openers)) }
 	Programs     = func() []string { return slices.Sorted(maps.Keys(programs())) }
@@ -13,7 +13,7 @@ var (
 	Aliases      = sameAs
 )
 
-// Wrappers are those of the table that do nothing but run their operands.
+// Wrappers are the programs of the table that only run their operands.
 func Wrappers() []string {
 	var all []string
 	for name, p := range programs() {

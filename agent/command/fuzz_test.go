@@ -8,8 +8,7 @@ import (
 	"tether/agent/command"
 )
 
-// FuzzLine: whatever a shell is given, behind it or in a group the same
-// commands are found.
+// FuzzLine: the commands of any line are found again behind a shell and in a group.
 func FuzzLine(f *testing.F) {
 	for _, line := range []string{
 		"a; b", "a $(b `c`)", "sh -c 'a b'", "env X=1 a", "a <<E\n$b\nE", "find . -exec a {} +", "xargs -I{} sh -c {}", "a | python3 -",
@@ -29,7 +28,7 @@ func FuzzLine(f *testing.F) {
 				t.Fatalf("%q: finding %+v", line, f)
 			}
 		}
-		if r.Has(command.Unparsed) || strings.Contains(line, "<<") || strings.HasSuffix(line, `\`) { // what follows would change them
+		if r.Has(command.Unparsed) || strings.Contains(line, "<<") || strings.HasSuffix(line, `\`) { // the text after it would change them
 			return
 		}
 		behind := command.Argv([]string{"bash", "-c", "--", line})

@@ -108,8 +108,7 @@ func (i *interpreter) isCode(name string) bool {
 	return slices.ContainsFunc(i.code, func(c string) bool { return c == name || len(name) > 1 && strings.HasPrefix(c, name) })
 }
 
-// codeModules are modules of Python's that run code given as an argument, or
-// what is typed.
+// codeModules are Python modules that run code given as an argument, or typed.
 var codeModules = []string{"timeit", "pty", "code", "pdb", "cprofile", "profile", "trace", "runpy", "asyncio", "idlelib", "ipython", "bdb", "doctest", "imp",
 	"antigravity", "xmlrpc", "webbrowser", "subprocess", "os", "shutil", "multiprocessing"}
 
@@ -120,7 +119,7 @@ func runsModule(w Word) bool {
 	return !w.Fixed || slices.Contains(codeModules, first)
 }
 
-// isWord reports whether a module's name is only that: perl runs what follows.
+// isWord reports whether a module's name is a plain word: perl runs text after it.
 func isWord(w Word) bool {
 	return w.Fixed && strings.Trim(strings.ToLower(w.Text), "abcdefghijklmnopqrstuvwxyz0123456789_:-") == ""
 }

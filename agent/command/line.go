@@ -72,9 +72,8 @@ func (r *reader) line(text string, in input) {
 	r.text = outer
 }
 
-// commentsStand reports whether each comment begins where a word could. In a
-// subshell mvdan.cc/sh 3.14.1 takes the # of "(a“#; rm x" for the beginning of
-// a comment, which hides what shells run.
+// commentsStand reports whether each comment begins where a word could. In a subshell mvdan.cc/sh 3.14.1 takes the # of "(a“#; rm x" for
+// the beginning of a comment, which hides commands that shells run.
 func commentsStand(file *syntax.File, text string) bool {
 	stand := true
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -159,8 +158,7 @@ func (r *reader) stmt(s *syntax.Stmt, in input) {
 	}
 }
 
-// later runs read, and takes what it finds to be written for written after the
-// number of moves that moves returns then.
+// later calls read, and treats everything that it finds as if it were written after the number of moves that moves then returns.
 func (r *reader) later(read func(), moves func() int) {
 	writes, files := len(r.out.Writes), len(r.out.Files)
 	read()
@@ -182,7 +180,7 @@ func (r *reader) writes(w Word) {
 	r.out.Writes = append(r.out.Writes, File{Name: w, Moves: len(r.out.Moves)})
 }
 
-// redirect notes what is written, and returns the input after it.
+// redirect notes a written file, and returns the input after it.
 func (r *reader) redirect(d *syntax.Redirect, in input) input {
 	for _, w := range []*syntax.Word{d.Word, d.Hdoc} {
 		if w != nil {
@@ -208,7 +206,7 @@ func (r *reader) redirect(d *syntax.Redirect, in input) input {
 		if target := r.fixed(d.Word); !target.Fixed || strings.Trim(target.Text, "0123456789-") != "" {
 			r.writes(target)
 		}
-	default: // >, >>, >|, <>, &>, &>> and what may be added
+	default: // >, >>, >|, <>, &>, &>> and any later additions
 		r.writes(r.fixed(d.Word))
 	}
 	return in
@@ -268,7 +266,7 @@ func (r *reader) hidden(w Word) {
 	}
 }
 
-// source is the node as it is written.
+// source is the node's text.
 func (r *reader) source(n syntax.Node) string {
 	from, to := n.Pos().Offset(), n.End().Offset()
 	if from > to || to > uint(len(r.text)) {
@@ -321,7 +319,7 @@ func (r *reader) document(w *syntax.Word) Word {
 	return Word{b.String(), true}
 }
 
-// value appends what the part of a word stands for.
+// value appends the value of a part of a word.
 func value(b *strings.Builder, part syntax.WordPart, quoted bool) bool {
 	switch p := part.(type) {
 	case *syntax.Lit:
@@ -370,7 +368,7 @@ func unquote(s string, quoted bool) string {
 	return b.String()
 }
 
-// unescaped is s without what a backslash protects.
+// unescaped is s without backslashes and the characters that they protect.
 func unescaped(s string) string {
 	var b strings.Builder
 	for {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// options are those of a command that come before its operands, as far as one
-// must know them to find the operands.
+// options are a command's options before its operands, as far as they are needed to find the operands.
 type options struct {
 	short   string   // letters of options with a value
 	maybe   string   // letters of options to which a value may be attached
@@ -26,8 +25,7 @@ type option struct {
 	value Word   // zero if it has none
 }
 
-// parse returns the operands and the options before them. A word that is not
-// fixed ends the options: nobody knows what it will be.
+// parse returns the operands and the options before them. A word that is not fixed ends the options, because its value is unknown.
 func (o options) parse(args []Word) (met []option, operands []Word) {
 	for len(args) > 0 {
 		w := args[0]
@@ -77,8 +75,8 @@ func (o options) parseLong(s string, args []Word) ([]option, []Word) {
 	return []option{{name: name}}, args
 }
 
-// whole is the long name of which this is the beginning, if there is one such:
-// programs take it for that, and what looks for the name must find it.
+// whole is the long name that begins with name, if there is exactly one: programs accept the beginning, so a search for the whole name must
+// find it.
 func (o options) whole(name string) string {
 	found := ""
 	for _, l := range slices.Concat(o.long, o.flags) {

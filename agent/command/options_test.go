@@ -32,7 +32,7 @@ func TestOptions(t *testing.T) {
 		{"unshare", "--set 5 a", "set=5", "a"}, // more than one begins so
 		{"nice", "--other 5 a", "other=", "5 a"},
 		{"nice", "--adjustment", "adjustment=", ""},
-		{"nice", "$X -n 5 a", "", "$X -n 5 a"}, // nobody knows what comes of it
+		{"nice", "$X -n 5 a", "", "$X -n 5 a"}, // its value is unknown
 		{"nice", "-n $X a", "n=$X", "a"},
 		{"timeout", "-s KILL 5 a b", "s=KILL", "a b"},
 		{"timeout", "5", "", ""},
@@ -49,8 +49,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Findings are about something: a command for those that a rule of the
-// person's may know, a text for all.
+// Findings have a subject: a command for those that a rule of the person's may cover, a text for all.
 func TestFindingsSayWhere(t *testing.T) {
 	for _, line := range []string{"python3 -c 1", "sh x", "sh", "eval a", "a | sh", "$X", ". a", "git -c alias.x=!a x", "vim -c x"} {
 		r := command.Line(line)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// openFind looks for what find runs; what it deletes is for the rules.
+// openFind looks for commands that find runs; the rules handle its deletions.
 func openFind(r *reader, c Command, in input) bool {
 	for i, w := range c.Words {
 		switch w.Text {

@@ -20,8 +20,8 @@ type Command struct {
 	Words []Word // at least one
 }
 
-// Name is what the first word names: without directory, in lower case, since
-// that is how some file systems find it. "" if it is not known.
+// Name is the program that the first word names: without directory, in lower case, since some file systems ignore case. "" if it is
+// unknown.
 func (c Command) Name() string {
 	if len(c.Words) == 0 || !c.Words[0].Fixed {
 		return ""
@@ -60,11 +60,11 @@ const (
 	Unparsed     Kind = "unparsed"     // it cannot be read, or is too large or too deep to be
 	Dynamic      Kind = "dynamic"      // which program runs is decided when it runs
 	Substitution Kind = "substitution" // the output of a command becomes text of the line: $(…), `…`, <(…)
-	PipeToShell  Kind = "pipe"         // a shell runs what another command prints
+	PipeToShell  Kind = "pipe"         // a shell runs the output of another command
 	Eval         Kind = "eval"         // text is run as a command
 	InlineCode   Kind = "code"         // an interpreter runs code that is an argument or its input
 	Script       Kind = "script"       // a shell runs a file
-	Interactive  Kind = "interactive"  // a shell or interpreter runs what is typed
+	Interactive  Kind = "interactive"  // a shell or interpreter runs typed text
 	Option       Kind = "option"       // a program that can run commands has an option that is not known, or that may do so
 	Destroys     Kind = "destroys"     // its options say that files or work are lost
 )
@@ -72,16 +72,14 @@ const (
 // Finding is something that a reader of the request should know.
 type Finding struct {
 	Kind Kind
-	Text string // where: the command, or what is wrong with it
-	// Command is what it is about, without words if it is about the line.
+	Text string // the place: the command, or its fault
+	// Command is its subject, without words if the subject is the line.
 	Command Command
 }
 
-// Reading is what a request would run. The slices may share memory with one
-// another, not with the request.
+// Reading lists everything that a request would run. The slices may share memory with one another, not with the request.
 type Reading struct {
-	// Commands are those that are run for their own sake, in the order of the
-	// text.
+	// Commands are those that do the work, in the order of the text.
 	Commands []Command
 	// Outer are those that run one of the others: sh -c, env, xargs.
 	Outer    []Command
@@ -89,8 +87,7 @@ type Reading struct {
 	// Writes are the files that are opened for writing by redirections. Their By
 	// has no words.
 	Writes []File
-	// Files are those that commands write because of their arguments, as far
-	// as the table of programs knows.
+	// Files are those that commands write because of their arguments, as far as the table of programs knows.
 	Files []File
 	// Sets are the variables that are set for commands.
 	Sets []Setting
@@ -135,7 +132,7 @@ func (r *Reading) add(f Finding) {
 	r.Findings = append(r.Findings, f)
 }
 
-// Bounds of what is read. Beyond them a request counts as unparsed.
+// Bounds of the reader. Beyond them a request counts as unparsed.
 const (
 	maxLine     = 64 << 10 // bytes
 	maxWords    = 4096     // of one argv

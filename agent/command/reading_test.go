@@ -12,7 +12,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// Example shows what is found behind other commands.
+// Example shows commands found behind other commands.
 func Example() {
 	r := command.Line(`cd web && env CI=1 timeout 60 npm test > "$OUT" | sh`)
 	for _, c := range r.Commands {
@@ -30,7 +30,7 @@ func Example() {
 	// sets CI and writes "$OUT"
 }
 
-// said is what a reading has, as one text per thing.
+// said lists the contents of a reading, one text per item.
 func said(r *command.Reading) []string {
 	var all []string
 	for _, c := range r.Commands {
@@ -220,7 +220,7 @@ func TestArgv(t *testing.T) {
 
 // A line that is made to take long takes no time.
 func TestBombs(t *testing.T) {
-	const most = testkit.Patience // what is exponential takes for ever, whatever the machine
+	const most = testkit.Patience // an exponential algorithm never ends, on any machine
 	repeat := func(s string, n int) string { return strings.Repeat(s, testkit.Load(n, n/4)) }
 	for name, line := range map[string]string{
 		"substitutions":   repeat("$(", 30_000),

@@ -40,10 +40,10 @@ func openSed(r *reader, c Command, _ input) bool {
 	return false
 }
 
-// sedScript finds what a script of sed's runs and writes.
+// sedScript finds the commands and files of a sed script.
 func (r *reader) sedScript(c Command, script Word) {
 	s := sedReader{text: script.Text}
-	if !script.Fixed { // variables stand for text, in most cases; what stands around them is read
+	if !script.Fixed { // variables are text, in most cases; the text around them is read
 		s.text = strings.Trim(script.Text, `"`)
 	}
 	if s.read(); s.runs {
@@ -54,8 +54,7 @@ func (r *reader) sedScript(c Command, script Word) {
 	}
 }
 
-// sedReader goes through a script. What it does not understand counts as
-// something that runs.
+// sedReader reads a script. Anything that it does not understand counts as a command that runs.
 type sedReader struct {
 	text   string
 	runs   bool
@@ -103,7 +102,7 @@ func (s *sedReader) command() {
 		}
 	case 'y':
 		s.delimited(2)
-	default: // e, and what is not known
+	default: // e, and unknown commands
 		s.runs = true
 	}
 }
@@ -149,7 +148,7 @@ func (s *sedReader) delimited(n int) bool {
 	return n == 0
 }
 
-// flags are those of s.
+// flags reads the flags of s.
 func (s *sedReader) flags() {
 	for s.text != "" {
 		switch f := s.text[0]; {

@@ -18,8 +18,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Real shells run random lines whose commands note that they were run. What
-// ran must have been read: the property on which all rules stand.
+// Real shells run random lines whose commands note that they ran. Every command that ran must have been read: all rules depend on this
+// property.
 func TestShellsRunNothingUnread(t *testing.T) {
 	for _, shell := range []string{"bash", "dash", "zsh", "ksh", "mksh", "busybox"} {
 		t.Run(shell, func(t *testing.T) {
@@ -81,14 +81,14 @@ func newShellWorld(t *testing.T) *shellWorld {
 // run returns the names of the commands that were run.
 func (w *shellWorld) run(t *testing.T, argv []string) []string {
 	t.Helper()
-	w.runs++ // each has its own notes: what an earlier one has left running may still write
+	w.runs++ // each has separate notes: processes that an earlier one has left running may still write
 	notes := filepath.Join(w.logs, fmt.Sprint(w.runs))
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.Dir, c.Env = w.dir, []string{"PATH=" + w.bin, "HOME=" + w.dir, "NOTES=" + notes}
 	c.WaitDelay = time.Second
-	_ = c.Run() // many lines fail; what they ran on the way counts
+	_ = c.Run() // many lines fail; commands that ran before count
 	data, err := os.ReadFile(notes)
 	if err != nil {
 		return nil

@@ -17,8 +17,7 @@ func IsShell(name string) bool {
 	return false
 }
 
-// openShell reads what a shell runs: a line, its input, or a file, of which
-// nothing is known.
+// openShell reads the code that a shell runs: a line, its input, or a file, whose contents are unknown.
 func openShell(r *reader, c Command, in input) bool {
 	met, rest := options{short: "oO", long: []string{"rcfile", "init-file"}, plus: true}.parse(c.Words[1:])
 	for _, m := range met {
@@ -49,8 +48,7 @@ func openShell(r *reader, c Command, in input) bool {
 	return false
 }
 
-// scriptOf says what running the file means. What a substitution prints is
-// no file.
+// scriptOf notes that the file runs. The output of a substitution is not a file.
 func (r *reader) scriptOf(c Command, file Word) {
 	if !file.Fixed && strings.HasPrefix(file.Text, "<(") || strings.HasPrefix(file.Text, "/dev/") || strings.HasPrefix(file.Text, "/proc/") {
 		r.out.findIn(PipeToShell, c)

@@ -15,7 +15,7 @@ type program struct {
 	options
 	names    int               // words of its name, with the verbs
 	known    map[string]bool   // every option
-	acts     map[string]string // what an option does; "x?" is about an attached value
+	acts     map[string]string // the effect of an option; "x?" is for an attached value
 	operands string
 	// The words of the row's second column.
 	both, outer, tty, repl, permute, lax, prompt bool
@@ -148,7 +148,7 @@ func (p *program) option(token string) {
 	}
 }
 
-// act is what the option does, "" for nothing, and whether it is known.
+// act is the effect of the option, "" for none, and whether the option is known.
 func (p *program) act(m option) (string, bool) {
 	name, plus := strings.CutPrefix(m.name, "+")
 	switch {
@@ -190,8 +190,7 @@ func (p *program) split(words []Word) (met []option, operands []Word) {
 	return met, operands
 }
 
-// open reads what a program of the table does. It reports whether that is
-// nothing but to run others.
+// open reads the effects of a program of the table. It reports whether the program only runs others.
 func (p *program) open(r *reader, c Command, in input) bool {
 	met, rest := p.split(c.Words[min(p.names, len(c.Words)):])
 	r.setBy(met)

@@ -8,8 +8,7 @@ import (
 	"tether/agent/command"
 )
 
-// found reports whether the reading has the command among those that run for
-// their own sake.
+// found reports whether the reading has the command among those that do the work.
 func found(r *command.Reading, want string) bool {
 	return slices.ContainsFunc(r.Commands, func(c command.Command) bool { return c.String() == want })
 }
@@ -63,8 +62,7 @@ func TestEveryOpenerOnOddWords(t *testing.T) {
 	}
 }
 
-// Every option that gives code is noticed: alone, with its value attached,
-// after other options, and whatever else the interpreter is called.
+// Every option that takes code is noticed: alone, with its value attached, after other options, and under any name of the interpreter.
 func TestEveryInterpreter(t *testing.T) {
 	names := map[string][]string{}
 	for _, name := range command.Interpreters {

@@ -2,20 +2,20 @@ package command
 
 import "slices"
 
-// Taker is what becomes of text that is typed into a program.
+// Taker is a program's use of text that is typed into it.
 type Taker uint8
 
 // The takers.
 const (
-	// TakesUnknown: a prompt, a REPL, or a program of which nothing is known.
+	// TakesUnknown: a prompt, a REPL, or an unknown program.
 	TakesUnknown Taker = iota
-	// TakesData: whatever is typed, nothing runs.
+	// TakesData: no typed text runs.
 	TakesData
 	// TakesLines: it is, or has in it, a shell that runs the lines.
 	TakesLines
 )
 
-// filters only copy, count or look for what comes in.
+// filters only copy, count or search their input.
 var filters = []string{"cat", "tee", "wc", "head", "tail", "sort", "uniq", "grep", "egrep", "fgrep", "rg", "tr", "cut", "nl", "rev", "tac", "fold", "paste", "jq", "sleep",
 	"base64", "sha256sum", "md5sum", "xxd", "od", "hexdump", "column", "comm", "join", "true", "yes", "seq", "ping", "false", "echo", "printf", "date", "ls"}
 
@@ -23,7 +23,7 @@ var filters = []string{"cat", "tee", "wc", "head", "tail", "sort", "uniq", "grep
 // this one.
 var otherShells = []string{"fish", "nu", "xonsh", "csh", "tcsh", "pwsh", "powershell", "cmd", "elvish", "oil", "osh", "ysh"}
 
-// Takes returns what becomes of text that is typed into the program.
+// Takes returns the program's use of typed text.
 func Takes(argv []string) Taker {
 	if len(argv) == 0 || argv[0] == "" {
 		return TakesUnknown
@@ -48,8 +48,7 @@ func Takes(argv []string) Taker {
 	return TakesUnknown
 }
 
-// prompts reports whether what is typed into an interactive program is in a
-// language of its own.
+// prompts reports whether an interactive program reads typed text in its own language.
 func prompts(c Command) bool {
 	if slices.Contains(otherShells, c.Name()) {
 		return false
