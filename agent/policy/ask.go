@@ -35,7 +35,7 @@ func (e *Engine) ask(ctx context.Context, r Request, scripts []Script, why Decis
 	return d, p, err
 }
 
-// approved says who has approved the request already, "" for nobody.
+// approved names who has approved the request already, "" for nobody.
 func (e *Engine) approved(r Request) string {
 	if g, ok := e.questions.granted(r); ok {
 		return "approved until " + g.Expires.Format(time.TimeOnly) + " as " + g.ID
@@ -46,7 +46,7 @@ func (e *Engine) approved(r Request) string {
 	return ""
 }
 
-// wait returns what becomes of a question.
+// wait waits for the outcome of a question.
 func (e *Engine) wait(ctx context.Context, r Request, p *pending) (Decision, error) {
 	var patience <-chan time.Time
 	if r.Again {
@@ -72,7 +72,7 @@ func (e *Engine) wait(ctx context.Context, r Request, p *pending) (Decision, err
 	}
 }
 
-// answered is what came of a question.
+// answered turns a verdict into a decision.
 func (e *Engine) answered(p *pending, a verdict) (Decision, error) {
 	switch {
 	case a.nobody:

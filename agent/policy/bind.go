@@ -11,24 +11,24 @@ import (
 	"tether/internal/clip"
 )
 
-// What an approval is for, beside the words of the command: the values of the variables that the request sets, and what is in the files
-// that it runs. Both are looked at when the question is put and again right before the start.
+// The parts that an approval covers besides the words of the command: the values of the variables that the request sets, and the contents
+// of the files that it runs. Both are examined when the question is asked and again right before the start.
 
 // Script is a file that a request runs, as it was when the question was put.
 type Script struct {
 	Path string `json:"path"`
-	Sum  string `json:"sha256,omitempty"` // of what is in it; "" if it could not be read
+	Sum  string `json:"sha256,omitempty"` // of its contents; "" if it could not be read
 	Size int64  `json:"size"`             // bytes
 }
 
 const (
 	maxScripts = 32       // of one request
-	maxHashed  = 64 << 20 // bytes of a file; of what is after that the size counts, and the time of the last change
+	maxHashed  = 64 << 20 // bytes of a file; of the rest only the size and the time of the last change count
 	maxSetting = 8 << 10  // bytes of a variable's value that are shown
 )
 
-// bind returns the request as a question and a grant keep it: with a sum over what it sets and runs, and with values of variables only as
-// far as the person is shown them.
+// bind returns the request in the form that a question and a grant keep: with a sum over its settings and scripts, and with only those
+// values of variables that the person is shown.
 func (e *Engine) bind(r Request) (Request, []Script) {
 	h := sha256.New()
 	for _, v := range r.Env {
@@ -46,7 +46,7 @@ func (e *Engine) bind(r Request) (Request, []Script) {
 	return r, scripts
 }
 
-// shown is a variable as the person sees it: with its value if that decides what runs, otherwise with what is secret in it masked.
+// shown is a variable as the person sees it: with its value if that decides which code runs, otherwise with secrets masked.
 func (e *Engine) shown(variable string) string {
 	name, value, _ := strings.Cut(variable, "=")
 	switch {

@@ -15,8 +15,8 @@ import (
 	"tether/platform/shell"
 )
 
-// Blocked is the sentence for what the block list denies, word for word as agents know it
-// from its document. A question has the rule's reason instead.
+// Blocked is the sentence for requests that the block list denies, word for word as agents know it from its document. A question has the
+// rule's reason instead.
 const Blocked = "Command blocked for security reasons"
 
 // The built-in rules, by the names that they have in the configuration and in
@@ -108,7 +108,7 @@ func harmlessTether(c command.Command) bool {
 
 var evalWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\beval\b`) })
 
-// onFinding judges what the reader pointed out.
+// onFinding judges one of the reader's findings.
 func (b builtin) onFinding(f command.Finding) Decision {
 	switch f.Kind {
 	case command.Substitution:
@@ -207,9 +207,8 @@ func loads(name string) bool {
 		"SSH_ASKPASS", "SUDO_ASKPASS", "SHELL", "COMSPEC", "ZDOTDIR"}, name)
 }
 
-// loadsFromHere reports whether the variable makes an interpreter look for modules
-// in directories of the command's own alone: it looks into that of a script anyway,
-// which needs no question.
+// loadsFromHere reports whether the variable makes an interpreter look for modules only in the command's own directories: it looks into a
+// script's directory anyway, which needs no question.
 func loadsFromHere(s command.Setting, cwd string) bool {
 	if s.Name != "PYTHONPATH" && s.Name != "NODE_PATH" || !s.Value.Fixed || cwd == "" {
 		return false
@@ -261,8 +260,7 @@ func (b builtin) asLine(r Request) []Decision {
 // blockedPatterns is the block list's own list of patterns.
 var blockedPatterns = []string{"rm -rf /", "> /dev/", "| sh", "| bash", "eval", "`", "$("}
 
-// onText applies the block list as it is written: to the first word and to any
-// part of the text.
+// onText applies the block list literally: to the first word and to any part of the text.
 func (b builtin) onText(r Request) []Decision {
 	text := cmp.Or(r.Line, strings.Join(r.Argv, " "))
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")

@@ -21,7 +21,7 @@ type Options struct {
 	Config config.Policy
 	// AuditPath is the file of the audit log, "" for none.
 	AuditPath string
-	// Home is what "~" means in the configuration; "" asks the system.
+	// Home is the meaning of "~" in the configuration; "" asks the system.
 	Home string
 	// Mask, if not nil, masks secrets in a text that is shown, also the values of variables in env that have telling names. It may take
 	// a moment.
@@ -66,7 +66,7 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close closes the audit log. What waits for an answer is left to its context.
+// Close closes the audit log. Waiting questions end with their contexts.
 func (e *Engine) Close() error {
 	if e.log == nil {
 		return nil
@@ -77,13 +77,10 @@ func (e *Engine) Close() error {
 // Check applies the rules alone: nothing is counted, asked or written.
 func (e *Engine) Check(r Request) Decision { return e.book.check(r) }
 
-// Spawn decides about a request and, if it is allowed, calls start, which starts
-// the terminal. Rules come first, then limits; what is to be asked waits for an
-// answer, at most for the configured time; see Request.Again. If a script has
-// changed when the approved request is to start, it is asked about anew. The decision, and
-// the answer, are audited. The terminal takes one of the principal's places until it has exited
-// or was promoted; if start fails, nothing is counted. Errors: a *Refusal,
-// ctx's, or what start returned.
+// Spawn decides about a request and, if it is allowed, calls start, which starts the terminal. Rules come first, then limits; a question
+// waits for an answer for at most the configured time; see Request.Again. If a script has changed by the time the approved request starts,
+// the person is asked again. The decision, and the answer, are audited. The terminal takes one of the principal's places until it has
+// exited or was promoted; if start fails, nothing is counted. Errors: a *Refusal, ctx's, or start's error.
 func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle, error)) (term.Handle, error) {
 	var d Decision
 	var p *place
@@ -99,7 +96,7 @@ func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle
 		if now, _ := e.bind(r); now.bound == asked.bound {
 			break
 		}
-		e.limits.fail(p) // it is not what was approved any more
+		e.limits.fail(p) // it differs from the approved one
 	}
 	h, err := start()
 	ev := r.event(EventSpawn, d)
@@ -115,11 +112,11 @@ func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle
 	return h, nil
 }
 
-// Sandbox is what a principal's commands may reach. Paths are absolute.
+// Sandbox lists the paths that a principal's commands may reach. Paths are absolute.
 type Sandbox struct {
 	Kind      string   // of platform/sandbox; "" for none
 	Roots     []string // in which the working directory has to be, links followed; none means Writable
-	Writable  []string // beside the working directory
+	Writable  []string // besides the working directory
 	Readable  []string
 	Sockets   []string
 	NoNetwork bool
@@ -146,8 +143,8 @@ func (e *Engine) Adopt(h term.Handle) {
 	}
 }
 
-// admit decides, and takes a place when the answer is yes. bound is the request for which that answer is, nil if it was no question.
-// changed says that what was approved before is not what would run.
+// admit decides, and takes a place if the answer is yes. bound is the request that the answer covers, nil without a question. changed
+// reports that the request differs from the one approved before.
 func (e *Engine) admit(ctx context.Context, r Request, changed bool) (d Decision, p *place, bound *Request, err error) {
 	d = e.Check(r)
 	if d.Effect == Deny {
@@ -192,14 +189,13 @@ func (e *Engine) refuse(r Request, refused *Refusal) error {
 	return refused
 }
 
-// Questions returns what waits for the person, oldest first, then what nobody
-// answered in time, and the grants in force. The version changes with them.
+// Questions returns the questions that wait for the person, oldest first, then those that nobody answered in time, and the grants in force.
+// The version changes with them.
 func (e *Engine) Questions() (asked []Question, grants []Grant, version uint64) {
 	return e.questions.list()
 }
 
-// Changed returns the version of Questions as soon as it is not since, or
-// ctx's error.
+// Changed returns the version of Questions once it differs from since, or ctx's error.
 func (e *Engine) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return e.questions.changed(ctx, since)
 }

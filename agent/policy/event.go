@@ -6,23 +6,22 @@ import (
 	"tether/agent/term"
 )
 
-// EventType says what an Event is about.
+// EventType is the kind of an Event.
 type EventType string
 
-// The events. Decisions, spawns and what becomes of questions are written by
-// the engine itself; what is done with terminals by the pool's observer.
+// The events. The engine writes decisions, spawns and outcomes of questions; the pool's observer writes actions on terminals.
 const (
 	EventDecision EventType = "decision" // of a request: allowed, asked or denied
 	EventAnswer   EventType = "answer"   // of the person to a question, or that none came
 	EventSpawn    EventType = "spawn"    // a terminal was started
 	EventFailed   EventType = "failed"   // something allowed that went wrong, as starting it
 	EventExit     EventType = "exit"     // a terminal's child has ended
-	EventKill     EventType = "kill"     // somebody ended a terminal
-	EventSignal   EventType = "signal"   // one was sent to what runs in a terminal
+	EventKill     EventType = "kill"     // a terminal was ended
+	EventSignal   EventType = "signal"   // a signal was sent to the processes in a terminal
 	EventInput    EventType = "input"    // an agent typed into a terminal of its own; the beginning of the text
 	EventLend     EventType = "lend"     // a terminal was announced at a host
 	EventUnlend   EventType = "unlend"   // withdrawn from a host
-	EventWatch    EventType = "watch"    // somebody began or ended to watch a terminal at a host, as that says
+	EventWatch    EventType = "watch"    // a watcher at a host came or went, according to the host
 	EventDispose  EventType = "dispose"  // a host ended the lending
 	EventPromote  EventType = "promote"  // an agent's terminal became the person's
 	EventRefusal  EventType = "refusal"  // an operation on a terminal that the actor may not do
@@ -37,15 +36,13 @@ const (
 	EventStop     EventType = "stop"     // of the daemon
 )
 
-// Event is one line of the audit log. Fields that say nothing are left out.
-// There is no field for output or values of the environment, of input only the
-// beginning of what agents type is kept (EventInput), and known
-// forms of credentials in commands are replaced.
+// Event is one line of the audit log. Empty fields are left out. There is no field for output or values of the environment. Of input, only
+// the beginning of text that agents type is kept (EventInput), and known forms of credentials in commands are replaced.
 type Event struct {
 	Time     time.Time // zero means now
 	Type     EventType
 	Actor    term.Actor
-	Named    string // what a host calls it
+	Named    string // a host's name for it
 	Door     string
 	Terminal term.ID
 	Host     string // of lend, unlend, dispose, pair, unpair, connect, call, and of a spawn that is lent at once
@@ -54,5 +51,5 @@ type Event struct {
 	Cwd      string
 	EnvNames []string
 	Decision Decision // zero when nothing was decided
-	Detail   string   // what else a reader should know, a sentence
+	Detail   string   // a sentence with further details
 }

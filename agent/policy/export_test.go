@@ -9,8 +9,7 @@ import (
 // Over is over.
 var Over = over
 
-// Admit is Spawn without a terminal: the starts in a minute are counted, not
-// what runs.
+// Admit is Spawn without a terminal: it counts the starts in a minute, not running terminals.
 func (e *Engine) Admit(ctx context.Context, r Request) (Decision, error) {
 	d, p, _, err := e.admit(ctx, r, false)
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 	"tether/platform/pty"
 )
 
-// agent is who asks in these tests.
+// agent is the principal in these tests.
 var agent = term.Agent("a")
 
 // settings is the default configuration with changes.

@@ -62,9 +62,8 @@ func TestHiddenCommands(t *testing.T) {
 	}
 }
 
-// What agents run all day costs few questions: the table of programs asks about
-// nothing that is ordinary. Before there was one, these commands asked 7 times
-// at mcp and 4 times at acp.
+// Everyday commands of agents cause few questions: the table of programs asks about nothing ordinary. Before the table, these commands
+// asked 7 times at mcp and 4 times at acp.
 func TestOrdinaryCommands(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	e := engine(t, policy.Options{})

@@ -19,12 +19,10 @@ const window = time.Minute
 // rest of the log out with a program that there is not.
 const maxFailed = 120
 
-// bound is what one principal may start in one way.
-// total bounds what all agents have in the background at the same time.
+// bound limits the terminals that one principal may start in one way. total bounds the background terminals of all agents together.
 type bound struct{ perMinute, atOnce, total int }
 
-// boundsOf returns those of the actor's terminals in the background, or of its
-// others. Zero values bound nothing.
+// boundsOf returns the bounds of the actor's terminals in the background, or of its others. Zero values bound nothing.
 func (b *rulebook) boundsOf(a term.Actor, l config.PolicyLimits, background bool) bound {
 	if a.Role != term.RoleAgent {
 		return bound{}
@@ -36,22 +34,22 @@ func (b *rulebook) boundsOf(a term.Actor, l config.PolicyLimits, background bool
 	return bound{cmp.Or(own.CommandsPerMinute, l.CommandsPerMinute), cmp.Or(own.Commands, l.Commands), 0}
 }
 
-// limits counts what principals start. It is safe for concurrent use.
+// limits counts the starts of each principal. It is safe for concurrent use.
 type limits struct {
 	mu    sync.Mutex
 	usage map[account]*usage
 }
 
-// account is what is counted together.
+// account identifies starts that are counted together.
 type account struct {
 	actor      term.Actor
 	background bool
 }
 
-// usage is what was started lately, and what runs.
+// usage holds recent starts and running terminals.
 type usage struct {
 	starts []time.Time // within the window, oldest first
-	failed []time.Time // likewise, of those that were given back since nothing started
+	failed []time.Time // recent starts that were given back since nothing started
 	places map[*place]struct{}
 }
 
@@ -74,7 +72,7 @@ func counted(a term.Actor) term.Actor {
 	return a
 }
 
-// reserve takes a place, or says why there is none.
+// reserve takes a place, or returns why there is none.
 func (l *limits) reserve(a account, b bound) (*place, *Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +128,7 @@ func (l *limits) backgroundLocked() int {
 	return n
 }
 
-// sweepLocked forgets what is over.
+// sweepLocked removes expired entries.
 func (l *limits) sweepLocked(now time.Time) {
 	for a, u := range l.usage {
 		for len(u.starts) > 0 && now.Sub(u.starts[0]) >= window {
@@ -177,15 +175,14 @@ func (l *limits) fail(p *place) {
 	}
 }
 
-// hold says what terminal has the place.
+// hold records which terminal has the place.
 func (l *limits) hold(p *place, h term.Handle) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p.terminal, p.started = h, true
 }
 
-// adopt takes a place, whatever the limits, for a terminal that runs already.
-// One that was adopted again has no other.
+// adopt takes a place, beyond any limit, for a terminal that already runs. A terminal that is adopted again keeps its one place.
 func (l *limits) adopt(h term.Handle) {
 	i := h.Info()
 	p := &place{account: account{counted(i.Owner), !i.Visible}, terminal: h, started: true}
@@ -209,7 +206,7 @@ func holds(h term.Handle, a account) bool {
 	return i.Exit == nil && counted(i.Owner) == a.actor
 }
 
-// Resources bounds what runs for one agent. Zero values bound nothing.
+// Resources bounds the processes of one agent. Zero values bound nothing.
 type Resources struct {
 	CPUTime   time.Duration // of each process
 	Processes int           // of all
@@ -225,8 +222,7 @@ func (e *Engine) TimeLimit(a term.Actor) time.Duration {
 	return time.Duration(e.config.Limits.CommandTime)
 }
 
-// Resources returns what the actor's commands may use. The person's are not
-// bounded.
+// Resources returns the bounds for the actor's commands. The person's are not bounded.
 func (e *Engine) Resources(a term.Actor) Resources {
 	if a.Role != term.RoleAgent {
 		return Resources{}

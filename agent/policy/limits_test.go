@@ -211,7 +211,7 @@ func TestAdmitHoldsNoPlace(t *testing.T) {
 	})
 }
 
-// Other names get no more than what all agents have together.
+// Different names cannot exceed the limit of all agents together.
 func TestTotalOfAllAgents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, p := engine(t, policy.Options{}), pool(t)

@@ -8,9 +8,8 @@ type ownList struct {
 	patterns   []pattern
 }
 
-// ownLists are the built-in lists beside the block list: what does the same by
-// another name. A line is a pattern: the first words, and after ".." words that
-// must come somewhere. See docs/POLICY.md.
+// ownLists are the built-in lists besides the block list: other commands with the same effect. A line is a pattern: the first words, and
+// after ".." words that must occur somewhere. See docs/POLICY.md.
 var ownLists = []ownList{
 	{ruleDestructive, "destroys files or work", patterns(`
 		unlink|shred|srm|wipefs|sfdisk|cfdisk|parted|sgdisk|gdisk|blkdiscard|truncate|rimraf|del-cli|mke2fs|newfs
@@ -54,8 +53,7 @@ var ownLists = []ownList{
 	`)},
 }
 
-// patterns reads such lists. They are constants: what is wrong with one is
-// found by any test.
+// patterns reads such lists. They are constants, so any test finds their faults.
 func patterns(text string) []pattern {
 	var all []pattern
 	for line := range strings.Lines(text) {

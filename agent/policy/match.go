@@ -83,9 +83,8 @@ func (e element) mayBe(source string) bool {
 	})
 }
 
-// beginOfNames returns the text that each name begins with that a shell finds for
-// a pattern of file names. It is not ok if the word is anything else, too: what
-// stands for a variable may be several words.
+// beginOfNames returns the text with which each name begins that a shell finds for a pattern of file names. ok is false if the word has
+// other parts, too: a variable's value may be several words.
 func beginOfNames(source string) (begin string, ok bool) {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+,:@%"
 	if source == "" || strings.ContainsFunc(source, func(r rune) bool { return !strings.ContainsRune(plain+"*?", r) }) {
@@ -103,7 +102,7 @@ const (
 	alike
 )
 
-// pattern is what commands a rule is about.
+// pattern selects the commands that a rule covers.
 type pattern struct {
 	argv []element // the first words
 	has  []element // words after them, in any order
@@ -149,7 +148,7 @@ func (p *pattern) begins(c command.Command, exact bool) fit {
 		w := c.Words[i]
 		switch {
 		case !w.Fixed:
-			return perhaps // it may be several words, and those that are looked for
+			return perhaps // it may be several words, among them the wanted ones
 		case e.is(w.Text), i == 0 && !exact && e.is(c.Name()):
 		default:
 			return unlike

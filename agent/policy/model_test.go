@@ -15,7 +15,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// model is what the limits should do, said as simply as possible.
+// model is the expected behaviour of the limits, as simply as possible.
 type model struct {
 	starts []time.Time
 	places int
@@ -77,8 +77,7 @@ func TestLimitsAgainstAModel(t *testing.T) {
 	}
 }
 
-// Many ask, some vanish, somebody answers as it comes, all at once: everyone
-// gets one outcome, nothing stays behind.
+// Many requests wait, some are cancelled, answers arrive in any order, all at once: each gets one outcome, and nothing is left over.
 func TestQuestionsUnderLoad(t *testing.T) {
 	for seed := range testkit.Rounds(t, 5, 500) {
 		synctest.Test(t, func(t *testing.T) {

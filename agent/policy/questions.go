@@ -19,7 +19,7 @@ const (
 	maxQuestions = 32               // that wait, of all principals
 	maxExpired   = 32               // that nobody answered in time and can still be approved
 	keepExpired  = 15 * time.Minute // how long they can
-	lateGrant    = 10 * time.Minute // for what a late approval without a time allows it
+	lateGrant    = 10 * time.Minute // bound of a late approval that names no time
 	maxGrants    = 256
 	// MaxGrant is the longest time for which something may be approved.
 	MaxGrant = 24 * time.Hour
@@ -29,10 +29,9 @@ const (
 // and approving it lets the next attempt through.
 type Question struct {
 	ID string // "q-…"
-	// Request has in Env the values that decide what runs, and others without
-	// what is secret in them.
+	// Request has in Env the values that decide which code runs, and others with secrets masked.
 	Request Request
-	Scripts []Script // what it runs
+	Scripts []Script // the scripts that it runs
 	Why     Decision
 	Asked   time.Time
 	Expires time.Time // denied then
@@ -48,7 +47,7 @@ type Grant struct {
 	Expires time.Time
 }
 
-// Answer is what the person says to a question.
+// Answer is the person's answer to a question.
 type Answer struct {
 	Allow bool
 	// For makes an approval a grant: the same is allowed without a question
@@ -62,7 +61,7 @@ var (
 	ErrTooLong    = fmt.Errorf("an approval lasts at most %s", MaxGrant)
 )
 
-// verdict is what becomes of a question: the person's answer, or none.
+// verdict is the outcome of a question: the person's answer, or none.
 type verdict struct {
 	Answer
 	nobody bool // has answered in time
@@ -72,8 +71,8 @@ type verdict struct {
 type pending struct {
 	Question
 	answer chan verdict // 1 slot; written by who takes the question from the queue
-	// left says that whoever asked was told to ask again, and nobody waits for
-	// answer now. Guarded by questions.mu until the question is taken.
+	// left reports that the requester was told to ask again, and nobody waits for answer now. Guarded by questions.mu until the question is
+	// taken.
 	left bool
 	end  *time.Timer // of the time to answer
 }
@@ -98,8 +97,8 @@ func (q *questions) changedLocked() {
 // newID returns an id that can be typed.
 func newID(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:6]) }
 
-// same reports whether a grant of one request covers the other. It is about
-// exactly what was shown to the person, and what is bound to it (bind).
+// same reports whether a grant of one request covers the other. It covers exactly the parts that the person was shown, and those bound to
+// it (bind).
 func same(a, b Request) bool {
 	return a.Actor == b.Actor && a.Door == b.Door && a.Line == b.Line && a.Shell == b.Shell && a.Cwd == b.Cwd &&
 		slices.Equal(a.Argv, b.Argv) && a.bound == b.bound
@@ -117,7 +116,7 @@ func (q *questions) granted(r Request) (Grant, bool) {
 	return q.grants[i], true
 }
 
-// sweepLocked forgets what is over.
+// sweepLocked removes expired questions and grants.
 func (q *questions) sweepLocked() {
 	now := time.Now()
 	q.grants = slices.DeleteFunc(q.grants, func(g Grant) bool { return over(g.Expires, now, now) })
@@ -125,15 +124,13 @@ func (q *questions) sweepLocked() {
 	q.settled = slices.DeleteFunc(q.settled, func(p *pending) bool { return over(p.Expires, now, now) })
 }
 
-// over reports whether a time has come, by the wall clock or by the one that
-// stands still while the machine sleeps, whichever is there first: an hour's
-// approval does not go on after a night.
+// over reports whether a time has come, by the wall clock or by the one that stops while the machine sleeps, whichever is first: an hour's
+// approval does not outlast a night.
 func over(t, now, wall time.Time) bool {
 	return !now.Before(t) || !wall.Round(0).Before(t.Round(0))
 }
 
-// known reports whether the request was put before, and somebody may come for
-// the answer.
+// known reports whether the request was asked before, and its requester may return for the answer.
 func (q *questions) known(r Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -142,8 +139,7 @@ func (q *questions) known(r Request) bool {
 	return slices.ContainsFunc(q.settled, is) || slices.ContainsFunc(q.waiting, is)
 }
 
-// join returns the question that an earlier attempt has put and left, nil if
-// there is none. Its answer is the caller's now.
+// join returns the question that an earlier attempt has asked and left, or nil. Its answer is the caller's now.
 func (q *questions) join(r Request) *pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -299,7 +295,7 @@ func (q *questions) revoke(id string) (Grant, error) {
 	return g, nil
 }
 
-// list returns what waits, what expired lately, and the grants.
+// list returns the waiting questions, those that expired lately, and the grants.
 func (q *questions) list() (asked []Question, grants []Grant, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

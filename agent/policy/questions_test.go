@@ -20,7 +20,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// outcome is what became of a request.
+// outcome is the result of a request.
 type outcome struct {
 	d   policy.Decision
 	err error
@@ -301,7 +301,7 @@ func TestAnswersOutOfRange(t *testing.T) {
 	})
 }
 
-// What was approved at the door needs no question; what is denied stays so.
+// A request that was approved at the door needs no question; a denied one stays denied.
 func TestApprovedAtTheDoor(t *testing.T) {
 	e := engine(t, policy.Options{})
 	r := asked()
@@ -460,8 +460,8 @@ func TestQuestionsTakeNoPlace(t *testing.T) {
 	})
 }
 
-// An approval is for the values of the variables and for what is in the scripts, too: both are shown as far as they decide what runs, and
-// whatever has changed when it is to start is asked about anew.
+// An approval also covers the values of the variables and the contents of the scripts: both are shown if they decide which code runs, and
+// if anything has changed before the start, the person is asked again.
 func TestApprovalsBindWhatRuns(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	dir := t.TempDir()
@@ -481,7 +481,7 @@ func TestApprovalsBindWhatRuns(t *testing.T) {
 		name           string
 		change         func(*policy.Request)
 		edit           string // of the script, before the answer
-		settings, path string // what the question shows
+		settings, path string // shown by the question
 		again          bool
 	}{
 		{"nothing changes", func(r *policy.Request) { r.Argv = []string{"sh", "x.sh"} }, "", "", "x.sh", false},

@@ -11,8 +11,7 @@ import (
 	"tether/internal/clip"
 )
 
-// Record is an Event as it stands in the audit log, beside the fields of the
-// chain (agent/audit).
+// Record is an Event in the form of the audit log, besides the fields of the chain (agent/audit).
 type Record struct {
 	Time     time.Time `json:"time"`
 	Event    EventType `json:"event"`
@@ -35,7 +34,7 @@ type Record struct {
 	Oldest int64 `json:"oldest,omitempty"`
 }
 
-// record is what is written of the event.
+// record is the written form of the event.
 func (ev Event) record() Record {
 	if ev.Time.IsZero() {
 		ev.Time = time.Now()
@@ -54,8 +53,8 @@ func (ev Event) record() Record {
 	return r
 }
 
-// Summary is the request for a notification: who wants to run what, without secrets (Options.Mask, and what looks like a credential)
-// and without characters that a terminal or a desktop obeys. It has at most some 300 bytes.
+// Summary is the request for a notification: the requester and the command, without secrets (Options.Mask, and text that looks like a
+// credential) and without characters that a terminal or a desktop obeys. It has at most some 300 bytes.
 func (e *Engine) Summary(r Request) string {
 	mask := func(s string) string { // before it is cut: half a secret is not known for one
 		if s = clip.Marked(s, maxLooked); e.mask != nil {
@@ -74,8 +73,8 @@ func (e *Engine) Summary(r Request) string {
 	return clip.Marked(oneLine(mask(cmp.Or(r.Who(), r.Actor.String()))), 160) + " asks to run: " + brief(oneLine(text))
 }
 
-// Plain reports whether Summary and the directory show all that decides what the request of q runs, so that the person may approve by
-// them: no variables, no scripts, nothing masked or cut, and no word that could be taken for two.
+// Plain reports whether Summary and the directory show everything that decides which code the request of q runs, so that the person may
+// approve by them: no variables, no scripts, nothing masked or cut, and no word that could be taken for two.
 func (e *Engine) Plain(q Question) bool {
 	r := q.Request
 	text := r.Line
@@ -88,10 +87,10 @@ func (e *Engine) Plain(q Question) bool {
 	return len(r.Env) == 0 && len(q.Scripts) == 0 && r.Shell == "" && r.Cwd == brief(oneLine(r.Cwd)) && strings.HasSuffix(e.Summary(r), " asks to run: "+text)
 }
 
-// oneLine is s without line breaks, control characters and what is not seen.
+// oneLine is s without line breaks, control characters and invisible characters.
 func oneLine(s string) string { return redact.Clean(strings.Join(strings.Fields(s), " ")) }
 
-// event is what the log says of a request.
+// event is the log's event for a request.
 func (r Request) event(t EventType, d Decision) Event {
 	return Event{Type: t, Actor: r.Actor, Named: r.Named, Door: r.Door, Argv: r.Argv, Line: r.Line, Cwd: r.Cwd, EnvNames: namesOf(r.Env), Decision: d}
 }

@@ -42,9 +42,8 @@ func (r *recordedRow) rule(e *policy.Engine, door, project string) string {
 	return d.Rule
 }
 
-// A day of an agent's real work costs at most two questions more at each door
-// than before programs were read by the table, and nothing is asked but what
-// the corpus says.
+// A day of an agent's real work costs at most two questions more at each door than before the table read programs, and only the requests
+// that the corpus lists need a question.
 func TestRecordedCommands(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	e := engine(t, policy.Options{})

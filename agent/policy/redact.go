@@ -11,11 +11,9 @@ import (
 // hidden stands for a credential.
 const hidden = "[hidden]"
 
-// credentials are forms in which credentials are known to appear in commands.
-// What is between the first and the second group is replaced. It is a net, not
-// a wall: a password that looks like a word stays. They are made when they are
-// needed first: most processes of this program, such as the holders of
-// terminals, never do.
+// credentials are known forms of credentials in commands. The text between the first and the second group is replaced. This is a net, not a
+// wall: a password that looks like a word stays. They are compiled on first use, which most processes of this program, such as the holders
+// of terminals, never need.
 var credentials = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		// Tokens of well-known makers, by their prefixes.
@@ -43,9 +41,8 @@ var secretFlag = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^--?[\w-]*(?:` + secretWords + `)[\w-]*$`)
 })
 
-// redacted returns s, shortened, without what looks like a credential. What is
-// looked at is longer than what is kept, so that no credential is cut before it
-// is known for one.
+// redacted returns s, shortened, without text that looks like a credential. The examined text is longer than the kept text, so that no
+// credential is cut before it is recognised.
 func redacted(s string) string {
 	s = clip.Marked(s, maxLooked)
 	for _, c := range credentials() {
@@ -72,8 +69,7 @@ func redactedWords(words []string) []string {
 	return out
 }
 
-// Bounds of what an event keeps of a command. The reading of a log must not
-// cost more than its writing.
+// Bounds of the part of a command that an event keeps. Reading a log must not cost more than writing it.
 const (
 	maxAuditWords = 256
 	maxAuditText  = 4 << 10 // bytes of a line, and of all words

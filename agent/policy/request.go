@@ -20,38 +20,32 @@ const (
 	DoorConfig = "config"
 )
 
-// Request is what a principal wants to run. The engine does not change or keep
-// its slices.
+// Request is a command that a principal wants to run. The engine does not change or keep its slices.
 type Request struct {
 	Door  string // one of the constants, "" for none
 	Actor term.Actor
-	// Named is what a host calls an agent of its own. It is only shown: whoever
-	// decides looks at Actor.
+	// Named is a host's name for its own agent. It is only shown: decisions use Actor.
 	Named string
-	Argv  []string // what is executed, or
+	Argv  []string // the command to execute, or
 	Line  string   // a line for a shell, instead of Argv
 	Shell string   // which one, by name or path; "" means a POSIX shell
 	Cwd   string   // absolute
-	// Env are the variables that the request sets itself, NAME=value, beside those
-	// the child gets anyway. An approval is for these values alone; who sees
-	// them is said at Question.
+	// Env are the variables that the request itself sets, NAME=value, besides those that the child gets anyway. An approval covers these
+	// values alone; Question documents who sees them.
 	Env []string
 	// Background says that the terminal is the agent's own, which the person
 	// does not see: fewer of them may be started.
 	Background bool
-	// Approved says who has approved exactly this request at the door, such as
-	// "editor". It answers what would be asked; it does not lift a denial.
+	// Approved names who has approved exactly this request at the door, such as "editor". It answers a question; it does not lift a denial.
 	Approved string
-	// Again says that whoever asks repeats the request when told so: Spawn then
-	// waits for an answer at most for policy.ask_wait, and the question stays.
-	// The same request takes the answer.
+	// Again reports that the requester repeats the request when told so: Spawn then waits for an answer at most for policy.ask_wait, and the
+	// question stays. The same request takes the answer.
 	Again bool
 
 	bound [sha256.Size]byte // see bind
 }
 
-// Who is the name that people are shown for an agent at a host, "" if the host
-// gives none.
+// Who is the name that people are shown for an agent at a host, "" if the host gives none.
 func (r Request) Who() string { return who(r.Actor, r.Named) }
 
 func who(a term.Actor, named string) string {
@@ -61,7 +55,7 @@ func who(a term.Actor, named string) string {
 	return fmt.Sprintf(`agent "%s" at %s`, clip.Marked(named, 64), a.At())
 }
 
-// Effect is what is done with a request. A larger one is stricter.
+// Effect is the treatment of a request. A larger one is stricter.
 type Effect uint8
 
 // The effects.
@@ -89,7 +83,7 @@ func (e *Effect) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%.20q must be allow, ask or deny", text)
 }
 
-// Decision is what came of a request and why.
+// Decision is the result for a request and its reason.
 type Decision struct {
 	Effect Effect `json:"effect"`
 	Rule   string `json:"rule"`   // ID of the deciding rule
@@ -110,8 +104,7 @@ const (
 	CodeWaiting    Code = "waiting"       // the question stays; the same request later takes the answer
 )
 
-// Refusal is the error for a request that was not allowed. Its text is meant
-// for whoever asked.
+// Refusal is the error for a request that was not allowed. Its text is meant for the requester.
 type Refusal struct {
 	Decision
 	Code Code

@@ -23,7 +23,7 @@ type rulebook struct {
 	identities   []identity
 }
 
-// identity is what is special about some principals.
+// identity holds the special settings of some principals.
 type identity struct {
 	pattern  string
 	fallback Effect // 0: the rulebook's
@@ -117,8 +117,7 @@ func resolved(path string) string {
 	}
 }
 
-// identityOf returns what is special about the actor: the first entry that
-// matches.
+// identityOf returns the actor's special settings: the first entry that matches.
 func (b *rulebook) identityOf(a term.Actor) identity {
 	for _, id := range b.identities {
 		if glob(id.pattern, subject(a)) {
@@ -161,9 +160,8 @@ func (b *rulebook) check(r Request) Decision {
 	return j.Decision
 }
 
-// fallbackFor is what becomes of a command of which no rule speaks. An agent at
-// a host is asked about, unless the person has spoken of agents at hosts: what
-// was said before of agents was said of those that work here.
+// fallbackFor is the effect for a command that no rule covers. For an agent at a host it is a question, unless the person has made rules
+// for agents at hosts: older rules for agents meant those that work here.
 func (b *rulebook) fallbackFor(a term.Actor) Effect {
 	id := b.identityOf(a)
 	effect := cmp.Or(id.fallback, b.fallback)
@@ -198,7 +196,7 @@ func (b *rulebook) checkUser(r Request) Decision {
 	return j.Decision
 }
 
-// Read returns what the rules see of the request's command.
+// Read returns the rules' view of the request's command.
 func Read(r Request) *command.Reading {
 	if r.Line == "" {
 		return command.Argv(r.Argv)
@@ -232,7 +230,7 @@ func (b *rulebook) onCommand(r Request, c command.Command, outer bool) Decision 
 	return j.Decision
 }
 
-// onReading judges what is to be said of the request beside its commands.
+// onReading judges the request as a whole, apart from its commands.
 func (b *rulebook) onReading(j *judgement, r Request, read *command.Reading) {
 	at := b.at(r.Door)
 	for _, f := range read.Findings {
@@ -261,8 +259,7 @@ func (b *rulebook) onReading(j *judgement, r Request, read *command.Reading) {
 	}
 }
 
-// known reports whether the finding is in a command of which a rule of the
-// person's speaks, who then knows that it runs code.
+// known reports whether the finding is in a command that one of the person's rules covers: the person then knows that it runs code.
 func (b *rulebook) known(r Request, f command.Finding) bool {
 	switch f.Kind {
 	case command.InlineCode, command.Script, command.Interactive, command.Option, command.Destroys:

@@ -105,8 +105,7 @@ func (r *rule) concerns(a term.Actor, door string) bool {
 	return slices.ContainsFunc(r.principals, func(p string) bool { return glob(p, subject(a)) })
 }
 
-// effectOn is what the rule says about the command, 0 for nothing. outer says
-// that the command only runs another: allowing it allows nothing.
+// effectOn is the rule's effect on the command, 0 for none. outer reports that the command only runs another: allowing it allows nothing.
 func (r *rule) effectOn(c command.Command, outer bool) Effect {
 	switch f := r.pattern.fits(c, r.effect == Allow); {
 	case f == unlike, r.effect == Allow && (f == perhaps || outer):

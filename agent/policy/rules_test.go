@@ -293,7 +293,7 @@ func TestWritesAfterAMove(t *testing.T) {
 	}
 }
 
-// What the block list denies has its one sentence; a question says why it is asked.
+// A request that the block list denies gets its one sentence; a question gives its reason.
 func TestQuestionsOfTheBlockListSayWhy(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"rm -r x", "rm -r x: rm is on the block list"},

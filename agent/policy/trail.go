@@ -13,11 +13,9 @@ import (
 // maxRecent is how many events an engine without a file keeps.
 const maxRecent = 1000
 
-// Audit writes an event down. What could not be written is counted, and said
-// in Degraded and, as soon as that is possible, in the log. Of a flood of
-// refusals to one principal, or of an agent's signals, only the first in a minute
-// are written, and then how many more there were: an agent must not be able to
-// push the rest of the log out.
+// Audit writes an event to the log. Events that could not be written are counted; Degraded reports them and so does, as soon as possible,
+// the log. If one principal is refused very often, or an agent sends very many signals, only the first events in a minute are written, and
+// then the number of the others: an agent must not be able to push the rest of the log out.
 func (e *Engine) Audit(ev Event) {
 	if f := e.floodOf(ev); f != nil {
 		more, drop := f.count(counted(ev.Actor), time.Now())
@@ -39,8 +37,7 @@ func (e *Engine) Audit(ev Event) {
 	e.recent = e.recent[max(0, len(e.recent)-maxRecent):]
 }
 
-// floodOf is where events of the kind are counted, nil for what nobody can have
-// written as often as they like.
+// floodOf is the counter for events of the kind, nil for those that nobody can cause at will.
 func (e *Engine) floodOf(ev Event) *flood {
 	switch {
 	case ev.Type == EventRefusal || ev.Decision.Effect == Deny:
@@ -76,7 +73,7 @@ func (e *Engine) AuditHead() audit.Head {
 	return e.log.Head()
 }
 
-// Degraded says what does not work, for the status: "" if all is well.
+// Degraded describes faults for the status: "" if there are none.
 func (e *Engine) Degraded() string {
 	if e.log == nil {
 		return ""

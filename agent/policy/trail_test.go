@@ -123,7 +123,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// Nor does one that signals all the time, or starts what cannot be started.
+// Nor does an agent that signals all the time, or starts commands that cannot start.
 func TestFloodOfSignalsAndFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, policy.Options{})
@@ -150,8 +150,7 @@ func TestFloodOfSignalsAndFailures(t *testing.T) {
 	})
 }
 
-// An agent that is refused all the time does not fill the log, nor does it
-// keep others from being written.
+// An agent that is refused all the time does not fill the log, nor does it keep other events from being written.
 func TestFloodOfRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, policy.Options{})
