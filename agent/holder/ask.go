@@ -35,10 +35,9 @@ func (c *Client) ask(k kind, put func(frame []byte) []byte) error {
 	return c.outcome(<-answer)
 }
 
-// Bounds of the wait for a holder that was stopped: whoever asks must not stand
-// still with it.
+// Bounds of the wait for a stopped holder: its callers must not hang with it.
 const (
-	answerTime = 10 * time.Second       // for what a holder does at once
+	answerTime = 10 * time.Second       // for operations that a holder does at once
 	lookTime   = 250 * time.Millisecond // for a look, which others wait for; see Client.Look
 	cancelTime = 3 * time.Second        // for the end of a kill whose grace was ended
 )
@@ -46,7 +45,7 @@ const (
 // errSilent is returned when a holder does not answer.
 var errSilent = errors.New("the holder does not answer")
 
-// askSoon is ask for what a holder does at once.
+// askSoon is ask for operations that a holder does at once.
 func (c *Client) askSoon(k kind, put func(frame []byte) []byte) error {
 	id, answer, err := c.begin(k, put)
 	if err != nil {

@@ -40,8 +40,7 @@ var ways = []struct {
 	}},
 }
 
-// BenchmarkDrain is what a flooding child gets through either way, run in
-// turns so that what else the machine does falls on both.
+// BenchmarkDrain is the throughput of a flooding child either way, run in turns so that other load of the machine affects both.
 func BenchmarkDrain(b *testing.B) {
 	const lines = 2_000_000
 	o := options(b)

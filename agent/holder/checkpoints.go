@@ -49,15 +49,15 @@ func (s *checkpoints) remove(i int) {
 	s.all = slices.Delete(s.all, i, i+1)
 }
 
-// trim drops those before base: what followed them is not in the log any
-// more. The newest stays even then: it says the most of what is gone.
+// trim drops notes before base: the output after them is not in the log any more. The newest stays even then: it knows most about the lost
+// output.
 func (s *checkpoints) trim(base int64) {
 	for len(s.all) > 1 && s.all[0].Off < base {
 		s.remove(0)
 	}
 }
 
-// forget drops those before base, the newest, too.
+// forget drops all notes before base, even the newest.
 func (s *checkpoints) forget(base int64) {
 	for len(s.all) > 0 && s.all[0].Off < base {
 		s.remove(0)

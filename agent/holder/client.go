@@ -39,11 +39,9 @@ type Client struct {
 	typing   chan struct{} // 1 slot: one piece of input at a time
 	looking  chan struct{} // 1 slot: one look of the holder's at a time
 
-	// keyboard is the pty itself, for input: a key then costs one system call
-	// instead of a request that the holder must be woken for. Who has it holds the
-	// terminal open: the child would not see a hang-up when the holder is killed, nor
-	// its background processes after its exit. So it is closed with the connection
-	// and with the exit.
+	// keyboard is the pty itself, for input: a key then costs one system call instead of a request that must wake the holder. A process that
+	// has it keeps the terminal open: the child would not see a hang-up when the holder is killed, nor its background processes after its
+	// exit. So it is closed with the connection and with the exit.
 	keyboard ipc.Passed
 
 	wmu sync.Mutex // serialises writes to conn; held across a write, which Close unblocks
@@ -54,13 +52,12 @@ type Client struct {
 	meta     []byte
 	exit     *exitRecord
 	err      error // why the connection has ended
-	detached bool  // nobody wants to know of what is left
+	detached bool  // nobody waits for the remaining output
 	requests map[uint32]chan reply
 	lastID   uint32
 }
 
-// newClient says hello on conn, which leads to the socket at path, and reads
-// what the holder id has. It takes conn over.
+// newClient exchanges hellos on conn, which leads to the socket at path, and reads the state of the holder id. It takes conn over.
 func newClient(ctx context.Context, o Options, id, path string, conn net.Conn, process *os.Process) (*Client, error) {
 	c := &Client{
 		id: id, path: path, conn: conn, process: process, over: make(chan struct{}), reaped: make(chan struct{}), typing: make(chan struct{}, 1), looking: make(chan struct{}, 1),
@@ -238,8 +235,7 @@ func (c *Client) write(frame []byte) error {
 	return err
 }
 
-// ended says why the connection is over. A write failed, so the holder has
-// closed it; what it said before is still to be read.
+// ended returns why the connection is over. A write failed, so the holder has closed it; its earlier messages must still be read.
 func (c *Client) ended() error {
 	<-c.over
 	return c.Err()

@@ -15,8 +15,7 @@ import (
 	"tether/platform/pty"
 )
 
-// FuzzMessages: what a decoder accepts, its encoder writes again; only what a
-// later version may have added at the end is lost.
+// FuzzMessages: a message that a decoder accepts is written again by its encoder; only additions of a later version at the end are lost.
 func FuzzMessages(f *testing.F) {
 	when := time.Unix(946684800, 7)
 	for _, p := range [][]byte{
@@ -65,8 +64,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// FuzzSpawn: what a holder understands of what it is to run, it would say
-// again in the same words.
+// FuzzSpawn: a spawn message that a holder understands is encoded again in the same bytes.
 func FuzzSpawn(f *testing.F) {
 	p, err := encodeSpawn(Options{Dir: "/run/h", Key: Key(), Lock: "/run/lock"}, Spec{
 		ID: "x", Meta: []byte("m"), LogBytes: 1 << 20, AwayHold: 1, Stall: 2, KeepExited: 3,

@@ -69,7 +69,7 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// Whoever waits returns after Close, but not before what takes has returned, and nothing is taken after that.
+// A waiting reader returns after Close, but only after the running take has returned, and none is called later.
 func TestDirectEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})

@@ -20,12 +20,11 @@ func socketPath(dir, id string) string { return filepath.Join(dir, id+socketSuff
 
 const (
 	socketSuffix = ".sock"
-	lockSuffix   = ".lock" // as platform/ipc names the lock beside a socket
+	lockSuffix   = ".lock" // platform/ipc names the lock of a socket so
 )
 
-// List returns the ids of the holders in dir, in alphabetical order. What
-// holders that were killed have left there is removed; a socket that is
-// served never is. Without the directory there are none.
+// List returns the ids of the holders in dir, in alphabetical order. It removes the files of killed holders; it never removes a socket that
+// is served. Without the directory there are none.
 func List(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -49,8 +48,7 @@ func List(dir string) ([]string, error) {
 	return ids, nil
 }
 
-// Dead returns how many holders were killed of those that have left something
-// in dir. It removes nothing.
+// Dead returns the number of killed holders that have left files in dir. It removes nothing.
 func Dead(dir string) (int, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+socketSuffix))
 	n := 0
@@ -116,8 +114,7 @@ func (c *Client) Base() int64 { return c.state.base }
 // End is the offset after the newest byte of then.
 func (c *Client) End() int64 { return c.state.end }
 
-// Taken is up to where any daemon had read the stream then. What lies between
-// it and Base, if it is less, was lost.
+// Taken is the offset up to which any daemon had read the stream then. If it is less than Base, the bytes between were lost.
 func (c *Client) Taken() int64 { return c.state.taken }
 
 // Size is the size of the terminal when the Client connected.
@@ -128,13 +125,12 @@ func (c *Client) Size() pty.Size { return c.state.size }
 // in the log. The caller must not change them.
 func (c *Client) Checkpoints() []Checkpoint { return c.notes }
 
-// Meta returns what Spawn or this Client's SetMeta set last.
+// Meta returns the value that Spawn or this Client's SetMeta set last.
 func (c *Client) Meta() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.meta)
 }
 
-// Screens returns what Screen has left, as Checkpoints returns notes; none of it
-// is before Base.
+// Screens returns the screens left by Screen, as Checkpoints returns notes; none of them is before Base.
 func (c *Client) Screens() []Checkpoint { return c.screens }

@@ -50,10 +50,8 @@ func (c *Client) ExitedAt() (at time.Time, end int64) {
 	return c.exit.at, c.exit.end
 }
 
-// Gone reports whether the holder has ended, which the end of the connection
-// alone does not say. A holder that was killed may take a moment to be gone, so
-// this waits up to a second for it. What it has left in its directory is
-// removed.
+// Gone reports whether the holder has ended; the end of the connection alone does not prove it. A killed holder may take a moment to
+// disappear, so this waits up to a second for it, and then removes its files in the directory.
 func (c *Client) Gone() bool {
 	if err := c.Err(); err == nil || errors.Is(err, ErrReplaced) {
 		return false
@@ -91,10 +89,8 @@ func (c *Client) Left() int {
 	return n
 }
 
-// Forget says that the exit was recorded: the holder removes its socket and
-// ends, or stays for what an agent's programs have left. It returns when that is
-// done, or ctx ends; before the exit it returns ErrRunning. The Client is over
-// then.
+// Forget tells the holder that the exit was recorded: it removes its socket and ends, or stays for processes that an agent's programs have
+// left. Forget returns when that is done, or ctx ends; before the exit it returns ErrRunning. The Client is over then.
 func (c *Client) Forget(ctx context.Context) error {
 	_, answer, err := c.begin(kindForget, nil)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"tether/platform/pty"
 )
 
-// Child is what a holder holds.
+// Child is the child of a holder.
 type Child = child
 
 // Held is a holder without a process and a socket.
@@ -28,16 +28,16 @@ func Hold(s Spec, c Child, door func()) (*Held, error) {
 // Run returns when the holder is over.
 func (h *Held) Run() { h.h.run() }
 
-// Stop is what SIGTERM does.
+// Stop has the effect of SIGTERM.
 func (h *Held) Stop() { h.h.stop() }
 
 // Serve serves one connection.
 func (h *Held) Serve(conn net.Conn) { h.h.serve(conn) }
 
-// Accept serves those of a socket.
+// Accept serves the connections of a socket.
 func (h *Held) Accept(l net.Listener) { h.h.accept(l) }
 
-// Bounds returns what the log has.
+// Bounds returns the first and the end offset of the log.
 func (h *Held) Bounds() (base, end int64) {
 	h.h.mu.Lock()
 	defer h.h.mu.Unlock()
@@ -52,7 +52,7 @@ func ConnectAs(ctx context.Context, conn net.Conn, typed *Typed) (*Client, error
 	return newClient(ctx, Options{Key: Key(), Typed: typed}, "x", "", conn, nil)
 }
 
-// Key is that of the tests' holders.
+// Key is the key of the tests' holders.
 func Key() []byte { return bytes.Repeat([]byte{'k'}, KeyBytes) }
 
 // Size is the number of bytes that are missing.

@@ -17,8 +17,8 @@ import (
 	"tether/platform/pty"
 )
 
-// What is needed stays although it was taken, also while no daemon is there, and the child waits for it as it does for what was not
-// taken.
+// Needed output stays although it was taken, also while no daemon is connected, and the child waits for it as it does for output that was
+// not taken.
 func TestKeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})
@@ -83,7 +83,7 @@ func TestKeepIsBounded(t *testing.T) {
 	})
 }
 
-// plainHello is that of a program without features.
+// plainHello is the hello of a program without features.
 func plainHello() []byte {
 	hello := helloOf(1, 1, "")
 	clear(hello[atFeatures:atNonce])
@@ -118,7 +118,7 @@ func TestKeepEndsWithADaemonWithoutIt(t *testing.T) {
 	})
 }
 
-// Who has not agreed to a feature does not use it.
+// A side that has not agreed to a feature does not use it.
 func TestFeaturesMustBeAgreed(t *testing.T) {
 	for name, p := range map[string][]byte{
 		"signal": frame(0x0a, "\x00\x00\x00\x01INT"),

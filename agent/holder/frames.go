@@ -62,8 +62,7 @@ func (f *frames) payload(size int) ([]byte, error) {
 	return p, err
 }
 
-// fields takes a payload apart. After a field that is not there bad is set
-// and all values are zero. What is left over is of a later version.
+// fields splits a payload. After a missing field bad is set and all values are zero. Remaining bytes belong to a later version.
 type fields struct {
 	b   []byte
 	bad bool

@@ -17,7 +17,7 @@ import (
 	"tether/platform/pty"
 )
 
-// seeds are what either side says in the transcript.
+// seeds are the messages of either side in the transcript.
 func seeds(f *testing.F, theHolder bool) {
 	text, err := os.ReadFile(transcript)
 	if err != nil {
@@ -45,8 +45,8 @@ func unhex(f *testing.F, text string) []byte {
 	return p
 }
 
-// FuzzHolder: whatever a connection says, the holder lives, keeps every byte
-// of the child that it has room for, and serves the next daemon.
+// FuzzHolder: with any input on a connection the holder lives, keeps every byte of the child for which it has room, and serves the next
+// daemon.
 func FuzzHolder(f *testing.F) {
 	seeds(f, false)
 	f.Add(frame(0x01, strings.Repeat("\x00", 11)+"\xff"))
@@ -78,9 +78,8 @@ func FuzzHolder(f *testing.F) {
 	})
 }
 
-// FuzzClient: whatever a holder says, what Read returns is contiguous by the
-// offsets that were said, the client stops when the connection does, and it
-// holds no more than its window.
+// FuzzClient: with any messages of a holder, the result of Read is contiguous by the announced offsets, the client stops when the
+// connection does, and it holds no more than its window.
 func FuzzClient(f *testing.F) {
 	seeds(f, true)
 	zero := strings.Repeat("\x00", 8)

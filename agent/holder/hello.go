@@ -16,19 +16,18 @@ import (
 
 // VersionError is returned when no version of the framing is known to both
 // sides.
-type VersionError struct{ Min, Max int } // what the other side knows
+type VersionError struct{ Min, Max int } // the other side's versions
 
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("holder speaks versions %d to %d, this program %d to %d", e.Min, e.Max, minVersion, maxVersion)
 }
 
-// RefusedError is returned when a holder does not serve this process, or what
-// serves the socket is no holder of this directory.
+// RefusedError is returned when a holder does not serve this process, or when the socket's server is not a holder of this directory.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// hello is what both sides say first.
+// hello is the first message of both sides.
 type hello struct {
 	min, max uint16
 	features uint64
@@ -50,8 +49,7 @@ func (h hello) append(dst []byte) []byte {
 	return append(dst, h.nonce...)
 }
 
-// readHello reads the other side's hello. What a later version adds to it is
-// skipped.
+// readHello reads the other side's hello. It skips additions of later versions.
 func readHello(r io.Reader) (hello, error) {
 	var head [helloHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -92,8 +90,8 @@ const (
 	holderLabel = "tether holder"
 )
 
-// prove is what shows that a side has the key, without telling it: it is good
-// for one connection to the holder id, and for one direction.
+// prove computes the proof that a side has the key, without revealing it: it is good for one connection to the holder id, and for one
+// direction.
 func prove(key []byte, label, id string, daemon, holder hello) []byte {
 	mac := hmac.New(sha256.New, key)
 	for _, part := range [][]byte{[]byte(label), []byte(id), daemon.nonce, holder.nonce} {
@@ -105,8 +103,8 @@ func prove(key []byte, label, id string, daemon, holder hello) []byte {
 	return mac.Sum(nil)
 }
 
-// greet is the holder's side of the first words. It lets in who has the key and
-// passes check, gives them c's terminal, and returns the features of both.
+// greet is the holder's side of the handshake. It accepts a daemon that has the key and passes check, gives it c's terminal, and returns
+// the features of both.
 func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net.Conn) error, c child) (agreed uint64, err error) {
 	if err := conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return 0, err

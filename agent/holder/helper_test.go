@@ -22,8 +22,7 @@ import (
 	"tether/platform/pty"
 )
 
-// programs are what the test binary does instead of the tests, by its first
-// argument.
+// programs are other jobs of the test binary, by its first argument.
 var programs = map[string]func(args []string) int{
 	"holder": holder.Main,
 	"count":  count,
@@ -39,11 +38,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// options are those of a directory of this test's own.
+// options are for a directory of this test alone.
 func options(t testing.TB) holder.Options {
 	reports := filepath.Join(t.TempDir(), "race")
 	t.Setenv("GORACE", "atexit_sleep_ms=0 log_path="+reports)
-	t.Cleanup(func() { // runs after those of spawn
+	t.Cleanup(func() { // runs after the cleanups of spawn
 		found, err := filepath.Glob(reports + ".*")
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +52,7 @@ func options(t testing.TB) holder.Options {
 			t.Errorf("a race in a holder: %s, %v", text, err)
 		}
 	})
-	name := fmt.Sprintf("tether-test-%d", os.Getpid()) // unlike that of other packages' tests at the same time
+	name := fmt.Sprintf("tether-test-%d", os.Getpid()) // unlike the name in other packages' tests at the same time
 	return holder.Options{Dir: filepath.Join(testkit.Home(t), "h"), Path: self(t), Argv: []string{name, "holder"}, Key: holder.Key()}
 }
 
@@ -68,7 +67,7 @@ func self(t testing.TB) string {
 
 func dirFS(dir string) fs.FS { return os.DirFS(dir) }
 
-// waiting is a command that is ready and prints what is typed, line by line.
+// waiting is a command that reports when it is ready and prints typed text line by line.
 func waiting(t testing.TB) pty.Command {
 	return pty.Command{Path: self(t), Args: []string{"wait", "wait"}}
 }
@@ -81,7 +80,7 @@ func wait([]string) int {
 	return 0
 }
 
-// knock connects to a holder as a daemon would, with the lock if one is named, and prints what came of it.
+// knock connects to a holder as a daemon would, with the lock if one is named, and prints the result.
 func knock(args []string) int {
 	o := holder.Options{Dir: args[0], Key: holder.Key()}
 	if args[1] == "wrong" {
@@ -122,7 +121,7 @@ func spawn(t testing.TB, o holder.Options, s holder.Spec) *holder.Client {
 	return c
 }
 
-// discard ends what a test has left, also after it failed.
+// discard ends the holder that a test has left, also after a failure.
 func discard(t testing.TB, o holder.Options, id string) {
 	c, err := holder.Dial(context.Background(), o, id)
 	if errors.Is(err, holder.ErrGone) {
@@ -162,7 +161,7 @@ func all(t testing.TB, c *holder.Client) string {
 	return out.String()
 }
 
-// readUntil reads until what came contains want.
+// readUntil reads until the output contains want.
 func readUntil(t testing.TB, c *holder.Client, want string) string {
 	t.Helper()
 	var got []byte
@@ -215,8 +214,7 @@ func counter(dst []byte, n int) []byte {
 	return dst
 }
 
-// checkCount returns the first offset at which p is not what count prints at
-// off, or -1.
+// checkCount returns the first offset at which p differs from the output of count at off, or -1.
 func checkCount(p []byte, off int64) int64 {
 	var line []byte
 	for i := range p {

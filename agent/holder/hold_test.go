@@ -229,7 +229,7 @@ func TestDaemonInTimeLosesNothing(t *testing.T) {
 	})
 }
 
-// What a daemon had taken when it was killed is not the first to go.
+// Output that a daemon had taken when it was killed is not dropped first.
 func TestAQuarterIsForWhatWasTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})
@@ -237,7 +237,7 @@ func TestAQuarterIsForWhatWasTaken(t *testing.T) {
 		<-b.print(0, logBytes)
 		c := b.stream(0)
 		b.take(c, 0, logBytes)
-		if err := c.Resize(pty.Size{Cols: 1, Rows: 1}); err != nil { // what follows the reply was taken
+		if err := c.Resize(pty.Size{Cols: 1, Rows: 1}); err != nil { // output before the reply was taken
 			t.Fatal(err)
 		}
 		_ = b.print(logBytes, 10)
@@ -273,7 +273,7 @@ func TestStalledDaemon(t *testing.T) {
 		}
 		b.wantBounds(total-limit, total)
 
-		from, gap := b.takeToGap(c) // what was under way
+		from, gap := b.takeToGap(c) // output in transit
 		if from == 0 || from > holder.Window || gap.From != from || gap.To != total-limit {
 			t.Errorf("after %d bytes a gap from %d to %d, want one to %d", from, gap.From, gap.To, total-limit)
 		}
@@ -325,7 +325,7 @@ func TestHistoryStaysForANewDaemon(t *testing.T) {
 	})
 }
 
-// Who asks for the child's end waits for it, and not for those who take nothing.
+// A kill waits for the child, and not for daemons that take nothing.
 func TestAKilledChildIsNotHeldForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{Stall: time.Hour, AwayHold: time.Hour})
@@ -382,7 +382,7 @@ func TestDrainIsBounded(t *testing.T) {
 	}
 }
 
-// The last words of a child that said nothing for long are waited for as well, also when the machine is slow to hand them over.
+// The last output of a child that was silent for long is waited for as well, even if the machine delivers it slowly.
 func TestLastWordsAfterASilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})
@@ -436,7 +436,7 @@ func TestNobodyComesForTheExit(t *testing.T) {
 		b.child.End(0)
 		time.Sleep(time.Hour)
 		c := b.dial()
-		time.Sleep(90 * time.Minute) // somebody is there: it stays
+		time.Sleep(90 * time.Minute) // a daemon is there: it stays
 		c.Close()
 		b.tasks.Wait()
 		if took := time.Since(began).Round(time.Minute); took != 4*time.Hour {
@@ -477,7 +477,7 @@ func (s stubborn) Kill(_ context.Context, grace time.Duration) error {
 	return nil
 }
 
-// A holder that is to end does not go before what is in its terminal: nobody else would kill that.
+// A holder that must end does not go before the processes in its terminal: nothing else would kill those.
 func TestStopOutlastsTheStubborn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stubborn{fake{Child: testkit.NewChild()}, make(chan struct{})}
@@ -557,8 +557,7 @@ func TestStopWithAFrozenDaemon(t *testing.T) {
 	})
 }
 
-// What had arrived before the holder was lost is still there to be read, and
-// Wait waits for that.
+// Output that had arrived before the holder was lost can still be read, and Wait waits for that.
 func TestLostHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, theirs := net.Pipe()

@@ -39,10 +39,10 @@ type holder struct {
 	started time.Time
 	door    func() error         // closes the socket, removes it and returns
 	adopts  bool                 // it is the parent of orphans, see stay
-	key     []byte               // whoever connects must prove that they have it
-	check   func(net.Conn) error // whether whoever connects may; nil lets all in
+	key     []byte               // a connecting process must prove that it has it
+	check   func(net.Conn) error // decides whether a connecting process may; nil accepts all
 
-	room   chan struct{} // 1 slot: the floor moved, or who is connected
+	room   chan struct{} // 1 slot: the floor moved, or the connected daemon changed
 	inputs chan input    // to writeInput
 	pumped chan struct{} // closed by pump at the end of output
 	ending chan struct{} // closed by stop
@@ -65,7 +65,7 @@ type holder struct {
 	session  *session // the connected daemon
 	exit     *exitRecord
 	free     bool      // the log was full for too long: the oldest bytes go until a daemon takes some
-	killed   bool      // somebody has asked for the child's end
+	killed   bool      // the child's end was requested
 	holding  bool      // pump waits for room
 	inRead   bool      // pump waits for the child
 	lastByte time.Time // when output came last
@@ -90,16 +90,15 @@ func newHolder(spec Spec, c child, door func() error) *holder {
 	return h
 }
 
-// Drain bounds after the leader's end, as in agent/term: what keeps the pty
-// open in the background must not keep the terminal alive for ever.
+// Drain bounds after the leader's end, as in agent/term: a background process that keeps the pty open must not keep the terminal alive for
+// ever.
 const (
 	drainLook  = 50 * time.Millisecond
 	drainQuiet = 250 * time.Millisecond // end after this long without a byte
 	drainMax   = 5 * time.Second        // end in any case; time in which the log is full does not count
 )
 
-// run waits for the child and its last output, then for whoever wants to know
-// of it. It returns when the holder is over.
+// run waits for the child and its last output, then until the daemon knows of it. It returns when the holder is over.
 func (h *holder) run() {
 	h.tasks.Go(h.pump)
 	h.tasks.Go(h.writeInput)
@@ -119,8 +118,8 @@ func (h *holder) run() {
 	h.tasks.Wait()
 }
 
-// outlast waits for the end of the tree if a signal has asked for it: the leader
-// may have gone sooner than what it has started, which only stop kills then.
+// outlast waits for the end of the tree if a signal has asked for it: the leader may have gone sooner than its descendants, which only stop
+// kills then.
 func (h *holder) outlast() {
 	select {
 	case <-h.ending:
@@ -135,12 +134,11 @@ func (h *holder) outlast() {
 	}
 }
 
-// drain returns at the end of output, or when the pty has been quiet for a
-// while although somebody still holds it open.
+// drain returns at the end of output, or when the pty has been quiet for a while although some process still has it open.
 func (h *holder) drain() {
 	tick := time.NewTicker(drainLook)
 	defer tick.Stop()
-	began := time.Now() // what was printed last may not have been read yet, however long nothing came before
+	began := time.Now() // the last output may not have been read yet, however long the silence before it
 	for left := drainMax; left > 0; {
 		select {
 		case <-h.pumped:
@@ -197,8 +195,8 @@ func (h *holder) linger() {
 // Bounds of the end that a signal asks for.
 const (
 	killGrace   = 3 * time.Second           // between TERM and KILL for the child's tree
-	farewellMax = 2 * time.Second           // for the daemon to take what is left
-	killMax     = killGrace + 5*time.Second // for what is killed to be gone; what does not go is out of reach
+	farewellMax = 2 * time.Second           // for the daemon to take the rest
+	killMax     = killGrace + 5*time.Second // for killed processes to disappear; those that do not are out of reach
 )
 
 // farewell lets the connected daemon take the last bytes.
@@ -224,7 +222,7 @@ func (h *holder) farewell() {
 func (h *holder) stop() {
 	defer h.gone()
 	h.end()
-	_ = h.child.Kill(context.Background(), killGrace) // what is left is another user's
+	_ = h.child.Kill(context.Background(), killGrace) // the remaining processes are another user's
 }
 
 // writeInput writes input, one piece after the other. It ends with the holder,
@@ -248,7 +246,7 @@ type input struct {
 	data    []byte
 }
 
-// signal sends a signal to what is in the foreground.
+// signal sends a signal to the processes in the foreground.
 func (h *holder) signal(name string) error {
 	if c, ok := h.child.(interface{ Signal(name string) error }); ok {
 		return c.Signal(name)

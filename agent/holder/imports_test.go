@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// mayImport is all a holder is made of beside what those packages need of the
-// standard library. Each package more is memory in each terminal's process.
+// mayImport are all packages of a holder, apart from the standard library that they need. Each further package costs memory in each
+// terminal's process.
 var mayImport = []string{
 	"github.com/creack/pty", "golang.org/x/sys/unix",
 	"tether/agent/holder", "tether/agent/lag", "tether/agent/ring", "tether/platform/ipc", "tether/platform/proc", "tether/platform/pty",

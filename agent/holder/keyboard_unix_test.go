@@ -17,8 +17,7 @@ import (
 	"tether/platform/proc"
 )
 
-// typing runs a script with a file to write to, and returns what the script
-// prints until it says ready.
+// typing runs a script with a file to write to, and returns the script's output until it prints ready.
 func typing(t *testing.T, script string) (h *holder.Client, before, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "file")
@@ -66,8 +65,7 @@ func TestKeysGoStraightToThePty(t *testing.T) {
 	eventuallyIn(t, file, "word\n")
 }
 
-// What is typed in parts arrives in order, whether straight or by the holder, and
-// a child that does not read makes nobody wait.
+// Keys typed in parts arrive in order, directly or through the holder, and a child that does not read blocks nobody.
 func TestKeysStayInOrder(t *testing.T) {
 	h, _, file := typing(t, `stty raw -echo; printf ready; read x; head -c 100000 >"$0"`)
 	if n, err := h.TryWrite([]byte("\n")); n != 1 || err != nil {
@@ -88,7 +86,7 @@ func TestKeysStayInOrder(t *testing.T) {
 	eventuallyIn(t, file, want)
 }
 
-// The daemon has the pty, too, and still the child ends when the holder is killed, whether or not somebody reads.
+// The daemon has the pty, too, and still the child ends when the holder is killed, with or without a reader.
 func TestKillOfAHolderEndsItsChild(t *testing.T) {
 	h, said, _ := typing(t, `echo $PPID; printf ready; read line`)
 	if !h.HasKeyboard() {
@@ -125,7 +123,7 @@ func TestTheKeyboardIsClosed(t *testing.T) {
 	}
 }
 
-// The descriptor is for those that have the key.
+// Only processes with the key get the descriptor.
 func TestWhoGetsTheKeyboard(t *testing.T) {
 	o := options(t)
 	spawn(t, o, holder.Spec{ID: "x", Command: sh("read x")})

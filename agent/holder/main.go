@@ -16,15 +16,13 @@ import (
 
 // Files that Spawn hands to a new holder, see proc.Inherited. They are descriptors 3 and 4 where there are descriptors.
 const (
-	specFile   = 0 // it reads what to run
+	specFile   = 0 // the spawn message
 	statusFile = 1 // it says whether that runs
 )
 
-// Main is the holder's program: what runs when a process is started as Spawn
-// does. It returns when the holder is over, with the status of its process.
-// Call it before anything else; it changes signal actions and memory limits
-// of the whole process. The arguments are only for people who look at the
-// list of processes.
+// Main is the holder's program, which Spawn starts. It returns when the holder is over, with the status of its process. Call it before
+// anything else; it changes signal actions and memory limits of the whole process. The arguments are only for people who look at the list
+// of processes.
 func Main(args []string) int {
 	stop := proc.StopSignals()
 	spec, status := proc.Inherited(specFile), proc.Inherited(statusFile)
@@ -73,7 +71,7 @@ const (
 	gcFirst   = 100
 	gcPercent = 25
 	gcLater   = 1 << 20 // bytes of output after which gcPercent holds
-	heapSpare = 8 << 20 // bytes beside the log
+	heapSpare = 8 << 20 // bytes besides the log
 )
 
 func tune(logBytes int) {
@@ -114,7 +112,7 @@ func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 	return h, socket, nil
 }
 
-// maxConns bounds the connections at a time, of which one is the daemon's.
+// maxConns bounds the simultaneous connections, of which one is the daemon's.
 const maxConns = 16
 
 // acceptAgain is how long accept waits when the system has no descriptor for a

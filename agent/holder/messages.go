@@ -11,7 +11,7 @@ import (
 
 // Frames with more than two fields, and those that both sides build.
 
-// state is the first frame of a connection: what the holder has.
+// state is the first frame of a connection: the holder's state.
 type state struct {
 	base, end, taken int64
 	started          time.Time
@@ -99,7 +99,7 @@ func decodeReply(p []byte) (reply, error) {
 	return r, f.err()
 }
 
-// What a reply to kindReading says in its text: waits u8, flags u8, pid u32.
+// The text of a reply to kindReading: waits u8, flags u8, pid u32.
 const (
 	readingAlone  = 1
 	readingRelays = 2

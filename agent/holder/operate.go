@@ -29,10 +29,9 @@ func (c *Client) SetMeta(p []byte) error {
 	return nil
 }
 
-// Checkpoint leaves a note of at most 64 KiB about the stream at off, which
-// must be in the holder's log, and returns when the holder has it. The holder
-// keeps the oldest note in its log and the newest of all; of those
-// in between it keeps, evenly spread, as many as make 64, or 1 MiB, in all.
+// Checkpoint stores a note of at most 64 KiB about the stream at off, which must be in the holder's log, and returns when the holder has
+// it. The holder keeps the oldest note in its log and the newest of all. Of those in between it keeps, evenly spread, at most 64 notes or 1
+// MiB in all.
 func (c *Client) Checkpoint(off int64, blob []byte) error {
 	if len(blob) > maxBlob {
 		return tooLarge("checkpoint", len(blob), maxBlob)
@@ -46,11 +45,9 @@ func (c *Client) Checkpoint(off int64, blob []byte) error {
 	return nil
 }
 
-// Keep says from which offset on output is needed although Read has returned
-// it, or, if it is KeepNothing, that none is. Without it what the holder has of
-// such output, when this Client is gone, is what happens to be left. A holder
-// that is full of what is needed makes the child wait as it does for output that
-// was not read. It does not wait; a holder of an older program takes no notice.
+// Keep announces the offset from which on output is needed although Read has returned it; KeepNothing means that none is. Without Keep, the
+// next daemon gets only the part of such output that happens to be left. A holder full of needed output makes the child wait as it does for
+// output that was not read. Keep does not wait; a holder of an older program ignores it.
 func (c *Client) Keep(off int64) error {
 	if c.features&featureKeep == 0 {
 		return nil
@@ -70,10 +67,8 @@ func (c *Client) Paces() bool { return c.features&featureUntil != 0 }
 // KeepNothing is for Keep and Until.
 const KeepNothing int64 = keepNothing
 
-// Screen leaves the screen at an offset, at most 1 MiB, for the daemon after this
-// one. The holder keeps those whose offset is in its log, the oldest and the newest
-// of them and, evenly spread, as many in between as make 1 MiB in all. It does not wait; only one that
-// KeepsScreens may be told.
+// Screen stores the screen at an offset, at most 1 MiB, for the next daemon. The holder keeps those whose offset is in its log: the oldest,
+// the newest and, evenly spread, as many in between as make 1 MiB in all. It does not wait; call it only if KeepsScreens.
 func (c *Client) Screen(off int64, blob []byte) error {
 	if len(blob) > maxShown {
 		return tooLarge("screen", len(blob), maxShown)
@@ -101,8 +96,8 @@ func (c *Client) Signal(name string) error {
 	return nil
 }
 
-// Look looks at the terminal: at its settings here, and at who reads its keyboard in the holder where the system shows that to a program's
-// ancestors alone. It waits for the holder for at most 250 ms; errors: os.ErrClosed, errors.ErrUnsupported, or what the system says.
+// Look examines the terminal: its settings here, and the reader of its keyboard in the holder, if the system shows that only to a program's
+// ancestors. It waits for the holder for at most 250 ms; errors: os.ErrClosed, errors.ErrUnsupported, or the system's error.
 func (c *Client) Look() (l pty.Look, err error) {
 	if !c.keyboard.Control(func(fd uintptr) { l, err = pty.LookAt(fd, c.state.pid) }) {
 		return pty.Look{}, os.ErrClosed
@@ -111,7 +106,7 @@ func (c *Client) Look() (l pty.Look, err error) {
 		return l, err
 	}
 	l.Reading = c.askReading()
-	return l, nil // what was seen here is true even if the holder said nothing
+	return l, nil // this part is right even if the holder did not answer
 }
 
 // askReading asks the holder, unless it has not answered the time before.
@@ -154,8 +149,8 @@ func (c *Client) Resize(s pty.Size) error {
 	return nil
 }
 
-// TryWrite types as much of p as there is room for now, perhaps nothing; it does
-// not wait. It must not be called beside Write, which types the rest.
+// TryWrite types as much of p as there is room for now, perhaps nothing; it does not wait. It must not be called concurrently with Write,
+// which types the rest.
 func (c *Client) TryWrite(p []byte) (int, error) {
 	c.typed.now()
 	return c.keyboard.TryWrite(p), nil
@@ -203,10 +198,9 @@ func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
 	return c.await(id, answer, cancelTime)
 }
 
-// Typed is when input came last, at any of the holders that share it. While
-// somebody types, floods rest between bursts, see [holder.rest]: a key typed
-// beside a flood is then answered nearly as soon as on an idle machine. The zero
-// value is ready; its methods may be called concurrently.
+// Typed is the time of the last input, at any of the holders that share it. While somebody types, floods rest between bursts, see
+// [holder.rest]: a key typed during a flood is then answered nearly as soon as on an idle machine. The zero value is ready; its methods may
+// be called concurrently.
 type Typed struct{ last atomic.Pointer[time.Time] }
 
 const (

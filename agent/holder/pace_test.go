@@ -9,8 +9,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// A daemon that keeps up with a flood gets it in few pieces, not one for each
-// read of the pty; what comes after a silence it gets at once.
+// A daemon that keeps up with a flood gets it in few pieces, not one for each read of the pty; output after a silence arrives at once.
 func TestFloodComesInFewPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{LogBytes: 1 << 20})
@@ -60,8 +59,7 @@ type tryable struct{ fake }
 // TryRead returns output that is there already; a fake has none.
 func (tryable) TryRead([]byte) int { return 0 }
 
-// A flood rests between bursts while somebody types at any terminal of the
-// daemon, and not else; what answers a key never waits.
+// A flood rests between bursts while somebody types at any terminal of the daemon, and only then; the answer to a key never waits.
 func TestFloodsRestWhileSomebodyTypes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flood, other := &bench{t: t, child: fake{Child: testkit.NewChild()}}, newBench(t, holder.Spec{})

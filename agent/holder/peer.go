@@ -10,9 +10,8 @@ import (
 	"tether/platform/proc"
 )
 
-// guard decides which processes may be a holder's daemon, beside having its
-// key: the key is in a file, which every program of the user can read that is
-// in no sandbox.
+// guard decides which processes may be a holder's daemon, in addition to having its key: the key is in a file, which every program of the
+// user outside a sandbox can read.
 type guard struct {
 	lock    string   // the daemon's; "" asks for none
 	outside []string // agents that have started the holder's first daemon

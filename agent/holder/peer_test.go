@@ -16,7 +16,8 @@ import (
 	"tether/platform/pty"
 )
 
-// A holder lets in who has the key, holds the daemon's lock, and runs in no agent's terminal, also without its environment.
+// A holder accepts a process that has the key, holds the daemon's lock, and runs in no agent's terminal, even if its environment is
+// cleared.
 func TestWhoIsLetIn(t *testing.T) {
 	testkit.Leaks(t)
 	open := options(t)
@@ -30,7 +31,7 @@ func TestWhoIsLetIn(t *testing.T) {
 	}
 	spawn(t, locked, holder.Spec{ID: "x", Command: sh("read x"), Meta: []byte(private)}).Close()
 	lock.Close()
-	t.Cleanup(func() { // what spawn cleans up connects as the daemon does
+	t.Cleanup(func() { // the cleanup of spawn connects as the daemon does
 		if _, err := ipc.Lock(locked.Lock); err != nil {
 			t.Error(err)
 		}
@@ -69,7 +70,7 @@ func TestWhoIsLetIn(t *testing.T) {
 	}
 }
 
-// What serves a socket without the key is not taken for a holder.
+// A server of the socket without the key is not accepted as a holder.
 func TestDialAsksForTheKey(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)

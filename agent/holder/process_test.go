@@ -20,8 +20,8 @@ import (
 	"tether/platform/proc"
 )
 
-// The promise: a daemon is killed in the middle of a flood, again and again,
-// and what the daemons have written together is what the child wrote.
+// The promise: a daemon is killed in the middle of a flood, again and again, and all output that the daemons have written together equals
+// the child's.
 func TestDaemonKilledUnderFlood(t *testing.T) {
 	testkit.Unix(t, testkit.Bytes)
 	testkit.Leaks(t)
@@ -93,7 +93,7 @@ func TestNothingIsLeft(t *testing.T) {
 	testkit.Eventually(t, testkit.Patience, "no process is left", func() bool { return len(processes(t, o)) <= len(before) })
 }
 
-// processes are the holders of this test's binary and what they hold.
+// processes are the holders of this test's binary and their children.
 func processes(t *testing.T, o holder.Options) []int {
 	t.Helper()
 	list, err := proc.List()
@@ -139,7 +139,7 @@ func TestChildClosesOutput(t *testing.T) {
 	}
 }
 
-// What keeps the terminal open in the background does not keep it alive.
+// A background process that keeps the terminal open does not keep it alive.
 func TestBackgroundKeepsOutputOpen(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
@@ -334,8 +334,7 @@ func TestHolderShowsNothing(t *testing.T) {
 	}
 }
 
-// Whoever reaches the socket and talks nonsense is cut off and disturbs
-// nobody.
+// A process that reaches the socket and sends garbage is disconnected and disturbs nobody.
 func TestGarbageOnTheSocket(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)

@@ -53,8 +53,7 @@ func (s *session) publish() {
 	}
 }
 
-// due returns what is to be written now: control frames, or that n bytes of
-// output are. If there is output that waits for more, rest is how long.
+// due returns the frames to be written now: control frames, or n bytes of output. If output is held for more, rest is how long.
 func (s *session) due() (control [][]byte, n int, rest time.Duration, closing bool) {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// readSize is what one read takes from the pty: Linux gives at most 4,095
-// bytes, macOS less. It is held also while the child is silent, so it is no
-// more than a page.
+// readSize is the size of one read from the pty: Linux returns at most 4,095 bytes, macOS less. The buffer is held also while the child is
+// silent, so it is no more than a page.
 const readSize = 4 << 10
 
 // pump moves output from the pty into the log until its end.
@@ -35,16 +34,14 @@ func (h *holder) pump() {
 
 // Bounds of rests.
 const (
-	floodBytes = 16 << 10             // printed without a pause before the first rest: what answers a key is less
+	floodBytes = 16 << 10             // printed without a pause before the first rest: an answer to a key is shorter
 	restBurst  = 48 << 10             // bytes read between two rests
-	restMax    = 5 * time.Millisecond // whatever the daemon asks for
+	restMax    = 5 * time.Millisecond // upper bound for the daemon's request
 )
 
-// rest is called after n bytes were read, when a flood is to rest for d. It moves
-// what else is there into the log, and then leaves the pty alone for a moment: the
-// child waits until its terminal has room, and the processors are free for others,
-// such as those who answer a key that is typed elsewhere. It returns how many more
-// bytes it has read.
+// rest is called after n bytes were read, when a flood should rest for d. It moves other available output into the log, and then leaves the
+// pty alone for a moment: the child waits until its terminal has room, and the processors are free for other work, such as answering a key
+// that is typed elsewhere. It returns how many more bytes it has read.
 func (h *holder) rest(buf []byte, n int, d time.Duration) (more int) {
 	c, ok := h.child.(interface{ TryRead(p []byte) int })
 	if !ok {
@@ -109,9 +106,8 @@ func (h *holder) put(p []byte) (rest time.Duration) {
 	return rest
 }
 
-// holdBrieflyLocked waits while n more bytes would be beyond what the daemon has
-// room for on behalf of readers that may slow the child only a little. When the
-// budget is used, the child does not wait for them until they have caught up.
+// holdBrieflyLocked waits while n more bytes would exceed the daemon's room, for the sake of readers that may slow the child only a little.
+// Once the budget is used, the child does not wait for them until they have caught up.
 func (h *holder) holdBrieflyLocked(n int) {
 	for !h.free && !h.killed {
 		s := h.session
@@ -138,9 +134,8 @@ func (h *holder) fitsLocked(n int) bool {
 	return h.log.End()+int64(n)-h.floorLocked() <= int64(h.log.Limit())
 }
 
-// floorLocked is the offset from which on bytes must not be dropped. A
-// quarter of the log is for what was taken: a daemon may be killed before it
-// could do anything with it. What it needs for longer it says by keep.
+// floorLocked is the offset from which on bytes must not be dropped. A quarter of the log is for taken output: a daemon may be killed
+// before it could use it. Output that it needs for longer it announces by keep.
 func (h *holder) floorLocked() int64 {
 	taken := h.taken
 	if h.session != nil {
@@ -149,7 +144,7 @@ func (h *holder) floorLocked() int64 {
 	return max(min(taken-int64(h.log.Limit()/4), h.keep), h.log.Start())
 }
 
-// keepNothing is the keep of a daemon that needs nothing of what it has taken.
+// keepNothing is the keep of a daemon that needs none of the output that it has taken.
 const keepNothing = math.MaxInt64
 
 // killedHold is how long a full log may hold a child whose end was asked for:

@@ -14,8 +14,7 @@ var (
 	errBusy     = errors.New("too many requests at a time")
 )
 
-// handle does what one frame asks for. It does not block; an error ends the
-// connection. p is valid until it returns.
+// handle carries out one frame. It does not block; an error ends the connection. p is valid until it returns.
 func (s *session) handle(k kind, p []byte) error {
 	f := fields{b: p}
 	switch k {
@@ -192,8 +191,7 @@ func (s *session) paceUntil(off int64, check func() error) error {
 	return nil
 }
 
-// input queues bytes for writeInput. A daemon has one piece under way at a
-// time, so that there is room but for those that do not keep to it.
+// input queues bytes for writeInput. A daemon sends one piece at a time, so only a misbehaving one finds the queue full.
 func (s *session) input(request uint32, p []byte, check func() error) error {
 	if err := check(); err != nil {
 		return err
@@ -262,7 +260,7 @@ func (s *session) cancel(request uint32, check func() error) error {
 	return nil
 }
 
-// forget ends the holder. The reply is its last word.
+// forget ends the holder. The reply is its last message.
 func (s *session) forget(request uint32) {
 	err := s.h.forget()
 	switch {

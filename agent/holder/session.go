@@ -12,11 +12,9 @@ const (
 	helloTime = 5 * time.Second // for the hellos of both sides
 	flushTime = time.Second     // for the last frames of a connection
 
-	// Sending is clocked by what the daemon says it has taken: while little is
-	// under way output goes out at once, else in larger frames. The daemon
-	// takes a small frame before the child has written the next one; so what
-	// was sent without a pause counts too, or a flood would cost it a frame
-	// and a switch of threads for each read of the pty.
+	// The daemon's acknowledgements clock the sending: while little is in transit output goes out at once, else in larger frames. The daemon
+	// takes a small frame before the child has written the next one. So the amount sent without a pause counts too; otherwise a flood would
+	// cost it a frame and a thread switch for each read of the pty.
 	fewUnderway = 1 << 10  // bytes
 	fullEnough  = 64 << 10 // bytes
 	pause       = 2 * time.Millisecond

@@ -32,10 +32,9 @@ type Options struct {
 	Typed *Typed
 }
 
-// environ is the whole environment of a holder: what its runtime reads before
-// Main, the mark of an agent's terminal, by which what is below the holder is
-// known for the agent's, and nothing of the daemon's but where the race detector
-// of a test's binary reports to.
+// environ is the whole environment of a holder: the variables that its runtime reads before Main, and the mark of an agent's terminal,
+// which marks the holder's descendants as the agent's. Of the daemon's environment it has only the destination for reports of the race
+// detector in tests.
 func (s Spec) environ() []string {
 	env := []string{"GOMAXPROCS=" + strconv.Itoa(maxProcs), "GOGC=" + strconv.Itoa(gcFirst), "GOTRACEBACK=none"}
 	for _, entry := range s.Command.Env {
@@ -49,9 +48,8 @@ func (s Spec) environ() []string {
 	return env
 }
 
-// Spawn starts a holder and in it the child, and connects to it. It returns
-// when the child runs. What was wrong with the command is a *pty.StartError;
-// an id in use is ErrInUse. If ctx ends first, nothing is left running.
+// Spawn starts a holder and in it the child, and connects to it. It returns when the child runs. A fault of the command is a
+// *pty.StartError; an id in use is ErrInUse. If ctx ends first, nothing is left running.
 func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 	s, err := s.withDefaults()
 	if err != nil {
@@ -100,7 +98,7 @@ func launch(ctx context.Context, path string, argv, env []string, message []byte
 	_, err = specW.Write(message)
 	specW.Close()
 	if said := readStarted(status); said != nil || err == nil {
-		err = said // what the holder says explains a broken pipe
+		err = said // the holder's message explains a broken pipe
 	}
 	stop()
 	status.Close()
@@ -122,10 +120,8 @@ func end(process *os.Process) {
 	_, _ = process.Wait()
 }
 
-// Dial connects to the holder with this id. It takes the place of a daemon
-// that is connected. The error is ErrGone when there is none, a *VersionError when
-// it cannot be talked to, and a *RefusedError when it does not let this process
-// in. Of o it needs Dir and Key.
+// Dial connects to the holder with this id and replaces a connected daemon. The error is ErrGone if there is none, a *VersionError if no
+// common version exists, and a *RefusedError if it does not accept this process. It uses Dir and Key of o.
 func Dial(ctx context.Context, o Options, id string) (*Client, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("%w: %.80q", ErrGone, id)

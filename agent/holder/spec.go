@@ -10,13 +10,12 @@ import (
 	"tether/platform/pty"
 )
 
-// Spec says what a holder runs and how. Zero values mean the defaults stated.
+// Spec describes the child of a holder. Zero values mean the stated defaults.
 type Spec struct {
 	// ID names the holder: 1 to 64 letters, digits, '-' and '_', never used
 	// before in its directory.
 	ID string
-	// Command is run as pty.Start does. Dir "" and a relative Dir are those
-	// of the caller of Spawn.
+	// Command is run as pty.Start does. Dir "" and a relative Dir start from the directory of Spawn's caller.
 	Command pty.Command
 	// LogBytes bounds the log, 64 KiB to 1 GiB, default 4 MiB, rounded up to a
 	// power of two. Memory is taken as it fills.

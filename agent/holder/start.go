@@ -12,8 +12,7 @@ import (
 	"tether/platform/pty"
 )
 
-// What goes through the pipes between who starts a holder and the holder: what
-// is to run, and that it runs or why not.
+// The data in the pipes between a new holder and its starter: the command to run, and the confirmation that it runs, or the error.
 
 // Fields of a spawn frame: key u8, length u32, value. Keys with bit 7 may be
 // skipped by a holder that does not know them.
@@ -74,8 +73,7 @@ func encodeSpawn(o Options, s Spec) ([]byte, error) {
 	return endFrame(dst, at), nil
 }
 
-// readSpawn reads what a new holder is to run, and of its options the
-// directory, the key and the lock.
+// readSpawn reads a new holder's command, and of its options the directory, the key and the lock.
 func readSpawn(r io.Reader) (o Options, s Spec, err error) {
 	h, err := readHello(r)
 	if err != nil {
@@ -173,7 +171,7 @@ func (s *Spec) decodeField(key byte, v *fields) {
 	}
 }
 
-// What the error of a failed start is, for callers that act on it.
+// The type of a failed start's error, for callers that act on it.
 const (
 	causeOther      = 0
 	causeNotExist   = 1 // fs.ErrNotExist
@@ -183,7 +181,7 @@ const (
 
 var causes = map[uint8]error{causeNotExist: fs.ErrNotExist, causePermission: fs.ErrPermission, causeInUse: ErrInUse}
 
-// remoteError is an error of the holder: its text, and what it is.
+// remoteError is an error of the holder: its text and its type.
 type remoteError struct {
 	text string
 	is   error
@@ -196,7 +194,7 @@ func (e *remoteError) Unwrap() error { return e.is }
 const (
 	failedText  = 1
 	failedCause = 2 // u8
-	failedWhat  = 3 // pty.StartError.What; not there for other errors
+	failedWhat  = 3 // pty.StartError.What; missing for other errors
 	failedName  = 4
 )
 
@@ -245,7 +243,7 @@ func decodeFailed(p []byte) error {
 	return e
 }
 
-// readStarted reads what a new holder says: nothing is wrong, or what is.
+// readStarted reads a new holder's answer: success, or the error.
 func readStarted(r io.Reader) error {
 	b := bufio.NewReaderSize(r, 512)
 	head, err := b.Peek(1)

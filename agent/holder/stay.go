@@ -14,20 +14,17 @@ import (
 	"tether/platform/proc"
 )
 
-// The holder of an agent's terminal is the parent of whatever the terminal's
-// programs leave behind, and stays until that has ended: a program that has
-// left its session and cleared its environment still descends from a process
-// with the agent's mark. On Windows nothing leaves the agent's job, and the
-// holder keeps that job's name.
+// The holder of an agent's terminal is the parent of all processes that the terminal's programs leave behind, and stays until those have
+// ended: a program that has left its session and cleared its environment still descends from a process with the agent's mark. On Windows
+// nothing leaves the agent's job, and the holder keeps that job's name.
 
-// IsAgents reports whether an environment, as NAME=value, is that of an agent's terminal.
+// IsAgents reports whether an environment, as NAME=value, belongs to an agent's terminal.
 func IsAgents(environ []string) bool {
 	return slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, proc.AgentVar+"=") })
 }
 
-// stay waits until what the terminal's programs have left has ended, without
-// the log and all that a daemon could ask for. A signal that asks this process
-// to end, ends that first: see holder.stop.
+// stay waits until the processes that the terminal's programs have left have ended. It keeps neither the log nor any other state for a
+// daemon. A signal that asks this process to end, ends those first: see holder.stop.
 func (h *holder) stay() {
 	if !h.left() {
 		return
@@ -43,7 +40,7 @@ func (h *holder) stay() {
 	proc.WaitForAll()
 }
 
-// inJob is a child whose job says what its programs have left.
+// inJob is a child whose job lists the processes that its programs have left.
 type inJob interface {
 	Left() bool
 	WaitLeft()
@@ -57,8 +54,8 @@ func (h *holder) left() bool {
 	return proc.Children()
 }
 
-// spare tells a daemon and its holders, which may have been started from the
-// terminal, from what belongs to it: they have locks that only they have.
+// spare reports whether a process is a daemon or one of its holders, which may have been started from the terminal but do not belong to it:
+// they have locks that only they have.
 func (o Options) spare(pid int) bool {
 	locks, err := filepath.Glob(filepath.Join(o.Dir, "*"+socketSuffix+lockSuffix))
 	if err != nil {
@@ -73,9 +70,8 @@ func (o Options) spare(pid int) bool {
 	})
 }
 
-// EndStaying ends the holders in dir that have no terminal any more and stay for
-// what an agent's programs have left, with all of that. It returns when they are
-// gone, or ctx ends.
+// EndStaying ends the holders in dir that have no terminal any more and stay for processes that an agent's programs have left, together
+// with those processes. It returns when they are gone, or ctx ends.
 func EndStaying(ctx context.Context, dir string) (n int, err error) {
 	locks, err := filepath.Glob(filepath.Join(dir, "*"+socketSuffix+lockSuffix))
 	if err != nil {
@@ -87,7 +83,7 @@ func EndStaying(ctx context.Context, dir string) (n int, err error) {
 		}
 		pid := ipc.Holder(path)
 		if !holds(pid, path) {
-			continue // it has just ended, or somebody else has written the number
+			continue // it has just ended, or another process has written the number
 		}
 		process, err := os.FindProcess(pid)
 		if err != nil {
@@ -107,7 +103,7 @@ func EndStaying(ctx context.Context, dir string) (n int, err error) {
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
-		_ = os.Remove(path) // the holder does, but on Windows to ask who holds a lock makes the file
+		_ = os.Remove(path) // the holder does, but on Windows asking for the holder of a lock makes the file
 	}
 	return n, nil
 }

@@ -38,8 +38,8 @@ func gone(pid int) bool {
 	return err != nil || p.Zombie
 }
 
-// What an agent's terminal has left is known for the agent's after its leader has ended, for the next daemon, and when nobody knows the
-// terminal any more; its holder keeps nothing else, and ends with it.
+// A process that an agent's terminal has left counts as the agent's after its leader has ended, for the next daemon, and when nobody knows
+// the terminal any more; its holder keeps nothing else, and ends with it.
 func TestHolderStaysForWhatAnAgentHasLeft(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
@@ -76,7 +76,7 @@ func TestHolderStaysForWhatAnAgentHasLeft(t *testing.T) {
 	})
 }
 
-// It ends by itself with what was left, and a kill after the leader's end ends that.
+// The holder ends by itself with the last process, and a kill after the leader's end ends those processes.
 func TestKillEndsWhatAnAgentHasLeft(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// window is how much output may be under way: what a daemon holds in memory
-// at most for one terminal that it does not read.
+// window bounds the output in transit: the most that a daemon holds in memory for one terminal that it does not read.
 const window = 256 << 10 // bytes
 
 // Window is how many bytes beyond Taken a daemon may have had.
@@ -39,7 +38,7 @@ type inflow struct {
 	taking    bool       // direct is called: Read and WaitReadable do not return
 }
 
-// chunk is a piece of what arrived, from r to w.
+// chunk is a piece of the arrived output, from r to w.
 type chunk struct {
 	r, w int
 	buf  [maxData]byte
@@ -123,8 +122,7 @@ func (c *Client) expect(off int64, n int, bad bool) error {
 	return nil
 }
 
-// lastChunk returns one with room at its end, or a new one that is not among the
-// chunks, for what may be taken where it arrives.
+// lastChunk returns one with room at its end, or a new one that is not among the chunks, for output that may be taken where it arrives.
 func (c *Client) lastChunk() (last *chunk, direct bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,16 +185,15 @@ func (c *Client) readableLocked() error {
 	}
 }
 
-// acknowledge tells the holder what earlier calls of Read have returned: all
-// of it when there is no more or it takes its time, else in steps.
+// acknowledge tells the holder which output earlier calls of Read have returned: all of it if no more is waiting or the holder pauses, else
+// in steps.
 func (c *Client) acknowledge() {
 	if off := c.toAcknowledge(false); off > 0 {
 		_ = c.send(appendTaken(nil, off, c.typed.rest())) // if it fails, readableLocked says why
 	}
 }
 
-// toAcknowledge is up to where the holder is to be told, or 0; more means that there
-// is more, of which Read does not know yet.
+// toAcknowledge is the offset to acknowledge, or 0; more reports output of which Read does not know yet.
 func (c *Client) toAcknowledge(more bool) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,11 +206,9 @@ func (c *Client) toAcknowledge(more bool) int64 {
 	return off
 }
 
-// Read returns output, io.EOF after the last byte of an exited child, a
-// *GapError where output is missing, and what Err says when the connection is
-// over and everything that had arrived was read. What it has returned counts
-// as taken with the next call of Read or WaitReadable: from then on the
-// holder may drop it when its log is full.
+// Read returns output, io.EOF after the last byte of an exited child, a *GapError where output is missing, and the error of Err when the
+// connection is over and all arrived output was read. Returned output counts as taken with the next call of Read or WaitReadable: from then
+// on the holder may drop it when its log is full.
 func (c *Client) Read(p []byte) (int, error) {
 	c.acknowledge()
 	c.mu.Lock()
@@ -239,7 +234,7 @@ func (c *Client) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// read copies out what there is, at most up to the next gap.
+// read copies out available output, at most up to the next gap.
 func (in *inflow) read(p []byte) int {
 	n := 0
 	for n < len(p) && len(in.chunks) > 0 {
@@ -257,11 +252,9 @@ func (in *inflow) read(p []byte) int {
 	return n
 }
 
-// Direct has take called with output as it arrives, by the goroutine that reads the
-// connection, while Read or WaitReadable waits for it: no other goroutine must be woken
-// then. take must not block, nor keep p. If it returns false it has taken nothing, and the
-// output is Read's. What it has taken counts as taken. Direct must be called
-// before StreamFrom.
+// Direct makes the goroutine that reads the connection call take with output as it arrives, while Read or WaitReadable waits for it: then
+// no other goroutine must be woken. take must not block, nor keep p. If it returns false it has taken nothing, and Read returns the output.
+// Output that it has taken counts as taken. Direct must be called before StreamFrom.
 func (c *Client) Direct(take func(p []byte) bool) { c.direct = take }
 
 // maxDirect is how much is given to Direct's function at a time.
@@ -291,9 +284,8 @@ func (c *Client) give(p []byte) bool {
 	return taken
 }
 
-// acknowledgeDirect is acknowledge for what was given. If more has come already,
-// it waits for more to acknowledge. It is called by the goroutine that reads, which must
-// not wait for the end of the connection.
+// acknowledgeDirect is acknowledge for output passed to take. If more has arrived already, it gathers more before it acknowledges. The
+// reading goroutine calls it, which must not wait for the end of the connection.
 func (c *Client) acknowledgeDirect(more bool) {
 	if off := c.toAcknowledge(more); off > 0 {
 		_ = c.write(appendTaken(nil, off, c.typed.rest())) // if it fails, so does the next read

@@ -60,7 +60,7 @@ func TestUntilHoldsTheChildOnlyALittle(t *testing.T) {
 	})
 }
 
-// A reader that moves lets the child go on at once; what it waited is all that was used.
+// A reader that moves lets the child continue at once; only the time that it waited is used up.
 func TestUntilMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := flooded(t, logBytes)
@@ -89,7 +89,7 @@ func TestUntilMoves(t *testing.T) {
 	})
 }
 
-// Nobody waits for the readers of a daemon that is gone, nor does who is being killed.
+// Neither the readers of a disconnected daemon nor a kill in progress make the child wait.
 func TestUntilEnds(t *testing.T) {
 	for name, end := range map[string]func(*bench, *holder.Client){
 		"daemon": func(_ *bench, c *holder.Client) { c.Close() },

@@ -30,8 +30,7 @@ const (
 	KeyBytes = 32
 )
 
-// kind is the first byte of a frame. Kinds with bit 7 may be skipped by those
-// who do not know them.
+// kind is the first byte of a frame. A receiver that does not know a kind with bit 7 may skip it.
 type kind uint8
 
 const optional kind = 0x80
@@ -83,18 +82,18 @@ const (
 	maxFrame = maxBlob + 256 // bytes after the head of any frame but kindSpawn and screens
 	maxText  = 4 << 10       // bytes of an error's text
 	maxShown = 1 << 20       // bytes of a screen
-	maxSpawn = 8 << 20       // bytes of what is to run; Linux allows 6 MiB of arguments and environment
+	maxSpawn = 8 << 20       // bytes of a spawn message; Linux allows 6 MiB of arguments and environment
 	maxField = 4 << 20       // bytes of one of its fields
 )
 
 // Status of a reply.
 const (
 	statusOK      = 0
-	statusError   = 1 // the text says what
+	statusError   = 1 // the text is the error
 	statusClosed  = 2 // the terminal was closed
 	statusRunning = 3 // the child has not ended
 
-	stays = "stays" // text of the reply to forget: the holder stays for what was left
+	stays = "stays" // text of the reply to forget: the holder stays for remaining processes
 )
 
 var (

@@ -30,8 +30,7 @@ var record = flag.Bool("record", false, "write testdata/v1.transcript anew; vers
 
 const transcript = "testdata/v1.transcript"
 
-// steps are what happens in the transcript: the daemon's calls, and what the
-// child does. Each begins when the one before has settled.
+// steps are the events of the transcript: the daemon's calls, and the child's actions. Each begins when the one before has settled.
 var steps = []struct {
 	name string
 	call func(b *bench, c *holder.Client) error
@@ -76,9 +75,8 @@ type scene struct {
 	daemon, theHolder []byte
 }
 
-// plain is s without the features that a hello says, which come and go, and
-// without the nonces and proofs, which are others each time: version 1 is what
-// is left.
+// plain is s without the features of a hello, which change, and without the nonces and proofs, which differ each time: the rest is version
+// 1.
 func (s scene) plain() scene {
 	if s.step == "hello" {
 		s.daemon, s.theHolder = plainWords(s.daemon), plainWords(s.theHolder)
@@ -102,7 +100,7 @@ func plainWords(words []byte) []byte {
 	return words
 }
 
-// proof is what a side says of the key, in the words of docs/HOLDER.md.
+// proof is a side's proof of the key, computed as docs/HOLDER.md describes.
 func proof(label string, daemon, theHolder []byte) string {
 	mac := hmac.New(sha256.New, holder.Key())
 	for _, part := range [][]byte{[]byte(label), []byte("x"), daemon[atNonce:helloSize], theHolder[atNonce:helloSize]} {
@@ -112,7 +110,7 @@ func proof(label string, daemon, theHolder []byte) string {
 	return string(mac.Sum(nil))
 }
 
-// greet says the first words of a daemon and returns those of the holder.
+// greet sends a daemon's hello and returns the holder's.
 func greet(conn net.Conn, hello []byte) ([]byte, error) {
 	words := make([]byte, wordsSize)
 	if _, err := conn.Write(hello); err != nil {
@@ -133,7 +131,7 @@ func greet(conn net.Conn, hello []byte) ([]byte, error) {
 	return words, nil
 }
 
-// meet says the first words of a holder and returns those of the daemon.
+// meet sends a holder's hello and returns the daemon's.
 func meet(conn net.Conn, hello []byte) ([]byte, error) {
 	words := make([]byte, wordsSize)
 	if _, err := io.ReadFull(conn, words[:helloSize]); err != nil {
@@ -173,7 +171,7 @@ func (s scene) String() string {
 	return fmt.Sprintf("# %s\n> %x\n< %x\n", s.step, s.daemon, s.theHolder)
 }
 
-// tap is a connection that remembers what was written to it.
+// tap is a connection that records the written bytes.
 type tap struct {
 	net.Conn
 	mu    sync.Mutex
@@ -255,7 +253,7 @@ func readTranscript(t *testing.T) []scene {
 	return scenes
 }
 
-// Version 1 is what was recorded, byte for byte, on both sides.
+// Version 1 equals the recording, byte for byte, on both sides.
 func TestTranscript(t *testing.T) {
 	played := play(t)
 	if *record {
