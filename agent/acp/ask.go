@@ -73,7 +73,7 @@ func (a *asker) ask(ctx context.Context, session string, c Command, reason strin
 	case result = <-answer:
 	case <-a.out.over:
 		return false, context.Canceled
-	case <-ctx.Done(): // somebody has answered elsewhere, or nobody wants to know any more
+	case <-ctx.Done(): // somebody has answered elsewhere, or the answer is no longer needed
 		a.tell(rpcLine("$/cancel_request", "", map[string]string{"requestId": id}))
 		a.tell(callKey{session, id}.line(toolCallUpdate{Status: "completed"}))
 		return false, ctx.Err()
@@ -81,7 +81,7 @@ func (a *asker) ask(ctx context.Context, session string, c Command, reason strin
 	var r struct {
 		Outcome struct{ Outcome, OptionID string }
 	}
-	_ = json.Unmarshal(result, &r) // what is no answer allows nothing
+	_ = json.Unmarshal(result, &r) // an invalid answer allows nothing
 	if r.Outcome.Outcome == "cancelled" {
 		return false, context.Canceled
 	}
@@ -139,8 +139,8 @@ func rpcLine(method, id string, params any) []byte {
 	}{"2.0", id, method, params}), '\n')
 }
 
-// question is all that the person has to know: what runs, where, and which
-// variables are set for it. An agent has written it.
+// question is everything that the person must know: the command, its directory, and the variables that are set for it. An agent has written
+// it.
 func (c Command) question(reason string) string {
 	text := fenced(visible(c.text())) + "\n\nin " + strings.ReplaceAll(visible(c.Cwd), "\n", `\n`)
 	if len(c.Env) > 0 {
@@ -153,8 +153,7 @@ func (c Command) question(reason string) string {
 	return text + "\n\n" + visible(reason)
 }
 
-// visible is text in which characters that show nothing, or make the rest look
-// otherwise than it is, stand as what they are.
+// visible is text in which invisible characters, and those that change the look of others, are spelt out.
 func visible(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {

@@ -94,8 +94,8 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// What the person approves is all there is to see: what shows nothing or turns the text stands as what it is, in the directory too, and
-// so do the names of the variables that are set.
+// The person sees everything that is approved: invisible characters and those that turn the text are spelt out, in the directory too, and
+// so are the names of the variables that are set.
 func TestQuestionsHideNothing(t *testing.T) {
 	bubble(t, "", func(t *testing.T, w *world) {
 		w.terminals.spawn = func(ctx context.Context, c acp.Command) error {

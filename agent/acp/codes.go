@@ -16,7 +16,7 @@ const (
 	codeNotFound      code = -32002 // no such terminal, or not one of this session
 )
 
-// rpcError is what is answered instead of a result.
+// rpcError is the answer in place of a result.
 type rpcError struct {
 	Code    code       `json:"code"`
 	Message string     `json:"message"`
@@ -32,8 +32,7 @@ type errorData struct {
 // order and did not lose the terminal.
 var ErrStopped = errors.New("the daemon has stopped")
 
-// errReleased answers those who wait for a terminal that was released and
-// could not be ended.
+// errReleased answers requests that wait for a terminal that was released and could not be ended.
 var errReleased = errors.New("the terminal was released")
 
 // kinds is the one place where a failure gets its code.

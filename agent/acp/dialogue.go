@@ -11,19 +11,19 @@ type Mode string
 
 // The modes.
 const (
-	Take   Mode = "take"   // ours, whatever the editor has
+	Take   Mode = "take"   // ours, even if the editor has terminals
 	Auto   Mode = "auto"   // the editor's if it has some, else ours
-	Editor Mode = "editor" // the editor's or none: every line passes as it is
+	Editor Mode = "editor" // the editor's or none: every line passes unchanged
 )
 
-// maxPending bounds the requests whose answers are waited for, and maxSessions
-// those whose directory is known; who has more than that is broken.
+// maxPending bounds the requests whose answers are awaited, and maxSessions the sessions whose directory is known; a peer with more is
+// broken.
 const (
 	maxPending  = 1000
 	maxSessions = 10_000
 )
 
-// dialogue is what was learned by listening. It is safe for concurrent use.
+// dialogue holds facts learned by listening. It is safe for concurrent use.
 type dialogue struct {
 	mode   Mode
 	notice func(string)
@@ -64,7 +64,7 @@ func (d *dialogue) cwd(session string) string {
 	return d.sessions[session]
 }
 
-// offer is what of InitializeRequest matters here.
+// offer is the part of InitializeRequest that matters here.
 type offer struct {
 	ProtocolVersion    json.RawMessage `json:"protocolVersion"`
 	ClientCapabilities *struct {
@@ -75,9 +75,8 @@ type offer struct {
 	} `json:"clientCapabilities"`
 }
 
-// initialize decides whether to take over, and returns the line that says so,
-// nil to let it pass as it is. A newer version's offer is left alone unless
-// it has a part for version 1: there is nothing in it to add terminals to.
+// initialize decides whether to take over, and returns the line that announces it, or nil to let the line pass unchanged. A newer version's
+// offer is left alone unless it has a part for version 1: it has no place for terminals.
 func (d *dialogue) initialize(line []byte, m message) []byte {
 	var o offer
 	understood := json.Unmarshal(m.params, &o) == nil
@@ -121,14 +120,14 @@ func (d *dialogue) expect(id []byte, p pending) {
 	}
 }
 
-// request listens to what the editor asks of the agent.
+// request listens to the editor's requests to the agent.
 func (d *dialogue) request(m message) {
 	var p struct {
 		SessionID string `json:"sessionId"`
 		Cwd       string `json:"cwd"`
 	}
 	if json.Unmarshal(m.params, &p) != nil {
-		return // the agent says what is wrong
+		return // the agent reports the fault
 	}
 	if m.method == "session/load" || m.method == "session/resume" {
 		d.learn(p.SessionID, p.Cwd) // its commands may come before its answer
@@ -147,8 +146,7 @@ func (d *dialogue) learn(session, cwd string) {
 	}
 }
 
-// answer listens to what the agent answers. It returns the session that was
-// closed, if one was.
+// answer listens to the agent's answers. It returns the session that was closed, if one was.
 func (d *dialogue) answer(m message) (closed string) {
 	d.mu.Lock()
 	if len(d.pending) == 0 {
@@ -169,7 +167,7 @@ func (d *dialogue) answer(m message) (closed string) {
 			Name string `json:"name"`
 		} `json:"agentInfo"`
 	}
-	_ = json.Unmarshal(m.result, &r) // what is missing is not learned
+	_ = json.Unmarshal(m.result, &r) // missing fields are not learned
 	switch p.method {
 	case "initialize":
 		d.agreed(r.ProtocolVersion)

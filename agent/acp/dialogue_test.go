@@ -13,7 +13,7 @@ func TestInitialize(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		mode     acp.Mode
-		in, want string // of params; want "" means as it is
+		in, want string // of params; want "" means unchanged
 	}{
 		{"nothing offered", acp.Take, `{"protocolVersion":1}`, `{"protocolVersion":1,"clientCapabilities":{"terminal":true}}`},
 		{"no terminal", acp.Take, `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true},"terminal":false,"x":[1.0]},"y":1e2}`,

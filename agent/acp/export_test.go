@@ -1,6 +1,6 @@
 package acp
 
-// Plain is what a model reads of the pieces: the finished lines, and the last.
+// Plain is a model's view of the pieces: the finished lines, and the last.
 func Plain(pieces ...string) (lines, last string) {
 	var p plain
 	var out []byte
@@ -10,7 +10,7 @@ func Plain(pieces ...string) (lines, last string) {
 	return string(out), string(p.line)
 }
 
-// Output is what terminal/output would return after the pieces.
+// Output is the result of terminal/output after the pieces.
 func Output(limit *uint64, ansi bool, pieces ...string) (quoted string, truncated bool) {
 	o := newOutput(limit, ansi)
 	for _, p := range pieces {
@@ -19,7 +19,7 @@ func Output(limit *uint64, ansi bool, pieces ...string) (quoted string, truncate
 	return string(o.snapshot()), o.truncated()
 }
 
-// Commands is what a terminal/create may mean in a directory.
+// Commands lists the possible meanings of a terminal/create in a directory.
 func Commands(params, cwd string) ([]Command, error) {
 	p, err := decodeCreate([]byte(params))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"tether/agent/acp"
 )
 
-// strange are lines that are none of the proxy's business.
+// strange are lines that the proxy must not touch.
 var strange = []string{
 	``, ` `, `no JSON`, `{`, `{"jsonrpc":"2.0"`, `null`, `7`, `"terminal/create"`, `{}`, "\x00\xff\xfe",
 	`[{"jsonrpc":"2.0","id":1,"method":"terminal/create","params":{"sessionId":"s","command":"ls"}}]`,
@@ -62,7 +62,7 @@ func TestLargeLines(t *testing.T) {
 	})
 }
 
-// Half a message passes as it is, and nothing of ours comes after it.
+// Half a message passes unchanged, and the proxy writes nothing after it.
 func TestHalfMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, acp.Options{})
@@ -96,7 +96,7 @@ func TestHalfMessages(t *testing.T) {
 	})
 }
 
-// What ends, ends the terminals too.
+// When either side ends, the terminals end too.
 func TestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, acp.Options{})
@@ -195,9 +195,8 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// Forwarded lines are byte-identical: of whatever the agent says, exactly its
-// requests and notifications for the five methods, and what cancels one of
-// these, do not reach the editor.
+// Forwarded lines are byte-identical. Of all the agent's lines, only its requests and notifications for the five methods, and cancellations
+// of these, do not reach the editor.
 func FuzzForward(f *testing.F) {
 	for _, line := range strange {
 		f.Add([]byte(line), false)

@@ -181,7 +181,7 @@ type side struct {
 	t     *testing.T
 	name  string
 	in    *io.PipeWriter // to the proxy
-	out   *io.PipeWriter // its end of what it says
+	out   *io.PipeWriter // its end of its output
 	lines chan string    // from it, with their ends
 	heard acpschema.Conversation
 }

@@ -12,13 +12,13 @@ type Server string
 
 // The choices.
 const (
-	ServerKnown  Server = "known" // those that are known to run their commands themselves
+	ServerKnown  Server = "known" // agents that are known to run their commands themselves
 	ServerAlways Server = "always"
 	ServerNever  Server = "never"
 )
 
-// runsItself are agents that run their commands themselves whatever their editor has, by the last part of agentInfo.name in lower case.
-// docs/ACP.md lists what was seen of which version.
+// runsItself are agents that run their commands themselves whichever terminals their editor has, by the last part of agentInfo.name in
+// lower case. docs/ACP.md lists the observed versions.
 var runsItself = map[string]bool{"gemini-cli": true, "opencode": true, "claude-agent-acp": true, "codex-acp": true}
 
 // MCPServer is a server that sessions are given: a member of mcpServers as session/new has it.
@@ -57,7 +57,7 @@ func (d *dialogue) meet(agent string) {
 	d.notice(text)
 }
 
-// withServer returns the line of a request that begins a session with our server in it, nil to let it pass as it is.
+// withServer returns the line of a request that begins a session with our server in it, or nil to let it pass unchanged.
 func (d *dialogue) withServer(line []byte, m message) []byte {
 	d.mu.Lock()
 	give := d.taking && d.server != nil && (d.given || d.serve == ServerAlways)

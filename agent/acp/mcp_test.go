@@ -9,7 +9,8 @@ import (
 	"tether/agent/acp"
 )
 
-// An agent that runs its commands itself is named, and given our MCP server in its sessions; others are left alone unless somebody says so.
+// An agent that runs its commands itself is named, and given our MCP server in its sessions; others are left alone unless an option demands
+// it.
 func TestServerForAgents(t *testing.T) {
 	const item = `{"name":"tether","command":"/bin/tether","args":["mcp"],"env":[]}`
 	server := &acp.MCPServer{Name: "tether", Command: "/bin/tether", Args: []string{"mcp"}, Env: []acp.EnvVar{}}
@@ -17,7 +18,7 @@ func TestServerForAgents(t *testing.T) {
 		agent        string
 		serve        acp.Server
 		method       string
-		params, want string // want "" means as it is
+		params, want string // params; want "" means unchanged
 		notice       string
 	}{
 		{"gemini-cli", acp.ServerKnown, "session/new", `{"cwd":"/a", "mcpServers":[],"x":1.0}`, `{"cwd":"/a","mcpServers":[` + item + `],"x":1.0}`, "it gets tether's MCP server"},

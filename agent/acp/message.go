@@ -7,11 +7,10 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// message is what of a line decides what becomes of it. The spans alias the
-// line.
+// message holds the parts of a line that decide its treatment. The spans alias the line.
 type message struct {
 	method string
-	id     []byte // as it was sent; nil when there is none
+	id     []byte // as sent; nil if there is none
 	params []byte
 	result []byte
 	failed bool // an answer that is an error
@@ -20,8 +19,7 @@ type message struct {
 func (m *message) isRequest() bool { return m.method != "" && m.id != nil }
 func (m *message) isAnswer() bool  { return m.method == "" && m.id != nil }
 
-// parse looks at a line. ok is false for what is no single message: the proxy
-// passes it on and lets the other side judge it.
+// parse looks at a line. ok is false if it is not a single message: the proxy passes it on and lets the other side judge it.
 func parse(line []byte) (m message, ok bool) {
 	err := jsonspan.Object(line, func(key, value []byte) error {
 		switch string(key) {
@@ -59,10 +57,8 @@ func idKey(id []byte) string {
 	return string(id)
 }
 
-// withMember returns the object with what edit makes of the member called
-// name, which gets nil if there is none and returns nil to leave the object as
-// it is. Everything else stays as it was sent, in its order. What is no object
-// becomes one.
+// withMember returns the object with edit's result for the member called name. edit gets nil if there is no such member and returns nil to
+// leave the object unchanged. All other bytes stay as sent, in their order. Anything that is not an object becomes one.
 func withMember(object []byte, name string, edit func(old []byte) []byte) []byte {
 	out := []byte{'{'}
 	found := false

@@ -8,12 +8,11 @@ import (
 // reply makes the result of a request when its turn to be written has come.
 type reply func() (result []byte)
 
-// method answers one of the agent's requests in two steps: the first is
-// taken in the order in which the requests came and does not block; what it
-// returns may wait, beside other requests, until ctx ends.
+// method answers one of the agent's requests in two steps. The first runs in the order in which the requests arrived and does not block;
+// the returned function may wait, concurrently with other requests, until ctx ends.
 type method func(p *Proxy, params []byte) (func(ctx context.Context) (reply, error), error)
 
-// methods are those of the client side that the proxy serves.
+// methods are the client methods that the proxy serves.
 var methods = map[string]method{
 	"terminal/create":        (*Proxy).create,
 	"terminal/output":        (*Proxy).output,
@@ -93,7 +92,7 @@ func (p *Proxy) output(params []byte) (func(context.Context) (reply, error), err
 	return func(context.Context) (reply, error) { return t.result, nil }, nil
 }
 
-// result is what terminal/output answers.
+// result is the answer to terminal/output.
 func (t *terminal) result() []byte {
 	t.mu.Lock()
 	quoted, truncated, exit, masked := t.out.snapshot(), t.out.truncated(), statusOf(t.exit), t.masked

@@ -12,11 +12,10 @@ import (
 const (
 	defaultLimit = 1 << 20 // bytes of output when the agent names no limit
 	keepScratch  = 4 << 20 // bytes of scratch space that are kept between writes
-	maxLimit     = 8 << 20 // bytes; what the agent asks for beyond is not kept
+	maxLimit     = 8 << 20 // bytes; upper bound of the agent's limit
 )
 
-// output is what terminal/output returns: the newest text within a limit. It
-// is guarded by the terminal's mutex.
+// output is the text that terminal/output returns: the newest within a limit. It is guarded by the terminal's mutex.
 type output struct {
 	limit int
 	ansi  bool // with escape sequences
@@ -25,7 +24,7 @@ type output struct {
 	after bool      // ansi: the last byte was CR, which is decided by the next
 
 	scratch []byte
-	quoted  []byte // what snapshot returned, nil when there was more since
+	quoted  []byte // the last result of snapshot, nil if there was more output since
 }
 
 // newOutput takes the limit as the agent gave it, nil for none.

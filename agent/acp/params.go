@@ -86,8 +86,8 @@ func decodeCreate(params []byte) (*createParams, error) {
 	return &p, nil
 }
 
-// commands are what the request may mean, in the order in which to try them.
-// Real agents send whole shell lines in command, without args.
+// commands are the possible meanings of the request, in the order in which to try them. Real agents send whole shell lines in command,
+// without args.
 func (p *createParams) commands(cwd string) []Command {
 	c := Command{Cwd: cwd, Name: p.name()}
 	for _, v := range p.Env {
@@ -103,7 +103,7 @@ func (p *createParams) commands(cwd string) []Command {
 	case len(p.Args) > 0 || p.isFile(cwd):
 		return []Command{program}
 	case isWord(p.Command):
-		return []Command{program, line} // it may be a builtin, and else the shell says best what is wrong
+		return []Command{program, line} // it may be a builtin, and otherwise the shell's error is the best one
 	}
 	return []Command{line}
 }
@@ -135,8 +135,7 @@ func isWord(command string) bool {
 // maxName bounds a terminal's name, in characters.
 const maxName = 60
 
-// name is what people see in a list: the script if a shell runs one, else the
-// command with its arguments, up to the end of the line.
+// name is the name in a person's list: the script if a shell runs one, else the command with its arguments, up to the end of the line.
 func (p *createParams) name() string {
 	words := []string{p.Command}
 	for _, a := range p.Args {

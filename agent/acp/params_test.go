@@ -13,7 +13,7 @@ import (
 	"tether/agent/acp"
 )
 
-// TestCommands is about what real agents put into terminal/create.
+// TestCommands is about the params that real agents send in terminal/create.
 func TestCommands(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"run me.sh", "tool"} {

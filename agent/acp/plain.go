@@ -7,15 +7,13 @@ import (
 	"tether/internal/escape"
 )
 
-// maxEdited bounds how much of a line can still be changed by what follows,
-// in bytes: progress bars are shorter, and each change may move the rest.
+// maxEdited bounds the part of a line that later output can still change, in bytes: progress bars are shorter, and each change may move the
+// rest.
 const maxEdited = 4 << 10
 
-// plain turns what a terminal prints into what a person would have read, for a
-// model: without escape sequences and control characters, with lines that end
-// in LF, and of a line that was written over (a progress bar) what it became.
-// It does not follow the cursor to other lines. It is a pure state machine:
-// pieces of any size, cut between characters, give the same.
+// plain turns a terminal's output into the text that a person would have read, for a model: without escape sequences and control
+// characters, with lines that end in LF. Of a line that was overwritten (a progress bar) it keeps the final text. It does not follow the
+// cursor to other lines. It is a pure state machine: pieces of any size, cut between characters, give the same result.
 type plain struct {
 	line   []byte // the line that is not finished
 	col    int    // where the next character goes, in bytes of line
@@ -67,9 +65,8 @@ func printable(p []byte) int {
 	return i
 }
 
-// hidden tells characters that no reader sees and that can make a text mean
-// something else to a model than to a person: C1 controls, those that turn the
-// direction of text, and tags.
+// hidden recognises characters that no reader sees and that can give a text another meaning for a model than for a person: C1 controls,
+// those that turn the direction of text, and tags.
 func hidden(r rune) bool {
 	switch {
 	case r >= 0x80 && r < 0xa0, r == 0x200e, r == 0x200f, r == 0x061c:
@@ -96,7 +93,7 @@ func (t *plain) add(dst, p []byte) ([]byte, int) {
 	return dst, n
 }
 
-// over writes text at the cursor over what stands there, to the end of that.
+// over writes text at the cursor over existing text, up to its end.
 func (t *plain) over(p []byte) (n int) {
 	end := t.col
 	for n < len(p) && end < len(t.line) {
@@ -143,8 +140,7 @@ func (t *plain) sequence(c byte) int {
 	return 1
 }
 
-// obey does what a control sequence does within a line: erase in line, and
-// moves of the cursor to the left and right (ECMA-48, 8.3).
+// obey applies a control sequence within a line: erase in line, and moves of the cursor to the left and right (ECMA-48, 8.3).
 func (t *plain) obey(final byte) {
 	switch n := t.number(); final {
 	case 'K':
@@ -163,8 +159,7 @@ func (t *plain) obey(final byte) {
 	}
 }
 
-// number is the sequence's one parameter, at most twice maxEdited, 0 if there is
-// none or it is another kind.
+// number is the sequence's one parameter, at most twice maxEdited, 0 if there is none or it is of another kind.
 func (t *plain) number() int {
 	n := 0
 	for _, c := range t.escape.Params() {

@@ -109,7 +109,7 @@ func TestOutputLimit(t *testing.T) {
 	}
 }
 
-// What is kept is the end of everything, within the limit, and text.
+// The kept output is the end of the whole, within the limit, and valid text.
 func FuzzOutputLimit(f *testing.F) {
 	f.Add("abc\r\n端末\x1b[1mx", uint16(5), false)
 	f.Add("abc\r\n端末\x1b[1mx", uint16(5), true)

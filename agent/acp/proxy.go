@@ -15,14 +15,12 @@ import (
 type Options struct {
 	Terminals Terminals
 	Mode      Mode // "" means Take
-	// ANSI keeps escape sequences in what the agent reads. Otherwise it gets
-	// plain text.
+	// ANSI keeps escape sequences in the agent's output. Otherwise it gets plain text.
 	ANSI bool
 	// MCP is a server that agents are given with their sessions; nil means none. Serve says which agents, "" means ServerKnown.
 	MCP   *MCPServer
 	Serve Server
-	// Notice is told what a person should know, one line each; nil means
-	// nobody is.
+	// Notice receives messages for the person, one line each; nil drops them.
 	Notice func(string)
 }
 
@@ -75,11 +73,9 @@ func New(o Options) *Proxy {
 	}
 }
 
-// Run passes lines until the agent's output ends, or cannot be passed on. When
-// the editor's input ends, or ctx does, it closes agent.Out if that is an
-// io.Closer and goes on with what the agent still says. Then it kills the
-// agent's terminals. It returns nil, or what broke; a read from the editor
-// may still be waiting then, and ends with editor.In.
+// Run passes lines until the agent's output ends, or cannot be passed on. When the editor's input or ctx ends, it closes agent.Out if that
+// is an io.Closer and still passes the agent's remaining lines. Then it kills the agent's terminals. It returns nil, or the failure; a read
+// from the editor may still be waiting then, and ends with editor.In.
 func (p *Proxy) Run(ctx context.Context, editor, agent Pipe) error {
 	p.toEditor, p.toAgent = newWriter(editor.Out), newWriter(agent.Out)
 	var cancel context.CancelFunc
@@ -116,9 +112,8 @@ func (p *Proxy) Run(ctx context.Context, editor, agent Pipe) error {
 // pieces, unseen.
 const maxInspect = 64 << 20
 
-// pass moves lines until the stream ends or to cannot take any more. see
-// decides about each line: what to pass on, nil for nothing, and what to do
-// when that was written.
+// pass moves lines until the stream ends or to cannot take any more. see decides about each line: the line to pass on, nil for none, and a
+// function to call once it is written.
 func (p *Proxy) pass(from io.Reader, to *writer, see func(line []byte) (pass []byte, then func())) error {
 	in := lines.NewReader(from, maxInspect)
 	held := false // within a line: no other may come between, or after a half one
@@ -215,7 +210,7 @@ func (p *Proxy) fromAgent(line []byte) ([]byte, func()) {
 	return line, nil
 }
 
-// endSession kills what a closed session has left.
+// endSession kills the terminals that a closed session has left.
 func (p *Proxy) endSession(session string) {
 	for _, t := range p.table.of(session) {
 		p.table.release(t)
@@ -276,8 +271,7 @@ func (p *Proxy) remember(id []byte, cancel context.CancelFunc) (forget func()) {
 	}
 }
 
-// cancelled cancels the request that $/cancel_request names, if it is one of
-// those that are answered here.
+// cancelled cancels the request that $/cancel_request names, if the proxy answers it.
 func (p *Proxy) cancelled(params []byte) bool {
 	var id []byte
 	_ = jsonspan.Object(params, func(key, value []byte) error { // without id it is the editor's

@@ -21,19 +21,15 @@ const (
 	maxCalls = 1000
 )
 
-// screen shows the agent's terminals to the editor, which knows none of their
-// ids. An agent shows one by putting it into the content of a tool call.
+// screen shows the agent's terminals to the editor, which does not know their ids. An agent shows one by putting it into the content of a
+// tool call.
 //
-// An editor that says so in its capabilities (_meta.terminal_output) takes the
-// output of a terminal that somebody else runs: announced in a tool call by
-// _meta.terminal_info, fed by _meta.terminal_output and _meta.terminal_exit in
-// updates of that call. Editors learn of such a terminal from a tool_call
-// alone, not from an update, and agents create terminals after the call; so
-// each call that executes something announces one, which is used if need be.
-// For all other editors, the terminal is a text that is refreshed.
+// An editor with the capability _meta.terminal_output accepts the output of a terminal that another program runs: announced in a tool call
+// by _meta.terminal_info, fed by _meta.terminal_output and _meta.terminal_exit in updates of that call. Editors learn of such a terminal
+// only from a tool_call, not from an update, and agents create terminals after the call. So each call that executes something announces
+// one, which is used if needed. For all other editors, the terminal is a text that is refreshed.
 //
-// Goroutines: one per terminal and call that is shown, until the terminal's
-// end or ctx's.
+// Goroutines: one per shown terminal and call, until the terminal's end or ctx's.
 type screen struct {
 	// Set at construction.
 	ctx   context.Context
@@ -66,7 +62,7 @@ func newScreen(ctx context.Context, tb *table, cwd func(string) string, out *wri
 // wait returns when nothing is shown any more.
 func (s *screen) wait() { s.shows.Wait() }
 
-// toolUpdate is what of a tool_call or tool_call_update matters here.
+// toolUpdate is the part of a tool_call or tool_call_update that matters here.
 type toolUpdate struct {
 	SessionUpdate string            `json:"sessionUpdate"`
 	ToolCallID    string            `json:"toolCallId"`
@@ -89,8 +85,7 @@ func (s *screen) matters(params []byte, rich bool) bool {
 		s.refreshed.Load() > 0 && bytes.Contains(params, mentionsUpdate)
 }
 
-// update sees a session/update. It returns what is to be sent to the editor
-// for its parameters, nil if they pass as they are, and what to do after that.
+// update handles a session/update. It returns the parameters for the editor, nil to pass them unchanged, and a function to call after that.
 func (s *screen) update(m message, rich bool) (params []byte, then func()) {
 	if !s.matters(m.params, rich) {
 		return nil, nil
@@ -101,7 +96,7 @@ func (s *screen) update(m message, rich bool) (params []byte, then func()) {
 	}
 	var u toolUpdate
 	if json.Unmarshal(m.params, &p) != nil || json.Unmarshal(p.Update, &u) != nil || u.ToolCallID == "" {
-		return nil, nil // the editor says what is wrong
+		return nil, nil // the editor reports the fault
 	}
 	if u.SessionUpdate != "tool_call" && u.SessionUpdate != "tool_call_update" {
 		return nil, nil
@@ -117,8 +112,8 @@ func (s *screen) update(m message, rich bool) (params []byte, then func()) {
 	}
 }
 
-// rewrite returns the update as the editor can take it, nil if it can as it
-// is, and the goroutines that keep it up to date.
+// rewrite returns the update in a form that the editor understands, nil if that is the original, and the goroutines that keep it up to
+// date.
 func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (changed []byte, shows []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,8 +167,7 @@ func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (c
 	return withMember(changed, "content", set(encode(shown))), shows
 }
 
-// oursLocked returns those of our terminals that the content holds, by their
-// place in it.
+// oursLocked returns those of our terminals that the content holds, by their index in it.
 func (s *screen) oursLocked(key callKey, content []json.RawMessage) map[int]*terminal {
 	ours := map[int]*terminal{}
 	for i, item := range content {

@@ -153,7 +153,7 @@ func TestTerminalsInRichEditors(t *testing.T) {
 	})
 }
 
-// What is printed while a terminal begins to be shown is shown, though nothing follows.
+// Output printed while a terminal begins to be shown is shown, even if no more follows.
 func TestFirstTextIsNotMissed(t *testing.T) {
 	bubble(t, "at once", func(t *testing.T, w *world) {
 		w.greets(`{"terminal":true}`)

@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The members of _meta by which an editor shows a terminal that it does not
-// run. The names are those that the editors which do so have in common.
+// The members of _meta by which an editor shows a terminal that it does not run. Editors with this feature share the names.
 type (
 	terminalInfo struct {
 		TerminalID string `json:"terminal_id"`
@@ -50,8 +49,8 @@ func (k callKey) line(u toolCallUpdate) []byte {
 	return rpcLine("session/update", "", notificationParams{k.session, u})
 }
 
-// stream feeds the editor's terminal called shown with what t prints, and its
-// end. It returns after that, or when nobody takes it any more.
+// stream feeds the editor's terminal called shown with the output of t, and its end. It returns after that, or when nobody takes it any
+// more.
 func (s *screen) stream(key callKey, shown string, t *terminal) {
 	for at := int64(0); ; {
 		data, next, exit, changed := t.look(at)
@@ -74,9 +73,8 @@ func (s *screen) stream(key callKey, shown string, t *terminal) {
 	}
 }
 
-// look returns what there is from an offset on, at most frameBytes, and where
-// it ends; the exit if there is one; and a channel that is closed at the next
-// change.
+// look returns the output from an offset on, at most frameBytes, and its end; the exit if there is one; and a channel that is closed at the
+// next change.
 func (t *terminal) look(at int64) (data []byte, next int64, exit *exitStatus, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,10 +133,8 @@ func (s *screen) pause(t *terminal, changed <-chan struct{}, more time.Duration)
 	}
 }
 
-// refresh sends the call's content with the terminal's text as long as that
-// changes, and the agent shows it. changed is closed at the first change after
-// what was sent before: it is taken before the text, as the next ones are here,
-// so that no change falls in between.
+// refresh sends the call's content with the terminal's text while that changes and the agent shows it. changed is closed at the first
+// change after the last content was sent: it is taken before the text, as the later ones are here, so that no change is missed.
 func (s *screen) refresh(key callKey, c *call, t *terminal, changed <-chan struct{}) {
 	defer s.refreshed.Add(-1)
 	for last := false; !last; {
@@ -154,8 +150,7 @@ func (s *screen) refresh(key callKey, c *call, t *terminal, changed <-chan struc
 	}
 }
 
-// contentLine is the update with the call's content as it is now, nil when the
-// agent shows something else.
+// contentLine is the update with the call's current content, nil if the agent shows something else.
 func (s *screen) contentLine(key callKey, c *call) []byte {
 	s.mu.Lock()
 	content := c.content
@@ -195,7 +190,7 @@ func (t *terminal) asText() json.RawMessage {
 	return textBlock(body)
 }
 
-// fenced is text as Markdown that shows it as it is.
+// fenced is text as Markdown that shows it literally.
 func fenced(text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {

@@ -146,8 +146,7 @@ func (tb *table) find(session, id string) (*terminal, error) {
 	return nil, &Failure{Kind: Gone, Message: fmt.Sprintf("no terminal %.80q in this session", id)}
 }
 
-// shown returns the terminal for the editor's eyes, also a released one; nil
-// if it is none of ours.
+// shown returns the terminal for display in the editor, also a released one; nil if it is not ours.
 func (tb *table) shown(session, id string) *terminal {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -185,12 +184,12 @@ func (tb *table) releaseLocked(t *terminal) {
 func (tb *table) end(t *terminal) {
 	if err := tb.kill(t); err != nil {
 		close(t.given)
-		t.unfollow() // the person's now, or lost: what it prints is not the agent's any more
+		t.unfollow() // the person's now, or lost: its output no longer belongs to the agent
 	}
 	t.update(t.buryLocked)
 }
 
-// buryLocked lets go of what only the agent could ask for.
+// buryLocked releases the parts that only the agent could ask for.
 func (t *terminal) buryLocked() {
 	t.out = t.out.shrunk(tombBytes)
 	if t.view != nil && !t.streamed {
@@ -255,7 +254,7 @@ func (tb *table) close() {
 		defer close(done)
 		var wg sync.WaitGroup
 		for _, t := range all {
-			wg.Go(func() { _ = tb.kill(t) }) // what could not be killed is not ours, or nobody is there to do it
+			wg.Go(func() { _ = tb.kill(t) }) // one that cannot be killed is not ours, or the daemon is gone
 		}
 		wg.Wait()
 		tb.making.Wait()

@@ -11,19 +11,17 @@ import (
 )
 
 const (
-	// lostAfter is how long a terminal that cannot be followed may still come
-	// back before those who wait are told that it is lost.
+	// lostAfter is how long a terminal that cannot be followed may still return before waiting requests are told that it is lost.
 	lostAfter  = 20 * time.Second
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = time.Second
-	// viewBytes bounds what an editor that shows terminals may lag behind, and
-	// tombView what it can still be shown when nothing had asked for it.
+	// viewBytes bounds how far an editor that shows terminals may lag behind, and tombView the output that it can still be shown later if
+	// nothing had asked for it.
 	viewBytes = 1 << 20
 	tombView  = 64 << 10
 )
 
-// terminal is one of the agent's. It lives until the proxy has forgotten it,
-// longer than the agent knows it: what it printed is still shown.
+// terminal is one of the agent's. It lives until the proxy has forgotten it, longer than the agent knows it: its output is still shown.
 //
 //	running ──(exit)──▶ ended
 //	   └────(release)──▶ released, killed, ended
@@ -38,7 +36,7 @@ type terminal struct {
 	mu       sync.Mutex
 	out      *output
 	masked   int       // masked places in the output so far
-	view     *ring.Log // as it is; nil when no editor can show it
+	view     *ring.Log // unchanged output; nil when no editor can show it
 	exit     *Exit
 	streamed bool          // view is being, or was, sent to the editor
 	changed  chan struct{} // closed at the next change; nil while nobody waits for it
@@ -55,7 +53,7 @@ func newTerminal(id string, p *createParams, cwd string, ansi, viewed bool) *ter
 	return t
 }
 
-// update changes the terminal under its lock and tells those who show it.
+// update changes the terminal under its lock and notifies everything that shows it.
 func (t *terminal) update(change func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,23 +108,22 @@ func (t *terminal) endLocked(e Exit) {
 	close(t.ended)
 }
 
-// lose ends a terminal of which nothing more will be known.
+// lose ends a terminal whose further state cannot be known.
 func (t *terminal) lose(why string) {
 	t.update(func() { t.endLocked(Exit{Lost: why}) })
 }
 
-// follow reads what the terminal prints until its end or ctx's. What serves it
-// may break down and come back in between.
+// follow reads the terminal's output until its end or ctx's. The daemon may crash and return in between.
 func (t *terminal) follow(ctx context.Context, from Terminals) {
 	var at int64
-	var stopped bool // in order, by somebody who wants no other
+	var stopped bool // in order, and it must not be restarted
 	deadline, pause := time.Now().Add(lostAfter), firstRetry
 	for {
 		next, up, err := t.followOnce(ctx, from, at)
 		if t.hasEnded() || ctx.Err() != nil {
 			return
 		}
-		if next > at || up >= lastRetry { // what prints nothing for a while was followed all the same
+		if next > at || up >= lastRetry { // a terminal that prints nothing for a while was followed, too
 			at, stopped = next, false
 			deadline, pause = time.Now().Add(lostAfter), firstRetry
 		}

@@ -5,33 +5,30 @@ import (
 	"fmt"
 )
 
-// Terminals runs commands for one agent. Methods may be called concurrently.
-// Errors that are a *Failure tell the agent what was wrong; others are reported
-// as internal.
+// Terminals runs commands for one agent. Methods may be called concurrently. An error that is a *Failure is reported to the agent; others
+// are reported as internal.
 type Terminals interface {
 	// Spawn starts a command in a terminal of its own and returns its id. It
 	// may wait for the person's approval, and use Command.Ask for it; when ctx ends before it has returned,
 	// nothing is left running.
 	Spawn(context.Context, Command) (id string, err error)
-	// Follow streams what the terminal prints from an offset on, see Event.
-	// The caller must Close the stream, which ends with ctx too.
+	// Follow streams the terminal's output from an offset on, see Event. The caller must Close the stream, which ends with ctx too.
 	Follow(ctx context.Context, id string, from int64) (Stream, error)
 	// Kill ends the terminal's process tree, asking first, and returns when it
 	// is gone. It is idempotent.
 	Kill(ctx context.Context, id string) error
-	// Revive brings back what serves the terminals after it broke down.
+	// Revive restarts the daemon that serves the terminals after it crashed.
 	Revive(context.Context) error
 }
 
-// Stream is what a terminal prints. Next is for one goroutine; it returns
-// ErrStopped when the serving side ended in order, and any other error when it
-// broke down.
+// Stream is a terminal's output. Next is for one goroutine; it returns ErrStopped when the serving side ended in order, and any other error
+// when it crashed.
 type Stream interface {
 	Next() (Event, error)
 	Close()
 }
 
-// Command is what to run.
+// Command is a command to run.
 type Command struct {
 	Argv []string // or
 	Line string   // for the system's shell
@@ -48,7 +45,7 @@ type Command struct {
 type Event struct {
 	Data   []byte // valid UTF-8 with escape sequences; valid until the next call
 	Masked int    // places of Data that the agent is not shown
-	Lost   int64  // bytes that are missing before what follows
+	Lost   int64  // bytes that are missing before this output
 	Exit   *Exit  // the last event
 	Next   int64  // offset to follow from after this event
 }
@@ -61,7 +58,7 @@ type Exit struct {
 	Lost string
 }
 
-// FailureKind says what a Failure is about.
+// FailureKind is the kind of a Failure.
 type FailureKind uint8
 
 // The kinds of Failure.
@@ -76,8 +73,8 @@ const (
 // Failure is an error that the agent is told of.
 type Failure struct {
 	Kind    FailureKind
-	Message string // what was wrong
-	Hint    string // what to do, may be ""
+	Message string // the fault
+	Hint    string // the remedy, may be ""
 }
 
 func (f *Failure) Error() string { return f.Message }

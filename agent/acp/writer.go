@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// writer writes whole lines for several goroutines. Who may write next waits
-// for the one slot; the one that has it may block while the other side does
+// writer writes whole lines for several goroutines. The next writer waits for the one slot; its holder may block while the other side does
 // not read.
 type writer struct {
 	w    io.Writer
@@ -59,13 +58,13 @@ func (w *writer) write(p []byte) error {
 	return err
 }
 
-// close lets nobody write any more; it waits for who does.
+// close permits no more writes; it waits for the running one.
 func (w *writer) close() {
 	w.slot <- struct{}{}
 	w.closeHeld()
 }
 
-// closeHeld is close for who has the slot, and gives it back.
+// closeHeld is close for the slot's holder, and gives the slot back.
 func (w *writer) closeHeld() {
 	w.once.Do(func() { close(w.over) })
 	w.unlock()
