@@ -23,7 +23,7 @@ var origin = strings.Repeat("0", 2*sha256.Size)
 // start is the head of an empty log.
 var start = Head{Hash: origin}
 
-// maxRecord bounds a line, in bytes. What its writer puts in is bounded too.
+// maxRecord bounds a line, in bytes. The writer's contents are bounded too.
 const maxRecord = 256 << 10
 
 // Record is one line of a log.
@@ -107,7 +107,7 @@ func prevOf(text []byte) (string, bool) {
 	return hash, strings.Trim(hash, "0123456789abcdef") == ""
 }
 
-// follows says what is wrong with r as the line after head, if anything.
+// follows returns why r cannot be the line after head, or nil.
 func (r Record) follows(head Head) error {
 	switch {
 	case r.N > head.N+1:

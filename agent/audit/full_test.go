@@ -71,8 +71,8 @@ func writeUntilFull(path string) error {
 	return l.Close()
 }
 
-// A disk that fills up in the middle of a line leaves no half of it, and the
-// chain goes on when there is room again, with the number of what is missing.
+// A disk that fills up in the middle of a line leaves no half of it, and the chain continues when there is room again, with the number of
+// missing lines.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	self, err := os.Executable()

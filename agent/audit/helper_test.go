@@ -10,7 +10,7 @@ import (
 	"tether/agent/audit"
 )
 
-// entry is what the tests write.
+// entry is a line that the tests write.
 type entry struct {
 	Event string `json:"event"`
 	Text  string `json:"text"`

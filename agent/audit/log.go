@@ -15,8 +15,7 @@ import (
 
 // Options configures a Log. Path is required.
 type Options struct {
-	// Path is the current file. Beside it are older ones, PATH.1 being the
-	// newest of them, and PATH.head.
+	// Path is the current file. Next to it are older ones, PATH.1 being the newest of them, and PATH.head.
 	Path string
 	// MaxBytes is the size at which a file is full, default 8 MiB.
 	MaxBytes int64
@@ -33,7 +32,7 @@ const retry = time.Second
 type Log struct {
 	opts Options
 
-	mu     sync.Mutex // held while files are written, like that of any log
+	mu     sync.Mutex // held while files are written, as in any log
 	file   *os.File   // nil until the first Append, and after trouble
 	beside *os.File   // PATH.head
 	size   int64      // of file
@@ -42,7 +41,7 @@ type Log struct {
 	lost   int64
 	tried  time.Time
 	err    error // why the last Append failed, nil if it did not
-	// headErr is why PATH.head is not that of the last record, nil if it is.
+	// headErr is why PATH.head does not match the last record, nil if it does.
 	headErr error
 	full    bool // the file has its last line
 }
@@ -59,9 +58,8 @@ func New(o Options) *Log {
 	return &Log{opts: o, head: start}
 }
 
-// Append writes one line with the fields of v, which must encode as a JSON
-// object. What cannot be written is lost and counted; the first line that can
-// be written again says how many were.
+// Append writes one line with the fields of v, which must encode as a JSON object. A line that cannot be written is lost and counted; the
+// next line that can be written reports the number.
 func (l *Log) Append(v any) error {
 	object, err := json.Marshal(v)
 	if err != nil {
@@ -119,7 +117,7 @@ func (l *Log) writeLocked(object []byte) error {
 	}
 	if _, err := l.file.Write(line); err != nil {
 		if l.cutLocked(l.size) != nil {
-			l.closeLocked() // opening it again cuts what was half written
+			l.closeLocked() // opening it again cuts a half-written line
 		}
 		return err
 	}
@@ -139,8 +137,7 @@ func (l *Log) putHeadLocked() error {
 	return nil
 }
 
-// readHead returns what the file beside the log says. Without one it is the
-// head of an empty log.
+// readHead returns the head from the file next to the log. Without one it is the head of an empty log.
 func readHead(path string) (Head, error) {
 	data, err := secret.ReadFile(path + ".head")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -207,8 +204,7 @@ func (l *Log) resumeLocked() error {
 	return nil
 }
 
-// cutLocked takes away what is behind size. Windows does not let a file be cut
-// through what only appends to it.
+// cutLocked removes everything behind size. Windows does not truncate a file through an append-only handle.
 func (l *Log) cutLocked(size int64) error {
 	info, err := l.file.Stat()
 	if err != nil || info.Size() == size {
@@ -221,8 +217,7 @@ func (l *Log) cutLocked(size int64) error {
 	return errors.Join(f.Truncate(size), f.Close())
 }
 
-// lastRecord returns the last line of the file that is one, zero if there is
-// none, and the size of the file up to its last newline.
+// lastRecord returns the last valid line of the file, zero if there is none, and the size of the file up to its last newline.
 func lastRecord(path string) (Record, int64, error) {
 	f, err := secret.OpenRead(path)
 	if err != nil {
@@ -255,8 +250,7 @@ func lastNewline(p []byte) int {
 	return -1
 }
 
-// rotateLocked begins a new file. What it says about the oldest line is
-// written before anything is removed.
+// rotateLocked begins a new file. The note about the oldest line is written before anything is removed.
 func (l *Log) rotateLocked() error {
 	if !l.full {
 		if err := l.noteLocked(note{Event: "rotated", Oldest: l.oldestAfter()}); err != nil {

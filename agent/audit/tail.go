@@ -10,15 +10,14 @@ import (
 	"tether/platform/secret"
 )
 
-// Tail reads what is added to a log. It is used by one goroutine.
+// Tail reads lines that are added to a log. It is used by one goroutine.
 type Tail struct {
 	path string
 	file *os.File
 	rest []byte // a line without its end yet
 }
 
-// NewTail returns a reader of what comes after the lines that are there now.
-// Close ends it.
+// NewTail returns a reader of the lines after the present ones. Close ends it.
 func NewTail(path string) (*Tail, error) {
 	t := &Tail{path: path}
 	f, err := secret.OpenRead(path)

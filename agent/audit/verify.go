@@ -14,7 +14,7 @@ import (
 	"tether/platform/secret"
 )
 
-// Problem is one thing that shows that a log is not as it was written.
+// Problem is one sign that a log was changed.
 type Problem struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"` // from 1; 0 for the file
@@ -28,7 +28,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 }
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	Records  int64     `json:"records"`  // read and intact
 	First    int64     `json:"first"`    // number of the oldest
@@ -40,9 +40,8 @@ type Report struct {
 // that follow may be wrong.
 const maxProblems = 20
 
-// Verify reads the log at path with its older files. live is the head that
-// the daemon which writes it knows, nil if there is none: it also finds lines
-// cut off together with the file beside the log. The error is about reading.
+// Verify reads the log at path with its older files. live is the head known to the daemon that writes it, or nil: with it, Verify also
+// finds lines cut off together with the file next to the log. The error is about reading.
 func Verify(path string, live *Head) (Report, error) {
 	v := verifier{report: Report{Problems: []Problem{}}, seen: map[int64]string{}}
 	head, headErr := readHead(path)
@@ -86,7 +85,7 @@ type verifier struct {
 	begun  bool
 	head   Head
 	broken int64 // lines since head that are no records
-	oldest int64 // what the last rotation left, 0 if there was none
+	oldest int64 // the oldest line after the last rotation, 0 without one
 	first  Problem
 	want   [2]Head          // ends known from elsewhere
 	seen   map[int64]string // hashes of the lines that these name
@@ -151,7 +150,7 @@ func (v *verifier) line(file string, line int, text []byte) {
 	}
 }
 
-// finish compares both ends with what is known of them.
+// finish compares both ends with the known ones.
 func (v *verifier) finish(path string) {
 	v.report.Last = v.head
 	if oldest := max(v.oldest, 1); v.begun && v.report.First > oldest {
@@ -224,9 +223,8 @@ func firstRecord(name string) (Record, bool) {
 	return Record{}, false
 }
 
-// Read yields all lines of the log with its older files, oldest first. Those
-// that are not records come as an error with the text of the problem, and
-// reading goes on.
+// Read yields all lines of the log with its older files, oldest first. A line that is not a record yields an error with the text of the
+// problem, and reading continues.
 func Read(path string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for _, file := range files(path) {

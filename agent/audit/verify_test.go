@@ -53,7 +53,7 @@ func TestVerifyFindsChanges(t *testing.T) {
 	}
 }
 
-// One edited line is one problem: what follows is as it was written.
+// One edited line is one problem: later lines are unchanged.
 func TestOneEditIsOneProblem(t *testing.T) {
 	path := written(t, 10, audit.Options{})
 	lines := readLines(t, path)
