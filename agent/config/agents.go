@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Agents is about what the agents of this machine see.
+// Agents controls the view of this machine's agents.
 type Agents struct {
-	// Redact shows them terminals as hosts see them, with what [Lend] redacts.
+	// Redact shows them terminals as hosts see them, with the redaction of [Lend].
 	Redact     bool            `toml:"redact"`
 	Principals []AgentIdentity `toml:"principals"`
 }
@@ -25,7 +25,7 @@ const (
 	RedactOff = "off"
 )
 
-// problems returns what is wrong with the values.
+// problems returns the faults of the values.
 func (a *Agents) problems() []Problem {
 	var all []Problem
 	for i, p := range a.Principals {

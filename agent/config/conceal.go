@@ -2,9 +2,8 @@ package config
 
 import "reflect"
 
-// Conceal puts mark in the place of each text that the person chose freely, for
-// a report that others read: commands, variables, directories, patterns, names.
-// Numbers, sizes, times, words of a few and what is as by default stay.
+// Conceal replaces each text that the person chose freely by mark, for a report that others read: commands, variables, directories,
+// patterns, names. Numbers, sizes, times, words from a fixed set and default values stay.
 func (c *Config) Conceal(mark string) {
 	d := Default()
 	conceal(reflect.ValueOf(c).Elem(), reflect.ValueOf(&d).Elem(), mark)

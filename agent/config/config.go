@@ -37,8 +37,7 @@ type Terminals struct {
 	MaxRunning int      `toml:"max_running" range:"1..10000"`
 	KeepExited int      `toml:"keep_exited" range:"1..10000"`
 	KeepFor    Duration `toml:"keep_for" range:"1s..720h"`
-	// OnSlowUser and OnSlowAgent say what a slow reader does to a child, by the
-	// terminal's owner.
+	// OnSlowUser and OnSlowAgent are the effect of a slow reader on a child, by the terminal's owner.
 	OnSlowUser  string `toml:"on_slow_user" oneof:"lag hold"`
 	OnSlowAgent string `toml:"on_slow_agent" oneof:"lag hold"`
 	// StallTime is how long a slow reader may hold a child.
@@ -50,8 +49,8 @@ type Terminals struct {
 // ShellIntegration is about the marks that shells print around prompts and
 // commands.
 type ShellIntegration struct {
-	// Unsigned is what marks without the terminal's nonce do, as those of a
-	// shell in ssh: mark makes unverified commands of them, ignore does not.
+	// Unsigned is the treatment of marks without the terminal's nonce, as those of a shell in ssh: mark makes unverified commands of them,
+	// ignore does not.
 	Unsigned string `toml:"unsigned" oneof:"mark ignore"`
 }
 
@@ -89,7 +88,7 @@ func Default() Config {
 	}
 }
 
-// relations returns what is wrong between keys that are right by themselves.
+// relations returns conflicts between keys that are valid by themselves.
 func (c *Config) relations() []Problem {
 	all := append(c.Local.problems(), c.declaredProblems()...)
 	all = append(all, c.matcherProblems()...)
@@ -99,7 +98,7 @@ func (c *Config) relations() []Problem {
 	if t.LogBytes > t.TotalLogBytes {
 		all = append(all, Problem{Key: "terminals.log_bytes", Text: "it is more than terminals.total_log_bytes, which is " + t.TotalLogBytes.String()})
 	}
-	const least = 64 << 10 // what a terminal keeps however many there are, see term.Options
+	const least = 64 << 10 // kept for each terminal, however many there are, see term.Options
 	if need := Size(t.MaxRunning+t.KeepExited) * least; t.TotalLogBytes < need {
 		all = append(all, Problem{Key: "terminals.total_log_bytes",
 			Text: "each of max_running and keep_exited terminals needs 64KiB: at least " + need.String() + ", or fewer terminals"})

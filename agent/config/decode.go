@@ -15,16 +15,15 @@ import (
 	"tether/internal/clip"
 )
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is one fault of a configuration.
 type Problem struct {
 	From string // the variable or flag; "" for the file
 	Line int    // from 1; 0 if no line is to blame
 	Key  string // "terminals.log_bytes"; "" if it is no key's
-	Text string // what is wrong and what would be right
+	Text string // the fault and the valid values
 }
 
-// Error is every problem of a configuration: those of the file, in the order of
-// lines, and of variables and flags. There is at least one.
+// Error is every problem of a configuration: those of the file, in the order of lines, and of variables and flags. There is at least one.
 type Error struct {
 	Path     string
 	Problems []Problem
@@ -94,7 +93,7 @@ func syntaxProblem(err error) Problem {
 	return Problem{Text: "not TOML: " + text}
 }
 
-// decoder moves what the TOML library has read into a Config.
+// decoder moves the TOML library's values into a Config.
 type decoder struct {
 	lines    positions
 	from     string // the setting that is being moved; "" for the file
@@ -109,7 +108,7 @@ func (d *decoder) problem(path []string, format string, args ...any) {
 	d.problems = append(d.problems, p)
 }
 
-// wrong is problem for a value that the key does not take: it says what the key does.
+// wrong is problem for a value that the key does not accept: it adds the key's meaning.
 func (d *decoder) wrong(path []string, format string, args ...any) {
 	name := ""
 	for i, part := range path {
@@ -144,8 +143,7 @@ func (d *decoder) table(v reflect.Value, raw map[string]any, path []string) {
 	}
 }
 
-// unknown reports a key that is none, with what may have been meant: a key
-// of this table, or one of that name in another.
+// unknown reports an unknown key, with the key that may have been meant: one of this table, or one of that name in another.
 func (d *decoder) unknown(path []string, fields []field) {
 	own := make([]string, len(fields))
 	for i, f := range fields {
@@ -210,7 +208,7 @@ func withArticle(kind string) string {
 	return "a " + kind
 }
 
-// list sets a slice anew: what the file says replaces the default.
+// list replaces a slice: the file's value replaces the default.
 func (d *decoder) list(v reflect.Value, f *field, raw []any, path []string) {
 	out := reflect.MakeSlice(v.Type(), len(raw), len(raw))
 	for i, x := range raw {

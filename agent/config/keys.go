@@ -14,11 +14,10 @@ type Key struct {
 	Kind    string // size, duration, integer, bool, string, or list of …
 	Value   string // as the file would have it: "\"4MiB\""
 	Allowed string // "64KiB to 1GiB", "lag, hold", "" if anything goes
-	Meaning string // what it does, in a few words
+	Meaning string // its effect, in a few words
 }
 
-// Words are what can be written as the key's value where that is one of a few
-// words, else nil.
+// Words are the allowed values of a key with a fixed set of words, else nil.
 func (k Key) Words() []string {
 	switch {
 	case k.Kind == "bool":
@@ -32,7 +31,7 @@ func (k Key) Words() []string {
 //go:embed meanings.txt
 var meaningsText string
 
-// meanings are what the keys do.
+// meanings describe the effects of the keys.
 var meanings = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(meaningsText) {

@@ -10,17 +10,16 @@ import (
 	"strings"
 )
 
-// Lend says what is lent to hosts, and what of it leaves the machine.
+// Lend selects the terminals that are lent to hosts, and the parts of them that leave the machine.
 type Lend struct {
-	// Default is whether a terminal that no rule matches is lent when whoever
-	// starts it does not say: yes or no.
+	// Default decides whether a terminal that no rule matches is lent if its starter does not say: yes or no.
 	Default string `toml:"default" oneof:"yes no"`
-	// AsRoot lets Default and rules of yes count in a daemon that runs as root.
-	// Otherwise that one lends what it is asked to by name, and nothing else.
+	// AsRoot applies Default and rules of yes in a daemon that runs as root. Otherwise such a daemon lends only terminals that it is asked to
+	// lend by name.
 	AsRoot bool `toml:"as_root"`
-	// Notice tells a person who is attached to a lent terminal so.
+	// Notice tells a person who is attached to a lent terminal that it is lent.
 	Notice bool `toml:"notice"`
-	// HostGrants lets what administrators of a host grant for this machine count.
+	// HostGrants accepts grants that administrators of a host made for this machine.
 	HostGrants bool `toml:"host_grants"`
 	// Shares lets links for guests be made.
 	Shares bool `toml:"shares"`
@@ -30,11 +29,11 @@ type Lend struct {
 	FileLinks bool `toml:"file_links"`
 	// Images is how many bytes of images one terminal may show in a minute.
 	Images Size `toml:"images" range:"0B..1GiB"`
-	// Redact replaces what looks like a credential.
+	// Redact masks text that looks like a credential.
 	Redact bool `toml:"redact"`
 	// RedactEnv names variables whose values are replaced; * stands for any text.
 	RedactEnv []string `toml:"redact_env"`
-	// RedactPatterns are regular expressions of what else is replaced.
+	// RedactPatterns are regular expressions of further text to mask.
 	RedactPatterns []string   `toml:"redact_patterns"`
 	Rules          []LendRule `toml:"rules"`
 }
@@ -46,9 +45,9 @@ type LendRule struct {
 	Effect string   `toml:"effect" oneof:"yes no never"`
 	Doors  []string `toml:"doors" oneof:"cli mcp acp ws ahp config"`
 	Owners []string `toml:"owners" oneof:"user agent"`
-	// Directories are absolute or begin with "~/"; what is below counts.
+	// Directories are absolute or begin with "~/"; directories below them count.
 	Directories []string `toml:"directories"`
-	// Hosts are those the rule is about.
+	// Hosts are those to which the rule applies.
 	Hosts []string `toml:"hosts"`
 }
 
@@ -75,7 +74,7 @@ const (
 	maxRedactPattern  = 500 // bytes
 )
 
-// problems returns what is wrong with the values.
+// problems returns the faults of the values.
 func (l *Lend) problems() []Problem {
 	var all []Problem
 	problem := func(key, format string, args ...any) {
@@ -114,7 +113,7 @@ func (l *Lend) problems() []Problem {
 	return all
 }
 
-// Lending is what a rule is asked about.
+// Lending is the input of a rule.
 type Lending struct {
 	Door, Owner string
 	Host        string
@@ -122,8 +121,7 @@ type Lending struct {
 	Root        bool     // the daemon runs as root
 }
 
-// Effect is that of the first rule that fits, but a never always counts, and as
-// root a yes only with AsRoot.
+// Effect is the effect of the first rule that fits, except that a never always counts, and as root a yes only with AsRoot.
 func (l *Lend) Effect(q Lending, home string) string {
 	effect := l.effect(q, home)
 	if effect == LendYes && q.Root && !l.AsRoot {
@@ -166,9 +164,8 @@ func (r *LendRule) about(top string, dirs []string, home string) bool {
 	return below(dirs, top, home)
 }
 
-// below reports whether one of the directories is top or in it: by its name or,
-// where top is there, by what it is, so that neither a link nor, where the disk
-// takes both for the same, another case leads around a rule.
+// below reports whether one of the directories is top or in it: by its name or, if top exists, by identity, so that neither a link nor, on
+// a disk that ignores case, another spelling leads around a rule.
 func below(dirs []string, top, home string) bool {
 	if rest, ok := strings.CutPrefix(top, "~"); ok && home != "" {
 		top = home + rest

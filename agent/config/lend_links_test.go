@@ -9,7 +9,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// A rule about a directory that is a link is about what it leads to: whoever goes there by another way is there.
+// A rule about a directory that is a link applies to its target, by whichever path one gets there.
 func TestLendRulesFollowLinks(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	home, err := filepath.EvalSymlinks(t.TempDir())

@@ -9,7 +9,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// Where nobody knows the home directory, what must not be lent below it may be anywhere.
+// If the home directory is unknown, directories below it that must not be lent may be anywhere.
 func TestLendRulesWithoutAHome(t *testing.T) {
 	for effect, want := range map[string]string{"never": "never", "yes": "no"} {
 		c, err := config.Parse("f", []byte("[lend]\ndefault = \"no\"\n[[lend.rules]]\neffect = \""+effect+"\"\ndirectories = [\"~/secret\"]\n"))
@@ -90,7 +90,7 @@ func TestLendProblems(t *testing.T) {
 	}
 }
 
-// As root only a configuration that says so lends what nobody asked for.
+// As root only a configuration that says so lends terminals that nobody asked to lend.
 func TestLendAsRoot(t *testing.T) {
 	rules := func(effects ...string) config.Lend {
 		l := config.Default().Lend

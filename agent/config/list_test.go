@@ -139,7 +139,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// The defaults are within what is allowed: written out they are a valid file.
+// The defaults are within the allowed ranges: written out they are a valid file.
 func TestDefaultsAreAllowed(t *testing.T) {
 	c := config.Default()
 	var b strings.Builder

@@ -8,17 +8,15 @@ import (
 	"strings"
 )
 
-// Local is the local door beside its socket: loopback TCP, for browsers and
-// for programs that speak HTTP.
+// Local is the local door besides its socket: loopback TCP, for browsers and for programs that speak HTTP.
 type Local struct {
-	// Listen is the address, such as "127.0.0.1:0", where port 0 is any that is
-	// free. "" means that there is none.
+	// Listen is the address, such as "127.0.0.1:0", where port 0 is any free one. "" disables it.
 	Listen string `toml:"listen"`
 	// Origins are the pages that may come in with a token.
 	Origins []string `toml:"origins"`
 }
 
-// problems returns what is wrong with the values.
+// problems returns the faults of the values.
 func (l *Local) problems() []Problem {
 	var all []Problem
 	if l.Listen != "" {

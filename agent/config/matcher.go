@@ -18,7 +18,7 @@ type Matcher struct {
 	Background MatcherBackground `toml:"background"`
 }
 
-// MatcherPattern matches one line. Numbers are those of groups; 0 is none.
+// MatcherPattern matches one line. Numbers are numbers of groups; 0 is none.
 type MatcherPattern struct {
 	Regexp    string `toml:"regexp"`
 	Kind      string `toml:"kind" oneof:"location file"`
@@ -43,7 +43,7 @@ type MatcherBackground struct {
 // maxMatchers bounds the configured matchers.
 const maxMatchers = 50
 
-// Matchers returns the configured matchers, and after them those of known tools.
+// Matchers returns the configured matchers, followed by those of known tools.
 func (c *Config) Matchers() (*problems.Set, error) {
 	own := make([]problems.Matcher, len(c.ProblemMatcher))
 	for i := range c.ProblemMatcher {
@@ -64,7 +64,7 @@ func (m *Matcher) matcher() problems.Matcher {
 	return out
 }
 
-// matcherProblems returns what is wrong with the configured matchers.
+// matcherProblems returns the faults of the configured matchers.
 func (c *Config) matcherProblems() []Problem {
 	if len(c.ProblemMatcher) > maxMatchers {
 		return []Problem{{Key: "problem_matcher." + strconv.Itoa(maxMatchers), Text: fmt.Sprintf("there may be at most %d", maxMatchers)}}

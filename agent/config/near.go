@@ -1,7 +1,6 @@
 package config
 
-// Nearest returns which of the words is most like s, "" if none is near enough
-// to be what was meant: at most a third of its letters differ.
+// Nearest returns the word most like s, or "" if none is near enough to be a misspelling: at most a third of its letters differ.
 func Nearest(s string, words []string) string {
 	best, least := "", len(s)/3+2
 	for _, w := range words {

@@ -7,8 +7,7 @@ import (
 	"tether/platform/secret"
 )
 
-// Origins returns where the values come from that Load would return, by key; what
-// is not in it has its default.
+// Origins returns the sources of the values that Load would return, by key; a missing key has its default.
 func Origins(path string, over ...Setting) (map[string]Source, error) {
 	data, err := secret.ReadOwned(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Policy says what agents may run. See docs/POLICY.md.
+// Policy limits the commands that agents may run. See docs/POLICY.md.
 type Policy struct {
-	// BlockList is how the built-in rules read a command: its words and those
-	// of every command in it, or in addition any text that looks like one.
+	// BlockList is how the built-in rules read a command: its words and those of every command in it, or in addition any text that looks like
+	// one.
 	BlockList string `toml:"block_list" oneof:"parsed literal off"`
-	// Default is what becomes of an agent's command that no rule matches.
+	// Default is the treatment of an agent's command that no rule matches.
 	Default string `toml:"default" oneof:"allow ask deny"`
 	// AskTimeout is how long a question waits; then it is denied.
 	AskTimeout Duration `toml:"ask_timeout" range:"1s..1h"`
@@ -19,7 +19,7 @@ type Policy struct {
 	AskWait Duration `toml:"ask_wait" range:"1s..1h"`
 	// Notify tells the person's desktop about questions.
 	Notify bool `toml:"notify"`
-	// AuditBytes bounds one file of the audit log, of which there are four.
+	// AuditBytes bounds one of the four files of the audit log.
 	AuditBytes Size `toml:"audit_bytes" range:"64KiB..1GiB"`
 	// HideEnv names variables of a login that agents' commands do not get.
 	HideEnv    []string         `toml:"hide_env"`
@@ -30,7 +30,7 @@ type Policy struct {
 	Principals []PolicyIdentity `toml:"principals"`
 }
 
-// PolicyLimits bounds what one agent starts.
+// PolicyLimits bounds the terminals of one agent.
 type PolicyLimits struct {
 	// SpawnsPerMinute and Background are about terminals in the background,
 	// CommandsPerMinute and Commands about the others.
@@ -38,8 +38,7 @@ type PolicyLimits struct {
 	Background        int `toml:"background" range:"1..10000"`
 	CommandsPerMinute int `toml:"commands_per_minute" range:"1..10000"`
 	Commands          int `toml:"commands" range:"1..10000"`
-	// BackgroundTotal bounds what all agents have in the background together:
-	// an agent that takes another name gets no more.
+	// BackgroundTotal bounds the background terminals of all agents together: an agent that takes another name gets no more.
 	BackgroundTotal int `toml:"background_total" range:"1..10000"`
 	// CommandTime is how long one of the others may run, CPUTime how much of the
 	// processor's time each process of an agent's may take; 0 bounds neither.
@@ -49,7 +48,7 @@ type PolicyLimits struct {
 	// do that; 0 bounds nothing.
 	Processes int  `toml:"processes" range:"0..4194304"`
 	Memory    Size `toml:"memory" range:"0KiB..1024GiB"`
-	// Questions bounds those of one agent that wait at the same time.
+	// Questions bounds the waiting questions of one agent.
 	Questions int `toml:"questions" range:"1..100"`
 }
 
@@ -84,8 +83,7 @@ type PolicyRule struct {
 	NotMatch   []string `toml:"not_match"` // and that it must not
 }
 
-// PolicyIdentity is about the principals that Name matches. Zero values mean
-// what [policy] and [policy.limits] say.
+// PolicyIdentity applies to the principals that Name matches. Zero values mean the values of [policy] and [policy.limits].
 type PolicyIdentity struct {
 	Name              string   `toml:"name"` // "agent:cursor", "agent:*"
 	Default           string   `toml:"default" oneof:"allow ask deny"`
@@ -94,10 +92,9 @@ type PolicyIdentity struct {
 	Background        int      `toml:"background" range:"0..10000"`
 	CommandsPerMinute int      `toml:"commands_per_minute" range:"0..10000"`
 	Commands          int      `toml:"commands" range:"0..10000"`
-	// Typing says whether what they type into their shells is judged.
+	// Typing decides whether text that they type into their shells is judged.
 	Typing string `toml:"typing" oneof:"judged free"`
-	// Sandbox confines what commands can reach: their directory, Writable,
-	// Readable and Sockets, and the network unless it says none.
+	// Sandbox confines the commands' reach: their directory, Writable, Readable and Sockets, and the network unless it is none.
 	Sandbox  string   `toml:"sandbox" oneof:"none auto wall landlock seatbelt"`
 	Writable []string `toml:"writable"`
 	Readable []string `toml:"readable"`
@@ -105,8 +102,7 @@ type PolicyIdentity struct {
 	Network  string   `toml:"network" oneof:"shared none"`
 }
 
-// agentMarkers are set by agents for what they run. A daemon that was started
-// by one would hand them on to all others.
+// agentMarkers are variables that agents set for their commands. A daemon started by an agent would pass them on to all other programs.
 var agentMarkers = []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED",
 	"CURSOR_AGENT", "CURSOR_TRACE_ID", "GEMINI_CLI", "OPENCODE", "AI_AGENT"}
 

@@ -12,9 +12,8 @@ import (
 // tables is named by its number from 0: "policy.rules.0.effect".
 type positions map[string]int
 
-// of returns the line of a key, or of what it stands in: an element of a list
-// stands where the list begins, a key that is missing where its table does. 0 if
-// nothing of it is there.
+// of returns the line of a key, or of its container: an element of a list has the line of the list, a missing key that of its table. 0 if
+// no part of it exists.
 func (found positions) of(path []string) int {
 	for n := len(path); n > 0; n-- {
 		if line := found[join(path[:n])]; line > 0 {

@@ -13,10 +13,10 @@ type field struct {
 	key    string // as in the file
 	index  int
 	bounds bounds
-	words  []string // what a string may be; nil for any
+	words  []string // the allowed strings; nil for any
 }
 
-// bounds are those of a number, in the unit of its type. Without any, lo is hi.
+// bounds are the bounds of a number, in the unit of its type. Without any, lo equals hi.
 type bounds struct{ lo, hi int64 }
 
 var (
@@ -68,7 +68,7 @@ func mustNumber(t reflect.Type, s string) int64 {
 	return n
 }
 
-// allowed says in words what the field takes.
+// allowed describes the values that the field accepts.
 func (f *field) allowed(t reflect.Type) string {
 	switch {
 	case len(f.words) > 0:
@@ -90,7 +90,7 @@ func literal(t reflect.Type, n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// kind says in words what a type is written as.
+// kind describes how a type is written.
 func kind(t reflect.Type) string {
 	switch {
 	case t == typeSize:

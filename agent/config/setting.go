@@ -10,7 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Prefix is that of the environment variables of keys, and of tether's others.
+// Prefix begins the environment variables of keys, and tether's others.
 const Prefix = "TETHER_"
 
 // Source says where a key's value comes from. A later one comes before an
@@ -20,7 +20,7 @@ type Source string
 // The sources, in that order.
 const (
 	FromDefault     Source = "default"
-	FromAllowRoot   Source = "allow-root" // lend.as_root of a person who has allowed a daemon of root
+	FromAllowRoot   Source = "allow-root" // lend.as_root, by a person who has allowed a daemon of root
 	FromFile        Source = "file"
 	FromEnvironment Source = "environment"
 	FromFlag        Source = "flag"
@@ -33,7 +33,7 @@ type Setting struct {
 	Source Source
 }
 
-// String is what the person wrote it as, without the value.
+// String is the setting's name as the person wrote it, without the value.
 func (s Setting) String() string {
 	if s.Source == FromFlag {
 		return "--" + s.Key
@@ -61,10 +61,9 @@ func variable(key string) string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// FromEnv returns the settings of an environment, in the order of the keys. An
-// empty variable is as good as none. What looks like a key's variable and is none
-// is a problem: it begins with a section's name, or is most like one of them.
-// Others that begin with Prefix are strange, except known ones.
+// FromEnv returns the settings of an environment, in the order of the keys. An empty variable counts as unset. An unknown variable that
+// looks like a key's is a problem: it begins with a section's name, or is most like one of them. Others that begin with Prefix are strange,
+// except known ones.
 func FromEnv(env []string, known ...string) (set []Setting, strange []string, wrong []Problem) {
 	variables := map[string]string{} // key by name without the prefix
 	var names []string
@@ -101,14 +100,13 @@ func FromEnv(env []string, known ...string) (set []Setting, strange []string, wr
 	return set, strange, wrong
 }
 
-// ofSection reports whether a name begins as those of a section do.
+// ofSection reports whether a name begins like those of a section.
 func ofSection(name string, names []string) bool {
 	section, _, more := strings.Cut(name, "_")
 	return more && slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, section+"_") })
 }
 
-// settings moves what comes from outside of the file over what is in it, and
-// returns which keys it was.
+// settings overrides values of the file with outside ones, and returns the keys.
 func (d *decoder) settings(root reflect.Value, over []Setting) map[string]Setting {
 	set := map[string]Setting{}
 	for _, s := range over {
@@ -126,7 +124,7 @@ func (d *decoder) settings(root reflect.Value, over []Setting) map[string]Settin
 	return set
 }
 
-// find returns the field of a key, nil if there is none.
+// find returns the field of a key, or nil.
 func find(v reflect.Value, path []string) (reflect.Value, *field) {
 	fields := fieldsOf(v.Type())
 	i := slices.IndexFunc(fields, func(f field) bool { return f.key == path[0] })
@@ -141,8 +139,8 @@ func find(v reflect.Value, path []string) (reflect.Value, *field) {
 	return find(v.Field(fields[i].index), path[1:])
 }
 
-// outside reads a value as the TOML library would have it. What is of another
-// kind stays a string, which the decoder refuses.
+// outside converts a value to the type that the TOML library would return. A value of another kind stays a string, which the decoder
+// refuses.
 func outside(t reflect.Type, s string) any {
 	switch {
 	case t == typeSize || t == typeDuration:

@@ -62,7 +62,7 @@ func TestWhatComesFirst(t *testing.T) {
 	}
 }
 
-// Every key that is no table's in a list has a variable of its own, and what is written of a value is read to the same from there.
+// Every key outside lists of tables has a variable, and a written value is read from there unchanged.
 func TestEveryKeyIsAVariable(t *testing.T) {
 	seen := map[string]string{}
 	var env []string
@@ -93,7 +93,7 @@ func TestEveryKeyIsAVariable(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the end of docs/CONFIG.md anew")
 
-// The page lists them, for those who search it.
+// The page lists them, for people who search it.
 func TestVariablesInDocument(t *testing.T) {
 	const start = "<!-- from here on written by the test: go test ./agent/config -run TestVariablesInDocument -update -->\n"
 	const path = "../../docs/CONFIG.md"
@@ -191,8 +191,7 @@ func TestVariablesThatAreNone(t *testing.T) {
 	}
 }
 
-// What comes from outside sets one key and never another, whatever it says, or
-// is refused in printable lines.
+// An outside value sets its own key and never another, or is refused in printable lines.
 func FuzzSetting(f *testing.F) {
 	for _, s := range []string{"", "1", "true", "64KiB", "5s", "no", `["a", 'b']`, "[1]\nx=2", "[", "[[]]", "[{a = 1}]", "\x00\x1b"} {
 		f.Add(s)

@@ -25,10 +25,9 @@ type Declared struct {
 	// Restart says whether another one follows when it has ended: never (""),
 	// on-failure or always.
 	Restart string `toml:"restart" oneof:"never on-failure always"`
-	// Lend names the hosts that see it. Nil means those of any terminal of the
-	// person's, an empty list none.
+	// Lend names the hosts that see it. Nil means the same hosts as for any terminal of the person's, an empty list none.
 	Lend []string `toml:"lend"`
-	// Audience lists who else may watch it at the hosts, beside the owner of this machine there, in the words of tether lend --to.
+	// Audience lists who else may watch it at the hosts, besides the owner of this machine there, in the words of tether lend --to.
 	Audience []string `toml:"audience"`
 	Private  bool     `toml:"private"`
 }
@@ -45,7 +44,7 @@ const (
 	maxDeclaredName = 64  // bytes
 )
 
-// declaredProblems returns what is wrong with the declared terminals.
+// declaredProblems returns the faults of the declared terminals.
 func (c *Config) declaredProblems() []Problem {
 	var all []Problem
 	if len(c.Terminal) > maxDeclared {
@@ -65,7 +64,7 @@ func (c *Config) declaredProblems() []Problem {
 	return all
 }
 
-// problems returns what is wrong with one of them.
+// problems returns the faults of one of them.
 func (d *Declared) problems(at string) []Problem {
 	var all []Problem
 	problem := func(key, format string, args ...any) {

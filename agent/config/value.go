@@ -20,8 +20,7 @@ var units = []struct {
 
 var errSize = errors.New(`want a number and a unit, such as "64KiB", "4MiB" or "1GiB"`)
 
-// ParseSize reads what String writes. The number may have a fraction:
-// "1.5GiB". It is not negative.
+// ParseSize reads the text that String writes. The number may have a fraction: "1.5GiB". It is not negative.
 func ParseSize(s string) (Size, error) {
 	for _, u := range units {
 		digits, ok := strings.CutSuffix(s, u.name)
@@ -29,7 +28,7 @@ func ParseSize(s string) (Size, error) {
 			continue
 		}
 		if strings.Trim(digits, "0123456789.") != "" {
-			return 0, errSize // nothing of what else numbers may look like
+			return 0, errSize // no other notation of numbers
 		}
 		f, err := strconv.ParseFloat(digits, 64)
 		if err != nil {
@@ -53,13 +52,12 @@ func (s Size) String() string {
 	return "0B"
 }
 
-// Duration is a time span, written as a string with units: "1m30s". The units
-// are those of [time.ParseDuration].
+// Duration is a time span, written as a string with units: "1m30s". The units are those of [time.ParseDuration].
 type Duration time.Duration
 
 var errDuration = errors.New(`want a number and a unit, such as "500ms", "30s" or "1h30m"`)
 
-// ParseDuration reads what String writes. It is not negative.
+// ParseDuration reads the text that String writes. It is not negative.
 func ParseDuration(s string) (Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 || strings.HasPrefix(s, "-") {

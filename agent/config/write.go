@@ -22,7 +22,7 @@ func (c *Config) WriteFrom(w io.Writer, from map[string]Source) error {
 	return err
 }
 
-// text is the file, with what note has to say of each key.
+// text is the file, with a note for each key.
 func (c *Config) text(note func(key string) string) string {
 	var b strings.Builder
 	writeTable(&b, reflect.ValueOf(c).Elem(), "", note)
