@@ -8,21 +8,20 @@ import (
 	"tether/agent/config"
 )
 
-// adoptPoll is how often it is looked whether the daemon has taken up what an
-// earlier one has left. Nobody announces it, and it is rare.
+// adoptPoll is how often keep checks whether the daemon has adopted the terminals of an earlier one. Nothing announces it, and it is rare.
 const adoptPoll = 100 * time.Millisecond
 
 // entry is one declared terminal.
 type entry struct {
 	set *Set
 
-	// Set and read by whoever has Set.busy.
+	// Set and read by the holder of Set.busy.
 	cancel context.CancelFunc // of keep; nil if it does not run
 	ended  chan struct{}      // closed when keep has returned
 
 	// Guarded by Set.mu.
 	spec      config.Declared
-	startedAs *config.Declared // what runs; nil if an earlier daemon has started it
+	startedAs *config.Declared // the declaration of the running terminal; nil if an earlier daemon has started it
 	state     State
 	since     time.Time
 	id        string
@@ -96,7 +95,7 @@ func (e *entry) restart(ctx context.Context) error {
 	return nil
 }
 
-// end kills what runs, also if the daemon has not taken it up yet.
+// end kills the running terminal, even if the daemon has not adopted it yet.
 func (e *entry) end(ctx context.Context) error {
 	t := e.running()
 	if t == nil {
@@ -121,9 +120,8 @@ func await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// keep starts the terminal, and again when that is due, until it is not to be
-// up any more or ctx ends. It is the entry's goroutine; what it has started runs
-// on.
+// keep starts the terminal, and restarts it when due, until it must not be up any more or ctx ends. It is the entry's goroutine; the
+// terminal continues after it.
 func (e *entry) keep(ctx context.Context, t Terminal, tried chan struct{}) {
 	defer close(e.ended)
 	var pause backoff
@@ -161,8 +159,7 @@ func (e *entry) keep(ctx context.Context, t Terminal, tried chan struct{}) {
 	}
 }
 
-// recall returns what an earlier daemon has started, if it is still there. It
-// waits until it was taken up or has gone.
+// recall returns the terminal that an earlier daemon has started, if it still exists. It waits until it is adopted or gone.
 func (e *entry) recall(ctx context.Context) Terminal {
 	id := e.lastID()
 	if id == "" {
@@ -174,7 +171,7 @@ func (e *entry) recall(ctx context.Context) Terminal {
 		t, pending := e.set.opts.Starter.Find(id)
 		switch {
 		case t != nil && t.Over():
-			return nil // it has exited, and this daemon knows: it is not what is to be kept up
+			return nil // it has exited, and this daemon knows: it is not the one to keep up
 		case t != nil:
 			return t
 		case !pending:
@@ -189,7 +186,7 @@ func (e *entry) recall(ctx context.Context) Terminal {
 	}
 }
 
-// start starts it. The id is kept first: whoever comes after us then finds it.
+// start starts it. The id is recorded first, so that the next daemon finds it.
 func (e *entry) start(ctx context.Context) (Terminal, error) {
 	spec := e.declaration()
 	id, start, err := e.set.opts.Starter.Prepare(ctx, spec)
@@ -208,8 +205,7 @@ func (e *entry) start(ctx context.Context) (Terminal, error) {
 	return t, nil
 }
 
-// follow waits for the end of what runs, and says whether it is to be started
-// again and how long it ran.
+// follow waits for the end of the running terminal, and reports whether it must be started again and how long it ran.
 func (e *entry) follow(ctx context.Context, t Terminal) (again bool, ran time.Duration) {
 	if t == nil {
 		return false, 0
@@ -277,14 +273,14 @@ func (e *entry) enter(s State) {
 	})
 }
 
-// change changes what is guarded by the set's mutex.
+// change changes fields that the set's mutex guards.
 func (e *entry) change(f func()) {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
 	f()
 }
 
-// running returns what runs, nil if nothing does.
+// running returns the running terminal, or nil.
 func (e *entry) running() Terminal {
 	e.set.mu.Lock()
 	t := e.current

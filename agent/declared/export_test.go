@@ -2,7 +2,7 @@ package declared
 
 import "encoding/json"
 
-// Reparse reads what a file has and returns how it would be written.
+// Reparse reads a file's contents and returns them as they would be written.
 func Reparse(data []byte) ([]byte, error) {
 	s, err := parseStore(data)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"tether/agent/declared"
 )
 
-// machine stands for a daemon's terminals, and for those that outlive it.
+// machine plays a daemon's terminals, and those that outlive it.
 type machine struct {
 	mu      sync.Mutex
 	n       map[string]int
 	all     map[string]*terminal
 	pending map[string]bool
-	refuse  error // what a start ends with
+	refuse  error // the error of a start
 	block   bool  // Prepare waits for its context
 }
 
@@ -56,7 +56,7 @@ func (m *machine) Find(id string) (declared.Terminal, bool) {
 	return nil, m.pending[id]
 }
 
-// running returns the names of what runs, by id.
+// running returns the names of the running terminals, by id.
 func (m *machine) running() map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

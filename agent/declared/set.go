@@ -14,7 +14,7 @@ import (
 // End is how a terminal ended.
 type End struct {
 	Code   int
-	Killed bool      // somebody wanted it to end; not: its end is not known
+	Killed bool      // its end was requested; false if its end is unknown
 	Ran    time.Time // since when it ran
 	At     time.Time
 }
@@ -47,7 +47,7 @@ type Options struct {
 	// Keep is the file in which it is kept which terminal is whose, and which
 	// are down.
 	Keep string
-	// Report is told what keeps that from being written; "" when all is well.
+	// Report receives the fault that prevents writing the file; "" when there is none.
 	Report func(trouble string)
 }
 
@@ -78,8 +78,8 @@ func New(o Options) *Set {
 	return s
 }
 
-// Begin starts the terminals, except those that the person has put down. It
-// does not wait for that. It is called once, before any other method but List.
+// Begin starts the terminals, except those that the person has put down. It does not wait for that. It is called once, before any other
+// method but List.
 func (s *Set) Begin(all []config.Declared) {
 	s.busy <- struct{}{}
 	defer func() { <-s.busy }()
@@ -95,8 +95,7 @@ func (s *Set) Begin(all []config.Declared) {
 	}
 }
 
-// Close ends the goroutines and waits for them. What runs goes on. It may be
-// called again.
+// Close ends the goroutines and waits for them. The terminals continue. It may be called again.
 func (s *Set) Close() {
 	if s.ctx.Err() != nil {
 		return
@@ -111,8 +110,7 @@ func (s *Set) Close() {
 	}
 }
 
-// Declare puts other declarations in the place of those there were. New ones
-// are not started yet; what is not declared any more runs on, and is forgotten.
+// Declare replaces the declarations. New ones are not started yet; a terminal that is no longer declared continues, and is forgotten.
 func (s *Set) Declare(ctx context.Context, all []config.Declared) error {
 	if err := s.take(ctx); err != nil {
 		return err
@@ -167,20 +165,18 @@ type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("no terminal %.70q is declared", e.Name) }
 
-// Up starts those that do not run, all of them without names. It returns when
-// each has been started or could not be, or when ctx ends. What could not be
-// started is in the status, not the error. Errors: *UnknownError, ctx's, that the set is
-// closed.
+// Up starts the named terminals that do not run; without names, all. It returns when each has been started or could not be, or when ctx
+// ends. A failed start is in the status, not the error. Errors: *UnknownError, ctx's, that the set is closed.
 func (s *Set) Up(ctx context.Context, names ...string) ([]Status, error) {
 	return s.each(ctx, names, (*entry).up)
 }
 
-// Down ends those that run, and has them stay down until Up.
+// Down ends those that run, and keeps them down until Up.
 func (s *Set) Down(ctx context.Context, names ...string) ([]Status, error) {
 	return s.each(ctx, names, (*entry).down)
 }
 
-// Restart ends those that run and starts all anew.
+// Restart ends those that run and starts all again.
 func (s *Set) Restart(ctx context.Context, names ...string) ([]Status, error) {
 	return s.each(ctx, names, (*entry).restart)
 }

@@ -34,7 +34,7 @@ func begin(t *testing.T, m *machine, dir string, all ...config.Declared) *declar
 	return s
 }
 
-// brief is what most checks are about.
+// brief is the part of a status that most checks compare.
 type brief struct {
 	State    declared.State
 	ID       string
@@ -64,7 +64,7 @@ func private(t *testing.T) string {
 	return dir
 }
 
-// How the declarations decide what follows an end.
+// The declarations decide what happens after an end.
 func TestRestart(t *testing.T) {
 	for _, c := range []struct {
 		restart string
@@ -202,7 +202,7 @@ func TestDaemonEnds(t *testing.T) {
 	})
 }
 
-// What an earlier daemon has left is waited for, and not started twice.
+// Terminals of an earlier daemon are waited for, and not started twice.
 func TestSlowAdoption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := newMachine(), private(t)
@@ -278,7 +278,7 @@ func TestDeclareAnew(t *testing.T) {
 	})
 }
 
-// A command that is given up leaves things in order: what runs is still followed.
+// A cancelled command leaves a consistent state: running terminals are still followed.
 func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
@@ -304,7 +304,7 @@ func TestGivenUp(t *testing.T) {
 	})
 }
 
-// Without its file it does its work, and says what that means.
+// Without its file the set works, and reports the consequence.
 func TestNothingKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := newMachine(), private(t)
@@ -323,7 +323,7 @@ func TestNothingKept(t *testing.T) {
 	})
 }
 
-// What is read is written the same; nothing else is taken for it.
+// A store that is read is written the same; nothing else is accepted.
 func FuzzStore(f *testing.F) {
 	for _, s := range []string{`{"version":1,"terminals":{"web":{"id":"web-a","down":true}}}`, `{"version":2}`, `{"version":1}`, `[]`, ""} {
 		f.Add([]byte(s))

@@ -33,9 +33,9 @@ type Status struct {
 	ID       string    // of the terminal that runs, or ran last; "" if there was none
 	Next     time.Time // when Waiting: the next start
 	Restarts int       // since it was last asked to be up
-	Err      string    // why the last start failed, or what stands in its way
+	Err      string    // why the last start failed, or the obstacle to one
 	Code     int       // the status it ended with; for Exited and Waiting
-	Changed  bool      // what runs was started by another declaration
+	Changed  bool      // the running terminal was started by another declaration
 }
 
 // The time until a terminal is started again: it doubles with each end, and

@@ -9,13 +9,13 @@ import (
 	"tether/platform/secret"
 )
 
-// store is the file: what a daemon after this one must know.
+// store is the file: the facts that the next daemon must know.
 type store struct {
 	Version   int             `json:"version"`
 	Terminals map[string]kept `json:"terminals"` // by name
 }
 
-// kept is what is kept of one terminal.
+// kept is the record of one terminal.
 type kept struct {
 	ID   string `json:"id,omitempty"`   // of the one that was started last
 	Down bool   `json:"down,omitempty"` // the person wants it so
@@ -23,8 +23,8 @@ type kept struct {
 
 const storeVersion = 1
 
-// load reads the file. One that cannot be read counts as none: then what runs
-// may be started twice, which the person is told, but nothing is lost.
+// load reads the file. An unreadable file counts as empty: then running terminals may be started twice, which the person is told, but
+// nothing is lost.
 func (s *Set) load() {
 	read, err := readStore(s.opts.Keep)
 	if err != nil {
@@ -65,8 +65,7 @@ func parseStore(data []byte) (store, error) {
 	return got, nil
 }
 
-// keep changes what is kept of one terminal, and writes the file if that is a
-// change.
+// keep changes the record of one terminal, and writes the file if that is a change.
 func (s *Set) keep(name string, change func(*kept)) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
