@@ -40,7 +40,7 @@ var (
 	ErrIdentity = fmt.Errorf("the host's identity has changed: %w", client.ErrUnauthorized)
 	// ErrExpired is returned by Wait when nobody has approved the pairing in time, or the host has forgotten it.
 	ErrExpired = errors.New("nobody approved the pairing in time")
-	// ErrToken is returned by Redeem for a pairing token that was used, has expired or is none.
+	// ErrToken is returned by Redeem for a pairing token that is invalid, has expired or was used.
 	ErrToken = errors.New("the pairing token is invalid, expired or already used")
 )
 
@@ -51,7 +51,7 @@ type Client struct {
 	http *http.Client
 }
 
-// New returns a client of the host at e, whose URL has been checked. It does not connect yet. Without a key it can do what a login takes.
+// New returns a client of the host at e, whose URL has been checked. It does not connect yet. Without a key it can only log in.
 func New(e client.Endpoint, key ed25519.PrivateKey) (*Client, error) {
 	u, err := url.Parse(e.URL)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Client) HostKey(ctx context.Context) (ed25519.PublicKey, error) {
 	return id.HostKey, nil
 }
 
-// Pairing is one that waits for somebody at the host.
+// Pairing is a pairing that waits for somebody at the host.
 type Pairing struct {
 	Code    string            // to be compared with the one at the host
 	HostKey ed25519.PublicKey // worth something once Wait has returned nil
@@ -130,8 +130,8 @@ func (c *Client) Begin(ctx context.Context, name string) (*Pairing, error) {
 	return &Pairing{Code: p.Code(), HostKey: p.Host, client: c, id: begun.ID}, nil
 }
 
-// Wait blocks until somebody has approved the code at the host, and returns what the host calls this machine. Errors: ErrExpired,
-// ctx's, or what kept it from asking.
+// Wait blocks until somebody has approved the code at the host, and returns the host's name for this machine. Errors: ErrExpired, ctx's, or
+// a failure to ask.
 func (p *Pairing) Wait(ctx context.Context) (principal string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pairing.PairingTime, ErrExpired)
 	defer cancel()
@@ -157,8 +157,7 @@ func (p *Pairing) Wait(ctx context.Context) (principal string, err error) {
 	}
 }
 
-// Redeem pairs by a pairing token, and returns the host's key and what it calls this machine. The error ErrToken says that another
-// token is needed.
+// Redeem pairs with a pairing token, and returns the host's key and its name for this machine. ErrToken means that another token is needed.
 func (c *Client) Redeem(ctx context.Context, hostKey ed25519.PublicKey, token string) (principal string, err error) {
 	r := pairing.Redemption{Host: hostKey, Device: c.public(), Token: token, Nonce: nonce()}
 	var done pairing.Redeemed
@@ -176,8 +175,8 @@ func (c *Client) Redeem(ctx context.Context, hostKey ed25519.PublicKey, token st
 	return done.Principal, nil
 }
 
-// Session proves to the host with that key that this is the machine it was paired with, and returns a token for one connection,
-// within a minute. Errors: ErrRevoked, ErrIdentity, or what kept it from asking.
+// Session proves to the host with that key that this is the machine with which it paired, and returns a token for one connection, within a
+// minute. Errors: ErrRevoked, ErrIdentity, or a failure to ask.
 func (c *Client) Session(ctx context.Context, hostKey ed25519.PublicKey) (token string, err error) {
 	s, answer, err := c.answer(ctx, hostKey, pairing.ForSession)
 	if err != nil {
@@ -258,7 +257,7 @@ func (c *Client) do(ctx context.Context, method, path, token string, in, out any
 	}
 	if resp.StatusCode != http.StatusOK {
 		r := &refusedError{status: resp.StatusCode}
-		_ = json.Unmarshal(data, &r.refusal) // what is none has no code
+		_ = json.Unmarshal(data, &r.refusal) // an invalid one has no code
 		return r
 	}
 	if len(data) > pairing.MaxMessage || json.Unmarshal(data, out) != nil {

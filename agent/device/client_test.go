@@ -26,7 +26,7 @@ func key(n byte) ed25519.PrivateKey {
 
 func public(k ed25519.PrivateKey) ed25519.PublicKey { return k.Public().(ed25519.PublicKey) }
 
-// fakeHost answers as it is told, by the last part of the path.
+// fakeHost gives prescribed answers, by the last part of the path.
 type fakeHost map[string]func(body []byte) (status int, answer any)
 
 func (f fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -111,10 +111,10 @@ func TestWhatASessionBelieves(t *testing.T) {
 	}
 }
 
-// errAny stands for an error that is none of the package's.
+// errAny stands for an error from outside the package.
 var errAny = errors.New("any")
 
-// A pairing whose host does not sign what was said shows no code.
+// A pairing whose host does not sign the exchanged values shows no code.
 func TestBeginBelievesSignaturesAlone(t *testing.T) {
 	begun := pairing.Begun{ID: "1", HostKey: public(key(2)), Nonce: bytes.Repeat([]byte{6}, pairing.NonceSize)}
 	short := begun
@@ -157,7 +157,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// A host that is busy for a moment, or starts anew behind a proxy, ends no pairing that somebody may still approve.
+// A host that is busy for a moment, or restarts behind a proxy, does not end a pairing that somebody may still approve.
 func TestWaitOutlastsABusyHost(t *testing.T) {
 	var asked atomic.Int32
 	begun := pairing.Begun{ID: "1", HostKey: public(key(2)), Nonce: bytes.Repeat([]byte{6}, pairing.NonceSize)}
@@ -222,7 +222,7 @@ func TestURLsThatAreNone(t *testing.T) {
 	}
 }
 
-// Whatever a host answers, nothing is believed that it has not signed, and nothing panics.
+// With any answers of a host, only signed values are believed, and nothing panics.
 func FuzzAnswers(f *testing.F) {
 	f.Add(`{"version":1,"host_key":"AAAA"}`, 200)
 	f.Add(`{"host_key":"gTl3DqhVH3zfTvnSjhnWyDa7O8d4R8DDzTjHhdOWoLg=","challenge":"AAAA","time":1}`, 200)

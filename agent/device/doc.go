@@ -7,5 +7,5 @@
 //	…
 //	token, err := c.Session(ctx, hostKey)
 //
-// A host that does not speak the protocol is ErrNotOffered; whoever links to it then does so by a token.
+// A host that does not speak the protocol gives ErrNotOffered; a link to it then uses a token.
 package device

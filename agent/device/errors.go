@@ -13,7 +13,7 @@ import (
 // errAnswer is an answer that the protocol does not allow.
 var errAnswer = errors.New("the host's answer is not valid, or another key signed it")
 
-// refusedError is what the host answers instead.
+// refusedError is the host's answer to a refused request.
 type refusedError struct {
 	status  int
 	refusal pairing.Refusal
@@ -32,7 +32,7 @@ func refusedAs(err error, code string) bool {
 	return ok && r.refusal.Code == code
 }
 
-// passes reports whether a host that is busy, or what stands before it, has refused: not what was asked for.
+// passes reports whether the refusal is temporary: the host is busy, or a proxy in front of it has refused, and not because of the request.
 func passes(err error) bool {
 	r, ok := errors.AsType[*refusedError](err)
 	return ok && r.status >= http.StatusInternalServerError

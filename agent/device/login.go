@@ -16,7 +16,7 @@ import (
 // ErrNoLogin is returned by Login for a host at which nobody can log in by an identity provider.
 var ErrNoLogin = errors.New("nobody can log in at this host by an identity provider")
 
-// Login is one login of a person at a host, through a browser. Who has begun it can alone finish it.
+// Login is one login of a person at a host, through a browser. Only the program that began it can finish it.
 type Login struct {
 	client   *Client
 	page     string
@@ -75,7 +75,7 @@ func (l *Login) Type(ctx context.Context) (*Typed, error) {
 	return &Typed{Login: l, Code: begun.Code, Page: l.page, id: begun.ID}, nil
 }
 
-// Wait blocks until the person has typed the code and allowed this. Errors: ErrExpired, ctx's, or what kept it from asking.
+// Wait blocks until the person has typed the code and allowed this. Errors: ErrExpired, ctx's, or a failure to ask.
 func (t *Typed) Wait(ctx context.Context) (in pairing.LoggedIn, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pairing.LoginTime, ErrExpired)
 	defer cancel()
