@@ -118,7 +118,7 @@ func (l *links) start(h host, e client.Endpoint) {
 	}()
 }
 
-// watchedAt returns what a link tells of who watches, nil if nobody wants to know.
+// watchedAt returns the function that receives a link's watchers, nil if nobody needs them.
 func (l *links) watchedAt(name string) func(term.ID, []uplink.Watcher) {
 	if l.watched == nil {
 		return nil
@@ -147,7 +147,7 @@ func (l *links) withdrawn(name string) {
 	})
 }
 
-// find returns the link of that name, nil if there is none.
+// find returns the link with that name, or nil.
 func (l *links) find(name string) *running {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,8 +170,7 @@ func (l *links) status(name string) (uplink.Status, bool) {
 	return r.link.Status(), true
 }
 
-// close ends all links after their hosts have heard of the exits of those
-// terminals that have ended, or after the time within.
+// close ends all links once their hosts know the exits of the ended terminals, or after the time within.
 func (l *links) close(within time.Duration, ended func(term.ID) bool) {
 	l.mu.Lock()
 	names := slices.Collect(maps.Keys(l.all))

@@ -21,7 +21,7 @@ type Login struct {
 	Version int       `json:"version"`
 	URL     string    `json:"url"`
 	Token   string    `json:"token"`
-	Person  string    `json:"person"` // what the host calls them
+	Person  string    `json:"person"` // the host's name for the person
 	Until   time.Time `json:"until"`
 }
 
@@ -48,7 +48,7 @@ func SaveLogin(d dirs.Dirs, l Login) error {
 	return secret.WriteFile(path, append(data, '\n'))
 }
 
-// LoginAt returns the login at the host with that URL, in its canonical form; ok is false if there is none that is still good here.
+// LoginAt returns the login at the host with that URL, in its canonical form; ok is false if there is none that is still valid.
 func LoginAt(d dirs.Dirs, url string) (l Login, ok bool, err error) {
 	err = secret.ReadJSON(loginPath(d, url), loginVersion, &l)
 	if errors.Is(err, fs.ErrNotExist) {

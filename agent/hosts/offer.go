@@ -68,7 +68,7 @@ func (s *attempts) waiting() bool {
 	return s.finishing > 0
 }
 
-// take removes the attempt and returns it, nil if there is none. The caller calls done when it has ended.
+// take removes the attempt and returns it, or nil. The caller calls done when it has ended.
 func (s *attempts) take(id string) *attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func (p *Paired) deviceClient(h host, store string) (*device.Client, ed25519.Pri
 }
 
 // Finish waits until the offered pairing is approved at the host, then keeps the host and links to it. The attempt is over when Finish
-// returns, with whatever result.
+// returns, with any result.
 func (p *Paired) Finish(ctx context.Context, id string) (local.HostStatus, error) {
 	t := p.attempts.take(id)
 	if t == nil {
@@ -217,7 +217,7 @@ func (p *Paired) redeem(ctx context.Context, h host, r local.PairRequest) (host,
 	return h, nil
 }
 
-// withKey makes h a host that is paired by keys. It gets a new clientId, since the host may know the former one as somebody else's.
+// withKey makes h a host that is paired by keys. It gets a new clientId, since the host may know the former one as another machine's.
 func (h *host) withKey(hostKey ed25519.PublicKey) {
 	h.Token, h.HostKey, h.ClientID = "", hostKey, client.NewID()
 }
@@ -236,7 +236,7 @@ func (h host) credential() string {
 // leaveTimeout bounds the wait of Unpair for the host to forget this machine's key.
 const leaveTimeout = 3 * time.Second
 
-// leave asks the host to forget this machine's key. A host that cannot be reached keeps it, until somebody revokes it there.
+// leave asks the host to forget this machine's key. A host that cannot be reached keeps it until it is revoked there.
 func (p *Paired) leave(h host) error {
 	if h.HostKey == nil {
 		return nil

@@ -32,7 +32,7 @@ type Options struct {
 	Up func(host string, more int)
 	// Watched, if not nil, is told who watches a terminal at a host whenever the host says so. It must not block.
 	Watched func(host string, id term.ID, who []uplink.Watcher)
-	// HostGrants says that what administrators of a host grant counts.
+	// HostGrants accepts grants by administrators of a host.
 	HostGrants bool
 	// Patience, if not 0, replaces the times for which a person waits at most for hosts to hear of something. For tests.
 	Patience time.Duration
@@ -64,7 +64,7 @@ func Open(o Options) (*Paired, error) {
 	return p, p.open()
 }
 
-// Link begins to link to all hosts, and lends them terminals of the pool. tools are those that the sessions of a host are offered.
+// Link begins to link to all hosts, and lends them terminals of the pool. tools returns the tools that a host's sessions are offered.
 func (p *Paired) Link(pool *term.Pool, tools func(host string) Tools) {
 	p.pool, p.tools = pool, tools
 	p.links = &links{
@@ -76,7 +76,7 @@ func (p *Paired) Link(pool *term.Pool, tools func(host string) Tools) {
 	}
 }
 
-// Close ends all links after their hosts have heard of the exits of those terminals that have ended, or after the time within.
+// Close ends all links once their hosts know the exits of the ended terminals, or after the time within.
 func (p *Paired) Close(within time.Duration, ended func(term.ID) bool) { p.links.close(within, ended) }
 
 func (p *Paired) atMost(d time.Duration) time.Duration { return cmp.Or(p.opts.Patience, d) }
@@ -138,7 +138,7 @@ func (p *Paired) hostStatus(h host) local.HostStatus {
 	s.Tools = p.toolsStatus(h)
 	s.Protocol, s.Server, s.Resume, s.Refused = link.Version, link.Server, link.Resume, link.Refused
 	s.LentMeans, s.Owner, s.Shares = link.LentMeans, link.Owner, link.Shares
-	if link.ClockSkew.Abs() > time.Second { // which is what Date and the way here cannot tell
+	if link.ClockSkew.Abs() > time.Second { // smaller differences are below the precision of Date and the delay
 		s.ClockSkew = int64(link.ClockSkew / time.Second)
 	}
 	if link.Err != nil {

@@ -80,7 +80,7 @@ type store struct {
 	mu    sync.Mutex
 	all   []host // in the order of pairing; replaced, never changed
 	kept  keeping
-	known map[string]string // what the keyring has said
+	known map[string]string // the keyring's answers
 }
 
 func openStore(path string, secrets Secrets) (*store, error) {
@@ -95,7 +95,7 @@ func openStore(path string, secrets Secrets) (*store, error) {
 	for _, h := range f.Hosts {
 		_, err := client.ParsePin(h.Pin)
 		if err == nil {
-			_, err = hostURL(h.URL) // somebody may have edited the file, and clear text leaves the machine in no case
+			_, err = hostURL(h.URL) // the file may have been edited, and clear text must never leave the machine
 		}
 		if err != nil {
 			return nil, fmt.Errorf("paired hosts: %s: %s: %w", path, h.Name, err)
@@ -107,8 +107,7 @@ func openStore(path string, secrets Secrets) (*store, error) {
 	return &store{path: path, secrets: secrets, all: f.Hosts, kept: f.Secrets}, nil
 }
 
-// Endpoint returns how to reach the paired host that where names: its name
-// or its URL. found is false if there is none. It needs no daemon.
+// Endpoint returns the endpoint of the paired host with the name or URL where. found is false if there is none. It needs no daemon.
 func Endpoint(d dirs.Dirs, where string) (e client.Endpoint, found bool, err error) {
 	s, h, found, err := paired(d, where)
 	if !found || err != nil {
@@ -117,8 +116,8 @@ func Endpoint(d dirs.Dirs, where string) (e client.Endpoint, found bool, err err
 	return s.endpoint(h), true, nil
 }
 
-// ByKey reports whether the host that where names is paired by this
-// machine's key, which sees there only what the daemon's own connection lends.
+// ByKey reports whether the host with the name or URL where is paired by this machine's key, which sees there only the terminals that the
+// daemon's own connection lends.
 func ByKey(d dirs.Dirs, where string) bool {
 	_, h, found, err := paired(d, where)
 	return err == nil && found && h.HostKey != nil
@@ -213,7 +212,7 @@ func (s *store) replace(name string, h host) error {
 		return append(all, h)
 	})
 	if err == nil && old.Sealed && (!h.Sealed || old.ClientID != h.ClientID) {
-		_ = s.dropSecret(old.ClientID) // what stays is a token, which is good at the host in any case
+		_ = s.dropSecret(old.ClientID) // a token that stays is valid at the host in any case
 	}
 	return err
 }
@@ -225,13 +224,12 @@ func (s *store) remove(name string) error {
 		return slices.DeleteFunc(all, func(h host) bool { return h.Name == name })
 	})
 	if err == nil && old.Sealed {
-		_ = s.dropSecret(old.ClientID) // what stays is a token, which is good at the host in any case
+		_ = s.dropSecret(old.ClientID) // a token that stays is valid at the host in any case
 	}
 	return err
 }
 
-// update writes what change makes of a copy of the list, and puts it in the
-// place of the list.
+// update applies change to a copy of the list, writes the result, and replaces the list.
 func (s *store) update(change func([]host) []host) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -252,8 +250,8 @@ func (s *store) update(change func([]host) []host) error {
 	return nil
 }
 
-// A list of paired hosts that cannot be read must not keep local terminals from anybody: the daemon starts, lends to nobody, and keeps the
-// file aside as it is. It may hold tokens that the person wants back.
+// An unreadable list of paired hosts must not block local terminals: the daemon starts, lends to nobody, and keeps the file aside
+// unchanged. It may hold tokens that the person wants back.
 
 // hostsCause is the cause in status while there is such a file.
 const hostsCause = "paired hosts"
@@ -261,8 +259,8 @@ const hostsCause = "paired hosts"
 // mostAside is how many of them are kept; no more are put aside.
 const mostAside = 9
 
-// open reads the paired hosts. One that is damaged is put aside; one that others may read or that is a link is an error, and so is one
-// of another release, which is whole.
+// open reads the paired hosts. A damaged list is put aside. A list that others may read or that is a link is an error, and so is a list of
+// another release, which is not damaged.
 func (p *Paired) open() (err error) {
 	at := path(p.opts.Dirs)
 	p.store, err = openStore(at, p.opts.Secrets)

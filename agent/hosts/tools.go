@@ -57,7 +57,7 @@ func (p *Paired) switchTools(h host) {
 	p.opts.Logger.Info().Str("host", h.Name).Str("tools", what).Msg("tools for sessions at a host")
 }
 
-// toolsOff withdraws what the sessions of the host of that name were offered.
+// toolsOff withdraws the tools offered to the sessions of the host with that name.
 func (l *links) toolsOff(name string) {
 	if r := l.find(name); r != nil {
 		r.toolsOff(l.atMost(partWithin))
@@ -71,7 +71,7 @@ func (r *running) toolsOff(within time.Duration) {
 	r.desk.Off(ctx)
 }
 
-// toolsStatus is what becomes of a host's tools now.
+// toolsStatus is the current state of a host's tools.
 func (p *Paired) toolsStatus(h host) local.HostTools {
 	r := p.links.find(h.Name)
 	if r == nil {
