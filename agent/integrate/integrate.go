@@ -1,8 +1,8 @@
-// Package integrate starts shells so that they report their commands: it carries out what package shellint plans.
+// Package integrate starts shells so that they report their commands: it carries out package shellint's plans.
 //
 //	err := integrate.Shell(&spec, dir, false)
 //
-// It knows no terminal: what reads the reports is package term's.
+// It knows no terminal: package term reads the reports.
 package integrate
 
 import (
@@ -21,14 +21,14 @@ import (
 	"tether/shellint"
 )
 
-// ErrScripts is returned by Shell, wrapped, if what the shell is to read could not be written. The terminal can be started all the same.
+// ErrScripts is returned by Shell, wrapped, if the shell's scripts could not be written. The terminal can still be started.
 var ErrScripts = errors.New("the scripts of a shell could not be written")
 
-// Shell changes how the interactive shell of spec is started, so that it reports its commands; spec.Nonce is then set. Anything else is
-// left as it is: what is no shell, or one that is started in an unusual way, runs without. dir holds a folder per terminal with what its
-// shell reads at its start; spec.Ended removes it.
+// Shell changes how the interactive shell of spec is started, so that it reports its commands; spec.Nonce is then set. Programs that are
+// not shells, and shells that are started in an unusual way, stay unchanged. dir holds a folder per terminal with the files that its shell
+// reads at its start; spec.Ended removes it.
 func Shell(spec *term.Spec, dir string, login bool) error {
-	spec.ID = cmp.Or(spec.ID, term.NewID()) // names what the next daemon is to remove
+	spec.ID = cmp.Or(spec.ID, term.NewID()) // names the folder that the next daemon must remove
 	own, nonce := filepath.Join(dir, string(spec.ID)), rand.Text()
 	plan, err := shellint.Inject(spec.Command, shellint.InjectOptions{
 		Nonce: nonce, Dir: own, Login: login, Getenv: func(name string) string { return lookup(spec.Env, name) },
@@ -37,7 +37,7 @@ func Shell(spec *term.Spec, dir string, login bool) error {
 		return fmt.Errorf("shell integration: %w", err)
 	}
 	if len(plan.Files) > 0 {
-		remove := func() { _ = os.RemoveAll(own) } // what it misses goes at the next start
+		remove := func() { _ = os.RemoveAll(own) } // files that it misses are removed at the next start
 		if err := write(own, plan.Files); err != nil {
 			remove()
 			return fmt.Errorf("%w: %w", ErrScripts, err)
