@@ -42,7 +42,7 @@ func TestBudgetIsABoundOfAnyWindow(t *testing.T) {
 	})
 }
 
-// What was used comes back.
+// A used budget recovers.
 func TestBudgetRecovers(t *testing.T) {
 	var b lag.Budget
 	now := time.Unix(0, 0)
