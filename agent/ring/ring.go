@@ -9,8 +9,7 @@ package ring
 
 import "math/bits"
 
-// minSize is the first allocation of a log in bytes: what an idle shell with
-// its prompt needs.
+// minSize is the first allocation of a log in bytes: enough for an idle shell with its prompt.
 const minSize = 4 << 10
 
 // A Log holds the bytes [Start, End) of a stream. The zero value is not
@@ -79,14 +78,12 @@ func (l *Log) Append(p []byte) {
 	l.end += int64(len(p))
 }
 
-// Trim drops the bytes before offset. An offset outside [Start, End] is
-// clamped. Memory is kept for what comes next.
+// Trim drops the bytes before offset. An offset outside [Start, End] is clamped. Memory is kept for later bytes.
 func (l *Log) Trim(offset int64) {
 	l.start = min(max(offset, l.start), l.end)
 }
 
-// ReadAt copies bytes from offset on into p and returns how many, at most
-// what there is. An offset outside [Start, End] gives 0.
+// ReadAt copies bytes from offset on into p and returns their number. An offset outside [Start, End] gives 0.
 func (l *Log) ReadAt(p []byte, offset int64) int {
 	a, b := l.Slices(offset, len(p))
 	n := copy(p, a)
@@ -115,7 +112,7 @@ func (l *Log) grow(need int) {
 	l.resize(min(max(ceilPow2(need), minSize), l.limit))
 }
 
-// resize moves what is retained, which fits, to a buffer of size bytes.
+// resize moves the retained bytes, which fit, to a buffer of size bytes.
 func (l *Log) resize(size int) {
 	next := make([]byte, size)
 	a, b := l.Slices(l.start, len(l.buf))
