@@ -11,9 +11,8 @@ import (
 	"tether/platform/limits"
 )
 
-// bound gives what an agent runs the limits that are configured: all that it
-// runs together where the system can do that, and the processor's time of each
-// process.
+// bound applies the configured limits to an agent's command: to all its commands together if the system can do that, and the processor's
+// time to each process.
 func (c *Confiner) bound(actor term.Actor, spec *term.Spec) error {
 	r := c.Policy.Resources(actor)
 	argv := spec.Argv
@@ -45,7 +44,7 @@ func (c *Confiner) bound(actor term.Actor, spec *term.Spec) error {
 	}
 	if argv[0] == program || present(program, spec) {
 		spec.Argv = argv
-	} // else the start says what is wrong with it; a wrapper would only exit
+	} // otherwise the start reports the fault; a wrapper would only exit
 	return nil
 }
 

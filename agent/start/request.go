@@ -8,32 +8,32 @@ import (
 	"tether/platform/shell"
 )
 
-// Request says who wants to start what. A door fills it in; it has refused what the actor may not ask for there.
+// Request holds the actor and the command to start. A door fills it in; it has already refused values that the actor may not use there.
 type Request struct {
 	Actor    term.Actor
 	Door     string // one of policy's constants
-	Named    string // what a host calls an agent of its own, for people to read
+	Named    string // a host's name for its own agent, for people to read
 	Approved string // who has approved exactly this request at the door
 	// Background says that the terminal is the agent's own. It then ends after Options.AgentIdle if Idle is set, and not after the
 	// policy's time limit.
 	Background bool
 	Idle       bool
 	Again      bool // the caller repeats the request when told so, see policy.Request
-	Unsigned   bool // a person asks who has given no sign of being one
+	Unsigned   bool // the person asks, but without a sign of a person
 
-	// One of Command, Line and Shell says what is run. Shell alone is the person's login shell; with Command it is that shell.
+	// One of Command, Line and Shell names the program. Shell alone is the person's login shell; with Command it is that shell.
 	Command       []string
 	Line          string // a line for the system's shell
 	Shell         bool   // start it as a login shell
 	NoIntegration bool   // start a shell without the scripts that report commands
 
-	Env    []string // the whole environment, NAME=value; nil means that of an interactive login of the person
+	Env    []string // the whole environment, NAME=value; nil means that of the person's interactive login
 	SetEnv []string // is added to that; the last of a name wins
 	Name   string
 	Cwd    string // absolute
 	Cols   uint16
 	Rows   uint16
-	OnSlow string // "lag" or "hold"; "" means what is configured for the owner
+	OnSlow string // "lag" or "hold"; "" means the owner's configured value
 
 	Private  bool
 	LendTo   []string // names of hosts; nil means the default host, if there is one and the rules let it
@@ -47,7 +47,7 @@ var agentEnv = []string{"PAGER=cat", "GIT_PAGER=cat", "GH_PAGER=cat", "MANPAGER=
 // ByAgent reports whether an agent asks.
 func (r *Request) ByAgent() bool { return r.Actor.Role == term.RoleAgent }
 
-// setEnv is what the child's environment gets beside Env.
+// setEnv lists the variables that the child gets besides Env.
 func (r *Request) setEnv() []string {
 	if r.ByAgent() {
 		return slices.Concat(agentEnv, r.SetEnv)
@@ -55,7 +55,7 @@ func (r *Request) setEnv() []string {
 	return r.SetEnv
 }
 
-// Asked is the request in the policy's words. Its Env lacks what Env changes of a login's environment, which Start adds.
+// Asked is the request in the policy's form. Its Env lacks the variables by which Env differs from a login's environment; Start adds them.
 func (r *Request) Asked() policy.Request {
 	asked := policy.Request{
 		Door: r.Door, Actor: r.Actor, Named: r.Named, Argv: r.Command, Line: r.Line, Cwd: r.Cwd, Env: r.SetEnv,
@@ -73,7 +73,7 @@ func (r *Request) Asked() policy.Request {
 // onSlows are the words for it, in requests and in the configuration.
 var onSlows = map[string]term.OnSlow{"": term.ByOwner, "lag": term.Lag, "hold": term.Hold}
 
-// OnSlow returns what a word of a request or of the configuration means.
+// OnSlow returns the meaning of a word of a request or of the configuration.
 func OnSlow(word string) (_ term.OnSlow, ok bool) {
 	o, ok := onSlows[word]
 	return o, ok
@@ -83,7 +83,7 @@ func OnSlow(word string) (_ term.OnSlow, ok bool) {
 type Error struct {
 	Kind    Kind
 	Message string
-	Hint    string // what to do about it, or ""
+	Hint    string // the remedy, or ""
 }
 
 // Error implements error.

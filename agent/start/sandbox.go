@@ -26,8 +26,7 @@ type Confiner struct {
 	Report func(cause, text string)
 }
 
-// Confine puts what an agent runs into the sandbox that is configured for it,
-// and gives it its limits. Where there can be no sandbox, nothing is run.
+// Confine puts an agent's command into the configured sandbox, and applies its limits. If the sandbox is not available, nothing is run.
 func (c *Confiner) Confine(actor term.Actor, spec *term.Spec) error {
 	if err := c.sandboxed(actor, spec); err != nil {
 		return err
@@ -52,8 +51,8 @@ func (c *Confiner) sandboxed(actor term.Actor, spec *term.Spec) error {
 	return nil
 }
 
-// Command returns the argv that runs an agent's own program in its sandbox, in an absolute directory. Only the configuration can say
-// what that is: else what the agent has tether start would be out of it.
+// Command returns the argv that runs an agent's own program in its sandbox, in an absolute directory. Only the configuration can set the
+// sandbox: otherwise commands that the agent has tether start would be outside it.
 func (c *Confiner) Command(actor term.Actor, cwd string, argv []string) ([]string, error) {
 	rule := c.Policy.Sandbox(actor)
 	if rule.Kind == "" {

@@ -16,7 +16,7 @@ import (
 	"tether/platform/shell"
 )
 
-// Specs works out what a request runs: argv, environment, shell integration and the hosts that see it.
+// Specs works out the spec of a request: argv, environment, shell integration and the hosts that see it.
 type Specs struct {
 	// Environment is that of an interactive login of the person.
 	Environment func(ctx context.Context, refresh bool) ([]string, error)
@@ -24,15 +24,14 @@ type Specs struct {
 	HideEnv []string
 	// LendTo says which hosts see the terminal. Its error is the caller's.
 	LendTo func(Request) ([]string, error)
-	// Scripts is the directory with a folder per terminal of what its shell reads at its start.
+	// Scripts is the directory with a folder per terminal of the files that its shell reads at its start.
 	Scripts string
 	// Report says that something does not work, or with an empty text that it works again.
 	Report func(cause, text string)
 	Logger *zerolog.Logger
 }
 
-// Spec turns a request into what is run. Every terminal passes here, so this is
-// where its environment and arguments are completed.
+// Spec turns a request into a spec. Every terminal passes here, so its environment and arguments are completed here.
 func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 	env := r.Env
 	if env == nil {
@@ -93,8 +92,7 @@ func commandOf(r Request) ([]string, error) {
 	return r.Command, nil
 }
 
-// environment is env without what is tether's own business, above all
-// credentials, and with what programs on a terminal rely on.
+// environment is env without tether's own variables, above all credentials, and with the variables that programs on a terminal rely on.
 func environment(env []string) []string {
 	var out []string
 	typed := false
@@ -132,8 +130,7 @@ func (s *Specs) integrate(spec *term.Spec, login bool) error {
 // scriptsCause is the cause in status when shells run without integration.
 const scriptsCause = "shell integration"
 
-// reportScripts tells status that a shell starts without what could not be
-// written for it, or that all is well again.
+// reportScripts tells status that a shell starts without its scripts, because they could not be written, or that the fault is gone.
 func (s *Specs) reportScripts(err error) {
 	if err == nil {
 		s.Report(scriptsCause, "")

@@ -15,11 +15,11 @@ type Options struct {
 	// Access returns the pool as an actor sees it.
 	Access func(term.Actor) term.Access
 	Policy *policy.Engine
-	// Spec works out what is run. It may have to ask the login shell for its environment first, which ends with ctx.
+	// Spec works out the spec. It may have to ask the login shell for its environment first, which ends with ctx.
 	Spec func(ctx context.Context, r Request) (term.Spec, error)
-	// Environment is that of an interactive login, asked anew if refresh.
+	// Environment is that of an interactive login, asked again if refresh.
 	Environment func(ctx context.Context, refresh bool) ([]string, error)
-	// Confine, if not nil, changes what an agent runs so that it runs in the sandbox and the limits that are configured for it.
+	// Confine, if not nil, changes an agent's command so that it runs in its configured sandbox and limits.
 	Confine func(term.Actor, *term.Spec) error
 	// AgentIdle is how long an agent's terminal may be without output and input if Request.Idle is set, default 5 min.
 	AgentIdle time.Duration
@@ -37,7 +37,7 @@ func New(o Options) *Starter {
 	return &Starter{o}
 }
 
-// Start starts what the request asks for, if the policy admits it. It may wait for the person's answer, until ctx ends. Errors: a
+// Start starts the request's program, if the policy admits it. It may wait for the person's answer, until ctx ends. Errors: a
 // *policy.Refusal, an *Error, a *pty.StartError, or ctx's.
 func (s *Starter) Start(ctx context.Context, r Request) (term.Handle, error) {
 	return s.opts.Policy.Spawn(ctx, s.asked(ctx, r), func() (term.Handle, error) {
@@ -62,7 +62,7 @@ func (s *Starter) Prepare(ctx context.Context, r Request) (id term.ID, start fun
 	}, nil
 }
 
-// asked is what the policy decides about. Of an agent it sees all variables that are not a login's.
+// asked is the request for the policy. For an agent it has all variables that differ from a login's.
 func (s *Starter) asked(ctx context.Context, r Request) policy.Request {
 	asked := r.Asked()
 	if r.ByAgent() {
@@ -71,8 +71,7 @@ func (s *Starter) asked(ctx context.Context, r Request) policy.Request {
 	return asked
 }
 
-// changedEnv returns what env, if it is not nil, sets otherwise than a login
-// would: all of it if nobody knows that.
+// changedEnv returns the variables of env, if it is not nil, that differ from a login's: all of them if a login's are unknown.
 func (s *Starter) changedEnv(ctx context.Context, env []string) []string {
 	if env == nil {
 		return nil
@@ -88,7 +87,7 @@ func (s *Starter) changedEnv(ctx context.Context, env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(e string) bool { return known[e] })
 }
 
-// launch spawns what the policy has admitted.
+// launch spawns the admitted program.
 func (s *Starter) launch(r Request, spec term.Spec) (term.Handle, error) {
 	spec.Unsigned = r.Unsigned
 	switch {

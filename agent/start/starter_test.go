@@ -18,7 +18,7 @@ import (
 	"tether/platform/pty"
 )
 
-// world starts terminals whose children the test plays, and notes what was spawned.
+// world starts terminals whose children the test plays, and records the spawned ones.
 type world struct {
 	*start.Starter
 	spec     term.Spec // the newest, as it was spawned
@@ -57,8 +57,8 @@ func open(t *testing.T, rules func(*config.Policy)) *world {
 	return w
 }
 
-// Whoever asks, through whichever door, is served in one way: the person's terminals are theirs alone, an agent's have no pager, no hidden
-// variables, a sandbox and a bound.
+// Every door starts terminals in the same way: the person's terminals are theirs alone, an agent's have no pager, no hidden variables, a
+// sandbox and a bound.
 func TestStart(t *testing.T) {
 	agent := term.Agent("bob")
 	for _, c := range []struct {
@@ -93,7 +93,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// What the policy denies, what makes no sense and what cannot be confined does not run.
+// Requests that the policy denies, that are invalid or that cannot be confined do not run.
 func TestRefused(t *testing.T) {
 	agent := term.Agent("bob")
 	for _, c := range []struct {
