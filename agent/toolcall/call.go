@@ -20,25 +20,25 @@ const (
 	perMinute    = 120       // of one host
 	maxArguments = 256 << 10 // bytes
 	maxText      = 192 << 10 // bytes of an answer, as the JSON string that is sent
-	maxFailure   = 4 << 10   // bytes that say why there is none; they are sent twice
+	maxFailure   = 4 << 10   // bytes of an error's text; it is sent twice
 )
 
 // Call is a call of a tool that is to be carried out.
 type Call struct {
 	Session   string          // Tag of the session it comes from
-	Agent     string          // who has it made, as the host says; only to be shown; "" if it does not say
+	Agent     string          // the agent's name according to the host; only shown; "" if unknown
 	Tool      string          // one of Options.Tools
 	Arguments json.RawMessage // an object
 }
 
-// Answer is what came of a call.
+// Answer is the result of a call.
 type Answer struct {
-	Text     string             // for the model: the result, or why there is none
+	Text     string             // for the model: the result or the error
 	Failed   bool               // Text says why
-	Terminal *ahp.TerminalBlock // that the call was about, as the host knows it; nil if there is none
+	Terminal *ahp.TerminalBlock // the terminal of the call, as the host knows it; nil if there is none
 }
 
-// Record says what became of a call, for the audit log.
+// Record describes a call's end, for the audit log.
 type Record struct {
 	Session string // Tag of the session
 	Agent   string // as in Call
@@ -56,8 +56,7 @@ func Tag(session string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// call is one call. It is guarded by the desk's mutex, except what is set when it
-// is made.
+// call is one call. It is guarded by the desk's mutex, except for the fields set at its creation.
 type call struct {
 	// Set when it is made.
 	key     key
@@ -87,7 +86,7 @@ var (
 // not kept: most often a daemon before this one began it.
 const lostText = "the call began earlier, and its result is no longer known: this machine's daemon was restarted, or the answer was already sent. Calls are not repeated. list_terminals shows what runs"
 
-// arguments are those of the call, or what is wrong with them.
+// arguments returns the call's arguments, or their fault.
 func arguments(c ahp.ToolCall) (json.RawMessage, error) {
 	if len(c.ToolInput) > maxArguments {
 		return nil, fmt.Errorf("toolInput has %d bytes, at most %d are allowed", len(c.ToolInput), maxArguments)
@@ -107,8 +106,8 @@ func (a Answer) bounded() Answer {
 	return a
 }
 
-// action is what tells the host the answer. To decline a call, as AHP wants it
-// of a tool that there is not, would change nothing any more: it is running.
+// action is the action that tells the host the answer. Declining a call, which AHP demands for unknown tools, has no effect any more: it is
+// running.
 func (c *call) action(title string) ahp.Action {
 	r := ahp.ToolResult{Success: !c.answer.Failed, PastTenseMessage: ahp.Text{Value: title + ": done"}, Content: []ahp.ToolContent{ahp.TextContent(c.answer.Text)}}
 	if c.answer.Failed {
@@ -120,8 +119,7 @@ func (c *call) action(title string) ahp.Action {
 	return ahp.ChatToolCallComplete{ToolCallRef: c.ref, Result: r}
 }
 
-// answerable says what keeps a request from being a call of this client's, if
-// anything: then there is nobody to answer, or nothing to say.
+// answerable returns why a request is not a call of this client's, or nil: without one there is nobody to answer, or nothing to answer.
 func answerable(r ahp.InputRequest, clientID string) error {
 	switch {
 	case r.Kind != ahp.InputToolClientExecution:

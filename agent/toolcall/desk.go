@@ -22,8 +22,7 @@ type Options struct {
 	// Run carries out a call of one of Tools. It returns soon when ctx ends. It
 	// is called by many goroutines.
 	Run func(context.Context, Call) Answer
-	// Ended, if not nil, is told what became of each call. It must not call the
-	// desk.
+	// Ended, if not nil, receives the end of each call. It must not call the desk.
 	Ended func(Record)
 	// Book is the file in which it is noted that a call has begun; "" remembers
 	// that in memory alone.
@@ -68,13 +67,13 @@ type Desk struct {
 	unbooked string // why no call can begin, "" if one can
 }
 
-// Status is what a desk does now.
+// Status is a desk's present state.
 type Status struct {
 	On       bool
 	Sessions int    // that are offered the tools now
 	Running  int    // calls
 	Ended    int64  // calls since New
-	Refused  int64  // of which were not carried out
+	Refused  int64  // of these, calls that were not carried out
 	Ignored  int64  // requests that were no calls of this client's, or too many
 	Problem  string // why nothing is offered or carried out although it is on, "" if all is well
 }
@@ -170,9 +169,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Serve offers the tools over one connection, while the desk is on, until the
-// connection or ctx ends. Envelope and Notification must be called with what
-// comes. Connections are served one after the other.
+// Serve offers the tools over one connection, while the desk is on, until the connection or ctx ends. Envelope and Notification must be
+// called with the connection's messages. Connections are served one after the other.
 func (d *Desk) Serve(ctx context.Context, conn *client.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -23,7 +23,7 @@ import (
 	"tether/platform/secret"
 )
 
-// While a desk is off, a host hears nothing about sessions, whatever it says.
+// While a desk is off, it sends a host nothing about sessions, whatever the host sends.
 func TestNothingIsSentWhileOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(one)
@@ -35,7 +35,7 @@ func TestNothingIsSentWhileOff(t *testing.T) {
 		w.connect()
 		h.notify(ahp.MethodSessionAdded, ahp.SessionAddedParams{Channel: ahp.RootURI, Summary: ahp.SessionSummary{Resource: two}})
 		h.mu.Lock()
-		h.follows[one] = true // it sends what nobody asked for
+		h.follows[one] = true // it sends unrequested messages
 		h.mu.Unlock()
 		h.ask(one, "a", "echo", `{}`)
 		time.Sleep(24 * time.Hour)
@@ -152,7 +152,7 @@ func TestACallIsAnswered(t *testing.T) {
 	})
 }
 
-// What is no call of ours gets no answer and does nothing.
+// Requests that are not calls of ours get no answer and have no effect.
 func TestRequestsThatAreNoCalls(t *testing.T) {
 	change := func(f func(*ahp.InputRequest)) ahp.InputRequest {
 		r := request("a", "echo", `{}`)
@@ -190,7 +190,7 @@ func TestRequestsThatAreNoCalls(t *testing.T) {
 	}
 }
 
-// Calls that make no sense are answered with what is wrong, and not carried out.
+// Invalid calls are answered with their fault, and not carried out.
 func TestBadCalls(t *testing.T) {
 	for _, c := range []struct{ name, tool, input, want string }{
 		{"an unknown tool", "rm_rf", `"{}"`, `no such tool: "rm_rf"`},
@@ -280,8 +280,7 @@ func TestALostAnswerIsToldAgain(t *testing.T) {
 	})
 }
 
-// What a daemon before this one has begun is answered as failed, and not carried
-// out again.
+// A call that an earlier daemon has begun is answered as failed, and not carried out again.
 func TestAnotherDaemonsCallsAreNotRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(one)
@@ -372,7 +371,7 @@ func TestAHostGivesUp(t *testing.T) {
 	}
 }
 
-// What comes between the subscription and its snapshot is done after it, in order.
+// Actions between the subscription and its snapshot are applied after it, in order.
 func TestActionsBeforeTheSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(one)
@@ -394,7 +393,7 @@ func TestActionsBeforeTheSnapshot(t *testing.T) {
 	})
 }
 
-// What the snapshot holds already does not come again.
+// Actions that the snapshot contains are not applied again.
 func TestOldActions(t *testing.T) {
 	inBubble(t, func(w *world, h *fakeHost) {
 		h.ask(one, "a", "echo", `{}`)
@@ -410,7 +409,7 @@ func TestOldActions(t *testing.T) {
 	})
 }
 
-// Switched off while a session is asked for, it carries out nothing of what comes.
+// Switched off while a session is being joined, the desk carries out no calls of it.
 func TestOffWhileASessionIsJoined(t *testing.T) {
 	inBubble(t, func(w *world, h *fakeHost) {
 		h.mu.Lock()
@@ -434,8 +433,7 @@ func TestOffWhileASessionIsJoined(t *testing.T) {
 	})
 }
 
-// Off ends and answers what runs, and then withdraws; what comes after that is
-// none of ours.
+// Off ends and answers running calls, and then withdraws the tools; later requests are ignored.
 func TestOff(t *testing.T) {
 	inBubble(t, func(w *world, h *fakeHost) {
 		h.ask(one, "a", "block", `{}`)

@@ -10,8 +10,7 @@ import (
 	"tether/ahp"
 )
 
-// Whatever a host sends as a request, nothing breaks, and what is taken for
-// arguments is one JSON object of a bounded size, the one that was sent.
+// With any request of a host nothing breaks, and accepted arguments are one JSON object of a bounded size, as sent.
 func FuzzArguments(f *testing.F) {
 	for _, input := range []string{`"{}"`, `"{\"a\":1}"`, `"{} {}"`, `"null"`, `"[]"`, `""`, `{"uri":"x"}`, `7`, `"{\"a\":\"\\ud800\"}"`, `"\u0000"`, `"{\"a\":1,\"a\":2}"`} {
 		f.Add([]byte(`{"id":"1","kind":"toolClientExecution","chat":"a:b","turnId":"t","clientId":"c","toolCall":{"status":"running","toolCallId":"x","toolName":"y","toolInput":` + input + `}}`))

@@ -154,7 +154,7 @@ func (h *fakeHost) sayLocked(channel string, a ahp.Action) {
 	}
 }
 
-// do changes a session, as the host would, and waits for what comes of it.
+// do changes a session, as the host would, and waits for the reaction.
 func (h *fakeHost) do(session string, a ahp.Action) {
 	h.mu.Lock()
 	h.reduceLocked(session, a)
@@ -162,7 +162,7 @@ func (h *fakeHost) do(session string, a ahp.Action) {
 	synctest.Wait()
 }
 
-// ask asks for a call and waits for what comes of it at once.
+// ask asks for a call and waits for the immediate reaction.
 func (h *fakeHost) ask(session, id, tool, args string) {
 	h.do(session, ahp.SessionInputNeededSet{Request: request(id, tool, args)})
 }
@@ -184,7 +184,7 @@ func (h *fakeHost) notify(method string, params any) {
 	synctest.Wait()
 }
 
-// took returns what has come since the last time.
+// took returns the actions that have arrived since the last time.
 func (h *fakeHost) took() []string {
 	synctest.Wait()
 	h.mu.Lock()
@@ -242,7 +242,7 @@ func newWorld(t *testing.T, h *fakeHost) *world {
 	return w
 }
 
-// restart puts another desk in the place of this one, as another daemon would.
+// restart replaces the desk, as another daemon would.
 func (w *world) restart() {
 	w.end()
 	if w.desk != nil {

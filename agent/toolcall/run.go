@@ -160,7 +160,7 @@ func (d *Desk) shownTool(name string) string {
 func (d *Desk) voidLocked(c *call) {
 	c.void = true
 	if c.ended {
-		c.answer = Answer{Failed: true, Text: lostText} // if the host should ask again all the same
+		c.answer = Answer{Failed: true, Text: lostText} // in case the host asks again
 		return
 	}
 	if c.cancel != nil {
@@ -203,8 +203,7 @@ func (d *Desk) teller(ctx context.Context, conn *client.Conn) {
 	}
 }
 
-// next takes a call from the outbox and notes that it is told; more is false if
-// there is none.
+// next takes a call from the outbox and notes that it is told; more is false if there is none.
 func (d *Desk) next() (chat string, action ahp.Action, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 	"tether/jsonrpc"
 )
 
-// Bounds of what is followed.
+// Bounds of the followed sessions.
 const (
 	maxSessions = 256     // of one host; of more the newest, when the connection begins
-	maxHeld     = 1 << 20 // bytes of actions that wait for a snapshot; a session of which more come is left
+	maxHeld     = 1 << 20 // bytes of actions that wait for a snapshot; a session with more is left
 	pageSize    = 100     // sessions that are asked for at once
 
 	callTimeout = 30 * time.Second // of a request; hosts may take long for a snapshot
@@ -150,7 +150,7 @@ func (d *Desk) find(ctx context.Context, conn *client.Conn) error {
 	return nil
 }
 
-// addLocked makes a session one to be followed. One that was put away is none.
+// addLocked begins to follow a session, unless it was archived.
 func (d *Desk) addLocked(s ahp.SessionSummary) {
 	if d.sessions[s.Resource] != nil || s.Status&ahp.SessionIsArchived != 0 || ahp.CheckURI(s.Resource) != nil || len(d.sessions) >= maxSessions {
 		return
@@ -262,7 +262,7 @@ func (d *Desk) left(s *session, why error) {
 	}
 }
 
-// installLocked takes what a session waits for, and what has come since.
+// installLocked takes a session's pending requests, and the actions since.
 func (d *Desk) installLocked(s *session, seq int64, needed []ahp.InputRequest) {
 	s.joining, s.joined, s.applied = false, true, seq
 	asked := map[string]bool{}
@@ -316,7 +316,7 @@ func (d *Desk) Envelope(v ahp.EnvelopeView) {
 	}
 }
 
-// applyLocked does what an action of a joined session means.
+// applyLocked applies an action of a joined session.
 func (d *Desk) applyLocked(s *session, seq int64, a ahp.Action) {
 	if seq <= s.applied {
 		return
@@ -333,7 +333,7 @@ func (d *Desk) applyLocked(s *session, seq int64, a ahp.Action) {
 	}
 }
 
-// withdraw ends what is offered: calls under way are told to end, and answered.
+// withdraw ends the offer: running calls are told to end, and answered.
 func (d *Desk) withdraw(ctx context.Context, conn *client.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, d.opts.Parting)
 	defer cancel()
