@@ -19,11 +19,10 @@ type control interface {
 	Restart() error
 }
 
-// maxFile bounds what is read of an installed file, in bytes.
+// maxFile bounds the bytes read of an installed file.
 const maxFile = 1 << 20
 
-// installed reads a file that Install may have written. ok is false if there is
-// none; one of somebody else is a Problem.
+// installed reads a file that Install may have written. ok is false if there is none; a file of another program is a Problem.
 func installed(path string) (text string, s Service, ok bool, err error) {
 	b, err := os.ReadFile(path)
 	switch {

@@ -18,14 +18,13 @@ type launchd struct {
 	system bool
 	uid    int
 	dir    string // where the list goes
-	daemon string // where those of the machine are
+	daemon string // directory of the machine's daemons
 	log    func(s Service) string
 	// newControl writes and removes the list; nil does so itself.
 	newControl func(s Service, list string) (control, error)
 }
 
-// bootPatience is how long launchd may take to forget a service: bootout
-// returns before that, and what comes next fails meanwhile.
+// bootPatience is how long launchd may take to forget a service: bootout returns before that, and commands fail meanwhile.
 const (
 	bootPatience = 6 * time.Second // the daemon has 5 s to end
 	bootPause    = 50 * time.Millisecond
@@ -33,8 +32,7 @@ const (
 
 func (m *launchd) path() string { return filepath.Join(m.dir, PlistName) }
 
-// domain is where launchd keeps the service: that of the person's screen, or
-// without one, as over ssh, that of the user.
+// domain is where launchd keeps the service: the domain of the person's screen, or without one, as over ssh, that of the user.
 func (m *launchd) domain(ctx context.Context) string {
 	if m.system {
 		return "system"
@@ -46,7 +44,7 @@ func (m *launchd) domain(ctx context.Context) string {
 	return "user/" + strconv.Itoa(m.uid)
 }
 
-// loaded returns what launchd says of the service, in the domain it is in.
+// loaded returns launchd's description of the service, and its domain.
 func (m *launchd) loaded(ctx context.Context) (said, target string, ok bool) {
 	target = m.domain(ctx) + "/" + Label
 	said, err := m.run(ctx, "launchctl", "print", target)
@@ -173,8 +171,7 @@ func (m *launchd) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop implements Manager. launchd starts again only what has failed, and the
-// daemon's end at SIGTERM is none.
+// Stop implements Manager. launchd restarts only failed services, and ending at SIGTERM is no failure.
 func (m *launchd) Stop(ctx context.Context) error {
 	if !exists(m.path()) {
 		return errNotInstalled(m.system)
@@ -224,7 +221,7 @@ func launchState(said string) string {
 func (m *launchd) Status(ctx context.Context) (Status, error) {
 	_, s, found, err := installed(m.path())
 	if _, ok := errors.AsType[*Problem](err); ok {
-		found, err = true, nil // a list of somebody else
+		found, err = true, nil // a property list of another program
 	}
 	if err != nil || !found {
 		return Status{State: "not installed"}, err

@@ -16,7 +16,7 @@ import (
 // fakeLaunchd answers launchctl as its manual page and others' logs have it; no
 // Mac was asked.
 type fakeLaunchd struct {
-	screen          bool // somebody is logged in at the screen
+	screen          bool // a person is logged in at the screen
 	loaded, running bool
 	lingering       int // looks for which a service stays after bootout
 	fail            string

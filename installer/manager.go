@@ -15,9 +15,8 @@ import (
 // system and wait for them. Their errors are *Problem wherever a person can do
 // something about it.
 type Manager interface {
-	// Install installs and starts s, or brings what is installed in line with
-	// it; a Change says which. Twice is harmless. It returns when the daemon
-	// answers. If that fails, all is as it was before.
+	// Install installs and starts s, or updates the installed service to match it; the Change tells which. Calling it twice is harmless. It
+	// returns when the daemon answers. After a failure, everything is as before.
 	Install(ctx context.Context, s Service) (Change, error)
 	// Uninstall stops the service and removes all that Install made. The
 	// terminals of the daemon run on. It is no error if nothing is installed.
@@ -29,16 +28,15 @@ type Manager interface {
 	Restart(ctx context.Context) error
 	// Status asks for the state of things.
 	Status(ctx context.Context) (Status, error)
-	// Printed is a command that prints what the service has printed beside
-	// its log, such as why it did not start: at most the last lines, and with
-	// follow what comes. nil means that the system keeps no such thing.
+	// Printed is a command that prints the service's output outside its log, such as why it did not start: at most the last lines, and with
+	// follow later ones. nil means that the system keeps none.
 	Printed(lines int, follow bool) []string
 }
 
-// Change is what Install did.
+// Change is the effect of Install.
 type Change uint8
 
-// What Install can have done.
+// The effects of Install.
 const (
 	Unchanged Change = iota // it was installed like this already
 	Installed
@@ -48,18 +46,18 @@ const (
 // Status is the state of a service.
 type Status struct {
 	Installed bool
-	Service   Service // as it is installed; only User is known of one that somebody else installed
-	Path      string  // of what is installed
+	Service   Service // as installed; only User is known of one that another program installed
+	Path      string  // of the installed file
 	Enabled   bool    // it starts by itself
 	Running   bool
 	State     string   // in the words of the system
-	Advice    []string // what keeps it from starting or staying, and what to do
+	Advice    []string // obstacles to its start or its running on, and the remedies
 }
 
 // Problem is an error that a person can do something about.
 type Problem struct {
-	Text string // what is wrong
-	Next string // what to do
+	Text string // the fault
+	Next string // the remedy
 	Err  error  // may be nil
 }
 
@@ -72,7 +70,7 @@ func (p *Problem) Error() string {
 
 func (p *Problem) Unwrap() error { return p.Err }
 
-// errNotInstalled is returned by what needs an installed service.
+// errNotInstalled is the error of operations that need an installed service.
 func errNotInstalled(system bool) error {
 	flag := ""
 	if system {
@@ -81,8 +79,7 @@ func errNotInstalled(system bool) error {
 	return &Problem{Text: "the service is not installed", Next: "tether service install" + flag}
 }
 
-// A Runner runs a command of the system and returns what it printed. The error
-// of one that failed holds what it complained of. Tests replace it.
+// A Runner runs a command of the system and returns its output. The error of a failed command holds its message. Tests replace it.
 type Runner func(ctx context.Context, name string, args ...string) (string, error)
 
 // Execute is the Runner of real life. The commands find the session's own

@@ -35,8 +35,7 @@ const AdministratorHint = "sudo"
 // machine.
 func IsAdministrator() bool { return os.Geteuid() == 0 }
 
-// ExecuteAs is Execute as the user of a service of the machine, from an
-// administrator. What the command complains of is part of what it printed.
+// ExecuteAs is Execute as the user of a service of the machine, from an administrator. The output includes the command's error messages.
 func ExecuteAs(ctx context.Context, s Service, argv ...string) (string, error) {
 	line := append([]string{"-u", s.User, "env", "HOME=" + s.UserHome}, s.environment()...)
 	out, err := exec.CommandContext(ctx, "sudo", append(line, argv...)...).CombinedOutput()

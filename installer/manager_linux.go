@@ -40,8 +40,7 @@ const AdministratorHint = "sudo"
 // machine.
 func IsAdministrator() bool { return os.Geteuid() == 0 }
 
-// ExecuteAs is Execute as the user of a service of the machine, from an
-// administrator. What the command complains of is part of what it printed.
+// ExecuteAs is Execute as the user of a service of the machine, from an administrator. The output includes the command's error messages.
 func ExecuteAs(ctx context.Context, s Service, argv ...string) (string, error) {
 	line := []string{"-u", s.User, "--", "env", "HOME=" + s.UserHome, "XDG_RUNTIME_DIR=/run/user/" + strconv.Itoa(s.UID)}
 	line = append(append(line, s.environment()...), argv...)

@@ -87,9 +87,8 @@ func IsAdministrator() bool {
 	return true
 }
 
-// ExecuteAs is Execute as the user of a service of the machine, if that is who
-// calls; there is no acting for another without a password, and nothing is done.
-// What the command complains of is part of what it printed.
+// ExecuteAs is Execute as the user of a service of the machine, if that user is the caller; otherwise it does nothing, because acting for
+// another user takes a password. The output includes the command's error messages.
 func ExecuteAs(ctx context.Context, s Service, argv ...string) (string, error) {
 	u, err := user.Current()
 	if err != nil || !strings.EqualFold(u.Username, s.User) {

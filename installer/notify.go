@@ -11,10 +11,9 @@ import (
 var fromSystemd = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
 	"JOURNAL_STREAM", "INVOCATION_ID", "SYSTEMD_EXEC_PID", "MANAGERPID"}
 
-// Notifier returns a function that tells the service manager a state, such as
-// "READY=1" (sd_notify(3)). Without one that wants to know it does nothing. The
-// environment loses what was meant for this process alone, so this comes before
-// any other is started.
+// Notifier returns a function that tells the service manager a state, such as "READY=1" (sd_notify(3)). Without a service manager that
+// listens it does nothing. It removes variables meant for this process alone from the environment, so call it before starting another
+// process.
 func Notifier() func(state string) error {
 	address := os.Getenv("NOTIFY_SOCKET")
 	for _, name := range fromSystemd {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// recordMark begins the line of an installed file that says what it is.
+// recordMark begins the line of an installed file that holds its record.
 const recordMark = "tether service: "
 
 // record is s on one line, for a comment. JSON in Go has no line ends, < or >.
@@ -27,7 +27,7 @@ func recorded(text string) (s Service, ok bool) {
 	return s, json.NewDecoder(strings.NewReader(rest)).Decode(&s) == nil
 }
 
-// environment is what the daemon's environment has beside the system's own.
+// environment lists the daemon's variables besides the system's own.
 func (s *Service) environment() []string {
 	if s.Home == "" {
 		return s.Env

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is installed says what it was rendered from.
+// An installed file holds the record from which it was rendered.
 func TestRecords(t *testing.T) {
 	for name, s := range services {
 		for kind, text := range map[string]string{"unit": SystemdUnit(s), "list": LaunchdPlist(s, "/tmp/log")} {
@@ -24,8 +24,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// Whatever the paths are, a service that passes Check is one line in its unit,
-// a list that XML readers understand, and the same when it is read back.
+// With any paths, a service that passes Check is one line in its unit, a list that XML readers understand, and unchanged when it is read
+// back.
 func FuzzRendering(f *testing.F) {
 	f.Add("/usr/bin/tether", "/home/x", "/c")
 	f.Add("/a b\\", `/100% "q" $HOME`, "/--> ]]> <x> & ;'")

@@ -23,8 +23,7 @@ var services = map[string]Service{
 	"root":   {Program: "/usr/bin/tether", System: true, User: "root", UserHome: "/root", AllowRoot: true},
 }
 
-// What is rendered is looked at by people in testdata, and by systemd itself in
-// make test-systemd.
+// The rendered files are in testdata for people to read, and systemd itself checks them in make test-systemd.
 func TestRenderedTexts(t *testing.T) {
 	for name, s := range services {
 		if err := s.Check("linux"); err != nil {
@@ -54,8 +53,7 @@ func compare(t *testing.T, file, got string) {
 	}
 }
 
-// launchdKeys are the keys launchd.plist(5) knows that we use, with the type
-// of their value. launchd ignores what it does not know, so a slip of the pen
+// launchdKeys are the keys of launchd.plist(5) that we use, with the type of their value. launchd ignores unknown keys, so a typing error
 // would go unnoticed.
 var launchdKeys = map[string]string{
 	"Label": "string", "ProgramArguments": "array", "EnvironmentVariables": "dict", "UserName": "string", "WorkingDirectory": "string",

@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// logon is the Manager of a Windows user: a value of the registry that is run
-// at logon. Windows does not look after what it has started, so the daemon is
-// started and stopped by its own commands.
+// logon is the Manager of a Windows user: a value of the registry that is run at logon. Windows does not supervise the program, so the
+// daemon is started and stopped by its own commands.
 type logon struct {
 	run   Runner
 	key   values
 	where string // the key's name, for people
 }
 
-// values is the registry key. Value returns "" for what is not there.
+// values is the registry key. Value returns "" for a missing value.
 type values interface {
 	Value(name string) (string, error)
 	Set(name, value string) error

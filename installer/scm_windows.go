@@ -23,8 +23,7 @@ type scm struct {
 	newControl func(s Service) (service.Service, error)
 }
 
-// control does for what is installed already, too: a service is known by its
-// name.
+// control also serves an installed service: it is known by its name.
 func (m *scm) control(s Service) (service.Service, error) { return m.newControl(s) }
 
 // Install implements Manager.

@@ -8,22 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// Name is what the service is called wherever the system wants a short name.
+// Name is the service's name where the system wants a short one.
 const Name = "tether"
 
 // Label is its name in launchd, which wants a reversed domain.
 const Label = "dev.tether.daemon"
 
-// A Service says what is to run and for whom. It is written down, as JSON, in
-// what is installed.
+// A Service describes the program and its user. The installed file contains it, as JSON.
 type Service struct {
 	// Program is the absolute path of the tether binary.
 	Program string `json:"program"`
 	// Home is the value of TETHER_HOME for the daemon, "" to leave it to the
 	// system's own directories.
 	Home string `json:"home,omitempty"`
-	// Env are further entries of the daemon's environment, NAME=value: those
-	// that decide where it keeps its files. A Windows logon entry has none.
+	// Env are further entries of the daemon's environment, NAME=value: those that decide where it keeps its files. A Windows logon entry has
+	// none.
 	Env []string `json:"env,omitempty"`
 	// System makes it a service of the machine that runs as User. Otherwise
 	// it is a service of the user who installs it.
@@ -44,8 +43,7 @@ type Service struct {
 // without being told to.
 var ErrRootService = errors.New("the service would run terminals as root")
 
-// Check returns what makes s unfit to be installed on the system goos, which
-// is named as runtime.GOOS names it.
+// Check returns why s cannot be installed on the system goos, which is named as in runtime.GOOS.
 func (s *Service) Check(goos string) error {
 	if err := checkPath("program", s.Program, goos); err != nil {
 		return err
@@ -76,8 +74,8 @@ func (s *Service) Check(goos string) error {
 	return nil
 }
 
-// checkPath finds what no service manager takes: relative paths, characters
-// that end a line or a text, and what kardianos/service takes for a template.
+// checkPath finds paths that no service manager accepts: relative ones, characters that end a line or a text, and characters that
+// kardianos/service takes for a template.
 func checkPath(what, p, goos string) error {
 	switch {
 	case p == "":

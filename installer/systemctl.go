@@ -38,7 +38,7 @@ func (m *systemd) systemctl(ctx context.Context, args ...string) (string, error)
 	return out, m.explain(err)
 }
 
-// explain gives what systemctl complains of a next step.
+// explain adds the remedy to an error of systemctl.
 func (m *systemd) explain(err error) error {
 	if err == nil {
 		return nil
@@ -72,7 +72,7 @@ func noSystemd() error {
 		Next: "tether daemon --background starts the daemon now; put that where this system starts programs, such as ~/.profile"}
 }
 
-// check finds what stands in the way of anything at all.
+// check finds obstacles to any operation.
 func (m *systemd) check() error {
 	if _, err := os.Stat(m.places.running); err != nil {
 		return noSystemd()
@@ -143,7 +143,7 @@ func (m *systemd) installNew(ctx context.Context, s Service, path, unit string) 
 	if err != nil {
 		return err
 	}
-	leave := context.WithoutCancel(ctx) // what was begun is also taken back after Ctrl-C
+	leave := context.WithoutCancel(ctx) // changes are also undone after Ctrl-C
 	if err := c.Install(); err != nil {
 		return undo(m.explain(err), func() error { return m.clean(leave, path) })
 	}
@@ -228,8 +228,7 @@ func (m *systemd) conflict(s, was Service, found bool) error {
 	return nil
 }
 
-// outdated reports whether what runs is no longer the program that is on disk,
-// as after an upgrade in place.
+// outdated reports whether the running program differs from the one on disk, as after an upgrade in place.
 func (m *systemd) outdated(ctx context.Context, program string) bool {
 	shown, err := m.show(ctx)
 	if err != nil || shown["MainPID"] == "0" {
@@ -240,7 +239,7 @@ func (m *systemd) outdated(ctx context.Context, program string) bool {
 	return err1 == nil && err2 == nil && !os.SameFile(runs, disk)
 }
 
-// control returns what installs the unit and acts on it.
+// control returns the control that installs the unit and acts on it.
 func (m *systemd) control(s Service, path, unit string) (control, error) {
 	if m.newControl != nil {
 		return m.newControl(s, unit)
@@ -248,9 +247,9 @@ func (m *systemd) control(s Service, path, unit string) (control, error) {
 	return &unitControl{m: m, path: path, text: unit}, nil
 }
 
-// clean removes what there may be of the service, however much there is.
+// clean removes all parts of the service that exist.
 func (m *systemd) clean(ctx context.Context, path string) error {
-	// What is not there cannot be stopped or disabled; in the end only the files count.
+	// A missing unit cannot be stopped or disabled; in the end only the files count.
 	_, _ = m.systemctl(ctx, "disable", "--now", UnitName)
 	err := remove(path, m.keepDir(path))
 	_, reload := m.systemctl(ctx, "daemon-reload")

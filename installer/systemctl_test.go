@@ -22,7 +22,7 @@ type fakeSystemd struct {
 	t      *testing.T
 	dir    string // of units
 	linger string
-	fail   map[string]string // what a command, its verb or all its words, complains of
+	fail   map[string]string // error message by command: its verb or all its words
 
 	enabled, active bool
 	calls           []string
@@ -98,7 +98,7 @@ func serviceIn(m *systemd) Service {
 	return Service{Program: "/usr/bin/tether", System: m.system, User: "dev", UID: 1000, UserHome: filepath.Join(m.places.running, "home")}
 }
 
-// files lists what is below a directory.
+// files lists the files below a directory.
 func files(t *testing.T, root string) []string {
 	t.Helper()
 	var all []string
@@ -155,7 +155,7 @@ func TestSystemdInstallAndUninstall(t *testing.T) {
 	}
 }
 
-// Whatever step fails, all is as it was before.
+// Whichever step fails, everything is as before.
 func TestSystemdHalfInstalled(t *testing.T) {
 	for _, verb := range []string{"daemon-reload", "enable", "start"} {
 		m, f := newSystemd(t, true)
@@ -264,7 +264,7 @@ func TestSystemdVerbs(t *testing.T) {
 	}
 }
 
-// A program that was replaced on disk is not what runs.
+// A program that was replaced on disk differs from the running one.
 func TestSystemdOutdated(t *testing.T) {
 	m, _ := newSystemd(t, false)
 	dir := filepath.Join(m.places.procs, "77")

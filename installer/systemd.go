@@ -8,17 +8,17 @@ import (
 // UnitName is the file name of the systemd unit.
 const UnitName = Name + ".service"
 
-// madeBy begins every file of ours, so that nobody else's is overwritten.
+// madeBy begins every file of ours, so that no other program's file is overwritten.
 const madeBy = "Made by tether service install. Removed by tether service uninstall."
 
 // unit is written so that:
 //   - the processes that hold terminals outlive a restart of the daemon, so
 //     only the daemon is killed (KillMode) and one of them that runs out of
 //     memory does not stop the service (OOMPolicy);
-//   - a crash is followed by a start within two seconds, a wrong
-//     configuration (exit code 2) is not;
-//   - nothing is hardened that a program in a terminal would notice: what
-//     systemd forbids the daemon it forbids every shell in it.
+//   - a crash is followed by a restart within two seconds, a wrong
+//     configuration (exit code 2) does not cause a restart;
+//   - no restriction affects programs in terminals: every restriction
+//     of the daemon also applies to every shell in it.
 const unit = `# ` + madeBy + `
 # %[5]s
 [Unit]

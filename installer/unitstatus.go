@@ -43,7 +43,7 @@ func (m *systemd) Status(ctx context.Context) (Status, error) {
 		err = nil // the rest is known
 	}
 	if _, ok := errors.AsType[*Problem](err); ok {
-		err = nil // a unit of somebody else
+		err = nil // a unit of another program
 	}
 	if found {
 		st.Installed, st.Path, st.Service = true, path, s
@@ -90,8 +90,7 @@ const (
 	wordsPause    = 50 * time.Millisecond
 )
 
-// lastLogLines is what the service, and not systemd about it, has printed since
-// then, "" if that cannot be had.
+// lastLogLines are the lines that the service itself, and not systemd, has printed since then, "" if they are not available.
 func (m *systemd) lastLogLines(ctx context.Context, since time.Time) string {
 	argv := []string{"--no-pager", "--quiet", "--output=cat", "--lines=" + strconv.Itoa(lastLines), fmt.Sprintf("--since=@%d", since.Unix())}
 	if m.system {
