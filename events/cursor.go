@@ -8,14 +8,15 @@ import (
 
 // place is a position in a terminal's log.
 //
-//   - lines: Off is where the first line begins that was not told, Aux up to where of it was told all the same, because it stood still; 0: not.
-//   - commands: Off is up to where ends of commands were looked at, Aux how many of those at Off were.
-//   - exits: Off is 1 once the exit was told.
+//   - lines: Off is the beginning of the first line that was not reported. Aux is the end of the part of it that was reported because it
+//     stood still; 0: none.
+//   - commands: Off is the offset up to which ends of commands were examined, Aux how many of those at Off were.
+//   - exits: Off is 1 once the exit was reported.
 type place struct{ off, aux int64 }
 
 func (p place) before(q place) bool { return p.off < q.off || p.off == q.off && p.aux < q.aux }
 
-// position is what a cursor holds: either the places of terminals, or a place in a journal.
+// position is the content of a cursor: either the places of terminals, or a place in a journal.
 type position struct {
 	places map[string]place // by terminal
 	epoch  uint32           // of the journal; 0: none

@@ -54,5 +54,5 @@ func (f CursorFile) Remember(subs []Request) error {
 	return err
 }
 
-// key is what a request's cursor is kept under.
+// key is the key under which a request's cursor is kept.
 func (r *Request) key() string { return r.Name + " " + string(r.Arguments) }

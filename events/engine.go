@@ -8,7 +8,7 @@ import (
 	"tether/agenttools"
 )
 
-// Bounds of what one principal may have, and the pace of what runs while nothing happens.
+// Bounds for one principal, and the intervals of idle work.
 const (
 	DefaultStreams = 64
 	DefaultLeases  = 256
@@ -16,17 +16,18 @@ const (
 	Heartbeat = 25 * time.Second
 	// settleRoster is the shortest time between two looks at the list of terminals.
 	settleRoster = 20 * time.Millisecond
-	// lookAtRoster is how often the list is looked at where nobody tells of changes.
+	// lookAtRoster is how often the list is examined if changes are not announced.
 	lookAtRoster = 2 * time.Second
 	portsEvery   = 2 * time.Second
 )
 
-// Options configures an Engine. Terminals is required; what of the optional interfaces of agenttools it is, decides which kinds there are.
+// Options configures an Engine. Terminals is required; the optional interfaces of agenttools that it implements decide which kinds are
+// available.
 type Options struct {
 	Terminals agenttools.Terminals
 	// Machine is the name of the machine that all terminals are on, see agenttools.Options.
 	Machine string
-	// Machines says that the terminals are those of several machines, which come and go.
+	// Machines reports that the terminals belong to several machines, which come and go.
 	Machines bool
 	// Ports returns the ports that programs of terminals listen on, by terminal; nil where that is not known. It may take some milliseconds.
 	Ports func() (map[string][]Port, error)
@@ -69,7 +70,7 @@ type Engine struct {
 	portsErr  error
 }
 
-// watchKey is what a watch reads for whom: patterns without a literal are slow, and hold nobody else up.
+// watchKey is the reader and the kind of reading of a watch: patterns without a literal are slow, and must not hold others up.
 type watchKey struct {
 	id   string
 	slow bool
@@ -107,7 +108,7 @@ func (e *Engine) has(kind string) bool {
 	return true
 }
 
-// Kinds are those that there are here. The caller must not change them.
+// Kinds are the available kinds. The caller must not change them.
 func (e *Engine) Kinds() []Kind { return e.kinds }
 
 // Busy reports whether anybody is subscribed.
@@ -117,7 +118,7 @@ func (e *Engine) Busy() bool {
 	return len(e.subs) > 0
 }
 
-// Close ends all subscriptions and waits for what they have started.
+// Close ends all subscriptions and waits for their goroutines.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
@@ -141,7 +142,7 @@ func (e *Engine) enter(s *Sub) error {
 	return nil
 }
 
-// runLocked starts what all subscriptions share.
+// runLocked starts the work that all subscriptions share.
 func (e *Engine) runLocked() {
 	if e.running {
 		return
@@ -151,7 +152,7 @@ func (e *Engine) runLocked() {
 	e.wg.Go(e.heartbeats)
 }
 
-// leave forgets a subscription, and ends what only it has needed.
+// leave forgets a subscription, and ends work that only it has needed.
 func (e *Engine) leave(s *Sub) {
 	e.mu.Lock()
 	delete(e.subs, s)
@@ -315,7 +316,7 @@ func (s *Sub) apply(list []agenttools.Info) {
 	}
 }
 
-// noteExit remembers that a terminal has exited, and tells of it if that is what was asked for.
+// noteExit records that a terminal has exited, and reports it if the subscription is for exits.
 func (s *Sub) noteExit(p *part, i agenttools.Info) {
 	if i.Exit == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"tether/agenttools"
 )
 
-// record is what a stream has told.
+// record holds the events of a stream.
 type record struct {
 	mu      sync.Mutex // the race detector does not know that fake time orders
 	active  int

@@ -24,7 +24,7 @@ type Event struct {
 // MetaUntrusted marks events that hold text of programs.
 const MetaUntrusted = "tether/untrusted"
 
-// Reason names what is wrong with a request, or why a subscription is over.
+// Reason is the fault of a request, or why a subscription is over.
 type Reason string
 
 // The reasons, in the words of the protocol's errors.
@@ -41,7 +41,7 @@ const (
 // Error is the answer to a request that cannot be met.
 type Error struct {
 	Reason Reason
-	Text   string // what is wrong and what to do, for people and models
+	Text   string // the fault and the remedy, for people and models
 	Data   map[string]any
 }
 
@@ -58,7 +58,7 @@ func withdrawn() *Error {
 	return &Error{Reason: Forbidden, Text: "no such terminal, or none that you may see; list_terminals lists them", Data: map[string]any{"reason": "withdrawn"}}
 }
 
-// match is one thing that has happened in a terminal's log.
+// match is one event in a terminal's log.
 type match struct {
 	start, end int64 // offsets
 	line       string
@@ -82,7 +82,7 @@ func (g *group) add(m match) {
 	g.n++
 }
 
-// event tells of a group.
+// event makes the event of a group.
 func (s *Spec) event(g *group, i agenttools.Info) Event {
 	data := about(i)
 	data["since"] = g.first.start
@@ -132,7 +132,7 @@ func exitData(data map[string]any, m match) {
 	}
 }
 
-// about is what all events about a terminal say.
+// about returns the data that all events about a terminal share.
 func about(i agenttools.Info) map[string]any {
 	data := map[string]any{"terminalId": i.ID, "name": cut(screen.Clean(i.Name), maxShow), "since": i.End}
 	if i.Machine != "" {

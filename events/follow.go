@@ -145,7 +145,7 @@ func (w *watch) take1(p *part) {
 	}
 }
 
-// follow follows a terminal; what a bug meets is a gap in what is told, and the others go on.
+// follow follows a terminal; a panic becomes a gap in its events, and the other watches continue.
 func (e *Engine) follow(ctx context.Context, w *watch) {
 	defer func() {
 		if recover() != nil {

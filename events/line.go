@@ -10,17 +10,17 @@ import (
 
 const (
 	maxRaw  = 16 << 10 // bytes of a line as printed; the rest of it is not looked at
-	maxText = 4 << 10  // bytes of a line as it is matched
-	maxShow = 500      // bytes of a line as it is told
+	maxText = 4 << 10  // bytes of a line that are matched
+	maxShow = 500      // bytes of a line that are reported
 )
 
-// A line is what is printed between two ends: newlines, and control sequences that move the cursor to another row, so that its bounds follow from the bytes
-// alone. As text it is what a very wide row of a screen shows then.
+// A line is the output between two ends: newlines, and control sequences that move the cursor to another row, so that its bounds follow
+// from the bytes alone. Its text is the one that a very wide row of a screen then shows.
 
-// splitter divides what is printed into lines. It is fed piece by piece; lines that lie in one piece are not copied.
+// splitter divides output into lines. It is fed piece by piece; lines that lie in one piece are not copied.
 type splitter struct {
 	start   int64  // offset of the line that has no end yet
-	part    []byte // what there is of it
+	part    []byte // its part so far
 	skipped bool   // it has more than maxRaw bytes
 	cut     bool   // part begins behind start
 }
@@ -83,7 +83,7 @@ func (s *splitter) begin(at int64) {
 
 func (s *splitter) keep(p []byte) {
 	if room := maxRaw - len(s.part); len(p) > room {
-		// Bars that count up in place are long; what they show is behind their last return.
+		// Bars that count up in place are long; their visible text is behind their last return.
 		s.part = append(s.part, p...)
 		if i := bytes.LastIndexByte(s.part[:len(s.part)-1], '\r'); i > 0 && len(s.part)-i <= maxRaw {
 			s.part, s.cut = append(s.part[:0], s.part[i:]...), true
@@ -175,7 +175,7 @@ func alternates(params []byte) bool {
 	return bytes.Equal(params, []byte("?1049")) || bytes.Equal(params, []byte("?1047")) || bytes.Equal(params, []byte("?47"))
 }
 
-// odd reports whether what p shows may be another text than its bytes.
+// odd reports whether the visible text of p may differ from its bytes.
 func odd(p []byte) bool {
 	for _, c := range p {
 		if strange[c] {
@@ -186,7 +186,8 @@ func odd(p []byte) bool {
 	return r > 0 && r != bytes.Count(p, []byte("\r\n"))
 }
 
-// strange are the bytes that may make a line show something else: controls but those at its end, and what begins characters that are not shown.
+// strange are the bytes that may make a line's visible text differ: controls except for those at its end, and first bytes of invisible
+// characters.
 var strange = func() (t [256]bool) {
 	for c := range ' ' {
 		t[c] = c != '\n' && c != '\r'
@@ -201,7 +202,7 @@ type renderer struct {
 	buf []byte
 }
 
-// text is what a line shows, at most maxText bytes of it, in use until the next call.
+// text is the visible text of a line, at most maxText bytes of it, valid until the next call.
 func (r *renderer) text(line []byte) []byte {
 	line = bytes.TrimRight(line, "\r\n")
 	if odd(line) || bytes.IndexByte(line, '\r') >= 0 {
@@ -220,7 +221,7 @@ func (r *renderer) text(line []byte) []byte {
 	return bytes.TrimRight(line, " ")
 }
 
-// unstyled appends p without colours and the like. ok is false if there is more in it than those.
+// unstyled appends p without colours and the like. ok is false if it has other sequences.
 func unstyled(dst, p []byte) (out []byte, ok bool) {
 	for len(p) > 0 {
 		i := bytes.IndexByte(p, esc)
@@ -247,7 +248,7 @@ func (r *renderer) draw(line []byte) []byte {
 	if r.row == nil {
 		r.row = screen.New(1000, 3)
 	}
-	_, _ = r.row.Write([]byte("\x18\x1bc")) // whatever the last line has left
+	_, _ = r.row.Write([]byte("\x18\x1bc")) // resets the state that the last line has left
 	r.row.Keep(0)
 	_, _ = r.row.Write(line)
 	text, _ := r.row.History()

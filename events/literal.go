@@ -9,14 +9,14 @@ import (
 
 const (
 	maxPattern  = 1 << 10 // bytes
-	maxProgram  = 4096    // instructions of a compiled pattern, which bound what a byte of output costs
+	maxProgram  = 4096    // instructions of a compiled pattern, which bound the cost of a byte of output
 	leastLetter = 3       // bytes of a literal for which it is worth looking first
 )
 
-// pattern is what lines are matched with.
+// pattern matches lines.
 type pattern struct {
 	re *regexp.Regexp
-	// literal is in every line that matches, as it is; nil if none is known that is long enough.
+	// literal is contained in every line that matches; nil if no long enough literal is known.
 	literal []byte
 }
 

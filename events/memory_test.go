@@ -9,7 +9,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// heap is what is in use of it.
+// heap is the size of the heap in use.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -25,7 +25,7 @@ func (q quiet) Active(string, bool) error { q <- struct{}{}; return nil }
 func (q quiet) Event(Event) error         { return nil }
 func (q quiet) Heartbeat(string) error    { return nil }
 
-// A subscription takes at most 4 KiB of the heap beside its pattern, whatever it follows.
+// A subscription takes at most 4 KiB of the heap besides its pattern, however much it follows.
 func TestMemoryOfSubscriptions(t *testing.T) {
 	const most, terminals = 4 << 10, 100
 	streams := testkit.Load(1000, 200)

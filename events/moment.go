@@ -84,7 +84,7 @@ func (src *source) idle(ctx context.Context, t agenttools.Terminal, i agenttools
 	}
 }
 
-// state tells of what is known beside the output. At most once a second it looks again.
+// state reports changes of the state that does not depend on output. It looks at most once a second.
 func (src *source) state(ctx context.Context, t agenttools.StatefulTerminal, id string, was agenttools.State) {
 	for {
 		now, changed := t.State()
@@ -108,7 +108,7 @@ func (src *source) state(ctx context.Context, t agenttools.StatefulTerminal, id 
 	}
 }
 
-// stateData is what there is to tell of a change, nil if nothing.
+// stateData is the data of a change, nil if nothing changed.
 func (src *source) stateData(was, now agenttools.State) map[string]any {
 	if src.spec.kind.Name == Ready {
 		if now.Ready == was.Ready || now.Ready != agenttools.ReadyYes && now.Ready != agenttools.ReadyFailed {
@@ -129,7 +129,7 @@ func (src *source) stateData(was, now agenttools.State) map[string]any {
 	return data
 }
 
-// problems tells of changes of what tools complain about: at most once a second, and after output.
+// problems reports changes of the problems that tools print: at most once a second, and after output.
 func (src *source) problems(ctx context.Context, t agenttools.Terminal, id string, fresh bool) {
 	was, ok := src.ask(ctx, t, id)
 	if !ok {
@@ -183,7 +183,7 @@ func (src *source) ask(ctx context.Context, t agenttools.Terminal, id string) ([
 // maxFirst bounds the problems that an event names.
 const maxFirst = 5
 
-// problemData is what there is to tell of a change, nil if nothing.
+// problemData is the data of a change, nil if nothing changed.
 func problemData(was, now []problems.Problem) map[string]any {
 	before := map[problemKey]bool{}
 	for _, p := range was {
@@ -205,7 +205,7 @@ func problemData(was, now []problems.Problem) map[string]any {
 	return map[string]any{"new": fresh, "cleared": len(before), "open": len(now), "first": first}
 }
 
-// ports looks every 2 s at who listens where, while somebody is subscribed.
+// ports looks for listening ports every 2 s while somebody is subscribed.
 func (src *source) ports() {
 	was, _ := src.e.ports()
 	for wait(src.ctx, portsEvery) {
@@ -223,7 +223,7 @@ func (src *source) ports() {
 	}
 }
 
-// comparePorts tells of the ports that one list has and the other has not.
+// comparePorts reports the ports that only one of the lists has.
 func (src *source) comparePorts(id string, was, now []Port) {
 	if src.spec.kind.Name == PortClosed {
 		was, now = now, was

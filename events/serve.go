@@ -26,7 +26,7 @@ type Page struct {
 	Next      time.Duration
 }
 
-// Out takes what a stream tells. Its methods may block; an error ends the stream.
+// Out takes the events of a stream. Its methods may block; an error ends the stream.
 type Out interface {
 	// Active says where the stream is: first, and again with truncated when something is missing.
 	Active(cursor string, truncated bool) error
@@ -84,7 +84,8 @@ func (e *Engine) open(r *Request, polls bool) (s *Sub, truncated bool, err error
 	return s, truncated, nil
 }
 
-// Poll answers with what there is after the cursor. It waits only for lines that have no end yet, 200 ms at most. Errors: *Error, and ctx's.
+// Poll returns the available events after the cursor. It waits only for lines that have no end yet, 200 ms at most. Errors: *Error, and
+// ctx's.
 func (e *Engine) Poll(ctx context.Context, r *Request) (*Page, error) {
 	s, truncated, err := e.open(r, true)
 	if err != nil {
@@ -198,8 +199,8 @@ func (w *watch) wouldTell(p *part) bool {
 	return q != nil && q.re.Match(w.render.text(w.split.part)) && time.Since(w.moved) < 2*stands
 }
 
-// Stream tells of events until ctx ends, the subscription does, or out fails. It returns nil when nothing more can come, as of a terminal that was
-// forgotten after its exit; an *Error for a bad request and when the subscription was ended; and the error of ctx or out.
+// Stream delivers events until ctx ends, the subscription does, or out fails. It returns nil when nothing more can come, as for a terminal
+// that was forgotten after its exit; an *Error for a bad request and when the subscription was ended; and the error of ctx or out.
 func (e *Engine) Stream(ctx context.Context, r *Request, out Out) error {
 	s, truncated, err := e.open(r, false)
 	if err != nil {
@@ -294,7 +295,7 @@ func (s *Sub) tell(ctx context.Context, out Out) error {
 	}
 }
 
-// tellOne tells what may be told now. more says that something was.
+// tellOne delivers the events that are due. more reports that there was one.
 func (s *Sub) tellOne(out Out) (more bool, wait time.Duration, err error) {
 	if s.src != nil {
 		all, _ := s.entries(1)

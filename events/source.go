@@ -32,9 +32,9 @@ type source struct {
 	timer  *time.Timer                   // looks whether the lease is over
 	ring   []entry                       // oldest first
 	next   uint64                        // the number of the next entry
-	per    map[string]context.CancelFunc // what looks at terminals
+	per    map[string]context.CancelFunc // cancels the goroutines that watch terminals
 	first  bool                          // the list was looked at
-	away   map[string]time.Time          // since when machines are, of those that were listed
+	away   map[string]time.Time          // since when listed machines are away
 	counts map[string]int                // terminals of machines
 }
 
@@ -48,7 +48,7 @@ type entry struct {
 	text     bool // data holds text of programs
 }
 
-// source returns what notices the condition of a spec, made if there is none, with the subscription in it.
+// source returns the source for the condition of a spec, made if there is none, with the subscription added.
 func (e *Engine) source(spec *Spec, s *Sub) (*source, error) {
 	src, made, err := e.sourceLocking(spec, s)
 	if made {
@@ -158,7 +158,7 @@ func (src *source) add(x entry) {
 	}
 }
 
-// entries takes at most n events from the journal, as far as the principal may see what they are about.
+// entries takes at most n events from the journal, of those about terminals that the principal may see.
 func (s *Sub) entries(n int) (all []Event, more bool) {
 	all = []Event{}
 	for len(all) < n {
@@ -216,7 +216,7 @@ func (s *Sub) entryEvent(x *entry) (Event, bool) {
 	return ev, true
 }
 
-// apply brings what looks at terminals up to the list.
+// apply starts and stops watching terminals to match the list.
 func (src *source) apply(list []agenttools.Info) {
 	switch src.spec.kind.Name {
 	case MachineAway, MachineBack:
@@ -259,7 +259,7 @@ func (src *source) apply(list []agenttools.Info) {
 	}
 }
 
-// guard has a bug that output meets end only what has met it.
+// guard limits a panic caused by output to the goroutine that met it.
 func (src *source) guard(f func()) {
 	defer func() {
 		if recover() != nil && src.e.opts.Bug != nil {
@@ -269,8 +269,8 @@ func (src *source) guard(f func()) {
 	f()
 }
 
-// looker is what looks at one terminal until its context ends. What the terminal is like now is where it begins; fresh says that the terminal has begun
-// while somebody was subscribed.
+// looker is the function that watches one terminal until its context ends. It compares with the terminal's present state; fresh reports
+// that the terminal has begun while somebody was subscribed.
 func (src *source) looker(t agenttools.Terminal, i agenttools.Info, fresh bool) func(context.Context) {
 	switch src.spec.kind.Name {
 	case Idle:
@@ -289,7 +289,7 @@ func (src *source) looker(t agenttools.Terminal, i agenttools.Info, fresh bool) 
 	return func(ctx context.Context) { src.state(ctx, st, i.ID, was) }
 }
 
-// machines compares who is away with who was.
+// machines compares the machines that are away with the former ones.
 func (src *source) machines(list []agenttools.Info) {
 	now, counts := map[string]time.Time{}, map[string]int{}
 	for _, i := range list {

@@ -18,13 +18,13 @@ type Request struct {
 	Cursor *string `json:"cursor,omitempty"`
 	// Oldest asks for all that the log has, instead of a Cursor.
 	Oldest bool `json:"-"`
-	// MaxAge leaves out what is older, of kinds of the moment; nobody keeps when a line was printed.
+	// MaxAge leaves out older events, for kinds of the moment; the time when a line was printed is not kept.
 	MaxAge *time.Duration `json:"-"`
 	// MaxEvents bounds the answer of Poll; 0 means 50.
 	MaxEvents int `json:"-"`
 }
 
-// Spec is what somebody subscribes to.
+// Spec is the content of a subscription.
 type Spec struct {
 	kind *Kind
 	hash uint32 // of kind and arguments
@@ -34,7 +34,7 @@ type Spec struct {
 	of string
 }
 
-// arguments are those of all kinds; which of them a kind takes, its schema says.
+// arguments are the arguments of all kinds; a kind's schema lists the ones that it takes.
 type arguments struct {
 	TerminalID    string  `json:"terminalId"`
 	Machine       string  `json:"machine"`

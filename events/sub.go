@@ -22,7 +22,7 @@ type Sub struct {
 	parts map[string]*part // of kinds of the log, by terminal
 	later map[string]place // of the cursor: terminals that are not there, or not yet again
 	polls bool             // it takes matches one by one
-	most  int              // of those
+	most  int              // of these
 	list  []listed
 	lost  bool   // something is missing that nobody was told of
 	fresh bool   // it begins now, not at a cursor; set before it starts
@@ -47,7 +47,7 @@ func (s *Sub) signal() {
 	}
 }
 
-// match takes what has happened.
+// match takes an event.
 func (s *Sub) match(p *part, m match) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,7 @@ func (s *Sub) ended() (over bool, why *Error) {
 	defer s.mu.Unlock()
 	for _, p := range s.parts {
 		if p.group.n > 0 && s.end == nil {
-			return false, nil // what has happened is told first
+			return false, nil // earlier events are delivered first
 		}
 	}
 	if s.end == nil && !s.over && s.spec.of != "" && s.src == nil {

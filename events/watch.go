@@ -24,7 +24,7 @@ const (
 type part struct {
 	sub *Sub
 	id  string
-	// Guarded by the watch's mu, or owned by who reads for this part alone.
+	// Guarded by the watch's mu, or owned by the goroutine that reads for this part alone.
 	from place // nothing before counts
 	told toldLine
 
@@ -32,7 +32,7 @@ type part struct {
 	watch  *watch // nil while it is not followed
 	at     place  // up to where it was looked at, while no watch knows
 	exited bool   // the list says that the terminal has exited
-	group  group  // what was not told yet
+	group  group  // matches that were not delivered yet
 	before place  // the place before that
 	sent   time.Time
 	lost   bool // something is missing that nobody was told of
@@ -44,9 +44,9 @@ type toldLine struct {
 	text       string
 }
 
-// watch reads one terminal for all that want the same of it. It is used by one goroutine, but for what mu guards.
+// watch reads one terminal for all subscriptions with the same needs. It is used by one goroutine, except for the fields that mu guards.
 //
-// States: a watch that is followed belongs to its goroutine, which ends with ctx; one that somebody steps through by hand belongs to that.
+// States: a watch that is followed belongs to its goroutine, which ends with ctx; one that is stepped by hand belongs to its caller.
 type watch struct {
 	t agenttools.Terminal
 
@@ -62,7 +62,7 @@ type watch struct {
 
 	dead   atomic.Bool // nobody reads any more, although the terminal may go on; set with mu
 	rd     agenttools.Reader
-	cancel context.CancelFunc // of the goroutine that follows, nil if there is none
+	cancel context.CancelFunc // of the following goroutine, or nil
 }
 
 // newWatch reads a terminal from a place on.
@@ -97,7 +97,7 @@ func newWatchNow(t agenttools.Terminal) (*watch, error) {
 	return w, nil
 }
 
-// chunks are buffers for who has something to read; who waits holds none.
+// chunks are buffers for watches with data to read; a waiting watch holds none.
 var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 
 // place is where a kind of the log has been looked at up to. w.mu is held, or the watch is the caller's.
@@ -150,7 +150,7 @@ func (w *watch) take(ev agenttools.Event) {
 	}
 }
 
-// command tells of the end of a command.
+// command reports the end of a command.
 func (w *watch) command(ev agenttools.Event) {
 	at := place{ev.Off, w.finished}
 	for _, p := range w.parts {
@@ -161,7 +161,7 @@ func (w *watch) command(ev agenttools.Event) {
 	}
 }
 
-// lines looks at whole lines. Those whose bytes are their text are only looked at where a pattern's literal is.
+// lines examines whole lines. Lines whose bytes are their text are examined only around a pattern's literal.
 func (w *watch) lines(start int64, text []byte) {
 	if odd(text) {
 		for len(text) > 0 {
@@ -211,7 +211,7 @@ func (w *watch) line(start int64, raw []byte) {
 	}
 }
 
-// try matches a line that has ended; text is what it shows, nil if that is not known yet.
+// try matches a line that has ended; text is its visible text, nil if that is not known yet.
 func (w *watch) try(p *part, start int64, raw, text []byte) {
 	end := start + int64(len(raw))
 	if start < p.from.off {
@@ -243,7 +243,7 @@ func (p *part) knows(start int64, raw []byte, cut bool, text []byte) bool {
 	return string(text) == p.told.text || !cut && !redrawn(raw, p.told.end-start)
 }
 
-// waiting reports whether there is a line without an end that somebody may have to be told of once it has stood still.
+// waiting reports whether there is a line without an end that must be reported once it has stood still.
 func (w *watch) waiting() bool {
 	if len(w.split.part) == 0 || w.stood == w.off {
 		return false
@@ -256,7 +256,7 @@ func (w *watch) waiting() bool {
 	return false
 }
 
-// stand tells of the line that has no end and has stood still.
+// stand reports the line that has no end and has stood still.
 func (w *watch) stand() {
 	if w.stood = w.off; len(w.split.part) == 0 {
 		return
@@ -270,7 +270,7 @@ func (w *watch) stand() {
 		}
 		switch matches := q.re.Match(text); {
 		case !matches && p.told.end > 0 && p.told.start == start:
-			p.told = toldLine{start, end, string(text)} // what was told is not there any more, and counts when it is again
+			p.told = toldLine{start, end, string(text)} // the reported text is gone, and counts when it appears again
 			continue
 		case !matches || p.knows(start, w.split.part, w.split.cut, text):
 			continue
@@ -280,7 +280,7 @@ func (w *watch) stand() {
 	}
 }
 
-// settle marks what stands there now as told, for who begins now.
+// settle marks the present last line as reported, for a subscription that begins now.
 func (w *watch) settle(p *part) {
 	if q := p.sub.spec.pattern; q != nil && len(w.split.part) > 0 {
 		if text := string(w.render.text(w.split.part)); q.re.MatchString(text) {
@@ -289,7 +289,7 @@ func (w *watch) settle(p *part) {
 	}
 }
 
-// step looks at what is there, at most limit bytes. more reports whether there is more.
+// step examines available output, at most limit bytes. more reports whether there is more.
 func (w *watch) step(limit int) (more bool, err error) {
 	buf := chunks.Get().(*[chunk]byte)
 	defer chunks.Put(buf)
