@@ -31,8 +31,7 @@ var resolved sync.Map
 
 var reference = regexp.MustCompile(`"#/\$defs/(\w+)"`)
 
-// resolve returns the schema of a definition, with those that it refers to and
-// no others: resolving all takes a second.
+// resolve returns the schema of a definition, with only those to which it refers: resolving all takes a second.
 func resolve(definition string) (*jsonschema.Resolved, error) {
 	if r, ok := resolved.Load(definition); ok {
 		return r.(*jsonschema.Resolved), nil
@@ -63,8 +62,7 @@ func resolve(definition string) (*jsonschema.Resolved, error) {
 	return r, err
 }
 
-// Check returns what is wrong with a value as the definition of that name,
-// such as "SessionNotification". It is safe for concurrent use.
+// Check checks a value against the definition of that name, such as "SessionNotification". It is safe for concurrent use.
 func Check(definition string, value json.RawMessage) error {
 	r, err := resolve(definition)
 	if err != nil {
@@ -109,8 +107,7 @@ func (c *Conversation) Asked(id, method string) {
 	c.asked[id] = method
 }
 
-// Hears returns what is wrong with a message; nil also for those whose
-// definition is not known here.
+// Hears checks a message; it returns nil for messages without a known definition.
 func (c *Conversation) Hears(line []byte) error {
 	var m struct {
 		JSONRPC               string
