@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Header is what is said of a whole recording.
+// Header describes a whole recording.
 type Header struct {
 	Version    int // 2 or 3
 	Cols, Rows int
@@ -27,7 +27,7 @@ type Header struct {
 	Term       string // the value of TERM
 }
 
-// Kind says what an event is.
+// Kind is the kind of an event.
 type Kind string
 
 // The kinds that are written. Others, such as input and markers, are read and may be passed over.
