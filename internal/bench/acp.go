@@ -17,7 +17,7 @@ const (
 	longLine    = 1 << 20 // bytes of a long line
 )
 
-// acpPart sends lines through an agent that says what it hears, with the proxy before it and without, in turn.
+// acpPart sends lines through an agent that echoes them, with the proxy before it and without, in turn.
 func acpPart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *conversation) hear() error {
 	}
 }
 
-// chunkLine is what agents say most, with so many bytes of text.
+// chunkLine is the most frequent line of agents, with so many bytes of text.
 func chunkLine(text int) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}`+"\n",
 		strings.Repeat(`word \"quoted\" and\n`, text/20))

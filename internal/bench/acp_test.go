@@ -9,7 +9,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// TestACPRows measures an agent against itself: what a proxy adds is then nearly nothing.
+// TestACPRows measures an agent against itself: a proxy then adds nearly nothing.
 func TestACPRows(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	r := &rig{env: os.Environ()}

@@ -12,14 +12,14 @@ import (
 	"tether/ahp/client"
 )
 
-// What a host that keeps people apart may cost, of one that does not: the median of interleaved rounds.
+// Bounds for the cost of a host that separates people, relative to one that does not: the median of interleaved rounds.
 const (
 	floorAudienceCPU   = 1.03
 	floorAudienceRate  = 0.95
 	floorAudienceEcho  = 1.05
 	audienceWatchers   = 10
 	audienceRounds     = 15
-	audienceOtherNames = 10 // further people to whom the terminal is granted
+	audienceOtherNames = 10 // further people who may watch the terminal
 )
 
 // audiencesPart has one terminal flood to the same observers at two hosts in turn: one shows everything to everybody, the other keeps people apart.
@@ -66,7 +66,7 @@ type team struct {
 	g gallery
 }
 
-// cost is one round: CPU seconds for each MB that the observers were sent, MB/s of those, and ms until a stamp has arrived.
+// cost is one round: CPU seconds for each MB sent to the observers, their MB/s, and ms until a stamp has arrived.
 type cost struct{ cpu, rate, echo float64 }
 
 func newTeam(ctx context.Context, p programs, on bool) (*team, error) {
@@ -106,7 +106,7 @@ func (t *team) fill(ctx context.Context, own string, on bool) error {
 		if err != nil {
 			return err
 		}
-		audience.Grants = append([]ahp.Grant{{To: name}}, audience.Grants...) // those who watch come last
+		audience.Grants = append([]ahp.Grant{{To: name}}, audience.Grants...) // the watchers' grants come last
 		if n < audienceWatchers {
 			watchers = append(watchers, e)
 		}

@@ -15,13 +15,13 @@ import (
 //	bench child observe URL URI watch a terminal at the host
 //	bench child view SOCKET ID N STALLED
 //	                            N user interfaces that show a terminal
-//	bench child daemon PROFILE  be the daemon, and write what it used the CPU for
-//	bench child host PROFILE    likewise the host
+//	bench child daemon PROFILE  be the daemon, and write its CPU profile
+//	bench child host PROFILE    be the host, and write its CPU profile
 //	bench child relay-host -, relay-daemon URL HELD, relay-holder SOCKET
 //	                            be a part of a reference peer
 const childArg = "child"
 
-// childReady is what a child prints when it is about to wait for the line.
+// childReady is printed by a child that is about to wait for the line.
 const childReady = "ready\n"
 
 // childWrites are the sizes of its writes in bytes, in turn: those of stdio to a pipe, of a shell tool and of a large buffer.

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 )
 
-// blockSize is about how many bytes of a corpus are made; what is longer repeats them.
+// blockSize is about how many bytes of a corpus are made; longer output repeats them.
 const blockSize = 1 << 20
 
 // corpus is one kind of output. Its lines end in \n, as programs write them; the terminal makes \r\n of that.
@@ -16,7 +16,7 @@ type corpus struct {
 	line func(rng *rand.Rand, out []byte, n int) []byte
 }
 
-// corpora differ in what is frequent: line ends, escape sequences, marks, wide characters, brackets.
+// corpora differ in their frequent bytes: line ends, escape sequences, marks, wide characters, brackets.
 var corpora = []corpus{
 	{"plain", plainLine},
 	{"coloured", colouredLine},
@@ -45,7 +45,7 @@ func (c corpus) block() []byte {
 	return out
 }
 
-// onTerminal is what the terminal hands on when p is written to it.
+// onTerminal is a terminal's output when p is written to it.
 func onTerminal(p []byte) []byte { return bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n")) }
 
 // text counts and sums up a stream: enough to know whether all of it came, and nothing else.
@@ -61,7 +61,7 @@ func (t *text) add(p []byte) {
 	t.sum = crc32.Update(t.sum, castagnoli, p)
 }
 
-// plainLine is what seq prints.
+// plainLine is a line of seq.
 func plainLine(_ *rand.Rand, out []byte, n int) []byte { return fmt.Appendf(out, "%d\n", 1000000+n) }
 
 // colouredLine is a build log: a few sequences and now and then a character beyond ASCII.

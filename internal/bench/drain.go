@@ -10,7 +10,7 @@ import (
 	"tether/platform/pty"
 )
 
-// drained is what draining a child took: time, and CPU time of this process.
+// drained is the cost of draining a child: time, and CPU time of this process.
 type drained struct{ took, cpu time.Duration }
 
 // drain runs the child on a pty and reads its output into nothing, as the daemon's pump would if it had nobody to tell. It checks

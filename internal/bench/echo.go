@@ -17,7 +17,7 @@ import (
 const (
 	floorEchoP50   = 0.25 // ms above the bare pty, at the observer
 	floorEchoP99   = 0.5
-	floorEchoFlood = 4.0 // ms in all, beside a flood
+	floorEchoFlood = 4.0 // ms in all, during a flood
 	referenceEcho  = 0.06
 
 	keysInTurn = 50 // keys typed at one place before it is the other's turn
@@ -30,7 +30,7 @@ var echoing = []string{"sh", "-c", "stty raw -echo && printf ready && exec cat"}
 // echoes are the times from a key to its echo, in ms.
 type echoes struct{ bare, local, observer []float64 }
 
-// echoPart types keys into a bare pty and a lent terminal in turn, alone and beside a flood. The floors are for terminals as installed, in
+// echoPart types keys into a bare pty and a lent terminal in turn, alone and during a flood. The floors are for terminals as installed, in
 // holders.
 func echoPart(ctx context.Context, s settings) ([]row, error) {
 	rows, err := echoOf(ctx, s, s.programs)
@@ -183,7 +183,7 @@ func (k *bareKeyboard) press(key byte) (time.Duration, error) {
 func (k *bareKeyboard) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), keyTimeout)
 	defer cancel()
-	_ = k.pty.Kill(ctx, 0) // what cannot be killed is not this program's to report
+	_ = k.pty.Kill(ctx, 0) // a process that cannot be killed is reported elsewhere
 	_ = k.pty.Close()
 }
 

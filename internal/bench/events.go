@@ -18,8 +18,8 @@ import (
 	"tether/events"
 )
 
-// The floors: from a finished line to its event; CPU in a minute of subscriptions for which nothing happens; what a flood
-// is slowed down by ten patterns with a literal each.
+// The floors: from a finished line to its event; CPU in a minute of idle subscriptions; how much ten patterns with a literal each slow a
+// flood down.
 const (
 	floorEventDelay = 50.0 // ms, p99
 	floorEventCPU   = 10.0 // ms per minute

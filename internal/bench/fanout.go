@@ -99,8 +99,8 @@ func (g *gallery) rateOf(ctx context.Context, span time.Duration, flood func(sto
 	return float64(n) / 1e6 / took.Seconds(), resyncs, errors.Join(err, late, <-ended)
 }
 
-// ticks has the machine print a stamp now and then and returns how old each was when the timed observer saw it, in ms. It waits first
-// until that one has seen what was printed before.
+// ticks makes the machine print a stamp now and then and returns how old each was when the timed observer saw it, in ms. It waits first
+// until that observer has seen all earlier output.
 func (g *gallery) ticks(ctx context.Context, m *fakeMachine, span time.Duration) ([]float64, error) {
 	g.takeAges()
 	for deadline := time.Now().Add(startWithin); len(g.takeAges()) == 0; {

@@ -21,7 +21,7 @@ const (
 	floorHolderReady = 10.0 // ms
 )
 
-// holdersPart measures what it costs that terminals outlive the daemon, and how soon another daemon has them.
+// holdersPart measures the cost of terminals that outlive the daemon, and how soon another daemon has them.
 func holdersPart(ctx context.Context, s settings) ([]row, error) {
 	var rows []row
 	for _, measure := range []func(context.Context, settings) ([]row, error){holderReady, holderMany} {

@@ -16,8 +16,8 @@ const (
 	machineFloods = 20
 )
 
-// hostLoadPart fills a host: what each of its clients costs, then floods on some terminals with an observer that does not read, and what
-// a stamp of a quiet terminal takes meanwhile.
+// hostLoadPart fills a host: it measures the cost of each client, then floods on some terminals with an observer that does not read, and
+// the delay of a quiet terminal's stamp meanwhile.
 func hostLoadPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "hostload"
 	r, err := newHostRig(ctx, s.programs)
@@ -128,7 +128,7 @@ func (o *stalledObserver) close() {
 	o.conn.Close()
 }
 
-// growth is what a host's memory gains from step to step.
+// growth is the increase of a host's memory from step to step.
 type growth struct {
 	rig *rig
 	rss int64

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// machine is what the values depend on.
+// machine describes the machine on which the values depend.
 type machine struct {
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"`

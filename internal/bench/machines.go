@@ -18,8 +18,8 @@ const (
 	machineFrame = 16 << 10
 )
 
-// fakeMachine is what a host sees of a daemon, without the daemon: a connection that lends terminals whose output is made up, so that
-// thousands fit beside the host. It is used by one goroutine, but for what its connection reads.
+// fakeMachine is a daemon as a host sees it, without the daemon: a connection that lends terminals whose output is made up, so that
+// thousands fit beside the host. It is used by one goroutine, except for the data that its connection reads.
 type fakeMachine struct {
 	conn *client.Conn
 	uris []string
@@ -132,7 +132,7 @@ func stampAge(text []byte) (time.Duration, bool) {
 	return time.Duration(time.Now().UnixNano() - at), true
 }
 
-// gallery are observers of one terminal each, which count what they are sent and decode none of it.
+// gallery are observers of one terminal each, which count the received bytes and decode none of them.
 type gallery struct {
 	conns []*client.Conn
 
@@ -142,7 +142,7 @@ type gallery struct {
 	ages   []float64
 }
 
-// join adds an observer of uri. Those that time it note how old each stamp was, in ms.
+// join adds an observer of uri. Timed observers note how old each stamp was, in ms.
 func (a *gallery) join(ctx context.Context, e client.Endpoint, n int, uri string, timed bool) error {
 	c, err := client.Connect(ctx, e, client.Options{ClientID: fmt.Sprintf("bench-observer-%d", n), OnEnvelope: func(v ahp.EnvelopeView) {
 		a.mu.Lock()
@@ -168,7 +168,7 @@ func (a *gallery) join(ctx context.Context, e client.Endpoint, n int, uri string
 	return err
 }
 
-// count is what all have been sent since the last call.
+// count is the amount sent to all since the last call.
 func (a *gallery) count() (bytes int64, resyncs int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,7 +18,7 @@ type settings struct {
 	programs  programs
 	rounds    int           // of each comparison
 	megabytes int           // of output in each
-	scanned   int           // megabytes of what is looked at without a terminal: more than a cache holds
+	scanned   int           // megabytes that are scanned without a terminal: more than a cache holds
 	keys      int           // per place
 	starts    int           // of the programs
 	cuts      int           // of the connection
@@ -78,7 +78,7 @@ func main() {
 	}
 }
 
-// run measures what args ask for and prints it.
+// run measures the parts that args name and prints them.
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	isQuick := flags.Bool("quick", false, "measure less exactly, within a minute")

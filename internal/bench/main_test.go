@@ -284,12 +284,12 @@ func TestParts(t *testing.T) {
 		holders: 3, viewers: 3, viewing: 200 * time.Millisecond, machines: 3, watchers: 2, flow: 50 * time.Millisecond}
 	for _, part := range slices.Concat(parts, hostParts) {
 		if slices.Contains([]string{"idle", "shells", "peer"}, part.name) {
-			continue // too long for a test, with nothing of its own to go wrong; or what it needs may not be there
+			continue // too long for a test, with no logic of its own; or its tools may be missing
 		}
 		t.Run(part.name, func(t *testing.T) {
 			small := small
 			if slices.Contains([]string{"key", "fanout"}, part.name) {
-				small.programs = own // the others start what is not in this binary, or load what runs slowly with the race detector
+				small.programs = own // the others start programs that are not in this binary, or load some that run slowly with the race detector
 			}
 			rows, err := part.measure(t.Context(), small)
 			if err != nil {
@@ -305,7 +305,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// What is as good as the reference peers meets their floors, and what is worse misses each.
+// Values equal to the reference peers' meet their floors, and worse ones miss each.
 func TestPathRows(t *testing.T) {
 	paths := []namedPath{{name: asInstalled}, {name: relayPlain}, {name: relayHeld}, {name: besideVSCode}}
 	same := walked{plain: 10, coloured: 20, cpu: 30, alone: []float64{1}, beside: []float64{2}, quiet: 10, typed: 9}

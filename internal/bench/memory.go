@@ -20,7 +20,7 @@ const (
 	idleTerminals = 50
 	idleObservers = 50
 	idleSpan      = 30 * time.Second
-	settle        = time.Second // after which a process that has nothing to do has given back what it will
+	settle        = time.Second // after which an idle process has given back its spare memory
 )
 
 // startPart measures how soon the programs are ready, and their sizes.
@@ -65,7 +65,7 @@ func memoryPart(ctx context.Context, s settings) ([]row, error) {
 		return nil, err
 	}
 	rows := []row{row{Part: part, Name: "memory", Value: mib(empty.rss), Unit: "MiB", Note: fmt.Sprintf("%d threads", empty.threads)}.most(floorIdleRSS)}
-	var first memory // with one terminal: what all share is there from then on
+	var first memory // with one terminal, which includes everything shared
 	running := 0
 	for _, n := range []int{1, 10, idleTerminals, 100} {
 		for ; running < n; running++ {
@@ -98,7 +98,7 @@ func memoryPart(ctx context.Context, s settings) ([]row, error) {
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// settled is what the daemon holds when it has had nothing to do for a while.
+// settled is the daemon's memory after an idle while.
 func (r *rig) settled() (memory, error) {
 	time.Sleep(settle)
 	return memoryOf(r.daemon.Process.Pid)

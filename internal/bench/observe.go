@@ -57,7 +57,7 @@ func observe(ctx context.Context, e client.Endpoint, uri string, show func(p []b
 
 func (o *observer) close() { o.conn.Close() }
 
-// begin shows the snapshot and what came meanwhile.
+// begin shows the snapshot and the messages that arrived meanwhile.
 func (o *observer) begin(from int64, state ahp.TerminalState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// What many observers of a terminal that holds must have: in all, times the bare drain; beside one that never reads, of that without it; and
-// a key that is typed elsewhere meanwhile.
+// Floors for many observers of a terminal that holds: all together, times the bare drain; with one that never reads, relative to without;
+// and a key that is typed elsewhere meanwhile.
 const (
 	floorTenObservers   = 2.6
 	floorFiftyObservers = 5.2
@@ -21,7 +21,7 @@ const (
 	floorKeyBeside      = 10.0 // ms, p99
 )
 
-// observersPart has a terminal as installed, which holds its child, flood to many observers, all of which must get every byte.
+// observersPart lets a terminal as installed, which holds its child, flood to many observers, all of which must get every byte.
 func observersPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "observers of a terminal that holds"
 	c, err := findCorpus("coloured")
@@ -110,8 +110,8 @@ func keyBesidePart(ctx context.Context, s settings) ([]row, error) {
 	return rows, nil
 }
 
-// showAll runs w in a terminal that holds, for observers that count, and perhaps one that never reads. It returns how many observers got all,
-// and what all of them but that one got each second until the last had it, in MB.
+// showAll runs w in a terminal that holds, for observers that count, and perhaps one that never reads. It returns how many observers got
+// everything, and the rate in MB/s of all except that one until the last was done.
 func (r *rig) showAll(ctx context.Context, w work, watchers int, stalled bool) (whole int, rate float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -181,7 +181,7 @@ func (r *rig) showAll(ctx context.Context, w work, watchers int, stalled bool) (
 // quotedLen is how long text is in JSON, without the quotes. It does not depend on where frames end, as long as no character is cut.
 func quotedLen(text []byte) int { return len(jsonspan.AppendQuote(nil, text)) - 2 }
 
-// counted is what an observer was shown.
+// counted is the amount that an observer was shown.
 type counted struct {
 	bytes   atomic.Int64 // of JSON
 	skipped atomic.Bool

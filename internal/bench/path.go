@@ -23,15 +23,15 @@ import (
 	"tether/platform/proc"
 )
 
-// What tether must be as installed, of another peer in the same run.
+// Floors for tether as installed, relative to another peer in the same run.
 const (
 	floorOfRelay      = 0.95 // of the throughput of relaysock64-hand-64
 	floorCPUOfVSCode  = 0.16
-	floorEchoOfRelay  = 1.25 // of what that adds to the bare pty's echo, p50
+	floorEchoOfRelay  = 1.25 // of its addition to the bare pty's echo, p50
 	floorEchoOfRelay9 = 1.4  // the same, p99
-	floorBesideVSCode = 0.5  // of the echo beside a flood, p99
+	floorBesideVSCode = 0.5  // of the echo during a flood, p99
 	floorBesideRelay  = 1.2  // of relaywin64-hand-64, p50 and p99
-	floorTyped        = 0.55 // of the flood's throughput, while somebody types beside it
+	floorTyped        = 0.55 // of the flood's throughput, while somebody types elsewhere
 )
 
 // A path carries the output of programs on ptys to viewers.
@@ -42,7 +42,7 @@ type path interface {
 	stop()
 }
 
-// screen is a terminal, and who sees it and types there.
+// screen is a terminal with its viewer, who also types there.
 type screen struct {
 	write func(p []byte) error
 	close func()
@@ -219,7 +219,7 @@ func (p vscodePath) open(ctx context.Context, argv []string, show func([]byte)) 
 func (p vscodePath) pids() []int { return []int{p.pid} }
 func (p vscodePath) stop()       { p.contender.stop() }
 
-// Names of the paths; the first is what people install.
+// Names of the paths; the first is the installed one.
 const (
 	asInstalled  = "as installed"
 	withoutHeld  = "without holders"
@@ -255,11 +255,11 @@ func allPaths(s settings) []namedPath {
 	return paths
 }
 
-// walked is what one round measured of one path.
+// walked is the measurement of one path in one round.
 type walked struct {
 	plain, coloured, cpu float64 // MB/s, MB/s, ms/MB
 	alone, beside        []float64
-	quiet, typed         float64 // MB/s of the flood, without and with somebody who types beside it
+	quiet, typed         float64 // MB/s of the flood, without and with somebody who types elsewhere
 }
 
 // pathPart has all paths carry the same programs, in turn.
@@ -291,7 +291,7 @@ func pathPart(ctx context.Context, s settings) ([]row, error) {
 	return pathRows(paths, bare, all), nil
 }
 
-// pathRows are what each path did, and ours of the others.
+// pathRows compares our paths with the others.
 func pathRows(paths []namedPath, bare []float64, all map[string][]walked) []row {
 	const part = "the whole path"
 	rows := quantiles(part, "bare pty: echo", bare)
@@ -389,7 +389,7 @@ func walk(ctx context.Context, s settings, start func(context.Context) (path, er
 	return w, nil
 }
 
-// pass returns how fast a program's output came to a viewer, all of which must come, and the CPU time of all servers for each MB.
+// pass returns how fast all of a program's output reached a viewer, and the CPU time of all servers for each MB.
 func pass(ctx context.Context, p path, kind string, megabytes int) (rate, cpu float64, err error) {
 	c, err := findCorpus(kind)
 	if err != nil {
@@ -422,7 +422,7 @@ func pass(ctx context.Context, p path, kind string, megabytes int) (rate, cpu fl
 	return mb / took.Seconds(), (cpuOf(p.pids()) - before) / mb, nil
 }
 
-// cpuOf is the CPU time of processes in ms, as far as it is told.
+// cpuOf is the CPU time of processes in ms, as far as the system reports it.
 func cpuOf(pids []int) float64 {
 	sum := 0.0
 	for _, pid := range pids {

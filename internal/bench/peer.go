@@ -19,7 +19,7 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// What ours must be, of the other host: at least so many times as fast, at most so much of its time and memory.
+// Floors relative to the other host: at least so many times as fast, at most so much of its time and memory.
 const (
 	floorPeerPlain    = 2.0
 	floorPeerColoured = 4.0
@@ -44,8 +44,7 @@ type contender struct {
 	stop     func()
 }
 
-// peerPart has tether-host and VS Code's agent host run the same programs in terminals of their own, which is what both can do, in
-// turn.
+// peerPart makes tether-host and VS Code's agent host run the same programs in terminals of their own, in turn: both can do that.
 func peerPart(ctx context.Context, s settings) ([]row, error) {
 	var ours, theirs []result
 	for range s.rounds {
@@ -91,7 +90,7 @@ func medianOf(results []result, value func(result) float64) float64 {
 	return median(all)
 }
 
-// result is what one host did: MB/s, ms and MiB.
+// result is one host's measurement: MB/s, ms and MiB.
 type result struct {
 	plain, coloured, ten, fifty float64
 	echo                        []float64
@@ -151,8 +150,8 @@ func startVSCode(ctx context.Context) (*contender, error) {
 	return c, err
 }
 
-// freePorts is a port that nobody uses, nor the one behind it: the host takes two. Its last process may keep those of the round before for
-// a while.
+// freePorts is a free port whose successor is free too: the host takes two. Its last process may keep those of the previous round for a
+// while.
 func freePorts() (int, error) {
 	for range 100 {
 		first, err := net.Listen("tcp", "127.0.0.1:0")
@@ -208,13 +207,13 @@ func trial(ctx context.Context, s settings, start func() (*contender, error)) (r
 	return r, err
 }
 
-// memory is what the host's process holds, in MiB.
+// memory is the memory of the host's process, in MiB.
 func (c *contender) memory() (float64, error) {
 	m, err := memoryOf(c.pid)
 	return mib(m.rss), err
 }
 
-// shellTerminal is a terminal of the host's own, and what it has printed to its one reader.
+// shellTerminal is a terminal of the host's own, and the output that its one reader got.
 type shellTerminal struct {
 	conn *client.Conn
 	uri  string

@@ -13,7 +13,7 @@ const (
 	pingSettle = 5 * time.Second
 )
 
-// pingsPart measures what a host spends on clients that say nothing: a ping to each in 30 s, and what comes back. It takes whole rounds.
+// pingsPart measures a host's cost for silent clients: a ping to each in 30 s, and the answers. It takes whole rounds.
 func pingsPart(ctx context.Context, s settings) ([]row, error) {
 	observers, err := pingsOfObservers(ctx, s)
 	if err != nil {

@@ -8,19 +8,19 @@ import (
 	"tether/agent/redact"
 )
 
-// The floors are those of the plan: secrets and sequences of coloured output are looked for at this rate, in GB/s, and a key's echo waits
-// no longer for it than this, in ms.
+// The planned floors: secrets and sequences of coloured output are looked for at this rate, in GB/s, and delay a key's echo by no more than
+// this, in ms.
 const (
 	floorVeil          = 0.2
 	floorRedactionEcho = 0.3
 
-	redactRead = 32 << 10 // what the terminal's pump reads at most
+	redactRead = 32 << 10 // upper bound of a read by the terminal's pump
 )
 
 // secretsOfSome are values as a developer's environment has them. They are made up.
 var secretsOfSome = []string{"correct-horse-battery-staple", "postgres://app:pass@db/x", "0123456789abcdef0123456789abcdef", "Zm9vYmFyYmF6"}
 
-// redactionPart compares looking for what hosts may not see with copying the same reads, and measures what it adds to the echo of a key.
+// redactionPart compares redaction for hosts with copying the same reads, and measures its addition to the echo of a key.
 func redactionPart(_ context.Context, s settings) ([]row, error) {
 	base, err := redact.Compile(redact.Options{Tokens: true, Images: 2 << 20})
 	if err != nil {
@@ -53,7 +53,7 @@ func redactionPart(_ context.Context, s settings) ([]row, error) {
 	return append(rows, row{Part: "redaction", Name: "rules for the values of an environment", Value: millis(made), Unit: "ms", Note: "once for each"}), nil
 }
 
-// redactionEcho is how long redaction takes for one key and what a shell prints around it, in ms, where nothing is under suspicion.
+// redactionEcho is the time of redaction for one key and the shell's output around it, in ms, if nothing looks like a secret.
 func redactionEcho(rules *redact.Rules, keys int) []float64 {
 	f := redact.NewFilter(rules, 0)
 	took := make([]float64, 0, keys)

@@ -26,10 +26,10 @@ import (
 	"tether/platform/pty"
 )
 
-// The reference peers are the least that a daemon and a host do for a terminal: the daemon reads the pty, quotes the text and sends it
-// to the host, which checks it, keeps a tail and passes it on to each viewer. They have no offsets, scanner, log or rights.
+// The reference peers do the minimum of a daemon and a host for a terminal: the daemon reads the pty, quotes the text and sends it to the
+// host, which checks it, keeps a tail and passes it on to each viewer. They have no offsets, scanner, log or rights.
 //
-//	relaywin64-hand-64   frames of at most 64 KiB, 64 KiB of which may be under way to the viewers
+//	relaywin64-hand-64   frames of at most 64 KiB, 64 KiB of which may be in transit to the viewers
 //	relaysock64-hand-64  the same, and a process copies the output from the pty to the daemon through a Unix socket; keys go straight to the pty
 const (
 	relayFrame  = 64 << 10  // bytes of text
@@ -149,7 +149,7 @@ func (h *relayHost) daemon(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// view sends a viewer the tail and then what comes. It leaves when the viewer does not read any more: the bench ends the whole peer then.
+// view sends a viewer the tail and later output. It leaves when the viewer stops reading: the bench ends the whole peer then.
 func (h *relayHost) view(w http.ResponseWriter, r *http.Request) {
 	ctx := context.Background()
 	conn, err := wsconn.Accept(w, r, wsconn.Options{})
@@ -318,7 +318,7 @@ func relayHolder(socket string) error {
 	}
 }
 
-// carry sends what out gives in frames: all that has come since the last one, for which a flood waits a little.
+// carry sends the bytes of out in frames: everything since the last frame, with a short wait in a flood.
 func (d *relayDaemon) carry(id string, out io.Reader) {
 	p := &relayPump{full: make(chan struct{}, 1)}
 	p.cond.L = &p.mu

@@ -15,10 +15,10 @@ type row struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	// Bound and Limit are the floor: Value must be at least or at most Limit. "" means that there is none.
+	// Bound and Limit are the floor: Value must be at least or at most Limit. "" means none.
 	Bound bound   `json:"bound,omitempty"`
 	Limit float64 `json:"limit,omitempty"`
-	Note  string  `json:"note,omitempty"` // what the value was compared with
+	Note  string  `json:"note,omitempty"` // the value's yardstick
 }
 
 // bound is the direction of a floor.
@@ -64,7 +64,7 @@ func (r row) verdict() string {
 	return "MISS"
 }
 
-// report is what one run found.
+// report holds the results of one run.
 type report struct {
 	Machine machine  `json:"machine"`
 	Rows    []row    `json:"rows"`

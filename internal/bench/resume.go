@@ -32,7 +32,7 @@ func resumePart(ctx context.Context, s settings) ([]row, error) {
 		quantiles("resume after a cut", "from the new connection to new output", linked)...), nil
 }
 
-// resumption is when the network was there again, the daemon had a new connection, and the observer saw what was printed since the cut.
+// resumption is when the network was back, when the daemon had a new connection, and when the observer saw the output since the cut.
 type resumption struct{ mended, connected, seen time.Time }
 
 func resumeOnce(ctx context.Context, p programs) (resumption, error) {

@@ -29,7 +29,7 @@ type rig struct {
 	host   client.Endpoint
 	daemon *exec.Cmd
 	server *exec.Cmd
-	said   complaints // what the processes print on standard error
+	said   complaints // the processes' standard error
 
 	daemonReady, hostReady time.Duration // from start to readiness
 }
@@ -37,7 +37,7 @@ type rig struct {
 // programs are the command lines of the daemon and of the host.
 type programs struct {
 	daemon, host []string
-	env          []string // beside that of this process
+	env          []string // besides that of this process
 	// between returns the URL that the daemon is paired with instead of the host's; nil means the host's.
 	between func(url string) (string, error)
 }
@@ -86,7 +86,7 @@ func newRigWith(ctx context.Context, p programs, config string) (*rig, error) {
 	return r, nil
 }
 
-// shortTemp is a directory whose path leaves room for that of a socket, which os.TempDir on macOS does not.
+// shortTemp is a directory with a path short enough for a socket, which os.TempDir on macOS is not.
 func shortTemp() string {
 	if info, err := os.Stat("/tmp"); err == nil && info.IsDir() {
 		return "/tmp"
@@ -168,7 +168,7 @@ func (r *rig) command(argv []string) *exec.Cmd {
 	return cmd
 }
 
-// complaints keeps the newest of what processes print on standard error, to be shown when something fails.
+// complaints keeps the newest text that processes print on standard error, to be shown after a failure.
 type complaints struct {
 	mu   sync.Mutex
 	text []byte

@@ -18,7 +18,7 @@ const (
 	referenceWide = 1.9
 
 	scanRead = 64 << 10 // one read of a busy pump at most
-	ptyRead  = 4095     // what Linux hands out at a time
+	ptyRead  = 4095     // the most that Linux returns at a time
 )
 
 // scannerPart compares the scanner with copying the same reads.
@@ -59,7 +59,7 @@ func repeat(block []byte, size int) []byte {
 	return out
 }
 
-// best is the highest rate of some passes over data in reads of one size, in GB/s: what disturbs a pass only makes it slower.
+// best is the highest rate of some passes over data in reads of one size, in GB/s: disturbances only make a pass slower.
 func best(passes int, data []byte, read int, begin func() func([]byte)) float64 {
 	var top float64
 	for range passes {

@@ -27,7 +27,7 @@ func profiled(dir string) (programs, error) {
 	}, err
 }
 
-// profile calls serve with a context that ends with an interrupt, and writes what it used the CPU for to the file name.
+// profile calls serve with a context that ends with an interrupt, and writes its CPU profile to the file name.
 func profile(name string, serve func(context.Context) error) error {
 	f, err := os.Create(name)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Floors in ms: from Enter to the mark that a command starts, by shell, and what integration may add to a shell's start.
+// Floors in ms: from Enter to the mark that a command starts, by shell, and the addition of integration to a shell's start.
 var floorsEnter = map[string]float64{"bash": 3.5, "zsh": 1.5, "fish": 2.5}
 
 const floorShellStart = 10.0
@@ -35,7 +35,7 @@ func shellRows(out string) []row {
 		path := strings.Split(strings.TrimPrefix(name, "Benchmark"), "/")
 		values := map[string]float64{}
 		for i := 2; i+1 < len(words); i += 2 {
-			values[words[i+1]], _ = strconv.ParseFloat(words[i], 64) // what is no number is none of ours
+			values[words[i+1]], _ = strconv.ParseFloat(words[i], 64) // other words are not numbers
 		}
 		switch {
 		case path[0] == "Enter" && len(path) == 3:

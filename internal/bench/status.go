@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// floorStatus is how long `tether status` may take, in ms, whatever the network does.
+// floorStatus bounds `tether status`, in ms, with any state of the network.
 const floorStatus = 200.0
 
 const (
@@ -15,8 +15,8 @@ const (
 	statusLent     = 3  // terminals that are lent meanwhile
 )
 
-// statusPart measures asking for the status: of a daemon whose host answers, of one whose host is frozen, and of one whose host is gone. The
-// program is what a person waits for; the door alone is what user interfaces ask.
+// statusPart measures the status of three daemons: one whose host answers, one whose host is frozen, and one whose host is gone. A person
+// waits for the program; user interfaces ask the door alone.
 func statusPart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 	referenceColour = 74.2
 )
 
-// throughputPart carries both kinds of output, as installed, in holders, and from terminals in the daemon itself, which is what is done
-// when no holder can be started. The floors are for the first: it is what people have.
+// throughputPart carries both kinds of output, as installed, in holders, and from terminals in the daemon itself, the fallback when no
+// holder can be started. The floors are for holders, which people have.
 func throughputPart(ctx context.Context, s settings) ([]row, error) {
 	rows, err := throughputOf(ctx, s, s.programs, "", true)
 	if err != nil {
@@ -65,7 +65,7 @@ func throughputOf(ctx context.Context, s settings, p programs, how string, floor
 	return rows, nil
 }
 
-// memoryAfter is what the daemon holds when a terminal has printed w and exited.
+// memoryAfter is the daemon's memory after a terminal has printed w and exited.
 func (r *rig) memoryAfter(ctx context.Context, w work) (row, error) {
 	if _, err := r.carry(ctx, w); err != nil {
 		return row{}, err
@@ -102,7 +102,7 @@ func summary(name string, rounds []passage) []row {
 	}
 }
 
-// passage is what one round measured.
+// passage is the measurement of one round.
 type passage struct {
 	bare, lent   float64 // MB/s
 	daemon, host float64 // CPU ms per MB

@@ -70,7 +70,7 @@ func switches(pid int) (float64, error) {
 	return sum, nil
 }
 
-// memory is what a process holds.
+// memory is the memory of a process.
 type memory struct {
 	rss, peak int64 // bytes
 	threads   int64

@@ -18,15 +18,15 @@ import (
 	"tether/platform/ipc"
 )
 
-// shown is what viewers have received.
+// shown is the output that viewers have received.
 type shown struct {
 	Bytes    int64 `json:"bytes"` // of JSON
 	Messages int64 `json:"messages"`
 	Attached int64 `json:"attached"` // how often a viewer was given the newest history
 }
 
-// view is a process with viewers: it attaches n to a terminal, prints what they were shown when all have been shown something and
-// again for each line it reads, and ends with its input. Stalled viewers read only the first message.
+// view is a process with viewers: it attaches n to a terminal, prints the received amounts once all viewers have received something and
+// again for each line that it reads, and ends with its input. Stalled viewers read only the first message.
 func view(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 4 {
 		return fmt.Errorf("child view: want a socket, an id, a number and whether they stall, got %q", args)
@@ -59,7 +59,7 @@ func view(args []string, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// viewing is what the viewers of one process have in common.
+// viewing is the state that the viewers of one process share.
 type viewing struct {
 	stalled bool
 	first   chan error // one value of each viewer
@@ -67,7 +67,7 @@ type viewing struct {
 	bytes, messages, attached atomic.Int64
 }
 
-// follow is one viewer. It takes WebSocket frames apart by hand, since what is measured is the daemon.
+// follow is one viewer. It parses WebSocket frames by hand, since the daemon is the subject of the measurement.
 func (v *viewing) follow(conn net.Conn, id string) {
 	in, err := open(conn, id)
 	began := false
@@ -86,7 +86,7 @@ func (v *viewing) follow(conn net.Conn, id string) {
 	}
 }
 
-// upgrade makes a connection to the daemon that of a user interface.
+// upgrade turns a connection to the daemon into a user interface's.
 func upgrade(conn net.Conn) (*bufio.Reader, error) {
 	const hello = "GET /pty HTTP/1.1\r\nHost: " + local.Host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"

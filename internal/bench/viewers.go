@@ -20,8 +20,8 @@ const (
 	floorBesideFlood = 10.0 // ms until a key at another terminal is back, p99
 )
 
-// viewersPart measures user interfaces on the local WebSocket: what each costs, and what many of one flooding terminal do to it and to
-// another terminal.
+// viewersPart measures user interfaces on the local WebSocket: the cost of each, and the effect of many at one flooding terminal on it and
+// on another terminal.
 func viewersPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "local interfaces"
 	r, err := newRig(ctx, s.programs)
@@ -189,7 +189,7 @@ type viewerProcess struct {
 	out *json.Decoder
 }
 
-// show starts viewers of a terminal, and returns when each has been shown what there was.
+// show starts viewers of a terminal, and returns when each has been shown the existing output.
 func (r *rig) show(id string, n int, stalled bool) (*viewerProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *rig) show(id string, n int, stalled bool) (*viewerProcess, error) {
 	return a, nil
 }
 
-// count is what the viewers were shown so far.
+// count is the amount that the viewers were shown so far.
 func (a *viewerProcess) count() (shown, error) {
 	var s shown
 	if _, err := io.WriteString(a.in, "\n"); err != nil {
