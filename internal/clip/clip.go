@@ -1,5 +1,5 @@
-// Package clip shortens text for messages, records and frames, which are bounded in bytes, without leaving a part of a character at the end.
-// What the text may hold is not its business.
+// Package clip shortens text for messages, records and frames, which are bounded in bytes, without leaving a part of a character at the
+// end. It does not check the contents.
 //
 //	name = clip.Text(name, maxName)
 //	err = fmt.Errorf("%s is no size", clip.Marked(given, 60))
@@ -20,7 +20,7 @@ func Text(s string, n int) string {
 	return s[:n]
 }
 
-// Marked is Text for people: with "…" after what was cut, which does not count.
+// Marked is Text for people: with "…" after a cut, which does not count.
 func Marked(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -35,7 +35,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// What was text is still text, and as much of it as fits.
+// A text stays a text, and as much of it as fits is kept.
 func FuzzText(f *testing.F) {
 	f.Add("a€😀", 5)
 	f.Fuzz(func(t *testing.T, s string, n int) {
