@@ -15,7 +15,7 @@ import (
 // Page is the name of the file that is served.
 const Page = "page.html"
 
-// look is how often the file is looked at. Its system need not know how to tell of changes.
+// look is how often the file is examined. The system need not report changes.
 const look = 100 * time.Millisecond
 
 // Serve serves the page in dir on a free loopback port until ctx ends. To out it writes "listening on URL" first, then a line per request
@@ -47,11 +47,11 @@ func serving(page string) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(text) // whoever asked may be gone
+		_, _ = w.Write(text) // the client may be gone
 	})
 }
 
-// watch says when the file differs from what it was last, until ctx ends.
+// watch reports when the file differs from its last contents, until ctx ends.
 func watch(ctx context.Context, page string, last []byte, out io.Writer) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
