@@ -1,17 +1,17 @@
-// Package escape tells text from escape sequences in what a terminal prints, for those that show only the text. It is the grammar of ECMA-48
-// and nothing of what sequences mean; package shellint finds those of shells, screen obeys those that move the cursor.
+// Package escape separates text from escape sequences in a terminal's output, for callers that show only the text. It knows the grammar of
+// ECMA-48 and not the meaning of sequences; package shellint finds those of shells, screen obeys those that move the cursor.
 //
 //	var s escape.Scanner
 //	for _, c := range output {
-//		if s.Next(c) == escape.Text {
-//			text = append(text, c)
-//		}
+//	if s.Next(c) == escape.Text {
+//	text = append(text, c)
+//	}
 //	}
 package escape
 
 import "unicode/utf8"
 
-// Kind is what a byte is.
+// Kind is the kind of a byte.
 type Kind uint8
 
 // The kinds of bytes.
@@ -21,7 +21,7 @@ const (
 	Control             // the last of a control sequence, which tells its function
 )
 
-// maxParams is how many bytes of parameters are kept. Those that erase and move take a few digits.
+// maxParams bounds the kept bytes of parameters. Sequences that erase and move take a few digits.
 const maxParams = 64
 
 type state uint8

@@ -8,7 +8,7 @@ import (
 	"tether/internal/escape"
 )
 
-// text is what Scanner takes for text.
+// text is the text that Scanner finds.
 func text(p []byte) []byte {
 	var s escape.Scanner
 	var out []byte
@@ -69,7 +69,7 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// Text comes through as it is, whatever has been left out before it, and what has been left out once is not left out of.
+// Text passes unchanged, after any removed sequence, and removing sequences twice changes nothing.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{"", "a\x1b[1mb", "\x1b]0;t\x07é", "\x1bé", "\x1b\x1b", "\x1b[\xff"} {
 		f.Add([]byte(seed))
