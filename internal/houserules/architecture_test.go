@@ -23,7 +23,7 @@ func section(t *testing.T, title string) string {
 	return text
 }
 
-// quoted returns what stands between backquotes.
+// quoted returns the texts between backquotes.
 func quoted(text string) (words []string) {
 	for i, word := range strings.Split(text, "`") {
 		if i%2 == 1 {
@@ -57,7 +57,7 @@ func TestEveryPackageIsDescribed(t *testing.T) {
 	}
 }
 
-// members are the names that can stand behind a dot: pairs of a package and what it declares, and of a type and its fields and methods.
+// members are the names that can follow a dot: pairs of a package and a declaration in it, and of a type and its fields and methods.
 type members map[[2]string]bool
 
 func (m members) add(f *file) {
@@ -109,7 +109,7 @@ func receiver(d *ast.FuncDecl) (name string) {
 // dotted is a name with its package or type before it.
 var dotted = regexp.MustCompile(`^\w+(\.\w+)+$`)
 
-// What owns something, or runs, is called what it is called in the code.
+// Owners and goroutines have the names that they have in the code.
 func TestInternalsNameWhatIsThere(t *testing.T) {
 	there := members{}
 	for _, f := range parseTree(t) {

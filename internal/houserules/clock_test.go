@@ -12,11 +12,11 @@ import (
 // times only with their monotonic reading.
 var monotonicPlaces = []string{"agent/uplink", "agent/term", "agent/ring", "agent/holder", "jsonrpc", "jsonrpc/wsconn", "ahp/client", "host"}
 
-// wallClock are the methods and functions of package time that drop the monotonic reading or make a time without one, but for those
-// whose result is for people.
+// wallClock are the methods and functions of package time that drop the monotonic reading or make a time without one, except those whose
+// result is for people.
 var wallClock = []string{"Unix", "UnixNano", "UnixMicro", "UnixMilli", "Round", "Truncate"}
 
-// wallClockUses says where that is done all the same, and why no wait depends on it.
+// wallClockUses lists the exceptions, and why no wait depends on them.
 var wallClockUses = map[string]string{
 	"agent/uplink/actions.go":  "when a command ran, for people to read",
 	"agent/term/adopt.go":      "when a terminal started, for people to read",
@@ -26,7 +26,7 @@ var wallClockUses = map[string]string{
 	"host/rows.go":             "when a terminal was made, for people to read",
 }
 
-// checkClock returns where the file takes a time's clock reading. It goes by names, so it also finds what only looks like it.
+// checkClock returns where the file takes a time's clock reading. It goes by names, so it also finds other functions with these names.
 func checkClock(f *file) []string {
 	if f.isTest() || !f.isIn(monotonicPlaces) || wallClockUses[f.name] != "" {
 		return nil
@@ -46,7 +46,7 @@ func checkClock(f *file) []string {
 	return bad
 }
 
-// isDuration reports whether a call of Round or Truncate has a unit as its argument, as those of durations that are shown have.
+// isDuration reports whether a call of Round or Truncate has a unit as its argument, as calls on durations have.
 func isDuration(call *ast.CallExpr) bool {
 	return len(call.Args) == 1 && isSelector(call.Args[0], "time", "Millisecond")
 }

@@ -13,8 +13,8 @@ import (
 // systemPlaces are where differences between systems may live. Tests may have them anywhere.
 var systemPlaces = []string{"platform/*", "installer", "installer/*", "cmd/tether/service*.go"}
 
-// confined says which imports from outside may be used where, each for one reason. What is not listed may be imported by any
-// package, if docs/DEPENDENCIES.md has it.
+// confined lists outside imports and the places where they may be used, each for one reason. Any package may import other modules, if
+// docs/DEPENDENCIES.md has them.
 var confined = []struct {
 	prefix string
 	places []string
@@ -59,7 +59,7 @@ func (f *file) isIn(places []string) bool {
 	return matchesAny(f.dir(), places) || matchesAny(f.name, places)
 }
 
-// checkConfined returns where the file does what only some places may.
+// checkConfined returns the file's violations of the confinement.
 func checkConfined(f *file) []string {
 	if f.isTest() {
 		return nil

@@ -30,7 +30,7 @@ func modulesIn(gomod string) []string {
 	return modules
 }
 
-// listed is what docs/DEPENDENCIES.md has, by section.
+// listed is the content of docs/DEPENDENCIES.md, by section.
 type listed struct{ direct, indirect []string }
 
 // parseListed reads the tables: the first cell of a row is the module, the last its reason, which must not be empty.

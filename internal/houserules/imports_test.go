@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// layers says which package may import which of ours. "a, b < c, d" means that c and d may import a and b, and what those may
-// import. A package that appears in no rule is an error, so that a new one takes its place on purpose. "*" stands for one path
-// element.
+// layers says which package may import which of ours. "a, b < c, d" means that c and d may import a and b, and the packages that those may
+// import. A package that appears in no rule is an error, so that a new one gets a deliberate place. "*" stands for one path element.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
 	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, internal/lines, agent/ring, shellint, agent/lag;
@@ -75,10 +74,10 @@ const layers = `
 // free packages are commands and tools: they compose everything and nobody imports them.
 var free = []string{"cmd/tether", "cmd/tether-host", "internal/bench", "internal/tools/*"}
 
-// rules maps a package to those of ours it may import.
+// rules maps a package to those of ours that it may import.
 type rules map[string]map[string]bool
 
-// parseRules returns what the rules say themselves, and what follows from them.
+// parseRules returns the stated rules, and with them the implied ones.
 func parseRules(text string) (direct, full rules, err error) {
 	direct = rules{}
 	var lines []string
@@ -117,7 +116,7 @@ func names(list string) []string {
 	return all
 }
 
-// closed adds what may be imported through others, and refuses rules that go round in circles.
+// closed adds packages that may be imported through others, and refuses cyclic rules.
 func (r rules) closed() (rules, error) {
 	full := rules{}
 	for pkg := range r {
@@ -141,7 +140,7 @@ func (r rules) closed() (rules, error) {
 
 func keys[V any](set map[string]V) []string { return slices.Sorted(maps.Keys(set)) }
 
-// check returns what is wrong with the imports of one file. Tests may import what they like, but only tests the test kit.
+// check returns the forbidden imports of one file. Tests may import anything, but only tests the test kit.
 func (r rules) check(f *file) []string {
 	if f.isTest() || matchesAny(f.dir(), free) {
 		return nil
@@ -160,7 +159,7 @@ func (r rules) check(f *file) []string {
 	return bad
 }
 
-// unused returns the rules that no file needs, directly or through others: somebody would take such a rule for how things are.
+// unused returns the rules that no file needs, directly or through others: a reader would take such a rule for a fact.
 func (r rules) unused(t *testing.T, tree []*file) []string {
 	used := map[string]bool{}
 	for _, f := range tree {
@@ -182,7 +181,7 @@ func (r rules) unused(t *testing.T, tree []*file) []string {
 	return idle
 }
 
-// without is what follows from the rules but for one.
+// without is the closure of the rules without one of them.
 func (r rules) without(t *testing.T, below, above string) rules {
 	t.Helper()
 	fewer := maps.Clone(r)
@@ -195,7 +194,7 @@ func (r rules) without(t *testing.T, below, above string) rules {
 	return full
 }
 
-// refuses reports whether a file imports what it may not.
+// refuses reports whether a file has a forbidden import.
 func (r rules) refuses(tree []*file) bool {
 	return slices.ContainsFunc(tree, func(f *file) bool { return len(r.check(f)) > 0 })
 }

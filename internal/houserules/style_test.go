@@ -16,7 +16,7 @@ const (
 	longPercent = 2
 )
 
-// checkStyle returns what is wrong with one file.
+// checkStyle returns the style faults of one file.
 func checkStyle(f *file) []string {
 	if f.isTest() {
 		return append(checkSleep(f), checkHurry(f)...)
@@ -95,14 +95,14 @@ func checkExits(f *file) []string {
 	return bad
 }
 
-// undocumented methods are those whose meaning an interface of the standard library fixes.
+// undocumented methods are those that an interface of the standard library defines.
 var undocumented = map[string]bool{
 	"Error": true, "Unwrap": true, "Is": true, "As": true, "String": true, "MarshalJSON": true, "UnmarshalJSON": true,
 	"Len": true, "Less": true, "Swap": true,
 }
 
-// checkDocs wants a comment that starts with the name on every exported name of an exported thing. A constant or variable may
-// instead have a comment at the end of its line or share that of its group.
+// checkDocs demands a comment that starts with the name on every exported name of an exported type. A constant or variable may instead have
+// a comment at the end of its line or share that of its group.
 func checkDocs(f *file) []string {
 	var bad []string
 	want := func(n node, name string, docs ...*ast.CommentGroup) {

@@ -16,8 +16,8 @@ var (
 	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
 )
 
-// checkWorkflow wants actions of others pinned by commit, with the version they are, and targets that the Makefile has. The workflows
-// cannot be run here, so this is what can be seen of them.
+// checkWorkflow demands that actions of others are pinned by commit, with their version, and that targets exist in the Makefile. The
+// workflows cannot be run here, so only their text is checked.
 func checkWorkflow(name, text string, targets map[string]bool) []string {
 	var bad []string
 	for _, m := range usesAction.FindAllStringSubmatch(text, -1) {
@@ -58,7 +58,7 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-// What make test-web leaves for people to look at is kept with the run that made it.
+// The pictures that make test-web leaves for people are kept with its run.
 func TestPicturesAreKept(t *testing.T) {
 	script, err := os.ReadFile("scripts/test-web.sh")
 	if err != nil {
