@@ -22,7 +22,7 @@ func plainLines(n int) string {
 	return strings.Repeat("127.0.0.1 - - [01/Jan/2026 00:00:00] GET /index.html HTTP/1.1 200 -\r\n", n/69+1)
 }
 
-// numbers is what seq prints: nothing has more line ends.
+// numbers is the output of seq: nothing has more line ends.
 func numbers(n int) string {
 	var b strings.Builder
 	for i := 1000000; b.Len() < n; i++ {

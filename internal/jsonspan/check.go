@@ -6,21 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// Check is what [CheckString] finds in a string.
+// Check is the result of [CheckString].
 type Check struct {
-	// Size is the length in bytes of what [AppendUnquote] would append.
+	// Size is the number of bytes that [AppendUnquote] would append.
 	Size int
-	// UTF8 says that the string is valid UTF-8. Invalid UTF-8 is accepted, too: who
-	// passes the string on as it is has to look at this.
+	// UTF8 reports that the string is valid UTF-8. Invalid UTF-8 is accepted, too: check this before passing the string on unchanged.
 	UTF8 bool
 	// OSC says that a terminal may see an OSC begin in the text, or after it: it
 	// holds an ESC with "]" behind it, where C0 controls and DEL may stand between,
 	// or U+009D. It may be set for text without one.
 	OSC bool
-	// Rows says that to a terminal which is not in the middle of a sequence the text
-	// is characters in rows, and styles: of sequences it holds only CSI with
-	// digits, colons and semicolons, and m or K behind them, the last of which may be cut
-	// off; no other C1 control, and neither SO nor SI. It may be unset for such text.
+	// Rows reports that a terminal outside any sequence would show the text as styled characters in rows: its only sequences are CSI with
+	// digits, colons and semicolons, and m or K behind them, the last of which may be incomplete; it has no other C1 control, and neither SO
+	// nor SI. It may be unset for such text.
 	Rows bool
 	// Styled says that the text may hold a sequence.
 	Styled bool
@@ -153,8 +151,8 @@ func Joins(a, b []byte) bool {
 	return style(append(append(make([]byte, 0, 2*maxCut), cut...), b[:min(len(b), maxCut)]...)) > 0
 }
 
-// style is the length of what follows an ESC in escaped text, if s begins with the rest of
-// a sequence that styles or erases in its row: see [Check]. Else it is 0.
+// style is the length of the rest of a sequence behind an ESC in escaped text, if that styles or erases in its row: see [Check]. Otherwise
+// it is 0.
 func style(s []byte) int {
 	if len(s) == 0 || s[0] != '[' {
 		return 0
@@ -175,7 +173,7 @@ func style(s []byte) int {
 // to be inlined.
 func shortStyle(w uint64) int {
 	v := w >> 8
-	// What is left of another byte's upper half says where the parameters end.
+	// The first byte with another upper half ends the parameters.
 	end := bits.TrailingZeros64((v^lowBits>>8*'0')&(lowBits>>8*0xf0)|1<<56) &^ 7
 	if b := v >> end & 0xff; w&0xff != '[' || b != 'm' && b != 'K' || (v+lowBits>>8*4)&(lowBits>>8*0x40)&(1<<end-1) != 0 {
 		return 0
@@ -192,8 +190,7 @@ func mayBeginOSC(s []byte) bool {
 	return s[0] == ']' || s[0] == 0x7f || s[0] == '\\' && s[1] != '\\'
 }
 
-// checkHigh returns the length of the run of characters that are not ASCII at
-// the start of s, as it is and decoded, and whether it is valid UTF-8.
+// checkHigh returns the length of the run of non-ASCII characters at the start of s, encoded and decoded, and whether it is valid UTF-8.
 func checkHigh(s []byte) (size, decoded int, valid bool) {
 	valid = true
 	for size < len(s) && s[size] >= utf8.RuneSelf {

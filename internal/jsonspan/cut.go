@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Skip finds a place in s, the text of a valid string without its quotes: the
-// first between two characters in front of which there are at least n bytes
-// when they are decoded, or the end. at is the place, size the number of
-// bytes decoded in front of it. It panics where it finds that s is not valid.
+// Skip finds a place in s, the text of a valid string without its quotes: the first place between two characters with at least n decoded
+// bytes in front of it, or the end. at is the place, size the number of decoded bytes in front of it. It panics if it finds that s is not
+// valid.
 func Skip(s []byte, n int) (at, size int) {
 	for at < len(s) && size < n {
 		if at+8 <= len(s) && size+8 <= n {
@@ -48,8 +47,8 @@ func Skip(s []byte, n int) (at, size int) {
 	return at, size
 }
 
-// Tail is the end of s, the text of a valid string without its quotes: it begins
-// with an escape, and has less than n bytes as they stand, the most there are. It is nil if there is none.
+// Tail is the longest end of s, the text of a valid string without its quotes, that begins with an escape and has less than n encoded
+// bytes. It is nil if there is none.
 func Tail(s []byte, n int) []byte {
 	for at := max(len(s)-n, 1); at < len(s); at++ {
 		i := bytes.IndexByte(s[at:], '\\')

@@ -1,28 +1,22 @@
 // Package jsonspan finds the spans of JSON values without decoding them.
 //
-// tether carries terminal output as JSON strings inside JSON messages, many
-// megabytes a second. Decoding such a message into structures costs more than
-// everything else on the path, and most of the time only two or three members
-// matter while the long string is passed on as it is. This package therefore
-// offers the few operations that need no reflection: walk the members of one
-// object, append a string in quotes, take one out of its quotes, check one
-// without decoding it, and read an integer.
+// tether carries terminal output as JSON strings inside JSON messages, many megabytes a second. Decoding such a message into structures
+// costs more than everything else on the path, and most of the time only two or three members matter while the long string is passed on
+// unchanged. This package therefore offers the few operations that need no reflection: walk the members of one object, quote a string,
+// unquote one, check one without decoding it, and read an integer.
 //
 //	err := jsonspan.Object(msg, func(key, value []byte) error {
-//		if string(key) == "method" {
-//			method = value // still in its quotes; aliases msg
-//		}
-//		return nil
+//	if string(key) == "method" {
+//	method = value // still in its quotes; aliases msg
+//	}
+//	return nil
 //	})
 //
-// What is valid is decided as encoding/json decides it, including that invalid
-// UTF-8 in a string is accepted and reads as U+FFFD; only nesting is bounded
-// more tightly. It is not a general decoder: whoever wants structures uses
-// encoding/json.
+// Validity is the same as for encoding/json, including that invalid UTF-8 in a string is accepted and reads as U+FFFD; only nesting is
+// bounded more tightly. It is not a general decoder: for structures use encoding/json.
 //
-// All functions are safe for concurrent use and keep no reference to their
-// arguments. Errors carry an offset and never a piece of the input, because
-// the input may be somebody's terminal.
+// All functions are safe for concurrent use and keep no reference to their arguments. Errors carry an offset and never a piece of the
+// input, because the input may be a person's terminal.
 package jsonspan
 
 import (
@@ -39,16 +33,12 @@ const MaxDepth = 64
 // object. A JSON-RPC peer answers it differently from text that is not JSON.
 var ErrNotObject = errors.New("jsonspan: not a JSON object")
 
-// Object calls f for every member of the one JSON object in data, in order,
-// duplicates included. key is the text between the key's quotes, decoded if it
-// holds an escape or invalid UTF-8. value is the value's text without
-// surrounding space; both are valid until data changes, a decoded key only
-// until f returns. The value null counts as an object without members, as it
-// does for encoding/json.
+// Object calls f for every member of the one JSON object in data, in order, duplicates included. key is the text between the key's quotes,
+// decoded if it holds an escape or invalid UTF-8. value is the value's text without surrounding space; both are valid until data changes, a
+// decoded key only until f returns. The value null counts as an object without members, as it does for encoding/json.
 //
-// An error of f ends the walk and is returned as it is. Since the walk reads
-// data once, f may have been called before an error further on is found: act
-// on what f saw only after Object returned nil.
+// An error of f ends the walk and is returned unchanged. Since the walk reads data once, f may have been called before a later error is
+// found: act on f's findings only after Object returned nil.
 func Object(data []byte, f func(key, value []byte) error) error {
 	return BoundedObject(data, 0, f)
 }
@@ -94,8 +84,7 @@ func Valid(data []byte) bool {
 	return s.value(0) == nil && s.end() == nil
 }
 
-// A syntaxError says what was wrong with a text and where, in bytes from its
-// beginning.
+// A syntaxError is the fault of a text and its place, in bytes from the beginning.
 type syntaxError struct {
 	what   string
 	offset int

@@ -176,7 +176,7 @@ func (s *scanner) number() error {
 		s.pos++
 	}
 	if s.peek() == '0' {
-		s.pos++ // no digit may follow; whatever does is the caller's error
+		s.pos++ // no digit may follow; the caller judges the next byte
 	} else if !s.digits() {
 		return s.fail("expected a digit")
 	}
@@ -224,7 +224,7 @@ func (s *scanner) str() (plain bool, err error) {
 				i += 8
 				continue
 			}
-			seen |= w & (m&-m - 1) // what lies before the match
+			seen |= w & (m&-m - 1) // bytes before the match
 			i += bits.TrailingZeros64(m) >> 3
 		}
 		if s.pos = i; i >= len(data) {

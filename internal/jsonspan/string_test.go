@@ -54,7 +54,7 @@ func TestAppendQuoteMatchesEncodingJSON(t *testing.T) {
 // oscBegins fits text in which, or behind which, a terminal sees an OSC begin.
 var oscBegins = regexp.MustCompile("\u009d|\x1b[\x00-\x1a\x1c-\x1f\x7f]*(\\]|$)")
 
-// rows fits what Check.Rows says.
+// rows matches texts with Check.Rows.
 var rows = regexp.MustCompile("^(?:[^\x0e\x0f\x1b\u0080-\u009f]|\x1b\\[[0-9:;]*[mK])*(?:\x1b(?:\\[[0-9:;]*)?)?$")
 
 // checkUnquote compares AppendUnquote and CheckString with encoding/json.

@@ -10,8 +10,7 @@ import (
 
 var errString = errors.New("jsonspan: not a valid JSON string")
 
-// body returns the text between the quotes. That the last quote is not an
-// escaped one is found by whoever walks over the text.
+// body returns the text between the quotes. The scan of the text finds out whether the last quote is escaped.
 func body(quoted []byte) ([]byte, error) {
 	n := len(quoted)
 	if n < 2 || quoted[0] != '"' || quoted[n-1] != '"' {
