@@ -18,9 +18,9 @@ type Reader struct {
 	limit int
 	keep  int // a buffer that grew beyond is given back after its line
 	buf   []byte
-	start int // of what was not handed out
+	start int // of the bytes not handed out
 	seen  int // no newline in buf[start:seen]
-	end   int // of what was read
+	end   int // of the bytes read
 	long  bool
 	err   error
 }
@@ -57,7 +57,7 @@ func (l *Reader) Next() (data []byte, whole bool, err error) {
 	}
 }
 
-// take hands out what lies before end.
+// take hands out the bytes before end.
 func (l *Reader) take(end int, last bool) (data []byte, whole bool) {
 	data, whole = l.buf[l.start:end:end], last && !l.long
 	l.start, l.seen = end, end
@@ -89,7 +89,7 @@ func (l *Reader) fill() {
 	l.err = io.ErrNoProgress
 }
 
-// makeRoom moves what is left to the front, of a larger buffer if need be.
+// makeRoom moves the remaining bytes to the front, of a larger buffer if needed.
 func (l *Reader) makeRoom() {
 	left := l.end - l.start
 	buf := l.buf

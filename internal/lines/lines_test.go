@@ -13,7 +13,7 @@ import (
 	"tether/internal/lines"
 )
 
-// piece is what a Reader hands out.
+// piece is a piece that a Reader hands out.
 type piece struct {
 	Data  string
 	Whole bool
@@ -57,8 +57,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// A line that is too long to be looked at passes in pieces, whatever is left
-// of it and after it.
+// A line longer than the bound passes in pieces, and so does its rest; the next lines are whole.
 func TestLongLinesPassInPieces(t *testing.T) {
 	in := "short\n" + strings.Repeat("y", 1<<20) + "\nnext\n"
 	got, err := pieces(strings.NewReader(in), 128<<10)
