@@ -1,6 +1,5 @@
-// Package manual makes manual pages of a command line of cobra's, for
-// packages: one page for each command that help lists, in the macros of
-// man(7). What a page says is what --help says, so it is written once.
+// Package manual makes manual pages of a cobra command line, for packages: one page for each command that help lists, in the macros of
+// man(7). A page has the text of --help, so it is written once.
 //
 //	root.AddCommand(manual.Book{Version: "1.2.3"}.Command())
 package manual
@@ -25,10 +24,10 @@ import (
 // (https://reproducible-builds.org/specs/source-date-epoch/).
 const DateVar = "SOURCE_DATE_EPOCH"
 
-// Book is what the pages of one program share.
+// Book holds the common parts of one program's pages.
 type Book struct {
 	Version  string
-	Date     time.Time // of which the day is shown, in UTC
+	Date     time.Time // only the day is shown, in UTC
 	Sections []Section // of the program's own page only, after its options
 	// Names are the names of pages that would be another program's, by command:
 	// "prog host" may be "prog-hosts", where prog-host is a program. Pages of the
@@ -38,12 +37,10 @@ type Book struct {
 	Also []string
 }
 
-// Section is what help does not say. Lines of its text that begin with a space
-// are kept as they are, others are filled.
+// Section is text that help lacks. Its lines that begin with a space are kept unchanged, others are filled.
 type Section struct{ Title, Text string }
 
-// Command is the hidden command that writes the pages into a directory, for
-// whoever makes packages.
+// Command is the hidden command that writes the pages into a directory, for makers of packages.
 func (b Book) Command() *cobra.Command {
 	return &cobra.Command{
 		Use: "manual DIR", Short: "write the manual pages into a directory", Hidden: true, Args: cobra.ExactArgs(1),
@@ -63,8 +60,8 @@ func (b Book) Command() *cobra.Command {
 	}
 }
 
-// Write writes root's page and those of the commands below it into dir, which
-// it makes if it is not there. A page is named for its command: tether-run.1.
+// Write writes root's page and those of the commands below it into dir, which it makes if it is missing. A page is named for its command:
+// tether-run.1.
 func (b Book) Write(dir string, root *cobra.Command) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -93,8 +90,7 @@ func (b Book) name(c *cobra.Command) string {
 	return b.name(c.Parent()) + "-" + c.Name()
 }
 
-// shown are the commands with a page. Those that cobra brings say more in their
-// own help.
+// shown are the commands with a page. Cobra's own commands have better text in their help.
 func shown(c *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, sub := range c.Commands() {
@@ -148,12 +144,11 @@ func (b Book) commands(w *bytes.Buffer, c *cobra.Command) {
 	}
 }
 
-// option is a line of pflag's list: a letter, a name, a value's name, and what
-// it does after at least three spaces.
+// option is a line of pflag's list: a letter, a name, a value's name, and its effect after at least three spaces.
 var option = regexp.MustCompile(`^ +(?:(-\w), )?(--\S+)(?: (\S.*?))? {3,}(.*)$`)
 
-// flags writes what help lists. The list is taken apart again because it alone
-// knows the names of values and which defaults are worth telling.
+// flags writes the options that help lists. It parses the list, because only the list has the names of values and the defaults worth
+// showing.
 func flags(w *bytes.Buffer, title, list string) {
 	if list == "" {
 		return

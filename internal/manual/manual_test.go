@@ -141,12 +141,13 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A command whose page would be that of another program has another name, as those below it have; each of the two pages names the other.
+// A command whose page would replace that of another program has another name, and so do those below it; each of the two pages names the
+// other.
 func TestPageOfAnotherProgram(t *testing.T) {
 	dir := t.TempDir()
 	b := book
 	b.Names, b.Also = map[string]string{"prog a-b": "prog-abs"}, []string{"prog-a-b"}
-	for range 2 { // what is written once does not change the book
+	for range 2 { // writing once does not change the book
 		if err := b.Write(dir, tree()); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +169,7 @@ func TestPageOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// groff and mandoc read pages that are wrong, too, and say what is wrong.
+// groff and mandoc read faulty pages, too, and report the faults.
 func TestPagesAreRight(t *testing.T) {
 	if _, err := exec.LookPath("groff"); err != nil {
 		t.Skip("groff is not installed")
@@ -225,7 +226,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// A book without a date is of today; what cannot be written is an error.
+// A book without a date has today's; a failed write is an error.
 func TestCommandElsewhere(t *testing.T) {
 	t.Setenv(manual.DateVar, "")
 	file := filepath.Join(t.TempDir(), "file")
