@@ -1,3 +1,3 @@
-// Package mcpentry puts one MCP server into the configuration files of other programs, and takes it out again. A file keeps its
-// comments, its order and everything else as it was written; an edit that cannot be made so is refused.
+// Package mcpentry puts one MCP server into the configuration files of other programs, and takes it out again. A file keeps its comments,
+// its order and everything else unchanged; an edit that would change more is refused.
 package mcpentry

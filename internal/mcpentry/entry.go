@@ -42,7 +42,7 @@ var ErrOther = errors.New("the file has another server of that name")
 // errUnsafe: the edit would change something else, or is one that this package cannot make.
 var errUnsafe = errors.New("the file is written in a way that cannot be edited safely: add the entry by hand")
 
-// Has reports whether a file has a server that starts a program of this base name with this first argument, under whatever name.
+// Has reports whether a file has a server, under any name, that starts a program with this base name and this first argument.
 func (f Format) Has(text []byte, program, first string) (bool, error) {
 	all, err := f.all(text)
 	if err != nil {
@@ -56,8 +56,8 @@ func (f Format) Has(text []byte, program, first string) (bool, error) {
 	return false, nil
 }
 
-// Add returns the text with the server in it, and the text as it is if it has that one. An empty text is a new file. Errors: ErrOther, or
-// that the text is not valid, or cannot be edited without touching something else.
+// Add returns the text with the server in it, or unchanged if it has that server. An empty text is a new file. Errors: ErrOther, or that
+// the text is not valid, or cannot be edited without touching something else.
 func (f Format) Add(text []byte, name string, e Entry) ([]byte, error) {
 	all, err := f.all(text)
 	if err != nil {
@@ -76,8 +76,8 @@ func (f Format) Add(text []byte, name string, e Entry) ([]byte, error) {
 	return out, f.check(text, out, name)
 }
 
-// Remove returns the text without the server of that name if it is one that starts this program; otherwise the text as it is. What is
-// left of a section without servers goes too. Errors are those of Add.
+// Remove returns the text without the server of that name if it starts this program; otherwise the text unchanged. The rest of a section
+// without servers is removed too. Errors are those of Add.
 func (f Format) Remove(text []byte, name, program, first string) ([]byte, error) {
 	all, err := f.all(text)
 	if err != nil || all[name] == nil || !starts(all[name], program, first) {
@@ -193,7 +193,7 @@ func (f Format) check(without, with []byte, name string) error {
 		return errUnsafe
 	}
 	delete(all, name)
-	for _, document := range []map[string]any{a, b} { // an empty section is none
+	for _, document := range []map[string]any{a, b} { // an empty section counts as none
 		if section, ok := document[f.Section].(map[string]any); ok && len(section) == 0 {
 			delete(document, f.Section)
 		}

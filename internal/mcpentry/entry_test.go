@@ -54,7 +54,7 @@ func TestAddAndRemove(t *testing.T) {
 	}
 }
 
-// What is on one line, or within one of several members, comes out as well.
+// An entry on one line, or among several members, can be removed as well.
 func TestRemove(t *testing.T) {
 	const own = `"tether": {"command": "C:\\bin\\tether.exe", "args": ["mcp"]}`
 	for before, want := range map[string]string{
@@ -77,7 +77,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// What cannot be edited safely stays as it is.
+// A text that cannot be edited safely stays unchanged.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		format mcpentry.Format

@@ -11,8 +11,7 @@ import (
 // errSyntax: the text is no JSON, also with comments and trailing commas allowed.
 var errSyntax = errors.New("the file is not valid JSON")
 
-// member is one member of an object in a text. The value is text[value:end]; comma is the position of the comma after it, -1 if there
-// is none.
+// member is one member of an object in a text. The value is text[value:end]; comma is the position of the comma after it, or -1.
 type member struct {
 	name                     string
 	start, value, end, comma int
@@ -190,7 +189,7 @@ func (o object) find(name string) *member {
 	return nil
 }
 
-// servers returns the object of the member with that name, nil if there is none.
+// servers returns the object of the member with that name, or nil.
 func servers(text []byte, section string) (top object, inner *object, err error) {
 	if top, err = root(text); err != nil {
 		return top, nil, err
@@ -241,7 +240,7 @@ func behindComment(text []byte, at int) int {
 	return at
 }
 
-// indentation returns the blanks before the line of an object's brace, and those that its members have beyond.
+// indentation returns the blanks before the line of an object's brace, and the further ones of its members.
 func indentation(text []byte, o object) (outer, step string) {
 	outer, step = blanks(text, o.open), "  "
 	look := o
@@ -259,7 +258,7 @@ func indentation(text []byte, o object) (outer, step string) {
 	return outer, step
 }
 
-// blanks are those at the beginning of the line in which a position is.
+// blanks are those at the beginning of the line that contains a position.
 func blanks(text []byte, at int) string {
 	line := text[bytes.LastIndexByte(text[:at], '\n')+1 : at]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])

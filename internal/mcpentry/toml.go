@@ -52,7 +52,7 @@ func quote(v any) string {
 	return strings.ReplaceAll(strings.TrimSpace(b.String()), "\x7f", `\u007F`)
 }
 
-// removeTable takes the table of an entry and those below it out of a text, with the blank lines before it.
+// removeTable removes the table of an entry and those below it from a text, with the blank lines before it.
 func removeTable(text []byte, section, name string) []byte {
 	var kept []byte
 	inside := false
