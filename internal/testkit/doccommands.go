@@ -55,7 +55,7 @@ func appendCommand(all []DocCommand, page, program, line string, whole bool) []D
 	if !ok {
 		return all
 	}
-	rest, _, _ = strings.Cut(rest, "  ") // two blanks: what follows explains
+	rest, _, _ = strings.Cut(rest, "  ") // after two blanks comes an explanation
 	c := DocCommand{Page: page, Text: text, Whole: whole}
 	for _, word := range strings.Fields(rest) {
 		if docStop.MatchString(word) {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// FaultKind is what happens to a connection in the end.
+// FaultKind is how a connection ends.
 type FaultKind uint8
 
-// The kinds. What passed before the fault may still be on its way to an end when that end is closed, except where it says otherwise.
+// The kinds. Bytes that passed before the fault may still be in transit to an end when that end is closed, unless stated otherwise.
 const (
 	NoFault      FaultKind = iota // it lasts until one end closes it
 	CleanClose                    // both ends read all that passed and then the end of the stream
-	Reset                         // both ends fail at once, with what they have not read yet lost (TCP: RST)
+	Reset                         // both ends fail at once, and lose bytes that they have not read (TCP: RST)
 	MidFrame                      // as Reset, but the last write has passed in part
 	BlackHole                     // nothing passes any more and neither end is told
 	HalfOpenNear                  // the far end is closed; the near one is not told
@@ -89,7 +89,7 @@ func closeWrite(conn net.Conn) {
 	conn.Close()
 }
 
-// reset closes conn without what is on its way.
+// reset closes conn and drops the bytes in transit.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // it may be closed already

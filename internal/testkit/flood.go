@@ -61,12 +61,12 @@ func (f *Flood) Skip(n int64) {
 	}
 }
 
-// FloodCheck compares what is written to it with the flood, byte for byte; the zero value expects its begin. A write after an error
-// returns that error again. Not safe for concurrent use.
+// FloodCheck compares written bytes with the flood; the zero value expects its begin. A write after an error returns that error again. Not
+// safe for concurrent use.
 type FloodCheck struct {
 	want Flood
 	err  error
-	cut  error // what err will be unless the flood ended here, in the middle of a character
+	cut  error // the later err, unless the flood ended here, in the middle of a character
 }
 
 // Offset is the position in the flood up to which everything was as it should, in bytes.
@@ -88,7 +88,7 @@ func (c *FloodCheck) Ended(n int64) error {
 	return errors.Join(fmt.Errorf("%d bytes of %d", c.Offset(), n), c.cut)
 }
 
-// Write implements io.Writer. The error tells what came, and from which line it seems to be, instead of what was expected.
+// Write implements io.Writer. The error shows the received and the expected bytes, and the line from which the former seem to be.
 func (c *FloodCheck) Write(p []byte) (int, error) {
 	if c.err == nil && len(p) > 0 && !(c.cut != nil && isCut(p)) {
 		c.err = c.cut // it has not ended
@@ -120,7 +120,7 @@ func (c *FloodCheck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isCut reports whether p is what text shows in place of a part of a character: U+FFFD for all of it, or for each byte.
+// isCut reports whether p is the text's replacement for a part of a character: U+FFFD for all of it, or for each byte.
 func isCut(p []byte) bool {
 	n := bytes.Count(p, []byte(string(utf8.RuneError)))
 	return n > 0 && n < utf8.UTFMax && n*utf8.RuneLen(utf8.RuneError) == len(p)

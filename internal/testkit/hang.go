@@ -24,8 +24,8 @@ func ForHang() string {
 	return fmt.Sprintf("%s=%d", testsVar, os.Getpid())
 }
 
-// Hang waits, as the last thing that a program of a test does that is to be killed. Should nobody kill it, Hang returns soon after the tests have
-// ended, for the program to end: otherwise it would keep their output open, which go test, under Wine in particular, takes for a failure.
+// Hang blocks at the end of a test's program that must be killed. If nobody kills it, Hang returns soon after the tests have ended, so that
+// the program ends: otherwise it would keep their output open, which go test, under Wine in particular, takes for a failure.
 func Hang() {
 	pid, _ := strconv.Atoi(os.Getenv(testsVar))
 	tests, err := proc.Lookup(pid)

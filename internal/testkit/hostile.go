@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A HostileAnswer is a host's answer to Method with a list of what costs the most once it is decoded.
+// A HostileAnswer is a host's answer to Method with a list of the elements that cost most to decode.
 type HostileAnswer struct{ Method, head, element, tail string }
 
 // HostileAnswers are the lists that a host's answers may hold. They speak of ahp-terminal:/1, ahp-session:/1, ahp-chat:/1 and ahp-root://.

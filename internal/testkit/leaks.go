@@ -39,7 +39,7 @@ func startPoller(t testing.TB) {
 	w.Close()
 }
 
-// scene maps a key that stays the same between two looks to what is shown to the reader.
+// scene maps a key that stays the same between two looks to its text for the reader.
 type scene map[string]string
 
 func look() scene {
@@ -83,7 +83,7 @@ func isRuntimes(stack string) bool {
 		strings.Contains(stack, "testkit.look(")
 }
 
-// addDescriptors does nothing on Windows, whose handles have no names: what Wine shows there are its own.
+// addDescriptors does nothing on Windows, whose handles have no names: Wine shows its own there.
 func (s scene) addDescriptors() {
 	if os.PathSeparator != '/' {
 		return
@@ -104,7 +104,7 @@ func (s scene) addDescriptors() {
 	}
 }
 
-// addChildren does nothing where processes cannot be listed (Windows). Zombies count: somebody must wait for them.
+// addChildren does nothing if processes cannot be listed (Windows). Zombies count: they must be waited for.
 func (s scene) addChildren() {
 	all, err := proc.List()
 	if err != nil {

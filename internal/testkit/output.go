@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Output keeps what a program prints, for a test that reads it meanwhile. The zero value is empty. It is safe for concurrent use.
+// Output keeps a program's output, for a test that reads it meanwhile. The zero value is empty. It is safe for concurrent use.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -25,7 +25,7 @@ func (o *Output) String() string {
 	return o.text.String()
 }
 
-// Reset forgets what was written.
+// Reset drops the kept output.
 func (o *Output) Reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

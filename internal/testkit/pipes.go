@@ -15,7 +15,7 @@ type Pipes struct {
 // NewPipes returns a listener to which nobody has connected.
 func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
 
-// Dial connects when somebody accepts, and fails once the listener is closed.
+// Dial blocks until the connection is accepted, and fails once the listener is closed.
 func (p *Pipes) Dial() (net.Conn, error) {
 	near, far := net.Pipe()
 	select {

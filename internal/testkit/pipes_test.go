@@ -15,7 +15,7 @@ func TestPipes(t *testing.T) {
 		go func() {
 			c, err := l.Accept()
 			if err == nil {
-				_, _ = c.Write([]byte("x")) // who reads it says whether it came
+				_, _ = c.Write([]byte("x")) // the reader shows whether it arrived
 				c.Close()
 			}
 		}()

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// Ports that no system of ours gives to who does not ask for one by its number: Linux begins with 32768, macOS and Windows with 49152.
+// Ports that no tested system assigns automatically: Linux begins with 32768, macOS and Windows with 49152.
 const (
 	firstPort = 20000
 	ports     = 12000
 )
 
-// Listen listens on a port of loopback that can be closed and listened on again. One that the system chose may be another program's by then:
-// it is given to whoever listens on any or connects to somewhere.
+// Listen listens on a port of loopback that can be closed and listened on again. A port that the system chose could be another program's by
+// then, because the system assigns it to listeners and connections.
 func Listen() (l net.Listener, err error) {
 	for range 100 {
 		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports))); err == nil {

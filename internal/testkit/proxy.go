@@ -33,7 +33,7 @@ type Proxy struct {
 	struck   map[FaultKind]int
 }
 
-// NewProxy returns a proxy to what dial connects to, whose n-th connection, from 0, has the fate plan(n); a nil plan means no faults.
+// NewProxy returns a proxy to the target of dial, whose n-th connection, from 0, has the fate plan(n); a nil plan means no faults.
 func NewProxy(t testing.TB, dial func() (net.Conn, error), plan func(n int) Fault) *Proxy {
 	if plan == nil {
 		plan = func(int) Fault { return Fault{} }
@@ -162,7 +162,7 @@ type faulty struct {
 	struck chan struct{} // closed then
 }
 
-// end closes what a fault has left open.
+// end closes the ends that a fault has left open.
 func (c *faulty) end() {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
@@ -221,7 +221,7 @@ func (c *faulty) hit() bool {
 	return c.over
 }
 
-// take allows the next n bytes, or those before the fault; last says that the fault follows.
+// take allows the next n bytes, or those before the fault; last reports that the fault follows.
 func (c *faulty) take(n int) (allowed int, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,8 +243,8 @@ func (c *faulty) take(n int) (allowed int, last bool) {
 	return n, true
 }
 
-// park keeps what the fault has left open until the proxy is closed, or until there are too many of them. Nothing is read there, so
-// that the buffers on the way fill up as they do when a network has gone.
+// park keeps the ends that the fault has left open until the proxy is closed, or until there are too many of them. Nothing is read there,
+// so that the buffers fill up as they do when a network is gone.
 func (c *faulty) park() {
 	c.p.mu.Lock()
 	if !slices.Contains(c.p.parked, c) {

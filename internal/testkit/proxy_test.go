@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// sink is a server that keeps what it reads on each connection and how that ended, and first says hello.
+// sink is a server that keeps the bytes and the end of each connection, and first sends hello.
 type sink struct {
 	mu    sync.Mutex
 	conns []net.Conn
@@ -42,7 +42,7 @@ func (s *sink) serve(conn net.Conn) {
 	}
 }
 
-// over reports what the first connection brought and how it ended.
+// over reports the bytes of the first connection and how it ended.
 func (s *sink) over() (got []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func TestFaultsOverTCP(t *testing.T) {
 	const after = 4000 // bytes, with the five of "hello"
 	cases := []struct {
 		kind FaultKind
-		// What each end finds: the end of the stream, an error, or nothing for a while.
+		// The findings of each end: the end of the stream, an error, or nothing for a while.
 		near, far string
 		exact     bool // just the bytes before the fault arrive; otherwise up to the end of that write
 	}{
@@ -120,7 +120,7 @@ func TestFaultsOverTCP(t *testing.T) {
 					return err != nil || len(got) == 1100*(i+1) || p.Struck()[c.kind] == 1
 				})
 			}
-			if end == "silence" { // a system tells of a reset once
+			if end == "silence" { // a system reports a reset once
 				end = ending(conn, c.near == "silence")
 			}
 			if end != c.near && !(c.near == "end" && end == "error") {
@@ -147,7 +147,7 @@ func TestFaultsOverTCP(t *testing.T) {
 	}
 }
 
-// ending is what a read of conn finds, within a while that is short where it is to find nothing.
+// ending is the result of a read of conn, within a while that is short if nothing is expected.
 func ending(conn net.Conn, silent bool) string {
 	patience := Patience
 	if silent {

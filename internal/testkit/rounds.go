@@ -26,9 +26,9 @@ func Load(whole, small int) int {
 	return whole
 }
 
-// Rounds counts the rounds of a test from 0: short of them, but long of them in a soak (make soak), where it stops early, after short
-// of them at least, when the time is over, and logs how many there were. A test that ranges several times shares the time. Range over it in the test function itself, where scripts/soak.sh finds it, and
-// outside of synctest bubbles, whose time is not that of the soak.
+// Rounds counts the rounds of a test from 0: short rounds, or long rounds in a soak (make soak). A soak stops early when its time is over,
+// after short rounds at least, and logs the number. A test that ranges several times shares the time. Range over it in the test function
+// itself, where scripts/soak.sh finds it, and outside of synctest bubbles, whose time is fake.
 //
 //	for round := range testkit.Rounds(t, 10, 1000) { … }
 func Rounds(t testing.TB, short, long int) iter.Seq[int] {

@@ -1,21 +1,21 @@
-// Package testkit holds what the tests of several packages need. Only tests import it.
+// Package testkit helps the tests of several packages. Only tests import it.
 //
 //   - Patience and Eventually wait for real processes and sockets; Rounds makes tests longer in a soak, Load smaller
 //     with the race detector.
-//   - Home, Leaks and StartTree give a test a place of its own, and see that it leaves nothing behind.
+//   - Home, Leaks and StartTree give a test a separate home, and check that it leaves nothing behind.
 //   - Listen and FreePort are ports that stay free when nobody listens there.
-//   - Child is a terminal's program without a process, Flood output of which every byte is known, Output what somebody prints.
-//   - Proxy is a network, its Faults how it fails. VSCodeHost is a host that nobody here wrote.
-//   - HostileAnswers and LargeObject are the largest messages of a host that means harm.
-//   - Unix and NotOnWine skip what a system cannot do, and say why. DocCommands are the commands that the pages show.
+//   - Child is a terminal's program without a process, Flood output whose every byte is known, Output a program's output.
+//   - Proxy is a network, its Faults how it fails. VSCodeHost is VS Code's host.
+//   - HostileAnswers and LargeObject are the largest messages of a hostile host.
+//   - Unix and NotOnWine skip tests of missing features, and say why. DocCommands are the commands that the pages show.
 //
 // A test that starts something begins like this:
 //
 //	func TestX(t *testing.T) {
-//		testkit.Leaks(t) // first, so that it looks last
-//		home := testkit.Home(t)
-//		…
-//		testkit.Eventually(t, testkit.Patience, "the terminal is listed", func() bool { … })
+//	testkit.Leaks(t) // first, so that it looks last
+//	home := testkit.Home(t)
+//	…
+//	testkit.Eventually(t, testkit.Patience, "the terminal is listed", func() bool { … })
 //	}
 package testkit
 
@@ -35,12 +35,12 @@ const (
 	lastLook  = 20 * time.Millisecond
 )
 
-// Patience is how long a test waits for what must happen before it gives up. Only a test that fails waits that long, and machines that test
-// many things at once may stand still for half a minute: less than this says nothing about the program.
+// Patience is how long a test waits for an expected event before it gives up. Only a failing test waits that long, and machines that test
+// many things at once may stand still for half a minute: a shorter bound proves nothing about the program.
 const Patience = 2 * time.Minute
 
-// Eventually calls cond until it is true and fails the test, with what was waited for, when it is not true within d. It is for real
-// processes and sockets; time within one program is better faked by testing/synctest.
+// Eventually calls cond until it is true and fails the test, naming what, if it is not true within d. It is for real processes and sockets;
+// time within one program is better faked by testing/synctest.
 func Eventually(t testing.TB, d time.Duration, what string, cond func() bool) {
 	t.Helper()
 	if !within(d, cond) {
@@ -79,7 +79,7 @@ func Home(t testing.TB) string {
 	return dir
 }
 
-// RemoveHome removes what MakeHome has made. Processes that end may have files open there, which on Windows cannot be removed meanwhile: it
+// RemoveHome removes the directory of MakeHome. Ending processes may have files open there, which Windows does not remove meanwhile: it
 // waits for them.
 func RemoveHome(dir string) (err error) {
 	within(Patience, func() bool { err = os.RemoveAll(dir); return err == nil })

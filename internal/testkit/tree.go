@@ -14,9 +14,9 @@ import (
 // treePatience is how long a program that was killed may keep its output open, unless c.WaitDelay says otherwise.
 const treePatience = 10 * time.Second
 
-// StartTree starts c, a program that starts others and may leave them behind, such as a browser. When kill is called, at the latest at the
-// end of the test, all of them are killed and c is waited for, unless it was already; the test fails if anything survives. What has moved
-// to a session of its own is found by its parents or by the environment that it was started with.
+// StartTree starts c, a program that starts others and may leave them behind, such as a browser. kill, which runs at the latest at the end
+// of the test, kills all of them and waits for c, unless it was waited for already; the test fails if anything survives. Processes in a
+// session of their own are found by their parents or by their initial environment.
 func StartTree(t testing.TB, c *exec.Cmd) (kill func()) {
 	t.Helper()
 	tag := proc.Tag("test-" + rand.Text())

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// NotOnWine skips a test of what Wine cannot do, in make test-windows; on Windows itself it runs. docs/PLATFORMS.md lists each.
+// NotOnWine skips a test of a feature that Wine lacks, in make test-windows; on Windows itself it runs. docs/PLATFORMS.md lists each.
 func NotOnWine(t testing.TB, why string) {
 	t.Helper()
 	if onWine {
@@ -13,7 +13,7 @@ func NotOnWine(t testing.TB, why string) {
 	}
 }
 
-// Why a test is not for Windows. What such a test is about is tested there by one of its own, with Windows in its name.
+// Why a test is not for Windows. A separate test, with Windows in its name, covers the same subject there.
 const (
 	Programs = "its programs are those of a unix shell"
 	Bytes    = "a terminal hands its bytes on as they are, where Windows' console paints a picture"
