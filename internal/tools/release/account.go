@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// bom is a bill of materials in the form of CycloneDX 1.6, of which this is the
-// part that is used (https://cyclonedx.org/docs/1.6/json).
+// bom is the used part of a bill of materials in the form of CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json).
 type bom struct {
 	Format       string       `json:"bomFormat"`
 	Spec         string       `json:"specVersion"`
@@ -63,7 +62,7 @@ func purl(module, v string) string {
 	return "pkg:golang/" + module + "@" + strings.ReplaceAll(v, "+", "%2B")
 }
 
-// bill says what is linked into which program, as the programs themselves say.
+// bill lists the modules linked into each program, as recorded in the programs themselves.
 func (r *release) bill() (bom, error) {
 	top := component{Type: "application", Ref: product, Name: product, Version: string(r.version)}
 	b := bom{Format: "CycloneDX", Spec: "1.6", Serial: "urn:uuid:" + strings.ToLower(guid("bom", string(r.version))), Version: 1,
@@ -182,7 +181,7 @@ func sumsIn(dir string) (string, error) {
 	return b.String(), nil
 }
 
-// list prints sizes: of the programs, then of what was made of them.
+// list prints sizes: of the programs, then of the packages made from them.
 func (r *release) list(to io.Writer) error {
 	for _, t := range r.targets {
 		for _, name := range programs {

@@ -19,8 +19,7 @@ import (
 
 const licencesName = "LICENSES.txt"
 
-// licences writes our licence and those of everything that is linked, which
-// most of them want to come along with programs.
+// licences writes our licence and those of all linked modules, most of which must accompany programs.
 func (r *release) licences(ctx context.Context, to string) error {
 	ours, err := os.ReadFile("LICENSE")
 	if err != nil {
@@ -95,7 +94,7 @@ func moduleDirs(ctx context.Context, modules []debug.Module) (map[string]string,
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([-.].*)?$`)
 
-// What licences say of works that may go into programs under ours: MIT, ISC, zlib, BSD, Apache.
+// Sentences of licences whose works may be part of our programs: MIT, ISC, zlib, BSD, Apache.
 var permits = []string{
 	"Permission is hereby granted, free of charge",
 	"Permission to use, copy, modify, and",
@@ -104,14 +103,13 @@ var permits = []string{
 	"Apache License Version 2.0",
 }
 
-// permissive reports whether a text is one of those licences, however its lines are broken.
+// permissive reports whether a text is one of those licences, with any line breaks.
 func permissive(text []byte) bool {
 	line := strings.Join(strings.Fields(string(text)), " ")
 	return slices.ContainsFunc(permits, func(grant string) bool { return strings.Contains(line, grant) })
 }
 
-// notice adds the files in dir that state a licence. Not to find one that is
-// permissive is an error: then somebody has to look.
+// notice adds the files in dir that state a licence. If none is permissive that is an error: a person must look at it.
 func notice(w io.Writer, title, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -1,16 +1,15 @@
-// Command release builds everything that people install: both programs for six
-// targets, packages, archives, checksums and a bill of materials. Two runs for
-// one commit give the same bytes; scripts/release.sh installs what it calls.
+// Command release builds everything that people install: both programs for six targets, packages, archives, checksums and a bill of
+// materials. Two runs for one commit give the same bytes; scripts/release.sh installs the tools that it calls.
 //
 //	go run ./internal/tools/release
 //	go run ./internal/tools/release -version 0.0.1 -targets linux/amd64 -o /tmp/old
 //
-// What is made, in -o:
+// The files, in -o:
 //
 //	tether_VERSION_OS_ARCH.tar.gz, .zip     programs, manual, completions, licences
-//	tether_VERSION_linux_ARCH.deb, .rpm, …  the same where a Linux distribution wants it
+//	tether_VERSION_linux_ARCH.deb, .rpm, …  the same as packages of Linux distributions
 //	tether_VERSION_windows_ARCH.msi         the same for one user of Windows
-//	tether_VERSION.cdx.json                 CycloneDX: what is linked into which program
+//	tether_VERSION.cdx.json                 CycloneDX: the modules linked into each program
 //	SHA256SUMS                              of all of them
 //	SHA256SUMS.sig                          its signature, with -key
 package main
@@ -36,10 +35,10 @@ var programs = []string{"tether", "tether-host"}
 type release struct {
 	out, work string // directories, absolute; made anew
 	tools     string // directory of nfpm
-	key       string // that signs; "" is none
+	key       string // signing key; "" is none
 	signers   string // public keys
 	version   version
-	epoch     time.Time // of the commit: the only time in what is made
+	epoch     time.Time // of the commit: the only time in the results
 	tags      string    // build tags, for tests
 	targets   []target
 }

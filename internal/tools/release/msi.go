@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// upgradeCode is what all versions of the installer have in common, for ever.
+// upgradeCode is the same for all versions of the installer, for ever.
 const upgradeCode = "5B0B3F0C-55A1-4C6B-9A51-6C2B2E5C8B7D"
 
-// namespace is that of our name-based UUIDs.
+// namespace is the namespace of our name-based UUIDs.
 const namespace = "\x5b\x0b\x3f\x0c\x55\xa1\x4c\x6b\x9a\x51\x6c\x2b\x2e\x5c\x8b\x7e"
 
 // guid is a UUID of version 5 (RFC 9562, section 5.5): the same for the same
@@ -29,9 +29,8 @@ func guid(words ...string) string {
 	return strings.ToUpper(fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", binary.BigEndian.Uint32(sum[:]), sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }
 
-// wxs is the installer's source, for wixl: files below the user's own programs,
-// so that no administrator is needed. On removal, not on an upgrade, what runs
-// is ended first, because Windows removes no program that runs.
+// wxs is the installer's source, for wixl: files below the user's own programs, so that no administrator is needed. On removal, not on an
+// upgrade, running programs are ended first, because Windows removes no running program.
 var wxs = template.Must(template.New("wxs").Parse(`<?xml version="1.0" encoding="utf-8"?>
 <Wix xmlns="http://schemas.microsoft.com/wix/2006/wi">
   <Product Id="{{.Product}}" UpgradeCode="{{.Upgrade}}" Name="tether" Version="{{.Core}}" Manufacturer="{{.Maker}}" Language="1033">
@@ -127,10 +126,8 @@ func (r *release) source(t target, files []file) (string, error) {
 	return b.String(), err
 }
 
-// queries add what this wixl has no words for: the directory of the programs in
-// the user's PATH, and an upgrade also between versions of the same three
-// numbers, as between two commits (attributes: migrate features, including the
-// greatest version).
+// queries add features that this wixl lacks: the directory of the programs in the user's PATH, and an upgrade also between versions of the
+// same three numbers, as between two commits (attributes: migrate features, including the greatest version).
 var queries = []string{
 	"CREATE TABLE `Environment` (`Environment` CHAR(72) NOT NULL, `Name` CHAR(255) NOT NULL LOCALIZABLE, `Value` CHAR(255) LOCALIZABLE, " +
 		"`Component_` CHAR(72) NOT NULL PRIMARY KEY `Environment`)",
@@ -174,8 +171,8 @@ func (r *release) installers(ctx context.Context) error {
 
 func (r *release) installer(ctx context.Context, t target, source string) error {
 	to := r.path(t, ".msi")
-	// This wixl knows no arm64; the tables are those of any 64-bit Windows, and
-	// the summary, which says for which one, is written afterwards.
+	// This wixl knows no arm64. The tables are the same for any 64-bit Windows, and the summary, which names the architecture, is written
+	// afterwards.
 	if err := r.frozen(ctx, "wixl", "-a", "x64", "-o", to, source); err != nil {
 		return err
 	}
@@ -188,7 +185,7 @@ func (r *release) installer(ctx context.Context, t target, source string) error 
 	return r.frozen(ctx, "msibuild", to, "-s", "tether "+string(r.version), maintainer, platform, "{"+guid("package", string(r.version), t.arch)+"}")
 }
 
-// frozen runs a command for which the time is that of the commit.
+// frozen runs a command with the commit's time as the present.
 func (r *release) frozen(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, "faketime", append([]string{"-f", r.epoch.Format(time.DateTime)}, args...)...)
 	cmd.Env = r.dated()

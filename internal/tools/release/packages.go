@@ -22,8 +22,7 @@ there can type. tether-host is a reference host.`
 	maintainer = "The tether authors"
 )
 
-// scripts are what package managers run, one set for all kinds. They start
-// nothing: whose terminals are lent is for each user to say.
+// The scripts that package managers run, one set for all kinds. They start nothing: each user decides about their terminals.
 //
 //go:embed package/*.sh
 var scripts embed.FS
@@ -33,7 +32,7 @@ type packager struct {
 	name, extension string
 	zsh             string // directory for completions
 	version         func(version) string
-	release         string // what the kind appends to the version of what is packaged
+	release         string // appended by the kind to the package's version
 	description     string // where it may have several lines, all of it
 }
 
@@ -115,8 +114,7 @@ func (p packager) place(f file) string {
 	return "/usr/share/doc/tether/" + f.name
 }
 
-// config is a pure function of what is packaged. Pages are expected compressed,
-// with .gz after their name.
+// config is a pure function of the package's contents. Pages are expected compressed, with .gz after their name.
 func (p packager) config(v version, arch string, when time.Time, files []file, scriptDir string) nfpmConfig {
 	script := func(name string) string { return filepath.Join(scriptDir, name) }
 	upgraded := map[string]any{"scripts": map[string]string{"postupgrade": script("postupgrade.sh")}}

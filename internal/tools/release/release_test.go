@@ -177,8 +177,7 @@ func TestPackageConfig(t *testing.T) {
 	}
 }
 
-// The scripts of packages are run by other people's package managers, with
-// their arguments, so they are run here with those.
+// Package managers run these scripts with their own arguments, so the tests use those.
 func TestPackageScripts(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("scripts of Linux packages")
@@ -267,7 +266,7 @@ func TestPURL(t *testing.T) {
 	}
 }
 
-// The test's own program stands for one that is shipped: what is in it is known.
+// The test's own program plays a shipped one: its contents are known.
 func TestBill(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -372,8 +371,7 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// What is linked into the programs has licences, and the manual is complete.
-// It builds the programs for this machine, as a release does.
+// All linked modules have licences, and the manual is complete. It builds the programs for this machine, as a release does.
 func TestTexts(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("go is not installed, with which it builds the programs")

@@ -17,13 +17,12 @@ import (
 // random in them, so that a signed release, too, is the same in each build.
 const (
 	keyVar    = "RELEASE_KEY"          // environment variable that names the private key
-	signer    = "tether-release"       // the name of who signs, and what the signature is for
+	signer    = "tether-release"       // the signer's name, and the purpose of the signature
 	signers   = "docs/release.signers" // public keys, as ssh-keygen -Y verify reads them
 	signature = sumsName + ".sig"
 )
 
-// sign signs the list of checksums, if there is a key, and sees to it that
-// those who have the public keys can verify that.
+// sign signs the list of checksums, if there is a key, and makes sure that the public keys verify it.
 func (r *release) sign(ctx context.Context) error {
 	if r.key == "" {
 		fmt.Printf("== not signed: neither -key nor %s names a key; docs/PLATFORMS.md says how to make one\n", keyVar)
@@ -48,14 +47,13 @@ func (r *release) sign(ctx context.Context) error {
 	return r.verify(ctx)
 }
 
-// verify does what users do.
+// verify does the same check as users.
 func (r *release) verify(ctx context.Context) error {
 	_, err := sshKeygen(ctx, filepath.Join(r.out, sumsName), "-Y", "verify", "-f", r.signers, "-I", signer, "-n", signer, "-s", filepath.Join(r.out, signature))
 	return err
 }
 
-// sshKeygen runs it with a file as its input and returns what it prints. It asks
-// for a passphrase on the terminal itself.
+// sshKeygen runs it with a file as its input and returns its output. It asks for a passphrase on the terminal itself.
 func sshKeygen(ctx context.Context, input string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "ssh-keygen", args...)
 	if input != "" {

@@ -14,15 +14,14 @@ import (
 	"time"
 )
 
-// file is one file of what is shipped: where it is here, and the parts of its
-// place there.
+// file is one shipped file: its path here, and the parts of its path there.
 type file struct {
 	kind kind
 	name string // "tether", "tether-run.1", "tether.bash"
 	from string // absolute path here
 }
 
-// kind says what a file is, and so where each kind of package puts it.
+// kind is the kind of a file, which decides its place in each kind of package.
 type kind string
 
 const (
@@ -47,8 +46,8 @@ var shells = []struct {
 
 func (r *release) textDir() string { return filepath.Join(r.work, "texts") }
 
-// texts writes what is the same for all targets. The programs write their own
-// manual and completions, so a build for this machine is asked.
+// texts writes the files that are the same for all targets. The programs write their own manual and completions, so a build for this
+// machine is used.
 func (r *release) texts(ctx context.Context) error {
 	if err := os.MkdirAll(r.textDir(), 0o755); err != nil {
 		return err
@@ -81,7 +80,7 @@ func (r *release) texts(ctx context.Context) error {
 	return r.licences(ctx, filepath.Join(r.textDir(), licencesName))
 }
 
-// manual has a program write its pages, which are in one directory with those of the others: a page of each name is one program's.
+// manual makes a program write its pages into the directory of all pages: each name belongs to one program.
 func (r *release) manual(ctx context.Context, self, name string) error {
 	own, all := filepath.Join(r.work, "man", name), filepath.Join(r.textDir(), "man")
 	cmd := exec.CommandContext(ctx, self, "manual", own)
@@ -108,7 +107,7 @@ func (r *release) manual(ctx context.Context, self, name string) error {
 	return nil
 }
 
-// pages copies what people read: the README, and the pages of docs/ to which it, help and errors point.
+// pages copies the pages for people: the README, and those pages of docs/ to which it, help and errors refer.
 func (r *release) pages() error {
 	docs, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -130,8 +129,7 @@ func (r *release) pages() error {
 	return nil
 }
 
-// native is the directory of the programs that run on this machine: those of a
-// target if there is one for it, else they are built.
+// native is the directory of the programs that run on this machine: those of a target if one matches, else new builds.
 func (r *release) native(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOHOSTOS", "GOHOSTARCH").Output()
 	if err != nil {
@@ -149,7 +147,7 @@ func (r *release) native(ctx context.Context) (string, error) {
 	return dir, r.goBuild(ctx, dir, "GOOS="+host.os, "GOARCH="+host.arch)
 }
 
-// files are those of one target, in an order that stays.
+// files are those of one target, in a fixed order.
 func (r *release) files(t target) ([]file, error) {
 	var all []file
 	for _, name := range programs {

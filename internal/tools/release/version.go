@@ -41,8 +41,7 @@ var (
 	nameless  = regexp.MustCompile(`^([0-9a-f]+)(-dirty)?$`)
 )
 
-// describedVersion makes a version of what git describe --long --dirty --always
-// says, and of how many commits there are if there was no tag before them.
+// describedVersion makes a version from the output of git describe --long --dirty --always and, if there is no tag, the number of commits.
 // Between releases it is a pre-release of the next patch.
 func describedVersion(says string, commits int) (version, error) {
 	if m := nameless.FindStringSubmatch(says); m != nil {
@@ -70,7 +69,7 @@ func describedVersion(says string, commits int) (version, error) {
 	return parseVersion(fmt.Sprintf("%s.%s.%d-pre%s+g%s", m[1], m[2], patch+1, since, local(commit, dirty)))
 }
 
-// local marks what was not built from the commit alone.
+// local marks a version that was not built from the commit alone.
 func local(commit, dirty string) string {
 	if dirty != "" {
 		return commit + ".local"
@@ -78,7 +77,7 @@ func local(commit, dirty string) string {
 	return commit
 }
 
-// gitVersion is what was given, or else what git says.
+// gitVersion is the given version, or else git's.
 func gitVersion(ctx context.Context, given string) (version, error) {
 	if given != "" {
 		return parseVersion(given)
@@ -101,7 +100,7 @@ func gitVersion(ctx context.Context, given string) (version, error) {
 // epochVar is explained at https://reproducible-builds.org/specs/source-date-epoch/.
 const epochVar = "SOURCE_DATE_EPOCH"
 
-// gitEpoch is the time of the commit, or what the environment says.
+// gitEpoch is the time of the commit, or the time in the environment.
 func gitEpoch(ctx context.Context) (time.Time, error) {
 	seconds := os.Getenv(epochVar)
 	if seconds == "" {

@@ -86,7 +86,7 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// A tree without git says what to give; one of a fresh clone has no tag.
+// Without git the error names the missing option; a fresh clone has no tag.
 func TestGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
