@@ -1,6 +1,6 @@
 // Command secretrules turns gitleaks' rules into the list of token forms that package agent/redact reads: one line for each prefix, with
-// the rule's name, the prefix and the expression of what follows it. Rules that need a name near the token are left out, since telling
-// names are found on their own, and so are those whose beginning is not known to a few bytes. scripts/update-secrets.sh calls it.
+// the rule's name, the prefix and the expression for the text after it. Rules that need a name near the token are left out, since telling
+// names are found on their own, and so are those without a few fixed bytes at their beginning. scripts/update-secrets.sh calls it.
 package main
 
 import (
@@ -23,7 +23,8 @@ const (
 // rules finds each rule's name and expression in gitleaks' file, which a program of theirs writes always alike.
 var rules = regexp.MustCompile(`(?m)^id = "([^"]+)"\n(?:description = .*\n)?regex = \'\'\'(.*)\'\'\'$`)
 
-// unfit are rules that find what is no secret in output: base64 of zeros, sums, addresses, names; what redact finds by itself; or that begin as much ordinary text does, which costs speed.
+// unfit are rules that match harmless output: base64 of zeros, checksums, addresses, names; that redact covers otherwise; or that begin
+// like much ordinary text, which costs speed.
 var unfit = []string{"square-access-token", "sourcegraph-access-token", "authress-service-client-access-key", "sidekiq-sensitive-url", "private-key", "flutterwave-public-key", "jwt-base64",
 	"aws-amazon-bedrock-api-key-short-lived",
 	"openshift-user-token", "settlemint-application-access-token", "settlemint-personal-access-token", "settlemint-service-access-token", "1password-secret-key"}
@@ -72,7 +73,7 @@ func forms(expr string) (all [][2]string) {
 	if err != nil || re.Op == syntax.OpEmptyMatch {
 		return nil
 	}
-	// A prefix counts as it is written, also where the rule leaves its case open.
+	// A prefix counts as written, even if the rule ignores its case.
 	written, err := syntax.Parse(strings.NewReplacer("(?i)", "", "(?i:", "(?:", "(?-i:", "(?:").Replace(expr), syntax.Perl)
 	if err != nil {
 		return nil
@@ -94,7 +95,7 @@ func forms(expr string) (all [][2]string) {
 	for _, part := range parts[n:] {
 		rest.WriteString("(?:" + part.String() + ")")
 	}
-	ascii := strings.NewReplacer("ſ", "", "\u212a", "").Replace(rest.String()) // what folds to s and k; tokens are ASCII
+	ascii := strings.NewReplacer("ſ", "", "\u212a", "").Replace(rest.String()) // characters that fold to s and k; tokens are ASCII
 	for _, p := range prefixes {
 		if len(p) < minPrefix || ascii == "" || strings.ContainsAny(p, " /:<>\"'\t\\@") || regexp.MustCompile(`^[a-z]{3,}$`).MatchString(p) {
 			return nil
