@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Tests start shells, and what a person has in start-up files must not decide how those end: so tests have an empty home. What
-// the go command and git keep in the person's stays where it is.
+// Tests start shells, and a person's start-up files must not decide their results, so tests have an empty home. The go command's and git's
+// files stay in the person's.
 
 // newHome makes an empty home and the environment in which it is one. The caller removes it.
 func newHome() (home string, env []string, err error) {
@@ -52,10 +52,10 @@ func goKeeps() (env []string, err error) {
 	return env, nil
 }
 
-// elsewhere are variables that lead shells and other programs to files of the person's beside HOME.
+// elsewhere are variables besides HOME that lead shells and other programs to the person's files.
 var elsewhere = []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "ZDOTDIR", "ENV", "BASH_ENV"}
 
-// homeEnv is env with another home and what is kept.
+// homeEnv is env with another home and the kept files.
 func homeEnv(env []string, home string, kept []string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -72,7 +72,7 @@ func homeEnv(env []string, home string, kept []string) []string {
 // hundreds.
 const raceVar = "GORACE"
 
-// switchOffTelemetry keeps the go command, for which every empty home is its first day, from starting what writes there in the background.
+// switchOffTelemetry keeps the go command, which treats an empty home as its first run, from starting a writer there in the background.
 func switchOffTelemetry(home string) error {
 	for _, config := range []string{".config", "Library/Application Support"} { // of macOS
 		dir := filepath.Join(home, config, "go", "telemetry")

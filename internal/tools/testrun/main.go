@@ -1,14 +1,13 @@
-// Command testrun is go test for people and CI: it prints one line per package and all output of what failed, and in the end names
-// every test that was skipped, below its reason, so that a test that could not run does not look like one that passed, and the tests
-// that took longest.
+// Command testrun is go test for people and CI: it prints one line per package and the whole output of failed tests. In the end it names
+// every skipped test, below its reason, so that a test that could not run does not look like one that passed, and the slowest tests.
 //
 //	go run ./internal/tools/testrun -race ./...
 //
-// The tests have an empty home of their own: nobody's start-up files matter to their shells.
+// The tests have a separate, empty home, so that no start-up files affect their shells.
 //
 // With -again before the arguments of go test, a few tests that failed are run once more, alone. Those that then pass are named as
-// unsteady, and do not fail the run: thousands of tests with real processes share a machine that stands still at times. Races,
-// panics and packages that took too long or did not compile are never forgiven.
+// unsteady, and do not fail the run: thousands of tests with real processes share a machine that stands still at times. Races, panics and
+// packages that took too long or did not compile are never forgiven.
 package main
 
 import (
@@ -36,7 +35,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run does what the arguments say and returns the exit status.
+// run carries out the arguments and returns the exit status.
 func run(env, args []string) int {
 	again := len(args) > 0 && args[0] == "-again"
 	if again {
@@ -64,7 +63,7 @@ func goTest(report *report, env, args []string) int {
 		return wrong(err)
 	}
 	read := report.read(out)
-	out.Close() // else go test would wait for who reads no more
+	out.Close() // otherwise go test would wait for a reader that is gone
 	err = cmd.Wait()
 	if read != nil {
 		return wrong(read)
@@ -107,7 +106,7 @@ func alone(k key, args []string) []string {
 	return append(one, "-count=1", "-run=^"+k.test+"$", k.pkg)
 }
 
-// wrong says what keeps this program from its work, and returns the exit status for it.
+// wrong prints the error that stops this program, and returns the exit status for it.
 func wrong(err error) int {
 	fmt.Fprintln(os.Stderr, "testrun:", err)
 	return 1

@@ -17,10 +17,10 @@ type event struct {
 	Package string
 	Test    string
 	Output  string
-	Elapsed float64 // seconds, of what has ended
+	Elapsed float64 // seconds, if it has ended
 }
 
-// report turns events into what people read. It keeps the output of a test until it knows how the test ended.
+// report turns events into text for people. It keeps the output of a test until it knows how the test ended.
 type report struct {
 	to      io.Writer
 	output  map[key]*strings.Builder // of tests that have not ended, and of packages
@@ -49,7 +49,7 @@ func newReport(to io.Writer) *report {
 	return &report{to: to, output: map[key]*strings.Builder{}, broken: map[string]bool{}}
 }
 
-// read handles events until the end. An error is about what is not an event.
+// read handles events until the end. An error means an invalid event.
 func (r *report) read(events io.Reader) error {
 	d := json.NewDecoder(events)
 	for {
@@ -89,7 +89,7 @@ func (r *report) handle(e event) {
 	}
 }
 
-// fail notes what failed.
+// fail records a failure.
 func (r *report) fail(k key) {
 	if text := r.text(k); strings.Contains(text, "DATA RACE") || strings.HasPrefix(text, "panic: ") || strings.Contains(text, "\npanic: ") {
 		r.broken[k.pkg] = true
@@ -117,7 +117,7 @@ func (r *report) text(k key) string {
 	return ""
 }
 
-// end forgets a test or package, after printing what it said if that is wanted.
+// end forgets a test or package, after printing its output if show.
 func (r *report) end(k key, show bool) {
 	if show {
 		for line := range strings.Lines(r.text(k)) {
