@@ -6,8 +6,7 @@ import "runtime/debug"
 // released is set by the linker when a release is built.
 var released string
 
-// Text is the version as people and hosts are shown it: a release's, else what
-// the go command knows of the source, else 0.1.0-dev.
+// Text is the version for people and hosts: a release's, else the go command's version of the source, else 0.1.0-dev.
 func Text() string {
 	if released != "" {
 		return released
