@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Pieces are what streams are made of; %d is a small number.
+// Pieces are the parts of streams; %d is a small number.
 var Pieces = []string{
 	"a", "bc", "hello world", " ", "\r\n", "\r\n", "\n", "\r", "\b", "\t", "世界", "é", "ae\u0301", "🙂", "✓ │", "\x0e", "\x0f", "\x1b(0", "\x1b(B", "\x1b)0",
 	"\x1b[%dA", "\x1b[%dB", "\x1b[%dC", "\x1b[%dD", "\x1b[%dE", "\x1b[%dF", "\x1b[%dG", "\x1b[%d;%dH", "\x1b[%d;%df", "\x1b[%dd", "\x1b[%d`",
