@@ -218,6 +218,33 @@ func TestNoStreamTellsAgentsSecrets(t *testing.T) {
 	tellsNone(t, "attach", heard)
 }
 
+// Nor does what draws the screen before a history, which the log has not kept.
+func TestNoHistoryTellsAgentsSecrets(t *testing.T) {
+	rules, err := redact.Compile(redact.Options{Tokens: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := serve(t, local.Options{}, term.Options{Outward: rules, LogBytes: 64 << 10})
+	tm, child := w.spawn("build")
+	agent, person := w.uiOf(w.client.As("claude")), w.ui()
+	agent.ask("pty:attach", tm.ID) // from now on what is printed is looked at
+	agent.nextOf("pty:attached")
+	out := "\x1b[2J\x1b[Hlogin " + hushedToken
+	child.Print(out)
+	counted := strings.Repeat("\x1b[4;1H\x1b[Kcounter", 10_000)
+	child.Print(counted)
+	testkit.Eventually(t, patience, "it is printed", func() bool { return w.info(tm.ID).Bytes == int64(len(out)+len(counted)) })
+	for _, u := range []*ui{agent, person} {
+		u.settled()
+		u.ask("pty:attach", tm.ID)
+		m := u.nextOf("pty:attached")
+		before, _ := m.drawn()
+		if told := strings.Contains(before, hushedToken); told != (u == person) || !strings.Contains(before, "login ") || m["screenTruncated"] != nil {
+			t.Errorf("the screen before the history is %q, truncated %v", before, m["screenTruncated"])
+		}
+	}
+}
+
 // No tool, no resource and no notification tells an agent a secret, and answers say how many places are masked.
 func TestNoToolTellsAgentsSecrets(t *testing.T) {
 	w := hushed(t)

@@ -39,7 +39,7 @@ func TestHistoryIsTheNewestLines(t *testing.T) {
 	u := w.ui()
 	u.ask("pty:attach", tm.ID)
 	got := u.next()
-	history := got["history"].(string)
+	_, history := got.drawn()
 	if !strings.HasSuffix(all.String(), history) || len(history) > local.HistorySize || len(history) < local.HistorySize-100 {
 		t.Errorf("the history has %d bytes and is not the end", len(history))
 	}
@@ -56,7 +56,7 @@ func TestHistoryIsTheNewestLines(t *testing.T) {
 	w.written(long.ID, len(text))
 	u.ask("pty:attach", long.ID)
 	got = u.nextOf("pty:attached")
-	history = got["history"].(string)
+	_, history = got.drawn()
 	if !strings.HasSuffix(text, history) || len(history) < local.HistorySize-8 || len(history) > local.HistorySize || strings.ContainsRune(history, '\ufffd') {
 		t.Errorf("%d bytes of a long line", len(history))
 	}
@@ -231,7 +231,7 @@ func TestStalledClientHarmsNobodyAndIsResynchronised(t *testing.T) {
 				t.Errorf("resynchronised at %d with %d lost, truncated %v; it had %d", m.at("offset"), m.at("lost"), m["truncated"], sent)
 			}
 			resyncs, lost = resyncs+1, lost+m.at("lost")
-			if h := m["history"].(string); len(h) > local.HistorySize || !strings.HasPrefix(h, "ff") {
+			if _, h := m.drawn(); len(h) > local.HistorySize || !strings.HasPrefix(h, "ff") {
 				t.Errorf("history of %d bytes, %.10q", len(h), h)
 			}
 		case "pty:output":

@@ -115,13 +115,23 @@ func streamed(all []said) (out []said) {
 	return out
 }
 
+// drawn is a history: what draws the screen before it, and the text.
+func (m said) drawn() (screen, text string) {
+	text, _ = m["history"].(string)
+	n := 0
+	if _, ok := m["screenBytes"]; ok {
+		n = m.at("screenBytes")
+	}
+	return text[:n], text[n:]
+}
+
 // text joins histories and outputs: an attached message begins anew.
 func text(all []said) string {
 	out := ""
 	for _, m := range all {
 		switch m["type"] {
 		case "pty:attached":
-			out, _ = m["history"].(string)
+			_, out = m.drawn()
 		case "pty:output":
 			out += m["data"].(string)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -26,7 +27,7 @@ const (
 	ptyAck    = "pty:ack"    // client: it has shown what comes before End
 	ptyPing   = "ping"       // client
 
-	ptyAttached = "pty:attached" // server: History stands for all that came before
+	ptyAttached = "pty:attached" // server: History stands for all that came before: bytes that draw a screen, and text
 	ptyOutput   = "pty:output"   // server: Data follows
 	ptyResized  = "pty:resized"  // server: Cols, Rows
 	ptyExit     = "pty:exit"     // server: ExitCode; nothing follows
@@ -206,8 +207,11 @@ type attached struct {
 	id        string
 	history   piece
 	size      term.Size
-	truncated bool  // there was output before the history that the client has not got
-	lost      int64 // bytes between what the client was sent last and the history
+	sizes     []sizeAt // that the terminal had in the history, the first at its beginning; nil if always size
+	screen    []byte   // valid UTF-8 that draws the screen before the history on a fresh terminal of the first size; sent as part of it
+	unknown   bool     // a part of that screen is not known
+	truncated bool     // there was output before the history that the client has not got
+	lost      int64    // bytes between what the client was sent last and the history
 }
 
 // The encoders append one message. The messages that carry output are written
@@ -215,13 +219,22 @@ type attached struct {
 
 func appendAttached(dst []byte, a attached) []byte {
 	dst = appendHead(dst, ptyAttached, a.id)
-	if len(a.history.Data) > 0 {
+	if len(a.screen)+len(a.history.Data) > 0 {
 		dst = append(dst, `,"history":`...)
-		dst = jsonspan.AppendQuote(dst, a.history.Data)
+		dst = jsonspan.AppendQuote(dst, slices.Concat(a.screen, a.history.Data))
+	}
+	if len(a.screen) > 0 {
+		dst = appendInt(dst, "screenBytes", int64(len(a.screen)))
+	}
+	if a.unknown {
+		dst = append(dst, `,"screenTruncated":true`...)
 	}
 	dst = appendRange(dst, a.history)
 	dst = appendInt(dst, "cols", int64(a.size.Cols))
 	dst = appendInt(dst, "rows", int64(a.size.Rows))
+	if a.sizes != nil {
+		dst = appendSizes(dst, a.sizes)
+	}
 	if a.truncated {
 		dst = append(dst, `,"truncated":true`...)
 	}
@@ -229,6 +242,17 @@ func appendAttached(dst []byte, a attached) []byte {
 		dst = appendInt(dst, "lost", a.lost)
 	}
 	return append(dst, '}')
+}
+
+func appendSizes(dst []byte, sizes []sizeAt) []byte {
+	dst = append(dst, `,"sizes":[`...)
+	for i, s := range sizes {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = fmt.Appendf(dst, "[%d,%d,%d]", s.off, s.size.Cols, s.size.Rows)
+	}
+	return append(dst, ']')
 }
 
 func appendOutput(dst []byte, id string, p piece) []byte {

@@ -2,7 +2,6 @@ package local
 
 import (
 	"errors"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -99,13 +98,7 @@ func (st *ptyStream) begin(c *ptyClient, since *int64) (attached, error) {
 			return said, err
 		}
 	}
-	until := st.terminal.Info().Bytes
-	if err := st.open(c, term.ReaderOptions{Tail: historySize}); err != nil {
-		return attached{}, err
-	}
-	t := collect(st.reader, c.buf.text, until, math.MaxInt)
-	c.buf.text, t.piece = t.Data, t.newest(historySize)
-	return st.said(t, t.Off > 0), nil
+	return st.history(c, st.terminal.Info().Bytes)
 }
 
 // resume is begin for a client that has what comes before since; ok is false
@@ -118,9 +111,10 @@ func (st *ptyStream) resume(c *ptyClient, since int64) (said attached, ok bool, 
 	if !st.reader.SeekText(since) {
 		return attached{}, false, nil
 	}
+	first := sizeAt{since, st.reader.Size()}
 	t := collect(st.reader, c.buf.text, until, historySize)
-	c.buf.text = t.Data
-	return st.said(t, false), !t.lagged && t.Off == since, nil
+	c.buf.text, t.sizes = t.Data, append([]sizeAt{first}, t.sizes...)
+	return st.said(t, false), !t.lagged && t.Off == since && len(t.sizes) <= maxSizes, nil
 }
 
 func (st *ptyStream) open(c *ptyClient, o term.ReaderOptions) error {
@@ -139,19 +133,24 @@ func (st *ptyStream) open(c *ptyClient, o term.ReaderOptions) error {
 // said is what the client is told of what was read, with which it begins.
 func (st *ptyStream) said(t taken, truncated bool) attached {
 	st.sent, st.acked, st.exit = t.end(), t.Off, t.exit
-	return attached{id: st.id, history: t.piece, size: st.terminal.Info().Size, truncated: truncated}
+	said := attached{id: st.id, history: t.piece, size: st.terminal.Info().Size, truncated: truncated}
+	if slices.ContainsFunc(t.sizes, func(s sizeAt) bool { return s.size != said.size }) {
+		said.sizes = t.sizes
+	}
+	return said
 }
 
 // taken is what collect has read.
 type taken struct {
 	piece
+	sizes  []sizeAt   // that the terminal got on the way
 	lagged bool       // the reader lost its place; what it read before is left out
 	exit   *term.Exit // what came was the end
 }
 
 // collect reads what there is into buf: up to about the raw offset until, so
 // that a child that prints for ever does not keep it, and no more than limit
-// bytes and a chunk. Of the marks on the way only the exit counts.
+// bytes and a chunk. Of the marks on the way only sizes and the exit count.
 func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
 	t := taken{piece: piece{Data: buf[:0], Off: rd.Offset()}}
 	for len(t.Data) < limit {
@@ -161,13 +160,15 @@ func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
 		var lost *term.LaggedError
 		switch {
 		case errors.As(err, &lost):
-			t = taken{piece: piece{Data: t.Data[:0], Off: lost.At}, lagged: true}
+			t = taken{piece: piece{Data: t.Data[:0], Off: lost.At}, lagged: true, sizes: []sizeAt{{lost.At, rd.Size()}}}
 			continue
 		case err != nil || !ok:
 			return t
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
 			t.exit = &ev.Mark.Exit
 			return t
+		case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
+			t.sizes = append(t.sizes, sizeAt{t.end(), ev.Mark.Size})
 		}
 		t.Data = t.Data[:n+len(ev.Data)]
 		if ev.Raw >= until && len(ev.Data) > 0 {

@@ -44,12 +44,39 @@ type Screen interface {
 	Breaks(cols int) bool // whether a width breaks lines, or leaves a part of the alternate screen out of sight
 }
 
+// Widths are the widths of the characters in Pieces, for Show.
+const Widths = "300-36f-0,4e00-9fff-2,1f300-1faff-2"
+
+// Wider is a Screen for those who cannot look into one of ours: each width that is less may break lines.
+func Wider(cols, _ int) Screen { return &wider{cols} }
+
+type wider struct{ cols int }
+
+func (w *wider) Write(p []byte) (int, error) { return len(p), nil }
+func (w *wider) Resize(cols, _ int)          { w.cols = cols }
+func (w *wider) Breaks(cols int) bool        { return cols < w.cols }
+
 // Random is what a program may print, with changes of the size where sizes is true. begin returns a blank screen of a size.
 func Random(rng *rand.Rand, sizes bool, begin func(cols, rows int) Screen) Stream {
+	return random(rng, 0, sizes, begin)
+}
+
+// Long is Random with so many bytes or a few more: between the pieces a program redraws the beginning of its line again and again.
+func Long(rng *rand.Rand, bytes int, sizes bool, begin func(cols, rows int) Screen) Stream {
+	return random(rng, bytes, sizes, begin)
+}
+
+// random makes a stream of some pieces with about so many bytes between them.
+func random(rng *rand.Rand, between int, sizes bool, begin func(cols, rows int) Screen) Stream {
 	s := Stream{Cols: 2 + rng.IntN(20), Rows: 2 + rng.IntN(8)}
 	kind, shrinks := rng.IntN(len(kinds)), rng.IntN(2) == 0
 	now, rows := begin(s.Cols, s.Rows), s.Rows
-	for range 1 + rng.IntN(40) {
+	n := 1 + rng.IntN(40)
+	for range n {
+		if redraw := redraws(rng, between/n); len(redraw) > 0 {
+			s.Parts = append(s.Parts, Part{Data: redraw})
+			now.Write(redraw)
+		}
 		if sizes && rng.IntN(12) == 0 {
 			// Lines that become too narrow are left out: xterm.js 6.0.0 without lines above the screen loses count of the rows of the main
 			// screen then, or throws, and keeps what is out of sight of the alternate one.
@@ -72,4 +99,12 @@ func Random(rng *rand.Rand, sizes bool, begin func(cols, rows int) Screen) Strea
 		now.Write([]byte(p))
 	}
 	return s
+}
+
+// redraws is about n bytes that write over the first column of a line. They are whole, unless n is 0.
+func redraws(rng *rand.Rand, n int) (p []byte) {
+	for len(p) < n {
+		p = append(p, '\r', byte('a'+rng.IntN(26)))
+	}
+	return p
 }

@@ -1,0 +1,133 @@
+package local
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"tether/agent/term"
+	"tether/screen"
+)
+
+// maxSizes bounds the sizes that one pty:attached tells. Of a terminal that got more, the screen is not known.
+const maxSizes = 1024
+
+// sizeAt is the size that a terminal has from a text offset on.
+type sizeAt struct {
+	off  int64
+	size term.Size
+}
+
+// historyStart is where a history begins: the screen there, and what is needed to move it on.
+type historyStart struct {
+	is *screen.Screen
+	at sizeAt
+}
+
+// history returns the newest text of the terminal, at most historySize bytes, with the screen before it. It reads up to about the raw
+// offset until. The stream's reader stands behind it then.
+func (st *ptyStream) history(c *ptyClient, until int64) (attached, error) {
+	if err := st.open(c, term.ReaderOptions{Tail: historySize}); err != nil {
+		return attached{}, err
+	}
+	from, err := st.startAt(c)
+	if err != nil {
+		return attached{}, err
+	}
+	t := collect(st.reader, c.buf.text, until, math.MaxInt)
+	c.buf.text = t.Data
+	if t.lagged {
+		from.is.Doubt()
+	}
+	t.sizes = from.cut(&t, historySize)
+	said := st.said(t, t.Off > 0)
+	if t.Off == 0 {
+		return said, nil
+	}
+	if said.screen = from.is.Replay(); !utf8.Valid(said.screen) { // the text before ends within a character: no text does
+		said.screen = nil
+	}
+	said.unknown = said.screen == nil || from.is.Doubtful()
+	return said, nil
+}
+
+// startAt returns the screen where the stream's reader stands. If that is known only further on, the reader stands there then.
+func (st *ptyStream) startAt(c *ptyClient) (historyStart, error) {
+	old, err := st.terminal.Reader(term.ReaderOptions{View: term.ViewText, Wake: c.wake})
+	if err != nil {
+		return historyStart{}, err
+	}
+	at, err := old.Oldest()
+	if err != nil {
+		old.Close()
+		return historyStart{}, err
+	}
+	from := historyStart{is: screen.NewState(int(at.Size.Cols), int(at.Size.Rows)), at: sizeAt{old.Offset(), at.Size}}
+	from.is.Write(at.Replay)
+	if !at.Exact {
+		from.is.Doubt()
+	}
+	if from.at.off > st.reader.Offset() {
+		st.reader.Close()
+		st.reader = old
+		return from, nil
+	}
+	defer old.Close()
+	from.advance(old, st.reader.Offset(), c.buf.text)
+	from.resize(st.reader.Size())
+	return from, nil
+}
+
+// advance moves the screen to a text offset by what a reader returns. buf is scratch.
+func (s *historyStart) advance(rd *term.Reader, to int64, buf []byte) {
+	buf = slices.Grow(buf[:0], ptyChunk)[:ptyChunk]
+	for s.at.off < to {
+		ev, ok, err := rd.TryNext(buf)
+		var lost *term.LaggedError
+		switch {
+		case errors.As(err, &lost):
+			s.is.Doubt()
+			s.at.off = lost.At
+		case err != nil || !ok:
+			s.is.Doubt() // cannot be: there is text up to that offset
+			return
+		case ev.Mark == nil:
+			s.is.Advance(ev.Data[:min(int64(len(ev.Data)), to-ev.Off)])
+			s.at.off = ev.Off + int64(len(ev.Data))
+		case ev.Mark.Kind == term.MarkResized:
+			s.resize(ev.Mark.Size)
+		}
+	}
+	s.at.off = to
+}
+
+func (s *historyStart) resize(size term.Size) {
+	s.is.Resize(int(size.Cols), int(size.Rows))
+	s.at.size = size
+}
+
+// cut leaves of what was read the newest n bytes, and moves the screen on to where that begins. It returns the sizes that the terminal had in
+// it, the first at its beginning.
+func (s *historyStart) cut(t *taken, n int) []sizeAt {
+	whole, sizes := t.piece, t.sizes
+	t.piece = whole.newest(n)
+	s.at.off = whole.Off
+	for len(sizes) > 0 && sizes[0].off <= t.Off {
+		s.text(&whole, sizes[0].off)
+		s.resize(sizes[0].size)
+		sizes = sizes[1:]
+	}
+	s.text(&whole, t.Off)
+	if len(sizes) > maxSizes {
+		s.is.Doubt()
+		sizes = sizes[len(sizes)-maxSizes:]
+	}
+	return append([]sizeAt{s.at}, sizes...)
+}
+
+// text moves the screen on over text, up to an offset in it.
+func (s *historyStart) text(p *piece, to int64) {
+	s.is.Advance(p.Data[s.at.off-p.Off : to-p.Off])
+	s.at.off = to
+}

@@ -1,0 +1,103 @@
+package local_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/internal/xterm"
+)
+
+// stream is what an interface shows that was sent a pty:attached.
+func (m said) stream() xterm.Stream {
+	before, text := m.drawn()
+	s := xterm.Stream{Cols: m.at("cols"), Rows: m.at("rows")}
+	off, sizes := m.at("offset"), [][3]int{}
+	all, _ := m["sizes"].([]any)
+	for _, z := range all {
+		z := z.([]any)
+		sizes = append(sizes, [3]int{int(z[0].(float64)), int(z[1].(float64)), int(z[2].(float64))})
+	}
+	if len(sizes) > 0 {
+		s.Cols, s.Rows, sizes = sizes[0][1], sizes[0][2], sizes[1:]
+	}
+	s.Parts = append(s.Parts, xterm.Part{Data: []byte(before)})
+	for _, z := range sizes {
+		s.Parts = append(s.Parts, xterm.Part{Data: []byte(text[:z[0]-off])}, xterm.Part{Cols: z[1], Rows: z[2]})
+		text, off = text[z[0]-off:], z[0]
+	}
+	s.Parts = append(s.Parts, xterm.Part{Data: []byte(text)})
+	return s
+}
+
+// An interface that joins at any moment shows what one shows that was there from the start, by the history alone.
+func TestInterfacesJoinAtTheScreen(t *testing.T) {
+	for round := range testkit.Rounds(t, 4, 1000) {
+		rng := rand.New(rand.NewPCG(uint64(round), 21))
+		s := xterm.Long(rng, 100<<10, round%2 == 1, xterm.Wider)
+		w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10})
+		tm, child := w.spawn("random")
+		h, err := w.pool.As(term.User).Terminal(term.ID(tm.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resize := func(cols, rows int) {
+			if err := h.Resize(term.Size{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resize(s.Cols, s.Rows)
+		printed := 0
+		var waits strings.Builder
+		flush := func() {
+			if waits.Len() == 0 {
+				return
+			}
+			child.Print(waits.String())
+			printed += waits.Len()
+			waits.Reset()
+			testkit.Eventually(t, patience, "it is recorded", func() bool { return h.Info().Bytes == int64(printed) })
+		}
+		var late, whole []xterm.Stream
+		for i, p := range s.Parts {
+			if p.Data == nil {
+				flush()
+				resize(p.Cols, p.Rows)
+			}
+			waits.Write(p.Data)
+			if i < len(s.Parts)-1 && (printed+waits.Len() < 70<<10 || rng.IntN(4) > 0) {
+				continue
+			}
+			flush()
+			u := w.ui()
+			u.ask("pty:attach", tm.ID)
+			m := u.nextOf("pty:attached")
+			if m["screenTruncated"] != nil || m["truncated"] != true || m.at("end")-m.at("offset") < local.HistorySize/2 {
+				t.Errorf("round %d: at %d: screenTruncated %v, truncated %v", round, m.at("offset"), m["screenTruncated"], m["truncated"])
+			}
+			late = append(late, m.stream())
+			whole = append(whole, xterm.Stream{Cols: s.Cols, Rows: s.Rows, Parts: s.Parts[:i+1]})
+			u.conn.CloseNow()
+		}
+		child.End(0)
+		n := len(late)
+		shown := xterm.Show(t, xterm.Widths, append(late, whole...))
+		known := 0
+		for i, got := range shown[:n] {
+			want := shown[n+i]
+			if got == nil || want == nil {
+				continue
+			}
+			known++
+			if d := xterm.Differ(got, want); d != "" {
+				t.Fatalf("round %d, join %d of %d\n%s", round, i+1, n, d)
+			}
+		}
+		if known < n/2 {
+			t.Errorf("round %d: xterm.js showed %d of %d", round, known, n)
+		}
+	}
+}
