@@ -8,6 +8,14 @@ import (
 	"tether/screen"
 )
 
+// Showing returns the screen of a terminal after all the output that it has now, and how many places of that are masked. It blocks while it
+// reads, until ctx ends.
+func Showing(ctx context.Context, t Terminal) (s *screen.Screen, masked int, err error) {
+	var r ReadAnswer
+	s, err = followScreen(ctx, t, t.Info(), &r)
+	return s, r.Masked, err
+}
+
 // followScreen is the screen of a terminal after all the output that it had when i was taken; in r it says what is the offset after it, and
 // how many places are masked.
 func followScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (*screen.Screen, error) {

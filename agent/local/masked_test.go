@@ -75,6 +75,7 @@ var agentRoutes = map[string][]string{
 	"GET /v1/terminals/{ref}/commands": {"/v1/terminals/ID/commands", "/v1/terminals/OWN/commands"},
 	"GET /v1/terminals/{ref}/problems": {"/v1/terminals/ID/problems", "/v1/terminals/ID/problems?raw=1", "/v1/terminals/OWN/problems?raw=1"},
 	"GET /v1/terminals/{ref}/digest":   {"/v1/terminals/ID/digest", "/v1/terminals/ID/digest?raw=1", "/v1/terminals/OWN/digest?raw=1"},
+	"GET /v1/terminals/{ref}/screen":   {"/v1/terminals/ID/screen", "/v1/terminals/ID/screen?colours=1", "/v1/terminals/OWN/screen?colours=1"},
 	"GET /v1/terminals/{ref}/attach":   {""},
 	"GET /v1/terminals/{ref}/wait":     {"/v1/terminals/ID/wait?pattern=error&timeout_ms=5000", "/v1/terminals/ID/wait?command=1&timeout_ms=5000"},
 	"GET /v1/terminals/{ref}/ports":    {"/v1/terminals/ID/ports"},
@@ -158,7 +159,7 @@ func TestNoRouteTellsAgentsSecrets(t *testing.T) {
 	}
 	// The same as an agent that is shown all, and as the person: the words above would be found.
 	for _, as := range []string{"cursor", ""} {
-		for _, path := range []string{"/v1/terminals", "/v1/terminals/" + shown.ID + "/output?view=raw", "/v1/terminals/" + shown.ID + "/commands"} {
+		for _, path := range []string{"/v1/terminals", "/v1/terminals/" + shown.ID + "/output?view=raw", "/v1/terminals/" + shown.ID + "/commands", "/v1/terminals/" + shown.ID + "/screen?colours=1"} {
 			_, all, _ := w.fetch(as, http.MethodGet, path)
 			if !strings.Contains(all, hushedToken) {
 				t.Errorf("%q: %s tells no secret: %s", as, path, all)

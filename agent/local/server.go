@@ -261,6 +261,7 @@ func (s *Server) handlers() map[string]handler {
 		"GET /v1/terminals/{ref}/commands": s.commands,
 		"GET /v1/terminals/{ref}/problems": s.problems,
 		"GET /v1/terminals/{ref}/digest":   s.digest,
+		"GET /v1/terminals/{ref}/screen":   s.screen,
 		"POST /v1/terminals/{ref}/lend":    s.person(s.lend),
 		"POST /v1/terminals/{ref}/unlend":  s.person(s.unlend),
 		"POST /v1/unlend":                  s.person(s.unlendAll),

@@ -42,6 +42,7 @@ var sittings = []sitting{
 	{line: "status", do: []string{"running for", "lab (default)"}},
 	{line: "wait web --pattern ready", do: []string{"ready"}},
 	{line: "read web", do: []string{"ready"}},
+	{line: "read web --screen", do: []string{"ready"}},
 	{line: "ports web", do: []string{"no program in this terminal listens"}},
 	{line: "commands web", do: []string{"no commands reported"}},
 	{line: "problems web", do: []string{"no problems found"}},

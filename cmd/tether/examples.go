@@ -13,7 +13,7 @@ var examples = map[string]string{
 	"shell":             "tether shell\ntether shell --name scratch --private\ntether shell -- fish",
 	"sandbox":           "tether sandbox -- claude\ntether sandbox --as gemini -- npx gemini",
 	"ls":                "tether ls\ntether ls --json | jq -r '.terminals[] | select(.exit == null) | .id'",
-	"read":              "tether read web --tail 50\ntether read --follow web\ntether read --command 3 shell",
+	"read":              "tether read web --tail 50\ntether read --follow web\ntether read --command 3 shell\ntether read --screen editor",
 	"problems":          "tether problems web\ntether problems --json web | jq '.problems[] | select(.severity == \"error\")'",
 	"commands":          "tether commands shell\ntether commands --json shell | jq '.commands[-1].exit'",
 	"kill":              "tether kill web\ntether kill pty-k3f9x2ab build",
@@ -78,7 +78,9 @@ and shows only the last few exited terminals; --all shows all.`,
 	"read": `print the retained output of a terminal. In an interactive terminal, the output keeps
 its colours. To a pipe or a file, or with NO_COLOR or TERM=dumb, it is plain text with
 a line feed after each line. --color always keeps escape sequences, --raw prints every
-byte unchanged. --follow continues until the terminal exits.`,
+byte unchanged. --follow continues until the terminal exits. --screen prints what the
+terminal shows now: of a full-screen program, the whole screen, however long ago it was
+drawn.`,
 	"problems": `list what compilers, linters, test runners and interpreters complain about in a terminal,
 with file and line, each once. Problems go away when a tool that watches files begins
 anew, or the same command runs again. Secrets are masked unless --raw. From the first

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"slices"
@@ -14,7 +15,7 @@ import (
 
 func readCommand(a *app) *cobra.Command {
 	var o local.ReadOptions
-	var raw, digest bool
+	var raw, digest, shows bool
 	color := colorAuto
 	c := &cobra.Command{
 		Use: "read ID", Short: "print the output of a terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
@@ -34,9 +35,16 @@ func readCommand(a *app) *cobra.Command {
 			if digest && (o.Follow || o.Lines > 0 || o.Command > 0) {
 				return usage(c, "--digest is of all output: it cannot be combined with --tail, --command and --follow")
 			}
+			if shows && (digest || raw || o.Follow || o.Lines > 0 || o.Command > 0) {
+				return usage(c, "--screen is what the terminal shows now: it cannot be combined with --tail, --command, --follow, --digest and --raw")
+			}
 			client, _, err := a.client()
 			if err != nil {
 				return err
+			}
+			plain := !raw && (color == colorNever || color == colorAuto && !colours(a.stdout))
+			if shows {
+				return a.showScreen(c.Context(), client, args[0], plain)
 			}
 			if digest {
 				d, err := client.Digest(c.Context(), args[0], raw)
@@ -57,7 +65,6 @@ func readCommand(a *app) *cobra.Command {
 				return about(args[0], err)
 			}
 			defer body.Close()
-			plain := !raw && (color == colorNever || color == colorAuto && !colours(a.stdout))
 			err = a.show(body, plain, o.Follow)
 			a.noteMasked(body.Masked())
 			if errors.Is(err, local.ErrDropped) {
@@ -70,10 +77,31 @@ func readCommand(a *app) *cobra.Command {
 	c.Flags().IntVar(&o.Command, "command", 0, "only the output of command `N`; tether commands lists them")
 	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "follow the output until the terminal exits")
 	c.Flags().BoolVar(&digest, "digest", false, "sum all output up in 8 KB: the command, how it ended, every problem, the end; masks secrets unless --raw")
+	c.Flags().BoolVar(&shows, "screen", false, "only what the terminal shows now, as of a full-screen program, however long ago it was drawn")
 	c.Flags().BoolVar(&raw, "raw", false, "print every byte unchanged, also if the output is no terminal")
 	c.Flags().StringVar(&color, "color", color, "`WHEN` to keep colours and other escape sequences: auto (if the output is a terminal), always or never")
 	_ = c.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorChoices, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return c
+}
+
+// showScreen prints the rows of a terminal's screen.
+func (a *app) showScreen(ctx context.Context, client *local.Client, ref string, plain bool) error {
+	s, err := client.Screen(ctx, ref, !plain)
+	if err != nil {
+		return about(ref, err)
+	}
+	lines := s.Coloured
+	if plain {
+		lines = strings.Split(s.Text, "\n")
+	}
+	if s.Text != "" {
+		_, err = io.WriteString(a.stdout, strings.Join(lines, "\n")+"\n")
+	}
+	a.noteMasked(s.Masked)
+	if s.Truncated {
+		a.notice("a part of the screen is not known: output before it is lost")
+	}
+	return err
 }
 
 // Values of --color.

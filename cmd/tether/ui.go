@@ -11,11 +11,11 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
 	"tether/platform/tty"
-	"tether/screen"
 )
 
 func uiCommand(a *app) *cobra.Command {
@@ -111,30 +111,38 @@ func (d *uiDoor) list(ctx context.Context) (local.TerminalList, error) {
 	return list, err
 }
 
-// preview is the end of what a terminal shows: text, and perhaps colours.
+// preview is the end of what a terminal shows: text, and perhaps colours. Of lines there are more than its screen has.
 func (d *uiDoor) preview(ctx context.Context, t local.Terminal) []string {
-	body, err := d.client.Read(ctx, t.ID, local.ReadOptions{Lines: previewLines})
+	lines, err := d.lines(ctx, t)
+	if lines == nil && err == nil {
+		var is local.Screen
+		is, err = d.client.Screen(ctx, t.ID, true)
+		lines = is.Coloured
+	}
 	if err != nil {
 		return []string{"(" + printable(err.Error(), 0) + ")"}
+	}
+	if !d.colours {
+		for i, l := range lines {
+			lines[i] = ansi.Strip(l)
+		}
+	}
+	return lines
+}
+
+// lines are the last that a terminal has printed, nil where only a screen shows them.
+func (d *uiDoor) lines(ctx context.Context, t local.Terminal) ([]string, error) {
+	body, err := d.client.Read(ctx, t.ID, local.ReadOptions{Lines: previewLines})
+	if err != nil {
+		return nil, err
 	}
 	defer body.Close()
 	data, err := io.ReadAll(io.LimitReader(body, 256<<10))
 	if err != nil {
-		return []string{"(" + printable(err.Error(), 0) + ")"}
+		return nil, err
 	}
-	if d.colours {
-		if lines, ok := colouredLines(bytes.TrimRight(data, "\r\n ")); ok {
-			return lines
-		}
-	}
-	s := screen.New(t.Cols, t.Rows)
-	s.Write(data)
-	text, _ := s.History()
-	lines := strings.Split(strings.TrimRight(text, "\n "), "\n")
-	for i, l := range lines {
-		lines[i] = printable(l, 0)
-	}
-	return lines
+	lines, _ := colouredLines(bytes.TrimRight(data, "\r\n "))
+	return lines, nil
 }
 
 // act does what the person wants with a terminal or a question.

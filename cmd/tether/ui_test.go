@@ -358,3 +358,25 @@ func TestUIHelpAndBell(t *testing.T) {
 		t.Errorf("it rings with %q, want %q", raw.Msg, want)
 	}
 }
+
+// A full-screen program's screen is what read --screen prints and ui shows.
+func TestDrawnScreens(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	command(t, "run", "--detach", "--private", "--name", "drawn", "--", "sh", "-c",
+		`printf '\033[?1049h\033[2J\033[HTHE \033[31mHEADER\033[m\033[3;1Hcounter'; for i in 1 2 3; do printf '\033[3;9H%s' $i; done; exec sleep 1000`)
+	testkit.Eventually(t, patience, "it is drawn", func() bool {
+		out, _ := command(t, "read", "--screen", "drawn")
+		return out == "THE HEADER\n\ncounter 3"
+	})
+	if out, _ := command(t, "read", "--screen", "--color", "always", "drawn"); out != "THE \x1b[0;31mHEADER\x1b[0m\n\ncounter 3" {
+		t.Errorf("with colours the screen is %q", out)
+	}
+	if _, status := command(t, "read", "--screen", "--tail", "3", "drawn"); status != 2 {
+		t.Errorf("with --tail it ends with %d", status)
+	}
+	p := sit(t, "ui")
+	p.sees("HEADER", "counter 3")
+	p.types("q")
+	p.exits(0)
+}
