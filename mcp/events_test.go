@@ -207,3 +207,25 @@ func TestStreamOverHTTP(t *testing.T) {
 		})
 	}
 }
+
+// A server that shuts down ends no subscription: a client that hears of it at all hears an error, and asks the next server.
+func TestShutdownFailsStreams(t *testing.T) {
+	s, _, _ := eventServer(t)
+	c := talkLines(t, s, "2025-11-25")
+	c.send(`{"jsonrpc":"2.0","id":"s","method":"events/stream","params":{"name":"terminal.line","arguments":{"pattern":"error"}}}`)
+	c.told("active")
+	go s.Close()
+	for {
+		line, err := c.in.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var m wire
+		if json.Unmarshal(line, &m) != nil {
+			t.Fatalf("%s", line)
+		}
+		if string(m.ID) == `"s"` && m.Error == nil || m.Method == "notifications/events/terminated" {
+			t.Errorf("the stream was ended: %s", line)
+		}
+	}
+}

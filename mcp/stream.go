@@ -116,6 +116,9 @@ func (s *Server) stream(ctx context.Context, ss *sdk.ServerSession, p *eventPara
 	err = s.opts.Events.Stream(ctx, r, out)
 	var why *events.Error
 	switch {
+	case s.ctx.Err() != nil:
+		// Not an end of the subscription: the client, or a pipe in front of it, asks the next server.
+		return nil, errors.New("the server is shutting down")
 	case errors.As(err, &why) && !out.begun:
 		return nil, eventError(ss, metaOf(p), err)
 	case why != nil:

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,16 +36,22 @@ type mcpPipe struct {
 	write sync.Mutex // held while a line is written to out
 
 	mu         sync.Mutex
-	stream     *local.MCPStream  // nil while away
-	changed    chan struct{}     // closed and replaced when stream changes
-	over       bool              // nobody comes any more
-	done       bool              // the client has said all
-	handshake  [][]byte          // its lines, initialize first
-	subscribed map[string][]byte // the line for each URI
-	streams    map[string][]byte // the line of each stream of events that is open, by id, with the cursor that has passed last
-	waiting    map[string]bool   // ids of the client's requests without an answer
-	replayed   map[string][]byte // requests by id whose answer the client has had before
-	back       time.Time         // when the next daemon answered
+	stream     *local.MCPStream       // nil while away
+	changed    chan struct{}          // closed and replaced when stream changes
+	over       bool                   // nobody comes any more
+	done       bool                   // the client has said all
+	handshake  [][]byte               // its lines, initialize first
+	subscribed map[string][]byte      // the line for each URI
+	streams    map[string]*openStream // the streams of events that are open, by id
+	waiting    map[string]bool        // ids of the client's requests without an answer
+	replayed   map[string][]byte      // requests by id whose answer the client has had before
+	back       time.Time              // when the next daemon answered
+}
+
+// openStream is a stream of events that the client has asked for.
+type openStream struct {
+	line  []byte // the request, with the last cursor that the client was told
+	begun bool   // the present daemon has told something
 }
 
 // maxMCPLine bounds the line that is looked at, in bytes; the daemon takes none that is longer. What is longer is passed on for the
@@ -56,7 +60,7 @@ const maxMCPLine = 1 << 20
 
 // run returns when the client is done, ctx ends, or the daemon is gone for good.
 func (p *mcpPipe) run(ctx context.Context) error {
-	p.changed, p.subscribed, p.streams, p.waiting, p.replayed = make(chan struct{}), map[string][]byte{}, map[string][]byte{}, map[string]bool{}, map[string][]byte{}
+	p.changed, p.subscribed, p.streams, p.waiting, p.replayed = make(chan struct{}), map[string][]byte{}, map[string]*openStream{}, map[string]bool{}, map[string][]byte{}
 	stream, err := p.open(ctx)
 	if err != nil {
 		return err
@@ -168,12 +172,16 @@ func (p *mcpPipe) heard(stream *local.MCPStream, m peekedMCP) bool {
 func (p *mcpPipe) passed(m peekedMCP) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := p.streams[m.stream]
-	if line == nil || m.cursor == "" {
+	s := p.streams[m.stream]
+	if s == nil {
 		return
 	}
-	if with := withCursor(line, m.cursor); with != nil {
-		p.streams[m.stream] = with
+	s.begun = true
+	if m.cursor == "" {
+		return
+	}
+	if with := withCursor(s.line, m.cursor); with != nil {
+		s.line = with
 	}
 }
 
@@ -192,19 +200,20 @@ func withCursor(line []byte, cursor string) []byte {
 	return append(with, '\n')
 }
 
-// streamAnswered notes the end of a stream of events. One that a new daemon refuses may be about a terminal that it takes up late: it is asked for again, and
-// the client does not hear of it.
+// streamAnswered notes the end of a stream of events. Two refusals do not reach the client, and the stream is asked for again: a daemon that shuts down
+// fails the streams that had begun, and a new daemon may not have taken up the terminal yet.
 func (p *mcpPipe) streamAnswered(stream *local.MCPStream, m peekedMCP) (own bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := p.streams[m.id]
-	if line == nil {
+	s := p.streams[m.id]
+	if s == nil {
 		return false
 	}
-	if m.failed && time.Since(p.back) < p.patience {
+	if m.failed && (s.begun || time.Since(p.back) < p.patience) {
 		time.AfterFunc(lookLast, func() {
 			p.mu.Lock()
-			wanted := p.stream == stream && !p.over && p.streams[m.id] != nil
+			wanted := p.stream == stream && !p.over && p.streams[m.id] == s
+			line := s.line
 			p.mu.Unlock()
 			if wanted {
 				_, _ = stream.Write(line) // if it fails, the next daemon gets it
@@ -295,7 +304,11 @@ func (p *mcpPipe) replay(stream io.Writer) error {
 	for _, line := range p.subscribed {
 		lines = append(lines, line)
 	}
-	open := slices.Collect(maps.Values(p.streams))
+	var open [][]byte
+	for _, s := range p.streams {
+		s.begun = false
+		open = append(open, s.line)
+	}
 	for _, line := range lines {
 		if m := peekMCP(line); m.id != "" {
 			p.replayed[m.id] = line
@@ -374,7 +387,7 @@ func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
 		delete(p.streams, m.cancelled)
 	case "events/stream":
 		if m.id != "" && len(p.streams) < 64 {
-			p.streams[m.id] = bytes.Clone(line)
+			p.streams[m.id] = &openStream{line: bytes.Clone(line)}
 			return // no answer is waited for
 		}
 	}

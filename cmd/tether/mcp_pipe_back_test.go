@@ -132,3 +132,41 @@ func TestMCPSubscriptionToATerminalThatComesLate(t *testing.T) {
 	next.conn.Close()
 	<-ended
 }
+
+// A daemon that shuts down fails the streams of events it serves. The client does not hear of it: the next daemon goes on behind the last cursor.
+func TestEventStreamThatAShutdownFails(t *testing.T) {
+	door, ends := mcpEnds(t)
+	in, say := io.Pipe()
+	var heard testkit.Output
+	p := &mcpPipe{open: door.MCP, in: in, out: &heard, patience: patience, notice: func(string, ...any) {}}
+	ended := make(chan error, 1)
+	go func() { ended <- p.run(t.Context()) }()
+	first := <-ends
+	go io.WriteString(say, `{"jsonrpc":"2.0","id":"s","method":"events/stream","params":{"name":"terminal.line"}}`+"\n")
+	first.hears(`"events/stream"`)
+	const active = `{"jsonrpc":"2.0","method":"notifications/events/active","params":{"cursor":"c1","_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}}`
+	first.says(active)
+	testkit.Eventually(t, patience, "the client knows that the stream is active", func() bool { return strings.Contains(heard.String(), "events/active") })
+	first.says(`{"jsonrpc":"2.0","id":"s","error":{"code":0,"message":"the server is shutting down"}}`)
+	first.hears(`"cursor":"c1"`) // asked again, which is as well if it goes on after all
+	first.conn.Close()
+	next := <-ends
+	next.hears(`"cursor":"c1"`)
+	next.says(active)
+	testkit.Eventually(t, patience, "the next daemon's message reaches the client", func() bool {
+		return strings.Count(heard.String(), "events/active") == 2
+	})
+	if got := heard.String(); strings.Contains(got, "shutting down") {
+		t.Errorf("the client heard %s", got)
+	}
+	// Its own end is the client's to hear.
+	next.says(`{"jsonrpc":"2.0","id":"s","result":{}}`)
+	testkit.Eventually(t, patience, "the stream ends", func() bool { return strings.Contains(heard.String(), `"result"`) })
+	say.Close()
+	_ = next.conn.SetReadDeadline(time.Now().Add(patience))
+	if line, err := next.in.ReadString('\n'); err != io.EOF {
+		t.Errorf("the next daemon heard %q, %v; want the end", line, err)
+	}
+	next.conn.Close()
+	<-ended
+}

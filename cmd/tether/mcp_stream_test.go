@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"tether/internal/testkit"
 )
@@ -34,6 +35,7 @@ func TestEventStreamOutlivesDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { in.Close(); cmd.Wait() })
+	defer time.AfterFunc(3*patience, func() { cmd.Process.Kill() }).Stop() // then heard ends
 	type message struct {
 		ID     any
 		Method string
@@ -47,8 +49,14 @@ func TestEventStreamOutlivesDaemon(t *testing.T) {
 		t.Helper()
 		for heard.Scan() {
 			var m message
-			if json.Unmarshal(heard.Bytes(), &m) == nil && (m.Method == method || method == "" && m.ID != nil) {
+			if json.Unmarshal(heard.Bytes(), &m) != nil {
+				continue
+			}
+			if m.Method == method || method == "" && m.ID != nil {
 				return m
+			}
+			if m.ID == "s" {
+				t.Fatalf("the stream was answered: %s", heard.Bytes())
 			}
 		}
 		t.Fatalf("the session has ended before %q", method)
