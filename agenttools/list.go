@@ -56,7 +56,7 @@ func metadataOf(i Info) Metadata {
 		m.Machine, m.Name = screen.Clean(i.Machine), screen.Clean(i.Name)
 	}
 	m.Exited = i.Exit != nil
-	if i.Input == InputAwaiting || i.Input == InputSecret {
+	if i.Input.Awaits() {
 		m.Awaits = i.Input
 	}
 	return m

@@ -45,6 +45,7 @@ type ReadAnswer struct {
 	More       bool   `json:"more,omitempty"` // of what is there already: read on with since
 	Exited     bool   `json:"exited"`
 	*ExitFields
+	Awaits   InputState  `json:"awaits,omitempty"` // awaiting_input or awaiting_secret: the program waits for somebody to type
 	Commands []Command   `json:"commands,omitempty"`
 	Screen   *ScreenSize `json:"screen,omitempty"`
 	Masked   int         `json:"masked,omitempty"` // places of the output that was looked at that are not shown as they were printed
@@ -100,6 +101,7 @@ func (s *Set) readTool() tool {
 		if err != nil {
 			return Result{}, about(in.TerminalID, err)
 		}
+		r.Awaits = awaits(t)
 		return Result{Answer: r, Untrusted: true}, nil
 	}}
 }

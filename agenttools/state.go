@@ -40,6 +40,21 @@ const (
 	InputUnknown    InputState = "unknown"         // this system does not tell
 )
 
+// Awaits reports whether somebody is to type.
+func (s InputState) Awaits() bool { return s == InputAwaiting || s == InputSecret }
+
+// awaits is the state of input of a terminal while somebody is to type, else "".
+func awaits(t Terminal) InputState {
+	st, ok := t.(StatefulTerminal)
+	if i := t.Info(); !ok || i.Exit != nil || !i.Away.IsZero() {
+		return ""
+	}
+	if s, _ := st.State(); s.Input.Awaits() {
+		return s.Input
+	}
+	return ""
+}
+
 // ReadyState says how far a terminal is that the configuration declares with a condition.
 type ReadyState string
 

@@ -38,10 +38,13 @@ func AppendDispatch(dst []byte, channel string, clientSeq int64, a Action, versi
 	return append(AppendActionFor(dst, a, version), "}}"...)
 }
 
-// DispatchedTo returns the channel of a message that AppendOutput or AppendDispatch has made for a URI without characters that JSON
-// escapes, "" for other messages.
+// DispatchedTo returns the channel of a message that AppendOutput, AppendDispatch or AppendState has made for a URI without characters
+// that JSON escapes, "" for other messages.
 func DispatchedTo(msg []byte) string {
 	rest, ok := bytes.CutPrefix(msg, []byte(dispatchHead+`"`))
+	if !ok {
+		rest, ok = bytes.CutPrefix(msg, []byte(stateHead+`"`))
+	}
 	end := bytes.IndexByte(rest, '"')
 	if !ok || end < 0 {
 		return ""

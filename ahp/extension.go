@@ -24,6 +24,7 @@ type ClientTerminals struct {
 	CommandActions bool  `json:"commandActions"`         // the owner may dispatch command actions
 	MaxDataBytes   int64 `json:"maxDataBytes,omitempty"` // bytes of text in one output action
 	Screens        bool  `json:"screens,omitempty"`      // the owner may send the screen, see TerminalOutput
+	States         bool  `json:"states,omitempty"`       // the owner may say what the program does with its keyboard, see MethodState
 	MayLend        *bool `json:"mayLend,omitempty"`      // whether this connection may create client-executed terminals; nil = not said
 
 	// Audiences says that the host shows a lent terminal only to its audience. Nil: everybody at the host sees it.
@@ -114,6 +115,7 @@ func FindAgent(m Meta) string {
 type TerminalMeta struct {
 	Former  string `json:"tether/formerTerminal,omitempty"` // FormerKey; "" = none
 	Missing int64  `json:"tether/missingBytes,omitempty"`   // MissingKey; only in the state
+	Awaits  string `json:"tether/awaits,omitempty"`         // AwaitsKey; "" = no; only in the catalogue
 	// Screen is the value of ScreenKey. Nil: the content is everything that the terminal has printed, at one size, or the output before it is
 	// unknown.
 	Screen *Screen `json:"tether/screen,omitempty"`
@@ -126,6 +128,9 @@ func (m *TerminalMeta) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	*m = TerminalMeta{Former: FindFormer(all), Screen: DecodeScreen(all[ScreenKey])}
+	if s := ""; json.Unmarshal(all[AwaitsKey], &s) == nil {
+		m.Awaits = Awaits(s)
+	}
 	if n := int64(0); json.Unmarshal(all[MissingKey], &n) == nil && n > 0 {
 		m.Missing = n
 	}

@@ -292,6 +292,7 @@ func TestDispatchedTo(t *testing.T) {
 	for _, c := range []struct{ msg, want string }{
 		{string(ahp.AppendOutput(nil, uri, 1, []byte(`"channel":"other"`), 3)), uri},
 		{string(ahp.AppendDispatch(nil, uri, 1, ahp.TerminalCleared{}, "1.0.0")), uri},
+		{string(ahp.AppendState(nil, ahp.StateParams{Channel: uri, Input: ahp.InputQuiet})), uri},
 		{`{"jsonrpc":"2.0","method":"ping","params":{"channel":"` + uri + `"}}`, ""},
 		{`{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"cut`, ""},
 		{"", ""},

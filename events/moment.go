@@ -116,10 +116,7 @@ func (src *source) stateData(was, now agenttools.State) map[string]any {
 		}
 		return map[string]any{"state": string(now.Ready), "why": cut(screen.Clean(now.ReadyWhy), maxShow)}
 	}
-	awaits := func(s agenttools.InputState) bool {
-		return s == agenttools.InputAwaiting || s == agenttools.InputSecret
-	}
-	if !awaits(now.Input) || awaits(was.Input) && was.InputSince.Equal(now.InputSince) && was.Input == now.Input {
+	if !now.Input.Awaits() || was.Input.Awaits() && was.InputSince.Equal(now.InputSince) && was.Input == now.Input {
 		return nil
 	}
 	data := map[string]any{"kind": string(now.Input)}

@@ -154,6 +154,11 @@ var doors = map[string]func(v *visitor, x target) string{
 		defer w.close()
 		return fmt.Sprint(strings.Contains(fmt.Sprint(w.catalogue().Terminals), x.uri))
 	},
+	"AHP catalogue awaits": func(v *visitor, x target) string {
+		w := as(v.t, v.url, v.token, "awaits-"+v.token+v.round, viewOptions{subs: []string{ahp.RootURI}})
+		defer w.close()
+		return fmt.Sprint(w.awaits(x.uri))
+	},
 	"AHP initialize": func(v *visitor, x target) string {
 		w := as(v.t, v.url, v.token, "init-"+v.token+v.round, viewOptions{subs: []string{x.uri}})
 		defer w.close()
@@ -194,6 +199,14 @@ var doors = map[string]func(v *visitor, x target) string{
 	},
 	"MCP list_terminals": func(v *visitor, x target) string {
 		return fmt.Sprint(strings.Contains(v.tool("list_terminals", map[string]any{}), x.id))
+	},
+	"MCP list_terminals awaits": func(v *visitor, x target) string {
+		_, rest, ok := strings.Cut(v.tool("list_terminals", map[string]any{}), x.id)
+		one, _, _ := strings.Cut(rest, "}")
+		return fmt.Sprint(ok, strings.Contains(one, `"awaits":"awaiting_input"`))
+	},
+	"MCP read_terminal awaits": func(v *visitor, x target) string {
+		return fmt.Sprint(strings.Contains(v.tool("read_terminal", map[string]any{"terminalId": x.id}), `"awaits":"awaiting_input"`))
 	},
 	"MCP read_terminal": func(v *visitor, x target) string {
 		return x.plain(v.tool("read_terminal", map[string]any{"terminalId": x.id}))
@@ -243,9 +256,18 @@ var doors = map[string]func(v *visitor, x target) string{
 	"MCP events/poll":         func(v *visitor, x target) string { return x.plain(v.event("events/poll", x.id)) },
 	"MCP events/poll by name": func(v *visitor, x target) string { return x.plain(v.event("events/poll", x.name)) },
 	"MCP events/stream":       func(v *visitor, x target) string { return x.plain(v.event("events/stream", x.id)) },
+	"MCP events of input": func(v *visitor, x target) string {
+		return x.plain(v.eventOf("events/stream", "terminal.awaiting_input", fmt.Sprintf(`{"terminalId":%q}`, x.id)))
+	},
 	"page events": func(v *visitor, x target) string {
 		r, first := event(v.t, v.url, v.token)
 		return fmt.Sprint(r, strings.Contains(first, x.id))
+	},
+	"page awaits": func(v *visitor, x target) string {
+		r, first := event(v.t, v.url, v.token)
+		_, rest, ok := strings.Cut(first, x.id)
+		one, _, _ := strings.Cut(rest, "}")
+		return fmt.Sprint(r, ok, strings.Contains(one, `"awaits":"awaiting_input"`))
 	},
 	"page without scripts": func(v *visitor, x target) string {
 		r, body := ask(v.t, v.url, visit{path: "/plain", token: v.token})
@@ -282,6 +304,10 @@ var doors = map[string]func(v *visitor, x target) string{
 
 // event is what the first message says that answers a request about events of a terminal.
 func (v *visitor) event(method, id string) string {
+	return v.eventOf(method, "terminal.line", fmt.Sprintf(`{"terminalId":%q,"pattern":"x"}`, id))
+}
+
+func (v *visitor) eventOf(method, kind, args string) string {
 	if v.mcp == nil {
 		return "no way in"
 	}
@@ -292,7 +318,7 @@ func (v *visitor) event(method, id string) string {
 	defer conn.Close()
 	for _, line := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":{"name":"terminal.line","cursor":null,"arguments":{"terminalId":%q,"pattern":"x"}}}`, method, id)} {
+		fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":{"name":%q,"cursor":null,"arguments":%s}}`, method, kind, args)} {
 		if err := conn.Send(v.t.Context(), []byte(line)); err != nil {
 			v.t.Fatal(err)
 		}
@@ -373,6 +399,7 @@ func TestTheAudienceAtEachDoor(t *testing.T) {
 	laptop := as(t, url, "machine.laptop.ann", "laptop", viewOptions{resume: true})
 	laptop.create(theLent.uri)
 	laptop.output(theLent.uri, "hello\r\nmain.go:3:1: broken\r\n", 0)
+	laptop.says(theLent.uri, ahp.InputAwaits, time.Now())
 	denied := []string{"dan", "agent:mole"}
 	for _, a := range []ahp.Audience{to("fay"), {Denied: denied}} {
 		if err := laptop.audience(theLent.uri, a); err != nil {
@@ -481,7 +508,7 @@ var mayLook = map[string]string{
 	"Host.knowLocked": "it has what is open looked at again", "Host.regroupLocked": "likewise", "Host.ownedAnewLocked": "likewise",
 	"conn.terminalLocked": "it asks it", "Host.channelLocked": "sessions: is the URI in use", "conn.disposeTerminal": "for administrators",
 	"conn.announce": "of the client's own; that another has the URI may be told", "Host.admitServerLocked": "likewise, and a limit",
-	"conn.setAudience": "of the client's own", "conn.putShare": "of the client's own", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
+	"conn.setAudience": "of the client's own", "conn.inputSaid": "of the client's own", "conn.putShare": "of the client's own", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
 	"Session.foreignBlockLocked": "it asks it for the session's person", "Host.heldLocked": "of the session's own", "Session.Kill": "of the session's own", "Call.using": "of the session's own",
 	"Call.until": "of the session's own", "Call.Claim": "of the session's own",
 	"Host.addTerminalLocked": "the list itself", "Host.removeLocked": "the list itself", "New": "the list itself", "Host.Close": "the host's end", "Host.Drain": "the host's end", "Host.admitTerminalLocked": "a limit of the host",

@@ -200,6 +200,8 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	}
 	if t.remote() && t.bound == nil {
 		i.Away = t.away
+	} else {
+		i.Input, i.InputSince = agenttools.InputState(t.input.state), t.input.since
 	}
 	if s.Lifecycle.Exited() {
 		i.Exit = &agenttools.Exit{Code: -1, Reason: "exited", At: t.exited}

@@ -356,6 +356,8 @@ func (c *conn) notified(r *jsonrpc.Request) {
 		c.dispatch(r.Params)
 	case ahp.MethodUnsubscribe:
 		c.unsubscribe(r.Params)
+	case ahp.MethodState:
+		c.inputSaid(r.Params)
 	}
 }
 

@@ -117,7 +117,7 @@ func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 // welcome answers initialize with the state as it is now.
 func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 	h, marker, mayLend := c.h, ahp.NewClientTerminals(c.h.opts.Grace.Milliseconds()), c.may(rightLend)
-	marker.MayLend, marker.Screens, marker.Shares = &mayLend, true, mayLend && !h.opts.NoShares
+	marker.MayLend, marker.Screens, marker.States, marker.Shares = &mayLend, true, true, mayLend && !h.opts.NoShares
 	h.mu.Lock()
 	if h.roster.On {
 		marker.Audiences = &ahp.Audiences{Version: ahp.AudiencesVersion, Owner: h.roster.People[c.remote.principal.Owner]}

@@ -91,7 +91,7 @@ func infosOf(terminals []*terminal) []ahp.TerminalInfo {
 	for _, t := range terminals {
 		infos = append(infos, ahp.TerminalInfo{Resource: t.uri, Title: t.state.Title, Claim: t.state.Claim,
 			Lifecycle: t.state.Lifecycle, ExecutionTarget: t.state.ExecutionTarget,
-			Meta: ahp.TerminalMeta{Former: t.state.Meta.Former}})
+			Meta: ahp.TerminalMeta{Former: t.state.Meta.Former, Awaits: t.awaitsLocked()}})
 	}
 	return infos
 }

@@ -369,7 +369,7 @@ var plainPage = template.Must(template.New("plain").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="5">
 <title>tether-host</title><link rel="stylesheet" href="/assets/plain.css"></head><body>
 <header><h1>tether<span>host</span></h1><form method="post" action="/logout"><button>Log out</button></form></header>
-{{define "row"}}<li><a href="/terminals/{{.ID}}.txt">{{.Name}}</a> <span class="state {{.State}}">{{.State}}{{with .ExitCode}} {{.}}{{end}}</span>
+{{define "row"}}<li><a href="/terminals/{{.ID}}.txt">{{.Name}}</a> <span class="state {{.State}}">{{or .Awaits .State}}{{with .ExitCode}} {{.}}{{end}}</span>
 <small>held by {{.Claim}}{{if ne .Title .Name}} · {{.Title}}{{end}}{{with .Running}} · runs <code>{{.}}</code>{{end}}{{with .Cwd}} · {{.}}{{end}}</small></li>
 {{end}}{{range .}}<section><h2>{{.Machine}}</h2><ul>{{range .Live}}{{template "row" .}}{{end}}</ul>
 {{with .Exited}}<h3>exited</h3><ul>{{range .}}{{template "row" .}}{{end}}</ul>{{end}}</section>
@@ -400,6 +400,7 @@ func (h *Host) plain(w http.ResponseWriter, p Principal) {
 		if r.State == "away" {
 			r.State = "offline"
 		}
+		r.Awaits = strings.ReplaceAll(r.Awaits, "_", " ")
 		g.Live = append(g.Live, r)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -27,6 +27,7 @@ type row struct {
 	Title    string `json:"title"`
 	Cwd      string `json:"cwd,omitempty"`
 	Running  string `json:"running,omitempty"` // the command line that a shell runs now
+	Awaits   string `json:"awaits,omitempty"`  // awaiting_input or awaiting_secret, while somebody is to type
 	State    string `json:"state"`             // running, away (its machine is) or exited
 	ExitCode *int   `json:"exitCode,omitempty"`
 	Target   string `json:"target"` // client or server
@@ -51,6 +52,7 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 	case t.remote() && t.bound == nil:
 		r.State = "away"
 	}
+	r.Awaits = t.awaitsLocked()
 	r.Watching = t.observersLocked()
 	if h.roster.On {
 		r.Owner = h.roster.People[t.creator.principal.Owner]

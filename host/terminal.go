@@ -27,6 +27,7 @@ type terminal struct {
 	strip   *stripper // nil while the owner's text cannot be within a mark
 	holds   bool      // the child waits for slow readers: the slowest subscriber determines its pace
 	watch   watchState
+	input   input
 
 	unwatched time.Time // when an agent began or ended watching, or a subscription ended, most recently
 
@@ -114,6 +115,7 @@ var noCode int64 = -1
 func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	if _, ok := a.(ahp.TerminalExited); ok {
 		h.endStripLocked(t)
+		h.endInputLocked(t)
 	}
 	before := t.state
 	t.reduceLocked(a)
@@ -162,6 +164,7 @@ func (t *terminal) bindLocked(c *conn) {
 	if t.bound != c {
 		t.ack.due = false // the former connection gets no acknowledgement any more
 		c.h.rowChangedLocked(t)
+		defer c.h.awaitsAgainLocked(t)
 	}
 	t.bound = c
 }
@@ -171,6 +174,7 @@ func (t *terminal) bindLocked(c *conn) {
 func (h *Host) orphanLocked(t *terminal) {
 	t.bound, t.away = nil, time.Now()
 	h.rowChangedLocked(t)
+	h.awaitsAgainLocked(t)
 	switch {
 	case h.closed:
 		return

@@ -224,7 +224,7 @@ func (t *Terminal) lookNow() {
 	e.rest = time.Since(last)
 	tail, size := t.tailLocked()
 	t.mu.Unlock()
-	prompt := beforeCursor(tail, size)
+	prompt := clip.Text(screen.BeforeCursor(tail, int(size.Cols), int(size.Rows)), maxPrompt)
 	e.prompt = prompt != ""
 	t.lookInto(&e)
 	in := Input{State: e.judge(), Since: last}
@@ -323,23 +323,6 @@ func (t *Terminal) tailLocked() ([]byte, Size) {
 		tail = tail[i+1:]
 	}
 	return tail, t.display.size
-}
-
-// beforeCursor is the text before the cursor on its line.
-func beforeCursor(tail []byte, size Size) string {
-	s := screen.NewState(int(size.Cols), int(size.Rows))
-	_, _ = s.Write(bytes.Repeat([]byte{'\n'}, int(size.Rows))) // what goes up from the last line has room
-	_, _ = s.Write(tail)
-	x, y := s.Cursor()
-	for line := range strings.Lines(s.Text()) {
-		if y--; y >= 0 {
-			continue
-		}
-		text := []rune(strings.TrimSuffix(line, "\n"))
-		text = text[:min(x, len(text))]
-		return clip.Text(strings.TrimSpace(string(text)), maxPrompt)
-	}
-	return ""
 }
 
 // What switches between the main and the alternate screen, and hides the cursor if it is reset (xterm's control sequences).

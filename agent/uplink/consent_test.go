@@ -114,7 +114,7 @@ func captureBeside(t *testing.T, other *term.Spec) (all []string) {
 				do()
 			}
 			synctest.Wait()
-			time.Sleep(time.Second)
+			time.Sleep(1100 * time.Millisecond) // no look at a terminal falls on an output
 		}
 		var mine term.Handle
 		step(func() {

@@ -44,6 +44,7 @@ type fakeHost struct {
 	text     map[string]string // by URI
 	cleared  int
 	exited   map[string]*int64
+	states   []ahp.StateParams
 	pings    int
 	most     int // most bytes of text between two pings
 	since    int
@@ -99,6 +100,10 @@ func (f *fakeHost) Handle(_ context.Context, r *jsonrpc.Request) {
 		f.reply(r)
 	case ahp.MethodDispatchAction:
 		f.dispatched(r.Params)
+	case ahp.MethodState:
+		var p ahp.StateParams
+		ahp.DecodeParams(r.Params, &p)
+		f.states = append(f.states, p)
 	default:
 		r.ReplyError(jsonrpc.MethodNotFound(r.Method))
 	}

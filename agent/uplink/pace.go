@@ -112,6 +112,11 @@ func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.D
 	if p.retitled {
 		rest = sooner(rest, p.titleRest())
 	}
+	if p.owesInput() {
+		if left := p.inputRest(); left > 0 && p.reader.Pending() == 0 {
+			rest = sooner(rest, left)
+		}
+	}
 	var ready <-chan struct{}
 	if p.room(inflight) > 0 {
 		ready = p.reader.Ready(int(least))
@@ -125,6 +130,7 @@ func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.D
 	case <-ready:
 		p.due = true
 	case <-p.le.acks:
+	case <-p.input.changed:
 	case <-rested:
 	case <-ctx.Done():
 		return ctx.Err()

@@ -40,6 +40,7 @@ type publisher struct {
 
 	retitled bool      // the title has changed since the host was told
 	titled   time.Time // when it was told last
+	input    toldInput
 }
 
 func newPublisher(s *session, le *lending) *publisher {
@@ -115,6 +116,9 @@ func (p *publisher) step(ctx context.Context) error {
 		}
 	}
 	if err := p.tellTitle(ctx, false); err != nil {
+		return err
+	}
+	if err := p.tellInput(ctx); err != nil {
 		return err
 	}
 	p.measure()

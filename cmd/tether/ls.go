@@ -113,12 +113,15 @@ func stateOf(t local.Terminal) (state string, since time.Time) {
 	case t.Exit != nil:
 		return exitText(*t.Exit), t.Exit.At
 	case t.Input == string(term.AwaitingInput), t.Input == string(term.AwaitingSecret):
-		return strings.ReplaceAll(t.Input, "_", " "), t.InputSince
+		return awaitsText(t.Input), t.InputSince
 	case !t.Visible:
 		return "background", t.Started
 	}
 	return "running", t.Started
 }
+
+// awaitsText is a state of input in words.
+func awaitsText(input string) string { return strings.ReplaceAll(input, "_", " ") }
 
 // ownerOf is the owner of a terminal: "you", or the agent's name.
 func ownerOf(t local.Terminal) string {

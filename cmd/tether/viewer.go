@@ -192,6 +192,7 @@ type hostList struct {
 type hostTerminal struct {
 	URI      string `json:"uri"`
 	Title    string `json:"title"`
+	Awaits   string `json:"awaits,omitempty"` // awaiting_input or awaiting_secret, while somebody is to type there
 	Exited   bool   `json:"exited"`
 	ExitCode *int64 `json:"exit_code,omitempty"`
 	Target   string `json:"execution_target,omitempty"`
@@ -200,7 +201,7 @@ type hostTerminal struct {
 func (a *app) printHostTerminals(all []ahp.TerminalInfo, asJSON bool) error {
 	l := hostList{SchemaVersion: local.SchemaVersion, Terminals: []hostTerminal{}}
 	for _, t := range all {
-		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Resource, Title: t.Title, Exited: t.Lifecycle.Exited(),
+		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Resource, Title: t.Title, Awaits: t.Meta.Awaits, Exited: t.Lifecycle.Exited(),
 			ExitCode: t.Lifecycle.ExitCode, Target: string(t.ExecutionTarget)})
 	}
 	if asJSON {
@@ -216,8 +217,11 @@ func (a *app) printHostTerminals(all []ahp.TerminalInfo, asJSON bool) error {
 
 func printHostTerminal(w io.Writer, t hostTerminal) {
 	state, at := "running", "the host"
-	if t.Exited {
+	switch {
+	case t.Exited:
 		state = "exited"
+	case t.Awaits != "":
+		state = awaitsText(t.Awaits)
 	}
 	if t.Target == string(ahp.TargetClient) {
 		at = "a client"

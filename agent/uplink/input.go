@@ -1,0 +1,53 @@
+package uplink
+
+import (
+	"context"
+	"time"
+
+	"tether/ahp"
+)
+
+// inputPause is the least time between two states of input of a terminal that a host is told: the newest counts.
+const inputPause = 250 * time.Millisecond
+
+// toldInput is what the host was told on this connection of what the program does with its keyboard. Owned by the publisher.
+type toldInput struct {
+	changed <-chan struct{} // closed when there may be another state; nil: it has not been asked for, or may be another one already
+	last    ahp.StateParams
+	at      time.Time
+}
+
+// owesInput reports whether the host is to be told of the state once what was printed before is sent.
+func (p *publisher) owesInput() bool {
+	if !p.s.marker.States {
+		return false
+	}
+	select {
+	case <-p.input.changed:
+		p.input.changed = nil
+	default:
+	}
+	return p.input.changed == nil
+}
+
+// inputRest is how long the next state has to wait.
+func (p *publisher) inputRest() time.Duration { return inputPause - time.Since(p.input.at) }
+
+// tellInput tells the host what the program in the foreground does with its keyboard, behind all output before it. No text goes with it:
+// what a prompt says is in the output, where secrets are masked.
+func (p *publisher) tellInput(ctx context.Context) error {
+	if !p.owesInput() || p.inputRest() > 0 || p.reader.Pending() > 0 {
+		return nil
+	}
+	in, changed := p.le.h.LastInput()
+	if changed == nil || in.State == "" {
+		return nil // it is not lent any more, or has exited: the publisher is about to end
+	}
+	p.input.changed = changed
+	said := ahp.NewState(p.le.uri, string(in.State), in.Since)
+	if said.Input == p.input.last.Input && (ahp.Awaits(said.Input) == "" || said == p.input.last) {
+		return nil
+	}
+	p.input.last, p.input.at = said, time.Now()
+	return p.s.conn.Peer().SendRaw(ctx, ahp.AppendState(nil, said))
+}

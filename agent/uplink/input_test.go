@@ -1,0 +1,169 @@
+package uplink_test
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+	"tether/ahp"
+	"tether/internal/testkit"
+	"tether/platform/proc"
+	"tether/platform/pty"
+)
+
+// asking is a child whose program the system tells of.
+type asking struct {
+	*testkit.Child
+	look *atomic.Pointer[pty.Look]
+}
+
+func (a asking) Look() (pty.Look, error) { return *a.look.Load(), nil }
+
+// asks makes the children of a world such.
+func asks(w *world) *atomic.Pointer[pty.Look] {
+	var look atomic.Pointer[pty.Look]
+	look.Store(&pty.Look{Lines: true, Echo: true, Front: 1 << 22, Reading: proc.Reading{Waits: proc.WaitsNot}})
+	w.wrap = func(c *testkit.Child) term.PTY { return asking{c, &look} }
+	return &look
+}
+
+// inputs are the states that a host was told from a time on.
+func (c *capture) inputs(since time.Time) (all []string) {
+	for _, frame := range c.since(since) {
+		if _, rest, ok := strings.Cut(frame, `"`+ahp.MethodState+`"`); ok {
+			_, rest, _ = strings.Cut(rest, `"input":"`)
+			state, _, _ := strings.Cut(rest, `"`)
+			all = append(all, state)
+		}
+	}
+	return all
+}
+
+// The host hears what the program does behind the output before it, never a character of what was typed or printed with that, and at most four times
+// a second.
+func TestInputIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &capture{}
+		w := captured(t, c, term.Options{})
+		look := asks(w)
+		w.online()
+		began := time.Now()
+		h, child := w.spawn(term.Spec{})
+		child.Print("name: ")
+		look.Store(&pty.Look{Lines: true, Echo: true, Front: 1 << 22, Reading: proc.Reading{Waits: proc.WaitsForKeys}})
+		time.Sleep(3 * time.Second)
+		if got := c.inputs(began); !slices.Equal(got, []string{ahp.InputRunning, ahp.InputAwaits}) {
+			t.Errorf("a question was told as %q", got)
+		}
+		sent := c.since(began)
+		at := slices.IndexFunc(sent, func(m string) bool { return strings.Contains(m, ahp.InputAwaits) })
+		if at < 0 || !strings.Contains(sent[at-1], "name: ") && !strings.Contains(strings.Join(sent[:at], ""), "name: ") || strings.Contains(sent[at], "name") {
+			t.Errorf("the question is not behind its text, or has text: %q", sent)
+		}
+		if err := h.Write(t.Context(), []byte("hunter2\r")); err != nil {
+			t.Fatal(err)
+		}
+		look.Store(&pty.Look{Lines: true, Front: 1 << 22, Reading: proc.Reading{Waits: proc.WaitsForKeys}})
+		child.Print("me\r\npassword: ")
+		time.Sleep(3 * time.Second)
+		if got := c.inputs(began)[2:]; !slices.Equal(got, []string{ahp.InputRunning, ahp.InputSecret}) {
+			t.Errorf("a secret was told as %q", got)
+		}
+		if all := strings.Join(c.since(began), ""); strings.Contains(all, "hunter2") {
+			t.Errorf("what was typed went up: %s", all)
+		}
+
+		// Nothing happens, and nothing is told.
+		quiet := time.Now()
+		time.Sleep(time.Hour)
+		if got := c.inputs(quiet); len(got) > 0 {
+			t.Errorf("in an hour without output %q were told", got)
+		}
+		// Answers in quick succession: the newest counts.
+		quiet = time.Now()
+		for range 100 {
+			_ = h.Write(t.Context(), []byte("x\r"))
+			time.Sleep(10 * time.Millisecond)
+		}
+		if got := c.inputs(quiet); len(got) > 5 {
+			t.Errorf("in a second %q were told", got)
+		}
+		// After the end of the loan nobody is told.
+		if err := h.Unlend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		over := time.Now().Add(1)
+		look.Store(&pty.Look{Lines: true, Echo: true, Front: 1 << 22, Reading: proc.Reading{Waits: proc.WaitsForKeys}})
+		child.Print("\r\nsure? ")
+		time.Sleep(5 * time.Second)
+		if got := c.inputs(over); len(got) > 0 {
+			t.Errorf("after unlend %q were told", got)
+		}
+	})
+}
+
+// What waits for the network when the loan ends is taken back.
+func TestInputOfAnEndedLoanIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &capture{}
+		w := captured(t, c, term.Options{})
+		look := asks(w)
+		w.online()
+		h, _ := w.spawn(term.Spec{})
+		asks(w)
+		_, other := w.spawn(term.Spec{})
+		time.Sleep(3 * time.Second)
+		c.stall()
+		other.Print("it blocks the network")
+		synctest.Wait()
+		look.Store(&pty.Look{Lines: true, Front: 1 << 22, Reading: proc.Reading{Waits: proc.WaitsForKeys}})
+		h.Input() // who looks finds another state, which the host is to be told
+		synctest.Wait()
+		if err := h.Unlend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		over := time.Now()
+		c.goOn()
+		time.Sleep(100 * time.Millisecond)
+		if got := c.inputs(over); len(got) > 0 {
+			t.Errorf("after unlend %q were told", got)
+		}
+	})
+}
+
+// A host that does not take states is told none; one that does is told again after an outage, of the same question.
+func TestInputAtOtherHosts(t *testing.T) {
+	for _, takes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			marker := ahp.NewClientTerminals(30000)
+			marker.States = takes
+			f := &fakeHost{target: ahp.TargetClient, marker: marker.Meta(), again: true}
+			w := fakeWorld(t, f, nil)
+			asks(w).Store(&pty.Look{Lines: true, Echo: true, Front: 1 << 22, Reading: proc.Reading{Waits: proc.WaitsForKeys, Alone: true}})
+			w.spawn(term.Spec{})
+			ack := func() {
+				f.peer.Notify(t.Context(), ahp.MethodAck, ahp.AckParams{Channel: f.uri(t), Applied: 0})
+				time.Sleep(5 * time.Second)
+			}
+			ack()
+			w.cut(false)
+			time.Sleep(5 * time.Second)
+			ack()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			want := 3 // running, the question, and the question again
+			if !takes {
+				want = 0
+			}
+			if n := len(f.states); n != want || n > 0 && (f.states[n-1] != f.states[n-2] || f.states[n-1].Input != ahp.InputAwaits) {
+				t.Errorf("a host that takes states, %t, was told %+v", takes, f.states)
+			}
+		})
+	}
+}

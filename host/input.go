@@ -1,0 +1,123 @@
+package host
+
+import (
+	"bytes"
+	"time"
+
+	"tether/agenttools"
+	"tether/ahp"
+	"tether/internal/clip"
+	"tether/screen"
+)
+
+// input is what the owner of a terminal says that the program in the foreground does with its keyboard. Guarded by the host's mutex.
+type input struct {
+	state string // one of ahp's; "" until the owner says it
+	said  int64  // since when, as the owner says
+	since time.Time
+	moved chan struct{} // closed and replaced when state or since becomes another one; nil while nobody waits
+}
+
+// inputSaid takes a notification of a terminal's owner. One from anybody else is ignored, as one that cannot be read.
+func (c *conn) inputSaid(params []byte) {
+	var p ahp.StateParams
+	if err := ahp.DecodeParams(params, &p); err != nil || !c.may(rightLend) {
+		return
+	}
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	if t := c.h.terminals[p.Channel]; t != nil && t.ownedBy(c) && t.bound == c && !t.state.Lifecycle.Exited() {
+		c.h.setInputLocked(t, p)
+	}
+}
+
+func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
+	in := &t.input
+	if in.state == p.Input && in.said == p.InputSince {
+		return
+	}
+	before := t.awaitsLocked()
+	in.state, in.said, in.since = p.Input, p.InputSince, plausible(p.Since(), t.created)
+	t.inputMovedLocked()
+	if t.awaitsLocked() != before { // all else would have lists change whenever something is printed
+		h.rowChangedLocked(t)
+		h.listChangedLocked(t)
+	}
+}
+
+// endInputLocked forgets the state of a terminal that has exited.
+func (h *Host) endInputLocked(t *terminal) {
+	t.input.state, t.input.said = "", 0
+	t.inputMovedLocked()
+}
+
+func (t *terminal) inputMovedLocked() {
+	if t.input.moved != nil {
+		close(t.input.moved)
+		t.input.moved = nil
+	}
+}
+
+// awaitsLocked is ahp.InputAwaits or ahp.InputSecret while somebody is to type, else "". While the machine is away nobody knows.
+func (t *terminal) awaitsLocked() string {
+	if t.bound == nil {
+		return ""
+	}
+	return ahp.Awaits(t.input.state)
+}
+
+// awaitsAgainLocked has the catalogue shown anew if the owner of t, which has come or gone, has said that somebody is to type.
+func (h *Host) awaitsAgainLocked(t *terminal) {
+	if ahp.Awaits(t.input.state) != "" {
+		h.listChangedLocked(t)
+	}
+}
+
+// State implements agenttools.StatefulTerminal. While the machine is away it is what was known last, so that a connection that is lost for
+// a moment makes no second question of one.
+func (l lookedAt) State() (agenttools.State, <-chan struct{}) {
+	l.h.mu.Lock()
+	if _, ok := (catalogue{l.h, l.p}).fromLocked(l.t); !ok || l.t.ended {
+		l.h.mu.Unlock()
+		return agenttools.State{}, nil
+	}
+	in := &l.t.input
+	s := agenttools.State{Input: agenttools.InputState(in.state), InputSince: in.since}
+	if in.moved == nil {
+		in.moved = make(chan struct{})
+	}
+	moved := in.moved
+	l.h.mu.Unlock()
+	if s.Input == agenttools.InputAwaiting {
+		s.Prompt = l.prompt()
+	}
+	return s, moved
+}
+
+const (
+	promptTail = 8 << 10 // bytes of text from which the line of the cursor is made
+	maxPrompt  = 200     // bytes
+)
+
+// prompt is the text before the cursor on its line, of what p may see: the host's own text, in which the owner has masked secrets.
+func (l lookedAt) prompt() string {
+	l.h.mu.Lock()
+	i := l.t.infoLocked(l.from)
+	l.h.mu.Unlock()
+	from := max(i.Start, i.End-promptTail)
+	r := l.newReader(from)
+	defer r.Close()
+	var tail []byte
+	buf := make([]byte, promptTail)
+	for len(tail) <= promptTail {
+		ev, ok, err := r.TryNext(buf)
+		if !ok || err != nil {
+			break
+		}
+		tail = append(tail, ev.Data...)
+	}
+	if at := bytes.IndexByte(tail, '\n'); from > 0 && at >= 0 {
+		tail = tail[at+1:]
+	}
+	return clip.Text(screen.BeforeCursor(tail, i.Cols, i.Rows), maxPrompt)
+}

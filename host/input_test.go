@@ -1,0 +1,187 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/ahp"
+	"tether/events"
+	"tether/host"
+)
+
+// says has a client say what the program in a terminal does with its keyboard.
+func (v *viewer) says(uri, state string, since time.Time) {
+	v.t.Helper()
+	if err := v.peer.SendRaw(context.Background(), ahp.AppendState(nil, ahp.NewState(uri, state, since))); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// awaits is what the catalogue shows of a terminal.
+func (v *viewer) awaits(uri string) string {
+	for _, t := range v.catalogue().Terminals {
+		if t.Resource == uri {
+			return t.Meta.Awaits
+		}
+	}
+	return "not there"
+}
+
+// What the owner says of input is in the catalogue, the lists and the answers of agents while somebody is to type, and nowhere after an answer, the exit
+// or while the machine is away. Others cannot say it.
+func TestInputIsShown(t *testing.T) {
+	_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "machine-other", "observer-o", "agent-bot")})
+	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
+	const uri = "ahp-terminal:/ask"
+	laptop.create(uri)
+	laptop.output(uri, "installs\r\nname: ", 0)
+	watcher := as(t, url, "observer-o", "watcher", viewOptions{subs: []string{ahp.RootURI}})
+	agent, err := overHTTP(t, url, "agent-bot", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(awaits string) {
+		t.Helper()
+		watcher.await("awaits "+awaits, func() bool { return len(watcher.root.Terminals) == 1 && watcher.root.Terminals[0].Meta.Awaits == awaits })
+		var list []struct{ Awaits string }
+		use(t, agent, "list_terminals", nil, &list)
+		var read struct{ Awaits string }
+		use(t, agent, "read_terminal", map[string]any{"terminalId": host.IDOf(uri)}, &read)
+		if len(list) != 1 || list[0].Awaits != awaits || read.Awaits != awaits {
+			t.Errorf("agents are told %+v and %+v, want %q", list, read, awaits)
+		}
+		r, first := event(t, url, "observer-o")
+		if strings.Contains(first, `"awaits":"`+awaits+`"`) != (awaits != "") || r != 200 {
+			t.Errorf("the page is told %s, want %q", first, awaits)
+		}
+	}
+	want("")
+	began := time.Now().Add(-time.Second)
+	laptop.says(uri, ahp.InputAwaits, began)
+	want(ahp.InputAwaits)
+	other := as(t, url, "machine-other", "other", viewOptions{resume: true})
+	other.says(uri, ahp.InputQuiet, began)
+	watcher.says(uri, ahp.InputQuiet, began)
+	other.ping()
+	watcher.ping()
+	want(ahp.InputAwaits)
+	laptop.says(uri, ahp.InputRunning, time.Now())
+	want("")
+	laptop.says(uri, ahp.InputSecret, time.Now())
+	want(ahp.InputSecret)
+	laptop.close()
+	want("") // nobody knows
+	back := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
+	back.create(uri)
+	want(ahp.InputSecret)
+	zero := int64(0)
+	back.dispatch(uri, ahp.TerminalExited{ExitCode: &zero})
+	back.says(uri, ahp.InputAwaits, time.Now())
+	want("")
+}
+
+// Words that newer machines may say mean that nothing is known, and what is no state is ignored.
+func TestInputOfStrangers(t *testing.T) {
+	_, url := serve(t, host.Options{Access: newUsers("machine-laptop")})
+	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true, subs: []string{ahp.RootURI}})
+	const uri = "ahp-terminal:/ask"
+	laptop.create(uri)
+	raw := func(params string) {
+		t.Helper()
+		if err := laptop.peer.Notify(t.Context(), ahp.MethodState, jsonRaw(params)); err != nil {
+			t.Fatal(err)
+		}
+		laptop.ping()
+	}
+	laptop.says(uri, ahp.InputAwaits, time.Now())
+	laptop.await("awaits", func() bool { return len(laptop.root.Terminals) == 1 && laptop.root.Terminals[0].Meta.Awaits == ahp.InputAwaits })
+	for _, params := range []string{`{}`, `[]`, `{"channel":7}`, `{"channel":"ahp-terminal:/ask","input":"quiet","inputSince":-1}`, `{"channel":"ahp-terminal:/none","input":"quiet"}`} {
+		raw(params)
+	}
+	if got := laptop.awaits(uri); got != ahp.InputAwaits {
+		t.Errorf("nonsense made it %q", got)
+	}
+	raw(`{"channel":"ahp-terminal:/ask","input":"dancing","inputSince":99999999999999999}`)
+	laptop.await("awaits nothing", func() bool { return laptop.root.Terminals[0].Meta.Awaits == "" })
+}
+
+// A question is one event, also when the machine was away for a moment, with the prompt as the host's text has it; a secret has none. Who is shown
+// a terminal only from a place on gets no prompt from before.
+func TestInputEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStaff(true, "machine.laptop.ann", "agent.helper.ann", "agent.ci.sam")
+		h := testHost(t, host.Options{Access: s, People: s})
+		owner := s.of["machine.laptop.ann"]
+		laptop := joined(t, h, owner, viewOptions{resume: true})
+		const uri = "ahp-terminal:/ask"
+		laptop.create(uri)
+		laptop.output(uri, "\x1b[1mname:\x1b[m ", 0)
+		a := to()
+		a.Grants = []ahp.Grant{{To: "agent:ci", From: 13}} // behind the prompt
+		check(t, laptop.audience(uri, a))
+		helper, ci := listens(t, h, s.of["agent.helper.ann"]), listens(t, h, s.of["agent.ci.sam"])
+		since := time.Now()
+		laptop.says(uri, ahp.InputAwaits, since)
+		synctest.Wait()
+		time.Sleep(2 * time.Second)
+		laptop.close()
+		synctest.Wait()
+		laptop = joined(t, h, owner, viewOptions{resume: true})
+		laptop.create(uri)
+		check(t, laptop.audience(uri, a))
+		laptop.says(uri, ahp.InputAwaits, since)
+		time.Sleep(2 * time.Second)
+		laptop.says(uri, ahp.InputRunning, time.Now())
+		synctest.Wait()
+		laptop.output(uri, "me\r\npassword: hunter2", 13)
+		laptop.says(uri, ahp.InputSecret, time.Now())
+		time.Sleep(2 * time.Second)
+		if got := *helper; !slices.Equal(got, []string{"awaiting_input name:", "awaiting_secret <nil>"}) {
+			t.Errorf("Ann's agent heard %q", got)
+		}
+		if got := *ci; !slices.Equal(got, []string{"awaiting_input <nil>", "awaiting_secret <nil>"}) {
+			t.Errorf("the agent that may watch from then on heard %q", got)
+		}
+		check(t, laptop.audience(uri, to()))
+		laptop.says(uri, ahp.InputRunning, time.Now())
+		laptop.says(uri, ahp.InputAwaits, time.Now())
+		time.Sleep(2 * time.Second)
+		if len(*helper) != 3 || len(*ci) != 2 {
+			t.Errorf("after the end of the grant Ann's agent heard %q, the other %q", *helper, *ci)
+		}
+	})
+}
+
+// listens keeps the events of input that a principal is told of, until the test ends.
+func listens(t *testing.T, h *host.Host, p host.Principal) *[]string {
+	var heard []string
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = h.StreamEvents(ctx, p, &events.Request{Name: events.AwaitingInput}, keeper{&heard})
+	}()
+	synctest.Wait()
+	t.Cleanup(func() { cancel(); <-ended })
+	return &heard
+}
+
+// keeper is an events.Out.
+type keeper struct{ heard *[]string }
+
+// Active implements events.Out.
+func (k keeper) Active(string, bool) error { return nil }
+
+// Heartbeat implements events.Out.
+func (k keeper) Heartbeat(string) error { return nil }
+
+// Event implements events.Out.
+func (k keeper) Event(e events.Event) error {
+	*k.heard = append(*k.heard, fmt.Sprint(e.Data["kind"], " ", e.Data["promptLine"]))
+	return nil
+}
