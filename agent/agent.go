@@ -35,18 +35,17 @@ import (
 type Config struct {
 	Dirs    dirs.Dirs
 	Version string // of this program, shown to hosts and in status
-	// AllowRoot lets it run as root, see [proc.Root]. Otherwise it refuses: every
-	// terminal, and what a local program starts through it, would be root's.
+	// AllowRoot lets it run as root, see [proc.Root]. Otherwise it refuses: every terminal, and every command that a local program starts
+	// through it, would be root's.
 	AllowRoot bool
-	// Settings is what the person configured; nil means the defaults.
+	// Settings is the person's configuration; nil means the defaults.
 	Settings *config.Config
-	// Over is what of Settings comes before the configuration file, for when that
-	// is read again.
+	// Over are the settings that override the configuration file, needed when the file is read again.
 	Over []config.Setting
 	// Secrets says where tokens and this machine's key may be kept. The zero
 	// value is a file that only the user can read.
 	Secrets hosts.Secrets
-	// LogLevel, if not "", comes before that of Settings.
+	// LogLevel, if not "", overrides that of Settings.
 	LogLevel string
 	// Ready, if not nil, is called once when requests are answered.
 	Ready func()
@@ -60,9 +59,8 @@ type Config struct {
 	// Holder starts the process that each terminal gets, so that it outlives
 	// this one. The zero value means that terminals run in this process.
 	Holder Program
-	// NoHolders says why the person's terminals run in this process, for status;
-	// "" if they do not. Agents' get a holder all the same where there is a Holder,
-	// so that what they leave behind stays theirs.
+	// NoHolders is why the person's terminals run in this process, for status; "" if they do not. Agents' terminals still get a holder if
+	// there is a Holder, so that processes that they leave behind stay known as theirs.
 	NoHolders string
 	// Replace waits for the end of a daemon that was asked to hand over.
 	Replace bool
@@ -106,11 +104,10 @@ const (
 	hearWithin = 500 * time.Millisecond // of the hosts
 )
 
-// Agent is one daemon. It is used for one Run. It is the local door's
-// local.Daemon; those methods are safe for concurrent use while it runs.
+// Agent is one daemon. It is used for one Run. It implements local.Daemon for the local door; those methods are safe for concurrent use
+// while it runs.
 //
-// Goroutines: Run's caller waits; the local server's; per host one that keeps
-// its link up, owned by links.
+// Goroutines: Run's caller waits; the local server's; one per host that keeps its link up, owned by links.
 type Agent struct {
 	// Set at construction.
 	cfg      Config
@@ -123,16 +120,16 @@ type Agent struct {
 	watched  watchLog
 	degraded degraded               // each part reports its own causes
 	tcp      atomic.Pointer[string] // address of loopback TCP; nil while it is not served
-	killing  atomic.Bool            // the end is that of the terminals, too
+	killing  atomic.Bool            // the terminals end with the daemon
 	stirred  chan struct{}          // 1 slot: something began or ended, see keepSmall
 
 	// Set by Run before requests are answered.
 	log      zerolog.Logger
-	leveled  leveled // what log writes to
+	leveled  leveled // the destination of log
 	held     *ipc.Held
 	started  time.Time
 	pool     *term.Pool
-	holders  *holders // nil if there are none
+	holders  *holders // or nil
 	hosts    *hosts.Paired
 	starter  *start.Starter
 	confiner *start.Confiner
@@ -165,9 +162,8 @@ func New(c Config) (*Agent, error) {
 	return a, err
 }
 
-// Run is the daemon's life. It returns nil when ctx ended or a client asked it
-// to shut down, after everything it started has ended. Errors: ErrRoot, a
-// *RunningError, a *LockError, or what kept it from starting.
+// Run is the daemon's life. It returns nil when ctx ended or a client asked it to shut down, after everything that it started has ended.
+// Errors: ErrRoot, a *RunningError, a *LockError, or another failure to start.
 func (a *Agent) Run(ctx context.Context) error {
 	if proc.Root() && !a.cfg.AllowRoot {
 		return ErrRoot
@@ -218,14 +214,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	return a.serve(ctx, listener)
 }
 
-// Causes in status of what the system does not let the daemon write.
+// Causes in status of files that the system does not let the daemon write.
 const (
 	stateCause = "state directory"
 	logCause   = "log"
 )
 
-// openState makes the state directory. Where the disk is full or cannot be
-// written, the daemon does its work without: only what is new is not kept.
+// openState makes the state directory. If the disk is full or not writable, the daemon works without it and only new state is not kept.
 func (a *Agent) openState() error {
 	err := secret.Dir(a.cfg.Dirs.State)
 	if err != nil && !isTrouble(err) {
@@ -237,8 +232,7 @@ func (a *Agent) openState() error {
 	return nil
 }
 
-// openPool makes the pool, with the terminals that outlived earlier daemons.
-// Requests wait meanwhile: what they would be told of is not all there yet.
+// openPool makes the pool, with the terminals that outlived earlier daemons. Requests wait meanwhile, because the list is not complete yet.
 func (a *Agent) openPool(ctx context.Context) {
 	o := a.cfg.Terminals
 	o.Observe, o.MayLend = a.acted, a.mayLend
@@ -354,7 +348,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	return errors.Join(err, server.Close(), <-failed)
 }
 
-// closeTerminals kills what runs and gives the hosts a moment to hear of it.
+// closeTerminals kills the running terminals and gives the hosts a moment to learn of it.
 func (a *Agent) closeTerminals() {
 	ctx, cancel := context.WithTimeout(context.Background(), a.atMost(killWithin))
 	defer cancel()
@@ -367,9 +361,8 @@ func (a *Agent) closeTerminals() {
 	a.hosts.Close(a.atMost(hearWithin), func(term.ID) bool { return true })
 }
 
-// leaveTerminals leaves to the next daemon what outlives this one. First the
-// links go, as if the network had: nothing is withdrawn from a host, and what
-// it does not have yet the next daemon sends.
+// leaveTerminals leaves surviving terminals to the next daemon. First the links go, as if the network had: nothing is withdrawn from a
+// host, and the next daemon sends the output that it lacks.
 func (a *Agent) leaveTerminals() {
 	ctx, cancel := context.WithTimeout(context.Background(), a.atMost(killWithin))
 	defer cancel()

@@ -43,7 +43,7 @@ func TestOnlyOne(t *testing.T) {
 	start(t, agent.Config{Dirs: d})
 }
 
-// A lock whose file was replaced under the daemon is reported, with who holds the new one, until that is put right.
+// A lock whose file was replaced under the daemon is reported, with the holder of the new one, until that is corrected.
 func TestLockIsReplaced(t *testing.T) {
 	testkit.Leaks(t)
 	d := home(t)

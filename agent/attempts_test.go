@@ -155,7 +155,7 @@ func TestPairingByKeys(t *testing.T) {
 	a.status("a terminal is lent", func(s local.Status) bool { return len(s.Hosts[0].Lent) == 1 && s.Hosts[0].Lent[0].Problem == "" })
 	a.end()
 
-	// The next daemon gets in by the same key, and whoever needs no daemon, too.
+	// The next daemon connects with the same key, and so do programs that need no daemon.
 	a = start(t, agent.Config{Dirs: d})
 	a.state("it is online again", "online")
 	e, found, err := hosts.Endpoint(d, "work")
@@ -297,7 +297,7 @@ func holding(t *testing.T, dir, text, file string) {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
-		f, err := secret.OpenRead(path) // Windows lets os.ReadFile not have what the daemon holds open
+		f, err := secret.OpenRead(path) // on Windows os.ReadFile cannot read a file that the daemon has open
 		if err != nil {
 			return err
 		}
@@ -313,7 +313,7 @@ func holding(t *testing.T, dir, text, file string) {
 	}
 }
 
-// A host that does not pair by keys says so at once, however it answers what it does not know.
+// A host that does not pair by keys is recognised at once, however it answers unknown requests.
 func TestHostsThatPairByTokensAlone(t *testing.T) {
 	a := start(t, agent.Config{Dirs: home(t)})
 	for name, url := range map[string]string{

@@ -13,7 +13,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// What a host that is gone lacks holds the child, up to ten minutes here, but nobody who ends it.
+// Output that an absent host lacks holds the child, up to ten minutes here, but does not delay its end.
 func TestEndDespiteAHostThatIsGone(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func TestEndDespiteAHostThatIsGone(t *testing.T) {
 	}
 }
 
-// patient are the settings of somebody for whom a host may stay away for long.
+// patient are settings under which a host may be absent for long.
 func patient() *config.Config {
 	s := config.Default()
 	s.Terminals.StallTime = config.Duration(10 * time.Minute)

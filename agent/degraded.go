@@ -9,17 +9,15 @@ import (
 	"tether/agent/local"
 )
 
-// degraded is what does not work as it should while the daemon goes on: each
-// part reports its own causes, and status shows them. The zero value is ready.
-// It is safe for concurrent use; reporting never blocks on anything.
+// degraded lists the faults with which the daemon continues: each part reports its own causes, and status shows them. The zero value is
+// ready. It is safe for concurrent use; reporting never blocks on anything.
 type degraded struct {
 	mu  sync.Mutex
 	all map[string]local.Degraded // by cause
 }
 
-// report says that something does not work. cause is one word or two that
-// stay the same ("state directory"), text what a person should know and do. The
-// same cause again replaces the text; an empty text says that all is well.
+// report records a fault. cause is one or two fixed words ("state directory"), text tells a person the fault and the remedy. Reporting a
+// cause again replaces the text; an empty text ends the fault.
 func (d *degraded) report(cause, text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

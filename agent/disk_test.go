@@ -31,7 +31,7 @@ type troubled struct {
 	ticks string // the name of the terminal
 }
 
-// ticking starts the terminal that ticks. It has a name of its own: the host may still show that of an earlier daemon.
+// ticking starts the terminal that ticks. It has a unique name, since the host may still show that of an earlier daemon.
 func (d *troubled) ticking(name string) {
 	d.t.Helper()
 	d.ticks = name
@@ -71,7 +71,8 @@ func (d *troubled) ticked() int {
 	return 0
 }
 
-// goesOn checks that the terminal is seen to go on, that another one can be started, and whether status tells of trouble with cause.
+// goesOn checks that the terminal's output continues to be seen, that another one can be started, and whether status reports a fault with
+// cause.
 func (d *troubled) goesOn(when, cause string) {
 	d.t.Helper()
 	before := d.ticked()
@@ -116,7 +117,7 @@ func (d *troubled) pairs(name, want string) {
 	}
 }
 
-// A disk that is full or cannot be written stops no terminal, and status says what is wrong.
+// A disk that is full or not writable stops no terminal, and status reports it.
 func TestTerminalsGoOnWithoutADisk(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	disk, there := testkit.OnSmallDisk(t)

@@ -20,7 +20,7 @@ import (
 	"tether/platform/dirs"
 )
 
-// patience is how long a test waits for what must happen soon.
+// patience is how long a test waits for an expected event.
 const patience = testkit.Patience
 
 // home makes directories for one daemon.
@@ -105,7 +105,7 @@ func serveHTTP(t *testing.T, h http.Handler) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // ends also what was upgraded, which the server knows no more
+	ctx, cancel := context.WithCancel(context.Background()) // also ends upgraded connections, which the server no longer tracks
 	var mu sync.Mutex                                       // guards requests against one that comes when they are waited for
 	var requests sync.WaitGroup
 	s := &http.Server{BaseContext: func(net.Listener) context.Context { return ctx }}

@@ -30,12 +30,11 @@ type Program struct {
 	Argv []string // whole; the id is added
 }
 
-// holdersDir is where holders have their sockets. Its name says no version:
-// any daemon finds those of any other.
+// holdersDir is where holders have their sockets. Its name has no version: any daemon finds those of any other.
 func holdersDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "h") }
 
-// holderOptions says where holders are and how they are talked to. It makes their
-// key if there is none yet, so that the caller must have the daemon's lock.
+// holderOptions returns the place of the holders and the key for them. It makes the key if there is none yet, so the caller must have the
+// daemon's lock.
 func holderOptions(d dirs.Dirs) (holder.Options, error) {
 	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d), Typed: new(holder.Typed)}
 	path := filepath.Join(d.State, "holders.key")
@@ -59,20 +58,18 @@ func holderOptions(d dirs.Dirs) (holder.Options, error) {
 
 const (
 	startWithin = 10 * time.Second // a holder until its child runs
-	adoptWithin = 3 * time.Second  // of all together, before requests are answered; who is later comes later
+	adoptWithin = 3 * time.Second  // of all together, before requests are answered; slower ones follow later
 	adoptRetry  = time.Second      // between two attempts, doubled each time up to adoptRetries
 	adoptRest   = time.Minute
-	reapWithin  = 10 * time.Second // what a killed holder has left
+	reapWithin  = 10 * time.Second // for processes that a killed holder has left
 	leastKeep   = time.Minute      // an exit for the next daemon, however soon it is forgotten then
 )
 
 // holderCause is the cause in status when terminals end with the daemon.
 const holderCause = "holders"
 
-// holders starts terminals in processes of their own, and takes up those that
-// an earlier daemon has left. It is safe for concurrent use. Its goroutines, one
-// per terminal that is not adopted yet, end with the context of adopt; Run waits
-// for them.
+// holders starts terminals in processes of their own, and adopts those of an earlier daemon. It is safe for concurrent use. Its goroutines,
+// one per terminal that is not adopted yet, end with the context of adopt; Run waits for them.
 type holders struct {
 	// Set at construction.
 	opts     holder.Options
@@ -116,9 +113,8 @@ func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
 	return startWithout(err)(id, c)
 }
 
-// startWithout starts terminals in this process, since no holder can be started.
-// It refuses agents' where only a holder would know what they leave behind: that
-// would count as the person's.
+// startWithout starts terminals in this process, since no holder can be started. It refuses agents' terminals on systems where only a
+// holder would know the processes that they leave behind: those would count as the person's.
 func startWithout(why error) func(term.ID, pty.Command) (term.PTY, error) {
 	return func(_ term.ID, c pty.Command) (term.PTY, error) {
 		if proc.KeepsOrphans && holder.IsAgents(c.Env) {
@@ -143,8 +139,7 @@ func (h held) Signal(name string) error {
 	return err
 }
 
-// Gone also ends what a killed holder has left: processes that were in its
-// terminal.
+// Gone also ends processes of the terminal that a killed holder has left.
 func (h held) Gone() bool {
 	if !h.Client.Gone() {
 		return false
@@ -155,8 +150,7 @@ func (h held) Gone() bool {
 	return true
 }
 
-// adopt takes up what earlier daemons have left. It returns when that is done,
-// or after adoptWithin: what is slower then goes on until ctx ends.
+// adopt adopts the terminals of earlier daemons. It returns when that is done, or after adoptWithin: slower ones continue until ctx ends.
 func (s *holders) adopt(ctx context.Context, pool *term.Pool) {
 	s.pool, s.ctx = pool, ctx
 	ids, err := holder.List(s.opts.Dir)
@@ -250,7 +244,7 @@ func (s *holders) attempt(id string) error {
 	return nil
 }
 
-// removeScripts removes what shells have read that are gone.
+// removeScripts removes the scripts of shells that are gone.
 func (s *holders) removeScripts(alive []string) {
 	entries, err := os.ReadDir(s.scripts)
 	if err != nil {
@@ -296,7 +290,7 @@ func LeftRunning(d dirs.Dirs) ([]string, error) {
 	return running, lock.Close()
 }
 
-// hasExited reports whether a holder only keeps what its child has left.
+// hasExited reports whether a holder stays only for processes that its child has left.
 func hasExited(o holder.Options, id string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -313,27 +307,24 @@ func hasExited(o holder.Options, id string) bool {
 // sockets; the next daemon removes them.
 func LeftDead(d dirs.Dirs) (int, error) { return holder.Dead(holdersDir(d)) }
 
-// Ended is what EndLeftRunning has ended, and what it has not.
+// Ended lists the processes that EndLeftRunning has ended, and those that it has not.
 type Ended struct {
 	Terminals int    // that ran
 	Unread    int64  // bytes that they had printed and no daemon had taken
 	Agents    int    // agents' exited terminals whose processes ran on until now
-	Left      []Left // what runs on
+	Left      []Left // processes that continue
 }
 
-// Left is what an exited terminal of the person's has left running.
+// Left is the processes that an exited terminal of the person's has left running.
 type Left struct {
 	Name      string // of the terminal
 	Processes int
 	id        term.ID
 }
 
-// EndLeftRunning ends the terminals that no daemon serves, with everything in
-// them, and says what those were. Of terminals that have exited it ends what
-// agents' have left running; what the person's have left runs on, as when a
-// daemon ends. Output that somebody still lacks does not hold it up. It keeps a
-// daemon from starting until it returns. Errors: a *RunningError if one runs,
-// ctx's, what is still there.
+// EndLeftRunning ends the terminals that no daemon serves, with everything in them, and lists them. Of exited terminals it ends the
+// processes that agents' have left running; those of the person's continue, as when a daemon ends. Undelivered output does not delay it. It
+// keeps a daemon from starting until it returns. Errors: a *RunningError if one runs, ctx's, or the processes that remain.
 func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	ids, err := holder.List(holdersDir(d))
 	if len(ids) == 0 && err == nil {
@@ -374,7 +365,7 @@ func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 			all.Left = append(all.Left, e.Left...)
 		}
 	}
-	_, err = holder.EndStaying(ctx, holdersDir(d)) // those of the holders that were just ended
+	_, err = holder.EndStaying(ctx, holdersDir(d)) // of the holders that were just ended
 	for i := range all.Left {                      // EndStaying may have ended some: those of a terminal that an agent has given to the person
 		all.Left[i].Processes = len(term.Leftover(all.Left[i].id))
 	}
@@ -382,8 +373,7 @@ func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	return all, errors.Join(append(errs, err)...)
 }
 
-// endHolder ends one terminal and its holder. What the child still writes, which
-// a full log would hold back, it takes and drops.
+// endHolder ends one terminal and its holder. It reads and drops the child's remaining output, which could otherwise block in a full log.
 func endHolder(ctx context.Context, o holder.Options, id string) (Ended, error) {
 	c, err := holder.Dial(ctx, o, id)
 	if errors.Is(err, holder.ErrGone) {

@@ -31,7 +31,7 @@ func withHolders(t *testing.T, d dirs.Dirs) agent.Config {
 		t.Fatal(err)
 	}
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	t.Cleanup(func() { // what a failed test has left
+	t.Cleanup(func() { // left by a failed test
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if _, err := agent.EndLeftRunning(ctx, d); err != nil {
@@ -50,7 +50,7 @@ func (d *daemon) stop() {
 	d.end()
 }
 
-// One daemon after the other in this process: nothing of the first stays, and the second has what it left.
+// One daemon after the other in this process: nothing of the first stays, and the second has the terminals that it left.
 func TestHandOver(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
@@ -113,7 +113,7 @@ func greeting() string {
 func TestTerminalsComeAndGo(t *testing.T) {
 	d := home(t)
 	c := withHolders(t, d)
-	c.Terminals.KeepFor = time.Second // what has exited is forgotten
+	c.Terminals.KeepFor = time.Second // exited terminals are forgotten
 	one := start(t, c)
 	defer one.stop()
 	cycle := func() {
@@ -125,7 +125,7 @@ func TestTerminalsComeAndGo(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	cycle() // what is made once for all
+	cycle() // things that are made once for all
 	one.client.Close()
 	t.Run("cycles", func(t *testing.T) {
 		testkit.Leaks(t)

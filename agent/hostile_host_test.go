@@ -14,7 +14,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// What a host may put into one message, beside some room for what is around it.
+// The largest contents of one message of a host, and some room for the rest of it.
 const (
 	hostileValues = client.LenderMaxValues - 100
 	hostileBytes  = client.LenderReadLimit - client.LenderReadLimit/8
@@ -149,10 +149,11 @@ func (h *hostileHost) answer(method, result string) {
 		return asked
 	})
 	h.say("")
-	h.cut() // what it believes now is of no use
+	h.cut() // its present state is of no use
 }
 
-// deeds are what such a host may do, with the largest message of each kind. The results of further methods are ignored as createTerminal's is.
+// deeds are such a host's possible actions, with the largest message of each kind. The results of further methods are ignored as
+// createTerminal's is.
 func (h *hostileHost) deeds() map[string]func() {
 	deeds := map[string]func(){}
 	for name, a := range testkit.HostileAnswers {
@@ -226,9 +227,9 @@ func echoes(t *testing.T, child *testkit.Child, out io.Reader, do func()) (most 
 	return most
 }
 
-// What a terminal prints is read beside a host that sends its largest messages, and is late by no more than 50 ms. A machine that tests many
-// things may stand still for longer: so the longest delay is compared with the longest of the same run while encoding/json decodes the largest
-// message, which needs one processor as these messages do, but nothing of the daemon's.
+// A terminal's output is read while a host sends its largest messages, and is late by no more than 50 ms. A busy test machine may stand
+// still for longer, so the longest delay is compared with the longest of the same run while encoding/json decodes the largest message: that
+// needs one processor as these messages do, but no part of the daemon.
 func TestTheLargestMessagesOfAHostDelayNoTerminal(t *testing.T) {
 	const late = 50 * time.Millisecond
 	yardstick := testkit.LargeObject(hostileValues, hostileBytes)

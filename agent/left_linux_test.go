@@ -122,7 +122,8 @@ func TestWhatOutlivesAnAgentsTerminal(t *testing.T) {
 	}
 }
 
-// Where no holder can be started, the person's terminals run in the daemon, and agents get none: nobody would know what they leave behind.
+// If no holder can be started, the person's terminals run in the daemon, and agents get none: the processes that those leave behind could
+// not be attributed.
 func TestAgentsNeedHolders(t *testing.T) {
 	testkit.Leaks(t)
 	c := withHolders(t, home(t))

@@ -39,8 +39,7 @@ func (a *Agent) lendTo(r start.Request) ([]string, error) {
 	return []string{host}, nil
 }
 
-// mayLend is term.Options.MayLend: what the person has configured never to
-// leave, nobody lends.
+// mayLend is term.Options.MayLend: it refuses terminals that the configuration forbids to lend, to every door.
 func (a *Agent) mayLend(i term.Info, host string) error {
 	q := config.Lending{Door: i.Door, Owner: "user", Host: host, Dirs: append(pathsOf(i.Cwd), pathsOf(i.StartCwd)...)}
 	if i.Owner.Role == term.RoleAgent {
@@ -90,7 +89,7 @@ func (a *Agent) redactStatus() *local.Unredacted {
 	return &u
 }
 
-// openOutward tells the pool what of its terminals hosts and agents are shown.
+// openOutward sets how the pool shows its terminals to hosts and agents.
 func (a *Agent) openOutward(o *term.Options) {
 	o.Outward, o.Unredacted = a.shown, a.unredacted
 	o.Secrets = func(env []string) []string { return redact.Values(env, a.settings.Lend.RedactEnv) }
@@ -98,7 +97,7 @@ func (a *Agent) openOutward(o *term.Options) {
 	o.Recovered = a.recovered
 }
 
-// pathsOf are the names of a directory: as it is, and with links followed.
+// pathsOf are the names of a directory: as given, and with links followed.
 func pathsOf(dir string) []string {
 	if dir == "" {
 		return nil

@@ -26,7 +26,7 @@ func (e *LockError) Error() string {
 	return fmt.Sprintf("%s is held by %s, which is no daemon that answers", e.Path, e.holder())
 }
 
-// Hint is what to do about it.
+// Hint is the remedy.
 func (e *LockError) Hint() string {
 	if e.Pid == 0 {
 		return "end what holds that file"
@@ -48,8 +48,8 @@ func (e *LockError) holder() string {
 // for a moment, and another look would take that for a daemon.
 var looks sync.Mutex
 
-// LockHeld returns who holds the daemon's lock while no daemon listens, nil if
-// nobody does. A daemon that begins or ends holds it, too, for some seconds.
+// LockHeld returns the holder of the daemon's lock while no daemon listens, or nil. A daemon that begins or ends holds it, too, for some
+// seconds.
 func LockHeld(ctx context.Context, d dirs.Dirs) *LockError {
 	if listens(ctx, d) {
 		return nil
@@ -63,7 +63,7 @@ func LockHeld(ctx context.Context, d dirs.Dirs) *LockError {
 	if err == nil {
 		_ = lock.Close() // it goes with the process in any case
 	}
-	return nil // what cannot be looked at is reported by who needs it
+	return nil // one that cannot be examined is reported by its users
 }
 
 // listens reports whether a daemon does.
@@ -76,8 +76,8 @@ func listens(ctx context.Context, d dirs.Dirs) bool {
 	return true
 }
 
-// lockError finds out who holds the lock. What the kernel says comes before the
-// number in the file, which any program of the user can write.
+// lockError finds the holder of the lock. The kernel's information has priority over the number in the file, which any program of the user
+// can write.
 func lockError(locked *ipc.LockedError) *LockError {
 	e := &LockError{Path: locked.Path, Pid: locked.Pid}
 	if pid, err := ipc.Locker(locked.Path); err == nil && pid != 0 {
@@ -97,11 +97,10 @@ func (e *LockError) isDaemon(claimed int) bool {
 	return e.Pid != 0 && e.Pid == claimed && e.Program == filepath.Base(os.Args[0])
 }
 
-// LockCause is the cause, in what is degraded, of a lock that is not the daemon's.
+// LockCause is the cause, among the faults, of a lock that is not the daemon's.
 const LockCause = "lock"
 
-// reportLock says in status that the file of the daemon's lock is not the one that
-// it holds, so that another daemon could start beside it.
+// reportLock reports in status that the file of the daemon's lock was replaced, so that another daemon could start beside it.
 func (a *Agent) reportLock() {
 	if a.held == nil || a.held.InPlace(lockPath(a.cfg.Dirs)) {
 		a.degraded.report(LockCause, "")

@@ -9,7 +9,7 @@ import (
 	"tether/platform/secret"
 )
 
-// Looks at the lock at the same time, as those of tether doctor, do not see each other.
+// Concurrent examinations of the lock, as by tether doctor, do not see each other.
 func TestLooksAtTheLockTogether(t *testing.T) {
 	d := home(t)
 	if err := secret.Dir(d.Runtime); err != nil {

@@ -23,13 +23,12 @@ const maxLog = 5 << 20
 // logRetry is how often a log that cannot be opened is tried again.
 const logRetry = 10 * time.Second
 
-// logFile is a file of bounded size. When it is full it becomes NAME.1, in
-// place of the one before, and begins anew. What cannot be written is lost: a
-// full disk ends no daemon, and says so in status.
+// logFile is a file of bounded size. A full one replaces NAME.1, and a new one begins. Lines that cannot be written are lost: a full disk
+// does not end the daemon, but status reports it.
 type logFile struct {
 	path   string
 	max    int64
-	report func(trouble string) // "" when there is none any more
+	report func(trouble string) // "" ends the fault
 
 	mu    sync.Mutex
 	file  *os.File // nil while it cannot be opened
@@ -39,9 +38,8 @@ type logFile struct {
 	bad   bool      // trouble was reported
 }
 
-// openLog opens the log, or one that tries again later if the system does not
-// let it. Its errors say that the file is not this user's alone: what is written
-// to it might be read or changed by others.
+// openLog opens the log, or one that tries again later if the system does not let it. An error means that the file is not this user's
+// alone, so that others might read or change it.
 func openLog(path string, max int64, report func(trouble string)) (*logFile, error) {
 	l := &logFile{path: path, max: max, report: report}
 	err := l.open()
@@ -52,8 +50,7 @@ func openLog(path string, max int64, report func(trouble string)) (*logFile, err
 	return l, nil
 }
 
-// isTrouble tells what the system does not let us do, such as for a full disk,
-// from what should not be done, such as writing through a link.
+// isTrouble distinguishes faults of the system, such as a full disk, from forbidden operations, such as writing through a link.
 func isTrouble(err error) bool {
 	_, ok := errors.AsType[*fs.PathError](err)
 	return ok
@@ -111,7 +108,7 @@ func (l *logFile) write(line []byte) error {
 // errLogClosed is trouble that was reported when it began.
 var errLogClosed = errors.New("the log is not open")
 
-// told reports that there is trouble, or that there is none any more.
+// told reports a fault, or its end.
 func (l *logFile) told(err error) {
 	switch {
 	case err == nil && l.bad:
@@ -141,7 +138,7 @@ func (l *logFile) Close() error {
 	return l.file.Close()
 }
 
-// levels are those that the log can be set to.
+// levels are the possible levels of the log.
 var levels = []string{"debug", "info", "warn", "error"}
 
 // leveled is a log whose level changes while it is written to. All loggers of a

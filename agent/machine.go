@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// machineName is what hosts are shown of this machine, its name without the domain; "" if it has none.
+// machineName is this machine's name for hosts, without the domain; "" if it has none.
 func machineName() string {
 	name, err := os.Hostname()
 	if err != nil {

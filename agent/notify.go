@@ -20,9 +20,8 @@ const (
 	notifyTimeout = 5 * time.Second
 )
 
-// notifyQuestions tells the person's desktop what agents ask, until ctx ends.
-// The returned function waits for that. A question that comes alone can be
-// answered there, which is a sign of a person.
+// notifyQuestions shows agents' questions on the person's desktop, until ctx ends. The returned function waits for that. A single question
+// can be answered there, which is a sign of a person.
 func (a *Agent) notifyQuestions(ctx context.Context, server *local.Server) (wait func()) {
 	if a.cfg.Notify == nil || !a.settings.Policy.Notify {
 		return func() {}
@@ -58,8 +57,8 @@ const (
 	keyDeny    = "deny"
 )
 
-// askDesktop shows a question with buttons until it is answered, here or
-// elsewhere. Approving is offered only where all that decides what runs is shown.
+// askDesktop shows a question with buttons until it is answered, here or elsewhere. It offers to approve only if everything that decides
+// which code runs is shown.
 func (a *Agent) askDesktop(ctx context.Context, q policy.Question, text string, server *local.Server) {
 	buttons, body := []notify.Button{{Key: keyDeny, Label: "Deny"}}, text
 	if a.policy.Plain(q) {
@@ -97,9 +96,8 @@ func (a *Agent) cancelAnswered(ctx context.Context, cancel func(), id string) {
 	}
 }
 
-// newQuestions says what waits and was not told yet, and notes it as told. What
-// does not wait any more is forgotten. alone is the question that the text is of,
-// nil where there are several.
+// newQuestions describes the waiting questions that were not told yet, and marks them as told. Questions that no longer wait are forgotten.
+// alone is the question of the text, nil if there are several.
 func (a *Agent) newQuestions(asked []policy.Question, told map[string]bool) (text string, alone *policy.Question) {
 	var latest policy.Question
 	news, waiting := 0, map[string]bool{}

@@ -13,8 +13,8 @@ import (
 	"tether/platform/notify"
 )
 
-// What an agent asks is told to the desktop once, without secrets: neither what looks like a credential, nor a token of a known form, nor
-// values of variables. With policy.notify = false it is not.
+// An agent's question is shown on the desktop once, without secrets: neither text that looks like a credential, nor a token of a known
+// form, nor values of variables. With policy.notify = false it is not shown.
 func TestQuestionsAreNotified(t *testing.T) {
 	t.Setenv("DEPLOY_PASSWORD", "correct horse battery")
 	for _, on := range []bool{true, false} {
@@ -48,7 +48,8 @@ func TestQuestionsAreNotified(t *testing.T) {
 	}
 }
 
-// What the person presses answers the question. Approving is offered where everything is shown, and what waits no more is taken back.
+// The button that the person presses answers the question. Approving is offered if everything is shown, and notifications of answered
+// questions are withdrawn.
 func TestQuestionsAreAnsweredAtTheDesktop(t *testing.T) {
 	type shown struct {
 		body, keys string

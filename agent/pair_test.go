@@ -33,7 +33,7 @@ type plainHost struct {
 func (h *plainHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ch, err := wsconn.Accept(w, r, wsconn.Options{})
 	if err != nil {
-		return // who has asked is gone
+		return // the client is gone
 	}
 	handle := func(_ context.Context, r *jsonrpc.Request) {
 		h.mu.Lock()
@@ -88,7 +88,7 @@ func TestPairWithHostsThatDoNotFit(t *testing.T) {
 		t.Errorf("kept: %+v", s.Hosts)
 	}
 
-	// Whoever knows better may pair, but a terminal is only lent if the host then shows it as ours.
+	// Pairing can be forced, but a terminal is only lent if the host then shows it as ours.
 	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: plainURL, Name: "plain", AssumeClientTerminals: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestPairedHostsAreKept(t *testing.T) {
 	}
 }
 
-// A terminal that starts while its host is unpaired must not be lent to whoever gets that name later.
+// A terminal that starts while its host is unpaired must not be lent to another host that gets that name later.
 func TestSpawnAndUnpairInTheSameInstant(t *testing.T) {
 	url := startHost(t, "")
 	starting, goOn := make(chan bool), make(chan bool)

@@ -22,8 +22,7 @@ func AuditPath(d dirs.Dirs) string { return filepath.Join(d.State, "audit.jsonl"
 // auditCause is the cause in status when the audit log cannot be written.
 const auditCause = "audit log"
 
-// policyOptions are those of the policy as configured, for the daemon that
-// writes the log.
+// policyOptions are the policy's options from the configuration, for the daemon that writes the log.
 func (c *Config) policyOptions(mask func(text string, env []string) string) policy.Options {
 	o := policy.Options{AuditPath: AuditPath(c.Dirs), Mask: mask}
 	if c.Settings != nil {
@@ -32,8 +31,8 @@ func (c *Config) policyOptions(mask func(text string, env []string) string) poli
 	return o
 }
 
-// mask masks in a text what hosts are not shown either: credentials of known forms, what the person has configured, and values of
-// variables of the environment that terminals get, and of env. The first call may take a moment.
+// mask masks in a text everything that hosts are not shown: credentials of known forms, the configured patterns, and values of variables of
+// terminals' environment, and of env. The first call may take a moment.
 func (a *Agent) mask(s string, env []string) string {
 	for _, value := range redact.Values(slices.Concat(env, os.Environ(), a.login().Known()), a.settings.Lend.RedactEnv) {
 		s = strings.ReplaceAll(s, value, "***")
@@ -41,8 +40,8 @@ func (a *Agent) mask(s string, env []string) string {
 	return a.shown.Redact(s)
 }
 
-// auditStart notes the daemon's start and the rules that are in force: their number, and a sum that tells whether they have changed since
-// another start. The rules themselves may name what is not everybody's.
+// auditStart records the daemon's start and the rules that are in force: their number, and a sum that shows whether they have changed since
+// another start. The rules themselves may contain private names.
 func (a *Agent) auditStart() {
 	p := a.settings.Policy
 	rules, err := json.Marshal([]any{p, a.settings.Lend})
@@ -68,7 +67,7 @@ var acts = map[term.ActKind]policy.EventType{
 	term.ActDispose: policy.EventDispose, term.ActPromote: policy.EventPromote, term.ActRefusal: policy.EventRefusal, term.ActExit: policy.EventExit,
 }
 
-// acted writes down what was done with a terminal, and what was refused.
+// acted records an action on a terminal, or a refused one.
 func (a *Agent) acted(act term.Act) {
 	ev := policy.Event{Type: acts[act.Kind], Actor: act.Actor, Terminal: act.Terminal.ID, Host: act.Host, Detail: act.Detail}
 	switch {
@@ -105,5 +104,5 @@ func (a *Agent) auditToken(act local.TokenAct, principal string) {
 	a.policy.Audit(policy.Event{Type: policy.EventToken, Actor: term.User, Detail: fmt.Sprintf("%s for %s", act, principal)})
 }
 
-// reportPolicy puts what does not work with the policy among what status shows.
+// reportPolicy reports the policy's faults to status.
 func (a *Agent) reportPolicy() { a.degraded.report(auditCause, a.policy.Degraded()) }

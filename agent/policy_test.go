@@ -109,7 +109,7 @@ func TestAuditOfADay(t *testing.T) {
 	}
 }
 
-// A start tells whether the rules are those of the start before, also where there are as many.
+// A start shows whether the rules are the same as before, even if their number is.
 func TestAuditOfRules(t *testing.T) {
 	dirs := home(t)
 	for _, change := range []func(*config.Config){
@@ -142,7 +142,7 @@ func TestAuditOfRules(t *testing.T) {
 	}
 }
 
-// Who has lent a terminal to whom by hand, and who has withdrawn it, is in the log.
+// Lending by hand and withdrawing are in the log, with the actor.
 func TestAuditOfLending(t *testing.T) {
 	dirs := home(t)
 	d := start(t, agent.Config{Dirs: dirs})
@@ -172,7 +172,7 @@ func TestAuditOfLending(t *testing.T) {
 	}
 }
 
-// Who was given a token, and who lost it, is in the log, and no token is.
+// Creation and removal of a token are in the log, and no token is.
 func TestAuditOfTokens(t *testing.T) {
 	dirs := home(t)
 	d := start(t, agent.Config{Dirs: dirs})
@@ -246,7 +246,7 @@ func TestAuditGoesOn(t *testing.T) {
 	}
 }
 
-// Without a log there are terminals all the same, and status says so.
+// Without a log terminals can still be started, and status reports the fault.
 func TestAuditWithoutDisk(t *testing.T) {
 	dirs := home(t)
 	if err := secret.Dir(agent.AuditPath(dirs)); err != nil { // a directory is in the way
@@ -283,8 +283,7 @@ func TestWrongPolicyDoesNotStart(t *testing.T) {
 	}
 }
 
-// What an agent runs has the limits that are configured, and what the person
-// runs has none. A program that is not there is said to be missing all the same.
+// An agent's commands have the configured limits, and the person's have none. A missing program is still reported as missing.
 func TestLimitsOfAnAgent(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	c := config.Default()
@@ -318,8 +317,7 @@ func TestLimitsOfAnAgent(t *testing.T) {
 	}
 }
 
-// What an agent with a sandbox runs cannot write elsewhere, and the person's
-// own can. Where there is no sandbox, the agent runs nothing.
+// Commands of an agent with a sandbox cannot write elsewhere, and the person's can. Without a sandbox the agent runs nothing.
 func TestSandboxOfAPrincipal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	d := home(t)
@@ -371,7 +369,7 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 			t.Errorf("%s: status %d, %v", name, code, err)
 		}
 	}
-	// Without roots the directory is none that the agent may choose, unless it may change it anyway.
+	// Without roots the agent may not choose the directory, unless it may change it anyway.
 	for name, wants := range map[string]string{"rootless": "the configuration of agent rootless has no roots", "writer": out + " is not in its roots"} {
 		if code, err := run(daemon.client.As(name), out); err == nil || !strings.Contains(err.Error(), wants) {
 			t.Errorf("%s: status %d, %v; want %q", name, code, err, wants)
@@ -390,8 +388,7 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 	}
 }
 
-// outside makes a directory that is not among those for temporary files, where
-// any sandbox lets write.
+// outside makes a directory that is not among those for temporary files, which every sandbox lets programs write.
 func outside(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(".", "outside")

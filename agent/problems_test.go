@@ -19,7 +19,8 @@ import (
 	"tether/platform/pty"
 )
 
-// What tools complain about on a machine is known to agents and at the page of its host, with all that the tools said of it, and with how much nobody looked at.
+// Problems that tools report on a machine are known to agents and shown on the page of its host, with all their text, and with the amount
+// of unexamined output.
 func TestProblemsAtTheHost(t *testing.T) {
 	const secret = testkit.Bearer("host-secret")
 	h := host.New(host.Options{Token: string(secret), Scrollback: 64 << 10})

@@ -14,9 +14,8 @@ import (
 // gone, before memory is given back.
 const quietAfter = 500 * time.Millisecond
 
-// keepSmall gives back what the start of the daemon, of terminals or of user
-// interfaces needed, and nothing needs any more, when that is over: a daemon
-// mostly waits, for days. What it returns ends it.
+// keepSmall returns memory that the start of the daemon, of terminals or of user interfaces needed, once it is free: a daemon mostly waits,
+// for days. stop ends it.
 func (a *Agent) keepSmall(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 	"tether/agent/term"
 )
 
-// terminalOptions are those of the configuration, except what over has.
+// terminalOptions are the configured options, overridden by those in over.
 func terminalOptions(settings config.Config, over term.Options) term.Options {
 	c := settings.Terminals
 	over.LogBytes = cmp.Or(over.LogBytes, int(c.LogBytes))
@@ -26,14 +26,14 @@ func terminalOptions(settings config.Config, over term.Options) term.Options {
 	return over
 }
 
-// outwardRules are what of a terminal hosts are shown.
+// outwardRules are the rules for the view of hosts.
 func outwardRules(c config.Lend) (*redact.Rules, error) {
 	return redact.Compile(redact.Options{
 		Clipboard: c.Clipboard, FileLinks: c.FileLinks, Images: int64(c.Images), Tokens: c.Redact, Patterns: c.RedactPatterns,
 	})
 }
 
-// onSlow is what a word of the configuration means, which has been checked.
+// onSlow is the meaning of a configured word, which has been checked.
 func onSlow(word string) term.OnSlow {
 	o, _ := start.OnSlow(word)
 	return o

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// intrude ends what no daemon of the home serves, as tether stop does, once nothing more comes from the address.
+// intrude ends the terminals that no daemon of the home serves, as tether stop does, once the address sends no more.
 func intrude(address, home string) {
 	conn, err := net.Dial("tcp", address)
 	if err == nil {

@@ -15,12 +15,12 @@ import (
 	"tether/platform/shell"
 )
 
-// openConfiner makes what confines agents' commands, and the socket that they reach from there.
+// openConfiner makes the Confiner of agents' commands, and the socket that they reach from there.
 func (a *Agent) openConfiner() {
 	a.confiner = &start.Confiner{Policy: a.policy, Dirs: a.cfg.Dirs, Socket: SocketPath(a.cfg.Dirs), SocketDir: shareSocket(a.cfg.Dirs), Report: a.degraded.report}
 }
 
-// openStarter makes what starts terminals, for all doors. The pool is there.
+// openStarter makes the Starter for all doors. The pool must exist.
 func (a *Agent) openStarter() {
 	specs := &start.Specs{
 		Environment: a.Environment, HideEnv: a.settings.Policy.HideEnv, LendTo: a.lendTo, Scripts: scriptsDir(a.cfg.Dirs), Report: a.degraded.report, Logger: &a.log,
@@ -30,7 +30,7 @@ func (a *Agent) openStarter() {
 	})
 }
 
-// scriptsDir holds, per terminal, what its shell reads at its start.
+// scriptsDir holds, per terminal, the files that its shell reads at its start.
 func scriptsDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "sh") }
 
 // Environment returns the environment of an interactive login of the person,
@@ -54,8 +54,9 @@ func loginCache() *shell.Cache {
 // doorName is the directory below the runtime directory that a wall shows in its place.
 const doorName = "sandbox"
 
-// shareSocket puts the daemon's socket into a directory of its own, where it takes the place of the last daemon's: what runs behind a
-// wall that shows the directory reaches the new daemon. "" where sockets have no names, or a file no second one; then it does not.
+// shareSocket links the daemon's socket into a separate directory, replacing the last daemon's: a program behind a wall that shows the
+// directory reaches the new daemon. It returns "" if sockets have no names, or a file cannot have a second one; then such a program does
+// not.
 func shareSocket(d dirs.Dirs) (door string) {
 	socket := SocketPath(d)
 	if _, err := os.Lstat(socket); err != nil {
@@ -74,7 +75,7 @@ func shareSocket(d dirs.Dirs) (door string) {
 	return door
 }
 
-// sandboxStatus is what status says of sandboxes: nil if no principal has one.
+// sandboxStatus is the sandboxes' part of status: nil if no principal has one.
 func (a *Agent) sandboxStatus() *local.SandboxStatus {
 	if !a.policy.Sandboxed() {
 		return nil

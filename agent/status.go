@@ -9,11 +9,11 @@ import (
 	"tether/platform/proc"
 )
 
-// Status is what is known at this moment; nobody is asked.
+// Status is the present knowledge; it asks no other program.
 func (a *Agent) Status() local.Status {
 	a.reportPolicy()
 	a.reportLock()
-	hosts := a.hosts.Status() // which reports, too: before the list of what is reported
+	hosts := a.hosts.Status() // may report faults: before the list of faults is read
 	s := local.Status{
 		SchemaVersion: local.SchemaVersion, Running: true, Version: a.cfg.Version, Pid: os.Getpid(), Started: a.started,
 		Socket: SocketPath(a.cfg.Dirs), Log: LogPath(a.cfg.Dirs), Hosts: hosts,

@@ -74,7 +74,7 @@ func pairedWith(t *testing.T, state string, urls map[string]string) {
 	}
 }
 
-// Whatever the network does, status asks nobody: it answers within 200 ms, and shows a link as it is.
+// In any state of the network, status asks nobody: it answers within 200 ms, and shows the true state of a link.
 func TestStatusIsQuickAndTrue(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
@@ -113,7 +113,7 @@ func TestStatusIsQuickAndTrue(t *testing.T) {
 	})
 }
 
-// What is configured arrives where it has an effect.
+// Configured values arrive where they have an effect.
 func TestSettings(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	d := home(t)
@@ -170,7 +170,7 @@ func TestMovesReachTheLinks(t *testing.T) {
 	}
 }
 
-// The clock is compared with what the host's answer says; a host that says nothing is not thought to be in 1970.
+// The clock is compared with the time in the host's answer; a host without one is not taken to be in 1970.
 func TestStatusTellsOfClocks(t *testing.T) {
 	d := home(t)
 	urls := map[string]string{}

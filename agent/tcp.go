@@ -14,14 +14,13 @@ import (
 // since the port may be any that was free.
 func AddressPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, "local.addr") }
 
-// Causes of what is degraded about loopback TCP.
+// Causes of faults of loopback TCP.
 const (
 	tokensCause = "tokens"
 	tcpCause    = "loopback TCP"
 )
 
-// openTokens reads who may come in through TCP. If that cannot be read,
-// nobody may, which status tells; the socket works without.
+// openTokens reads the tokens for TCP. If they cannot be read, TCP admits nobody, which status reports; the socket works without them.
 func (a *Agent) openTokens() *local.Tokens {
 	tokens, err := local.OpenTokens(a.cfg.Dirs.State)
 	if err != nil {
@@ -33,9 +32,8 @@ func (a *Agent) openTokens() *local.Tokens {
 	return tokens
 }
 
-// serveTCP answers on loopback TCP, if that is configured, until the server is
-// closed. What keeps it from that, such as a port that is taken, is told by
-// status. The caller calls ended after it has closed the server.
+// serveTCP serves loopback TCP, if it is configured, until the server is closed. Obstacles, such as a used port, appear in status. The
+// caller calls ended after it has closed the server.
 func (a *Agent) serveTCP(server *local.Server, tokens *local.Tokens) (ended func()) {
 	none := func() {}
 	if a.settings.Local.Listen == "" || tokens == nil {

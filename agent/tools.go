@@ -16,9 +16,8 @@ import (
 	"tether/ahp"
 )
 
-// offered are the tools that agents at hosts get, of those that agents here have:
-// only output goes to hosts, so nothing is typed, and nothing is made the
-// person's.
+// offered are the tools for agents at hosts, a subset of those for agents here: only output goes to hosts, so they cannot type, nor make
+// terminals the person's.
 var offered = []string{"list_terminals", "read_terminal", "wait_terminal", "spawn_background_terminal", "kill_terminal"}
 
 // aboutTools begins each description.
@@ -37,7 +36,7 @@ func (a *Agent) toolsFor(server *local.Server, host string) hosts.Tools {
 	}
 }
 
-// definitions are what a host's sessions are told of the tools.
+// definitions describe the tools to a host's sessions.
 func definitions(server *local.Server, host string) []ahp.ToolDefinition {
 	tools := server.ToolsAt(host, "", "")
 	defer tools.Close()
@@ -67,8 +66,8 @@ func (a *Agent) runTool(ctx context.Context, server *local.Server, host string, 
 	return toolcall.Answer{Text: text, Terminal: a.reference(ctx, host, r.Answer)}
 }
 
-// reference is the terminal that a tool's answer is about, as the host knows it;
-// nil if there is none. One that has just been started may take a moment.
+// reference is the terminal of a tool's answer, as the host knows it; nil if there is none. A terminal that has just been started may take
+// a moment.
 func (a *Agent) reference(ctx context.Context, host string, answer any) *ahp.TerminalBlock {
 	within, id, exit := time.Duration(0), "", (*agenttools.ExitFields)(nil)
 	switch about := answer.(type) {
@@ -96,8 +95,7 @@ func (a *Agent) reference(ctx context.Context, host string, answer any) *ahp.Ter
 	return block
 }
 
-// auditCall notes what became of a call. What it was called with is not noted,
-// but a command that it starts is, as every start.
+// auditCall records the end of a call. Its arguments are not recorded, but a command that it starts is, like every start.
 func (a *Agent) auditCall(host string, r toolcall.Record) {
 	ev := policy.Event{Type: policy.EventCall, Actor: term.AgentAt(host, r.Session), Named: r.Agent, Door: policy.DoorAHP, Host: host}
 	how := "done"

@@ -29,7 +29,7 @@ import (
 	"tether/platform/pty"
 )
 
-// toolHost is a host with sessions that keeps what machines say to it.
+// toolHost is a host with sessions that keeps the machines' messages.
 type toolHost struct {
 	*host.Host
 	t   *testing.T
@@ -48,7 +48,7 @@ func newToolHost(t *testing.T) *toolHost {
 	h.url = serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ch, err := wsconn.Accept(w, r, wsconn.Options{})
 		if err != nil {
-			return // who has asked is gone
+			return // the client is gone
 		}
 		c := &heard{Channel: ch, h: h, asked: map[string]asked{}, gone: make(chan struct{})}
 		h.mu.Lock()
@@ -100,7 +100,7 @@ func (c *heard) Send(ctx context.Context, msg []byte) error {
 	return c.Channel.Send(ctx, msg)
 }
 
-// spoiled is what goes out instead of msg.
+// spoiled is sent instead of msg.
 func (c *heard) spoiled(msg []byte) []byte {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -341,7 +341,7 @@ func TestAnAgentAtAHost(t *testing.T) {
 	l.audited(t, made.ID)
 }
 
-// audited wants a line for each call, and nothing of what was printed.
+// audited checks that there is a line for each call, without any output.
 func (l *laptop) audited(t *testing.T, id string) {
 	t.Helper()
 	var data []byte
@@ -432,8 +432,8 @@ func TestACallOutlivesItsLink(t *testing.T) {
 	}
 }
 
-// Unless the person has switched them on for a host, not one message to it is
-// about sessions, whatever happens there; nor after they were switched off.
+// Unless the person has switched them on for a host, not one message to it is about sessions, whatever happens there; nor after they were
+// switched off.
 func TestToolsAreOffByDefault(t *testing.T) {
 	h := newToolHost(t)
 	s := h.session()
@@ -500,8 +500,7 @@ func TestToolsAreOffByConfiguration(t *testing.T) {
 	}
 }
 
-// What the person has decided outlives the daemon, a call that is under way ends
-// with it, as failed; a new pairing begins anew.
+// The person's choice outlives the daemon; a running call ends with it, as failed; a new pairing starts afresh.
 func TestToolsOutliveTheDaemon(t *testing.T) {
 	h := newToolHost(t)
 	l := newLaptop(t, h, nil)
@@ -530,7 +529,7 @@ func TestToolsOutliveTheDaemon(t *testing.T) {
 	if _, err := l.client.Pair(t.Context(), local.PairRequest{URL: h.url}); err != nil {
 		t.Fatal(err)
 	}
-	l.offered(true, 1) // pairing again keeps what was decided
+	l.offered(true, 1) // pairing again keeps the choice
 	before := len(h.saidOf("session/activeClientRemoved"))
 	if _, err := l.client.Unpair(t.Context(), "lab"); err != nil {
 		t.Fatal(err)

@@ -100,7 +100,8 @@ func TestSecretsInTheKeyring(t *testing.T) {
 		holding(t, filepath.Dir(d.State), secret, "no file")
 	}
 
-	// Locked, it hangs nobody, and nothing is kept elsewhere: the link says what is the matter, and comes up with the keyring.
+	// A locked keyring blocks nobody, and nothing is kept elsewhere: the link's status names the cause, and the link connects once the keyring
+	// is open.
 	ring.mu.Lock()
 	ring.locked = make(chan struct{})
 	ring.mu.Unlock()
@@ -115,7 +116,7 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	ring.mu.Unlock()
 	a.status("both are online again", online)
 
-	// What is forgotten is forgotten there, too.
+	// A host that is forgotten is forgotten there, too.
 	if _, err := a.client.Unpair(t.Context(), "plain"); err != nil {
 		t.Fatal(err)
 	}

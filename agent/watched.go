@@ -11,15 +11,15 @@ import (
 	"tether/agent/uplink"
 )
 
-// watchLog writes down who watched which terminal at a host from when until when, as hosts say: at most one record per person, terminal
-// and minute, also if somebody comes and goes all the time. The zero value with audit set is ready.
+// watchLog records who watched which terminal at a host and when, according to hosts: at most one record per person, terminal and minute,
+// even if somebody comes and goes all the time. The zero value with audit set is ready.
 type watchLog struct {
 	audit func(policy.Event) // set once
 
 	mu      sync.Mutex
 	all     map[watchKey]*watching
-	fresh   int // records of somebody new since the last sweep
-	dropped int // and those for which there was no room
+	fresh   int // records of new watchers since the last sweep
+	dropped int // new watchers for which there was no room
 	sweeper *time.Timer
 	closed  bool
 }
@@ -30,7 +30,7 @@ type watchKey struct {
 	who, kind string
 }
 
-// watching is somebody who watches or did so within the last minute.
+// watching is a watcher, present or gone within the last minute.
 type watching struct {
 	since   time.Time
 	until   time.Time // zero while it goes on
@@ -40,12 +40,12 @@ type watching struct {
 
 const (
 	watchEvery = time.Minute
-	// maxWatching bounds what is remembered, and maxFresh the records of new watchers in a minute: a hostile host invents names.
+	// maxWatching bounds the remembered watchers, and maxFresh the records of new watchers in a minute: a hostile host invents names.
 	maxWatching = 4096
 	maxFresh    = 128
 )
 
-// note takes who watches a terminal at a host now. It does not block but for the audit log.
+// note takes the present watchers of a terminal at a host. It does not block except for the audit log.
 func (l *watchLog) note(host string, id term.ID, who []uplink.Watcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,7 @@ func (l *watchLog) write(key watchKey, what string) {
 		Detail: fmt.Sprintf("%s (%s) %s, as the host says", cmp.Or(key.who, "somebody"), cmp.Or(key.kind, "unknown"), what)})
 }
 
-// sweep writes down what has ended, and forgets what ended before.
+// sweep records ends, and forgets earlier ones.
 func (l *watchLog) sweep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func (l *watchLog) endLocked(key watchKey, w *watching, until time.Time) {
 	l.write(key, "watched from "+stamp(w.since)+" until "+stamp(until))
 }
 
-// close writes down that what goes on is not known any longer. It may be called more than once.
+// close records that the ends of present watches are unknown. It may be called more than once.
 func (l *watchLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"tether/agent/uplink"
 )
 
-// Who watched what from when until when is written down, at most once a minute.
+// Watches are recorded with their beginning and end, at most once a minute.
 func TestWatchLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string

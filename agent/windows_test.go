@@ -38,7 +38,7 @@ func TestEndsWithEverythingOnWindows(t *testing.T) {
 	}
 }
 
-// Programs get the environment of the account, with what a request adds, and nothing of tether's but the terminal's mark.
+// Programs get the environment of the account, with a request's additions, and of tether's variables only the terminal's mark.
 func TestEnvironmentOnWindows(t *testing.T) {
 	t.Setenv("ONLY_THE_DAEMONS", "x")
 	a := start(t, agent.Config{Dirs: home(t)})
@@ -143,7 +143,7 @@ func TestHandOverOnWindows(t *testing.T) {
 	}
 }
 
-// What an agent runs is in the agent's job, which carries its limits, and what the person runs is not.
+// An agent's processes are in the agent's job, which carries its limits, and the person's are not.
 func TestLimitsOfAnAgentOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	a := start(t, withHolders(t, home(t)))
@@ -238,7 +238,7 @@ func TestWhatOutlivesAnAgentsTerminalOnWindows(t *testing.T) {
 	})
 }
 
-// Killing an agent's terminal that has exited ends what it has left, and spares what the agent's other terminals run.
+// Killing an agent's exited terminal ends the processes that it has left, and spares those of the agent's other terminals.
 func TestKillFindsWhatIsLeftOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	d := home(t)
