@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// WaitRequest is what Wait waits for: the first of what is given. The exit ends
-// a wait in any case.
+// WaitRequest lists the conditions of Wait, which ends at the first. The exit ends a wait in any case.
 type WaitRequest struct {
 	Pattern string        // RE2, that a line must match; "" for none
 	Idle    time.Duration // no output for so long; 0 for none
@@ -24,9 +23,8 @@ type WaitRequest struct {
 // never is longer than anybody waits.
 const never = 365 * 24 * time.Hour
 
-// Wait is wait_terminal for a door beside MCP: it waits in the same way. Its
-// own errors are ctx's and those of a request that makes no sense. locator may be
-// nil.
+// Wait is wait_terminal for other doors than MCP: it waits in the same way. Its errors are ctx's and those of an invalid request. locator
+// may be nil.
 func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (*WaitAnswer, error) {
 	w := &wait{terminal: t, since: r.Since, idle: r.Idle, command: r.Command, verified: r.Verified, timeout: r.Timeout, settle: max(0, cmp.Or(r.Settle, defaultSettle))}
 	if w.timeout <= 0 {

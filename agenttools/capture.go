@@ -26,7 +26,7 @@ type capture struct {
 // resize is a change of the terminal's size before data[at].
 type resize struct{ at, cols, rows int }
 
-// take reads what is there from an offset on, at most limit bytes.
+// take reads available output from an offset on, at most limit bytes.
 func take(ctx context.Context, t Terminal, from int64, limit int) (*capture, error) {
 	rd, err := t.Read(from)
 	if err != nil {
@@ -73,9 +73,8 @@ func (c *capture) add(ev Event) {
 	}
 }
 
-// trimStart drops the rest of a line, if another begins soon: what does not
-// begin at the beginning of the output begins somewhere in a line, perhaps in
-// an escape sequence.
+// trimStart drops the rest of a line, if another begins soon: a capture that does not begin with the output begins somewhere in a line,
+// perhaps in an escape sequence.
 func (c *capture) trimStart() {
 	const soon = 4 << 10
 	if i := bytes.IndexByte(c.data[:min(len(c.data), soon)], '\n'); i >= 0 {
@@ -91,8 +90,8 @@ func (c *capture) dropFront(n int) {
 	}
 }
 
-// endAt cuts the capture to its first n bytes and finds their offset. What a
-// Reader leaves out of the stream makes that more than a subtraction.
+// endAt cuts the capture to its first n bytes and finds their offset. A Reader leaves parts of the stream out, so a subtraction is not
+// enough.
 func (c *capture) endAt(ctx context.Context, t Terminal, n int) error {
 	if n == len(c.data) {
 		return nil

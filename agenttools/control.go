@@ -70,7 +70,7 @@ func writeError(id string, err error) error {
 	return about(id, err)
 }
 
-// signals are those that end, interrupt, stop or poke.
+// signals are those that end, interrupt, stop or notify a process.
 var signals = []string{"SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGKILL", "SIGTSTP", "SIGSTOP", "SIGCONT", "SIGUSR1", "SIGUSR2", "SIGWINCH"}
 
 // Signaled is the answer of signal_terminal.
@@ -109,11 +109,10 @@ func (s *Set) signalTool() tool {
 	}}
 }
 
-// killTimeout is how long a call waits for the end of what it kills.
+// killTimeout is how long a call waits for the end of the killed terminal.
 const killTimeout = 20 * time.Second
 
-// errKill is the answer to killing what is not the agent's, in the words of
-// the tools' contract.
+// errKill is the answer to killing another owner's terminal, in the words of the tools' contract.
 const errKill = said("Cannot kill visible or user-owned terminals")
 
 // Killed is the answer of kill_terminal. Terminated is always true.

@@ -18,17 +18,17 @@ const (
 	digestHead  = 1 << 10
 	digestTail  = 2 << 10
 	digestLine  = 200
-	digestLook  = 64 << 10 // of the output's end, of which the tail is taken
-	digestAll   = 40       // errors of which each is shown; of more, the first and last
+	digestLook  = 64 << 10 // of the output's end, from which the tail is taken
+	digestAll   = 40       // errors up to which each is shown; of more, the first and last
 	digestFirst = 20
 	digestLast  = 5
 	digestFiles = 15 // files with counts
 	digestNear  = 8  // errors that are shown with the lines of the output
 )
 
-// Digest returns a terminal's output in at most 8 KB: the command and how it ended, the beginning and the end, and every problem in between. key is that of
-// Ask. Problems are those of all output since somebody has asked first; of the rest it says how much nobody looked at. It blocks while it looks, until ctx
-// ends.
+// Digest returns a terminal's output in at most 8 KB: the command and how it ended, the beginning and the end, and every problem in
+// between. key is as for Ask. It has the problems of all output since the first request; of other output it has the unexamined amount. It
+// blocks while it looks, until ctx ends.
 func (m *Matching) Digest(ctx context.Context, key string, t Terminal) (*ReadAnswer, error) {
 	a, err := m.Ask(ctx, key, t, 0, maxProblems)
 	if err != nil {
@@ -57,7 +57,7 @@ func (m *Matching) Digest(ctx context.Context, key string, t Terminal) (*ReadAns
 	return &ReadAnswer{TerminalID: i.ID, History: d.text(i, from == 0), Cursor: c.next, Masked: a.Masked, Truncated: a.Unseen > 0, Exited: i.Exit != nil, ExitFields: exitOf(i)}, nil
 }
 
-// head is the beginning of what was printed: what is remembered of it, or the oldest that there is.
+// head is the beginning of the output: the remembered part, or the oldest available.
 func (m *Matching) head(ctx context.Context, key string, t Terminal) ([]string, error) {
 	m.mu.Lock()
 	e := m.all[key]
@@ -71,7 +71,7 @@ func (m *Matching) head(ctx context.Context, key string, t Terminal) ([]string, 
 	return c.lines(ctx, t.Info())
 }
 
-// lines are the lines of a capture as they looked in the end, those that repeat the one before as one.
+// lines are the final lines of a capture; repeated lines are merged.
 func (c *capture) lines(ctx context.Context, i Info) ([]string, error) {
 	s, err := c.render(ctx, i)
 	if err != nil {
@@ -111,7 +111,7 @@ func shortened(line string, n int) string {
 	return clip.Text(line, n-3) + "…"
 }
 
-// digest is what goes into the text.
+// digest holds the contents of the text.
 type digest struct {
 	dir, line  string // of the command
 	state      string
@@ -120,7 +120,7 @@ type digest struct {
 	lines      map[int64][]string // of the output, by the offset of a problem
 }
 
-// command tells what ran last and how it ended.
+// command reports the last command and how it ended.
 func (d *digest) command(i Info, commands []Command) {
 	d.line, d.state = strings.Join(i.Command, " "), "running"
 	if n := len(commands); n > 0 {
@@ -206,7 +206,7 @@ func tailLines(lines []string, room int) []string {
 	return lines
 }
 
-// problems writes what fits: errors first, then warnings.
+// problems writes the problems that fit: errors first, then warnings.
 func (d *digest) problems(b *strings.Builder, room int) {
 	fmt.Fprintf(b, "--- problems: %d errors, %d warnings\n", d.answer.Errors, d.answer.Warnings)
 	var errors, others []problems.Problem
@@ -278,7 +278,7 @@ func (d *digest) seen(file string) string {
 	return screen.Clean(rest)
 }
 
-// counts tells how many errors each file has, those with the most first.
+// counts reports the number of errors of each file, largest first.
 func (d *digest) counts(errors []problems.Problem) string {
 	by := map[string]int{}
 	for _, p := range errors {

@@ -19,7 +19,7 @@ type Metadata struct {
 	Machine   string     `json:"machine,omitempty"` // with Name, where there are several machines
 	Name      string     `json:"name,omitempty"`
 	Command   []string   `json:"command,omitempty"`
-	Awaits    InputState `json:"awaits,omitempty"` // awaiting_input or awaiting_secret: the program waits for somebody to type
+	Awaits    InputState `json:"awaits,omitempty"` // awaiting_input or awaiting_secret: the program waits for typed input
 	Exited    bool       `json:"exited,omitempty"`
 	*ExitFields
 }
@@ -32,7 +32,7 @@ type ExitFields struct {
 	ExitedAt int64  `json:"exitedAt"`
 }
 
-// details is what programs get beside.
+// details are additional fields for programs.
 type details struct {
 	Metadata
 	Status  string     `json:"status"` // running or exited
@@ -83,7 +83,7 @@ func detailsOf(i Info) details {
 
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
-// What list_terminals lists: for who has terminals of its own, and for who may only read.
+// The descriptions of list_terminals: for a principal with its own terminals, and for one that may only read.
 const (
 	listOwn  = "List all terminal sessions with metadata: the user's (owner \"user\") and your own background terminals (owner \"agent\")."
 	listRead = "List the terminals that people's machines lend to this host (owner \"user\"), and shells of your own here if you have any (owner \"agent\"), with metadata. Names begin with the machine, such as laptop/dev-server."
@@ -113,7 +113,7 @@ func (s *Set) listTool() tool {
 	}}
 }
 
-// cleanCommand is a command without what its line should not hold.
+// cleanCommand is a command without unsuitable characters in its line.
 func cleanCommand(c Command) Command {
 	c.Line = screen.Clean(c.Line)
 	return c

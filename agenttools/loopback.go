@@ -28,10 +28,9 @@ func dialLoopback(ctx context.Context, port string) (net.Conn, error) {
 	return nil, errs[0]
 }
 
-// newProbeClient returns a client that reaches the loopback interface alone,
-// whatever a name resolves to and a server redirects to: an agent must not see
-// the network through the daemon. Certificates are not checked, since those of
-// development servers are made up and nothing secret is sent.
+// newProbeClient returns a client that reaches only the loopback interface, whatever a name resolves to and wherever a server redirects: an
+// agent must not see the network through the daemon. Certificates are not checked, since those of development servers are made up and
+// nothing secret is sent.
 func newProbeClient() *http.Client {
 	dial := func(ctx context.Context, _, addr string) (net.Conn, error) {
 		_, port, err := net.SplitHostPort(addr)

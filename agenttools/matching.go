@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// matchFor is how long output is matched as it comes after somebody has asked.
+	// matchFor is how long new output is matched after a request.
 	matchFor = 10 * time.Minute
 	// maxMatched bounds the terminals whose problems are remembered. Of more, the one that nobody has asked about for longest is forgotten.
 	maxMatched = 64
 )
 
-// Matching finds problems in the terminals that somebody asks about. It matches nothing until then, goes along for ten minutes after the last
-// question, and remembers what it found when the output is gone. It is safe for concurrent use.
+// Matching finds problems in the terminals that somebody asks about. It matches nothing before the first request, continues for ten minutes
+// after the last one, and remembers its findings when the output is gone. It is safe for concurrent use.
 type Matching struct {
 	set    *problems.Set
 	bug    func(tool string, stack []byte)
@@ -30,11 +30,11 @@ type Matching struct {
 	done   sync.WaitGroup
 
 	mu  sync.Mutex
-	all map[string]*matched // by the keys of those who ask
+	all map[string]*matched // by the keys of the requests
 }
 
-// NewMatching returns a Matching with these matchers; nil are those of known tools. bug, if not nil, is told of a bug that output has met. The caller must Close
-// it.
+// NewMatching returns a Matching with these matchers; nil means those of known tools. bug, if not nil, receives panics caused by output.
+// The caller must Close it.
 func NewMatching(set *problems.Set, bug func(tool string, stack []byte)) *Matching {
 	if set == nil {
 		set = problems.Builtin()
@@ -59,7 +59,7 @@ type matched struct {
 	unseen  int64 // bytes that were gone before the first question, and later
 	asked   time.Time
 	begun   int64  // offset of the command that was begun last
-	head    []byte // the first bytes of what was printed since
+	head    []byte // the first bytes of the output since
 	running bool   // a goroutine has the reader
 	started int    // rounds of reading all that is there
 	ended   int
@@ -69,7 +69,7 @@ type matched struct {
 	over    bool
 }
 
-// entry returns what is known under a key, making room for it.
+// entry returns the entry of a key, and makes room for a new one.
 func (m *Matching) entry(key string, t Terminal) *matched {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,8 +106,8 @@ func (m *Matching) forgetLocked() {
 	e.mu.Unlock()
 }
 
-// Ask returns the problems that are known once all output has been looked at that is there now: at most max that were printed after the offset since. key stands for the
-// terminal and for who asks, if not all see the same of it. It blocks while it looks, until ctx ends.
+// Ask returns the problems that are known once all present output has been examined: at most max that were printed after the offset since.
+// key identifies the terminal and, if views differ, the principal. It blocks while it looks, until ctx ends.
 func (m *Matching) Ask(ctx context.Context, key string, t Terminal, since int64, max int) (*ProblemsAnswer, error) {
 	e, err := m.look(ctx, key, t)
 	if err != nil {
@@ -178,7 +178,7 @@ func (m *Matching) look(ctx context.Context, key string, t Terminal) (*matched, 
 	return e, e.err
 }
 
-// survive ends the matching of a terminal whose output has met a bug; what was found stays.
+// survive ends the matching of a terminal whose output caused a panic; its findings stay.
 func (m *Matching) survive(e *matched) {
 	if recover() == nil {
 		return
@@ -209,7 +209,7 @@ func (e *matched) follow(ctx context.Context, t Terminal, rd Reader) {
 	}
 }
 
-// round reads what is there and says so. The context ends when somebody asks, or nobody has for long enough.
+// round reads available output and signals that. The context ends when somebody asks, or nobody has for long enough.
 func (e *matched) round(ctx context.Context, t Terminal, rd Reader, buf []byte) (context.Context, context.CancelFunc, bool) {
 	e.mu.Lock()
 	e.started++

@@ -23,12 +23,11 @@ type probe interface {
 	try(context.Context) error
 	// why is the reason that ends the wait then.
 	why() Reason
-	// tell adds what is known to the answer. It is called after the last try
-	// has ended.
+	// tell adds the findings to the answer. It is called after the last try has ended.
 	tell(*WaitAnswer)
 }
 
-// addProbes makes what the call asks for.
+// addProbes makes the probes of the call.
 func (s *Set) addProbes(w *wait, a *waitArgs) error {
 	if (a.Port != nil || a.URL != "") && !s.opts.Loopback {
 		return errors.New("port and url are not available here: the terminals run on another machine")
@@ -88,7 +87,7 @@ func (w *wait) startProbes(ctx context.Context, end context.CancelCauseFunc) fun
 type portProbe struct {
 	id      string
 	port    int
-	locator Locator // nil if there is none
+	locator Locator // or nil
 
 	mu   sync.Mutex
 	addr string

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// query is what a call asks for, checked.
+// query holds the checked arguments of a call.
 type query struct {
 	since  int64 // -1: not given
 	tail   int   // lines; 0: all
@@ -52,7 +52,7 @@ func (a *readArgs) query() (query, error) {
 	return q, err
 }
 
-// pattern compiles a regular expression; "" is none.
+// pattern compiles a regular expression; "" gives nil.
 func pattern(name, expr string) (*regexp.Regexp, error) {
 	if expr == "" {
 		return nil, nil
@@ -91,7 +91,7 @@ func (q query) read(ctx context.Context, t Terminal) (*ReadAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	i = t.Info() // the exit, if it was among what was read
+	i = t.Info() // the exit, if it was read
 	r.Exited, r.ExitFields = i.Exit != nil, exitOf(i)
 	for _, c := range t.Commands() {
 		if c.End >= begin && c.Start <= r.Cursor && !(c.End == begin && c.Start < begin) {
@@ -102,7 +102,7 @@ func (q query) read(ctx context.Context, t Terminal) (*ReadAnswer, error) {
 	return r, nil
 }
 
-// readScreen shows what the screen shows.
+// readScreen returns the present screen.
 func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (int64, error) {
 	s, err := followScreen(ctx, t, i, r)
 	if err != nil {
@@ -169,8 +169,8 @@ func (q query) render(ctx context.Context, t Terminal, i Info, c *capture) (stri
 	return text, nil
 }
 
-// readNewest reads the end of what is there. Control sequences make the output
-// longer than its text, so it looks further back until that is enough.
+// readNewest reads the end of the output. Control sequences make the output longer than its text, so it looks further back until that is
+// enough.
 func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (int64, error) {
 	window := int64(2 * q.bytes)
 	if q.tail > 0 {
@@ -208,7 +208,7 @@ func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 	}
 }
 
-// leftOut says how much there is before what is returned, and how to get it.
+// leftOut reports the amount of output before the returned part, and how to get it.
 func (r *ReadAnswer) leftOut(i Info, returned int64) {
 	if r.LeftOut = max(r.Cursor-returned, 0); r.LeftOut == 0 {
 		return

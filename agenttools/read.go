@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a call of read_terminal may ask for.
+// Bounds of the arguments of read_terminal.
 const (
 	defaultBytes = 64 << 10  // of text: the history of the tools' contract
 	maxBytes     = maxWindow // of text
 	maxLines     = 100_000
 	maxPattern   = 1000 // bytes of a regular expression
-	maxCommands  = 50   // the newest of those that began in what is returned
+	maxCommands  = 50   // the newest of those that began in the returned output
 	// maxHeld is the most that is kept for the next call because it is an
 	// incomplete sequence, in bytes.
 	maxHeld = 64 << 10
@@ -23,7 +23,7 @@ const (
 const (
 	formatText   = "text"   // rendered, all of it
 	formatRaw    = "raw"    // with control sequences
-	formatScreen = "screen" // rendered, what the screen shows now
+	formatScreen = "screen" // the present screen, rendered
 	formatDigest = "digest" // summed up
 )
 
@@ -36,25 +36,25 @@ type readArgs struct {
 	Format   string `json:"format"`
 }
 
-// ReadAnswer is the answer of read_terminal. History and those before it are always there.
+// ReadAnswer is the answer of read_terminal. History and the fields before it are always present.
 type ReadAnswer struct {
 	TerminalID string `json:"terminalId"`
 	History    string `json:"history"`
 	Cursor     int64  `json:"cursor"`
 	Truncated  bool   `json:"truncated"`
-	More       bool   `json:"more,omitempty"` // of what is there already: read on with since
+	More       bool   `json:"more,omitempty"` // output is available already: read on with since
 	Exited     bool   `json:"exited"`
 	*ExitFields
 	Awaits   InputState  `json:"awaits,omitempty"` // awaiting_input or awaiting_secret: the program waits for somebody to type
 	Commands []Command   `json:"commands,omitempty"`
 	Screen   *ScreenSize `json:"screen,omitempty"`
 	Masked   int         `json:"masked,omitempty"` // places of the output that was looked at that are not shown as they were printed
-	// LeftOut is about how many bytes there were before the newest text, and Hint says how to get them or what matters of them.
+	// LeftOut is the approximate number of bytes before the newest text, and Hint tells how to get them or their important part.
 	LeftOut int64  `json:"leftOutBytes,omitempty"`
 	Hint    string `json:"hint,omitempty"`
 }
 
-// ScreenSize is what a rendered screen is without its text; counted from 0.
+// ScreenSize describes a rendered screen without its text; counted from 0.
 type ScreenSize struct {
 	Cols      int `json:"cols"`
 	Rows      int `json:"rows"`

@@ -11,8 +11,7 @@ import (
 // maxCandidates bounds the terminals that an ambiguous name is answered with.
 const maxCandidates = 8
 
-// resolve checks the terminal that a call names and replaces a name by its id. What fits none stays as it is: each tool has its own
-// answer to that.
+// resolve checks the terminal that a call names and replaces a name by its id. An unknown name stays: each tool has its own answer to that.
 func (s *Set) resolve(t *target) error {
 	if err := t.check(); err != nil {
 		return err
@@ -30,10 +29,10 @@ func (s *Set) resolve(t *target) error {
 	return err
 }
 
-// Resolve returns the id of the one terminal that ref names: by its id, by its name as list_terminals shows it, or by that name without
-// or with the machine in front; here is the machine of terminals that name none, "" if it is not known. A full name comes before one
-// without its machine, so that no machine can take another's name, and a running terminal's before those that have exited. The error is
-// ErrNotFound, or a sentence for the model that lists the candidates.
+// Resolve returns the id of the one terminal that ref names: by its id, by its name as list_terminals shows it, or by that name without or
+// with the machine in front; here is the machine of terminals without a machine, "" if unknown. A full name has priority over one without
+// its machine, so that no machine can take another's name, and a running terminal over exited ones. The error is ErrNotFound, or a sentence
+// for the model that lists the candidates.
 func Resolve(all []Info, here, ref string) (id string, err error) {
 	const fullRunning, fullExited, shortRunning, shortExited, ranks = 0, 1, 2, 3, 4
 	var found [ranks][]Info

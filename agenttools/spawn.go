@@ -12,7 +12,7 @@ import (
 // Bounds of a command.
 const (
 	maxArgs = 1000      // words
-	maxArgv = 128 << 10 // bytes of all of them: what Linux takes for one, MAX_ARG_STRLEN
+	maxArgv = 128 << 10 // bytes of all of them: Linux's bound for one, MAX_ARG_STRLEN
 )
 
 // Spawned is the answer of spawn_background_terminal: the new terminal.

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// StatefulTerminal is a Terminal of which more is known than what it prints: whether it waits for the person, and whether it is ready. An
-// implementation that does not know one of both leaves its field empty.
+// StatefulTerminal is a Terminal with further state: whether it waits for the person, and whether it is ready. An implementation that lacks
+// one of the two leaves its field empty.
 type StatefulTerminal interface {
 	Terminal
-	// State returns what is known now, and a channel that is closed when State may return something else; nil if that never happens. It is safe
-	// for concurrent use, looks at the system for a few milliseconds at most, and waits for nobody.
+	// State returns the present state, and a channel that is closed when State may return another; nil if that never happens. It is safe for
+	// concurrent use, examines the system for a few milliseconds at most, and waits for nobody.
 	State() (State, <-chan struct{})
 }
 
-// State is what is known of a terminal beside its output.
+// State is a terminal's state apart from its output.
 type State struct {
 	Input      InputState // "": nobody looks at it here
 	InputSince time.Time  // when it became so
@@ -27,7 +27,7 @@ type State struct {
 	ReadyWhy   string // in one line: which condition holds, or why none does
 }
 
-// InputState says what the program in the foreground does with its terminal, as the kernel tells it.
+// InputState is how the program in the foreground uses its terminal, according to the kernel.
 type InputState string
 
 // The states of input. The first two are for people to act on.
@@ -68,7 +68,7 @@ const (
 // Watchable is a Terminals that tells when its list changes.
 type Watchable interface {
 	Terminals
-	// Changed blocks until the terminals that the principal may see, their exits, or whether their machines are away, may differ from what they were at
-	// the version since, and returns the version now. 0 is never current. Several changes may be one. Its error is that of ctx.
+	// Changed blocks until the visible terminals, their exits, or the presence of their machines may differ from those at the version since,
+	// and returns the present version. 0 is never current. Several changes may be one. Its error is that of ctx.
 	Changed(ctx context.Context, since uint64) (uint64, error)
 }

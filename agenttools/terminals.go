@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Terminals is what one principal may see. All methods are safe for concurrent
-// use.
+// Terminals are the terminals that one principal may see. All methods are safe for concurrent use.
 type Terminals interface {
 	// List returns the terminals that the principal may see, oldest first.
 	List() []Info
@@ -15,8 +14,7 @@ type Terminals interface {
 	Open(id string) (Terminal, error)
 }
 
-// Controller is a Terminals whose principal may start terminals of its own
-// and do something with those.
+// Controller is a Terminals whose principal may start terminals and control them.
 type Controller interface {
 	Terminals
 	// Spawn starts a background terminal. The error's text is for the model.
@@ -51,7 +49,7 @@ var (
 	ErrExited = errors.New("the terminal has exited")
 )
 
-// SpawnRequest is what an agent wants to run in the background.
+// SpawnRequest is a command that an agent wants to run in the background.
 type SpawnRequest struct {
 	Cwd     string   // as the agent gave it
 	Command []string // argv, not empty
@@ -73,7 +71,7 @@ type Info struct {
 	Owner     Owner
 	Visible   bool // to the person
 	CreatedAt time.Time
-	Command   []string // argv of what an agent started; nil otherwise
+	Command   []string // argv of a terminal that an agent started; nil otherwise
 
 	// Machine is the one on which the terminal runs, where there are several; Name then begins with it.
 	Machine     string
@@ -82,9 +80,9 @@ type Info struct {
 	Pid         int
 	Running     string // the command line that a shell runs now
 	Detection   bool   // the shell reports its commands
-	Start, End  int64  // offsets of what can be read: [Start, End)
+	Start, End  int64  // offsets of the readable output: [Start, End)
 	Exit        *Exit  // nil while it runs
-	// Input says whether it waits for somebody, InputSince since when; only List sets them, where that is known.
+	// Input is whether it waits for typed input, InputSince since when; only List sets them, if they are known.
 	Input      InputState
 	InputSince time.Time
 	// Away is since when its machine has not been connected; zero while it is, and where terminals run on this machine.
@@ -116,14 +114,13 @@ type Command struct {
 type Terminal interface {
 	// Info returns a snapshot.
 	Info() Info
-	// Commands returns those that are still remembered, oldest first.
+	// Commands returns the remembered commands, oldest first.
 	Commands() []Command
-	// Read returns a cursor at an offset. What is older than Info.Start gives a
-	// Lost event first. The caller must Close it.
+	// Read returns a cursor at an offset. If that is older than Info.Start, a Lost event comes first. The caller must Close it.
 	Read(from int64) (Reader, error)
 }
 
-// ScreenTerminal is a Terminal that knows what its screen showed before the oldest output that it keeps.
+// ScreenTerminal is a Terminal that knows its screen before the oldest output that it keeps.
 type ScreenTerminal interface {
 	Terminal
 	// ReadScreen returns that screen, and a cursor at that output. The caller must Close it.
@@ -141,9 +138,8 @@ type OldScreen struct {
 
 // Reader is a cursor into a terminal's output, for one goroutine.
 type Reader interface {
-	// TryNext returns the next event without waiting; ok is false if there is
-	// none yet. Data is in buf, which must hold 64 bytes. It returns io.EOF
-	// after the Exited event.
+	// TryNext returns the next event without waiting; ok is false if there is none yet. Data is in buf, which must hold 64 bytes. It returns
+	// io.EOF after the Exited event.
 	TryNext(buf []byte) (ev Event, ok bool, err error)
 	// Next is TryNext that waits. It returns ctx's error when that ends.
 	Next(ctx context.Context, buf []byte) (Event, error)
@@ -151,10 +147,9 @@ type Reader interface {
 	Close()
 }
 
-// Event is one step of a Reader. At most one of the fields beside Off and Masked is set;
-// an event with none is to be skipped.
+// Event is one step of a Reader. Besides Off and Masked at most one field is set; skip an event with none.
 type Event struct {
-	Data     []byte   // bytes as the child wrote them, but for what is masked
+	Data     []byte   // bytes as the child wrote them, except for masked ones
 	Masked   int      // places of Data that are masked, each in the first event that has some of it
 	Off      int64    // the offset after the event
 	Lost     int64    // bytes that were dropped before they could be read

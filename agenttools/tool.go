@@ -43,7 +43,7 @@ type Set struct {
 	cancel context.CancelFunc
 }
 
-// New returns the tools that a principal may use: those that change something only if Options.Terminals is a Controller.
+// New returns a principal's tools: those that change something only if Options.Terminals is a Controller.
 func New(o Options) *Set {
 	if o.Waits == 0 {
 		o.Waits = 64
@@ -58,7 +58,7 @@ func New(o Options) *Set {
 	return s
 }
 
-// Close ends the calls under way, without waiting for them, and what they have left behind.
+// Close ends the running calls, without waiting for them, and processes that they have left behind.
 func (s *Set) Close() {
 	s.cancel()
 	s.matching.Close()
@@ -67,13 +67,13 @@ func (s *Set) Close() {
 // Terminals returns Options.Terminals.
 func (s *Set) Terminals() Terminals { return s.opts.Terminals }
 
-// Matching returns what finds problems for the tools of this set, which closes it.
+// Matching returns the problem finder of this set's tools. The set closes it.
 func (s *Set) Matching() *Matching { return s.matching }
 
 // ReadOnly reports whether no tool changes anything.
 func (s *Set) ReadOnly() bool { return s.control == nil }
 
-// Tool is the description of a tool for those who may call it.
+// Tool is the description of a tool for its callers.
 type Tool struct {
 	Name, Title, Description string
 	InputSchema              json.RawMessage // a JSON Schema, of an object
@@ -84,7 +84,7 @@ type Tool struct {
 	Long                     bool            // its answer may have more than 50 KB
 }
 
-// tool is one tool with what a call does. The error's text is for the model.
+// tool is one tool with the function that carries out a call. The error's text is for the model.
 type tool struct {
 	Tool
 	call func(ctx context.Context, c call) (Result, error)
@@ -96,7 +96,7 @@ type call struct {
 	progress Progress
 }
 
-// Progress tells the caller from time to time that a call is alive, and what it is doing, until stop is called.
+// Progress reports to the caller from time to time that a call is alive, and its activity, until stop is called.
 type Progress func(ctx context.Context, what string) (stop func())
 
 // Result is the outcome of a call. Answer is a []Metadata, *ReadAnswer, *WaitAnswer, *ProblemsAnswer, Spawned, Promoted, Killed, Written or Signaled, by
@@ -159,8 +159,7 @@ func (s *Set) Survive(tool string, instead func()) {
 
 func (c call) decode(into any) error { return Decode(c.args, into) }
 
-// Decode reads the arguments of a call into a struct and says what is wrong
-// with them in words that a model can act on. No arguments are an empty object.
+// Decode reads the arguments of a call into a struct. Its errors are in words that a model can act on. No arguments are an empty object.
 func Decode(args json.RawMessage, into any) error {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
@@ -256,7 +255,7 @@ func about(id string, err error) error {
 	return err
 }
 
-// inRange says what is wrong with a number, if anything.
+// inRange returns an error if a number is out of range.
 func inRange(name string, v, lo, hi int64) error {
 	if v < lo || v > hi {
 		return fmt.Errorf("%s %d is out of range, it must be %d to %d", name, v, lo, hi)

@@ -15,8 +15,8 @@ const (
 	// waitText bounds the output that comes with the answer, in bytes.
 	waitText = 8 << 10
 	maxLine  = 4 << 10 // bytes of the line that matched
-	// defaultSettle is how long a line that may still change must stand as it is to match. Test runners and bundlers write over a
-	// status line several times a second until it is true.
+	// defaultSettle is how long a line that may still change must stay the same to match. Test runners and bundlers overwrite a status line
+	// several times a second until it is final.
 	defaultSettle = 200 * time.Millisecond
 	maxSettle     = time.Minute
 )
@@ -57,7 +57,7 @@ type WaitAnswer struct {
 // Reason says why a wait is over.
 type Reason string
 
-// What ends a wait.
+// Reasons for the end of a wait.
 const (
 	ReasonPattern Reason = "pattern"
 	ReasonExit    Reason = "exit"
@@ -141,7 +141,7 @@ func (s *Set) waitFor(a *waitArgs) (*wait, error) {
 	return w, w.ready()
 }
 
-// ready checks that the terminal can do what it is waited for.
+// ready checks that the terminal supports the wait's conditions.
 func (w *wait) ready() error {
 	i := w.terminal.Info()
 	switch {

@@ -30,9 +30,8 @@ type wait struct {
 	standing map[string]time.Time // lines that match and may still change, and since when they stand there
 }
 
-// run waits. What ends it is the cause of its context, so that whoever notices
-// something first ends the one call that blocks. It returns ctx's error when
-// the caller is gone.
+// run waits. The reason for the end is the cause of its context, so that whichever goroutine notices a condition first ends the one call
+// that blocks. It returns ctx's error when the caller is gone.
 func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 	w.began = time.Now()
 	i := w.terminal.Info()
@@ -51,7 +50,7 @@ func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 		}
 	}
 	if w.since < 0 {
-		w.since = i.End // for commands: those that finished before are over
+		w.since = i.End // for commands: those that finished before do not count
 	}
 	inner, end := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(w.timeout, func() { end(ReasonTimeout) })
@@ -67,7 +66,7 @@ func (w *wait) counts(c Command) bool {
 	return w.command && c.Within == 0 && (c.Verified || !w.verified)
 }
 
-// lastCommand is the newest command that counts, nil if there is none.
+// lastCommand is the newest command that counts, or nil.
 func (w *wait) lastCommand() *Command {
 	for _, c := range slices.Backward(w.terminal.Commands()) {
 		if w.counts(c) {
@@ -77,8 +76,7 @@ func (w *wait) lastCommand() *Command {
 	return nil
 }
 
-// follow reads until something that was waited for is found or the context
-// ends. What was there when the wait began is looked at in any case.
+// follow reads until a condition is met or the context ends. Output that existed when the wait began is examined in any case.
 func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reader) (*WaitAnswer, error) {
 	buf := make([]byte, 32<<10)
 	there := w.terminal.Info().End
@@ -142,9 +140,8 @@ func (w *wait) next(ctx context.Context, rd Reader, buf []byte) (Event, error) {
 	return ev, err
 }
 
-// over is the end of a wait whose context has ended: because of what was
-// waited for, or because nobody waits any more. Who looks for a shorter time than
-// a line must stand takes it as it is.
+// over is the end of a wait whose context has ended: because a condition is met, or because nobody waits any more. A wait shorter than the
+// settle time accepts a line that may still change.
 func (w *wait) over(ctx context.Context) (*WaitAnswer, error) {
 	var why Reason
 	if !errors.As(context.Cause(ctx), &why) {
@@ -163,7 +160,7 @@ func isReason(err error) bool {
 	return errors.As(err, &why)
 }
 
-// see looks at one event. The result is nil if it is not what was waited for.
+// see examines one event. The result is nil if it meets no condition.
 func (w *wait) see(ev Event) *WaitAnswer {
 	switch {
 	case ev.Exited:
@@ -188,8 +185,8 @@ func (w *wait) see(ev Event) *WaitAnswer {
 	return nil
 }
 
-// match looks for the pattern in the lines that are there: in those that are final and those that have stood long enough; or in all,
-// since there will be no others.
+// match looks for the pattern in the available lines: in final ones and those that have stood long enough; or in all, since there will be
+// no others.
 func (w *wait) match(all bool) *WaitAnswer {
 	text, final := w.screen.Lines()
 	now, at := time.Now(), 0
@@ -216,7 +213,7 @@ func (w *wait) match(all bool) *WaitAnswer {
 	return nil
 }
 
-// bound keeps of what has left the screen only what is told in the end.
+// bound keeps, of the text that has left the screen, only the part needed at the end.
 func (w *wait) bound() {
 	w.screen.Keep(waitText)
 }
