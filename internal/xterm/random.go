@@ -23,8 +23,8 @@ var Pieces = []string{
 	"\x1b[?1003;1006h", "\x1b[?1004h", "\x1b[20h", "\x1b[20l", "\x1b[1\"q", "\x1b[2\"q", "\x1b[?J", "\x1b[?1K", "\x1b[%d @", "\x1b[%d A", "\x1b[%d'}", "\x1b[%d'~",
 }
 
-// Kinds of pieces that do not go together with others, because what a terminal makes of them is not known from what it shows, or
-// xterm.js differs from other terminals. A stream has pieces of at most one of them.
+// Kinds of pieces that are not mixed with others, because a terminal's state after them cannot be seen, or because xterm.js differs from
+// other terminals. A stream has pieces of at most one of them.
 var kinds = [][]string{
 	{"\x1b[?7l"}, // with it, half a wide character can be left over
 	{"\x1b[?6h", "\x1b[?6l"},
@@ -78,8 +78,8 @@ func random(rng *rand.Rand, between int, sizes bool, begin func(cols, rows int) 
 			now.Write(redraw)
 		}
 		if sizes && rng.IntN(12) == 0 {
-			// Lines that become too narrow are left out: xterm.js 6.0.0 without lines above the screen loses count of the rows of the main
-			// screen then, or throws, and keeps what is out of sight of the alternate one.
+			// Lines that become too narrow are left out: xterm.js 6.0.0 without lines above the screen then miscounts the rows of the main screen,
+			// or throws, and keeps the invisible rows of the alternate one.
 			if p := (Part{Cols: 2 + rng.IntN(20), Rows: 2 + rng.IntN(8)}); !now.Breaks(p.Cols) && (shrinks || p.Rows >= rows) {
 				rows = p.Rows
 				s.Parts = append(s.Parts, p)

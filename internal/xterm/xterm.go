@@ -1,4 +1,4 @@
-// Package xterm has what xterm.js shows, the judge of our screens in tests, and random streams to show.
+// Package xterm shows the screens of xterm.js, by which tests judge our screens, and makes random streams to show.
 package xterm
 
 import (
@@ -34,7 +34,7 @@ type Part struct {
 	Cols, Rows int
 }
 
-// Stream is what a terminal of a size gets.
+// Stream is the output to a terminal of a size.
 type Stream struct {
 	Cols, Rows int
 	Parts      []Part
@@ -73,8 +73,8 @@ func (s *Stream) String() string {
 	return b
 }
 
-// Show returns what xterm.js shows of streams, nil where it gives up. widths are the ranges of characters that are not one column wide. It skips the
-// test where there is no xterm.js.
+// Show returns the screens that xterm.js shows for streams, nil where it gives up. widths are the ranges of characters that are not one
+// column wide. It skips the test if xterm.js is not installed.
 func Show(t testing.TB, widths string, streams []Stream) []*Dump {
 	t.Helper()
 	dir := os.Getenv(xtermEnv)
@@ -113,7 +113,7 @@ func Show(t testing.TB, widths string, streams []Stream) []*Dump {
 	return all
 }
 
-// Differ says in what two screens differ, "" if in nothing.
+// Differ describes the difference of two screens, "" if there is none.
 func Differ(got, want *Dump) string {
 	var b strings.Builder
 	for i := range want.Rows {
