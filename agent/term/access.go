@@ -20,8 +20,8 @@ func (p *Pool) As(a Actor) Access { return Access{p, a} }
 // Actor is whose access it is.
 func (a Access) Actor() Actor { return a.actor }
 
-// Typing reports whether something was typed at any terminal of the pool within
-// lag.Quiet: whoever did waits for the echo, which floods are not to delay.
+// Typing reports whether somebody typed at any terminal of the pool within lag.Quiet: that person waits for the echo, which floods should
+// not delay.
 func (a Access) Typing() bool {
 	last := a.pool.typed.Load()
 	return last != nil && time.Since(*last) < lag.Quiet
@@ -32,14 +32,13 @@ func (a Access) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return a.pool.Changed(ctx, since)
 }
 
-// handle is the terminal as the actor sees it: agents see what hosts see.
+// handle is the terminal as the actor sees it: agents see the view of hosts.
 func (a Access) handle(t *Terminal) Handle {
 	masked := a.actor.Role == RoleAgent && (a.actor.At() != "" || t.pool.opts.Unredacted == nil || !t.pool.opts.Unredacted(a.actor))
 	return Handle{t, a.actor, masked}
 }
 
-// Spawn starts a terminal that the actor owns. Errors: *SpecError, ErrClosed,
-// or what the system said, wrapped. Hosts may not spawn.
+// Spawn starts a terminal that the actor owns. Errors: *SpecError, ErrClosed, or the system's error, wrapped. Hosts may not spawn.
 func (a Access) Spawn(s Spec) (Handle, error) {
 	if a.actor.Role == RoleHost {
 		return Handle{}, &DeniedError{Actor: a.actor, Op: OpType}

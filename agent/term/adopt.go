@@ -10,37 +10,36 @@ import (
 	"tether/internal/clip"
 )
 
-// Past is what a holder has of a terminal that an earlier daemon has started.
+// Past is a holder's record of a terminal that an earlier daemon has started.
 type Past struct {
 	ID      ID
 	Started time.Time
 	Size    Size
-	Meta    []byte // what the terminal gave to HolderPTY.SetMeta last
+	Meta    []byte // the terminal's last HolderPTY.SetMeta
 	// The holder's log has the raw range [Base, End). Daemons had the output
 	// up to Taken, or up to Window bytes more.
 	Base, End, Taken, Window int64
 	Notes                    []Note // by ascending offset
-	Screens                  []Note // what the terminal gave to a holder that keeps them, by ascending offset
+	Screens                  []Note // given by the terminal to a holder that keeps them, by ascending offset
 	// Exited says that the child has ended: Adopt returns when that was recorded.
 	Exited bool
-	// Ended is that of the Spec.
+	// Ended is Spec.Ended.
 	Ended func()
 }
 
-// Note is what the terminal gave to HolderPTY.Checkpoint.
+// Note is an argument of HolderPTY.Checkpoint.
 type Note struct {
 	Off  int64
 	Text []byte
 }
 
-// adoption is the taking up of a terminal that an earlier daemon has left: what
-// its holder had is scanned again. The zero value is that of a terminal that
-// was started here. Guarded by the terminal's mutex.
+// adoption is the adoption of a terminal that an earlier daemon has left: its holder's output is scanned again. The zero value belongs to a
+// terminal that was started here. Guarded by the terminal's mutex.
 type adoption struct {
 	caught   chan struct{}   // closed and nil when the log reaches target
 	target   int64           // the end of all that was there
-	recalled map[int]Command // those of before, by number, until caught
-	sizes    []recordedSize  // those of before that were not scanned yet
+	recalled map[int]Command // earlier ones, by number, until caught
+	sizes    []recordedSize  // earlier ones that were not scanned yet
 }
 
 func (a *adoption) underWay() bool { return a.caught != nil }
@@ -60,14 +59,11 @@ func (a *adoption) recallTimes(c *Command) {
 	}
 }
 
-// Adopt takes up a terminal that an earlier daemon has left, with its log, its
-// marks and its commands, which follow from what the holder has recorded: raw
-// and text offsets are those of before. It returns when all that was scanned and
-// the terminal is listed, or when h ended before. If ctx ends first, the
-// terminal is left again.
+// Adopt adopts a terminal that an earlier daemon has left, with its log, marks and commands, which follow from the holder's record: raw and
+// text offsets stay the same. It returns when all output was scanned and the terminal is listed, or when h ended before. If ctx ends first,
+// the terminal is left again.
 //
-// One that was never listed anywhere, because the daemon died while it started,
-// is killed: nobody knows of it.
+// A terminal that was never listed anywhere, because the daemon died while starting it, is killed: nobody knows of it.
 func (p *Pool) Adopt(ctx context.Context, h HolderPTY, past Past) error {
 	if len(past.Meta) == 0 {
 		discard(h, 0)
@@ -170,8 +166,7 @@ func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 	return t
 }
 
-// countLost makes the numbers of commands go on after those that began in what
-// is lost: a number names one.
+// countLost continues the numbers of commands after those that began in lost output: a number names one command.
 func (n *note) countLost(all []recordedOutput, base int64) {
 	for _, c := range all {
 		if c.Start < base {
@@ -220,12 +215,9 @@ func (p *Pool) noteEnded(t *Terminal) {
 	}
 }
 
-// place chooses where to begin: at the start, or at the oldest checkpoint in
-// the log. Where there is none, what is before the log is lost, and its length
-// in text can only be bounded: no byte becomes more than one replacement
-// character, and only as much of it as a daemon may have had needs that bound.
-// So an offset never names two texts, and a host sees the gap, perhaps longer
-// than it is.
+// place chooses where to begin: at the start, or at the oldest checkpoint in the log. Without one, output before the log is lost, and only
+// a bound of its length in text is known: no byte becomes more than one replacement character, and only output that a daemon may have had
+// needs that bound. So an offset never names two texts, and a host sees the gap, perhaps longer than it is.
 func (p *Past) place() (raw, text int64, n note) {
 	if p.Base == 0 {
 		return 0, 0, n
@@ -246,8 +238,7 @@ func (p *Past) place() (raw, text int64, n note) {
 	return p.Base, n.Text + p.Base - off + shown*int64(len(replacement)-1), n
 }
 
-// recall remembers the commands that began before the log, and for those that
-// are to be scanned again when they were.
+// recall remembers the commands that began before the log, and the times of those that will be scanned again.
 func (t *Terminal) recall(all []recordedOutput, n *note) {
 	for _, c := range n.Open {
 		if !slices.ContainsFunc(all, func(o recordedOutput) bool { return o.N == c.N }) {

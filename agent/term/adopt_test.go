@@ -53,7 +53,7 @@ func adopting(t *testing.T, v *vault, o term.Options) (*term.Pool, term.Handle, 
 	return pool, h, l
 }
 
-// pieces are what random output is made of. All marks that count have the nonce n.
+// pieces are the parts of random output. All marks that count have the nonce n.
 var pieces = []string{
 	"plain text\r\n", "é", "\xe2\x9c", "\x94", "\xff\xfe", "🙂 ", "\x1b[31mred\x1b[0m", "\x1b", "]", "\x1b[", "6n", "\x1b[6n", "\x07", "\x1b]52;c;?\a",
 	"\x1b]2;title %d\a", "\x1b]7;file:///dir/%d\a", "\x1b]633;A;n\a", "\x1b]633;B;n\a", "\x1b]633;E;make %d;n\a\x1b]633;C;n\a", "\x1b]633;D;%d;n\a",
@@ -75,7 +75,7 @@ type told struct {
 	Mark string
 }
 
-// tell reads what a host gets that has everything up to a text offset.
+// tell reads the events for a host that has everything up to a text offset.
 func tell(t *testing.T, h term.Handle, from int64) (all []told, lagged int64) {
 	t.Helper()
 	r, err := h.Reader(term.ReaderOptions{View: term.ViewText})
@@ -110,7 +110,7 @@ func tell(t *testing.T, h term.Handle, from int64) (all []told, lagged int64) {
 	}
 }
 
-// markText is what of a mark must not depend on who scanned it.
+// markText is the part of a mark that must not depend on the scanning daemon.
 func markText(m *term.Mark) string {
 	code := "-"
 	if m.Command.Exit != nil {
@@ -133,7 +133,7 @@ func split(all []told) (text string, marks []told) {
 // was read.
 var nearby = cmp.Comparer(func(a, b int64) bool { return max(a-b, b-a) <= 2 })
 
-// Whoever goes on at a text offset with any daemon is told the same as if there had been only one: text, commands, titles, in their
+// A reader that continues at a text offset with any daemon gets the same as if there had been only one: text, commands, titles, in their
 // places. The log may have been trimmed meanwhile.
 func TestOffsetsOutliveDaemons(t *testing.T) {
 	for round := range testkit.Rounds(t, 4, 400) {
@@ -158,7 +158,7 @@ func TestOffsetsOutliveDaemons(t *testing.T) {
 					}
 					v.print(p)
 					child.Print(p)
-					synctest.Wait() // no holder drops what was not taken so soon
+					synctest.Wait() // no holder drops output so soon that was not taken
 				}
 				l.cut() // kill -9
 				synctest.Wait()
@@ -261,7 +261,7 @@ func TestGap(t *testing.T) {
 	})
 }
 
-// Where there is no room to keep what has exited, the exit is kept by the holder until everyone it concerns was told.
+// If there is no room to keep exited terminals, the holder keeps the exit until everyone concerned was told.
 func TestHolderIsDismissedWhenAllAreTold(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -358,7 +358,7 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
-// Detach leaves what has a holder, with a last checkpoint, and says how many run on.
+// Detach leaves terminals with a holder, with a last checkpoint, and returns how many continue.
 func TestDetach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
@@ -418,7 +418,7 @@ func TestStrangeRecord(t *testing.T) {
 	}
 }
 
-// What the record says is what the terminal was, and what was changed is in it at once.
+// The record matches the terminal, and includes changes at once.
 func TestRecordFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
@@ -472,7 +472,7 @@ func TestRecordFollows(t *testing.T) {
 	})
 }
 
-// What was lent to a host with which the pairing has ended meanwhile is not.
+// A terminal that was lent to a host whose pairing has ended meanwhile is not lent to it.
 func TestAdoptedForAHostThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
@@ -490,7 +490,7 @@ func TestAdoptedForAHostThatIsGone(t *testing.T) {
 	})
 }
 
-// What a reader that holds does not have yet is kept by the holder, and who is expected back holds the child as long as a reader may.
+// The holder keeps output that a holding reader does not have yet, and an awaited reader holds the child as long as a reader may.
 func TestNeededIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20
@@ -556,7 +556,7 @@ func TestNeededIsKept(t *testing.T) {
 	})
 }
 
-// Of a terminal that is killed nothing is needed, whoever lacks it: a holder that is full of it would hold the child.
+// Output of a killed terminal is not needed, whichever reader lacks it: a holder full of it would hold the child.
 func TestNothingOfAKilledOneIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20
@@ -634,7 +634,7 @@ func TestAnEndWhileATerminalIsTakenUpIsForgotten(t *testing.T) {
 		v.print("bye")
 		v.ends(0)
 		pool, _, _ = adopting(t, v, term.Options{MayLend: func(term.Info, string) error {
-			time.Sleep(time.Second) // a slow disk: what its end brings about is over by then
+			time.Sleep(time.Second) // a slow disk: the effects of its end are over by then
 			return nil
 		}})
 		time.Sleep(2 * time.Hour)

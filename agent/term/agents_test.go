@@ -65,8 +65,7 @@ func TestIdleTimeout(t *testing.T) {
 	}
 }
 
-// A terminal that may run for so long is ended whatever it does; a promoted one
-// goes on, and so does the person's.
+// A terminal with a time limit is ended whatever it does; a promoted one continues, and so does the person's.
 func TestTimeLimit(t *testing.T) {
 	const limit = 5 * time.Minute
 	for _, c := range []struct {
@@ -152,7 +151,7 @@ func TestPromoteTransfersOwnership(t *testing.T) {
 	}
 }
 
-// An agent at a host that stops to read is no link that was lost: nothing waits for its return.
+// An agent at a host that stops reading is not a lost link: nothing waits for its return.
 func TestAnAgentAtAHostIsNotAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := testkit.NewChild()
@@ -174,7 +173,7 @@ func TestAnAgentAtAHostIsNotAwaited(t *testing.T) {
 	})
 }
 
-// What an agent still waits to type when its terminal becomes the person's is not typed.
+// Input of an agent that still waits when its terminal becomes the person's is not typed.
 func TestAPromotionEndsTheAgentsInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gated{Child: testkit.NewChild(), writes: make(chan struct{})}

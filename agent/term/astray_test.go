@@ -11,7 +11,7 @@ import (
 	"tether/agent/term"
 )
 
-// A shell that goes where a rule forbids lending, while somebody lends it, is not lent.
+// A shell that enters a directory that a rule forbids to lend, while somebody lends it, is not lent.
 func TestLendingRacesAShellThatGoesAstray(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goes := func() {}

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Audience says who may watch a lent terminal at a host. The owner of this machine there always may. It is part of a Loan. Its slices
-// are never changed.
+// Audience lists who may watch a lent terminal at a host. The owner of this machine there always may. It is part of a Loan. Its slices are
+// never changed.
 type Audience struct {
 	Grants []Grant
-	// Denied are people and agents whom no grant lets watch, whoever made it.
+	// Denied are people and agents that no grant lets watch, whoever made it.
 	Denied []string
 	// GuestsOnly says that the terminal is lent for guests with a link, and for nobody else.
 	GuestsOnly bool
 }
 
-// Grant lets somebody at a host watch. The words of To are the protocol's; this package knows nothing of them.
+// Grant lets somebody at a host watch. The protocol defines the words of To; this package does not interpret them.
 type Grant struct {
 	To   string
-	From int64 // offset in ViewText: what is before it is not shown
+	From int64 // offset in ViewText: earlier output is not shown
 }
 
 // Narrow reports whether less than all that the host would let watch by itself may watch: then a host that does not keep audiences apart
@@ -37,17 +37,17 @@ const maxAllNames = 2 * MaxNames
 // ErrTooManyNames: an audience would have more names than it may.
 var ErrTooManyNames = errors.New("too many names")
 
-// AudienceChange says what of an audience changes.
+// AudienceChange is a change of an audience.
 type AudienceChange struct {
 	Grant   []string // these may watch from now on
-	FromNow bool     // and are not shown what was printed before; of who has watched already nothing is taken back
-	Deny    []string // these may not, whoever has let them
-	Drop    []string // the grants of these end; nothing is said about what else lets them watch
+	FromNow bool     // without the earlier output; past watching is not undone
+	Deny    []string // these may not, whatever lets them
+	Drop    []string // removes the grants of these; other grants that cover them stay
 	// GuestsOnly, if not nil, replaces that of the audience.
 	GuestsOnly *bool
 }
 
-// apply returns what the change makes of the audience; now is the end of the text.
+// apply returns the changed audience; now is the end of the text.
 func (c *AudienceChange) apply(a Audience, now int64) (Audience, error) {
 	without := func(all []Grant, names []string) []Grant {
 		return slices.DeleteFunc(slices.Clone(all), func(g Grant) bool { return slices.Contains(names, g.To) })
@@ -106,7 +106,7 @@ func (a *Audience) equal(b *Audience) bool {
 	return slices.Equal(a.Grants, b.Grants) && slices.Equal(a.Denied, b.Denied) && a.GuestsOnly == b.GuestsOnly
 }
 
-// LoanChange is what LendTo makes of a loan.
+// LoanChange is a change of a loan by LendTo.
 type LoanChange struct {
 	// Until, if not nil, is when the lending ends; zero is never.
 	Until    *time.Time
@@ -115,7 +115,7 @@ type LoanChange struct {
 	Share *Share
 }
 
-// text says in the audit log what was changed.
+// text describes the change for the audit log.
 func (c *LoanChange) text(a *Audience) string {
 	var parts []string
 	add := func(what string, names []string) {
@@ -157,7 +157,7 @@ func (h Handle) Loan(host string) (loan Loan, ok bool) {
 // ErrNotLent: the terminal is not lent to that host.
 var ErrNotLent = errors.New("the terminal is not shared with this host")
 
-// ChangeAudience changes who may watch at a host that the terminal is lent to. Errors: ErrNotLent, ErrTooManyNames.
+// ChangeAudience changes the audience at a host to which the terminal is lent. Errors: ErrNotLent, ErrTooManyNames.
 func (h Handle) ChangeAudience(host string, c AudienceChange) error {
 	if err := h.allow(OpLend); err != nil {
 		return err

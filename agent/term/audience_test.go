@@ -12,7 +12,7 @@ import (
 	"tether/agent/term"
 )
 
-// Who may watch is kept by the holder for the next daemon, in time for it to be announced so.
+// The holder keeps the audience for the next daemon, in time for it to be announced so.
 func TestAudienceSurvivesTheDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)

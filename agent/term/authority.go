@@ -32,7 +32,7 @@ func Host(name string) Actor { return Actor{Role: RoleHost, Name: name} }
 func Agent(principal string) Actor { return Actor{Role: RoleAgent, Name: principal} }
 
 // AgentAt is the actor of an agent in a session of a host that calls this machine's tools. It sees only terminals that are lent to that
-// host, even of those that it has started. The slash in its name makes it different from all local agents.
+// host, even of those that it has started. The slash in its name distinguishes it from all local agents.
 func AgentAt(host, session string) Actor { return Agent(host + "/" + session) }
 
 // At returns the host at which the agent works, or "" for actors on this machine.
@@ -74,9 +74,9 @@ const (
 	OpType                  // input
 	OpResize                // change its size
 	OpPromote               // make an agent's terminal the person's
-	OpKill                  // end it, or signal what runs in it
+	OpKill                  // end it, or signal the processes in it
 	OpLend                  // announce it at a host, or withdraw it
-	OpDispose               // AHP disposal by a host: ends the lending, and what else Pool.Dispose says
+	OpDispose               // AHP disposal by a host: ends the lending, and more as Pool.Dispose documents
 )
 
 var opNames = [...]string{OpSee: "see", OpRead: "read", OpType: "type into", OpResize: "resize",
@@ -96,7 +96,7 @@ const (
 	lentHost                       // a host and a terminal lent to it
 )
 
-// rights says who may do what. It is the only such table, and has no row for strangers.
+// rights is the table of rights. It is the only one, and has no row for strangers.
 var rights = map[relation][]Op{
 	localUser:      {OpSee, OpRead, OpType, OpResize, OpPromote, OpKill, OpLend},
 	ownBackground:  {OpSee, OpRead, OpType, OpPromote, OpKill},

@@ -19,7 +19,7 @@ import (
 
 var anySize = testkit.Load(1<<20, 256<<10)
 
-// anyBytes makes outputs of anySize that are not UTF-8, or hold what views leave out.
+// anyBytes makes outputs of anySize that are not UTF-8, or contain sequences that views leave out.
 var anyBytes = map[string]func() []byte{
 	"random": random,
 	"gzip": func() []byte {
@@ -47,7 +47,7 @@ func repeated(s string) func() []byte {
 	return func() []byte { return []byte(strings.Repeat(s, anySize/len(s))) }
 }
 
-// readAll reads what is there from the offset on, and reports how much was lost.
+// readAll reads available output from the offset on, and reports how much was lost.
 func readAll(t *testing.T, r *term.Reader) (data []byte, lost int64) {
 	t.Helper()
 	for buf := make([]byte, 32<<10); ; {

@@ -7,9 +7,8 @@ import (
 	"tether/shellint"
 )
 
-// note is a checkpoint: what follows from the output before a raw offset, so
-// that the output from there on can be scanned without it. It is kept as JSON
-// by the holder; the rules are those of record.
+// note is a checkpoint: the state after the output before a raw offset, so that later output can be scanned without it. The holder keeps it
+// as JSON; the rules are those of record.
 type note struct {
 	Version int                   `json:"v"`
 	Text    int64                 `json:"text"` // text offset
@@ -59,7 +58,7 @@ func parseNote(p []byte) (n note, ok bool) {
 	return n, json.Unmarshal(p, &n) == nil && n.Version == noteVersion && n.Text >= 0
 }
 
-// restore makes a new terminal what it was at a checkpoint.
+// restore puts a new terminal into the state of a checkpoint.
 func (t *Terminal) restore(raw, text int64, n *note) {
 	t.beginLocked(raw, text)
 	t.commands.tracker.Restore(n.Tracker)

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Close kills every terminal, and what agents' terminals that have exited have
-// left running, and returns when all have ended or ctx ends. What the person's
-// have left runs on, see Leftover.
+// Close kills every terminal, and processes that agents' exited terminals have left running, and returns when all have ended or ctx ends.
+// Processes that the person's have left continue, see Leftover.
 func (p *Pool) Close(ctx context.Context) error {
 	p.shut()
 	var wg sync.WaitGroup

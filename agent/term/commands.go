@@ -9,8 +9,8 @@ import (
 	"tether/shellint"
 )
 
-// commands is what the marks of a shell say of its command lines. The pump adds
-// to it, and announce. Guarded by the terminal's mutex.
+// commands is the history of command lines, from a shell's marks. The pump adds to it, and so does announce. Guarded by the terminal's
+// mutex.
 type commands struct {
 	tracker   shellint.Tracker
 	detected  bool           // a mark that counts was seen
@@ -40,8 +40,7 @@ func (c *commands) bound(logLimit int) {
 	c.list.drop(drop)
 }
 
-// find returns a remembered command by its number, nil if there is none; the
-// pointer is valid until the next remember.
+// find returns a remembered command by its number, or nil; the pointer is valid until the next remember.
 func (c *commands) find(n int) *Command {
 	for i := c.list.len() - 1; i >= 0; i-- {
 		if one := c.list.at(i); one.N == n {
@@ -54,8 +53,7 @@ func (c *commands) find(n int) *Command {
 	return nil
 }
 
-// running is a copy of the innermost command that is open at the raw offset,
-// nil if there is none.
+// running is a copy of the innermost command that is open at the raw offset, or nil.
 func (c *commands) running(raw int64) *Command {
 	if open := c.openAt(raw); len(open) > 0 {
 		return &open[len(open)-1]
@@ -95,8 +93,7 @@ func (c *commands) name(e shellint.CommandEvent) {
 	}
 }
 
-// copies returns what is remembered, oldest first; one that runs ends at end so
-// far.
+// copies returns the remembered commands, oldest first; the end of a running one is end.
 func (c *commands) copies(end int64) []Command {
 	out := make([]Command, 0, c.list.len()+1)
 	if c.outer != nil && !c.outer.Done {
@@ -176,8 +173,7 @@ func (t *Terminal) announce() {
 	t.wakeLocked()
 }
 
-// lineOf is the command line as it is kept: valid UTF-8 of at most maxLine
-// bytes, so that no encoder makes it longer than hosts take.
+// lineOf is the command line in the kept form: valid UTF-8 of at most maxLine bytes, so that no encoding exceeds the hosts' bounds.
 func lineOf(e shellint.CommandEvent) string {
 	return clip.Text(strings.ToValidUTF8(e.Line, "\uFFFD"), maxLine)
 }

@@ -29,7 +29,7 @@ const (
 // isText says whether the view counts text offsets.
 func (v View) isText() bool { return v == ViewText || v == ViewOutward }
 
-// cutKind says what stands in a view in place of a cut range.
+// cutKind selects the replacement of a cut range in a view.
 type cutKind uint8
 
 const (
@@ -45,7 +45,7 @@ const (
 	replacement = "\uFFFD"
 )
 
-// cut is a range of the raw stream that some view does not show as it is.
+// cut is a range of the raw stream that some view does not show unchanged.
 type cut struct {
 	start, end int64 // raw offsets
 	text       int64 // text offset of start
@@ -89,9 +89,8 @@ func (c cut) shown(v View) bool {
 	return true
 }
 
-// standIn copies to p what a view that leaves the cut out shows for its raw
-// range [pos, end), and returns the new pos and the length. What cannot be
-// divided is copied whole or not at all; the rest goes no further than limit.
+// standIn copies to p the replacement, in a view that leaves the cut out, for its raw range [pos, end), and returns the new pos and the
+// length. An indivisible replacement is copied whole or not at all; otherwise it ends at limit.
 func (c cut) standIn(p []byte, pos, limit int64) (int64, int) {
 	switch c.kind {
 	case cutSplice, cutHiddenS:
@@ -238,8 +237,8 @@ func (c *cutCursor) step() {
 	}
 }
 
-// find stands at the first cut of which within says true. It must be false for
-// all before, and is given the raw and the text offset behind a cut.
+// find returns a cursor at the first cut for which within is true. within must be false for all before it, and gets the raw and the text
+// offset behind a cut.
 func (l *cutList) find(within func(rawEnd, textEnd int64) bool) cutCursor {
 	at := sort.Search(l.blocks.len(), func(i int) bool { b := *l.blocks.at(i); return within(b.rawEnd, b.textEnd) })
 	c := cutCursor{list: l, at: at}

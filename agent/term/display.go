@@ -7,8 +7,8 @@ import (
 	"tether/internal/clip"
 )
 
-// display is what the terminal's marks say of it: what the child has set, and
-// the person by the size of a window. Guarded by the terminal's mutex.
+// display is the display metadata from the terminal's marks: values that the child has set, and the person by the size of a window. Guarded
+// by the terminal's mutex.
 type display struct {
 	title string // "" before the first: then the terminal's name is
 	cwd   string

@@ -9,16 +9,14 @@ import (
 	"tether/platform/pty"
 )
 
-// ending is how the terminal ends, why, and who knows of it. exit is set once,
-// by the last mark, and tells the reason of before; a terminal that has a reason
-// and no exit is being ended. Guarded by the terminal's mutex, but for waiting
-// on told.
+// ending is how the terminal ends, why, and who knows of it. exit is set once, by the last mark, from the earlier reason; a terminal that
+// has a reason and no exit is being ended. Guarded by the terminal's mutex, except for waiting on told.
 type ending struct {
 	exit         *Exit           // nil while it runs
 	reason       ExitReason      // why it ends; "" while nobody has ended it
 	kills        int             // calls of terminate under way
 	heard        map[string]bool // hosts that know of the exit
-	kept         bool            // the holder is to keep what was printed, for the daemon after this one; never again once it is false
+	kept         bool            // the holder must keep the output for the next daemon; never true again once it is false
 	known        bool            // the daemon before this one has recorded the exit
 	reported     chan struct{}   // made at construction; closed when nobody needs the holder any more
 	reportedOnce sync.Once
@@ -42,8 +40,7 @@ func (e *ending) hear(host string) {
 	e.heard[host] = true
 }
 
-// knownTo reports whether the terminal has exited, is not kept, and these hosts
-// know it, and whoever kills it.
+// knownTo reports whether the terminal has exited, is not kept, and these hosts and any caller of Kill know it.
 func (e *ending) knownTo(hosts []string) bool {
 	if e.exit == nil || e.kills > 0 || e.kept {
 		return false

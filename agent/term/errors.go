@@ -31,7 +31,7 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q matches %d terminals: %v", e.Ref, len(e.IDs), e.IDs)
 }
 
-// SpecError says what of a Spec was wrong.
+// SpecError names the fault of a Spec.
 type SpecError struct {
 	Field string // in words: "size", "name", "command"
 	Err   error

@@ -1,9 +1,9 @@
 package term
 
-// TripScanner breaks what reads the terminal's output first. Call it while the child prints nothing.
+// TripScanner breaks the first reader of the terminal's output. Call it while the child prints nothing.
 func (h Handle) TripScanner() { h.t.intake.scanner = nil }
 
-// TripRedaction breaks what decides what hosts see, which runs under the terminal's lock.
+// TripRedaction breaks the redaction for hosts, which runs under the terminal's lock.
 func (h Handle) TripRedaction() {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
@@ -28,7 +28,7 @@ func (p *Pool) AdoptWithABug(h HolderPTY, past Past) (caught <-chan struct{}, er
 	return caught, nil
 }
 
-// HasRedaction reports whether somebody looks for secrets in the terminal's output.
+// HasRedaction reports whether the terminal's output is searched for secrets.
 func (h Handle) HasRedaction() bool {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()

@@ -41,7 +41,7 @@ type item struct {
 	Mark term.MarkKind
 }
 
-// events reads until what is there is exhausted, joining neighbouring data.
+// events reads all available events, joining neighbouring data.
 func events(t *testing.T, r *term.Reader) []item {
 	t.Helper()
 	var out []item

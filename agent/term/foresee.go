@@ -8,9 +8,9 @@ import (
 	"tether/screen"
 )
 
-// The screen at the oldest byte is of no use to the next daemon: the holder drops that byte with the next output. So where a holder keeps
-// screens, the emulator runs ahead of the oldest byte once the log is full, and leaves a screen at each checkpoint. It does nothing twice: what
-// it has run over it does not run over again when that is dropped.
+// The screen at the oldest byte is useless to the next daemon: the holder drops that byte with the next output. So if a holder keeps
+// screens, the emulator runs ahead of the oldest byte once the log is full, and stores a screen at each checkpoint. It does no work twice:
+// output that it has processed is not processed again when it is dropped.
 
 // screenKeeper is a HolderPTY that keeps screens for the next daemon.
 type screenKeeper interface {
@@ -21,7 +21,7 @@ type screenKeeper interface {
 	Screen(off int64, p []byte) error
 }
 
-// screenKeeperOf is the holder of child as a screenKeeper, nil if there is none.
+// screenKeeperOf is the holder of child as a screenKeeper, or nil.
 func screenKeeperOf(child HolderPTY) screenKeeper {
 	if k, ok := child.(screenKeeper); ok && k.KeepsScreens() {
 		return k
@@ -63,7 +63,7 @@ func (s *stream) foresee(start int64) {
 	}
 }
 
-// stopAt has a screen kept at a raw offset: that of a checkpoint, from which the next daemon can scan.
+// stopAt stores a screen at a raw offset: that of a checkpoint, from which the next daemon can scan.
 func (o *oldest) stopAt(raw int64) {
 	if o.ahead && len(o.stops) < maxStops {
 		o.stops = append(o.stops, raw)
@@ -118,7 +118,7 @@ type recordedScreen struct {
 	Rows    uint16 `json:"rows"`
 	Replay  []byte `json:"replay"`
 
-	Judged  bool   `json:"judged,omitempty"`  // it is known what hosts see of it
+	Judged  bool   `json:"judged,omitempty"`  // the view for hosts is known
 	Outward []byte `json:"outward,omitempty"` // that, if it is not Replay
 }
 
@@ -165,7 +165,7 @@ func (t *Terminal) handScreensLocked() {
 	}
 }
 
-// screenNeededLocked is the raw offset of the newest screen that the holder has, while it can keep what follows, or keepNothing.
+// screenNeededLocked is the raw offset of the holder's newest screen, as long as the holder can keep the output behind it, or keepNothing.
 func (t *Terminal) screenNeededLocked() int64 {
 	log := int64(HolderLogBytes(t.pool.opts.LogBytes))
 	if t.screens == nil || t.stream.log.End()-t.keeper.screened >= log-log/giveUp {
@@ -174,7 +174,7 @@ func (t *Terminal) screenNeededLocked() int64 {
 	return t.keeper.screened
 }
 
-// takeScreens takes up what an earlier daemon has left. Output is scanned from a raw offset on; the sizes are known from another one on.
+// takeScreens takes the screens of an earlier daemon. Output is scanned from a raw offset on; the sizes are known from known on.
 func (t *Terminal) takeScreens(notes []Note, raw, known int64) {
 	o := &t.stream.oldest
 	if raw < known {
@@ -216,7 +216,8 @@ func (r recordedSize) size() Size { return Size{Cols: r.Cols, Rows: r.Rows} }
 // maxRecordedSizes bounds the sizes in a record.
 const maxRecordedSizes = 256
 
-// recordedSizesLocked is the size of the terminal at the oldest output, and those that it got since. Of very many the newest are there.
+// recordedSizesLocked is the size of the terminal at the oldest output, and the later ones. If there are very many, the newest are
+// included.
 func (t *Terminal) recordedSizesLocked() []recordedSize {
 	s := &t.stream
 	all := []recordedSize{{s.log.Start(), s.before.Cols, s.before.Rows}}
@@ -229,8 +230,8 @@ func (t *Terminal) recordedSizesLocked() []recordedSize {
 	return all[max(0, len(all)-maxRecordedSizes):]
 }
 
-// expectSizes makes a new terminal what it was at a raw offset, and puts the sizes that it got since where they were when its output is
-// scanned. now is the last one. It returns the raw offset from which on they are known; of an older daemon, nothing is.
+// expectSizes restores a new terminal's size at a raw offset, and makes the later sizes take effect at their offsets when its output is
+// scanned. now is the last one. It returns the raw offset from which on they are known; those of an older daemon are not.
 func (t *Terminal) expectSizes(all []recordedSize, raw int64, past *Past) (known int64) {
 	all = slices.DeleteFunc(slices.Clone(all), func(r recordedSize) bool { return checkSize(r.size()) != nil || r.Off > past.End })
 	if len(all) == 0 {

@@ -17,7 +17,7 @@ import (
 	"tether/screen"
 )
 
-// drawn is output of a program that has the whole screen, or prints lines. What the other screen shows is not known where the size changes,
+// drawn is output of a full-screen program, or of one that prints lines. The contents of the other screen are unknown if the size changes,
 // see package screen.
 func drawn(random *rand.Rand, n int, sizes bool) string {
 	other := []string{"\x1b[?1049h\x1b[2J\x1b[HTHE HEADER", "\x1b[?1049l", "\x1b[?2004h", "\x1b]2;title\a"}
@@ -40,7 +40,7 @@ func drawn(random *rand.Rand, n int, sizes bool) string {
 	return b.String()
 }
 
-// seenFrom is what somebody sees who joins now: the oldest screen, and what follows it.
+// seenFrom is the view of somebody who joins now: the oldest screen, and the output after it.
 func seenFrom(t *testing.T, h term.Handle) (at term.Screen, replay string) {
 	t.Helper()
 	r, err := h.Reader(term.ReaderOptions{View: term.ViewScreen})
@@ -69,7 +69,7 @@ func seenFrom(t *testing.T, h term.Handle) (at term.Screen, replay string) {
 	}
 }
 
-// Whoever joins sees what somebody sees who was there from the start, with any daemon: the one before was killed, and the child went on.
+// A new viewer sees the same as one who was there from the start, with any daemon: the former one was killed, and the child continued.
 func TestScreensOutliveDaemons(t *testing.T) {
 	for round := range testkit.Rounds(t, 2, 300) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
@@ -126,8 +126,8 @@ func TestScreensOutliveDaemons(t *testing.T) {
 	}
 }
 
-// Where output is missing the screen is not known until the program clears it, and the holder is never full of what only a screen needs: it
-// would have the child wait for ever.
+// After missing output the screen is unknown until the program clears it, and a holder is never full of output that only a screen needs: it
+// would make the child wait for ever.
 func TestScreenAfterAGapIsNotKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20

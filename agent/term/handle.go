@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Handle is one terminal as one actor may use it. What the actor may not do
-// is refused with ErrNotFound or a *DeniedError, decided anew at each call. It
-// is safe for concurrent use and stays valid after the terminal is gone.
+// Handle is one terminal with one actor's rights. Forbidden operations are refused with ErrNotFound or a *DeniedError, decided anew at each
+// call. It is safe for concurrent use and stays valid after the terminal is gone.
 type Handle struct {
 	t      *Terminal
 	actor  Actor
@@ -25,8 +24,7 @@ func (h Handle) IsMasked() bool { return h.masked }
 // ID names the terminal.
 func (h Handle) ID() ID { return h.t.id }
 
-// Info returns a snapshot. It asks for no right: whoever has the handle could
-// see the terminal once, and must learn of its end.
+// Info returns a snapshot. It needs no right: the owner of the handle could see the terminal once, and must learn of its end.
 func (h Handle) Info() Info {
 	i := h.t.Info()
 	if h.masked {
@@ -35,14 +33,14 @@ func (h Handle) Info() Info {
 	return i
 }
 
-// InfoAsIs is Info without masks, for decisions: what an agent is told comes from Info.
+// InfoAsIs is Info without masks, for decisions: agents get Info.
 func (h Handle) InfoAsIs() Info { return h.t.Info() }
 
 // Done is closed when the exit was recorded.
 func (h Handle) Done() <-chan struct{} { return h.t.life.done }
 
-// Reader returns a cursor into the output. The caller must Close it. That of a
-// host, or of an agent there, is closed when the terminal is withdrawn from it.
+// Reader returns a cursor into the output. The caller must Close it. A reader of a host, or of an agent there, is closed when the terminal
+// is withdrawn from the host.
 func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
 	if err := h.allow(OpRead); err != nil {
 		return nil, err
@@ -83,8 +81,7 @@ func (h Handle) Commands() ([]Command, error) {
 	return all, nil
 }
 
-// TextEnd returns how long ViewText is so far, in bytes: the text offset of
-// what comes next. It is 0 if the actor may not read.
+// TextEnd returns the present length of ViewText in bytes: the text offset of later output. It is 0 if the actor may not read.
 func (h Handle) TextEnd() int64 {
 	if h.allow(OpRead) != nil {
 		return 0
@@ -115,10 +112,9 @@ func (h Handle) Resize(s Size) error {
 	return h.t.resize(s)
 }
 
-// Kill ends the whole process tree and waits until the exit was recorded or
-// ctx ends. Of a terminal that has exited it ends what is left in the background:
-// what carries the terminal's mark, where the system shows marks, what is below
-// the holder of an agent's, and on Windows what is in its job. It is idempotent.
+// Kill ends the whole process tree and waits until the exit was recorded or ctx ends. For an exited terminal it ends background processes:
+// those with the terminal's mark, if the system shows marks, those below an agent's holder, and on Windows those in its job. It is
+// idempotent.
 func (h Handle) Kill(ctx context.Context) error {
 	over := h.Info().Exit != nil
 	err := h.t.condemn(h.actor)
@@ -138,15 +134,13 @@ func (h Handle) Kill(ctx context.Context) error {
 // Lend announces the terminal at host.
 func (h Handle) Lend(host string) error { return h.LendUntil(host, time.Time{}) }
 
-// LendUntil announces the terminal at host until then, or changes the end of
-// its lending there; zero means none. A time that has passed ends it at once.
-// Errors: ErrPrivate, or what Options.MayLend said.
+// LendUntil announces the terminal at host until then, or changes the end of its lending there; zero means no end. A past time ends it at
+// once. Errors: ErrPrivate, or that of Options.MayLend.
 func (h Handle) LendUntil(host string, until time.Time) error {
 	return h.LendTo(host, LoanChange{Until: &until})
 }
 
-// LendTo announces the terminal at host, or changes its loan there. Errors are
-// those of LendUntil, and ErrTooManyNames.
+// LendTo announces the terminal at host, or changes its loan there. Errors are those of LendUntil, and ErrTooManyNames.
 func (h Handle) LendTo(host string, c LoanChange) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
@@ -193,9 +187,8 @@ var ErrNoSignals = errors.New("this terminal does not support signals")
 // to the process group in the foreground.
 type signaller interface{ Signal(name string) error }
 
-// Signal sends a signal, by its name with or without SIG, to the process group
-// in the foreground, as a key of the terminal would. It asks for the right to
-// kill. Errors: ErrExited, ErrNoSignals, or what was wrong with the name.
+// Signal sends a signal, by its name with or without SIG, to the process group in the foreground, as a key of the terminal would. It needs
+// the right to kill. Errors: ErrExited, ErrNoSignals, or an unknown name.
 func (h Handle) Signal(name string) error {
 	if err := h.allow(OpKill); err != nil {
 		return err

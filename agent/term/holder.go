@@ -8,15 +8,11 @@ import (
 	"tether/agent/lag"
 )
 
-// HolderPTY is a PTY in a process of its own, the holder, that outlives this one
-// together with the output it has recorded. A Start that returns one has it
-// kept up to date by the terminal: what the next daemon needs is in its meta
-// and checkpoints, see [Pool.Adopt].
+// HolderPTY is a PTY in a process of its own, the holder, that outlives this one together with its recorded output. The terminal keeps a
+// HolderPTY returned by Start up to date: the state for the next daemon is in its meta and checkpoints, see [Pool.Adopt].
 //
-// A Read may return an error with a method Gap() (from, to int64), once, when
-// the output between these raw offsets is lost; it goes on at to. Wait may
-// also return because the holder is out of reach: then ExitedAt gives the
-// zero time.
+// A Read may return an error with a method Gap() (from, to int64), once, when the output between these raw offsets is lost; it continues at
+// to. Wait may also return because the holder is out of reach: then ExitedAt gives the zero time.
 type HolderPTY interface {
 	PTY
 	// StreamFrom asks for the output from a raw offset on, once, before Read.
@@ -39,7 +35,7 @@ type HolderPTY interface {
 	Forget(ctx context.Context) error
 }
 
-// outcome is what became of the child when Wait returned.
+// outcome is the child's fate when Wait returned.
 type outcome uint8
 
 const (
@@ -48,7 +44,7 @@ const (
 	stillRuns                // out of this pool's hands
 )
 
-// ended says what Wait's return means, and when that was.
+// ended returns the meaning of Wait's return, and its time.
 func (t *Terminal) ended() (outcome, time.Time) {
 	if t.holder == nil {
 		return exited, time.Now()
@@ -68,7 +64,7 @@ func (t *Terminal) leave() {
 	t.pty.Close()
 }
 
-// introduce gives a new holder what the next daemon needs.
+// introduce gives a new holder the state for the next daemon.
 func (t *Terminal) introduce() error {
 	if t.holder == nil {
 		return nil
@@ -116,15 +112,15 @@ func (t *Terminal) dismiss() {
 	_ = t.holder.Forget(ctx) // one that cannot be reached ends by itself, see agent/holder
 }
 
-// tellLocked notes when the exit has been told to everyone it concerns: each
-// host the terminal is lent to, each person at it, and whoever kills it.
+// tellLocked notes when the exit has been told to everyone concerned: each host to which the terminal is lent, each attached person, and
+// any caller of Kill.
 func (t *Terminal) tellLocked() {
 	if t.ownership.attached == 0 && t.ending.knownTo(t.lending.to) {
 		t.ending.tell()
 	}
 }
 
-// stopTelling gives up those who were not told, and does not keep it.
+// stopTelling gives up telling the others, and does not keep the terminal.
 func (t *Terminal) stopTelling() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,31 +157,28 @@ func (h Handle) HasHeard() bool {
 	return h.t.ending.exit != nil && h.t.ending.heard[h.actor.Name]
 }
 
-// What the daemon has taken from a holder, but those for whom it is do not have
-// yet, must be in the holder's log when the daemon is killed. So the holder is
-// told from where on that is, in steps. And after such an end, or when a link
-// is lost, those who are expected back still hold the child, as they would have.
+// The holder must retain output that readers have not received, in case the daemon is killed. So the daemon tells the holder in steps where
+// that begins. After the daemon's end, or when a link is lost, awaited readers still hold the child, as present ones would.
 
-// HolderLogBytes is the bound of a holder's log for terminals of which
-// logBytes are kept, see Options. It is at least large enough for what is on
-// its way to a host.
+// HolderLogBytes is the bound of a holder's log for terminals of which logBytes are kept, see Options. It has at least room for the output
+// in transit to a host.
 func HolderLogBytes(logBytes int) int { return max(logBytes, minHolderLog) }
 
 const (
 	minHolderLog = 1 << 20 // bytes
 
-	// Parts of a holder's log. What a reader has been given may be on its way
-	// still: to a host at most uplink's window, to a person what sockets hold.
+	// Parts of a holder's log. Output that a reader has received may still be in transit: to a host at most uplink's window, to a person the
+	// contents of sockets.
 	onItsWay = 8
 	// A checkpoint must lie before it; see notesPerLog.
 	keepStep = 16
 )
 
-// keepNothing is what HolderPTY.Keep is told when nothing is needed.
+// keepNothing is the argument of HolderPTY.Keep if nothing is needed.
 const keepNothing = math.MaxInt64
 
-// heldForLocked is the raw offset from where on those who may hold the child do
-// not have the output, or keepNothing: once it is killed nobody may hold it.
+// heldForLocked is the raw offset from which on readers that may hold the child lack the output, or keepNothing: nobody may hold a killed
+// child.
 func (t *Terminal) heldForLocked() int64 {
 	if t.life.isKilled() {
 		return keepNothing
@@ -233,7 +226,7 @@ type pacer interface {
 	Until(off int64) error
 }
 
-// pacerOf is the holder of child as a pacer, nil if there is none.
+// pacerOf is the holder of child as a pacer, or nil.
 func pacerOf(child HolderPTY) pacer {
 	if p, ok := child.(pacer); ok && p.Paces() {
 		return p
@@ -241,8 +234,8 @@ func pacerOf(child HolderPTY) pacer {
 	return nil
 }
 
-// Parts of the log: how far a reader has to be behind for the holder to be told
-// of it, in which steps, and what is left free for cuts in output that is on its way.
+// Parts of the log: how far a reader must be behind before the holder is told of it, in which steps, and the part reserved for cuts in
+// output in transit.
 const (
 	paceBehind = 4
 	paceStep   = 16
@@ -275,21 +268,21 @@ func (t *Terminal) paceLocked() {
 	t.saveLocked()
 }
 
-// keeper hands to the holder what it is to keep. Its goroutine, saver, exists
-// only while there is something. Guarded by the terminal's mutex.
+// keeper tells the holder which state and output to keep. Its goroutine, saver, exists only while there is something to tell. Guarded by
+// the terminal's mutex.
 type keeper struct {
-	stale   bool          // the record the holder has is not what it should be
+	stale   bool          // the holder's record is out of date
 	note    []byte        // the newest checkpoint that it does not have
 	noteOff int64         // where that is
 	running bool          // saver runs
-	kept    chan struct{} // closed when what is stale now was kept; made by who waits
+	kept    chan struct{} // closed when the present state was kept; made by waiting goroutines
 	later   *time.Timer   // runs keepLater's end
 	noted   int64         // raw offset of the last checkpoint
 
 	screens  []Note // that the holder does not have
 	screened int64  // raw offset of the newest that it was given
 
-	keep      int64 // what the holder was told to keep; -1: not known
+	keep      int64 // the last Keep; -1: unknown
 	keepStale bool  // it was not told yet
 
 	until      int64 // the holder was told that the child may print so far
@@ -361,8 +354,7 @@ func (t *Terminal) saveLocked() {
 	}
 }
 
-// saver hands over what there is and ends. What a holder does not take, since
-// it has ended, nobody will ask for.
+// saver passes on the waiting state and ends. If the holder refuses it, since it has ended, nobody will ask for it.
 func (t *Terminal) saver() {
 	for {
 		t.mu.Lock()

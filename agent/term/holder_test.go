@@ -11,7 +11,7 @@ import (
 	"tether/platform/pty"
 )
 
-// vault is a holder without a process: it outlives the pools of a test and keeps what they give it. It lives in synctest bubbles.
+// vault is a holder without a process: it outlives the pools of a test and keeps their state. It lives in synctest bubbles.
 type vault struct {
 	limit int // bytes of the log
 
@@ -20,7 +20,7 @@ type vault struct {
 	log     []byte
 	base    int64
 	taken   int64
-	keep    int64 // what the pool told, -1 if nothing
+	keep    int64 // the pool's last one, -1 if none
 	meta    []byte
 	notes   []term.Note
 	screens []term.Note
@@ -48,7 +48,7 @@ type wire struct {
 	streaming bool
 }
 
-// connect is what a daemon's Spawn or Dial returns. An earlier connection ends.
+// connect is the result of a daemon's Spawn or Dial. An earlier connection ends.
 func (v *vault) connect() (*wire, term.Past) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -69,7 +69,7 @@ func (v *vault) connect() (*wire, term.Past) {
 
 func (v *vault) end() int64 { return v.base + int64(len(v.log)) }
 
-// print is output of the child. What no longer fits into the log goes.
+// print is output of the child. Bytes beyond the log's bound are dropped.
 func (v *vault) print(p string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -12,7 +12,7 @@ type activity struct {
 	typed   time.Time
 	inRead  bool        // pump waits for the child
 	idle    *time.Timer // runs endIdle; nil while nothing is watched
-	limit   *time.Timer // runs endLate; likewise
+	limit   *time.Timer // runs endLate; set under the mutex, too
 }
 
 // last is the latest use after began.
@@ -82,7 +82,7 @@ func (t *Terminal) endLate() {
 func (t *Terminal) endFor(why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), idleKill)
 	defer cancel()
-	err := t.terminate(ctx, ReasonIdle) // what survives KILL for that long is out of reach
+	err := t.terminate(ctx, ReasonIdle) // processes that survive KILL for that long are out of reach
 	t.observe(Act{Kind: ActKill, Detail: why, Err: err})
 }
 

@@ -12,7 +12,7 @@ import (
 type Info struct {
 	ID      ID
 	Name    string   // given at Spawn, else the command's base name
-	Title   string   // what the child set last, else Name; at most maxTitle bytes
+	Title   string   // the child's latest, else Name; at most maxTitle bytes
 	Command []string // argv
 	Cwd     string   // absolute; follows trusted cwd reports
 	// StartCwd is where it was started.
@@ -22,8 +22,7 @@ type Info struct {
 	Visible  bool // shown to the person in user interfaces
 	// Promoted says that an agent has started it and it has become the person's.
 	Promoted bool
-	// Starter is that agent, nobody if that is not known: what runs in the
-	// terminal may still act for it.
+	// Starter is that agent, nobody if unknown: programs in the terminal may still act for it.
 	Starter Actor
 	Private bool // neither lent nor seen by local agents
 	Leased  bool // its door ends it when the program that wanted it is gone
@@ -40,7 +39,7 @@ type Info struct {
 	CommandDetection bool // a mark that counts was seen, so Commands is meaningful
 	Running          *Command
 	Bytes            int64 // raw bytes the child has written
-	Retained         int64 // of which the log still holds the newest this many
+	Retained         int64 // the newest bytes that the log still holds
 	Attached         int   // people attached now
 	Held             bool  // the child outlives this process
 	Holds            bool  // the child waits for a slow reader, for the stall time at most
@@ -50,7 +49,7 @@ type Info struct {
 // LentToHost reports whether the terminal is announced at the host called name.
 func (i Info) LentToHost(name string) bool { return slices.Contains(i.LentTo, name) }
 
-// mask replaces in its texts what hosts do not see.
+// mask masks its texts for hosts.
 func (i *Info) mask(rules *redact.Rules) {
 	i.Name, i.Title, i.Cwd, i.StartCwd = rules.Redact(i.Name), rules.Redact(i.Title), rules.Redact(i.Cwd), rules.Redact(i.StartCwd)
 	command := slices.Clone(i.Command)
@@ -81,7 +80,7 @@ const (
 	ReasonExited ExitReason = "exited"  // the child, by itself
 	ReasonKilled ExitReason = "killed"  // Kill, a disposal or the end of the pool
 	ReasonIdle   ExitReason = "timeout" // Spec.IdleTimeout passed without input or output, or Spec.TimeLimit passed
-	ReasonLost   ExitReason = "lost"    // somebody has killed the holder: how the child ended is not known, Code is -1
+	ReasonLost   ExitReason = "lost"    // the holder was killed: how the child ended is unknown, Code is -1
 )
 
 // Command is one command line of a shell with integration.

@@ -13,7 +13,7 @@ import (
 	"tether/agent/term"
 )
 
-// asking is a program that waits for somebody, and what its terminal is then.
+// asking is a program that waits for somebody, and the expected state of its terminal.
 type asking struct {
 	name  string
 	needs []string // programs
@@ -73,7 +73,7 @@ var askingPrograms = []asking{
 	{"tmux", []string{"tmux"}, "exec tmux -L $$ -f /dev/null new sh", fullScreen},
 }
 
-// workplace is a directory with what the programs work on.
+// workplace is a directory with input for the programs.
 func workplace(t *testing.T) string {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"f": "one\n", "g": "two\n", "u": "protocol=https\nhost=nowhere.invalid\n\n", "long": strings.Repeat("line\n", 300)} {
@@ -121,7 +121,7 @@ func missing(needs []string) string {
 	return ""
 }
 
-// Programs that wait for somebody are found without a question, in time.
+// Programs that wait for somebody are found without a query, in time.
 func TestProgramsThatAsk(t *testing.T) {
 	pool := term.NewPool(term.Options{KillGrace: time.Millisecond})
 	t.Cleanup(func() { pool.Close(context.Background()) })

@@ -14,7 +14,7 @@ import (
 	"tether/agent/term"
 )
 
-// working is a program that asks nothing, and what it prints when it is at work.
+// working is a program that asks nothing, and its output when it is at work.
 type working struct {
 	name, needs, line, ready string
 }
@@ -107,7 +107,7 @@ func TestProgramsThatWork(t *testing.T) {
 	}
 }
 
-// until returns what was printed when it matches.
+// until returns the output once it matches.
 func until(t *testing.T, h term.Handle, ready *regexp.Regexp) string {
 	t.Helper()
 	rd, err := h.Reader(term.ReaderOptions{View: term.ViewText})

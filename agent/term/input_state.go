@@ -14,7 +14,7 @@ import (
 	"tether/screen"
 )
 
-// InputState says what the program in the foreground does with its terminal.
+// InputState is how the program in the foreground uses its terminal.
 type InputState string
 
 // The states. The first two are for people to act on.
@@ -30,7 +30,7 @@ const (
 // Awaits reports whether the person is to do something.
 func (s InputState) Awaits() bool { return s == AwaitingInput || s == AwaitingSecret }
 
-// Input is an InputState and what belongs to it.
+// Input is an InputState with its details.
 type Input struct {
 	State InputState
 	Since time.Time // when it became so: of all but InputRunning, when it last printed or was typed at
@@ -38,7 +38,7 @@ type Input struct {
 	Prompt string
 }
 
-// evidence is what is known of a terminal that has not printed for quietAfter.
+// evidence holds the facts about a terminal that has not printed for quietAfter.
 type evidence struct {
 	look   pty.Look
 	looked bool          // the system tells look
@@ -53,7 +53,7 @@ type evidence struct {
 	reader []string      // and of the process that waits for the keyboard
 }
 
-// relays carry keys to programs elsewhere: what those do with them is not told here.
+// relays carry keys to programs elsewhere, whose state is unknown here.
 var relays = []string{"ssh", "mosh-client", "et", "telnet", "docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus", "machinectl", "wsl", "sudo", "doas", "pkexec", "run0", "tether"}
 
 // judge says in which state a terminal is that does not print. It is pure; docs/AWAITING.md has the rules.
@@ -74,12 +74,12 @@ func (e *evidence) judge() InputState {
 		return InputQuiet
 	case waits == proc.WaitsUnknown:
 		return InputUnknown
-	case !e.look.Lines && e.isRelay(): // keys are passed on, whoever reads them there
+	case !e.look.Lines && e.isRelay(): // keys are passed on to an unknown reader
 		if e.prompt {
 			return InputUnknown
 		}
 		return InputQuiet
-	case e.look.Reading.Timed && (e.dark || e.rest < timedAfter): // it goes on by itself, as what draws its progress
+	case e.look.Reading.Timed && (e.dark || e.rest < timedAfter): // it continues by itself, as progress displays do
 		return InputQuiet
 	case e.prompt, e.look.Reading.Alone:
 		return AwaitingInput
@@ -109,7 +109,7 @@ const quietAfter = 500 * time.Millisecond
 // lookAgain is how long a look is as good as another one.
 const lookAgain = 200 * time.Millisecond
 
-// attention is the state of input and what finds it. Guarded by the terminal's mutex, but for turn.
+// attention is the state of input and its detection. Guarded by the terminal's mutex, except for turn.
 type attention struct {
 	input   Input
 	changed chan struct{} // closed and replaced when input becomes another one; nil while nobody waits
@@ -136,14 +136,14 @@ func (t *Terminal) stirLocked() {
 	a.armed = true
 }
 
-// watchInput begins to look, also at what prints nothing.
+// watchInput begins to look, also at a terminal without output.
 func (t *Terminal) watchInput() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stirLocked()
 }
 
-// stopAttendingLocked tells those who wait that there is no state any more.
+// stopAttendingLocked tells waiting callers that there is no state any more.
 func (t *Terminal) stopAttendingLocked() {
 	if t.attention.timer != nil {
 		t.attention.timer.Stop()
@@ -236,13 +236,13 @@ func (t *Terminal) lookNow() {
 	if t.activity.last(t.origin.started).Equal(last) && t.ending.exit == nil {
 		t.attention.looked = time.Now()
 		if was := t.attention.input; was.State == in.State && in.State.Awaits() {
-			in = was // what is typed at a question is still the same question
+			in = was // typing at a question does not end the question
 		}
 		t.setInputLocked(in)
 	}
 }
 
-// looker is a PTY that the system tells of.
+// looker is a PTY whose state the system reports.
 type looker interface{ Look() (pty.Look, error) }
 
 // lookInto asks the system.
@@ -259,7 +259,7 @@ func (t *Terminal) lookInto(e *evidence) {
 	e.front, e.reader = proc.Argv(look.Front), proc.Argv(look.Reading.Pid)
 }
 
-// evidenceLocked is what the output says.
+// evidenceLocked returns the facts that follow from the output.
 func (t *Terminal) evidenceLocked() evidence {
 	a, end := &t.attention, t.stream.log.End()
 	running := t.commands.running(end)
@@ -267,8 +267,8 @@ func (t *Terminal) evidenceLocked() evidence {
 	return evidence{alt: a.alt, dark: a.dark, shell: t.commands.detected && running == nil, busy: running != nil}
 }
 
-// Input looks in which state of input the terminal is, for a few milliseconds, and returns a channel that is closed when that may be another
-// one. Of a terminal that has exited there is none. The prompt is as the actor may see it.
+// Input examines the terminal's state of input, for a few milliseconds, and returns a channel that is closed when that may have changed. An
+// exited terminal has none. The prompt is in the actor's view.
 func (h Handle) Input() (Input, <-chan struct{}) {
 	t := h.t
 	t.mu.Lock()
@@ -331,7 +331,7 @@ var (
 	cursorMode = [][]byte{[]byte("\x1b[?25")}
 )
 
-// findModesLocked looks for the last switches in what was printed since the last time.
+// findModesLocked looks for the last switches in the output since the last call.
 func (t *Terminal) findModesLocked() {
 	const longest = 16 // bytes of a switch: one may have been cut in two
 	a, log := &t.attention, t.stream.log

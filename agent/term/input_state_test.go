@@ -47,7 +47,7 @@ func startLooked(t *testing.T, o term.Options, s term.Spec) (term.Handle, *looke
 
 var keys = proc.Reading{Waits: proc.WaitsForKeys}
 
-// What the kernel says and where the cursor stands make a state; words do not.
+// The kernel's information and the cursor's place make a state; words do not.
 func TestInputStates(t *testing.T) {
 	for name, c := range map[string]struct {
 		printed     string
@@ -89,7 +89,7 @@ func TestInputStates(t *testing.T) {
 	}
 }
 
-// A terminal is looked at three times when its output stops, and then only by who asks.
+// A terminal is examined three times when its output stops, and then only on request.
 func TestLooksAtInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f := startLooked(t, term.Options{}, term.Spec{})

@@ -14,7 +14,7 @@ import (
 	"tether/platform/pty"
 )
 
-// What has exited is the same for the next daemon: output, commands, exit with its reason and time, loans. Its exit is told once.
+// An exited terminal is the same for the next daemon: output, commands, exit with its reason and time, loans. Its exit is told once.
 func TestExitedIsKeptForTheNextDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)

@@ -14,7 +14,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// What a person's terminal may wait for readers.
+// How long a person's terminal may wait for readers.
 const (
 	lagHold   = 200 * time.Millisecond
 	lagWindow = 2 * time.Second

@@ -65,7 +65,7 @@ func (g slowToKeep) SetMeta(p []byte) error {
 	return g.wire.SetMeta(p)
 }
 
-// What a door was not sure of it is not sure of when it asks once more: the holder may still not have it.
+// A record that a door could not confirm stays unconfirmed when it asks again: the holder may still not have it.
 func TestRememberIsCertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)

@@ -12,9 +12,8 @@ import (
 
 func (t *Terminal) leftover() []proc.Info { return Leftover(t.id) }
 
-// Leftover returns the processes that carry the mark of a terminal whose child
-// has ended. What has another terminal's mark behind that was started there, and
-// does not count. It is empty where marks cannot be seen.
+// Leftover returns the processes that carry the mark of a terminal whose child has ended. A process with another terminal's mark after it
+// was started there, and does not count. It is empty if marks cannot be seen.
 func Leftover(id ID) []proc.Info {
 	all, err := proc.Tagged(proc.Tag(string(id)))
 	if err != nil {
@@ -30,13 +29,11 @@ func Leftover(id ID) []proc.Info {
 	})
 }
 
-// leftoverLooks is how often it is looked for what was born while others were
-// ended.
+// leftoverLooks is how often it looks again for processes born while others were ended.
 const leftoverLooks = 5
 
-// left is how many processes may be left of an agent's terminal: those below its
-// holder, or, on Windows, those in the agent's job, which are those of the agent's
-// other terminals, too. What a Kill of the terminal ends are its own.
+// left is how many processes may be left of an agent's terminal: those below its holder or, on Windows, those in the agent's job, which
+// include those of the agent's other terminals. A Kill of the terminal ends only its own.
 func (t *Terminal) left() int {
 	i := t.Info()
 	agent := i.Owner
@@ -54,9 +51,8 @@ func (t *Terminal) left() int {
 	return 0
 }
 
-// endLeftover ends what leftover returns, with all that descends from it, and
-// what an agent's terminal has below its holder, and says how many processes it
-// began with.
+// endLeftover ends the processes that leftover returns, with all descendants, and those that an agent's terminal has below its holder, and
+// returns the initial number of processes.
 func (t *Terminal) endLeftover(ctx context.Context) (n int, err error) {
 	if before := t.left(); before > 0 {
 		err := t.pty.Kill(ctx, t.pool.opts.KillGrace)

@@ -14,7 +14,7 @@ type Loan struct {
 	Host  string
 	Since time.Time
 	Until time.Time // zero: for as long as the terminal is there
-	// Audience is who may watch there, and Version changes whenever it does; it is not 0.
+	// Audience is the audience there, and Version changes whenever it does; it is not 0.
 	Audience Audience
 	Version  uint64
 	// Shares let guests with a link watch. The slice is never changed.
@@ -31,9 +31,8 @@ func (l *Loan) over() bool {
 // loanTick is how often the wall clock is looked at while a loan has an end.
 const loanTick = 10 * time.Second
 
-// lending is to whom the terminal is lent, and what comes and goes with it.
-// Hosts come and go by beginLoanLocked and endLoanLocked alone, which bring the
-// redaction with them. Guarded by the terminal's mutex.
+// lending lists the hosts to which the terminal is lent, and dependent state. Only beginLoanLocked and endLoanLocked add and remove hosts,
+// and they update the redaction. Guarded by the terminal's mutex.
 type lending struct {
 	to         []string
 	loans      []Loan            // of to, in the same order
@@ -49,7 +48,7 @@ type lending struct {
 
 func (l *lending) has(host string) bool { return slices.Contains(l.to, host) }
 
-// loan returns the loan to host, nil if there is none.
+// loan returns the loan to host, or nil.
 func (l *lending) loan(host string) *Loan {
 	for i := range l.loans {
 		if l.loans[i].Host == host {
@@ -198,8 +197,7 @@ func (l *lending) rememberEnd(host, state string) {
 	}
 }
 
-// expelLocked closes the readers of a host: what the child writes from now on
-// is none of its business.
+// expelLocked closes the readers of a host: it must not see later output of the child.
 func (t *Terminal) expelLocked(host string) {
 	for r := range t.readers.open {
 		if r.host == host {
@@ -239,8 +237,7 @@ func (t *Terminal) expire() {
 	t.mu.Unlock()
 }
 
-// Expire withdraws what is lent for a time that has passed. The machine may
-// have slept: who hears of that calls it.
+// Expire withdraws expired loans. It is called after the machine has slept.
 func (p *Pool) Expire() {
 	for _, t := range p.all() {
 		t.expire()
@@ -250,11 +247,9 @@ func (p *Pool) Expire() {
 // forbiddenDirectory is the detail of an Act that ends a lending for where the shell has gone.
 const forbiddenDirectory = "a lend rule forbids its directory"
 
-// recheckLendingLocked has recheckLending called if the terminal is lent: its directory is
-// another one now. Not here, as what a rule says may need the disk, but for this
-// directory, also if the shell is in yet another one by then; and not
-// while an adopted terminal scans what there was, which tells where its shell
-// has been: Adopt asks after that.
+// recheckLendingLocked arranges a call of recheckLending if the terminal is lent, because its directory has changed. Not here, because a
+// rule may need the disk; but for this directory, even if the shell has moved on by then. And not while an adopted terminal scans old
+// output, which shows where its shell has been: Adopt checks after that.
 func (t *Terminal) recheckLendingLocked() {
 	if t.pool.opts.MayLend != nil && len(t.lending.to) > 0 && !t.adoption.underWay() {
 		go t.recheckLending(t.infoLocked())
@@ -300,9 +295,8 @@ func (h Handle) SaveLinkState(ctx context.Context, text string) error {
 	return t.keep(ctx)
 }
 
-// Ended returns what the actor, a host's door, remembered of adopted terminals
-// that are not lent to it any more: their lending ended while no daemon could
-// tell the host. Each text is returned once, and Changed tells of new ones.
+// Ended returns the state that the actor, a host's door, remembered of adopted terminals that are no longer lent to it: their lending ended
+// while no daemon could tell the host. Each text is returned once, and Changed reports new ones.
 func (a Access) Ended() []string {
 	a.pool.mu.Lock()
 	defer a.pool.mu.Unlock()
@@ -311,14 +305,14 @@ func (a Access) Ended() []string {
 	return texts
 }
 
-// LinkState returns what SaveLinkState kept, "" if there is nothing.
+// LinkState returns the last SaveLinkState, or "".
 func (h Handle) LinkState() string {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	return h.t.lending.linkStates[h.actor.Name]
 }
 
-// OnDispose says what a host's disposal does to the terminal.
+// OnDispose is the effect of a host's disposal on the terminal.
 type OnDispose string
 
 // The choices of the configuration key on_dispose.
@@ -328,16 +322,15 @@ const (
 	DisposeUnlend OnDispose = "unlend" // only withdraw it; it runs on here
 )
 
-// Dispose does what the person chose for a disposal by the actor, a host: the
-// terminal is withdrawn from it in any case and killed unless it is kept.
-// killed tells which.
+// Dispose has the effect that the person chose for a disposal by the actor, a host: the terminal is withdrawn from it in any case and
+// killed unless it is kept. killed tells which.
 func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err error) {
 	if err := h.allow(OpDispose); err != nil {
 		return false, err
 	}
 	attached, was := h.t.withdraw(h.actor.Name)
 	if !was {
-		return false, ErrNotFound // withdrawn by somebody else meanwhile
+		return false, ErrNotFound // withdrawn by another call meanwhile
 	}
 	if how == DisposeUnlend || how != DisposeKill && attached > 0 {
 		return false, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "the terminal runs on here"}, nil)

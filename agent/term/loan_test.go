@@ -72,13 +72,13 @@ func TestLoanGetsAnotherEnd(t *testing.T) {
 	})
 }
 
-// The next daemon knows since when and until when, and does not lend what has ended while there was none.
+// The next daemon knows the beginning and the end of a loan, and does not lend a terminal whose loan has ended without a daemon.
 func TestLoansOutliveTheDaemon(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		away  time.Duration
 		lent  int
-		ended []string // what the host whose loan is over is to be told
+		ended []string // texts for the host whose loan is over
 	}{{"in time", time.Minute, 2, nil}, {"too late", 2 * time.Hour, 1, []string{"its URI"}}} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestLoansOutliveTheDaemon(t *testing.T) {
 	}
 }
 
-// What a rule keeps from a host is lent there by nobody: not at the start, not later, not by the next daemon.
+// A terminal that a rule keeps from a host is never lent there: not at the start, not later, not by the next daemon.
 func TestMayLend(t *testing.T) {
 	errRule := errors.New("rule")
 	options := term.Options{MayLend: func(i term.Info, host string) error {

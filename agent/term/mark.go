@@ -2,7 +2,7 @@ package term
 
 import "tether/agent/redact"
 
-// MarkKind says what happened at a point of the stream.
+// MarkKind is the kind of event at a point of the stream.
 type MarkKind uint8
 
 // The marks of a terminal, in the words of the protocol's actions.
@@ -16,8 +16,7 @@ const (
 	MarkExited                              // Exit is set; the last event of a terminal
 )
 
-// Mark is a point in the stream that is not bytes. What came before it has an
-// offset smaller than or equal to Off, what follows a larger or equal one.
+// Mark is an event between bytes of the stream. Earlier items have offsets smaller than or equal to Off, later ones larger or equal.
 type Mark struct {
 	Kind    MarkKind
 	Off     int64 // raw offset
@@ -27,18 +26,17 @@ type Mark struct {
 	Exit    Exit
 }
 
-// mask replaces in its texts what hosts do not see.
+// mask masks its texts for hosts.
 func (m *Mark) mask(rules *redact.Rules) {
 	m.Text, m.Command.Line = rules.Redact(m.Text), rules.Redact(m.Command.Line)
 }
 
-// Bounds of what a child can make the terminal remember beside its output.
+// Bounds of the state, besides its output, that a child can make the terminal remember.
 const (
 	maxTitle = 4 << 10  // bytes; longer titles are cut at a rune
 	maxCwd   = 4 << 10  // bytes; PATH_MAX on Linux; longer reports are cut at a rune
 	maxLine  = 32 << 10 // bytes of a command line; half of the smallest frame a host must take
-	// markCost is the memory of one mark in bytes beside its text, which the
-	// log has counted already.
+	// markCost is the memory of one mark in bytes besides its text, which the log has counted already.
 	markCost = 256
 	// maxCommands bounds the list behind Handle.Commands; older ones are
 	// forgotten first.
@@ -47,11 +45,9 @@ const (
 	maxLines = 1 << 20
 )
 
-// putMarkLocked appends a mark and folds it into the terminal's state.
-// Marks stay in ascending order, whatever offset m claims, and never come
-// before text that readers may have seen: one that resumes behind that text
-// would miss them. For the same reason a mark whose sequence leaves something in
-// its place stands behind that, however the sequence was read.
+// putMarkLocked appends a mark and applies it to the terminal's state. Marks stay in ascending order, with any offset in m, and never come
+// before text that readers may have seen: one that resumes behind that text would miss them. For the same reason a mark whose sequence has
+// a replacement comes behind that, however the sequence was read.
 func (t *Terminal) putMarkLocked(m Mark) {
 	t.putSizesLocked(m.Off)
 	m.Off = t.stream.markOffset(m.Off)
@@ -78,10 +74,8 @@ func (t *Terminal) putMarkLocked(m Mark) {
 	}
 }
 
-// resizedAgainLocked lets a size take the place of the one right before it.
-// A window that is dragged while a reader is away would otherwise push the
-// boundaries of commands out of the log. Who has read the old size reads the
-// new one.
+// resizedAgainLocked lets a size replace one right before it. Otherwise a window that is dragged while a reader is away would push the
+// boundaries of commands out of the log. A reader that has read the old size reads the new one, too.
 func (t *Terminal) resizedAgainLocked(m Mark) bool {
 	n := t.stream.marks.len()
 	if m.Kind != MarkResized || n == 0 {
@@ -98,15 +92,12 @@ func (t *Terminal) resizedAgainLocked(m Mark) bool {
 	return true
 }
 
-// slack is how many times its bound a log may take where somebody who may hold
-// the child needs it: each byte may have a cut, which takes a little more than
-// twice as much. That happens where the next daemon takes up what a holder has.
+// slack is the factor by which a log may exceed its bound if a reader that may hold the child needs it: each byte may have a cut, which
+// takes a little more than twice as much. That happens when the next daemon adopts a holder's output.
 const slack = 4
 
-// boundLocked keeps what the log holds, with its cuts, marks and masks, within
-// its bound: of binary output fewer bytes are retained than of text, for the same
-// memory. What is needed from the raw offset on stays: the child is held before
-// there is more of it than one read too much.
+// boundLocked keeps the log, with its cuts, marks and masks, within its bound: for the same memory, fewer bytes of binary output are
+// retained than of text. Output needed from the raw offset on stays: the child is held before it exceeds the bound by more than one read.
 func (t *Terminal) boundLocked(needed int64) {
 	limit := t.stream.log.Limit()
 	base := t.fitsLocked(limit)
@@ -130,9 +121,8 @@ func (t *Terminal) fitsLocked(limit int) int64 {
 	return base
 }
 
-// overfullLocked reports whether more bytes have no room beside what lies behind
-// a raw offset, with the marks from that number on. It is the measure of
-// boundLocked: nobody loses what the child is held for.
+// overfullLocked reports whether there is no room for more bytes besides everything behind a raw offset, with the marks from that number
+// on. It is the measure of boundLocked: no reader loses output for which the child is held.
 func (t *Terminal) overfullLocked(from, mark int64, more, limit int) bool {
 	return t.stream.overfull(from, mark, more, limit) || t.lending.redaction.overfull(&t.stream, from, limit)
 }

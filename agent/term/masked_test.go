@@ -18,7 +18,7 @@ func seenBy(t testing.TB, pool *term.Pool, name string) term.Handle {
 	return onlyOf(t, pool, term.Agent(name))
 }
 
-// An agent sees what hosts see, whatever view it asks for, unless it is one that is shown all. The person is masked only on demand.
+// An agent sees the same as hosts in any view, unless it is configured to see everything. The person's view is masked only on demand.
 func TestAgentsSeeWhatHostsSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := redacted(t, redact.Options{Tokens: true})
@@ -58,7 +58,7 @@ func TestAgentsSeeWhatHostsSee(t *testing.T) {
 						marks += ev.Mark.Text + ev.Mark.Command.Line
 					}
 				}
-				// The person may ask for what hosts see of the output.
+				// The person may ask for the hosts' view of the output.
 				masked := c.masked || view == term.ViewOutward
 				if strings.Contains(data, value) == masked || strings.Contains(marks, value) == c.masked || !strings.Contains(data, " b ") {
 					t.Errorf("%s, view %d: %q, marks %q", c.who, view, data, marks)
@@ -75,7 +75,7 @@ func TestAgentsSeeWhatHostsSee(t *testing.T) {
 	})
 }
 
-// Nobody pays for what nobody reads: a minute after the last reader no secrets are looked for.
+// Redaction costs nothing without readers: a minute after the last reader no secrets are looked for.
 func TestRedactionLivesWithItsReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
@@ -115,11 +115,11 @@ func TestRedactionLivesWithItsReaders(t *testing.T) {
 	})
 }
 
-// Who reads once gets all that was printed a moment ago, however much that is.
+// A single read returns everything that was printed a moment ago, however much that is.
 func TestAgentReadsAllAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
-		f.Print(strings.Repeat("0123456789 line\r\n", 3<<16) + "hunter2") // what may be the beginning of a value
+		f.Print(strings.Repeat("0123456789 line\r\n", 3<<16) + "hunter2") // may be the beginning of a value
 		time.Sleep(time.Second)
 		data, lost := readAll(t, reader(t, seenBy(t, pool, "claude"), term.ReaderOptions{}))
 		if len(data) != 3<<16*17+7 || lost != 0 || !strings.HasSuffix(string(data), "*******") {
@@ -148,13 +148,13 @@ func shownTo(t *testing.T, h term.Handle) (text string, old term.Screen) {
 	}
 }
 
-// An agent that comes late sees the screen as it is, with stars: also what was drawn before the oldest output that is kept.
+// An agent that arrives late sees the present screen, with stars: also for text drawn before the oldest output that is kept.
 func TestAgentsSeeMaskedScreens(t *testing.T) {
 	redraw := strings.Repeat("\x1b[5;1Hcounter 12345\x1b[K", 20000)
 	long := strings.Repeat("q7Rk2", 13)
 	for _, c := range []struct {
 		name, drawn string
-		shown       []string // nil: nothing of it can be shown, unless somebody looked for secrets when it was printed
+		shown       []string // nil: nothing of it can be shown, unless it was searched for secrets when it was printed
 	}{
 		{"a header", "\x1b[?1049h\x1b[2J\x1b[1;1Htether of " + value + "\x1b[2;1Hready", []string{"tether of *************", "ready", "counter 12345"}},
 		{"a secret in colours", "\x1b[?1049h\x1b[2J\x1b[1;1Hit is \x1b[31mhunter2\x1b[32m-value\x1b[m now", []string{"it is ************* now", "counter 12345"}},
@@ -201,7 +201,7 @@ func TestAgentsSeeMaskedScreens(t *testing.T) {
 	}
 }
 
-// A secret of which one part has left the log and another has not is shown to no agent.
+// A secret of which only a part has left the log is shown to no agent.
 func TestSecretAcrossTheOldestByte(t *testing.T) {
 	const logBytes = 128 << 10
 	for _, kept := range []int{1, 5, len(value) - 1} {

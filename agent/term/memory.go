@@ -7,10 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// memory keeps what all terminals of a pool retain within one bound. When the
-// sum passes it, holders stop to keep exited terminals, then those lose their
-// oldest output, then the terminals that keep the most. No child is stopped for it, and a reader that
-// loses its place is told, as always.
+// memory keeps what all terminals of a pool retain within one bound. When the sum exceeds it, holders stop keeping exited terminals, then
+// those lose their oldest output, then the terminals that keep the most. No child is stopped for it, and a reader that loses its place is
+// told, as always.
 type memory struct {
 	bound int64        // bytes; set at construction
 	used  atomic.Int64 // sum of all share.charged
@@ -22,7 +21,7 @@ type memory struct {
 
 func (m *memory) over() bool { return m.used.Load() > m.bound }
 
-// share is what a terminal has of the sum. Guarded by the terminal's mutex.
+// share is a terminal's part of the sum. Guarded by the terminal's mutex.
 type share struct {
 	charged  int64 // bytes
 	released bool  // the terminal was forgotten: it counts no more, and its timers stay stopped
@@ -58,7 +57,7 @@ func (p *Pool) trim() {
 	p.memory.trimming.Lock()
 	defer p.memory.trimming.Unlock()
 	if !p.memory.over() {
-		return // somebody else has done it meanwhile
+		return // another goroutine has done it meanwhile
 	}
 	exited, running := p.holdings()
 	for _, h := range exited {
@@ -80,7 +79,7 @@ func (p *Pool) trim() {
 	}
 }
 
-// holding is what one terminal keeps.
+// holding is the amount that one terminal keeps.
 type holding struct {
 	t       *Terminal
 	charged int64
@@ -105,9 +104,8 @@ func (p *Pool) holdings() (exited, running []holding) {
 	return exited, running
 }
 
-// relax lets running terminals keep what the options allow again. It is called
-// when a terminal was forgotten: there is room for the others, or trim will be
-// called once more.
+// relax lets running terminals keep the configured amount again. It is called when a terminal was forgotten: there is room for the others,
+// or trim will be called once more.
 func (p *Pool) relax() {
 	p.memory.trimming.Lock()
 	defer p.memory.trimming.Unlock()
@@ -128,13 +126,12 @@ func (t *Terminal) relax() {
 	}
 }
 
-// lagStretch is how many times what the options allow a terminal keeps for readers
-// that may slow the child only a little, and read.
+// lagStretch is the factor by which a terminal may exceed the configured amount for readers that may slow the child only a little, and
+// read.
 const lagStretch = 4
 
-// stretchLocked lets the log grow when such a reader has moved and is behind by half
-// of it, and gives that back when all have caught up. One that does not read makes it no
-// larger, nor is it stretched when half of the pool's memory is in use.
+// stretchLocked lets the log grow when such a reader has moved and is behind by half of it, and shrinks it when all have caught up. It does
+// not grow for a reader that does not read, nor when half of the pool's memory is in use.
 func (t *Terminal) stretchLocked() {
 	limit, kept := t.stream.log.Limit(), t.pool.opts.LogBytes
 	behind := t.laggingLocked()
@@ -158,8 +155,7 @@ func (t *Terminal) laggingLocked() int64 {
 	return most
 }
 
-// setLimit sets the bound of the log and of what hangs on it, in bytes, and
-// returns what the terminal keeps now.
+// setLimit sets the bound of the log and its dependent state, in bytes, and returns the terminal's present amount.
 func (t *Terminal) setLimit(limit int) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

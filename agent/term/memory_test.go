@@ -53,7 +53,7 @@ func (c *crowd) spawn(a term.Actor, s term.Spec) (term.Handle, *testkit.Child) {
 	return h, c.children[h.ID()]
 }
 
-// kept is what can still be read of the terminal's output.
+// kept is the part of the terminal's output that can still be read.
 func kept(t *testing.T, h term.Handle) string {
 	t.Helper()
 	r := reader(t, h, term.ReaderOptions{View: term.ViewRaw, Tail: 1 << 30})
@@ -71,7 +71,7 @@ func kept(t *testing.T, h term.Handle) string {
 	}
 }
 
-// chunks are what flooding children write at a time: 32 KiB of numbered lines.
+// chunks are single writes of flooding children: 32 KiB of numbered lines.
 var chunks = sync.OnceValue(func() (all [64]string) {
 	for n := range all {
 		var b strings.Builder
@@ -202,7 +202,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 	})
 }
 
-// What takes more memory than its bytes counts for what it takes.
+// State that takes more memory than its bytes counts with its real memory.
 func TestMarksCountToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound = 2 << 20

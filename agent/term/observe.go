@@ -2,7 +2,7 @@ package term
 
 import "errors"
 
-// ActKind says what an Act is.
+// ActKind is the kind of an Act.
 type ActKind string
 
 // The acts that an observer hears of.
@@ -20,7 +20,7 @@ const (
 // Act is something that was done with a terminal, or was refused.
 type Act struct {
 	Kind     ActKind
-	Actor    Actor // nobody for what the daemon does by itself, and for exits
+	Actor    Actor // nobody for acts of the daemon itself, and for exits
 	Terminal Info  // after it
 	Host     string
 	Detail   string // a few words, "" if there is nothing to add
@@ -36,7 +36,7 @@ func (t *Terminal) observe(a Act) {
 	}
 }
 
-// did tells of something that the actor did or tried, and returns err.
+// did reports an act or an attempt of the actor, and returns err.
 func (h Handle) did(a Act, err error) error {
 	var denied *DeniedError
 	a.Actor, a.Err = h.actor, err

@@ -17,7 +17,7 @@ import (
 	"tether/platform/pty"
 )
 
-// acts collects what an observer hears, as short texts.
+// acts collects an observer's events, as short texts.
 type acts struct {
 	mu  sync.Mutex
 	all []string

@@ -16,7 +16,7 @@ import (
 // once, the more of lines that scroll away costs nothing.
 const advancePart = 32
 
-// oldest is the screen at the oldest byte of a log, or a little behind it: what the output that was dropped has left. Nothing is kept before
+// oldest is the screen at the oldest byte of a log, or a little behind it: the result of the dropped output. Nothing is kept before
 // anything was dropped. Guarded by the terminal's mutex.
 type oldest struct {
 	size   Size           // the first
@@ -40,7 +40,7 @@ func (o *oldest) begun() *screen.Screen {
 	return o.screen
 }
 
-// flush gives the screen what waits.
+// flush passes the waiting output to the screen.
 func (o *oldest) flush() {
 	if len(o.waits) > 0 {
 		o.begun().Advance(o.waits)
@@ -92,8 +92,8 @@ func (o *oldest) shown() Screen {
 	return shown
 }
 
-// leave takes up the output before a raw offset, which the log is about to drop. What the scanner has not judged yet is lost: a log is
-// larger than what it holds back.
+// leave processes the output before a raw offset, which the log is about to drop. Output that the scanner has not judged yet is lost: a log
+// is larger than the scanner's undecided part.
 func (s *stream) leave(to int64) {
 	s.leaveTo(to)
 	s.oldest.forget(to)
@@ -161,7 +161,7 @@ func (s *stream) setLimit(limit int) {
 	}
 }
 
-// Screen is what the screen showed before a raw offset.
+// Screen is the screen before a raw offset.
 type Screen struct {
 	Raw    int64  // the offset
 	Size   Size   // before the marks that stand there
@@ -187,9 +187,8 @@ func (a *Screen) isMasked() bool {
 }
 
 // Oldest moves the reader to the oldest output that is kept, or to the oldest place behind it where the screen is known, and returns the
-// screen there: with it and what the reader returns from then
-// on somebody sees what they had seen from the start. Of ViewOutward it is masked as the output is; where that cannot be done there is no
-// Replay, and it is not exact.
+// screen there. That screen and the reader's later output together show the same as all output from the start. For ViewOutward it is masked
+// as the output is; if that is not possible there is no Replay, and it is not exact.
 func (r *Reader) Oldest() (Screen, error) {
 	t := r.t
 	t.mu.Lock()
@@ -220,9 +219,9 @@ func (r *Reader) Oldest() (Screen, error) {
 	return at, nil
 }
 
-// maskScreen masks a screen for an agent, and the places in it are counted. Where some of it was printed when nobody looked for secrets, those
-// that are there now are masked, and it takes away what a secret may be on that cannot be told from what is there: its
-// beginning has scrolled away, or its end is printed behind the screen.
+// maskScreen masks a screen for an agent, and counts the places. If a part of it was printed while nobody looked for secrets, secrets now
+// on it are masked, and it removes text that may belong to a secret that is not whole there: its beginning has scrolled away, or its end is
+// printed behind the screen.
 func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
 	if at.judged {
 		at.toOutward()
@@ -266,7 +265,8 @@ func masksIn(rules *redact.Rules, text []byte) []redact.Mask {
 	return secrets
 }
 
-// shownBefore is the text of a screen before its cursor, with lines that fill it joined: what a secret begins with that goes on behind.
+// shownBefore is the text of a screen before its cursor, with full lines joined: the possible beginning of a secret that continues behind
+// it.
 func shownBefore(s *screen.Screen) []byte {
 	cols, _ := s.Size()
 	x, y := s.Cursor()

@@ -27,13 +27,11 @@ type Options struct {
 	// if it may be. It is asked again when the shell reports another directory.
 	// It must not block for long.
 	MayLend func(i Info, host string) error
-	// Observe, if not nil, hears of what is done with terminals and what is
-	// refused, from whoever did it and after it. It must not block for long.
+	// Observe, if not nil, is called after each act on a terminal and each refusal, from any goroutine. It must not block for long.
 	Observe func(Act)
-	// Outward is what of the text hosts and agents are shown; nil means all. Unredacted, if not nil, says of an agent at this machine
-	// that it is shown all; it must not block. Secrets, if not
-	// nil, chooses from a terminal's environment the values that none of them may
-	// see. Trouble, if not nil, is told when that does not work.
+	// Outward is the redaction of the view for hosts and agents; nil means none. Unredacted, if not nil, reports whether an agent at this
+	// machine sees everything; it must not block. Secrets, if not nil, chooses from a terminal's environment the values that none of them may
+	// see. Trouble, if not nil, receives failures of that.
 	Outward    *redact.Rules
 	Unredacted func(Actor) bool
 	Secrets    func(env []string) []string
@@ -45,12 +43,10 @@ type Options struct {
 	// LogBytes is how much of each terminal's output is kept, 64 KiB to
 	// 1 GiB, default 4 MiB. Memory is taken as it fills.
 	LogBytes int
-	// TotalLogBytes is how much is kept over all terminals, default 256 MiB.
-	// Beyond it exited terminals lose their oldest output first, then those
-	// that keep the most; none keeps less than 64 KiB for it.
+	// TotalLogBytes bounds the kept output of all terminals, default 256 MiB. Beyond it exited terminals lose their oldest output first, then
+	// those that keep the most; none is cut below 64 KiB for it.
 	TotalLogBytes int64
-	// OnSlowUser and OnSlowAgent are what ByOwner means, for the person's
-	// terminals (default Lag) and for agents' (default Hold).
+	// OnSlowUser and OnSlowAgent are the meanings of ByOwner, for the person's terminals (default Lag) and for agents' (default Hold).
 	OnSlowUser, OnSlowAgent OnSlow
 	// Stall is how long one slow reader may hold a child, default 10 s.
 	Stall time.Duration

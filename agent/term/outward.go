@@ -8,8 +8,8 @@ import (
 	"tether/screen"
 )
 
-// outwardScreen is what hosts see of the screen at the oldest byte. As long as nothing masked has been printed on that, it is the same, and costs
-// nothing. Guarded by the terminal's mutex.
+// outwardScreen is the hosts' view of the screen at the oldest byte. While nothing masked has been printed on that, it is the same, and
+// costs nothing. Guarded by the terminal's mutex.
 type outwardScreen struct {
 	judge    *redaction     // that of the terminal; nil: nobody looks for secrets
 	screen   *screen.Screen // nil: the same as the person's
@@ -39,7 +39,7 @@ func (w *outwardScreen) cost() int {
 	return cap(w.waits) + w.screen.Cost()
 }
 
-// leaveOutward takes up the output of a raw range as hosts see it, before the person's screen takes it up as it is.
+// leaveOutward processes the output of a raw range in the hosts' view, before the person's screen processes it unmasked.
 func (s *stream) leaveOutward(from, to int64) {
 	o, w := &s.oldest, &s.oldest.outward
 	v := w.judge
@@ -51,7 +51,7 @@ func (s *stream) leaveOutward(from, to int64) {
 	switch {
 	case w.unjudged:
 		if o.flush(); o.begun().Pending() > 0 {
-			return // what is pending was not looked at
+			return // pending text was not examined
 		}
 		w.screen, w.unjudged, w.apart = o.screen.Clone(), false, 0
 		w.screen.Conceal()
@@ -96,7 +96,7 @@ func (v *redaction) masks(from, to int64) bool {
 	return false
 }
 
-// shown is the screen as hosts see it, at is what the person sees; judged says that all of it is right.
+// shown is the screen in the hosts' view, at is the person's; judged reports that all of it is right.
 func (w *outwardScreen) shown(at *Screen) (outward []byte, judged bool) {
 	switch {
 	case w.unjudged:
@@ -108,7 +108,7 @@ func (w *outwardScreen) shown(at *Screen) (outward []byte, judged bool) {
 	return outward, outward != nil && at.Exact && !w.screen.Doubtful()
 }
 
-// toOutward makes a screen what hosts see of it. What nobody has looked at is not on it, and it is not exact then.
+// toOutward turns a screen into the hosts' view. Unexamined text is not on it, and it is not exact then.
 func (a *Screen) toOutward() {
 	is := screen.NewState(int(a.Size.Cols), int(a.Size.Rows))
 	is.Write(a.Replay)

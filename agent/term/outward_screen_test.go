@@ -11,8 +11,8 @@ import (
 	"tether/screen"
 )
 
-// A host that lacks what was dropped is told the screen that it has left, without secrets: also one that is recognised by nothing that still
-// stands there. What was printed when nobody looked for secrets is not on it.
+// A host that lacks dropped output gets the screen after it, without secrets, even one that the remaining text cannot reveal. Text printed
+// while nobody looked for secrets is not on it.
 func TestHostsAreToldTheScreen(t *testing.T) {
 	const drawn = "\x1b[?1049h\x1b[2J\x1b[1;1Hpassword: Zq81xvT0pW2\x1b[1;1Hsomething\x1b[2;1HTHE HEADER"
 	for _, early := range []bool{true, false} {

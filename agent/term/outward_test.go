@@ -37,7 +37,7 @@ func redacted(t testing.TB, o redact.Options) term.Options {
 
 var secretEnv = []string{"HOME=/", "MY_TOKEN=" + value}
 
-// outwardText is what a host gets that has everything up to a text offset.
+// outwardText is the output for a host that has everything up to a text offset.
 func outwardText(t testing.TB, h term.Handle, from int64) string {
 	t.Helper()
 	r, err := h.Reader(term.ReaderOptions{View: term.ViewOutward})
@@ -78,7 +78,7 @@ func onlyOf(t testing.TB, pool *term.Pool, a term.Actor) term.Handle {
 	return all[0]
 }
 
-// Hosts see neither secrets nor sequences that do something; the person sees everything as it is.
+// Hosts see neither secrets nor active sequences; the person sees everything unchanged.
 func TestHostsSeeRedactedOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{Tokens: true}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
@@ -97,7 +97,7 @@ func TestHostsSeeRedactedOutput(t *testing.T) {
 	})
 }
 
-// What was printed before a terminal was lent is redacted, too, also when it is more than is looked at in one go.
+// Output printed before a terminal was lent is redacted, too, even if it is too much for one pass.
 func TestWhatWasThereIsRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
@@ -124,7 +124,7 @@ func TestWhatWasThereIsRedacted(t *testing.T) {
 	})
 }
 
-// What may be the beginning of a secret is held back, for a bounded time, and what comes behind it, marks too, waits for it.
+// The possible beginning of a secret is held back, for a bounded time, and everything behind it, marks too, waits for it.
 func TestHeldBack(t *testing.T) {
 	for _, c := range []struct {
 		name, first string
@@ -201,7 +201,7 @@ func TestHeldTextWakesNobody(t *testing.T) {
 	})
 }
 
-// The last words leave with the exit, whatever they may be the beginning of.
+// The last output leaves with the exit, even if it may be the beginning of a secret.
 func TestNothingIsHeldAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
@@ -215,7 +215,7 @@ func TestNothingIsHeldAtTheEnd(t *testing.T) {
 	})
 }
 
-// A daemon that comes after another shows hosts the same, from any text offset on, and knows the values of which it has no environment.
+// A later daemon shows hosts the same, from any text offset on, and knows the values without having their environment.
 func TestRedactionOutlivesTheDaemon(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestRedactionOutlivesTheDaemon(t *testing.T) {
 					}
 					for range 25 {
 						from := random.IntN(len(got))
-						// Within what stands for invalid bytes the offset is rounded.
+						// Within the replacement of invalid bytes the offset is rounded.
 						if rest := outwardText(t, host, int64(from)); !strings.HasSuffix(got, rest) || len(got)-len(rest) > from {
 							t.Fatalf("from %d on the host sees %q, before %q", from, rest, got[from:])
 						}
@@ -267,7 +267,7 @@ func TestRedactionOutlivesTheDaemon(t *testing.T) {
 	}
 }
 
-// Hosts see so many titles a minute. What was there before the lending, or before this daemon, takes none of those that come.
+// Hosts see a limited number of titles a minute. Titles printed before the lending, or before this daemon, do not count.
 func TestTitlesLeaveInNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 600
@@ -308,7 +308,7 @@ func TestTitlesLeaveInNumber(t *testing.T) {
 	})
 }
 
-// What the clipboard is set to is part of the text only where that is allowed, for as long as the terminal lives.
+// The clipboard's contents are part of the text only if that is allowed, for the whole life of the terminal.
 func TestClipboardLeavesWhereItMay(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -339,7 +339,7 @@ func TestClipboardLeavesWhereItMay(t *testing.T) {
 	}
 }
 
-// Masks are bounded with the log: a stream of nothing but what is masked is kept for less bytes.
+// Masks are bounded with the log: of fully masked output fewer bytes are kept.
 func TestMasksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := redacted(t, redact.Options{})

@@ -41,9 +41,8 @@ func (t *Terminal) attach(by int) {
 // ErrEnding: the terminal is being killed.
 var ErrEnding = errors.New("the terminal is being killed")
 
-// Promote gives an agent's terminal to the person for good: it is theirs and
-// visible from now on. It does nothing to a terminal that is theirs already.
-// Errors: ErrEnding, and what the actor may not do.
+// Promote gives an agent's terminal to the person for good: it is theirs and visible from now on. It does nothing to a terminal that is
+// theirs already. Errors: ErrEnding, or a lack of rights.
 func (h Handle) Promote() error {
 	if err := h.allow(OpPromote); err != nil {
 		return err
@@ -71,8 +70,7 @@ func (t *Terminal) promote() error {
 	return nil
 }
 
-// origin is what a terminal was started as. It is set before the terminal runs
-// and never changes, so it is read without the lock.
+// origin holds the facts of a terminal's start. It is set before the terminal runs and never changes, so it is read without the lock.
 type origin struct {
 	name      string
 	command   []string
@@ -87,7 +85,7 @@ type origin struct {
 	endAfter  time.Duration    // how long it may run; 0: for ever
 	scanning  shellint.Options // of the scanner
 	secrets   []string         // values that no host may see
-	clipboard bool             // the text has what sets the clipboard
+	clipboard bool             // the text includes sequences that set the clipboard
 }
 
 func (p *Pool) originOf(owner Actor, s Spec) origin {

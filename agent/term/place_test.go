@@ -13,8 +13,7 @@ import (
 	"tether/agent/term"
 )
 
-// What a lagging reader lost is counted in its view, also where the text is
-// longer or shorter than the bytes it stands for.
+// A lagging reader's loss is counted in its view, even if the text is longer or shorter than its bytes.
 func TestLostIsCountedInTheView(t *testing.T) {
 	for name, piece := range map[string]string{
 		"longer":  strings.Repeat("\xff", 1022) + "\r\n",
@@ -50,8 +49,7 @@ func TestLostIsCountedInTheView(t *testing.T) {
 	}
 }
 
-// A run of bytes that are no UTF-8 is kept as one; a mark in it is a border
-// all the same.
+// A run of bytes that are not UTF-8 is kept as one; a mark in it still divides it.
 func TestAMarkInsideBinaryStaysInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
@@ -121,7 +119,7 @@ func TestDroppedMarksCostNoText(t *testing.T) {
 	})
 }
 
-// A moment of doubt is that of one command, not of the one before.
+// A moment of doubt belongs to one command, not to the one before.
 func TestEnterTwiceInAMomentIsNoCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
@@ -138,8 +136,7 @@ func TestEnterTwiceInAMomentIsNoCommand(t *testing.T) {
 	})
 }
 
-// A holding reader lets the child go on also when what it passed over shows
-// nothing in its view.
+// A holding reader lets the child continue even if the passed output shows nothing in its view.
 func TestPassingHiddenBytesMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})

@@ -167,8 +167,8 @@ type Start struct {
 	done     chan struct{}
 }
 
-// Starting returns what is being started or taken up now, for whoever must know
-// whose child a process is before it is listed.
+// Starting returns the terminals that are being started or adopted now, for callers that must know whose child a process is before it is
+// listed.
 func (a Access) Starting() []Start {
 	a.pool.mu.Lock()
 	defer a.pool.mu.Unlock()
@@ -240,7 +240,7 @@ func (p *Pool) forget() {
 	for _, t := range unkept {
 		t.stopKeeping()
 	}
-	if p.memory.over() { // what a holder keeps counts, too
+	if p.memory.over() { // a holder's log counts, too
 		p.trim()
 	}
 	if len(gone) == 0 {
@@ -254,9 +254,8 @@ func (p *Pool) forget() {
 	p.changed()
 }
 
-// forgetLocked returns the terminals that it dropped, those of the others that
-// their holders are not to keep, and how long the oldest of the exited ones that
-// are left may be kept, 0 if there is none.
+// forgetLocked returns the terminals that it dropped, those whose holders must not keep them any more, and how long the oldest remaining
+// exited one may be kept, 0 if there is none.
 func (p *Pool) forgetLocked() (gone, unkept []*Terminal, next time.Duration) {
 	var exited []Info
 	for _, t := range p.terminals {
@@ -280,8 +279,7 @@ func (p *Pool) forgetLocked() (gone, unkept []*Terminal, next time.Duration) {
 	return gone, unkept, next
 }
 
-// changed tells the watchers that the set of terminals, their lending or
-// their state is not what it was.
+// changed tells the watchers that the set of terminals, their lending or their state has changed.
 func (p *Pool) changed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

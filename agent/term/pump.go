@@ -145,8 +145,8 @@ func (t *Terminal) reading() (bool, time.Duration) {
 	return t.activity.inRead, time.Since(t.activity.printed)
 }
 
-// lookBytes is the number of bytes after which a pump has the scheduler look for other goroutines that are ready: 0.3 ms of a fast child.
-// What comes from a holder comes in larger pieces, and faster.
+// lookBytes is the number of bytes after which a pump lets the scheduler look for other ready goroutines: 0.3 ms of a fast child. Output
+// from a holder arrives in larger pieces, and faster.
 const (
 	lookBytes = 16 << 10
 	lookHeld  = 64 << 10
@@ -155,7 +155,7 @@ const (
 // look is empty: starting it as a goroutine is the point. Go 1.26 polls the network when a goroutine blocks and no other can run, and
 // otherwise only every 10 ms (sysmon). A pump that always finds output never blocks, and may occupy the very thread that would poll while
 // the others sleep. Input, acknowledgements and the output of other terminals then wait for 10 ms. Starting a goroutine wakes a thread,
-// which polls after it has run that. The 99th percentile of an echo beside a flood is 3 ms with it and 13 ms without. See
+// which polls after it has run that. The 99th percentile of an echo during a flood is 3 ms with it and 13 ms without. See
 // https://github.com/golang/go/pull/51651.
 func look() {}
 

@@ -20,7 +20,7 @@ import (
 type gated struct {
 	*testkit.Child
 	resize chan struct{} // nil: Resize does not wait
-	write  error         // what Write returns, nil: it succeeds
+	write  error         // the error of Write; nil: success
 	writes chan struct{} // nil: Write does not wait
 	size   term.Size     // of the last Resize
 }
@@ -90,7 +90,7 @@ func TestResizesHaveOneOrder(t *testing.T) {
 			go h.Resize(term.Size{Cols: cols, Rows: 30})
 			synctest.Wait()
 		}
-		go h.Resize(pty.DefaultSize) // back to what it was
+		go h.Resize(pty.DefaultSize) // back to the former size
 		synctest.Wait()
 		for range 3 {
 			g.resize <- struct{}{}
@@ -102,7 +102,7 @@ func TestResizesHaveOneOrder(t *testing.T) {
 	})
 }
 
-// A pty that takes no input any more releases whoever waits to write.
+// A pty that takes no input any more releases waiting writers.
 func TestWriteEndsWhenThePtyRefusesInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gated{write: errors.New("input/output error"), writes: make(chan struct{})}
@@ -137,7 +137,7 @@ func (b *brief) TryWrite(p []byte) (int, error) {
 	return n, b.err
 }
 
-// However much the child takes at once, all that was typed arrives, in order, and nobody who types waits for the child.
+// However much the child takes at once, all input arrives, in order, and no writer waits for the child.
 func TestInputThatIsTakenInPart(t *testing.T) {
 	for _, room := range []int{0, 1, 5, 1 << 20} {
 		synctest.Test(t, func(t *testing.T) {

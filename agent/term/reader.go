@@ -8,11 +8,10 @@ import (
 	"tether/agent/redact"
 )
 
-// minReadBuffer is the smallest buffer a Reader takes, in bytes; less could
-// not hold what stands for one cut.
+// minReadBuffer is the smallest buffer that a Reader takes, in bytes; less could not hold the replacement of one cut.
 const minReadBuffer = 64
 
-// Event is what a Reader returns: either Data or a Mark.
+// Event is the result of a Reader: either Data or a Mark.
 type Event struct {
 	// Data is a piece of the view, in the buffer that was passed. It ends
 	// where the view's borders allow (ViewText: at a character) and never
@@ -20,12 +19,11 @@ type Event struct {
 	Data []byte
 	// Off is the offset of Data's first byte in the view's own counting.
 	Off int64
-	// Raw is the raw offset after the event: a Reader started there goes on
-	// with what follows.
+	// Raw is the raw offset after the event: a Reader started there continues with the next one.
 	Raw  int64
 	Mark *Mark
-	// Screen is what the screen is at Off, Raw, as hosts see it: output before it is lost to the reader. The offset is that of what follows. Only readers
-	// that asked for Screens get it.
+	// Screen is the screen at Off, Raw, in the hosts' view: the reader has lost the output before it. The offset is that of the next output.
+	// Only readers that asked for Screens get it.
 	Screen *Screen
 	// Masked is how many places of Data hosts do not see as they are: secrets and control sequences, each in the first event that has
 	// some of it. Only ViewOutward has any.
@@ -39,7 +37,7 @@ type LaggedError struct {
 	Lost int64     // bytes of the view that this reader will never see
 	At   int64     // offset in the view's own counting
 	Raw  int64     // the same as a raw offset
-	Open []Command // those that run at At: none, one, or one and another within it
+	Open []Command // commands that run at At: none, one, or one and another within it
 }
 
 func (e *LaggedError) Error() string {
@@ -76,8 +74,8 @@ type Reader struct {
 // ReaderOptions says where a reader starts and in which form it reads.
 type ReaderOptions struct {
 	View View
-	// From is the raw offset to start at. What is older than the log gives a
-	// LaggedError first; what is newer than the end starts at the end.
+	// From is the raw offset to start at. If it is older than the log, a LaggedError comes first; if it is newer than the end, the reader
+	// starts at the end.
 	From int64
 	// Tail, if not 0, starts at most this many raw bytes before the end
 	// instead, at the start of a line where there is one, and never lags at
@@ -89,10 +87,10 @@ type ReaderOptions struct {
 	// Linear ends each piece of data where something was left out or replaced, so that the offset of each of its bytes is known: the last one is
 	// right before Event.Raw, unless all of the piece stands for bytes that are no UTF-8.
 	Linear bool
-	// Screens has a reader of ViewOutward that loses output told the screen behind that, as soon as it is known.
+	// Screens makes a reader of ViewOutward that loses output get the screen behind the loss, as soon as it is known.
 	Screens bool
-	// Wake, if not nil, is what Ready returns instead of a channel of the
-	// reader's own, so that one goroutine can wait for many. It has one slot.
+	// Wake, if not nil, is returned by Ready instead of a channel of the reader's own, so that one goroutine can wait for many. It has one
+	// slot.
 	Wake chan struct{}
 }
 
@@ -193,7 +191,7 @@ func (r *Reader) TryNext(buf []byte) (ev Event, ok bool, err error) {
 	r.t.mu.Lock()
 	before := r.pos
 	ev, ok, err = r.nextLocked(buf)
-	moved := r.pos > before // also over what its view does not show
+	moved := r.pos > before // also over output that its view does not show
 	switch {
 	case !moved:
 	case r.holds:
@@ -291,7 +289,7 @@ func (r *Reader) Offset() int64 {
 	return r.off
 }
 
-// dueLocked reports whether an armed reader has what it waits for.
+// dueLocked reports whether an armed reader's condition is met.
 func (r *Reader) dueLocked() bool {
 	t := r.t
 	if r.need == 0 {
@@ -310,7 +308,7 @@ func (r *Reader) signal() {
 	}
 }
 
-// wakeLocked signals the readers that have what they wait for.
+// wakeLocked signals the readers whose condition is met.
 func (t *Terminal) wakeLocked() {
 	for r := range t.readers.open {
 		if r.dueLocked() {

@@ -7,18 +7,16 @@ import (
 	"tether/agent/lag"
 )
 
-// readers are those for whom output is kept: the readers, and those who are
-// expected back and hold the child meanwhile as a reader does. Guarded by the
-// terminal's mutex, but for room.
+// readers are the readers for whom output is kept: present ones, and awaited ones, which hold the child meanwhile as a reader does. Guarded
+// by the terminal's mutex, except for room.
 type readers struct {
 	open    map[*Reader]struct{}
-	awaited map[string]int64 // where those who are expected back were, as raw offsets
-	room    chan struct{}    // 1 slot, made at construction; one who holds the child moved on, or something was typed
+	awaited map[string]int64 // raw offsets of the awaited ones
+	room    chan struct{}    // 1 slot, made at construction; a reader that holds the child moved on, or something was typed
 	budget  lag.Budget       // of the readers that may slow the child only a little, unless its holder counts
 }
 
-// await has who was at raw offset pos hold the child until it is back under
-// that name, or the stall time has passed.
+// await makes a reader at raw offset pos hold the child until it returns under that name, or the stall time has passed.
 func (a *readers) await(who string, pos int64) {
 	if a.awaited == nil {
 		a.awaited = map[string]int64{}
@@ -36,8 +34,7 @@ func (a *readers) arrived(who string) bool {
 	return ok
 }
 
-// needed is the raw offset from where on those who may hold the child do not
-// have the output, or keepNothing.
+// needed is the raw offset from which on readers that may hold the child lack the output, or keepNothing.
 func (a *readers) needed() int64 {
 	least := int64(keepNothing)
 	for r := range a.open {
@@ -59,7 +56,7 @@ func (a *readers) makeRoom() {
 	}
 }
 
-// Names of those who are awaited: hosts, and people, who have none.
+// Names of awaited readers: hosts, and people, who have none.
 func awaitedHost(name string) string { return "host " + name }
 
 func awaitedPerson(n int) string { return "person " + string(rune('0'+n)) }
@@ -67,10 +64,9 @@ func awaitedPerson(n int) string { return "person " + string(rune('0'+n)) }
 // maxPeople bounds the people who are expected back.
 const maxPeople = 9
 
-// holdBriefly waits while appending n bytes would drop what a reader has not
-// read yet that may slow the child only a little; where the holder does it, see
-// paceLocked, it does not wait. When the budget is used, the
-// child does not wait for such a reader until it has caught up.
+// holdBriefly waits while appending n bytes would drop output that a reader has not read yet that may slow the child only a little; if the
+// holder does that, see paceLocked, it does not wait. Once the budget is used, the child does not wait for such a reader until it has
+// caught up.
 func (t *Terminal) holdBriefly(n int) {
 	for {
 		left, waits := t.patience(n)
@@ -124,8 +120,7 @@ func (t *Terminal) patience(n int) (left time.Duration, waits bool) {
 	return left, waits
 }
 
-// hold waits while appending n bytes would drop what a holding reader has
-// not read yet, at most for the pool's stall time.
+// hold waits while appending n bytes would drop output that a holding reader has not read yet, at most for the pool's stall time.
 func (t *Terminal) hold(n int) {
 	t.holdLong(n)
 	t.holdBriefly(n)
@@ -161,7 +156,7 @@ func (t *Terminal) blocked(n int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.adoption.underWay() {
-		return false // what the holder has is read to its end
+		return false // the holder's output is read to its end
 	}
 	for r := range t.readers.open {
 		if t.blocksLocked(r, n) {
@@ -190,8 +185,7 @@ func (t *Terminal) fullLocked(r *Reader, n int) bool {
 	return t.overfullLocked(r.pos, r.mark, n, limit)
 }
 
-// absentLocked reports whether one who is expected back and stands at the raw
-// offset holds the child back from n more bytes.
+// absentLocked reports whether an awaited reader at the raw offset holds the child back from n more bytes.
 func (t *Terminal) absentLocked(pos int64, n int) bool {
 	return t.overfullLocked(pos, t.stream.markAt(pos), n, t.stream.log.Limit())
 }

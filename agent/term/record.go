@@ -9,11 +9,11 @@ import (
 	"tether/internal/clip"
 )
 
-// record is what a holder keeps about its terminal for the daemon after this
-// one, as JSON in its meta: all that does not follow from the output.
+// record is a terminal's state that a holder keeps for the next daemon, as JSON in its meta: everything that does not follow from the
+// output.
 //
-// A daemon that is newer or older reads it. What it does not know it leaves
-// out; a field never changes its meaning. See docs/HOLDER.md.
+// A newer or older daemon reads it. Each version writes only the fields that it knows; a field never changes its meaning. See
+// docs/HOLDER.md.
 type record struct {
 	Version  int           `json:"v"`
 	Name     string        `json:"name"`
@@ -35,17 +35,16 @@ type record struct {
 	// Secrets are values that no host may see. A holder keeps them in its memory,
 	// as it does the environment that they are from.
 	Secrets   []string         `json:"secrets,omitempty"`
-	Clipboard bool             `json:"clipboard,omitempty"` // the text has what sets it
+	Clipboard bool             `json:"clipboard,omitempty"` // the text includes sequences that set it
 	Lent      []recordedLoan   `json:"lent,omitempty"`
 	Attached  int              `json:"attached,omitempty"` // people
 	Commands  []recordedOutput `json:"commands,omitempty"` // the newest
 	Sizes     []recordedSize   `json:"sizes,omitempty"`    // before the oldest output, and since
-	// Exit is there when a daemon has recorded the exit, and told those at this
-	// machine. How the child ended the holder knows.
+	// Exit is present when a daemon has recorded the exit, and told the attached people of this machine. The holder knows how the child ended.
 	Exit *recordedExit `json:"exit,omitempty"`
 }
 
-// recordedExit is what a holder does not know of an exit.
+// recordedExit is the part of an exit that a holder does not know.
 type recordedExit struct {
 	Reason ExitReason `json:"reason"`
 }
@@ -73,7 +72,7 @@ type recordedLoan struct {
 	Shares     []recordedShare `json:"shares,omitempty"`
 }
 
-// recordedGrant is somebody who may watch at a host.
+// recordedGrant is a recorded grant at a host.
 type recordedGrant struct {
 	To   string `json:"to"`
 	From int64  `json:"from,omitempty"` // text offset
@@ -91,7 +90,7 @@ func (l *Loan) recorded(state string) recordedLoan {
 	return r
 }
 
-// loan is what was recorded, of a terminal that began then.
+// loan is the recorded loan, of a terminal that began then.
 func (r *recordedLoan) loan(began time.Time) Loan {
 	l := Loan{Host: r.Host, Since: began, Audience: Audience{Denied: r.Denied, GuestsOnly: r.GuestsOnly}, Shares: sharesFrom(r.Shares)}
 	for _, g := range r.Grants {
@@ -129,7 +128,7 @@ func sharesFrom(all []recordedShare) (out []Share) {
 	return out
 }
 
-// recordedOutput is a command of a shell: what its marks do not say.
+// recordedOutput holds the facts about a shell's command that its marks lack.
 type recordedOutput struct {
 	N        int    `json:"n"`
 	Line     string `json:"line,omitempty"`
@@ -229,9 +228,8 @@ func parseRecord(p []byte) record {
 	return r
 }
 
-// Recorded returns the name and the owner that were given to HolderPTY.SetMeta last.
-// An owner that cannot be read is the person; that of a terminal that was never
-// listed is nobody.
+// Recorded returns the name and the owner of the last HolderPTY.SetMeta. An unreadable owner counts as the person; a terminal that was
+// never listed has no owner.
 func Recorded(meta []byte) (name string, owner Actor) {
 	if len(meta) == 0 {
 		return "", Actor{}
@@ -248,8 +246,7 @@ func (r *record) owner() Actor {
 	return User
 }
 
-// starter is the agent that has started what is the person's now, nobody if
-// that is not recorded.
+// starter is the agent that has started a terminal that is now the person's, nobody if that is not recorded.
 func (r *record) starter() Actor {
 	if !r.Promoted || r.Starter == "" {
 		return Actor{}

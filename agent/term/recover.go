@@ -9,8 +9,8 @@ import (
 	"tether/shellint"
 )
 
-// A Recovery is a bug of ours in what reads a child's output, met with what the child printed. It ends neither the daemon, nor the
-// terminal: what was read and what the log held is gone, and shown as a gap, as if nobody had recorded it.
+// A Recovery is a panic caused by a child's output, a bug of ours. It ends neither the daemon nor the terminal: the pending output and the
+// log are gone, and shown as a gap, as if they had never been recorded.
 type Recovery struct {
 	ID    ID
 	Bytes int    // that were being read
@@ -47,7 +47,7 @@ func (t *Terminal) recoverOutput(p []byte) {
 	}
 }
 
-// kindOf says what a panic was about without a word of what was read.
+// kindOf describes a panic without any text from the output.
 func kindOf(v any) string {
 	if err, ok := v.(runtime.Error); ok {
 		return err.Error() // indices and lengths
@@ -62,7 +62,7 @@ func (t *Terminal) finish() {
 	t.endOutput()
 }
 
-// recoverRedaction, deferred, draws the redaction anew after a panic in what draws it: hosts wait for what the child prints next.
+// recoverRedaction, deferred, recreates the redaction after a panic in it: hosts wait for the child's next output.
 func (t *Terminal) recoverRedaction() {
 	v := recover()
 	if v == nil {
@@ -85,7 +85,7 @@ type gapError interface {
 	Gap() (from, to int64)
 }
 
-// gap records that output is missing, if that is what err says.
+// gap records that output is missing, if err reports that.
 func (t *Terminal) gap(err error) bool {
 	var g gapError
 	if !errors.As(err, &g) {

@@ -13,7 +13,7 @@ import (
 	"tether/agent/term"
 )
 
-// A bug in what reads a terminal's output costs that output, not the terminal, and nothing of others.
+// A panic caused by a terminal's output costs that output, neither the terminal nor other terminals.
 func TestABugIsSurvived(t *testing.T) {
 	for name, trip := range map[string]func(term.Handle){
 		"in the scanner": term.Handle.TripScanner, "under the lock": term.Handle.TripRedaction, "where text offsets are from": term.Handle.TripCuts,
@@ -90,7 +90,7 @@ func TestABugAtTheEndIsSurvived(t *testing.T) {
 	})
 }
 
-// A daemon that takes up what has tripped the one before trips, too, and has taken it up all the same.
+// A daemon that adopts output that caused a panic in the former one panics, too, and still adopts the terminal.
 func TestABugWhileATerminalIsTakenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
@@ -122,7 +122,7 @@ func TestABugWhileATerminalIsTakenUp(t *testing.T) {
 	})
 }
 
-// readOn reads what is there behind gaps, and returns where that ends.
+// readOn reads available output behind gaps, and returns its end.
 func readOn(t *testing.T, r *term.Reader) (text string, end int64) {
 	t.Helper()
 	buf := make([]byte, 4096)

@@ -19,22 +19,22 @@ const maskCost = 24 // bytes of memory of one mask
 // outwardLinger is how long a redaction stays after its last reader, so that who looks again does not pay for all that is kept.
 const outwardLinger = time.Minute
 
-// redaction is what hosts and agents do not see of a terminal's text: it exists while the
-// terminal is lent or read so, and for outwardLinger after. Guarded by the terminal's mutex.
+// redaction finds the parts of a terminal's text that hosts and agents do not see. It exists while the terminal is lent or read so, and for
+// outwardLinger after. Guarded by the terminal's mutex.
 type redaction struct {
 	filter   *redact.Filter
 	fed      int64     // raw offset up to which the filter has the text
-	frontier int64     // raw offset up to which it is known what is shown
+	frontier int64     // raw offset up to which the shown text is decided
 	at       int64     // the same as a text offset
 	begun    int64     // text offset of the first text that it masks
-	since    time.Time // when what is at the frontier was held back
+	since    time.Time // when the text at the frontier was held back
 	held     bool      // there is something
 	renewed  time.Time
 	behind   bool // it has not looked at all that was there when it began
 	timer    *time.Timer
 	linger   *time.Timer // runs endLinger; nil while it is lent or read
 
-	// Masks in ascending order; those of sequences lie over the others.
+	// Masks in ascending order; those of sequences overlay the others.
 	secrets, sequences queue[redact.Mask]
 }
 
@@ -58,8 +58,7 @@ func (v *redaction) renew(now time.Time) {
 	v.filter.Renew()
 }
 
-// take moves to the masks what the filter has decided, and the frontier behind
-// it.
+// take adds the filter's decisions to the masks, and moves the frontier behind them.
 func (v *redaction) take(s *stream, now time.Time) {
 	secrets, sequences := v.filter.Take()
 	for _, m := range secrets {
@@ -91,8 +90,8 @@ func (v *redaction) patience(now time.Time) time.Duration {
 	return hold - now.Sub(v.since)
 }
 
-// mask puts the masks over p, the text at the offset off. It returns how many places that are, without those before counted, the ends
-// of what was counted of either, which it moves on.
+// mask applies the masks to p, the text at the offset off. It returns the number of places, without those before counted; it moves counted,
+// the ends of the counted secrets and sequences.
 func (v *redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
 	end := off + int64(len(p))
 	for k, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
@@ -100,7 +99,7 @@ func (v *redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
 		for i := sort.Search(n, func(i int) bool { return q.at(i).End > off }); i < n && q.at(i).Start < end; i++ {
 			m := q.at(i)
 			m.Put(p, off)
-			// What takes the place of a sequence is several masks, one right behind the other.
+			// The replacement of a sequence is several masks, one right behind the other.
 			if m.Start > counted[k] || m.Start == counted[k] && m.Kind.Begins() {
 				places++
 			}
@@ -126,8 +125,7 @@ func (v *redaction) overfull(s *stream, from int64, limit int) bool {
 	return false
 }
 
-// fits is the raw offset, base or later, from which on the masks fit the bound;
-// what is held back is kept.
+// fits is the raw offset, base or later, from which on the masks fit the bound; held text is kept.
 func (v *redaction) fits(base int64, s *stream, limit int) int64 {
 	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
 		if over := q.len() - limit/maskCost; over > 0 {
@@ -148,8 +146,7 @@ func (v *redaction) trim(text int64) {
 	}
 }
 
-// atRest reports whether a redaction that begins here would do what this one
-// does.
+// atRest reports whether a redaction that begins here would decide the same as this one.
 func (v *redaction) atRest(end int64) bool { return v == nil || v.fed == end && v.filter.AtRest() }
 
 // stop ends its timers.
@@ -200,7 +197,7 @@ func (t *Terminal) prepare() {
 	t.mu.Unlock()
 }
 
-// setRedactionLocked makes the redaction what the lending and its readers need.
+// setRedactionLocked creates or drops the redaction as the lending and its readers need.
 func (t *Terminal) setRedactionLocked() {
 	l := &t.lending
 	needed := (len(l.to) > 0 || l.outward > 0) && l.rules != nil
@@ -228,7 +225,7 @@ func (t *Terminal) endLinger() {
 	}
 }
 
-// beginOutward counts a reader of ViewOutward, and brings the redaction to the end of what is there: who reads once gets all of it.
+// beginOutward counts a reader of ViewOutward, and brings the redaction to the end of present output: a single read returns all of it.
 func (t *Terminal) beginOutward() {
 	t.prepare()
 	t.mu.Lock()
@@ -255,7 +252,7 @@ func (t *Terminal) beginOutward() {
 	}
 }
 
-// endOutward is the end of what beginOutward began.
+// endOutward reverses beginOutward.
 func (t *Terminal) endOutward() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -267,14 +264,14 @@ func (t *Terminal) endOutwardLocked() {
 	t.setRedactionLocked()
 }
 
-// redactLocked decides what hosts see of new text. final: nothing follows.
+// redactLocked decides the hosts' view of new text. final: there is no more.
 func (t *Terminal) redactLocked(now time.Time, final bool) {
 	v := t.lending.redaction
 	if v == nil {
 		return
 	}
 	if v.fed < t.stream.log.Start() {
-		v.begin(t.lending.rules, &t.stream) // what it had not looked at is lost
+		v.begin(t.lending.rules, &t.stream) // unexamined text is lost
 	}
 	if now.Sub(v.renewed) >= renewTime {
 		v.renew(now)
@@ -292,7 +289,7 @@ func (t *Terminal) redactLocked(now time.Time, final bool) {
 	readBuffers.Put(buf)
 	v.fed = pos
 	if v.behind && v.fed >= t.stream.texted && t.stream.log.End() >= t.adoption.target {
-		// Hours of a shell's titles use up what a minute may have: what is printed from now on has its own.
+		// Hours of a shell's titles use up the allowance of a minute: later output has a fresh one.
 		v.behind = false
 		v.renew(now)
 	}
@@ -302,7 +299,7 @@ func (t *Terminal) redactLocked(now time.Time, final bool) {
 	t.releaseLocked(now)
 }
 
-// releaseLocked shows what the filter has decided, and comes back for the rest.
+// releaseLocked shows decided text, and schedules the rest.
 func (t *Terminal) releaseLocked(now time.Time) {
 	v := t.lending.redaction
 	v.take(&t.stream, now)
@@ -341,15 +338,14 @@ func (t *Terminal) releaseHeldText() {
 	t.wakeLocked()
 }
 
-// Outward is what applies to texts about the terminal that a host is sent
-// beside its output, such as titles. Nil changes nothing.
+// Outward is the redaction of texts about the terminal that a host gets besides its output, such as titles. Nil changes nothing.
 func (h Handle) Outward() *redact.Rules {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	return h.t.lending.rules
 }
 
-// Redaction is what applies to a terminal's output for hosts, also if it is lent to none. Nil changes nothing.
+// Redaction is the redaction of a terminal's output for hosts, also if it is lent to none. Nil changes nothing.
 func (h Handle) Redaction() *redact.Rules {
 	h.t.prepare()
 	return h.Outward()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Share lets whoever has its link watch the terminal at the host of the loan that it belongs to. The link's secret is not kept.
+// Share lets everyone with its link watch the terminal at the host of its loan. The link's secret is not kept.
 type Share struct {
 	ID         string
 	SecretHash string // SHA-256 in hexadecimal digits
@@ -17,7 +17,7 @@ type Share struct {
 	Ended bool
 }
 
-// MaxShares bounds the shares of a loan, with those that are over and that the host does not know of yet.
+// MaxShares bounds the shares of a loan, including ended ones that the host does not know of yet.
 const MaxShares = 16
 
 // Errors of shares.

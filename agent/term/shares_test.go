@@ -75,7 +75,7 @@ func TestSharesOfALoan(t *testing.T) {
 	})
 }
 
-// What the next daemon knows: also that a link has ended of which the host was not told.
+// The next daemon also knows of an ended link that the host was not told of.
 func TestSharesSurviveTheDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)

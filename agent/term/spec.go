@@ -11,12 +11,11 @@ import (
 	"tether/platform/pty"
 )
 
-// Spec says what to run.
+// Spec describes a terminal to start.
 type Spec struct {
 	ID      ID       // "" mints one
 	Command []string // argv as the person gave it; shown in lists
-	// Argv, Env and Nonce are what is really run, when shell integration
-	// changes it. Argv nil means Command. Env is the whole environment.
+	// Argv, Env and Nonce are the actual values if shell integration changes them. Argv nil means Command. Env is the whole environment.
 	Argv []string
 	Env  []string
 	// Nonce makes marks that carry it trusted, and no others. "" trusts none.
@@ -35,14 +34,13 @@ type Spec struct {
 	// Leased is remembered for the door that started it, see Info.
 	Leased bool
 	LendTo []string // hosts
-	// Audience lists who else may watch at each of these hosts, beside the owner of this machine there; at most MaxNames.
+	// Audience lists who else may watch at each of these hosts, besides the owner of this machine there; at most MaxNames.
 	Audience []string
-	// Door is remembered for whoever asks, see Info; at most 16 bytes.
+	// Door is remembered for Info; at most 16 bytes.
 	Door string
-	// Unsigned is remembered for whoever asks, see Info.
+	// Unsigned is remembered for Info.
 	Unsigned bool
-	// Ended, if not nil, is called once when the child has ended or could
-	// not be started, to remove what was made for it.
+	// Ended, if not nil, is called once when the child has ended or could not be started, to remove its files.
 	Ended func()
 }
 
@@ -82,8 +80,7 @@ func (s *Spec) check() error {
 	return nil
 }
 
-// nonceOf is what the scanner is told: an unguessable nonce where nothing is
-// to be trusted.
+// nonceOf is the scanner's nonce: an unguessable one if no marks are to be trusted.
 func (s *Spec) nonceOf() string {
 	return cmp.Or(s.Nonce, string(NewID())+string(NewID()))
 }

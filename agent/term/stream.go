@@ -9,15 +9,11 @@ import (
 	"tether/shellint"
 )
 
-// stream is what the child has printed, as far as it is kept, and what is known
-// of it: its bytes, the cuts that make the views of them, and the marks between
-// them, all under raw offsets. Only the pump, and run after it, append bytes
-// and cuts. Guarded by the terminal's mutex.
+// stream is the child's output, as far as it is kept, and derived state: its bytes, the cuts that make the views of them, and the marks
+// between them, all under raw offsets. Only the pump, and run after it, append bytes and cuts. Guarded by the terminal's mutex.
 //
-// seen <= texted <= decided <= log.End(). Cuts and marks ascend, and no mark is
-// added before seen. What is kept of all three is within the bound of log:
-// bytes and cuts together, and marks, each. What somebody needs may pass it for
-// a moment, see Terminal.boundLocked.
+// seen <= texted <= decided <= log.End(). Cuts and marks ascend, and no mark is added before seen. Bytes and cuts together, and marks, are
+// each within the bound of log. Needed output may exceed it for a moment, see Terminal.boundLocked.
 type stream struct {
 	log       *ring.Log
 	cuts      cutList
@@ -49,8 +45,7 @@ func (s *stream) begin(raw, text int64) {
 	s.oldest.marks = s.firstMark + int64(s.marks.len())
 }
 
-// decide turns what the scanner found in the newest bytes into cuts, and moves
-// the frontiers. final: nothing follows.
+// decide turns the scanner's findings in the newest bytes into cuts, and moves the frontiers. final: there is no more.
 func (s *stream) decide(found *shellint.Result, clipboard, final bool) {
 	for _, span := range found.Spans {
 		if kind, ok := cutFor(span); ok && !(clipboard && span.Class == shellint.ClassClipboard) {
@@ -63,9 +58,8 @@ func (s *stream) decide(found *shellint.Result, clipboard, final bool) {
 	s.decideText(s.decided, final)
 }
 
-// decideText decides the text of the raw range [texted, to): it is there as
-// it is or, where it is no UTF-8, cut. A character whose bytes may still come
-// stays undecided unless final.
+// decideText decides the text of the raw range [texted, to): it is kept or, where it is not UTF-8, cut. A character whose bytes may still
+// arrive stays undecided unless final.
 func (s *stream) decideText(to int64, final bool) {
 	if to <= s.texted {
 		return
@@ -108,8 +102,8 @@ func incomplete(p []byte) int {
 	return 0
 }
 
-// textBehind is a text offset for the raw offset to that is not before any that was told to anybody: the true one, unless the list of
-// cuts is what is broken.
+// textBehind is a text offset for the raw offset to that is not before any offset that was reported: the true one, unless the list of cuts
+// itself is broken.
 func (s *stream) textBehind(to int64) (text int64) {
 	defer func() {
 		if recover() != nil {
@@ -119,8 +113,7 @@ func (s *stream) textBehind(to int64) (text int64) {
 	return s.cuts.textAt(s.texted) + to - s.texted
 }
 
-// known is the raw offset up to which the view is known, with what is held
-// back from hosts: one may have had it from the daemon before.
+// known is the raw offset up to which the view is known, including text held back from hosts: one may have had it from the former daemon.
 func (s *stream) known(v View) int64 {
 	switch v {
 	case ViewText, ViewOutward:
@@ -180,8 +173,8 @@ const (
 	largePiece    = 4 << 10
 )
 
-// begun is the number of bytes at the end of a large piece from the beginning of a sequence on. Who takes flooding text apart has less to do
-// where a piece does not end in a sequence; it is none of the borders that a view promises.
+// begun is the number of bytes at the end of a large piece from the beginning of a sequence on. Parsing flooding text is cheaper if a piece
+// does not end inside a sequence; a view does not promise this border.
 func begun(p []byte) int {
 	if len(p) < largePiece {
 		return 0
@@ -225,7 +218,7 @@ func (s *stream) lineStart(raw, end int64) int64 {
 	return s.charStart(raw, end)
 }
 
-// charStart is the first start of a character at or after raw, or what takes the place of one.
+// charStart is the first start of a character, or of its replacement, at or after raw.
 func (s *stream) charStart(raw, end int64) int64 {
 	var buf [utf8.UTFMax]byte
 	n := s.log.ReadAt(buf[:max(min(int64(len(buf)), end-raw), 0)], raw)
@@ -235,14 +228,12 @@ func (s *stream) charStart(raw, end int64) int64 {
 	return raw
 }
 
-// weight is what the stream from a raw offset on takes of the bound of the log,
-// in bytes: itself, and its cuts.
+// weight is the part of the log's bound, in bytes, that the stream from a raw offset on takes: itself, and its cuts.
 func (s *stream) weight(from int64) int64 {
 	return s.log.End() - from + s.cuts.weight(from)
 }
 
-// overfull reports whether what lies behind a raw offset, the marks from that
-// number on, or more bytes beside it, are too much for a bound.
+// overfull reports whether the stream behind a raw offset, the marks from that number on, or more additional bytes, exceed a bound.
 func (s *stream) overfull(from, mark int64, more, limit int) bool {
 	return s.weight(from)+int64(more) > int64(limit) || s.firstMark+int64(s.marks.len())-mark > int64(limit/markCost)
 }
@@ -263,7 +254,7 @@ func (s *stream) fits(limit int) int64 {
 	return base
 }
 
-// trim forgets what is before a raw offset, and marks beyond the bound.
+// trim drops everything before a raw offset, and marks beyond the bound.
 func (s *stream) trim(base int64, limit int) {
 	s.leave(base)
 	s.log.Trim(base)
@@ -279,7 +270,7 @@ func (s *stream) trim(base int64, limit int) {
 	s.firstMark += int64(n)
 }
 
-// shrink gives back the memory of what was forgotten.
+// shrink returns the memory of dropped entries.
 func (s *stream) shrink() {
 	s.cuts.blocks.shrink()
 	s.marks.shrink()
@@ -305,7 +296,7 @@ func (q *queue[T]) at(i int) *T { return &q.items[q.head+i] }
 // cap is how many items the memory that is taken would hold.
 func (q *queue[T]) cap() int { return cap(q.items) }
 
-// shrink gives back memory that is not needed for what is there.
+// shrink returns memory that the present entries do not need.
 func (q *queue[T]) shrink() {
 	if n := q.len(); cap(q.items) > 2*n {
 		q.items, q.head = append(make([]T, 0, n), q.items[q.head:]...), 0

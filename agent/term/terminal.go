@@ -37,11 +37,11 @@ type PTY interface {
 	Close() error
 }
 
-// OnSlow says what happens to the child when a reader that holds is slow.
+// OnSlow is the effect of a slow holding reader on the child.
 type OnSlow uint8
 
 const (
-	// ByOwner is what the pool's options say for the terminal's owner.
+	// ByOwner is the configured effect for the terminal's owner.
 	ByOwner OnSlow = iota
 	// Lag lets the child wait for readers a tenth of the time, and not while
 	// somebody types; beyond that a slow reader loses its place and is told.
@@ -51,17 +51,14 @@ const (
 	Hold
 )
 
-// Terminal is one child on a pty with its recorded output. All methods may be
-// called concurrently. Doors do not get a Terminal but a [Handle].
+// Terminal is one child on a pty with its recorded output. All methods may be called concurrently. Doors do not get a Terminal but a
+// [Handle].
 //
-// Its parts are structs, each in the file of its concern, where it says what
-// holds for it. None has a lock: the methods of what mu guards are called under
-// mu, as are those of Terminal whose names end in Locked. What needs several
-// parts is a method of Terminal.
+// Its parts are structs, each in the file of its concern, with its rules. None has a lock: methods of parts that mu guards are called under
+// mu, as are methods of Terminal whose names end in Locked. Operations on several parts are methods of Terminal.
 //
-// Goroutines: run owns the child's end; pump is the only one that appends
-// output, or in its place, while it waits, the one that reads a holder's
-// connection; writeInput, started on demand, writes input. All end with the terminal.
+// Goroutines: run owns the child's end; pump is the only one that appends output, or in its place, while it waits, the one that reads a
+// holder's connection; writeInput, started on demand, writes input. All end with the terminal.
 type Terminal struct {
 	id      ID
 	pty     PTY
@@ -70,23 +67,23 @@ type Terminal struct {
 	screens screenKeeper // holder, if that keeps screens for the next daemon
 	pool    *Pool
 
-	origin origin // what it was started as
-	life   life   // channels for those who wait for a step of it
+	origin origin // facts of its start
+	life   life   // channels for waiting on a step of it
 	intake intake // the scanner; only pump's, and run's after it
 
-	mu        sync.Mutex // guards what follows
-	stream    stream     // what was printed, and what is known of it
-	commands  commands   // what a shell's marks say of its command lines
+	mu        sync.Mutex // guards the fields below
+	stream    stream     // the output, and state derived from it
+	commands  commands   // the history of a shell's command lines
 	display   display    // title, directory, size
-	ownership ownership  // whose it is, and who is at it
+	ownership ownership  // its owner, and who is attached
 	readers   readers    // those for whom output is kept
-	lending   lending    // to which hosts it is lent, and what they do not see
-	input     inputQueue // what was typed and not yet written
+	lending   lending    // the hosts to which it is lent, and their redaction
+	input     inputQueue // typed input that is not yet written
 	activity  activity   // when it was last used
 	attention attention  // whether it waits for the person
 	ending    ending     // how it ends, why, and who knows
-	adoption  adoption   // what is scanned again of the time before this daemon
-	keeper    keeper     // what is on its way to the holder
+	adoption  adoption   // output of earlier daemons that is scanned again
+	keeper    keeper     // state in transit to the holder
 	share     share      // of the pool's memory
 }
 
@@ -146,9 +143,8 @@ func (t *Terminal) infoLocked() Info {
 // Done is closed when the exit was recorded.
 func (t *Terminal) Done() <-chan struct{} { return t.life.done }
 
-// life is the terminal's life as channels, each of which is closed once, for
-// whoever waits. They are made at construction and need no lock. run ends with
-// done or with left, never with both, and pumped comes before either.
+// life is the terminal's life as channels, each of which is closed once, for waiting goroutines. They are made at construction and need no
+// lock. run ends with done or with left, never with both, and pumped comes before either.
 type life struct {
 	killed   chan struct{} // closed by kill: no reader holds any more
 	killOnce sync.Once

@@ -148,9 +148,8 @@ func TestReportsNeedTrust(t *testing.T) {
 	})
 }
 
-// TestTextOffsetsFollowFromTheBytes feeds random streams in random pieces
-// and checks that text offsets are positions in the text, whatever the pieces
-// and wherever a reader starts.
+// TestTextOffsetsFollowFromTheBytes feeds random streams in random pieces and checks that text offsets are positions in the text, in any
+// pieces and from any start of a reader.
 func TestTextOffsetsFollowFromTheBytes(t *testing.T) {
 	pieces := []string{"plain text ", "\xff", "\xe2\x9c", "✓", "\x1b]633;A;n0\a", "\x1b[6n", "\x1b", "\x1b]52;c;", "aGk=", "\a",
 		"\x1b]0;t\a", "\xc2", "\x9d633;B\x07", "\r\n", command("x", "y\r\n", 0), "\x1b[31mred\x1b[m", "\x00\x80\x80\x80"}

@@ -13,7 +13,7 @@ import (
 	"tether/platform/pty"
 )
 
-// When Unlend has returned, the host has lost its right to what follows, not only when somebody has told its link.
+// When Unlend has returned, the host has lost its right to later output, even if its link does not know yet.
 func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab", "other"}})
@@ -59,8 +59,8 @@ func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
 	})
 }
 
-// The end of a pairing, seen by the pool: no terminal is lent to that host, neither one that starts in this moment nor one that somebody
-// lends then, and it is not lent when another host gets the name.
+// The end of a pairing, in the pool: no terminal is lent to that host, neither one that starts in this moment nor one that somebody lends
+// then, and it is not lent when another host gets the name.
 func TestNothingIsLentToAHostThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var paired atomic.Bool
@@ -116,7 +116,7 @@ func TestSizesInARowAreOne(t *testing.T) {
 		synctest.Wait()
 		drag()
 		first := events(t, early)
-		drag() // the same size is none; the first ones of it are
+		drag() // an unchanged size makes no mark; these make the first
 		f.Print("b")
 		synctest.Wait()
 		sizes := []item{{Mark: term.MarkDetection}, {Mark: term.MarkCommandExecuted}, {Data: "a"}, {Mark: term.MarkResized}}
