@@ -211,6 +211,10 @@ func (c *conn) close(code int, reason string) {
 func (c *conn) expel(reason string) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
+	c.expelLocked(reason)
+}
+
+func (c *conn) expelLocked(reason string) {
 	for _, s := range c.subs {
 		s.own, s.withdrawn = nil, true
 		s.endLocked()

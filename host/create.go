@@ -161,12 +161,16 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	}
 	switch {
 	case t == nil:
+		if c.may(rightLend) {
+			h.endSharesLocked(p.Channel, &c.remote.principal) // it is one of the host before, with which its links have not ended
+		}
 		h.mu.Unlock()
 		return jsonrpc.Errorf(ahp.CodeNotFound, "no such terminal")
 	case t.creator != c.client && !c.may(rightDispose):
 		h.mu.Unlock()
 		return c.denied("dispose of others' terminals")
 	}
+	h.endSharesLocked(p.Channel, &t.creator.principal)
 	h.disposeLocked(t, c)
 	proc := t.proc
 	h.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/ahp"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -142,8 +143,8 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 	if !h.originAllowed(r) {
 		return Principal{}, errForeignPage
 	}
-	if strings.HasPrefix(r.URL.Path, sharePath) { // a login counts for nothing here, nor a guest elsewhere
-		if p, ok := h.guest(r); ok && h.nameAllowed(r) {
+	if strings.HasPrefix(r.URL.Path, ahp.SharePath) { // a login counts for nothing here, nor a guest elsewhere
+		if p, ok := h.guest(r); ok {
 			return p, nil
 		}
 		return Principal{}, errNoToken

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"tether/agenttools"
+	"tether/ahp"
 	"tether/host/web"
 	"tether/screen"
 )
@@ -49,7 +50,7 @@ var (
 func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.URL.Path == "/" || r.URL.Path == launchPath || r.URL.Path == loginPath || r.URL.Path == logoutPath ||
-		r.URL.Path == eventsPath || r.URL.Path == plainPath || r.URL.Path == peoplePath || r.URL.Path == entryPath || r.URL.Path == endPath || strings.HasPrefix(r.URL.Path, sharePath) || strings.HasPrefix(r.URL.Path, assetsPath) || strings.HasPrefix(r.URL.Path, contentPath):
+		r.URL.Path == eventsPath || r.URL.Path == plainPath || r.URL.Path == peoplePath || r.URL.Path == entryPath || r.URL.Path == endPath || strings.HasPrefix(r.URL.Path, ahp.SharePath) || strings.HasPrefix(r.URL.Path, assetsPath) || strings.HasPrefix(r.URL.Path, contentPath):
 	default:
 		return false
 	}
@@ -79,13 +80,13 @@ func PageHeaders(header http.Header) {
 func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 	_, bearer := requestToken(r)
 	switch {
-	case !bearer && !h.nameAllowed(r):
+	case !bearer && !h.nameAllowed(r) && !(r.URL.Path == openPath && fromProgram(r)):
 		return errForeignName
 	case !h.originAllowed(r):
 		return errForeignSite
 	case fromOtherPage(r) && !followed(r):
 		return errForeignSite
-	case strings.HasPrefix(r.URL.Path, sharePath):
+	case strings.HasPrefix(r.URL.Path, ahp.SharePath):
 		return h.serveGuest(w, r)
 	case r.URL.Path == launchPath && r.Method == http.MethodPost:
 		return h.makeLink(w, r)

@@ -23,8 +23,8 @@ import (
 // A share lets whoever has its link watch one terminal: without a login, and nothing else. Its machine makes and ends it; the host has the hash of
 // the link's secret, which is in the part of a URL that no browser sends, until a guest shows it.
 
-// sharePath is below which everything is for guests. The cookie of a guest counts there alone, and other logins do not.
-const sharePath = "/s/"
+// openPath is where guests open a link.
+const openPath = ahp.SharePath + "open"
 
 const (
 	maxShares       = 1024 // of all machines
@@ -172,7 +172,7 @@ func (c *conn) putShare(p *ahp.ShareParams) error {
 	}
 	owner := &t.creator.principal
 	if s := h.shares[p.ID]; s != nil {
-		if s.Secret != secret || s.Machine != owner.Name || s.Owner != owner.Owner {
+		if s.Secret != secret || !s.sharedBy(owner) {
 			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the id is that of another share"}
 		}
 		if s.Channel != p.Channel || !s.Until.Equal(p.ExpiresAt) {
@@ -186,7 +186,7 @@ func (c *conn) putShare(p *ahp.ShareParams) error {
 	}
 	own := 0
 	for _, s := range h.shares {
-		if s.Machine == owner.Name && s.Owner == owner.Owner {
+		if s.sharedBy(owner) {
 			own++
 		}
 	}
@@ -198,6 +198,29 @@ func (c *conn) putShare(p *ahp.ShareParams) error {
 	return nil
 }
 
+// sharedBy reports whether a machine's principal has made the share.
+func (s *Share) sharedBy(p *Principal) bool { return s.Machine == p.Name && s.Owner == p.Owner }
+
+// endSharesLocked ends the links to a terminal that is disposed of, and was lent by p: the loan to which they were bound is over. Guests are told that
+// their link has ended, and not that the terminal has exited: it may run on.
+func (h *Host) endSharesLocked(uri string, p *Principal) {
+	ended := false
+	for _, s := range h.shares {
+		if s.Channel == uri && s.sharedBy(p) {
+			s.end(errShareEnded)
+			ended = true
+		}
+	}
+	if !ended {
+		return
+	}
+	for c := range h.conns {
+		if c.remote.principal.Guest == uri {
+			c.expelLocked(errShareEnded.Error())
+		}
+	}
+}
+
 // unshare serves ahp.MethodUnshare. A share that is gone already is no error.
 func (c *conn) unshare(r *jsonrpc.Request) error {
 	var p ahp.UnshareParams
@@ -207,7 +230,7 @@ func (c *conn) unshare(r *jsonrpc.Request) error {
 	h := c.h
 	h.mu.Lock()
 	s := h.shares[p.ID]
-	own := s != nil && s.Machine == c.remote.principal.Name && s.Owner == c.remote.principal.Owner && c.may(rightLend)
+	own := s != nil && s.sharedBy(&c.remote.principal) && c.may(rightLend)
 	h.mu.Unlock()
 	if own {
 		s.end(errShareEnded)
@@ -245,21 +268,24 @@ func (h *Host) guestCookie(r *http.Request) string {
 	return "tether_guest_" + cmp.Or(port, "80")
 }
 
-// guest returns the guest whose cookie a request below sharePath shows.
+// guest returns the guest whose cookie, or token, a request below ahp.SharePath shows. A cookie counts at a name of this host's alone.
 func (h *Host) guest(r *http.Request) (Principal, bool) {
+	if token, ok := requestToken(r); ok {
+		return h.knownGuest(token)
+	}
 	cookie, err := r.Cookie(h.guestCookie(r))
-	if err != nil {
+	if err != nil || !h.nameAllowed(r) {
 		return Principal{}, false
 	}
 	return h.knownGuest(cookie.Value)
 }
 
-// serveGuest serves what is below sharePath: the page, the request that opens a share, and how a guest who has opened one stands.
+// serveGuest serves what is below ahp.SharePath: the page, the request that opens a share, and how a guest who has opened one stands.
 func (h *Host) serveGuest(w http.ResponseWriter, r *http.Request) *refusal {
-	switch what := strings.TrimPrefix(r.URL.Path, sharePath); {
+	switch what := strings.TrimPrefix(r.URL.Path, ahp.SharePath); {
 	case h.opts.NoShares:
 		return &refusal{status: http.StatusNotFound, text: "this host has no shared links", quiet: true}
-	case what == "open" && r.Method == http.MethodPost:
+	case r.URL.Path == openPath && r.Method == http.MethodPost:
 		return h.openShare(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only GET", quiet: true}
@@ -313,7 +339,7 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	h.keepShares()
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: p.Guest, Detail: "by a shared link"})
-	if r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" { // a program
+	if fromProgram(r) {
 		h.answerGuest(w, p, token)
 		return nil
 	}
@@ -321,6 +347,12 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 		SameSite: http.SameSiteStrictMode, Secure: h.https(r)})
 	h.answerGuest(w, p, "")
 	return nil
+}
+
+// fromProgram reports whether no browser has sent the request: they say where it is from. What a program shows it was given, so it may ask for this
+// host under any name.
+func fromProgram(r *http.Request) bool {
+	return r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Cookie") == ""
 }
 
 // admitGuest finds the share and makes a token for a guest; before is one that the browser has already.

@@ -17,6 +17,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -74,6 +75,7 @@ func openLink(t *testing.T, url, id, secret string, header http.Header) (g guest
 	for name, values := range header {
 		r.Header[name] = values
 	}
+	r.Host = header.Get("Host")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -307,5 +309,69 @@ func TestWhoShares(t *testing.T) {
 	}
 	if r, _ := ask(t, none, visit{path: "/s/"}); r.StatusCode != http.StatusNotFound {
 		t.Errorf("its page for guests: %d", r.StatusCode)
+	}
+}
+
+// A guest's program is a guest below /s/ by its token, also at a host that asks nobody for one, and under whatever name it has the host.
+func TestGuestsPrograms(t *testing.T) {
+	_, url := serve(t, host.Options{})
+	machine := dial(t, url, "laptop", viewOptions{})
+	machine.create(uri)
+	machine.create(uri + "-other")
+	if err := machine.shares(uri, shareID, false, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	secretText, _ := linkSecret()
+	g, status, _, _ := openLink(t, url, shareID, secretText, http.Header{"Host": {"other.example"}})
+	if status != http.StatusOK {
+		t.Fatal(status)
+	}
+	if _, status, _, _ := openLink(t, url, shareID, secretText, http.Header{"Host": {"other.example"}, "Origin": {"http://other.example"}}); status != http.StatusForbidden {
+		t.Errorf("a page under another name: %d", status)
+	}
+	v := dial(t, url+"/s/ahp?tkn="+g.Token, "guest", viewOptions{subs: []string{ahp.RootURI, uri}})
+	defer v.close()
+	v.await("the guest sees the terminal alone", func() bool { return len(v.root.Terminals) == 1 && v.root.Terminals[0].Resource == uri })
+	for path, want := range map[string]int{"/s/state": http.StatusOK, "/s/ahp": http.StatusNotFound} {
+		if r, body := ask(t, url, visit{path: path, token: g.Token}); r.StatusCode != want {
+			t.Errorf("%s: %d %.200s", path, r.StatusCode, body)
+		}
+	}
+	for name, token := range map[string]string{"nobody": "", "another token": "tetherguest_x"} {
+		if ch, err := wsconn.Dial(t.Context(), url+"/s/ahp?tkn="+token, wsconn.Options{ReadLimit: 1 << 20}); err == nil {
+			_ = ch.Close()
+			t.Errorf("%s is let in below /s/", name)
+		}
+	}
+	if err := machine.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-v.done
+	if v.states[uri].Lifecycle.Exited() {
+		t.Error("the end of a link is told as the terminal's")
+	}
+	if _, status, _, _ := openLink(t, url, shareID, secretText, nil); status != http.StatusForbidden {
+		t.Errorf("after the terminal was disposed of: %d", status)
+	}
+}
+
+// A machine that disposes of a terminal which only the host before has known ends its links; another machine, or an observer, does not.
+func TestLinksEndWithATerminalOfTheHostBefore(t *testing.T) {
+	for token, want := range map[string]int{"machine.laptop.ann": 0, "machine.desk.ann": 1, "machine.laptop2.bob": 1, "observer.ann.ann": 1, "admin.root.": 1} {
+		kept := &drawer{all: []host.Share{{ID: shareID, Channel: uri, Machine: "laptop", Owner: "p-ann", Created: time.Now(), Until: time.Now().Add(time.Hour)}}}
+		s := newStaff(true, token)
+		h, url := serve(t, host.Options{Access: s, People: s, Shares: kept})
+		v := as(t, url, token, "a", viewOptions{})
+		if err := v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err == nil {
+			t.Errorf("%s: disposed of", token)
+		}
+		v.close()
+		if want == 0 {
+			testkit.Eventually(t, patience, "the link has ended", func() bool { return len(kept.Kept()) == 0 })
+		}
+		h.Close()
+		if got := kept.Kept(); len(got) != want {
+			t.Errorf("%s: %d links are left, want %d", token, len(got), want)
+		}
 	}
 }

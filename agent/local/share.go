@@ -3,16 +3,11 @@ package local
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"tether/agent/term"
@@ -76,25 +71,22 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	if err := s.opts.Hosts.TakesShares(host); err != nil {
 		return err
 	}
-	var secret [32]byte
-	rand.Read(secret[:])
-	hash := sha256.Sum256(secret[:])
+	link := ahp.NewShareLink()
 	lasts := cmp.Or(time.Duration(req.ForMs)*time.Millisecond, shareLasts)
-	share := term.Share{ID: strings.ToLower(rand.Text()), SecretHash: hex.EncodeToString(hash[:]), Until: time.Now().Add(lasts), Once: req.Once}
+	share := term.Share{ID: link.ID, SecretHash: link.SecretHash(), Until: time.Now().Add(lasts), Once: req.Once}
 	if err := h.LendTo(host, term.LoanChange{Share: &share}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), toldWithin)
 	defer cancel()
-	base, err := s.opts.Hosts.ShareTold(ctx, host, h, share.ID)
+	link.URL, err = s.opts.Hosts.ShareTold(ctx, host, h, share.ID)
 	if err != nil {
 		_ = h.Unshare(host, share.ID) // else somebody is let in by a link that nobody has
 		return err
 	}
-	base = cmp.Or(base, s.guestPage(host))
+	link.URL = cmp.Or(link.URL, s.guestPage(host))
 	loan, _ := h.Loan(host)
-	return reply(w, NewShare{Share: shareFrom(h.Info(), &loan, &share), Link: base + share.ID + "." + base64.RawURLEncoding.EncodeToString(secret[:]),
-		Loopback: onLoopback(base)})
+	return reply(w, NewShare{Share: shareFrom(h.Info(), &loan, &share), Link: link.Text(), Loopback: onLoopback(link.URL)})
 }
 
 // guestPage is where a host's page for guests is if that does not say so.
@@ -112,7 +104,7 @@ func (s *Server) guestPage(host string) string {
 	if u.Scheme == "ws" || u.Scheme == "http" {
 		scheme = "http"
 	}
-	return scheme + "://" + u.Host + "/s/#"
+	return scheme + "://" + u.Host + ahp.SharePath + "#"
 }
 
 // onLoopback reports whether an address leads to this machine from everywhere.

@@ -159,6 +159,22 @@ var ErrNotLent = errors.New("the terminal is not shared with this host")
 
 // ChangeAudience changes the audience at a host to which the terminal is lent. Errors: ErrNotLent, ErrTooManyNames.
 func (h Handle) ChangeAudience(host string, c AudienceChange) error {
+	return h.changeLoan(host, func(t *Terminal, loan *Loan) (*Act, error) {
+		changed, err := t.setAudienceLocked(loan, c)
+		if !changed {
+			return nil, err
+		}
+		change := LoanChange{Audience: c}
+		kind := ActLend
+		if len(c.Grant) == 0 {
+			kind = ActUnlend
+		}
+		return &Act{Kind: kind, Detail: change.text(&loan.Audience)}, nil
+	})
+}
+
+// changeLoan has do change the loan to host, and notes what that did; nil is nothing. do is called with the terminal's mutex. Errors: ErrNotLent, do's.
+func (h Handle) changeLoan(host string, do func(*Terminal, *Loan) (*Act, error)) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
 	}
@@ -169,17 +185,12 @@ func (h Handle) ChangeAudience(host string, c AudienceChange) error {
 		t.mu.Unlock()
 		return ErrNotLent
 	}
-	changed, err := t.setAudienceLocked(loan, c)
-	now := loan.Audience
+	act, err := do(t, loan)
 	t.mu.Unlock()
-	if !changed {
+	if act == nil {
 		return err
 	}
 	t.changed()
-	change := LoanChange{Audience: c}
-	kind := ActLend
-	if len(c.Grant) == 0 {
-		kind = ActUnlend
-	}
-	return h.did(Act{Kind: kind, Host: host, Detail: change.text(&now)}, nil)
+	act.Host = host
+	return h.did(*act, err)
 }

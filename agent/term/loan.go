@@ -2,6 +2,7 @@ package term
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -143,15 +144,16 @@ func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed boo
 		yes := true
 		c.Audience.GuestsOnly = &yes // for the guest alone
 	}
-	if c.Share != nil {
-		if err := t.addShareLocked(l, *c.Share); err != nil {
-			return Loan{}, false, err
-		}
+	if c.Share != nil && len(l.Shares) >= MaxShares {
+		return Loan{}, false, fmt.Errorf("%w: a terminal may have %d for one host", ErrTooManyShares, MaxShares)
 	}
 	if different, err := t.setAudienceLocked(l, c.Audience); err != nil {
 		return Loan{}, false, err
 	} else if different || c.Share != nil {
 		changed = true
+	}
+	if c.Share != nil {
+		t.addShareLocked(l, *c.Share)
 	}
 	if c.Until != nil && !l.Until.Equal(*c.Until) {
 		l.Until, changed = *c.Until, true

@@ -2,7 +2,6 @@ package term
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -38,28 +37,24 @@ func (l *Loan) lasting() bool {
 }
 
 // addShareLocked adds a share to the loan.
-func (t *Terminal) addShareLocked(l *Loan, s Share) error {
-	if len(l.Shares) >= MaxShares {
-		return fmt.Errorf("%w: a terminal may have %d for one host", ErrTooManyShares, MaxShares)
-	}
+func (t *Terminal) addShareLocked(l *Loan, s Share) {
 	l.Shares = append(slices.Clone(l.Shares), s)
 	t.lending.version++
 	l.Version = t.lending.version
-	return nil
 }
 
-// endSharesLocked ends the shares of the loan that fit, and says how many did. done says that the loan was for their guests alone and
+// endSharesLocked ends the shares of the loan that fit, and returns their ids. done says that the loan was for their guests alone and
 // has none left.
-func (t *Terminal) endSharesLocked(l *Loan, fits func(*Share) bool) (ended int, done bool) {
+func (t *Terminal) endSharesLocked(l *Loan, fits func(*Share) bool) (ended []string, done bool) {
 	shares := slices.Clone(l.Shares)
 	for i := range shares {
 		if s := &shares[i]; !s.Ended && fits(s) {
 			s.Ended = true
-			ended++
+			ended = append(ended, s.ID)
 		}
 	}
-	if ended == 0 {
-		return 0, false
+	if len(ended) == 0 {
+		return nil, false
 	}
 	l.Shares = shares
 	t.lending.version++
@@ -69,27 +64,17 @@ func (t *Terminal) endSharesLocked(l *Loan, fits func(*Share) bool) (ended int, 
 
 // Unshare ends a share, and the loan if that was for its guests alone and has no other. Errors: ErrNotLent, ErrNoShare.
 func (h Handle) Unshare(host, id string) error {
-	if err := h.allow(OpLend); err != nil {
-		return err
-	}
-	t := h.t
-	t.mu.Lock()
-	loan := t.lending.loan(host)
-	if loan == nil {
-		t.mu.Unlock()
-		return ErrNotLent
-	}
-	ended, done := t.endSharesLocked(loan, func(s *Share) bool { return s.ID == id })
-	if done {
-		t.withdrawLocked(host)
-	}
-	t.watchLoansLocked()
-	t.mu.Unlock()
-	if ended == 0 {
-		return ErrNoShare
-	}
-	t.changed()
-	return h.did(Act{Kind: ActUnlend, Host: host, Detail: "the link " + id}, nil)
+	return h.changeLoan(host, func(t *Terminal, loan *Loan) (*Act, error) {
+		ended, done := t.endSharesLocked(loan, func(s *Share) bool { return s.ID == id })
+		if done {
+			t.withdrawLocked(host)
+		}
+		t.watchLoansLocked()
+		if len(ended) == 0 {
+			return nil, ErrNoShare
+		}
+		return &Act{Kind: ActUnlend, Detail: "the link " + id}, nil
+	})
 }
 
 // ForgetShare forgets a share that has ended: the actor, a host's door, has told its host.
@@ -111,24 +96,27 @@ func (h Handle) ForgetShare(id string) {
 // expireShares ends the shares whose time is up.
 func (t *Terminal) expireShares() {
 	var done []string
-	changed := false
+	var acts []Act
 	t.mu.Lock()
 	for i := range t.lending.loans {
 		l := &t.lending.loans[i]
 		ended, last := t.endSharesLocked(l, (*Share).over)
-		changed = changed || ended > 0
+		for _, id := range ended {
+			acts = append(acts, Act{Kind: ActUnlend, Host: l.Host, Detail: "the link " + id + ", whose time was up"})
+		}
 		if last {
 			done = append(done, l.Host)
 		}
 	}
 	for _, host := range done {
 		t.withdrawLocked(host)
+		acts = append(acts, Act{Kind: ActUnlend, Host: host, Detail: "the last link's time was up"})
 	}
 	t.mu.Unlock()
-	if changed {
+	if len(acts) > 0 {
 		t.changed()
 	}
-	for _, host := range done {
-		t.observe(Act{Kind: ActUnlend, Host: host, Detail: "the last link's time was up"})
+	for _, a := range acts {
+		t.observe(a)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,5 +101,65 @@ func TestSharesSurviveTheDaemon(t *testing.T) {
 		l.cut()
 		synctest.Wait()
 		pool.Close(context.Background())
+	})
+}
+
+// A change that is refused for its names adds no link, and one that is refused for its link no names.
+func TestShareIsAddedWithItsAudienceOrNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool, h, l := keeping(t, newVault(1<<20), term.Options{}, term.Spec{LendTo: []string{"lab"}})
+		defer func() { l.cut(); synctest.Wait(); pool.Close(context.Background()) }()
+		names := func(n int) (all []string) {
+			for i := range n {
+				all = append(all, fmt.Sprint("name", i))
+			}
+			return all
+		}
+		change := term.LoanChange{Audience: term.AudienceChange{Grant: names(term.MaxNames + 1)}, Share: &term.Share{ID: "aaaaaaaa", SecretHash: "00", Until: time.Now().Add(time.Hour)}}
+		if err := h.LendTo("lab", change); !errors.Is(err, term.ErrTooManyNames) {
+			t.Error(err)
+		}
+		if loan, _ := h.Loan("lab"); len(loan.Shares) > 0 || loan.Audience.Narrow() {
+			t.Errorf("it keeps %+v", loan)
+		}
+		for i := range term.MaxShares {
+			if err := share(h, fmt.Sprint("aaaaaaaa", i), time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		change.Audience.Grant = names(1)
+		if err := h.LendTo("lab", change); !errors.Is(err, term.ErrTooManyShares) {
+			t.Error(err)
+		}
+		if loan, _ := h.Loan("lab"); loan.Audience.Narrow() {
+			t.Errorf("it keeps %+v", loan)
+		}
+	})
+}
+
+// The audit log has the end of every link, also of one that was not the last.
+func TestEndsOfSharesAreRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ends []string
+		pool, h, l := keeping(t, newVault(1<<20), term.Options{Observe: func(a term.Act) {
+			if a.Kind == term.ActUnlend {
+				ends = append(ends, a.Host+": "+a.Detail)
+			}
+		}}, term.Spec{})
+		defer func() { l.cut(); synctest.Wait(); pool.Close(context.Background()) }()
+		for i, id := range []string{"aaaaaaaa", "bbbbbbbb", "cccccccc"} {
+			if err := share(h, id, time.Duration(i+1)*time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.Unshare("lab", "bbbbbbbb"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Hour)
+		synctest.Wait()
+		want := []string{"lab: the link bbbbbbbb", "lab: the link aaaaaaaa, whose time was up", "lab: the link cccccccc, whose time was up", "lab: the last link's time was up"}
+		if !slices.Equal(ends, want) {
+			t.Errorf("%q, want %q", ends, want)
+		}
 	})
 }

@@ -1,9 +1,6 @@
 package uplink
 
 import (
-	"maps"
-	"slices"
-
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
@@ -104,9 +101,6 @@ func (l *Link) retire(lent map[term.ID]bool) []string {
 		delete(l.lendings, id)
 		if le.created || le.before {
 			l.retired = append(l.retired, le.uri)
-			if len(le.shares) > 0 {
-				l.unshared[le.uri] = slices.Collect(maps.Keys(le.shares))
-			}
 		}
 		if le.created && !le.exited {
 			l.withdrawn[id] = le.uri
@@ -126,9 +120,7 @@ func (l *Link) disposed(uri string, answered bool) {
 	l.leaving--
 	if !answered {
 		l.retired = append(l.retired, uri)
-		return
 	}
-	delete(l.unshared, uri)
 }
 
 // knownLocked is how many terminals the host may have.

@@ -86,15 +86,14 @@ type Link struct {
 	mu        sync.Mutex
 	status    Status
 	lendings  map[term.ID]*lending
-	retired   []string            // URIs that hosts may have and that are lent no more
-	withdrawn map[term.ID]string  // the last one of each terminal that ran on, for lend
-	unshared  map[string][]string // the shares of terminals that are withdrawn, by URI: the host is to end them
-	replaced  map[term.ID]string  // with Anew, the URIs under which an earlier link announced terminals
-	leaving   int                 // withdrawals under way
-	session   *session            // that is connected, nil if there is none
-	announced chan struct{}       // closed and replaced when a terminal was announced, or the host was told who may watch one
-	resume    *resumption         // how to continue the last connection, nil if there is none
-	left      time.Time           // when the last one ended
+	retired   []string           // URIs that hosts may have and that are lent no more
+	withdrawn map[term.ID]string // the last one of each terminal that ran on, for lend
+	replaced  map[term.ID]string // with Anew, the URIs under which an earlier link announced terminals
+	leaving   int                // withdrawals under way
+	session   *session           // that is connected, nil if there is none
+	announced chan struct{}      // closed and replaced when a terminal was announced, or the host was told who may watch one
+	resume    *resumption        // how to continue the last connection, nil if there is none
+	left      time.Time          // when the last one ended
 }
 
 // resumption is what `reconnect` needs of the connection before.
@@ -117,7 +116,7 @@ func New(o Options) *Link {
 	if o.Connect == nil {
 		o.Connect = client.Connect
 	}
-	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, withdrawn: map[term.ID]string{}, unshared: map[string][]string{}, nudge: make(chan struct{}, 1), part: make(chan struct{}), announced: make(chan struct{})}
+	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, withdrawn: map[term.ID]string{}, nudge: make(chan struct{}, 1), part: make(chan struct{}), announced: make(chan struct{})}
 	if o.Logger != nil {
 		l.log = o.Logger.With().Str("host", o.Name).Logger()
 	}

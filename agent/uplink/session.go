@@ -299,11 +299,5 @@ func (s *session) withdraw(ctx context.Context, uri string) {
 	defer cancel()
 	err := s.conn.DisposeTerminal(ctx, uri)
 	_, refused := errors.AsType[*jsonrpc.Error](err)
-	s.link.mu.Lock()
-	shares := s.link.unshared[uri]
-	s.link.mu.Unlock()
-	for _, id := range shares { // they end with the loan, while the host keeps them for a terminal that may come back
-		_ = s.conn.Peer().Call(ctx, ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: id}, nil)
-	}
 	s.link.disposed(uri, err == nil || refused)
 }

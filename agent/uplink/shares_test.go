@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,8 +89,8 @@ func TestShares(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if again := shares()[before:]; !slices.Equal(again, []string{"unshare aaaaaaaa"}) {
-			t.Errorf("after the end of the loan: %q", again)
+		if again := shares()[before:]; len(again) > 0 {
+			t.Errorf("after the end of the loan, with which the host ends its links: %q", again)
 		}
 		f.mu2.Lock()
 		f.refuseShares = true
@@ -104,4 +105,63 @@ func TestShares(t *testing.T) {
 			}
 		}
 	})
+}
+
+// drawer keeps a host's links in memory. It implements host.Shares.
+type drawer struct {
+	mu  sync.Mutex
+	all []host.Share
+}
+
+// Kept implements host.Shares.
+func (d *drawer) Kept() []host.Share {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.all
+}
+
+// Keep implements host.Shares.
+func (d *drawer) Keep(all []host.Share) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = all
+	return nil
+}
+
+// Links end at the host with the loan that they belong to, wherever the host was when it ended.
+func TestLinksEndWithTheirLoan(t *testing.T) {
+	for name, away := range map[string]struct{ leave, back func(*world, host.Options) }{
+		"while the host is there":    {func(*world, host.Options) {}, func(*world, host.Options) {}},
+		"while it cannot be reached": {func(w *world, _ host.Options) { w.cut(true) }, func(w *world, _ host.Options) { w.cut(false) }},
+		"while it is started again":  {func(w *world, _ host.Options) { w.stopHost() }, func(w *world, o host.Options) { w.restartHost(o) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := host.Options{Shares: &drawer{}}
+				w := newWorld(t, o, nil)
+				w.online()
+				h, _ := w.spawn(term.Spec{})
+				s := term.Share{ID: "aaaaaaaa", SecretHash: strings.Repeat("ab", 32), Until: time.Now().Add(24 * time.Hour)}
+				if err := h.LendTo("lab", term.LoanChange{Share: &s}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.link.ShareTold(t.Context(), h, s.ID); err != nil || len(o.Shares.Kept()) != 1 {
+					t.Fatalf("%v, the host has %v", err, o.Shares.Kept())
+				}
+				away.leave(w, o)
+				time.Sleep(time.Minute)
+				if err := h.Unlend("lab"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				away.back(w, o)
+				w.link.Nudge()
+				w.online()
+				synctest.Wait()
+				if left := o.Shares.Kept(); len(left) > 0 {
+					t.Errorf("the host still has %v", left)
+				}
+			})
+		})
+	}
 }

@@ -65,7 +65,7 @@ func (s *settings) shareURL() string {
 	if s.publicURL == "" {
 		return ""
 	}
-	return s.publicURL + "/s/#"
+	return s.publicURL + ahp.SharePath + "#"
 }
 
 // wantsShells reports whether clients get shells. Without a token everyone on this machine would get one of this user's: then only if

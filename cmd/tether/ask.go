@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,8 +22,11 @@ func (a *app) ask(ctx context.Context, question string, otherwise bool) (bool, e
 	return otherwise && answer == "" || answer != "" && strings.EqualFold(answer[:1], "y"), nil
 }
 
+// maxTyped bounds a line that a person types or gives, in bytes.
+const maxTyped = 4 << 10
+
 // readLine reads one line and nothing after it: later input may be for a terminal that is attached next. The error at the end of input is
-// io.EOF. If ctx ends first, a goroutine keeps reading in the background, so the program should end.
+// io.EOF; a line of more than maxTyped bytes is one, too. If ctx ends first, a goroutine keeps reading in the background, so the program should end.
 func readLine(ctx context.Context, f *os.File) (string, error) {
 	type result struct {
 		line string
@@ -39,6 +43,9 @@ func readLine(ctx context.Context, f *os.File) (string, error) {
 				return
 			case n == 0 || b[0] == '\n':
 				read <- result{string(line), nil}
+				return
+			case len(line) == maxTyped:
+				read <- result{"", errors.New("the line is longer than 4 KiB")}
 				return
 			}
 		}

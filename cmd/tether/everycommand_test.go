@@ -51,7 +51,7 @@ var sittings = []sitting{
 	{line: "watch --wait lab web", do: []string{"ready", "type:\x03"}, exit: 130},
 	{line: "share web", do: []string{"/s/#"}},
 	{line: "shares", do: []string{"web"}},
-	{line: "unshare web", do: []string{"ended 1"}},
+	{line: "unshare web", do: []string{"ended the link"}},
 	{line: "unlend web", do: []string{"is not shared"}},
 	{line: "lend web --for 1h", do: []string{"shared with lab until"}},
 	{line: "record web --all --output $FILE", do: []string{"Ctrl-C stops", "type:\x03"}},

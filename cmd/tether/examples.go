@@ -32,7 +32,7 @@ var examples = map[string]string{
 	"shares":            "tether shares\ntether shares --json",
 	"unshare":           "tether unshare web",
 	"demo":              "tether demo",
-	"watch":             "tether watch work\ntether watch work web --wait\ntether watch wss://host.example --list --token-file token",
+	"watch":             "tether watch - <link.txt\ntether watch work\ntether watch work web --wait\ntether watch wss://host.example --list --token-file token",
 	"mcp":               "claude mcp add tether -- tether mcp --as claude",
 	"acp":               "tether acp -- gemini --experimental-acp",
 	"approvals":         "tether approvals\ntether approvals --watch",

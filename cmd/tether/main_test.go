@@ -21,7 +21,9 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/ahp"
 	"tether/host"
+	"tether/host/access"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
@@ -230,6 +232,7 @@ func dirsOf(home string) dirs.Dirs {
 // testHost is a reference host on a port of its own, which keeps the port when it is started again.
 type testHost struct {
 	address string // "" before the first start
+	shares  string // the file with guests' links; "" is none
 	server  *http.Server
 	host    *host.Host
 }
@@ -244,7 +247,11 @@ func (h *testHost) start(token string) error {
 		return err
 	}
 	h.address = l.Addr().String()
-	h.host = host.New(host.Options{Token: token, Grace: time.Minute})
+	o := host.Options{Token: token, Grace: time.Minute}
+	if h.shares != "" {
+		o.Shares = access.OpenShares(h.shares, func(error) {})
+	}
+	h.host = host.New(o)
 	h.server = &http.Server{Handler: h.host}
 	go h.server.Serve(l) // until stop
 	return nil
@@ -270,7 +277,7 @@ func (h *testHosts) start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: starthost NAME [TOKEN]")
 	}
-	one := &testHost{}
+	one := &testHost{shares: filepath.Join(ts.Getenv("WORK"), "at-"+args[0], "shares.json")}
 	if u := ts.Getenv(args[0]); u != "" {
 		one.address = strings.TrimPrefix(u, "ws://")
 	}
@@ -345,11 +352,17 @@ func exitedWith(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// noSecret: nosecret TEXT looks for TEXT in every file below the home but the one that holds it on purpose, and in the command line
+// noSecret: nosecret TEXT looks for TEXT, or with @FILE for the secret of the guest's link in that file, in every file below the home but the one that holds it on purpose, and in the command line
 // and environment of every process.
 func noSecret(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: nosecret TEXT")
+		ts.Fatalf("usage: nosecret TEXT|@FILE")
+	}
+	text := args[0]
+	if file, ok := strings.CutPrefix(text, "@"); ok {
+		link, err := ahp.ParseShareLink(strings.TrimSpace(ts.ReadFile(file)))
+		ts.Check(err)
+		text = link.SecretText()
 	}
 	var files []string
 	ts.Check(filepath.WalkDir(ts.Getenv(dirs.HomeVar), func(name string, d os.DirEntry, err error) error {
@@ -370,7 +383,7 @@ func noSecret(ts *testscript.TestScript, neg bool, args []string) {
 		if err == nil {
 			seen++
 		}
-		if strings.Contains(string(data), args[0]) {
+		if strings.Contains(string(data), text) {
 			ts.Fatalf("%s holds the secret", name)
 		}
 	}

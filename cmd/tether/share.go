@@ -94,7 +94,7 @@ func unshareCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ended := 0
+			ended := false
 			for _, s := range all {
 				if s.ID != args[0] && s.Terminal != args[0] && s.Name != args[0] {
 					continue
@@ -102,13 +102,13 @@ func unshareCommand(a *app) *cobra.Command {
 				if err := client.Unshare(c.Context(), s.ID); err != nil {
 					return err
 				}
-				ended++
+				ended = true
+				fmt.Fprintf(a.stdout, "ended the link %s of %s at %s\n", s.ID, printable(s.Name, 80), printable(s.Host, 80))
 			}
-			if ended == 0 {
+			if !ended {
 				return &local.Error{Code: local.CodeBadRequest, Message: fmt.Sprintf("there is no link %.80q, nor one of a terminal with this name", args[0]), Hint: "tether shares lists them"}
 			}
-			_, err = fmt.Fprintf(a.stdout, "ended %d\n", ended)
-			return err
+			return nil
 		},
 	}
 }

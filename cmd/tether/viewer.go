@@ -21,7 +21,7 @@ type viewer struct {
 	down    bool // the person knows that it is not reached now
 	waiting bool // the person knows that we wait
 	one     *plainView
-	uri     string // of one
+	uri     string // of one; "" while a guest's terminal is not there
 	all     map[string]*lineView
 }
 
@@ -60,6 +60,8 @@ func (v *viewer) terminals(all []ahp.TerminalInfo) (done bool, err error) {
 	switch {
 	case v.want.list:
 		return true, v.app.printHostTerminals(all, v.want.asJSON)
+	case v.want.guest:
+		return false, v.followGuest(all)
 	case v.one != nil:
 		return false, nil
 	case v.want.first && len(all) > 0:
@@ -88,10 +90,24 @@ func (v *viewer) await(what string) {
 	v.waiting = true
 }
 
+// followGuest shows the one terminal that a guest sees, also when its machine has lent it anew, or waits for it.
+func (v *viewer) followGuest(all []ahp.TerminalInfo) error {
+	switch {
+	case v.uri != "":
+	case len(all) > 0:
+		return v.follow(all[0])
+	default:
+		v.await("the machine that shares the terminal")
+	}
+	return nil
+}
+
 // follow shows one terminal as it is.
 func (v *viewer) follow(t ahp.TerminalInfo) error {
-	v.one = newPlainView(v.app.stdout, tty.Is(v.app.stdout), colours(v.app.stdout))
-	v.uri = t.Resource
+	if v.one == nil {
+		v.one = newPlainView(v.app.stdout, tty.Is(v.app.stdout), colours(v.app.stdout))
+	}
+	v.uri, v.waiting = t.Resource, false
 	v.observer.Follow(t.Resource)
 	return nil
 }
@@ -168,6 +184,10 @@ func (v *viewer) gone(e client.Event) (done bool, err error) {
 	if l := v.all[e.Terminal]; l != nil {
 		delete(v.all, e.Terminal)
 		return false, l.end(e.Err)
+	}
+	if v.want.guest && e.Err == nil { // the host was started again, and the machine is not back yet
+		v.uri = ""
+		return false, v.followGuest(v.observer.Terminals())
 	}
 	message := "the host no longer has the terminal"
 	if e.Err != nil {

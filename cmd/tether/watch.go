@@ -23,19 +23,27 @@ type watching struct {
 	token              tokenSource
 	list, asJSON, wait bool
 	first              bool
+	guest              bool   // the one terminal of a link, wherever its machine has it
 	terminal           string // "" means all
 }
 
 func watchCommand(a *app) *cobra.Command {
 	var w watching
 	c := &cobra.Command{
-		Use: "watch URL|HOST [TERMINAL]", Short: "show a host's terminals as an observer sees them", Args: someArgs(1, 2, "a host's URL, or the name of a paired one"),
+		Use: "watch URL|HOST|- [TERMINAL]", Short: "show a host's terminals as an observer sees them", Args: someArgs(1, 2, "a host's URL, the name of a paired one, or - for a guest's link"),
 		Long: `show a host's terminals as an observer sees them.
 
 TERMINAL is a title, a URI, or an unambiguous part of either. watch shows the output
 that the host has kept, then new output, and ends when the terminal exits. Without
-TERMINAL it shows all terminals, line by line. It reconnects after a lost connection.`,
+TERMINAL it shows all terminals, line by line. It reconnects after a lost connection.
+
+With -, it reads a guest's link, as tether share prints it, from standard input and shows
+the link's terminal. It needs no login and no daemon. A link for the first browser alone
+is used up by it.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] == "-" {
+				return a.watchLink(c, args, w)
+			}
 			if len(args) == 2 {
 				w.terminal = args[1]
 			}
@@ -63,6 +71,9 @@ TERMINAL it shows all terminals, line by line. It reconnects after a lost connec
 func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (client.Endpoint, error) {
 	isURL := strings.Contains(where, "://")
 	if isURL {
+		if strings.Contains(where, ahp.SharePath+"#") {
+			return client.Endpoint{}, &usageError{message: c.Name() + ": other programs can read a guest's link on the command line", hint: "give it on standard input: " + c.CommandPath() + " -"}
+		}
 		if err := refuseToken(c, where); err != nil {
 			return client.Endpoint{}, err
 		}
@@ -106,7 +117,7 @@ const watchedText = 4 << 20
 func (a *app) watch(ctx context.Context, e client.Endpoint, w watching) error {
 	ctx, cancel := context.WithCancel(ctx)
 	limit := 0
-	if w.first || w.terminal != "" {
+	if w.first || w.guest || w.terminal != "" {
 		limit = watchedText
 	}
 	o := client.NewObserver(client.ObserverOptions{Endpoint: e, ContentLimit: limit, ClientID: "tether-watch-" + strings.ToLower(rand.Text()),
