@@ -113,9 +113,9 @@ func FindAgent(m Meta) string {
 
 // TerminalMeta holds the extension's additions to a terminal, in the _meta of its state and of its entry in the catalogue.
 type TerminalMeta struct {
-	Former  string `json:"tether/formerTerminal,omitempty"` // FormerKey; "" = none
-	Missing int64  `json:"tether/missingBytes,omitempty"`   // MissingKey; only in the state
-	Awaits  string `json:"tether/awaits,omitempty"`         // AwaitsKey; "" = no; only in the catalogue
+	Former  string   `json:"tether/formerTerminal,omitempty"` // FormerKey; "" = none
+	Missing int64    `json:"tether/missingBytes,omitempty"`   // MissingKey; only in the state
+	Awaits  Awaiting `json:"tether/awaits,omitempty"`         // AwaitsKey; only in the catalogue
 	// Screen is the value of ScreenKey. Nil: the content is everything that the terminal has printed, at one size, or the output before it is
 	// unknown.
 	Screen *Screen `json:"tether/screen,omitempty"`

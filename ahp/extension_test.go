@@ -133,3 +133,18 @@ func TestTerminalMeta(t *testing.T) {
 		t.Errorf("of a terminal with nothing to say, _meta is %v", m)
 	}
 }
+
+// A catalogue says in a word whether somebody is to type, and what it does not know is nothing.
+func TestAwaits(t *testing.T) {
+	for raw, want := range map[string]ahp.Awaiting{`{"tether/awaits":"awaiting_input"}`: ahp.AwaitsInput, `{"tether/awaits":"awaiting_secret"}`: ahp.AwaitsSecret,
+		`{"tether/awaits":"quiet"}`: ahp.AwaitsNothing, `{"tether/awaits":7}`: ahp.AwaitsNothing} {
+		var m ahp.TerminalMeta
+		if err := json.Unmarshal([]byte(raw), &m); err != nil || m.Awaits != want {
+			t.Errorf("%s: %v, %v", raw, m.Awaits, err)
+		}
+		again, err := json.Marshal(m)
+		if err != nil || want != ahp.AwaitsNothing && string(again) != raw || want == ahp.AwaitsNothing && string(again) != "{}" {
+			t.Errorf("%s is written as %s, %v", raw, again, err)
+		}
+	}
+}

@@ -58,13 +58,40 @@ func (p *StateParams) Validate() error {
 	return CheckURI(p.Channel)
 }
 
-// Awaits is the state if somebody is to type, else "".
-func Awaits(input string) string {
-	if input == InputAwaits || input == InputSecret {
-		return input
+// Awaiting says in a catalogue whether somebody is to type; it is small, since hosts may list many terminals.
+type Awaiting uint8
+
+// The values.
+const (
+	AwaitsNothing Awaiting = iota
+	AwaitsInput            // InputAwaits
+	AwaitsSecret           // InputSecret
+)
+
+// Awaits is what a state of input says of that.
+func Awaits(input string) Awaiting {
+	switch input {
+	case InputAwaits:
+		return AwaitsInput
+	case InputSecret:
+		return AwaitsSecret
+	}
+	return AwaitsNothing
+}
+
+// String is the state of input, "" for AwaitsNothing.
+func (a Awaiting) String() string {
+	switch a {
+	case AwaitsInput:
+		return InputAwaits
+	case AwaitsSecret:
+		return InputSecret
 	}
 	return ""
 }
+
+// MarshalText implements encoding.TextMarshaler.
+func (a Awaiting) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // stateHead is what a message of MethodState begins with, up to its channel.
 const stateHead = `{"jsonrpc":"2.0","method":"` + MethodState + `","params":{"channel":`

@@ -58,17 +58,17 @@ func (t *terminal) inputMovedLocked() {
 	}
 }
 
-// awaitsLocked is ahp.InputAwaits or ahp.InputSecret while somebody is to type, else "". While the machine is away nobody knows.
-func (t *terminal) awaitsLocked() string {
+// awaitsLocked says whether somebody is to type. While the machine is away nobody knows.
+func (t *terminal) awaitsLocked() ahp.Awaiting {
 	if t.bound == nil {
-		return ""
+		return ahp.AwaitsNothing
 	}
 	return ahp.Awaits(t.input.state)
 }
 
 // awaitsAgainLocked has the catalogue shown anew if the owner of t, which has come or gone, has said that somebody is to type.
 func (h *Host) awaitsAgainLocked(t *terminal) {
-	if ahp.Awaits(t.input.state) != "" {
+	if ahp.Awaits(t.input.state) != ahp.AwaitsNothing {
 		h.listChangedLocked(t)
 	}
 }

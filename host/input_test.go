@@ -26,7 +26,7 @@ func (v *viewer) says(uri, state string, since time.Time) {
 func (v *viewer) awaits(uri string) string {
 	for _, t := range v.catalogue().Terminals {
 		if t.Resource == uri {
-			return t.Meta.Awaits
+			return t.Meta.Awaits.String()
 		}
 	}
 	return "not there"
@@ -47,7 +47,7 @@ func TestInputIsShown(t *testing.T) {
 	}
 	want := func(awaits string) {
 		t.Helper()
-		watcher.await("awaits "+awaits, func() bool { return len(watcher.root.Terminals) == 1 && watcher.root.Terminals[0].Meta.Awaits == awaits })
+		watcher.await("awaits "+awaits, func() bool { return len(watcher.root.Terminals) == 1 && watcher.root.Terminals[0].Meta.Awaits.String() == awaits })
 		var list []struct{ Awaits string }
 		use(t, agent, "list_terminals", nil, &list)
 		var read struct{ Awaits string }
@@ -99,7 +99,7 @@ func TestInputOfStrangers(t *testing.T) {
 		laptop.ping()
 	}
 	laptop.says(uri, ahp.InputAwaits, time.Now())
-	laptop.await("awaits", func() bool { return len(laptop.root.Terminals) == 1 && laptop.root.Terminals[0].Meta.Awaits == ahp.InputAwaits })
+	laptop.await("awaits", func() bool { return len(laptop.root.Terminals) == 1 && laptop.root.Terminals[0].Meta.Awaits == ahp.AwaitsInput })
 	for _, params := range []string{`{}`, `[]`, `{"channel":7}`, `{"channel":"ahp-terminal:/ask","input":"quiet","inputSince":-1}`, `{"channel":"ahp-terminal:/none","input":"quiet"}`} {
 		raw(params)
 	}
@@ -107,7 +107,7 @@ func TestInputOfStrangers(t *testing.T) {
 		t.Errorf("nonsense made it %q", got)
 	}
 	raw(`{"channel":"ahp-terminal:/ask","input":"dancing","inputSince":99999999999999999}`)
-	laptop.await("awaits nothing", func() bool { return laptop.root.Terminals[0].Meta.Awaits == "" })
+	laptop.await("awaits nothing", func() bool { return laptop.root.Terminals[0].Meta.Awaits == ahp.AwaitsNothing })
 }
 
 // A question is one event, also when the machine was away for a moment, with the prompt as the host's text has it; a secret has none. Who is shown

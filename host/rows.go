@@ -52,7 +52,7 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 	case t.remote() && t.bound == nil:
 		r.State = "away"
 	}
-	r.Awaits = t.awaitsLocked()
+	r.Awaits = t.awaitsLocked().String()
 	r.Watching = t.observersLocked()
 	if h.roster.On {
 		r.Owner = h.roster.People[t.creator.principal.Owner]

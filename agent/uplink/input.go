@@ -45,7 +45,7 @@ func (p *publisher) tellInput(ctx context.Context) error {
 	}
 	p.input.changed = changed
 	said := ahp.NewState(p.le.uri, string(in.State), in.Since)
-	if said.Input == p.input.last.Input && (ahp.Awaits(said.Input) == "" || said == p.input.last) {
+	if said.Input == p.input.last.Input && (ahp.Awaits(said.Input) == ahp.AwaitsNothing || said == p.input.last) {
 		return nil
 	}
 	p.input.last, p.input.at = said, time.Now()

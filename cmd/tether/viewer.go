@@ -221,7 +221,7 @@ type hostTerminal struct {
 func (a *app) printHostTerminals(all []ahp.TerminalInfo, asJSON bool) error {
 	l := hostList{SchemaVersion: local.SchemaVersion, Terminals: []hostTerminal{}}
 	for _, t := range all {
-		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Resource, Title: t.Title, Awaits: t.Meta.Awaits, Exited: t.Lifecycle.Exited(),
+		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Resource, Title: t.Title, Awaits: t.Meta.Awaits.String(), Exited: t.Lifecycle.Exited(),
 			ExitCode: t.Lifecycle.ExitCode, Target: string(t.ExecutionTarget)})
 	}
 	if asJSON {
