@@ -71,8 +71,7 @@ func commandID(n int) string { return fmt.Sprintf("cmd-%d", n) }
 // arrives, and before the exit.
 const titlePause = 250 * time.Millisecond
 
-// tellTitle tells the host the terminal's title as it is now, if it has changed
-// and it is time or, if last, without waiting.
+// tellTitle sends the host the terminal's present title, if it has changed and its time has come or, if last, without waiting.
 func (p *publisher) tellTitle(ctx context.Context, last bool) error {
 	if !p.retitled || !last && p.titleRest() > 0 {
 		return nil
@@ -89,10 +88,10 @@ func (p *publisher) tellTitle(ctx context.Context, last bool) error {
 // titleRest is how long the next title has to wait.
 func (p *publisher) titleRest() time.Duration { return titlePause - time.Since(p.titled) }
 
-// What hosts are told beside the output goes through the same rules: titles,
-// names and directories often hold what was typed, and command lines always do.
+// Texts that hosts get besides the output are redacted, too: titles, names and directories often contain typed text, and command lines
+// always do.
 
-// info is what the host may know of the terminal.
+// info is the terminal's info in the host's view.
 func (p *publisher) info() term.Info {
 	info, rules := p.le.h.Info(), p.le.h.Outward()
 	info.Title, info.Cwd = rules.Title(info.Title), rules.Redact(info.Cwd)

@@ -42,13 +42,13 @@ func (p *publisher) announce(ctx context.Context) error {
 	})
 	switch {
 	case exists(err) && p.s.marker.Resume:
-		p.rename() // somebody else has the URI
+		p.rename() // another client has the URI
 	case exists(err):
 		err, replay = nil, true // an earlier attempt on this connection has announced it
 	}
 	_, refused := errors.AsType[*jsonrpc.Error](err)
 	if refused && p.s.trial.turn != nil {
-		err = errors.Join(err, p.remove(ctx, nil)) // what it refuses may be there: hosts have several codes for that
+		err = errors.Join(err, p.remove(ctx, nil)) // one that it refuses may exist: hosts have several codes for that
 	}
 	if refused {
 		p.s.link.update(p.le, func(le *lending) { le.created = false })
@@ -90,10 +90,9 @@ func (p *publisher) endedCommands() int64 {
 	return int64(last - open)
 }
 
-// lookup returns what the host has of a terminal that an earlier connection
-// announced, nil if that is not known. If the host has ended it, it gets
-// another URI: everybody there was told that this one has exited. A host that
-// has merely forgotten everything told nobody; there it stays what it was.
+// lookup returns the host's state of a terminal that an earlier connection announced, nil if unknown. If the host has ended it, it gets
+// another URI: everybody there was told that this one has exited. A host that has merely forgotten everything told nobody; there it keeps
+// its URI.
 func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 	p.s.link.mu.Lock()
 	before := p.le.before
@@ -128,10 +127,9 @@ func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 	return nil, nil
 }
 
-// replace gives the terminal another URI at a host without resume, and has the
-// old one disposed of. Such a host ends what an earlier connection announced
-// when it discovers that this is dead, which may be minutes later: an end of the
-// old URI says nothing about the terminal, an end of the new one is a disposal.
+// replace gives the terminal another URI at a host without resume, and has the old one disposed of. Such a host ends an earlier
+// connection's terminals when it discovers that the connection is dead, which may be minutes later: an end of the old URI says nothing
+// about the terminal, an end of the new one is a disposal.
 func (p *publisher) replace() {
 	p.s.link.mu.Lock()
 	p.s.link.retired = append(p.s.link.retired, p.le.uri)
@@ -151,7 +149,7 @@ func exists(err error) bool {
 	return errors.As(err, &e) && e.Code == ahp.CodeAlreadyExists
 }
 
-// read returns what the host has of the terminal now.
+// read returns the host's present state of the terminal.
 func (p *publisher) read(ctx context.Context) (state ahp.TerminalState, err error) {
 	r, err := p.s.conn.Subscribe(ctx, p.le.uri)
 	if err == nil && r.Snapshot != nil {
@@ -160,9 +158,8 @@ func (p *publisher) read(ctx context.Context) (state ahp.TerminalState, err erro
 	return state, err
 }
 
-// guard reads the terminal back, unless a host with resume has given up just
-// what it was seen to have. A host that does not know executionTarget ignores
-// it and starts a shell of its own: that must not live on.
+// guard reads the terminal back, unless a host with resume has given up the state that was just seen. A host that does not know
+// executionTarget ignores it and starts a shell of its own: that must be removed.
 func (p *publisher) guard(ctx context.Context, seen *ahp.TerminalState) (ahp.TerminalState, error) {
 	if seen != nil && p.s.marker.Resume && seen.ExecutionTarget == ahp.TargetClient {
 		return *seen, nil
@@ -196,16 +193,15 @@ func (p *publisher) adopt(state ahp.TerminalState) {
 	if state.Title != "" {
 		p.title = state.Title
 	}
-	// Its mark may lie before the text that the host has: a title waits, what
-	// is printed after it does not. And the host may have taken the one that
-	// was just announced.
+	// Its mark may lie before the text that the host has: a title waits, later output does not. And the host may have taken the one that was
+	// just announced.
 	p.retitled = true
 	if state.Cwd != "" {
 		p.cwd = state.Cwd
 	}
 }
 
-// place moves the reader to what the host does not have yet.
+// place moves the reader to the output that the host lacks.
 func (p *publisher) place(ctx context.Context) error {
 	if !p.s.marker.Resume {
 		p.s.link.update(p.le, func(le *lending) { le.acked, le.sent = 0, 0 })
@@ -237,8 +233,8 @@ func (p *publisher) place(ctx context.Context) error {
 	}
 }
 
-// disown leaves a terminal at a host that claims to have more of it than was
-// ever printed: what is sent there would be dropped as known already.
+// disown leaves a terminal at a host that claims to have more of it than was ever printed: the host would drop later output as already
+// known.
 func (p *publisher) disown(ctx context.Context, claimed int64) error {
 	err := p.s.conn.DisposeTerminal(ctx, p.le.uri)
 	p.s.link.update(p.le, func(le *lending) { le.former = le.uri })

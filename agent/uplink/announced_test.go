@@ -50,7 +50,7 @@ func TestAnnounced(t *testing.T) {
 	})
 }
 
-// tools notes what a link hands over.
+// tools records what a link passes on.
 type tools struct {
 	mu     sync.Mutex
 	served int
@@ -71,7 +71,7 @@ func (s *tools) note(what string) {
 	s.heard = append(s.heard, what)
 }
 
-// soFar is what it knows.
+// soFar is its record up to now.
 func (s *tools) soFar() (served int, heard []string) {
 	synctest.Wait()
 	s.mu.Lock()
@@ -83,8 +83,7 @@ func (s *tools) Subscriptions() []string              { return []string{ahp.Root
 func (s *tools) Envelope(v ahp.EnvelopeView)          { s.note(v.Kind) }
 func (s *tools) Notification(method string, _ []byte) { s.note(method) }
 
-// A link leaves to the tools what is no matter of terminals lent on it, over each
-// of its connections.
+// A link passes to the tools everything that does not concern terminals lent on it, over each of its connections.
 func TestWhatIsTheTools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &tools{}

@@ -12,7 +12,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// Errors of what concerns who may watch.
+// Errors about audiences.
 var (
 	// ErrOffline: there is no connection to the host.
 	ErrOffline = errors.New("the host is offline")
@@ -24,15 +24,15 @@ var (
 	errHeldBack = fmt.Errorf("%w, so the terminal, which is shared with some, is not sent", ErrOpen)
 )
 
-// Watchers is who may watch a terminal at the host and who does, as the host says: its claim, fit to be shown.
+// Watchers lists who may watch a terminal at the host and who does, according to the host: its claim, made safe to show.
 type Watchers struct {
 	May      []string // as in ahp.Grant.To
 	Refused  []string // names in the audience that grant nothing there
 	Watching []Watcher
-	More     int // how many watch beside those
+	More     int // number of further watchers
 }
 
-// Watcher is somebody who watches at the host, as the host says.
+// Watcher is a watcher at the host, according to the host.
 type Watcher struct {
 	Who   string
 	Kind  string
@@ -59,7 +59,7 @@ func watchersFrom(p ahp.WatchersParams, now time.Time) *Watchers {
 	return w
 }
 
-// watchers notes who may watch a terminal and who does.
+// watchers records a terminal's watchers and audience.
 func (s *session) watchers(params []byte) {
 	var p ahp.WatchersParams
 	if ahp.DecodeParams(params, &p) != nil {
@@ -96,7 +96,7 @@ func (s *session) suits(a *term.Audience) error {
 	return nil
 }
 
-// addAudience adds to the _meta of an announcement who may watch, and notes that the host is told.
+// addAudience adds the audience to the _meta of an announcement, and records that the host knows it.
 func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 	loan, ok := p.le.h.LoanHere()
 	if !ok {
@@ -108,7 +108,7 @@ func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 	p.s.link.update(p.le, func(le *lending) {
 		le.version, le.told, le.shares = loan.Version, loan.Version, nil
 		if len(loan.Shares) > 0 {
-			le.told = 0 // the publisher's first step tells of them
+			le.told = 0 // the publisher's first step sends them
 		}
 	})
 	return ahp.AddAudience(m, p.s.link.audience(&loan.Audience)), nil // also where it names nobody: such a host says who watches
@@ -145,8 +145,8 @@ func (s *session) noteAudience(ctx context.Context, p *publication) {
 	}
 }
 
-// tellAudience tells the host who may watch from now on. Names that the host does not take are left out: they must not keep somebody else
-// from being denied.
+// tellAudience sends the host the new audience. Names that the host refuses are left out: they must not keep somebody else from being
+// denied.
 func (s *session) tellAudience(ctx context.Context, le *lending) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -187,7 +187,7 @@ func refusedNames(err error) []string {
 	return nil
 }
 
-// roseLocked wakes those that wait for what the host knows.
+// roseLocked wakes goroutines that wait for the host's knowledge.
 func (l *Link) roseLocked() {
 	close(l.announced)
 	l.announced = make(chan struct{})
@@ -233,8 +233,7 @@ func (l *Link) CheckAudience(ctx context.Context, names []string) (refused []str
 	return nil, nil
 }
 
-// AudienceTold waits until the host knows who may watch the terminal, as it is at the call; false if there is no connection, or ctx ends
-// before.
+// AudienceTold waits until the host knows the terminal's audience as of the call; false if there is no connection, or ctx ends before.
 func (l *Link) AudienceTold(ctx context.Context, h term.Handle) bool {
 	loan, ok := h.Loan(l.opts.Name)
 	if !ok {
@@ -256,7 +255,7 @@ func (l *Link) AudienceTold(ctx context.Context, h term.Handle) bool {
 	}
 }
 
-// unwatched is the lendings of which somebody may count as watching, if anybody cares.
+// unwatched returns the lendings that may count as watched, if anybody needs that.
 func (l *Link) unwatched() (all []*lending) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// audienceHost is a fake host that keeps audiences apart, and notes what it is told in the order in which it comes.
+// audienceHost is a fake host that separates audiences, and records received messages in order.
 type audienceHost struct {
 	fakeHost
 	unknown []string // names that it refuses
@@ -130,7 +130,7 @@ func (f *audienceHost) last() (a ahp.Audience, seen []string) {
 	return a, slices.Clone(f.seen)
 }
 
-// The host hears who may watch with the announcement, and of changes in the order of the output; after an outage before any output.
+// The host gets the audience with the announcement, and changes in the order of the output; after an outage before any output.
 func TestAudienceIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, func(o *uplink.Options) { o.HostGrants = true })
@@ -204,7 +204,7 @@ func TestAudienceOfAnExitedTerminal(t *testing.T) {
 	})
 }
 
-// A host that shows everything to everybody does not get what is for some; names are asked about before.
+// A host that shows everything to everybody does not get terminals for some; names are checked before.
 func TestHostsThatKeepNoAudiences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
@@ -226,7 +226,7 @@ func TestHostsThatKeepNoAudiences(t *testing.T) {
 		if _, err := w.link.CheckAudience(t.Context(), nil); !errors.Is(err, uplink.ErrOpen) {
 			t.Errorf("a host without audiences: %v", err)
 		}
-		// As soon as it is for everybody, it is there.
+		// Once it is for everybody, it is announced.
 		if err := h.ChangeAudience("lab", term.AudienceChange{Drop: []string{"bob"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -252,8 +252,7 @@ func TestHostsThatKeepNoAudiences(t *testing.T) {
 	})
 }
 
-// What a host says about who watches is its claim: bounded, without control characters, never from the future, and over with the
-// connection.
+// A host's report of watchers is its claim: bounded, without control characters, never from the future, and dropped with the connection.
 func TestWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := map[string]int{}

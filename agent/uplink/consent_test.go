@@ -55,7 +55,7 @@ func (c *capture) goOn() {
 	c.mu.Unlock()
 }
 
-// since returns what was sent from a time on.
+// since returns the messages sent from a time on.
 func (c *capture) since(at time.Time) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +82,8 @@ var (
 	pings      = `"method":"ping"`
 )
 
-// What is not lent leaves no trace upstream, be it private, lent to nobody or to another host: all that is sent is what is sent by a
-// machine that does not have it.
+// A terminal that is not lent leaves no trace upstream, be it private, lent to nobody or to another host: the machine sends the same as one
+// without it.
 func TestAPrivateTerminalLeavesNoTrace(t *testing.T) {
 	without := captureBeside(t, nil)
 	if len(without) < 6 {
@@ -179,7 +179,7 @@ func TestUnlendSilencesAFlood(t *testing.T) {
 				t.Errorf("sent: %.200s", m)
 			}
 		}
-		// What had been read before may still be on its way at that moment.
+		// Output read before may still be in transit at that moment.
 		for _, m := range c.since(at.Add(time.Nanosecond)) {
 			if strings.Contains(m, "terminal/output") {
 				t.Errorf("sent after unlend: %.200s", m)
@@ -197,8 +197,8 @@ func TestUnlendSilencesAFlood(t *testing.T) {
 	})
 }
 
-// What waits in the daemon because the network takes nothing is not sent after unlend either, but for the one message that is being
-// written. What others print is not lost by that.
+// Output that waits in the daemon because the network takes nothing is not sent after unlend either, except for the one message that is
+// being written. Other terminals lose no output by that.
 func TestUnlendDropsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &capture{}
@@ -276,7 +276,7 @@ func TestObserversInStatus(t *testing.T) {
 	})
 }
 
-// What else is told of a terminal goes through the same rules as its output.
+// Other texts about a terminal are redacted like its output.
 func TestWhatIsToldBesideTheOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const value = "hunter2-value"
@@ -305,7 +305,7 @@ func TestWhatIsToldBesideTheOutput(t *testing.T) {
 	})
 }
 
-// A host that disposes of a terminal and takes nothing more delays nothing: the disposal is obeyed, and what waits of another terminal,
+// A host that disposes of a terminal and takes nothing more delays nothing: the disposal is obeyed, and waiting output of another terminal,
 // which is withdrawn meanwhile, is not sent.
 func TestADisposalBehindAWriteDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

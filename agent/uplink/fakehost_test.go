@@ -23,7 +23,7 @@ import (
 // host it may follow the bare proposal, misunderstand it, or be hostile.
 type fakeHost struct {
 	marker ahp.Meta            // of the answer to initialize
-	target ahp.ExecutionTarget // what snapshots say
+	target ahp.ExecutionTarget // in snapshots
 	mute   bool                // answers nothing after initialize
 	again  bool                // its owner may announce a terminal again
 	speaks string              // version, "" = 0.9.0
@@ -32,7 +32,7 @@ type fakeHost struct {
 
 	late map[string]chan struct{}  // by method: answered when this is closed
 	fail map[string]*jsonrpc.Error // by method: answered with this
-	odd  map[string]any            // likewise, with this result
+	odd  map[string]any            // a method is answered with this result
 
 	mu       sync.Mutex
 	peer     *jsonrpc.Peer // newest connection

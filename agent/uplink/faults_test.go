@@ -28,8 +28,8 @@ import (
 	"tether/platform/pty"
 )
 
-// road is a laptop and a real host with WebSockets between them, through a proxy that breaks them. A writer floods a lent terminal and
-// an observer at the host, behind no proxy, compares what comes with what was written.
+// road is a laptop and a real host with WebSockets between them, through a proxy that breaks them. A writer floods a lent terminal and an
+// observer at the host, behind no proxy, compares received and written output.
 type road struct {
 	t      *testing.T
 	ctx    context.Context
@@ -193,7 +193,7 @@ func (r *road) watch(find func() (uri string)) {
 	}
 }
 
-// see takes what the observer was sent.
+// see takes the observer's messages.
 func (r *road) see(v ahp.EnvelopeView) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,7 +224,7 @@ func (r *road) see(v ahp.EnvelopeView) {
 	r.moved = make(chan struct{})
 }
 
-// await waits until cond holds of what the observer saw, or something is wrong, or ctx ends.
+// await waits until cond holds for the observer's output, or an error occurs, or ctx ends.
 func (r *road) await(ctx context.Context, cond func() bool) error {
 	for {
 		r.mu.Lock()
@@ -327,7 +327,7 @@ func (r *road) announced() (uri string) {
 	return uri
 }
 
-// compare checks the state at the host: the text is the end of what was written, and every command in it is there once and whole.
+// compare checks the state at the host: the text is the end of the written output, and contains every command in it once and whole.
 func (r *road) compare() {
 	r.t.Helper()
 	_, state, err := r.only()

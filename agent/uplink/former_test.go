@@ -57,8 +57,7 @@ func (w *world) up() {
 	synctest.Wait()
 }
 
-// What happens to a terminal's URI when the link comes back: it is the same while nobody was told of an end, and otherwise another one
-// that names the former.
+// A terminal's URI after a reconnection: it is the same while nobody was told of an end, and otherwise another one that names the former.
 func TestTheURIAfterALoss(t *testing.T) {
 	grace := host.Options{Grace: 30 * time.Second}
 	for _, test := range []struct {
@@ -102,7 +101,7 @@ func TestTheURIAfterALoss(t *testing.T) {
 				if got := text(state); got != "before during after" || len(state.Content) != 1 || !state.Content[0].IsComplete {
 					t.Errorf("text %q in %+v", got, state.Content)
 				}
-				w.cut(true) // from here on it is what it was before
+				w.cut(true) // from here on as before
 				w.up()
 				if again, state := w.sole(); again.Resource != info.Resource || again.Meta.Former != want || text(state) != "before during after" {
 					t.Errorf("after another cut it is %s, formerly %q, with %q", again.Resource, again.Meta.Former, text(state))
@@ -112,7 +111,7 @@ func TestTheURIAfterALoss(t *testing.T) {
 	}
 }
 
-// forget is what a host does that follows the proposal to the letter when its connection to the owner ends.
+// forget makes a host follow the proposal to the letter when its connection to the owner ends.
 func (f *fakeHost) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,7 +195,8 @@ func TestAnotherDaemonGoesOnWhereTheHostIs(t *testing.T) {
 	}
 }
 
-// What was printed beyond the bound of the log while nobody could take it is missing to the byte, in one place, and all else is there.
+// Output beyond the bound of the log, printed while nobody could take it, is missing to the byte, in one place, and everything else is
+// there.
 func TestAGapHasItsSize(t *testing.T) {
 	for _, forgets := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,8 +19,7 @@ const (
 	deaf = 4
 )
 
-// heartbeat returns when the host does not answer any more: at most two
-// heartbeats after the last thing that came from it.
+// heartbeat returns when the host does not answer any more: at most two heartbeats after its last message.
 func (s *session) heartbeat(ctx context.Context) error {
 	tick := time.NewTicker(s.link.opts.Heartbeat)
 	defer tick.Stop()

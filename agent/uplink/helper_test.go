@@ -32,7 +32,7 @@ type world struct {
 
 	mu    sync.Mutex
 	child *testkit.Child                // of the last spawn
-	wrap  func(*testkit.Child) term.PTY // what the terminal gets of it, nil = itself
+	wrap  func(*testkit.Child) term.PTY // the terminal's view of it, nil = itself
 	host  *host.Host                    // nil while it is down
 	wires []jsonrpc.Channel             // of the link, open ones last
 	down  bool
@@ -165,8 +165,7 @@ func (w *world) spawn(s term.Spec) (term.Handle, *testkit.Child) {
 	return h, w.child
 }
 
-// observe returns the catalogue and the states as somebody at the host sees
-// them.
+// observe returns the catalogue and the states as an observer at the host sees them.
 func (w *world) observe() map[string]ahp.TerminalState {
 	w.t.Helper()
 	ch, err := w.dial()
@@ -245,7 +244,7 @@ func (w *world) observeWhileDown() map[string]ahp.TerminalState {
 	return w.observe()
 }
 
-// dispose has somebody at the host dispose of every terminal.
+// dispose makes an observer at the host dispose of every terminal.
 func (w *world) dispose() {
 	w.t.Helper()
 	ch, err := w.dial()
@@ -264,7 +263,7 @@ func (w *world) dispose() {
 	}
 }
 
-// disposeOf has somebody at the host dispose of one terminal.
+// disposeOf makes an observer at the host dispose of one terminal.
 func (w *world) disposeOf(uri string) {
 	w.t.Helper()
 	ch, err := w.dial()

@@ -11,8 +11,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// All that either end sends is swallowed, in every connection, and none is ever closed. Both ends find out by themselves and let go of
-// what they have; when there is a way again, the link goes on where it was.
+// Everything that either end sends is swallowed, in every connection, and none is ever closed. Both ends notice by themselves and close
+// their connections; when the network is back, the link continues where it was.
 func TestABlackHoleBetweenSockets(t *testing.T) {
 	testkit.Leaks(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -57,7 +57,7 @@ func (m *hostile) number() int64 {
 
 func (m *hostile) text() string { return oddTexts[m.rand.IntN(len(oddTexts))] }
 
-// action is any action, of any size: those that this version knows, with odd values, and others.
+// action is any action, of any size: known ones, with odd values, and others.
 func (m *hostile) action() []byte {
 	code := m.number()
 	claims := []any{ahp.ClientClaim("mallory"), ahp.ClientClaim(""), map[string]any{"kind": "session", "session": "s"}, "claim", nil}
@@ -170,7 +170,7 @@ func (m *hostile) answer() {
 	}
 }
 
-// live is what the person, the children and the network do meanwhile.
+// live performs the actions of the person, the children and the network meanwhile.
 func (m *hostile) live() {
 	g := m.all[m.rand.IntN(len(m.all))]
 	switch m.rand.IntN(6) {
@@ -189,7 +189,7 @@ func (m *hostile) live() {
 	}
 }
 
-// connect keeps what the daemon sends on its connections.
+// connect keeps the daemon's messages on its connections.
 func (m *hostile) connect(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
 	ch, err := m.dial()
 	if err != nil {
@@ -247,7 +247,7 @@ func newHostile(t *testing.T, seed uint64) *hostile {
 	return m
 }
 
-// check looks at what must hold whatever the host did.
+// check tests the invariants that hold with any host.
 func (m *hostile) check() {
 	m.t.Helper()
 	disposals := false
@@ -305,7 +305,7 @@ func (m *hostile) recover() {
 	m.t.Error("a host that behaves again is not sent what a terminal prints")
 }
 
-// Every action, size and order, for every terminal: a host reaches nothing, sees nothing that is not lent to it, and may end what is.
+// Every action, size and order, for every terminal: a host reaches nothing, sees only terminals that are lent to it, and may end those.
 func TestAHostMayTryAnything(t *testing.T) {
 	var refused int64
 	disposals := 0

@@ -6,8 +6,7 @@ import (
 	"tether/ahp/client"
 )
 
-// lending is what the link remembers of one lent terminal from connection to
-// connection. Guarded by Link.mu, except h, acks and again.
+// lending is the state of one lent terminal that the link keeps across connections. Guarded by Link.mu, except h, acks and again.
 type lending struct {
 	h    term.Handle
 	acks chan struct{} // 1 slot: acked has grown, or the audience has changed
@@ -29,8 +28,8 @@ type lending struct {
 	problem string // why it is not published
 
 	version uint64               // of the loan's audience, when it was looked at last
-	told    uint64               // and of what the host was told on this connection
-	shares  map[string]toldShare // what the host said of shares on this connection, by id; nil before
+	told    uint64               // the version that the host was told on this connection
+	shares  map[string]toldShare // the host's answers about shares on this connection, by id; nil before
 
 	watchers  *Watchers // as the host said on this connection, nil if it did not; replaced, never changed
 	observers *int      // as the host said on this connection, nil if it did not; replaced, never changed
@@ -66,7 +65,7 @@ func (l *Link) lend(h term.Handle) *lending {
 	return le
 }
 
-// lent returns what is to be at the host: nothing after Withdraw.
+// lent returns the terminals for the host: none after Withdraw.
 func (l *Link) lent() []term.Handle {
 	select {
 	case <-l.part:
@@ -84,11 +83,9 @@ func (le *lending) renewLocked() {
 	le.over, le.exited = false, false
 }
 
-// retire forgets the lendings that are not lent any more and returns what the
-// host may still have, for the caller to dispose of, also of lendings that ended
-// while there was no daemon. A terminal that is lent
-// again gets a new URI, so that nothing the host says about the old one, such
-// as the end that we asked for ourselves, can concern it.
+// retire forgets the lendings that have ended and returns the URIs that the host may still have, for the caller to dispose of, also of
+// lendings that ended while there was no daemon. A terminal that is lent again gets a new URI, so that no message of the host about the old
+// one, such as the end that we requested, can concern it.
 func (l *Link) retire(lent map[term.ID]bool) []string {
 	ended := l.opts.Terminals.Ended()
 	l.mu.Lock()
@@ -153,10 +150,9 @@ func (l *Link) byURI(uri string) *lending {
 	return nil
 }
 
-// setAcked records that the host has the text up to applied. The first claim
-// after an announcement says where to go on. Any other that goes back or
-// beyond what was sent is a host's mistake and counts for nothing. The
-// publisher is told when it may be waiting for it, see little.
+// setAcked records that the host has the text up to applied. The first acknowledgement after an announcement is the place to continue from.
+// Any other that goes back or beyond the sent text is a host's mistake and is ignored. The publisher is woken if it may be waiting for it,
+// see little.
 func (l *Link) setAcked(le *lending, applied int64) {
 	l.mu.Lock()
 	valid := !le.ackSeen || le.acked <= applied && applied <= le.sent

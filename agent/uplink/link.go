@@ -32,14 +32,14 @@ type Options struct {
 	// AssumeClientTerminals lends to a host that shows no marker: one that
 	// implements the bare proposal. The check after creation stays.
 	AssumeClientTerminals bool
-	// Anew lends every terminal under another URI: whom an earlier link announced it for is no client of ours any more.
+	// Anew lends every terminal under another URI, because the client for which an earlier link announced it is no longer ours.
 	Anew bool
-	// OnDispose says what a disposal by the host does; "" means auto.
+	// OnDispose is the effect of a disposal by the host; "" means auto.
 	OnDispose term.OnDispose
 	// Tools, if not nil, answers calls of this machine's tools that come from the
 	// host's sessions.
 	Tools Tools
-	// HostGrants says that what administrators of the host grant counts for terminals of this machine.
+	// HostGrants accepts grants of the host's administrators for terminals of this machine.
 	HostGrants bool
 	// Watched, if not nil, is told who watches a terminal whenever the host says so, and that nobody is known to when the connection has
 	// ended. It must not block.
@@ -57,12 +57,10 @@ type Options struct {
 	Logger  *zerolog.Logger // nil means silence
 }
 
-// Tools is what has to do with the host's sessions: package toolcall's Desk.
-// Serve is called for one connection after the other and returns when ctx or the
-// connection ends. Subscriptions are the channels that the last connection
-// followed for it: what a client that comes back does not ask for again, it has
-// left. The others are called on a connection's read goroutine with what concerns
-// no terminal of ours; they must not block.
+// Tools handles the host's sessions: package toolcall's Desk. Serve is called for one connection after the other and returns when ctx or
+// the connection ends. Subscriptions are the channels that the last connection followed for it: a returning client leaves those for which
+// it does not ask again. The others are called on a connection's read goroutine for messages that concern no terminal of ours; they must
+// not block.
 type Tools interface {
 	Serve(ctx context.Context, conn *client.Conn)
 	Subscriptions() []string
@@ -96,7 +94,7 @@ type Link struct {
 	left      time.Time          // when the last one ended
 }
 
-// resumption is what `reconnect` needs of the connection before.
+// resumption is the state of the former connection that `reconnect` needs.
 type resumption struct {
 	initial ahp.InitializeResult
 	lastSeq int64
@@ -130,9 +128,8 @@ func New(o Options) *Link {
 	return l
 }
 
-// Run keeps the link up until ctx ends and returns ctx's error. It then has
-// closed the connection and carried out what the host disposed of; other
-// terminals go on running.
+// Run keeps the link up until ctx ends and returns ctx's error. It then has closed the connection and carried out the host's disposals;
+// other terminals continue.
 func (l *Link) Run(ctx context.Context) error {
 	defer l.ends.Wait()
 	var retry backoff
@@ -253,8 +250,7 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 	return conn, err
 }
 
-// overtaken is how long an attempt may go on after a move: what was sent
-// before that may be lost.
+// overtaken is how long an attempt may continue after a move: packets sent before it may be lost.
 const overtaken = time.Second
 
 // attempt bounds an attempt to connect. The caller calls end.

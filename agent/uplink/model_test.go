@@ -17,20 +17,20 @@ import (
 	"tether/internal/testkit"
 )
 
-// The model test lets people, children, the network and the host do anything in any order, and compares what the host shows, once all
-// has calmed down, with a model of a few lines: a list of terminals, each with what it printed.
+// The model test lets people, children, the network and the host do anything in any order. Once everything is quiet, it compares the host's
+// state with a model of a few lines: a list of terminals, each with its output.
 
-// step is one thing that happens. n chooses among what there is, and how much.
+// step is one event. n chooses the object and the amount.
 type step struct {
 	do int // index in doings
 	n  int
 }
 
-// modelled is what must be true of one terminal.
+// modelled holds the expected state of one terminal.
 type modelled struct {
 	h     term.Handle
 	child *testkit.Child
-	leave func() // of the person who is attached, nil if nobody is
+	leave func() // of the attached person, or nil
 
 	name     string
 	private  bool
@@ -43,12 +43,12 @@ type modelled struct {
 	open     bool // the last of them runs
 }
 
-// modelWorld is the real thing beside the model.
+// modelWorld is the real system next to the model.
 type modelWorld struct {
 	*world
 	all   []*modelled
 	grace host.Options
-	log   []string // what happened, for the message
+	log   []string // the events, for the message
 }
 
 // doings are all that can happen. Each is told a number to choose by, and the terminal that it chooses, if there is one.
@@ -162,8 +162,8 @@ func (w *modelWorld) attach(m *modelled, _ int) {
 	}
 }
 
-// disposeOne has somebody at the host dispose of a terminal that is shown there. While the link is down or has not shown everything,
-// that is made good when it is back, which the model does not follow; so it happens in calm only.
+// disposeOne makes an observer at the host dispose of a terminal that is shown there. While the link is down or has not shown everything,
+// the disposal takes effect later, which the model does not follow; so it happens only when all is quiet.
 func (w *modelWorld) disposeOne(m *modelled, _ int) {
 	if !m.lent {
 		return

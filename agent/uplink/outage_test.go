@@ -16,7 +16,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// A host that is killed and starts with nothing has, each time, all that the log keeps, and what is printed meanwhile.
+// A host that is killed and starts empty gets, each time, everything that the log keeps, and later output.
 func TestAHostThatIsKilledAgainAndAgain(t *testing.T) {
 	const each = 5 // kills in a round
 	for round := range testkit.Rounds(t, 2, 20) {
@@ -102,7 +102,7 @@ func TestAFrozenHost(t *testing.T) {
 	})
 }
 
-// heap is what the process keeps, in bytes.
+// heap is the process's heap in bytes.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

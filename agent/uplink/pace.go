@@ -7,11 +7,9 @@ import (
 )
 
 const (
-	// How much text of one terminal may be on its way, in bytes. It decides how long
-	// another terminal's echo waits behind a flood, so it is the least while somebody
-	// types. Else it is as much as the host acknowledges within windowTime, measured
-	// over measureTime: where daemon and host share processors with the child, they
-	// wait for each other with less, while the child prints on.
+	// Bounds of one terminal's text in transit, in bytes. They decide how long another terminal's echo waits during a flood, so the bound is
+	// least while somebody types. Otherwise it is the amount that the host acknowledges within windowTime, measured over measureTime: if
+	// daemon and host share processors with the child, less would make them wait for each other while the child prints.
 	windowLeast = 64 << 10
 	windowMost  = 256 << 10
 	windowTime  = 8 * time.Millisecond
@@ -19,11 +17,9 @@ const (
 	// frame is the most text in one action, in bytes, and typedFrame while somebody types.
 	frame      = 64 << 10
 	typedFrame = 32 << 10
-	// little is what may be on its way, or have been sent within the last
-	// pause, for the next text to go out at once, in bytes: echo and prompts.
-	// Beyond it text gathers to a whole frame until an acknowledgement comes
-	// and the pause is over: a near host answers each read of the pty before
-	// the next one, and tiny frames cost a flood twice the CPU.
+	// little bounds the text in transit, and the text sent within the last pause, with which the next text goes out at once, in bytes: echo
+	// and prompts. Beyond it text gathers to a whole frame until an acknowledgement arrives and the pause is over: a near host answers each
+	// read of the pty before the next one, and tiny frames cost a flood twice the CPU.
 	little = 2 << 10
 	pause  = 2 * time.Millisecond
 )
@@ -31,15 +27,13 @@ const (
 // errSilent: see publisher.patience.
 var errSilent = errors.New("the host answers but acknowledges no output")
 
-// patience is how much longer the host may leave everything that is on its
-// way unacknowledged. One that does so for two heartbeats, while it answers
-// those, has lost an acknowledgement or the terminal: announcing that again
-// makes it say what it has.
+// patience is how much longer the host may leave all text in transit unacknowledged. A host that does so for two heartbeats, while it
+// answers those, has lost an acknowledgement or the terminal: announcing the terminal again makes it report its state.
 func (p *publisher) patience() time.Duration {
 	return 2*p.s.link.opts.Heartbeat - time.Since(p.heard)
 }
 
-// inflight is how much text is on its way, why the host takes no more of it, and whether the host does not know yet who may watch.
+// inflight is the amount of text in transit, why the host takes no more of it, and whether the host does not know the audience yet.
 func (p *publisher) inflight() (bytes int64, problem string, stale bool) {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()
@@ -49,8 +43,8 @@ func (p *publisher) inflight() (bytes int64, problem string, stale bool) {
 	return p.le.sent - p.le.acked, p.le.problem, p.le.told != p.le.version
 }
 
-// measure makes the window what the host has acknowledged within windowTime.
-// Only a host that acknowledges by itself is measured.
+// measure sets the window to the amount that the host has acknowledged within windowTime. Only a host that acknowledges by itself is
+// measured.
 func (p *publisher) measure() {
 	now := time.Now()
 	took := now.Sub(p.measured)
@@ -71,7 +65,7 @@ func (p *publisher) bounds() (piece, most int64) {
 	return piece, most
 }
 
-// room is how much text may go in the next action, beside what is on its way.
+// room is how much text may go in the next action, besides the text in transit.
 func (p *publisher) room(inflight int64) int64 {
 	piece, most := p.bounds()
 	if n := p.s.marker.MaxDataBytes; n > 0 {

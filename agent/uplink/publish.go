@@ -23,14 +23,14 @@ type publisher struct {
 	burst  int       // bytes of text sent without a pause
 	sentAt time.Time // when the last of them went
 	timer  *time.Timer
-	acked  int64     // what the host had acknowledged last
+	acked  int64     // the host's last acknowledgement
 	heard  time.Time // when that changed, or text was sent with none on its way
 
 	window     int64     // see measure
 	measured   time.Time // when it was measured last,
-	measuredAt int64     // and what was acknowledged then
+	measuredAt int64     // the acknowledged offset then
 
-	// What the host shows, to send only changes after an interruption.
+	// The host's display, to send only changes after an interruption.
 	open  []int // numbers of the commands that are open there, the outer one first
 	told  bool  // that there are command boundaries
 	title string

@@ -11,7 +11,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// A host that lets the machine in, but not to lend, is no host that is away: status says what to do, nothing is created.
+// A host that admits the machine, but not to lend, is not absent: status names the remedy, nothing is created.
 func TestAHostThatLetsUsOnlyObserve(t *testing.T) {
 	no := false
 	marker := ahp.NewClientTerminals(30000)

@@ -30,8 +30,8 @@ type session struct {
 	fail context.CancelCauseFunc // ends run with this error; set by run
 
 	marker  ahp.ClientTerminals // set by run before any publisher starts
-	trial   trial               // likewise; of a host without the marker
-	left    time.Time           // when the connection before ended, zero if unknown; likewise
+	trial   trial               // of a host without the marker; guarded likewise
+	left    time.Time           // when the former connection ended, zero if unknown; guarded likewise
 	began   time.Time           // set by run
 	live    atomic.Bool         // envelopes are news, not a replay
 	lastSeq atomic.Int64        // serverSeq of the last envelope
@@ -133,7 +133,7 @@ func serverName(r ahp.InitializeResult) string {
 	return fit(r.ServerInfo.Name+" "+r.ServerInfo.Version, 100)
 }
 
-// leave keeps what the next connection needs to continue this one.
+// leave keeps the state with which the next connection continues this one.
 func (s *session) leave() {
 	for _, le := range s.link.unwatched() {
 		s.link.opts.Watched(le.h.ID(), nil)
@@ -191,14 +191,14 @@ func (s *session) watch(ctx context.Context, changes chan<- struct{}) {
 	}
 }
 
-// match starts and stops publishers so that they are the lent terminals. It
-// waits neither for the host nor for the network: what is withdrawn must be silent at once.
+// match starts and stops publishers to match the lent terminals. It waits neither for the host nor for the network: a withdrawn terminal
+// must be silent at once.
 func (s *session) match(ctx context.Context) {
 	list := s.link.lent()
 	keep := make(map[term.ID]bool, len(list))
 	for _, h := range list {
 		p := s.publishers[h.ID()]
-		keep[h.ID()] = p == nil || p.le.h == h // else its holder was lost and met again: what p reads is over
+		keep[h.ID()] = p == nil || p.le.h == h // otherwise its holder was lost and found again: the reader of p is over
 	}
 	s.silence(keep)
 	for _, uri := range s.link.retire(keep) {
@@ -213,7 +213,7 @@ func (s *session) match(ctx context.Context) {
 	}
 }
 
-// silence stops the publishers of what is not to be kept, and takes back what they have sent and the network has not taken yet. One
+// silence stops the publishers of terminals that are not in keep, and removes their queued messages that the network has not taken yet. One
 // that is in the middle of a write stays, and its lending in keep, until it has ended, which wakes announce.
 func (s *session) silence(keep map[term.ID]bool) {
 	var ended []term.ID
@@ -261,10 +261,8 @@ func (s *session) rouse() {
 	}
 }
 
-// keepPublishing tries again, patiently, what did not work: the host may have
-// been busy for a moment while the connection lives on for weeks. It reports
-// whether it ended because the terminal was withdrawn: that may have been lent
-// again before match looks, and is then another one.
+// keepPublishing retries failures patiently: the host may have been busy for a moment while the connection lives on for weeks. It reports
+// whether it ended because the terminal was withdrawn: that may have been lent again before match looks, and is then another one.
 func (s *session) keepPublishing(ctx context.Context, le *lending) (withdrawn bool) {
 	var retry backoff
 	for {

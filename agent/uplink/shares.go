@@ -15,14 +15,14 @@ import (
 // maxShareURL bounds the address that a host says, in bytes.
 const maxShareURL = 512
 
-// toldShare is what the host said on this connection about a share.
+// toldShare is the host's answer about a share on this connection.
 type toldShare struct {
 	url string
 	err error
 }
 
-// tellShares tells the host about the shares of a loan that it was not told of on this connection, and about the end of others. What it
-// refuses is noted and stops nothing else.
+// tellShares tells the host about the shares of a loan that it does not know on this connection, and about the end of others. A refusal is
+// recorded and stops nothing else.
 func (s *session) tellShares(ctx context.Context, le *lending, loan *term.Loan) error {
 	if !s.marker.Shares {
 		return nil
@@ -89,8 +89,8 @@ func (l *Link) TakesShares() error {
 	return err
 }
 
-// ShareTold waits until the host knows a share of the terminal, and returns where its page for guests is, "" if the host did not say. Errors:
-// ErrOffline, what the host said, term.ErrNotLent, or ctx's.
+// ShareTold waits until the host knows a share of the terminal, and returns the address of its page for guests, "" if the host did not give
+// one. Errors: ErrOffline, the host's error, term.ErrNotLent, or ctx's.
 func (l *Link) ShareTold(ctx context.Context, h term.Handle, id string) (url string, err error) {
 	for {
 		if _, lent := h.Loan(l.opts.Name); !lent {

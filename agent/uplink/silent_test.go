@@ -62,7 +62,7 @@ func TestAHostThatStopsAcknowledgingIsAskedAgain(t *testing.T) {
 		if p := s.Terminals[0].Problem; s.State != uplink.StateOnline || !strings.Contains(p, "acknowledges no output") {
 			t.Errorf("31 s after the last acknowledgement: %s, problem %q", s.State, p)
 		}
-		for range 60 { // what it says when the terminal is announced again
+		for range 60 { // its answers when the terminal is announced again
 			time.Sleep(time.Second)
 			ack()
 		}
@@ -122,7 +122,7 @@ func TestAnErrorOfTheHostIsSafeToShow(t *testing.T) {
 	})
 }
 
-// What a host says makes no line of the log long: how much that keeps is bounded.
+// A host's text makes no line of the log long: what is kept of it is bounded.
 func TestTheLogIsNotTheHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("1.0.0", 100_000)

@@ -66,7 +66,7 @@ func (p *publisher) tellSize(ctx context.Context, z term.Size) error {
 	return p.dispatch(ctx, resized(z))
 }
 
-// draw tells the host what the screen is at an offset: it has not got what led there. One that is too large stays unknown.
+// draw sends the host the screen at an offset, because it lacks the output before. A screen that is too large stays unknown.
 func (p *publisher) draw(ctx context.Context, ev term.Event) error {
 	if err := p.tellSize(ctx, ev.Screen.Size); err != nil {
 		return err
@@ -79,8 +79,7 @@ func (p *publisher) draw(ctx context.Context, ev term.Event) error {
 	return p.dispatch(ctx, ahp.TerminalOutput{Offset: &ev.Off, Screen: &at})
 }
 
-// reopened returns the actions that finish the commands that ended in a lost
-// part, and start those that began in it and still run.
+// reopened returns the actions that finish the commands that ended in a lost part, and start those that began in it and still run.
 func (p *publisher) reopened(open []term.Command) (actions []ahp.Action) {
 	isOpen := func(n int) bool { return slices.ContainsFunc(open, func(c term.Command) bool { return c.N == n }) }
 	for _, n := range slices.Backward(p.open) {

@@ -23,8 +23,7 @@ const (
 // patient reports whether trying again soon is pointless.
 func (s State) patient() bool { return s == StateRefused || s == StateUnsupported }
 
-// Status is a link as it is now. What is known only of a connection is zero
-// without one.
+// Status is a link's present state. Fields that only a connection provides are zero without one.
 type Status struct {
 	Name      string
 	URL       string
@@ -34,12 +33,12 @@ type Status struct {
 	NextRetry time.Time // zero unless waiting
 	Err       error     // why it is not online, nil before the first attempt failed; fit to be shown on a terminal
 	Version   string    // of the protocol
-	Server    string    // what the host calls itself
+	Server    string    // the host's name for itself
 	Resume    bool      // the host acknowledges offsets
 	// ClockSkew is how far the host's clock is ahead, to about a second; 0 while not online and where the host does not say.
 	ClockSkew time.Duration
-	// LentMeans says who sees a terminal that is lent there, Owner to whom the host says that this machine belongs, and Shares that the
-	// host takes links for guests.
+	// LentMeans describes who sees a terminal that is lent there, Owner is the person to whom this machine belongs according to the host, and
+	// Shares reports that the host takes links for guests.
 	LentMeans string
 	Owner     string
 	Shares    bool
@@ -62,7 +61,7 @@ type TerminalStatus struct {
 	Problem string // why it is not shown at the host, "" if it is
 	// Observers is how many watch there, nil where the host does not say.
 	Observers *int
-	// Watchers is who may watch there and who does, nil where the host does not say.
+	// Watchers lists who may watch there and who does, nil if the host does not report them.
 	Watchers *Watchers
 }
 

@@ -12,7 +12,7 @@ import (
 	"tether/ahp/client"
 )
 
-// What is true only of a connection is not shown without one, and how long the link is down does not begin anew with each attempt.
+// A connection's properties are not shown without one, and the time since the link is down does not restart with each attempt.
 func TestStatusOverALinksLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

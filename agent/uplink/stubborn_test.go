@@ -41,7 +41,7 @@ func TestATerminalThatWasNotTakenIsTriedAgain(t *testing.T) {
 	})
 }
 
-// ack acknowledges what was sent of the one terminal, up to that position.
+// ack acknowledges the text of the one terminal up to that position.
 func (f *fakeHost) ack(t *testing.T, applied int64) {
 	t.Helper()
 	if err := f.peer.Notify(t.Context(), ahp.MethodAck, ahp.AckParams{Channel: f.uri(t), Applied: applied}); err != nil {
@@ -61,7 +61,7 @@ func (f *fakeHost) refuse(t *testing.T, uri string, a ahp.Action, reason string)
 	synctest.Wait()
 }
 
-// Last words that the host has refused have not arrived, although the exit behind them was sent.
+// Final output that the host has refused has not arrived, although the exit behind it was sent.
 func TestRefusedLastWordsAreToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, deaf: 1}
@@ -95,7 +95,7 @@ func TestARefusedTitleDoesNotStopTheOutput(t *testing.T) {
 	})
 }
 
-// What a host says is shown to the person, on a terminal.
+// A host's text is shown to the person, on a terminal.
 func TestAReasonIsSafeToShow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
@@ -109,8 +109,7 @@ func TestAReasonIsSafeToShow(t *testing.T) {
 	})
 }
 
-// Acknowledgements of what was never sent, or of less than before, count for
-// nothing: the window stays closed.
+// Acknowledgements of text that was never sent, or of less than before, are ignored: the window stays closed.
 func TestNonsenseAcknowledgementsOpenNoWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
@@ -248,8 +247,8 @@ func TestACommandBeginsOnce(t *testing.T) {
 	})
 }
 
-// A host that claims to have more than was ever printed, or whose URI is
-// somebody else's, must not swallow the output: it goes under another URI.
+// If a host claims to have more than was ever printed, or the URI belongs to another client, the output must not be lost: it goes under
+// another URI.
 func TestAHostThatHasTooMuchGetsEverythingAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}

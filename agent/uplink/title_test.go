@@ -12,7 +12,7 @@ import (
 	"tether/host"
 )
 
-// titles are those that a host was told from a time on.
+// titles are the titles that a host was sent from a time on.
 func (c *capture) titles(since time.Time) (all []string) {
 	for _, frame := range c.since(since) {
 		if _, rest, ok := strings.Cut(frame, `"`+ahp.ActionTerminalTitleChanged+`"`); ok {
@@ -53,7 +53,7 @@ func TestTitlesArePaced(t *testing.T) {
 		if got := told[len(told)-1]; !strings.Contains(got, `"last"`) {
 			t.Errorf("the last that was told is %s", got)
 		}
-		// After a pause one is told at once, and what follows it waits; there and back again is no change.
+		// After a pause a title is sent at once, and the next one waits; a change and its reversal are no change.
 		quiet := time.Now()
 		child.Print("\x1b]0;again\a")
 		synctest.Wait()
@@ -94,8 +94,8 @@ func TestALastTitleIsTold(t *testing.T) {
 	})
 }
 
-// A title that waits when the connection is lost is told after it, also where the host has all that was printed after that, and the
-// next one is compared with what the host has been told.
+// A title that waits when the connection is lost is sent after it, even if the host has all later output, and the next one is compared with
+// the host's title.
 func TestATitleThatWaitsOutlivesTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)

@@ -10,10 +10,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// A host without the marker may not know executionTarget and start a shell of
-// its own for each terminal that is announced. So one terminal is the trial: the
-// others wait until its snapshot says that it is ours, and what turns out to be a
-// shell of the host's is disposed of before the connection ends.
+// A host without the marker may not know executionTarget and start a shell of its own for each announced terminal. So one terminal is the
+// trial: the others wait until its snapshot shows that it is ours, and a shell of the host's is disposed of before the connection ends.
 
 const (
 	// A shell of the host's is disposed of shellRest after its first output, which
@@ -22,15 +20,14 @@ const (
 	// creation, and on a busy machine also at its first output.
 	shellStart = 2 * time.Second
 	shellRest  = 250 * time.Millisecond
-	// parting is how long after the end of a connection to such a host is decided
-	// what is there may still be disposed of.
+	// parting is how long, after the end of a connection to such a host is decided, its shells may still be disposed of.
 	parting = 3 * time.Second
 )
 
 // trial lets one publisher after the other announce its terminal until the host
 // was seen to understand. The zero value asks for no trial.
 type trial struct {
-	turn       chan struct{} // 1 slot: who has it announces; nil if there is no trial
+	turn       chan struct{} // 1 slot: its holder announces; nil if there is no trial
 	understood chan struct{} // closed when the host has shown a terminal as ours
 	printed    chan struct{} // 1 slot: a shell of the host's has printed something
 }
@@ -39,8 +36,7 @@ func newTrial() trial {
 	return trial{make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 1)}
 }
 
-// wait returns when the caller may announce a terminal, or ctx ends. The caller
-// calls done with what came of it.
+// wait returns when the caller may announce a terminal, or ctx ends. The caller calls done with the result.
 func (t *trial) wait(ctx context.Context) (done func(understood bool), err error) {
 	if t.turn == nil {
 		return func(bool) {}, nil
@@ -95,9 +91,8 @@ func (s *session) lasting(ctx context.Context) (context.Context, context.CancelF
 	return last, func() { stop(); cancel() }
 }
 
-// remove disposes of a shell that the host has started for the terminal. If
-// that does not work, a later match or connection tries again. state is what the
-// host shows of it, nil if it was not started just now.
+// remove disposes of a shell that the host has started for the terminal. If that fails, a later match or connection tries again. state is
+// the host's display of it, nil if it was not started just now.
 func (p *publisher) remove(ctx context.Context, state *ahp.TerminalState) error {
 	ctx, cancel := p.s.lasting(ctx)
 	defer cancel()
@@ -115,7 +110,7 @@ func (p *publisher) remove(ctx context.Context, state *ahp.TerminalState) error 
 		}
 	}
 	err := p.s.conn.DisposeTerminal(ctx, p.le.uri)
-	if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused { // what it refuses is not there
+	if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused { // a terminal whose disposal it refuses is not there
 		p.replace()
 		return fmt.Errorf("dispose of a terminal that the host runs itself: %w", err)
 	}

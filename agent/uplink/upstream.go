@@ -12,9 +12,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// onNotification takes acknowledgements of a host with resume, and leaves what
-// is no matter of terminals to the tools. It runs on the connection's read
-// goroutine.
+// onNotification takes acknowledgements of a host with resume, and leaves messages that do not concern terminals to the tools. It runs on
+// the connection's read goroutine.
 func (s *session) onNotification(method string, params []byte) {
 	s.hearing()
 	if method == ahp.MethodObservers && s.live.Load() {
@@ -54,8 +53,7 @@ func (s *session) watched(params []byte) {
 	}
 }
 
-// onEnvelope looks at what the host says about terminals of ours. Nothing of
-// it is obeyed but the end: observers may look, and dispose. It runs on the
+// onEnvelope examines the host's actions on our terminals. Only their end is obeyed: observers may watch, and dispose. It runs on the
 // connection's read goroutine.
 func (s *session) onEnvelope(v ahp.EnvelopeView) {
 	s.hearing()
@@ -72,7 +70,7 @@ func (s *session) onEnvelope(v ahp.EnvelopeView) {
 	case mine && v.Rejected:
 		s.rejected(le, v)
 	case mine || v.Rejected:
-		// Our own action echoed, or somebody else's refused: nothing to do.
+		// Our own action echoed, or another client's refused: nothing to do.
 	case v.Kind == ahp.ActionTerminalExited: // in a replay it is the loss of the connection before
 		if s.live.Load() {
 			s.hear(le)
@@ -100,10 +98,9 @@ func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
 	s.log.Warn().Str("terminal", string(le.h.ID())).Str("action", fit(v.Kind, maxReason)).Msg("refused by the host")
 }
 
-// hear notes that the host says a terminal of ours has ended; announce
-// settles it. A host without resume may discover late that the connection
-// before is dead, and then ends the terminals of that one. Those are not ours
-// any more: this connection announces all under other URIs, see publisher.replace.
+// hear records that the host has ended a terminal of ours; announce settles it. A host without resume may discover late that the former
+// connection is dead, and then ends its terminals. Those are not ours any more: this connection announces all under other URIs, see
+// publisher.replace.
 func (s *session) hear(le *lending) {
 	s.link.mu.Lock()
 	old := le.before && !s.marker.Resume
@@ -144,7 +141,7 @@ func (s *session) dispose(le *lending) {
 	s.log.Info().Err(err).Str("terminal", string(le.h.ID())).Bool("killed", killed).Msg("disposed of by the host")
 }
 
-// Bounds of what a person is shown of a host's words, in bytes.
+// Bounds of a host's text that a person is shown, in bytes.
 const (
 	maxReason  = 200
 	maxProblem = 400 // with our own words around it
@@ -154,8 +151,7 @@ const (
 // shown.
 type shownError struct{ error }
 
-// innards are paths of the host's file system, and what its error message says
-// behind the first line: where in its program it happened.
+// innards are paths of the host's file system, and the text of its error message behind the first line: the place in its program.
 var innards = regexp.MustCompile(`(?s)\n.*|(file://)?(/[^\s/:()'"]+){2,}[^\s()'"]*|[A-Za-z]:\\[^\s()'"]*`)
 
 func (e shownError) Error() string {

@@ -46,7 +46,7 @@ func descend(t *testing.T, root int) []proc.Info {
 	return proc.Descendants(all, root)
 }
 
-// look is what anybody sees at the host.
+// look returns any client's view of the host.
 func look(t *testing.T, at client.Endpoint) ([]ahp.TerminalInfo, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()

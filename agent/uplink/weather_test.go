@@ -11,8 +11,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// weather is what lies between a link and its host: it may be fair, or refuse or swallow attempts, and kill connections without a word.
-// It replaces uplink.Options.Connect.
+// weather is the network between a link and its host: it may be fair, or refuse or swallow attempts, and kill connections silently. It
+// replaces uplink.Options.Connect.
 type weather struct {
 	open chan struct{} // closed when dial is set
 	dial func() (jsonrpc.Channel, error)
@@ -27,7 +27,7 @@ type weather struct {
 
 func newWeather() *weather { return &weather{open: make(chan struct{})} }
 
-// over says what the weather is over.
+// over applies the weather to dial.
 func (w *weather) over(dial func() (jsonrpc.Channel, error)) {
 	w.dial = dial
 	close(w.open)
@@ -97,13 +97,13 @@ func (w *weather) tries() []time.Time {
 // in is for newWorld.
 func (w *weather) in(o *uplink.Options) { o.Connect = w.connect }
 
-// wire is a channel that may die: then what is sent is lost and nothing comes.
+// wire is a channel that may die: then sent messages are lost and none arrive.
 type wire struct {
 	jsonrpc.Channel
 	dead, closed chan struct{}
 	die, close   sync.Once
 
-	drops func(msg []byte) bool // what is lost while it lives; nil for nothing
+	drops func(msg []byte) bool // messages to drop while it lives; nil for none
 }
 
 func (c *wire) Send(ctx context.Context, msg []byte) error {

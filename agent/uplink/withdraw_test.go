@@ -28,9 +28,8 @@ func unlend(t *testing.T, h term.Handle) {
 	synctest.Wait()
 }
 
-// A host tells everyone of a disposal, also of the one that we asked for.
-// When the person lends the terminal again in that moment, it must not be
-// taken for a disposal by somebody else.
+// A host tells everyone of a disposal, even of one that we requested. When the person lends the terminal again in that moment, it must not
+// be taken for a disposal by another client.
 func TestUnlendAndLendAgainDoesNotKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
@@ -58,7 +57,7 @@ func TestUnlendAndLendAgainDoesNotKill(t *testing.T) {
 	})
 }
 
-// lostHolder keeps a child that prints nothing, and what it is given, while connections to it come and go.
+// lostHolder keeps a silent child, and its meta, while connections to it come and go.
 type lostHolder struct {
 	mu     sync.Mutex
 	meta   []byte
@@ -122,8 +121,7 @@ func (h *lostHolder) adopt(t *testing.T, w *world, was term.Handle) {
 	synctest.Wait()
 }
 
-// A terminal whose holder was lost for a moment is withdrawn and lent anew. What the host says of the end that we asked for kills
-// nothing.
+// A terminal whose holder was lost for a moment is withdrawn and lent again. The host's echo of the end that we requested kills nothing.
 func TestAHolderThatIsMetAgainKillsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
@@ -185,8 +183,7 @@ func TestAHolderThatIsMetAgainWhileTheLinkIsDown(t *testing.T) {
 	})
 }
 
-// Between the announcement and its answer a terminal exists at the host
-// already; what is withdrawn then must not stay there.
+// Between the announcement and its answer a terminal exists at the host already; one withdrawn then must not stay there.
 func TestUnlendDuringTheAnnouncementLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
@@ -203,7 +200,7 @@ func TestUnlendDuringTheAnnouncementLeavesNothing(t *testing.T) {
 	})
 }
 
-// What is printed right after Unlend has returned is not sent, even if the link has not heard of it yet.
+// Output right after Unlend has returned is not sent, even if the link does not know of it yet.
 func TestNothingIsSentAfterUnlendHasReturned(t *testing.T) {
 	for round := range 50 {
 		synctest.Test(t, func(t *testing.T) {
