@@ -30,7 +30,7 @@ import (
 
 const patience = testkit.Patience
 
-// command runs tether-host to its end and returns what it printed.
+// command runs tether-host to its end and returns its output.
 func command(t *testing.T, want int, args ...string) string {
 	t.Helper()
 	var stdout, stderr testkit.Output

@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// connLimiter bounds the connections that ask for nothing, such as half-open ones and slow handshakes, and the requests at a time. Of the
-// former the one that has waited longest gives way, so that who is quick gets in however many are not.
+// connLimiter bounds idle connections, such as half-open ones and slow handshakes, and concurrent requests. The idle connection that has
+// waited longest gives way, so that a quick client gets in, however many are slow.
 type connLimiter struct {
 	most int // set once
 
 	mu      sync.Mutex
 	waiting *list.List                 // of net.Conn, the longest first
-	at      map[net.Conn]*list.Element // those
+	at      map[net.Conn]*list.Element // the waiting ones
 	asking  int                        // requests that are being served, and WebSockets
 }
 
@@ -24,7 +24,7 @@ func newConnLimiter(most int) *connLimiter {
 	return &connLimiter{most: most, waiting: list.New(), at: map[net.Conn]*list.Element{}}
 }
 
-// state is told by the server what becomes of a connection.
+// state is called by the server when a connection's state changes.
 func (c *connLimiter) state(conn net.Conn, s http.ConnState) {
 	switch s {
 	case http.StateNew, http.StateIdle:
@@ -36,7 +36,7 @@ func (c *connLimiter) state(conn net.Conn, s http.ConnState) {
 	}
 }
 
-// wait puts a connection among those that wait, and returns the one that has to go, if one has.
+// wait adds a connection to the waiting ones, and returns the one that must be closed, if any.
 func (c *connLimiter) wait(conn net.Conn) (oldest net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// handler serves those that have asked, as long as they are not too many.
+// handler serves connections that have sent a request, as long as they are not too many.
 func (c *connLimiter) handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {

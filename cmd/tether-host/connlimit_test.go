@@ -27,8 +27,7 @@ func connLimiterPipes(t *testing.T, h http.Handler, most int) *testkit.Pipes {
 	return l
 }
 
-// Of those that ask for nothing the ones that have waited longest give way to who comes: half-open connections keep nobody out, and are
-// no more than so many.
+// Idle connections that have waited longest give way to new ones: half-open connections keep nobody out, and their number is bounded.
 func TestTheSlowMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.New(host.Options{})
@@ -142,7 +141,8 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 	}
 }
 
-// The same goes for an answer that is nothing but headers: who asks on without taking any keeps no connection, which counts nowhere.
+// The same holds for an answer with only headers: a client that continues to send requests without reading keeps no connection, which
+// counts nowhere.
 func TestAnAnswerWithoutABodyThatIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.New(host.Options{})
@@ -157,7 +157,7 @@ func TestAnAnswerWithoutABodyThatIsNotTaken(t *testing.T) {
 	})
 }
 
-// Nobody but a proxy that is trusted says for whom it asks, and nobody behind it says it is somebody else.
+// Only a trusted proxy names its client, and no client behind it can claim to be another.
 func TestTrustedProxies(t *testing.T) {
 	trusted, err := parseProxies([]string{"192.0.2.1", "10.0.0.0/8", "2001:db8::/32"})
 	if err != nil {

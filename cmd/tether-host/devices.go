@@ -27,11 +27,11 @@ import (
 // pairingTTL is how long a pairing token is good if nothing else is said.
 const pairingTTL = time.Hour
 
-// pendingPath is where pairings that wait are shown, beside the tokens.
+// pendingPath is the file of waiting pairings, next to the tokens.
 func pendingPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-pending.json" }
 
-// openDevices lets machines pair by their keys, with the host's own, which is made when there is none. It is called after
-// openTokens; without tokens there is no door, and nil is returned. The person is told on stderr which machine has paired.
+// openDevices lets machines pair by their keys, with the host's own key, which is made if missing. It is called after openTokens; without
+// tokens there is no door, and it returns nil. It tells the person on stderr which machine has paired.
 func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door, error) {
 	tokens, ok := o.Access.(*access.Tokens)
 	if !ok {
@@ -65,7 +65,7 @@ func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door
 	return door, err
 }
 
-// withDevices serves the door, if there is one, beside the host.
+// withDevices serves the door, if there is one, in addition to the host.
 func withDevices(h http.Handler, d *devices.Door) http.Handler {
 	if d == nil {
 		return h

@@ -18,7 +18,7 @@ import (
 	"tether/pairing"
 )
 
-// tool runs a subcommand and returns its status and what it printed.
+// tool runs a subcommand and returns its status and output.
 func tool(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs testkit.Output

@@ -17,7 +17,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// differences are the rows of docs/PROTOCOL.md that say where VS Code's host and this one differ: what it is about, there, and here.
+// differences are the rows of docs/PROTOCOL.md on differences between VS Code's host and this one: the subject, there, and here.
 func differences(t *testing.T) map[string][2]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/PROTOCOL.md")
@@ -69,7 +69,7 @@ func visitHost(t *testing.T, e client.Endpoint, id string) *guest {
 	return g
 }
 
-// says dispatches an action and returns what becomes of it, as the table has it.
+// says dispatches an action and returns the result in the table's words.
 func (g *guest) says(t *testing.T, uri string, a ahp.Action) string {
 	t.Helper()
 	seq, err := g.Dispatch(t.Context(), uri, a)
@@ -128,7 +128,7 @@ func outcomeOf(err error) string {
 	return "null"
 }
 
-// missedMuch has a shell print more than hosts keep for those who come back while other is away, and returns what it is told then.
+// missedMuch makes a shell print more than hosts keep for returning clients while other is away, and returns what it is told then.
 func missedMuch(t *testing.T, e client.Endpoint, owner, other *guest, uri string) string {
 	t.Helper()
 	r, err := other.Subscribe(t.Context(), uri)
@@ -168,7 +168,7 @@ func missedMuch(t *testing.T, e client.Endpoint, owner, other *guest, uri string
 	return "a snapshot without the terminals (0.9.0)"
 }
 
-// What docs/PROTOCOL.md says of where the two hosts differ is what they do.
+// The differences between the two hosts in docs/PROTOCOL.md are the actual ones.
 func TestWhereHostsDiffer(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Setenv("SHELL", "/bin/sh")

@@ -8,7 +8,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// What the README and docs/ tell people to type is there, with these flags.
+// The commands in the README and docs/ exist, with these flags.
 func TestCommandsOfTheDocs(t *testing.T) {
 	all := testkit.DocCommands(t, "../..", "tether-host")
 	for _, d := range all {

@@ -144,7 +144,7 @@ type heardLine struct {
 	} `json:"error"`
 }
 
-// news is what all notifications of a stream have.
+// news is the common part of a stream's notifications.
 type news struct {
 	events.Event
 	Cursor    string `json:"cursor"`
@@ -157,10 +157,10 @@ type news struct {
 	} `json:"_meta"`
 }
 
-// clientMeta is what each request says of this client.
+// clientMeta describes this client in each request.
 const clientMeta = `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"tether-host events","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/events":{}}}}`
 
-// listen takes what the host says over one connection. heard says that it has answered.
+// listen takes the host's messages over one connection. heard reports that it has answered.
 func (e *eventsAt) listen(ctx context.Context) (heard bool, err error) {
 	conn, err := dialMCP(ctx, &e.hostURL)
 	if err != nil {
@@ -231,7 +231,7 @@ func (e *eventsAt) take(kind string, params json.RawMessage) error {
 	return e.cursors.Remember(e.subs)
 }
 
-// maxEventLine bounds what is printed of an event, in characters.
+// maxEventLine bounds the printed text of an event, in characters.
 const maxEventLine = 400
 
 func (e *eventsAt) print(ev *events.Event) error {

@@ -37,7 +37,7 @@ var examples = map[string]string{
 	"tether-host events":             "tether-host events --url wss://host.example --token-file agent.token\ntether-host events laptop/web --pattern '(?i)error' --token-file agent.token",
 }
 
-// addExamples gives the command and those below it theirs.
+// addExamples adds examples to the command and those below it.
 func addExamples(c *cobra.Command) {
 	if text := examples[c.CommandPath()]; text != "" {
 		c.Example = "  " + strings.ReplaceAll(text, "\n", "\n  ")

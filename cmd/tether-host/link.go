@@ -52,7 +52,7 @@ func answered(status int, body []byte) error {
 	return fmt.Errorf("the host answered with status %d: %s", status, bytes.TrimSpace(body[:min(len(body), 200)]))
 }
 
-// ask requests a path of the host and returns the URL, and at most so many bytes of the answer. role is that of a token that is enough.
+// ask requests a path of the host and returns the URL, and at most so many bytes of the answer. role is a sufficient token's role.
 func (u *hostURL) ask(ctx context.Context, method, path, role string, most int64, stdin io.Reader) (target string, status int, body []byte, err error) {
 	token, err := u.token(stdin)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// Who asks for a link without a token is told how to give one.
+// Without a token the error tells how to give one.
 func TestLinkWithoutAToken(t *testing.T) {
 	r := start(t)
 	var stderr testkit.Output
@@ -21,7 +21,7 @@ func TestLinkWithoutAToken(t *testing.T) {
 	}
 }
 
-// What a host says reaches the person's terminal without what would make it act.
+// A host's text reaches the person's terminal without sequences that make it act.
 func TestAHostSaysNothingToTheTerminal(t *testing.T) {
 	const evil = "\x1b]0;evil\a\u009b2J\u202e"
 	for what, answer := range map[string]http.HandlerFunc{

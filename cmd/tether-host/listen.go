@@ -58,7 +58,7 @@ func loopbackName(name string) bool {
 // certCheck is how often the files of the certificate are looked at, at most.
 const certCheck = time.Minute
 
-// certificate is a pair of files. It is read again when they have changed, since those who renew certificates seldom restart programs.
+// certificate is a pair of files. It is read again when they have changed, since tools that renew certificates seldom restart programs.
 type certificate struct {
 	cert, key string // set once
 

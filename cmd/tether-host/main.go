@@ -14,7 +14,7 @@ import (
 	"unicode"
 )
 
-// Exit statuses, those of tether.
+// Exit statuses, the same as tether's.
 const (
 	exitOK      = 0
 	exitFailure = 1
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitFailure
 }
 
-// printable is text that may be another host's, without what could make a terminal act or change how the rest is read.
+// printable is text, perhaps another host's, without characters that make a terminal act or change how the rest is read.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {

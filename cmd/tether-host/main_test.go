@@ -149,7 +149,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		path := filepath.Join(dir, name)
 		write := func() error { return os.WriteFile(path, []byte(content), mode) }
 		if mode == 0o600 {
-			write = func() error { return secret.WriteFile(path, []byte(content)) } // what modes are on Windows
+			write = func() error { return secret.WriteFile(path, []byte(content)) } // Windows has no modes
 		}
 		if err := write(); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		want int
-		text string // in what it says
+		text string // in its output
 	}{
 		{[]string{"serve"}, exitUsage, `"serve"`},
 		{[]string{"aprove"}, exitUsage, "did you mean approve?"},

@@ -26,7 +26,7 @@ const (
 	lastAnswers = 5 * time.Second
 )
 
-// hostURL is what the commands that talk to a host take.
+// hostURL holds the arguments of the commands that talk to a host.
 type hostURL struct {
 	url, tokenFile string
 }
@@ -40,7 +40,7 @@ func (u *hostURL) flagsIn(f flags) {
 	f.StringVar(&u.tokenFile, "token-file", "", "read the token from `FILE`; - is standard input")
 }
 
-// token is what is in the file; "" without one.
+// token is the content of the file; "" without one.
 func (u *hostURL) token(stdin io.Reader) (string, error) {
 	if u.tokenFile == "" {
 		return "", nil

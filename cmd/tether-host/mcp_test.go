@@ -23,7 +23,7 @@ func bridge(t *testing.T, url, token string) (*sdk.ClientSession, error) {
 	if err := secret.WriteFile(file, []byte(token+"\n")); err != nil {
 		t.Fatal(err)
 	}
-	agentIn, toAgent := io.Pipe() // what the host says
+	agentIn, toAgent := io.Pipe() // the host's messages
 	fromAgent, agentOut := io.Pipe()
 	u := &hostURL{url: url, tokenFile: file}
 	ended := make(chan error, 1)

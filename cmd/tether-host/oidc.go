@@ -19,7 +19,7 @@ import (
 	"tether/platform/secret"
 )
 
-// oidcSettings are what the flags say about logins by an identity provider.
+// oidcSettings are the flags about logins by an identity provider.
 type oidcSettings struct {
 	issuer, clientID, secretFile string
 	domains, groups              []string
@@ -35,7 +35,7 @@ func (s *oidcSettings) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.groupsClaim, "oidc-groups-claim", "groups", "the `CLAIM` that lists a person's groups")
 }
 
-// check finds what is wrong with the flags taken alone.
+// check finds faults of the flags by themselves.
 func (s *oidcSettings) check(publicURL string, withoutToken bool) error {
 	switch {
 	case s.issuer == "" && (s.clientID != "" || s.secretFile != "" || len(s.domains) > 0 || len(s.groups) > 0):
@@ -63,7 +63,7 @@ func (s *oidcSettings) check(publicURL string, withoutToken bool) error {
 	return nil
 }
 
-// sessionsPath is where logins by the identity provider outlive the host, beside the tokens.
+// sessionsPath is the file with which logins by the identity provider outlive the host, next to the tokens.
 func sessionsPath(tokens string) string {
 	return strings.TrimSuffix(tokens, ".json") + "-sessions.json"
 }
@@ -122,7 +122,7 @@ func (s *settings) openProvider(ctx context.Context, o *host.Options) (p *provid
 		for {
 			select {
 			case <-tick.C:
-				people.Look() // what an ended person has opened ends
+				people.Look() // everything that an ended person has opened ends
 			case <-ctx.Done():
 				return
 			}
@@ -137,7 +137,7 @@ type provider struct {
 	host *host.Host
 }
 
-// withProvider serves the provider's pages, if there is one, beside the host.
+// withProvider serves the provider's pages, if there is one, in addition to the host.
 func withProvider(h http.Handler, p *provider) http.Handler {
 	if p == nil {
 		return h
@@ -151,7 +151,7 @@ func withProvider(h http.Handler, p *provider) http.Handler {
 	})
 }
 
-// approveAs lets a machine in as that of a person who is logged in. It opens the tokens anew, since their owner is said to the whole of them.
+// approveAs lets a machine in as that of a person who is logged in. It opens the tokens again, since their owner is set for all of them.
 func approveAs(tokens string) func(host.Principal, string, string) error {
 	return func(p host.Principal, code, name string) error {
 		t, err := access.Open(tokens)
@@ -167,7 +167,8 @@ func approveAs(tokens string) func(host.Principal, string, string) error {
 	}
 }
 
-// openRegister lets people and administrators see and end at the page what the host keeps. It is called after openTokens and openProvider.
+// openRegister lets people and administrators see and end, on the page, the entries that the host keeps. It is called after openTokens and
+// openProvider.
 func openRegister(o *host.Options, p *provider) {
 	people, ok := o.People.(*access.People)
 	switch {

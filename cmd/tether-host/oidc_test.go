@@ -59,7 +59,7 @@ func identityProvider(t *testing.T, redirect string) string {
 	return issuer
 }
 
-// person is somebody with a browser.
+// person is a person with a browser.
 type person struct {
 	t      *testing.T
 	client *http.Client
@@ -93,7 +93,7 @@ func (p *person) read(r *http.Response, err error) (*url.URL, int, string) {
 	return r.Request.URL, r.StatusCode, string(page)
 }
 
-// logIn goes to a page of the host that leads to the provider, says there who this is, and returns what the host shows then.
+// logIn goes to a page of the host that leads to the provider, logs in there, and returns the host's page.
 func (p *person) logIn(link, password string) (int, string) {
 	p.t.Helper()
 	at, _, page := p.visit(link)

@@ -16,7 +16,7 @@ import (
 	"tether/host/access"
 )
 
-// peopleAt opens the people beside the tokens, and these.
+// peopleAt opens the people next to the tokens, and the tokens.
 func peopleAt(tokensFile string) (*access.People, *access.Tokens, error) {
 	path, err := tokensPath(tokensFile)
 	if err != nil {
@@ -30,7 +30,7 @@ func peopleAt(tokensFile string) (*access.People, *access.Tokens, error) {
 	return people, tokens, err
 }
 
-// ownedBy lets what is created next belong to a person, who exists from then on; "" is the administrator.
+// ownedBy makes tokens created next belong to a person, who exists from then on; "" is the administrator.
 func ownedBy(tokens *access.Tokens, tokensFile, owner string) error {
 	if owner == "" {
 		return nil
@@ -121,7 +121,7 @@ told nothing of it. Administrators see names, owners and sizes.`,
 		func(path *string) *cobra.Command { return peopleRemove(stdout, path) })
 }
 
-// settle makes observers without an owner the people of their names, as those that are created now are.
+// settle turns observers without an owner into the people of their names, as for new ones.
 func settle(people *access.People, tokens *access.Tokens) ([]access.Info, error) {
 	all, err := tokens.List()
 	for i := range all {
@@ -298,7 +298,7 @@ func peopleRemove(stdout io.Writer, path *string) *cobra.Command {
 	}
 }
 
-// some wants n arguments or more, which are called what.
+// some requires n or more arguments, named what.
 func some(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < n {

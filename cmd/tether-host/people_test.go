@@ -11,7 +11,7 @@ import (
 	"tether/platform/secret"
 )
 
-// command runs the command with the tokens of a directory, and returns what it printed.
+// inDir runs the command with the tokens of a directory, and returns its output.
 func inDir(t *testing.T, dir string, args ...string) (stdout string, status int) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -82,7 +82,7 @@ func TestPeopleCommands(t *testing.T) {
 	}
 }
 
-// The ten commands of the docs set a team of three up from nothing: with real programs, over which nothing is shown to whom it is not granted.
+// The ten commands of the docs set up a team of three from nothing: with real programs, and nobody is shown anything without a grant.
 func TestATeamInTenCommands(t *testing.T) {
 	page, err := os.ReadFile("../../docs/HOST.md")
 	if err != nil {

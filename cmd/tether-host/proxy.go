@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// proxies are addresses that are believed when they say for whom they ask.
+// proxies are addresses that may name their clients.
 type proxies []netip.Prefix
 
 // parseProxies reads addresses and networks.
@@ -51,7 +51,7 @@ func (p proxies) handler(h http.Handler) http.Handler {
 	})
 }
 
-// client is the last address of X-Forwarded-For that is no proxy's: what stands before it anybody can have written.
+// client is the last address of X-Forwarded-For that is not a proxy's: anybody can have written the ones before.
 func (p proxies) client(values []string) (client netip.Addr, ok bool) {
 	all := strings.Split(strings.Join(values, ","), ",")
 	for _, text := range slices.Backward(all) {

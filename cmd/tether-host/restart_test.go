@@ -21,11 +21,11 @@ import (
 	"tether/jsonrpc"
 )
 
-// restartPatience is for what processes do that wait for each other on a machine that is busy.
+// restartPatience is for processes that wait for each other on a busy machine.
 const restartPatience = 4 * time.Minute
 
-// aFlood prints numbered lines for two seconds, 200 KB, for each of the files part0, part1 and so on, as soon as it is there, until
-// the file stop is: as much on a machine that hardly comes to anything as on one that has nothing else to do.
+// aFlood prints numbered lines for two seconds, 200 KB, for each of the files part0, part1 and so on, as soon as it exists, until the file
+// stop exists: as much on a busy machine as on an idle one.
 const aFlood = `i=0
 while [ ! -e "$PARTS/stop" ]; do
 	if [ -e "$PARTS/part$((i/8000))" ]; then
@@ -231,7 +231,7 @@ func TestRestartUnderLoad(t *testing.T) {
 	}
 }
 
-// whole says what is wrong with the text of a flood that has ended.
+// whole returns an error if the text of an ended flood is incomplete.
 func whole(text string) error {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -249,7 +249,7 @@ func whole(text string) error {
 	return fmt.Errorf("no end after %d lines", n)
 }
 
-// The first signal waits for who is slow, the second does not.
+// The first signal waits for slow clients, the second does not.
 func TestSecondSignal(t *testing.T) {
 	s := newStage(t)
 	server, address := s.host(t, "127.0.0.1:0", "--drain", "1h")

@@ -13,7 +13,7 @@ import (
 	"tether/internal/version"
 )
 
-// settings are what the flags say.
+// settings are the flags.
 type settings struct {
 	listen       string
 	token        string

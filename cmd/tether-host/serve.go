@@ -24,7 +24,7 @@ const farewell = 5 * time.Second
 // keepAlive finds out that a machine has vanished without a word, also when nothing is sent: after a minute at most.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
 
-// plan is what the flags come to, before anything is opened.
+// plan is the result of the flags, before anything is opened.
 type plan struct {
 	log     zerolog.Logger
 	trusted proxies
@@ -53,14 +53,14 @@ func (s *settings) plan(stderr io.Writer) (p plan, err error) {
 	return p, err
 }
 
-// options are those of the host that follow from the flags alone.
+// options are the host's options that follow from the flags alone.
 func (s *settings) options(p *plan) host.Options {
 	return host.Options{Token: p.cred.token, Origins: s.origins, Grace: s.grace, Scrollback: s.scrollback, Logger: &p.log,
 		Secure: strings.HasPrefix(s.publicURL, "https:"), NoShares: !s.shares, ShareURL: s.shareURL(), MaxConnections: s.most, MaxTerminals: s.perMachine, MaxMemory: s.memory,
 		Sessions: s.sessions, ShellGrace: s.shellGrace, AgentShells: s.agentShells, Info: ahp.Implementation{Name: "tether-host", Version: version.Text()}}
 }
 
-// shareURL is what links for guests begin with, "" where only machines know how the host is reached.
+// shareURL is the beginning of links for guests, "" if only machines know the host's address.
 func (s *settings) shareURL() string {
 	if s.publicURL == "" {
 		return ""
@@ -175,7 +175,7 @@ func serveUntil(ctx context.Context, server *http.Server, listener net.Listener,
 	return nil
 }
 
-// end accepts nobody any more, lets what is under way come to its end, within bounds, and closes the rest.
+// end accepts no more connections, lets running requests finish, within bounds, and closes the rest.
 func end(ctx context.Context, server *http.Server, h *host.Host, within time.Duration) {
 	drain, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

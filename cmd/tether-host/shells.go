@@ -33,13 +33,13 @@ const (
 	shellEnd   = 10 * time.Second       // for all shells to end when the host does
 	inputPause = 100 * time.Millisecond // how long input may wait for a shell that does not read
 	readBytes  = 32 << 10               // of output per envelope
-	maxName    = 256                    // bytes; what term.Spec takes
+	maxName    = 256                    // bytes; term.Spec's bound
 )
 
 // shells runs the server-executed terminals: the user's own shell on a pty of this machine's.
 type shells struct {
 	pool    *term.Pool
-	scripts string         // directory of what shells read at their start; "" if it could not be made
+	scripts string         // directory of the files that shells read at their start; "" if it could not be made
 	kills   sync.WaitGroup // process.Kill
 }
 
@@ -58,7 +58,7 @@ func (s *shells) close() {
 	_ = s.pool.Close(ctx) // the process ends next
 	s.kills.Wait()
 	if s.scripts != "" {
-		_ = os.RemoveAll(s.scripts) // it is in the system's directory for what may be left over
+		_ = os.RemoveAll(s.scripts) // it is in the system's directory for temporary files, in case it stays
 	}
 }
 
@@ -110,7 +110,7 @@ func directory(cwd string) (string, error) {
 	return path, nil
 }
 
-// shellEnv is the environment of a shell: this process's, without what concerns only it.
+// shellEnv is the environment of a shell: this process's, without variables that concern only it.
 func shellEnv(env []string) []string {
 	env = slices.DeleteFunc(env, func(s string) bool {
 		return strings.HasPrefix(s, "TETHER_") || strings.HasPrefix(s, "TERM=")
@@ -134,7 +134,7 @@ func (p *process) Reports() bool { return p.reports }
 // Command implements host.Inspector.
 func (p *process) Command() []string { return p.handle.Info().Command }
 
-// Foreground implements host.Inspector. Where the system does not say what is in the foreground, that is whatever the shell has started.
+// Foreground implements host.Inspector. If the system does not report the foreground, it is any process that the shell has started.
 func (p *process) Foreground() string {
 	i := p.handle.Info()
 	if i.Exit != nil {
@@ -183,7 +183,7 @@ func (p *process) Next(ctx context.Context) (host.ServerEvent, error) {
 	}
 }
 
-// action is what subscribers are told of a mark; nil for one that the host tells of by itself.
+// action is the action for subscribers about a mark; nil if the host itself reports it.
 func action(m *term.Mark) ahp.Action {
 	switch m.Kind {
 	case term.MarkDetection:

@@ -19,7 +19,7 @@ import (
 	"tether/shellint"
 )
 
-// An agent beside the host runs commands in real shells of it, and a person at an AHP client takes one in hand.
+// An agent next to the host runs commands in real shells of it, and a person at an AHP client takes over one of them.
 func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	if plan, err := shellint.Inject([]string{shell.Login()}, shellint.InjectOptions{Nonce: "examination", Dir: t.TempDir()}); err != nil || !plan.Detect {
@@ -139,8 +139,8 @@ func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	}
 }
 
-// A real shell whose client has vanished is listed with what runs in it, ends by a command, and, where the host is told so, by itself when
-// nothing runs in it any more.
+// A real shell whose client has vanished is listed with its running program, ends by a command and, if the host is configured so, by itself
+// once nothing runs in it.
 func TestShellsWhoseClientVanished(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)

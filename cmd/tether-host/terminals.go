@@ -15,7 +15,7 @@ import (
 	"tether/host"
 )
 
-// terminalsCommand lists what is lent to a host that runs, as its administrators may know it.
+// terminalsCommand lists the terminals lent to a running host, as its administrators may know them.
 func terminalsCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var u hostURL
 	var asJSON bool

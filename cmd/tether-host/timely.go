@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounds on what comes before the WebSocket, and in place of one.
+// Bounds for the time before the WebSocket, and for other requests.
 const (
 	headerTime  = 10 * time.Second
 	headerBytes = 16 << 10
@@ -17,17 +17,17 @@ const (
 	answerStep  = 64 << 10         // bytes
 )
 
-// newServer serves a handler to clients of which some are slow, or on purpose so: none keeps a connection that it does not use. most
-// bounds the connections that have asked for nothing, and twice as many requests are served at a time.
+// newServer serves a handler to clients some of which are slow, perhaps on purpose: none keeps a connection that it does not use. most
+// bounds the idle connections, and twice as many requests are served at a time.
 func newServer(h http.Handler, most int) *http.Server {
 	c := newConnLimiter(most)
 	return &http.Server{Handler: timely(c.handler(h)), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ConnState: c.state, ConnContext: withConn,
-		ErrorLog: stdlog.New(io.Discard, "", 0)} // it tells of handshakes that came to nothing, with what was sent
+		ErrorLog: stdlog.New(io.Discard, "", 0)} // it reports failed handshakes, with their data
 }
 
-// timely gives the body of each request its time, and each piece of the answer. The answer as a whole may take longer: there are those
-// that wait for something.
+// timely gives the body of each request its time, and each piece of the answer. The whole answer may take longer: some requests wait for
+// events.
 func timely(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := http.NewResponseController(w)
@@ -39,7 +39,7 @@ func timely(h http.Handler) http.Handler {
 		}
 		out := &timelyWriter{w, conn}
 		h.ServeHTTP(out, r)
-		out.begin() // what the server still holds must be taken, too: all of an answer without a body
+		out.begin() // the server's buffer must be taken, too: it is all of an answer without a body
 	})
 }
 
@@ -78,7 +78,7 @@ func (w *timelyWriter) Write(p []byte) (n int, err error) {
 // Flush implements http.Flusher.
 func (w *timelyWriter) Flush() { _ = w.FlushError() }
 
-// FlushError is what an http.ResponseController asks for.
+// FlushError serves an http.ResponseController.
 func (w *timelyWriter) FlushError() error {
 	w.begin()
 	return w.conn.Flush()
@@ -88,5 +88,5 @@ func (w *timelyWriter) begin() {
 	_ = w.conn.SetWriteDeadline(time.Now().Add(answerTime)) // fails only with the connection
 }
 
-// Unwrap lets an http.ResponseController find what there is beside.
+// Unwrap lets an http.ResponseController find further methods.
 func (w *timelyWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

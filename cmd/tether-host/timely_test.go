@@ -45,7 +45,7 @@ func drip(c net.Conn, text string) time.Duration {
 	return took
 }
 
-// Many connections at once that are slow in every way there is are each given up in time, and somebody who is not gets in meanwhile.
+// Many simultaneous connections that are slow in every possible way are each given up in time, and a quick client gets in meanwhile.
 func TestSlowHandshakesFromMany(t *testing.T) {
 	header := "GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + strings.Repeat("x", 500) + "\r\n\r\n"
 	post := func(path string) string {
@@ -162,7 +162,7 @@ func TestAnAnswerMayTakeLong(t *testing.T) {
 	})
 }
 
-// What connections that say nothing, or ask without a token, leave behind at a real host: nothing.
+// Silent connections, and requests without a token, leave nothing at a real host.
 func TestHalfRequestsLeaveNothing(t *testing.T) {
 	testkit.Leaks(t)
 	r := start(t, "--token", ownToken, "--tokens", filepath.Join(t.TempDir(), "state", "tokens.json"))

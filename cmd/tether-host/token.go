@@ -19,7 +19,7 @@ type credential struct {
 	made  bool   // for this run alone: the person has not seen it
 }
 
-// tokenShape is what fits into a URL as it is; VS Code's host takes the same characters.
+// tokenShape fits into a URL unescaped; VS Code's host takes the same characters.
 var tokenShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,512}$`)
 
 // credential settles which token is asked for.
@@ -75,15 +75,15 @@ func existingToken(file string) (string, error) {
 // strength alone keeps others out.
 const minTokenBits = 128
 
-// What a random token is written with, from the smallest alphabet on. Only whole alphabets are told apart, so that a random token counts
-// as what it is although it lacks some letters.
+// Alphabets of random tokens, smallest first. Only whole alphabets are distinguished, so that a random token is recognised although it
+// lacks some letters.
 var tokenAlphabets = []struct {
 	all  *regexp.Regexp
 	size int
 }{{regexp.MustCompile(`^[0-9]*$`), 10}, {regexp.MustCompile(`^([0-9a-f]*|[0-9A-F]*)$`), 16}, {regexp.MustCompile(`^([0-9a-z_-]*|[0-9A-Z_-]*)$`), 32}, {tokenShape, 64}}
 
-// checkStrength refuses a token that is too easy to guess. It counts what a random token with its alphabet would have, and less for one
-// that repeats a few characters.
+// checkStrength refuses a token that is too easy to guess. It counts the entropy of a random token with its alphabet, and less for one that
+// repeats a few characters.
 func checkStrength(what, token string) error {
 	alphabet := 0
 	for _, one := range tokenAlphabets {

@@ -8,7 +8,7 @@ import (
 	"testing/cryptotest"
 )
 
-// A random token that lacks some letters by chance counts as what it is.
+// A random token that lacks some letters by chance is recognised as random.
 func TestStrengthOfRandomTokens(t *testing.T) {
 	cryptotest.SetGlobalRandom(t, 1) // 1 token of 100,000 has no capital letter, and would count as less
 	bytes := func() []byte {

@@ -46,20 +46,20 @@ func tokensPath(given string) (string, error) {
 	return filepath.Join(d.State, "host-tokens.json"), nil
 }
 
-// ownersPath is where is kept which machine has which clientId, beside the tokens.
+// ownersPath is the file of the machines' clientIds, next to the tokens.
 func ownersPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-clients.jsonl" }
 
-// loginsPath is where is kept which browsers are logged in, beside the tokens.
+// loginsPath is the file of logged-in browsers, next to the tokens.
 func loginsPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-logins.json" }
 
-// sharesPath is where links for guests are kept, beside the tokens.
+// sharesPath is the file of links for guests, next to the tokens.
 func sharesPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-shares.json" }
 
-// peoplePath is where people are kept, beside the tokens.
+// peoplePath is the file of people, next to the tokens.
 func peoplePath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-people.json" }
 
-// openTokens lets the host take the tokens that were created for it, with what it keeps beside them. The function it returns ends the
-// watching of their file.
+// openTokens lets the host take the tokens that were created for it, with the files next to them. The returned function stops watching
+// their file.
 func (s *settings) openTokens(ctx context.Context, o *host.Options, own credential) (stop func(), err error) {
 	path, err := tokensPath(s.tokens)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 	return func() { cancel(); run.Wait() }, nil
 }
 
-// openAudit keeps a record of what happens at the host. Who asks for one that cannot be written gets no host.
+// openAudit opens the audit log of the host. If a requested log cannot be written, the host does not start.
 func (s *settings) openAudit(o *host.Options) (*audit.Log, error) {
 	dir := filepath.Dir(s.auditLog)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +141,7 @@ func tokenCommand(stdout io.Writer) *cobra.Command {
 	return c
 }
 
-// subcommand refuses what is none.
+// subcommand refuses unknown subcommands.
 func subcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func subcommand(c *cobra.Command, args []string) error {
 	return &usageError{fmt.Sprintf("unknown command %.40q", args[0]), hint}
 }
 
-// exactly wants n arguments, which are called what.
+// exactly requires n arguments, named what.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		hint := "see " + c.CommandPath() + " --help"

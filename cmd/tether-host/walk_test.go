@@ -16,7 +16,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// walk is what the README tells about remote agents: commands, the agent's server, and its calls.
+// walk is the README's tour of remote agents: commands, the agent's server, and its calls.
 type walk struct {
 	commands []string
 	server   []string
@@ -58,7 +58,7 @@ func readWalk(t *testing.T) (w walk) {
 	return w
 }
 
-// TestRemoteAgentWalk does what the README shows, with a real MCP client.
+// TestRemoteAgentWalk follows the README, with a real MCP client.
 func TestRemoteAgentWalk(t *testing.T) {
 	w := readWalk(t)
 	s := newStage(t)
@@ -148,8 +148,8 @@ func ask(ctx context.Context, session *sdk.ClientSession, call [2]string, id str
 	return text, nil
 }
 
-// call makes one of the README's calls. The first finds out which terminal the others are about, which may take the daemon a moment
-// to lend. A wait that was in vain is made again: those of the README end after 30 s.
+// call makes one of the README's calls. The first finds out the terminal of the others, which may take the daemon a moment to lend. A wait
+// that timed out is repeated: those of the README end after 30 s.
 func (s *stage) call(session *sdk.ClientSession, call [2]string, id *string) (text string) {
 	s.t.Helper()
 	testkit.Eventually(s.t, patience, call[0], func() bool {

@@ -11,7 +11,7 @@ import (
 	"tether/host/webhook"
 )
 
-// webhooksPath is where webhook subscriptions outlive the host, beside the tokens.
+// webhooksPath is the file with which webhook subscriptions outlive the host, next to the tokens.
 func webhooksPath(tokens string) string {
 	return strings.TrimSuffix(tokens, ".json") + "-webhooks.json"
 }

@@ -78,7 +78,7 @@ func newReceiver(t *testing.T, url, token, kind, args string) *receiver {
 	return r
 }
 
-// next is what the receiver tells next.
+// next is the receiver's next report.
 func (r *receiver) next() (one told) {
 	r.t.Helper()
 	if !r.lines.Scan() {
