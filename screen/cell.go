@@ -46,10 +46,10 @@ func (c *cell) empty() bool { return c.ch&content == 0 }
 // blank is an erased cell with a background.
 func blank(bg uint32) cell { return cell{ch: null, bg: bg} }
 
-// extra is what few cells have: a kind and colour of underline, and a hyperlink.
+// extra holds attributes that few cells have: a kind and colour of underline, and a hyperlink.
 type extra struct {
 	style  uint8  // 0 none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed
-	colour uint32 // 0: that of the text
+	colour uint32 // 0: the text's colour
 	link   uint32 // number of a link; 0: none
 }
 
@@ -59,11 +59,11 @@ type attrs struct {
 	ext    extra
 }
 
-// tables hold what does not fit into a cell. Each is bounded, see Screen.tidy.
+// tables hold contents that do not fit into a cell. Each is bounded, see Screen.tidy.
 type tables struct {
-	clusters []string // characters with what combines with them
-	extras   []extra  // the first is none
-	links    []string // "parameters;URI", the first is none
+	clusters []string // characters with their combining ones
+	extras   []extra  // the first means none
+	links    []string // "parameters;URI", the first means none
 
 	clusterOf map[string]uint32
 	extraOf   map[extra]uint32
@@ -135,7 +135,7 @@ func (s *Screen) tidy() {
 		return
 	}
 	if cells := s.rows * s.cols; cells > s.effort.left {
-		return // what does not fit is shown without
+		return // further ones are not shown
 	} else {
 		s.effort.left -= cells
 		s.effort.done += cells
@@ -169,7 +169,7 @@ func (s *Screen) renewExtra(old *tables, e extra) extra {
 	return e
 }
 
-// dip makes the pen what cells are made of.
+// dip computes the attributes of new cells from the pen.
 func (s *Screen) dip() {
 	s.ink = cell{fg: s.pen.fg, bg: s.pen.bg &^ hasExtra}
 	if s.pen.bg&hasExtra != 0 {

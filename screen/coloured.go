@@ -1,7 +1,7 @@
 package screen
 
-// Coloured returns the rows of the screen as [Screen.Text] does, each with its colours and styles as SGR sequences, which end with the row. It has
-// no other sequence, no link and nothing of what Text leaves out.
+// Coloured returns the rows of the screen as [Screen.Text] does, each with its colours and styles as SGR sequences, which end with the row.
+// It has no other sequence, no link and nothing that Text leaves out.
 func (s *Screen) Coloured() []string {
 	rows := make([]string, s.on.filled())
 	for y := range rows {

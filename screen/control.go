@@ -2,11 +2,11 @@ package screen
 
 import "strings"
 
-// redraws are the final bytes of the control sequences that move the cursor to another line, erase, insert, delete or scroll. Erasing
-// in the cursor's own line counts: who does that is likely to go further next, as test runners do with a status of several lines.
+// redraws are the final bytes of the control sequences that move the cursor to another line, erase, insert, delete or scroll. Erasing in
+// the cursor's own line counts: such a program is likely to go further next, as test runners do with a status of several lines.
 const redraws = "AFHfdu" + "JKXPLM@ST" + "r"
 
-// c0 does what a control character means.
+// c0 carries out a control character.
 func (s *Screen) c0(c byte) {
 	s.last = 0
 	switch c {
@@ -128,7 +128,7 @@ func (s *Screen) setTab() {
 	}
 }
 
-// control does what a control sequence with the final byte c means.
+// control carries out a control sequence with the final byte c.
 func (s *Screen) control(c byte) {
 	k := &s.parser
 	if s.text.kept && strings.IndexByte(redraws, c) >= 0 {
@@ -317,7 +317,7 @@ func (s *Screen) editLine(c byte, n int) {
 	}
 }
 
-// wipe erases columns of a row, or what is not protected of them.
+// wipe erases columns of a row or, if open, its unprotected cells.
 func (s *Screen) wipe(y, from, to int, open bool) {
 	l := &s.on.lines[y]
 	cells := to - from

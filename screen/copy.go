@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Clone returns a screen that is the same, of which nothing is shared.
+// Clone returns an equal screen that shares no memory.
 func (s *Screen) Clone() *Screen {
 	c := *s
 	for _, g := range []*grid{&c.main, &c.alt} {
@@ -25,8 +25,8 @@ func (s *Screen) Clone() *Screen {
 	return &c
 }
 
-// Conceal takes away all text that was printed, on both screens, and the title. What the screen shows is in doubt then, but not where the
-// cursor is. It is for a screen of which nothing is pending.
+// Conceal removes all text that was printed, on both screens, and the title. The screen's contents are in doubt then, but not the place of
+// the cursor. It is for a screen without pending input.
 func (s *Screen) Conceal() {
 	for _, g := range []*grid{&s.main, &s.alt} {
 		for i := range g.lines {

@@ -9,7 +9,7 @@ import (
 	"tether/screen"
 )
 
-// A clone shows the same and goes on by itself; what was concealed is nowhere in what a screen can be made from.
+// A clone shows the same and continues independently; concealed text is nowhere in the data from which a screen can be made.
 func TestCloneAndConceal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 1))
 	for range 300 {

@@ -124,7 +124,7 @@ func (s *Screen) reverseIndex() {
 	s.restrict(s.cols - 1)
 }
 
-// scrollUp moves the region up by one row; what leaves the top of the main screen goes to the history. wrapped: the new row continues
+// scrollUp moves the region up by one row; a row that leaves the top of the main screen goes to the history. wrapped: the new row continues
 // the one above.
 func (s *Screen) scrollUp(wrapped bool) {
 	g := s.on
@@ -141,5 +141,5 @@ func (s *Screen) scrollUp(wrapped bool) {
 	g.lines[g.bottom].wrapped = wrapped
 }
 
-// erased is the background of what is erased now.
+// erased is the background of cells that are erased now.
 func (s *Screen) erased() uint32 { return s.pen.bg & colourMask }

@@ -1,26 +1,26 @@
 package screen
 
-// doubt is what a gap in the output has left unknown of a grid.
+// doubt marks the parts of a grid that a gap in the output has left unknown.
 type doubt struct {
 	rows   int  // so many rows from the top may be wrong
 	adrift int  // so many lines must scroll by until the cursor's row is known; 0: it is
-	saved  bool // what is saved of the cursor may be wrong
+	saved  bool // the saved cursor state may be wrong
 	blank  bool // the screen was erased, and nothing was taken away since
 }
 
-// Doubt says that it is not known what the screen shows: output is missing before what is written next. Rows count as known again when
-// the screen was erased or they have come in by scrolling, and the cursor when it was sent to a place. The scrolling region is taken to be what
-// it was.
+// Doubt records that output is missing before the next write, so the screen's contents are unknown. Rows count as known again when the
+// screen was erased or they have come in by scrolling, and the cursor when it was sent to a place. The scrolling region is assumed
+// unchanged.
 func (s *Screen) Doubt() {
 	s.main.doubt = doubt{rows: s.rows, adrift: s.rows, saved: true}
 	s.alt.doubt = s.main.doubt
 	s.astray = true
 }
 
-// Doubtful reports whether some of what is shown may be wrong because of a [Screen.Doubt].
+// Doubtful reports whether the screen may be partly wrong because of a [Screen.Doubt].
 func (s *Screen) Doubtful() bool { return s.on.doubt.rows > 0 || s.on.doubt.adrift > 0 }
 
-// arrive says that it is known from now on which screen is shown, and of neither what is on it.
+// arrive records that it is known from now on which screen is shown, but not the contents of either.
 func (s *Screen) arrive() {
 	s.Doubt()
 	s.astray = false
@@ -31,7 +31,7 @@ func (g *grid) placed() {
 	if g.doubt.adrift == 0 {
 		return
 	}
-	if g.doubt.adrift = 0; g.doubt.blank && g.filled() == 0 { // otherwise somebody has drawn, nobody knows where
+	if g.doubt.adrift = 0; g.doubt.blank && g.filled() == 0 { // otherwise the program has drawn at an unknown place
 		g.doubt.rows = 0
 	}
 }

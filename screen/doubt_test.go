@@ -16,8 +16,8 @@ var drawn = []string{
 	"\x1b[K", "\x1b[2;1H", "\x1b[4;3H", "\x1b[3d", "\x1b[A", "\x1b[2B", "\x1b[?1049l\x1b[2;4r", "\x1b[r", "\x1b[?1049h", "\x1b[?1049l", "\x1bD", "\x1b[H", "\x1b[2P", "\x1b[@", "\r\n\r\n\r\n\r\n",
 }
 
-// Behind a gap a screen is not called right before it is: as soon as nothing of it is in doubt, its rows and its cursor are those of a screen
-// that got everything.
+// Behind a gap a screen is not called right too early: once no part of it is in doubt, its rows and its cursor equal those of a screen that
+// got everything.
 func TestDoubtEndsWhenTheScreenIsRight(t *testing.T) {
 	ended := 0
 	for seed := range testkit.Rounds(t, 1000, 300_000) {

@@ -1,7 +1,8 @@
 package screen
 
-// What a program prints decides how much is done: a few bytes can touch each cell of the screen. So work is paid for: each byte earns some, what
-// is not used is saved up to a bound, and what cannot be paid for is left out, after which the screen is in doubt. No real program comes near.
+// A program's output decides how much work is done: a few bytes can touch each cell of the screen. So work is paid for: each byte earns
+// some, unused credit is saved up to a bound, and operations without credit are left out, after which the screen is in doubt. No real
+// program comes near.
 const (
 	effortPerByte = 128
 	effortSaved   = 4 << 20 // four times all cells of the largest screen

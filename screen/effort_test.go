@@ -9,7 +9,7 @@ import (
 	"tether/screen"
 )
 
-// However much each of its bytes can touch, what a program makes a screen do is bounded by how much it prints.
+// However much each byte of output can touch, the work that a program causes is bounded by the amount of its output.
 func TestEffortIsBounded(t *testing.T) {
 	const text = 64 << 10
 	for _, unit := range append(xterm.Pieces, "\x1b#8", "\x1b[ @", "\x1b['}", "\x1b[?J", "\x1b[?2J", "\x1b[1;1H\x1b[L", "\x1b[4hx\r", "\x1b[M", "\x1bM", "\n", "\x1bc", "\x1b[?47h\x1b[?47l",
@@ -29,7 +29,7 @@ func TestEffortIsBounded(t *testing.T) {
 	}
 }
 
-// What was left out is said, and what programs really do is never left out: all of the largest screen at once, and edits of each character.
+// Omitted work is reported, and the work of real programs is never omitted: all of the largest screen at once, and edits of each character.
 func TestEffortSuffices(t *testing.T) {
 	for _, c := range []struct {
 		name, unit string

@@ -8,8 +8,7 @@ import (
 	"tether/internal/xterm"
 )
 
-// Render is the text of p for a reader who has no terminal: as one would see
-// it that is cols wide.
+// Render is the text of p for a reader without a terminal, as on a terminal cols wide.
 func Render(p []byte, cols, rows int) string {
 	s := New(cols, rows)
 	s.Write(p)
@@ -20,7 +19,7 @@ func Render(p []byte, cols, rows int) string {
 // Effort is the work that the screen has done, in cells.
 func (s *Screen) Effort() int { return s.effort.done }
 
-// What a screen may do for each byte, and what it may save up.
+// The work allowed for each byte, and the credit that can be saved.
 const (
 	EffortPerByte = effortPerByte
 	EffortSaved   = effortSaved

@@ -27,8 +27,8 @@ func (s *Screen) Advance(p []byte) {
 	s.Write(p)
 }
 
-// leap does p[:from] without drawing it, and returns what is to be written next: p[from:to]. It can leap where nothing but rows and
-// styles comes up to to, and the rows from from on scroll everything else away.
+// leap carries out p[:from] without drawing it, and returns the part to be written next: p[from:to]. It can leap if p[:to] contains only
+// rows and styles, and the rows of p[from:to] scroll everything else away.
 func (s *Screen) leap(p []byte) (from, to int) {
 	if !s.leaps() {
 		return 0, leapBytes
@@ -53,8 +53,9 @@ func (s *Screen) leap(p []byte) (from, to int) {
 	return from, to
 }
 
-// Leap is Advance for output of which only the end is at hand: p. What was before it printed rows and styled them, as
-// jsonspan.Check.Rows says, and nothing else; styled says that it may have styled them. Where the screen would depend on that, it is left as it is, and the result is false.
+// Leap is Advance for output of which only the end, p, is available. The output before it only printed rows and styled them, as
+// jsonspan.Check.Rows reports; styled reports that it may have styled them. If the screen would depend on that, it stays unchanged, and the
+// result is false.
 func (s *Screen) Leap(p []byte, styled bool) bool {
 	if s.text.kept || !s.leaps() {
 		return false
@@ -78,7 +79,7 @@ func (s *Screen) leaps() bool {
 		!s.modes.insert && !s.modes.origin && !s.modes.reverseWrap
 }
 
-// leapt is what was leapt over, which left a style and the cursor at the beginning of the last row.
+// leapt accounts for skipped output that left the style pen and the cursor at the beginning of the last row.
 func (s *Screen) leapt(pen attrs) {
 	s.parser.pending = 0
 	s.pen = pen
@@ -112,8 +113,8 @@ func (s *Screen) tail(p []byte, y int) int {
 	return tail
 }
 
-// quiet is the length of the beginning of p that only prints, in rows, and styles what follows or erases in its row. pen is the style at
-// an offset in it.
+// quiet is the length of the beginning of p that only prints rows, and sets styles or erases in its row. pen is the style at an offset in
+// it.
 func (s *Screen) quiet(p []byte, at int) (n int, pen attrs) {
 	was := s.pen
 	var seen styles
@@ -140,7 +141,7 @@ func (s *Screen) quiet(p []byte, at int) (n int, pen attrs) {
 	return n, pen
 }
 
-// lastReset is where the last sequence near the end of p begins that resets the style, 0 if there is none.
+// lastReset is the start of the last sequence near the end of p that resets the style, 0 if there is none.
 func lastReset(p []byte) int {
 	near := max(len(p)-1<<10, 0)
 	if i := max(bytes.LastIndex(p[near:], []byte("\x1b[m")), bytes.LastIndex(p[near:], []byte("\x1b[0m"))); i >= 0 {
@@ -149,14 +150,14 @@ func lastReset(p []byte) int {
 	return 0
 }
 
-// styles are the parameters of SGR that were seen. Each sets parts of the pen to what it says, whatever they were: of those that are the
-// same the last one alone counts. Most output has few different ones.
+// styles are the parameters of SGR that were seen. Each sets parts of the pen to fixed values, whatever they were: of equal ones only the
+// last counts. Most output has few different ones.
 type styles struct {
 	seen [64]struct {
 		params uint64 // at most eight bytes of them
 		at     int    // where they were last; positions grow
 	}
-	done int // what was at or before this is in the pen, or reset
+	done int // sequences at or before this are in the pen, or reset
 }
 
 // add notes parameters that stand at a position above 0.
@@ -200,7 +201,7 @@ func (t *styles) do(s *Screen) {
 	}
 }
 
-// quietSequence is the length of the sequence at the beginning of p if it is whole and styles what follows or erases in its row.
+// quietSequence is the length of the sequence at the beginning of p if it is whole and only sets styles or erases in its row.
 func quietSequence(p []byte) int {
 	if len(p) < 3 || p[1] != '[' {
 		return 0
@@ -230,7 +231,7 @@ func (s *Screen) stylePen(params []byte) {
 			v = v*10 + int(c-'0')
 		}
 		if c == ':' || v == 38 || v == 48 || v == 58 || v > 200 || i > maxParams {
-			k := &s.parser // it takes the whole of them, and what was done already is done again
+			k := &s.parser // it takes all of them; repeating those already done is harmless
 			k.begin(ground)
 			for _, c := range params {
 				k.parameter(c)
@@ -242,7 +243,7 @@ func (s *Screen) stylePen(params []byte) {
 	s.styleOne(v)
 }
 
-// printed is the length of p up to what shifts sets of characters, or may be an 8-bit control character.
+// printed is the length of p up to a byte that shifts sets of characters, or may be an 8-bit control character.
 func (s *Screen) printed(p []byte) int {
 	n := len(p)
 	for _, c := range [...]byte{0x0e, 0x0f} {

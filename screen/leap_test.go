@@ -13,7 +13,7 @@ import (
 	"tether/screen"
 )
 
-// lines returns output of about n bytes that scrolls: plain, or with colours and the rest of what builds print.
+// lines returns output of about n bytes that scrolls: plain, or with colours and other sequences of builds.
 func lines(rng *rand.Rand, n int, coloured bool) []byte {
 	var b bytes.Buffer
 	for i := 0; b.Len() < n; i++ {
@@ -33,7 +33,7 @@ func lines(rng *rand.Rand, n int, coloured bool) []byte {
 	return b.Bytes()
 }
 
-// Advance leaves the same screen as Write, whatever is printed and however it is cut.
+// Advance leaves the same screen as Write, with any output and any division of it.
 func TestAdvance(t *testing.T) {
 	for seed := range uint64(testkit.Load(300, 40)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -92,7 +92,7 @@ func steps(rng *rand.Rand) xterm.Stream {
 	return s
 }
 
-// Advance in large steps is what byte by byte is, at the conditions of a leap.
+// Advance in large steps equals byte by byte, at the conditions of a leap.
 func TestAdvanceEdges(t *testing.T) {
 	for seed := range uint64(testkit.Load(200, 30)) {
 		s := steps(rand.New(rand.NewPCG(seed, 9)))
@@ -114,7 +114,7 @@ func TestAdvanceEdges(t *testing.T) {
 	}
 }
 
-// FuzzAdvance compares Advance in one step with Write byte by byte. What it is given is printed often enough that it can be leapt over.
+// FuzzAdvance compares Advance in one step with Write byte by byte. Its input is repeated often enough that it can be leapt over.
 func FuzzAdvance(f *testing.F) {
 	for _, s := range []string{
 		"a line\r\n", "\x1b[31mred\x1b[39m\r\n", "\x1b[38;5;9m\x1b[1;4mx\x1b[0m\r\n", "世界\r\n\x1b[K", "\x1b[4:3mx\r\n", "x\r\n\x1b[2b", "\x1b[?45hxxxxxxxxxxxx\b\b\b\r\n", "\u009b1m\r\n",
@@ -162,8 +162,7 @@ func load(kind string) []byte {
 	return p.Bytes()
 }
 
-// BenchmarkAdvance is what it costs to know the screen at the beginning of a log, per MB that was dropped of it. "copy" is what it is
-// measured against.
+// BenchmarkAdvance is the cost of knowing the screen at the beginning of a log, per dropped MB. "copy" is the yardstick.
 func BenchmarkAdvance(b *testing.B) {
 	const piece = 128 << 10 // as a log of 4 MB hands over
 	run := func(name, kind string, do func(p []byte)) {

@@ -36,7 +36,7 @@ func (l *line) grow(n int) {
 	}
 }
 
-// extend gives the line exactly n cells, more than it has; whoever calls it sets the new ones.
+// extend gives the line exactly n cells, more than it has; the caller sets the new ones.
 func (l *line) extend(n int) {
 	if n > cap(l.cells) {
 		l.cells = append(make([]cell, 0, (n+7)&^7), l.cells...)
@@ -49,7 +49,7 @@ func (l *line) set(i int, c cell) {
 	l.cells[i] = c
 }
 
-// cut drops what lies beyond the width.
+// cut drops cells beyond the width.
 func (l *line) cut(cols int) {
 	if len(l.cells) > cols {
 		l.cells = l.cells[:cols]
@@ -92,7 +92,7 @@ func (l *line) erase(from, to, cols int, bg uint32) {
 	}
 }
 
-// eraseOpen is erase for what is not protected.
+// eraseOpen is erase for unprotected cells.
 func (l *line) eraseOpen(from, to, cols int, bg uint32) {
 	if from > 0 && l.width(from-1) == 2 && l.at(from-1).bg&protected == 0 {
 		l.set(from-1, blank(bg))
@@ -107,7 +107,7 @@ func (l *line) eraseOpen(from, to, cols int, bg uint32) {
 	}
 }
 
-// insert moves what stands at col and after it to the right by n.
+// insert moves the cells at col and after it to the right by n.
 func (l *line) insert(col, n, cols int, bg uint32) {
 	if col > 0 && l.width(col-1) == 2 {
 		l.set(col-1, blank(bg))
@@ -135,7 +135,7 @@ func (l *line) insert(col, n, cols int, bg uint32) {
 	}
 }
 
-// eraseEnd blanks col and what follows, whatever stands before.
+// eraseEnd blanks the cells from col on, whatever is before them.
 func (l *line) eraseEnd(col int, bg uint32) {
 	if l.fill != bg {
 		l.grow(col)

@@ -1,6 +1,6 @@
 package screen
 
-// modes are what a program has switched. The zero value is a terminal's at its start, but for wrap.
+// modes are the switches that a program has set. The zero value is a terminal's at its start, except for wrap.
 type modes struct {
 	insert, newline, origin, wrap, reverseWrap bool // CSI 4, 20, ? 6, 7, 45
 	cursorKeys, keypad, focus, paste, hidden   bool // ? 1, 66, 1004, 2004, and 25 switched off
@@ -99,8 +99,7 @@ func (s *Screen) switchScreen(p int, on bool) {
 	}
 }
 
-// alternate switches between the two screens. The alternate one is blank at
-// first; what was on it leaves no trace.
+// alternate switches between the two screens. The alternate one is blank at first; its contents leave no trace.
 func (s *Screen) alternate(on bool) {
 	if s.astray {
 		defer s.arrive()

@@ -5,7 +5,7 @@ import "strings"
 // maxTitle bounds a title, in bytes.
 const maxTitle = 1 << 10
 
-// endOSC does what the string between OSC and its end means: a title or a link.
+// endOSC carries out the string between OSC and its end: a title or a link.
 func (s *Screen) endOSC() {
 	k := &s.parser
 	s.last = 0

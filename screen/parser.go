@@ -31,7 +31,7 @@ const (
 	maxRaw    = 4 << 10 // bytes; a longer one has no effect
 )
 
-// parser keeps what of the input is incomplete. All is bounded.
+// parser keeps incomplete input. All of it is bounded.
 type parser struct {
 	state   state
 	collect uint32 // prefix and intermediate bytes
@@ -44,7 +44,7 @@ type parser struct {
 	sub     bool             // digits belong to a sub-parameter
 	full    bool             // there are too many parameters
 	fullSub bool             // or sub-parameters
-	raw     []byte           // of the sequence, without what had its effect already
+	raw     []byte           // of the sequence, without parts that have had their effect
 	body    int              // where a string begins in raw
 	utf8    [utf8.UTFMax]byte
 	held    int // bytes in utf8
@@ -155,7 +155,7 @@ func (s *Screen) quick(p []byte) int {
 // before them loses nothing.
 func (s *Screen) Pending() int { return s.parser.pending }
 
-// multibyte takes one character that is not ASCII, as far as it is there.
+// multibyte takes one non-ASCII character, as far as it has arrived.
 func (s *Screen) multibyte(p []byte) []byte {
 	k := &s.parser
 	had := k.held
@@ -164,7 +164,7 @@ func (s *Screen) multibyte(p []byte) []byte {
 		return p[k.held-had:]
 	}
 	r, size := utf8.DecodeRune(k.utf8[:k.held])
-	if size < had { // an invalid byte, and what was held after it
+	if size < had { // an invalid byte, and the bytes held after it
 		rest := k.utf8[size:had]
 		k.held = copy(k.utf8[:], rest)
 		s.rune(r)
@@ -364,7 +364,7 @@ func (s *Screen) inString(r rune) {
 	}
 }
 
-// dcsNext is where a character leads in what stands before the body of a device control string.
+// dcsNext is the next state after a character in front of the body of a device control string.
 func (at state) dcsNext(r rune) state {
 	switch {
 	case r < ' ' || r == 0x7f:

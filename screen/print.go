@@ -154,7 +154,7 @@ func (s *Screen) string(ch uint32) string {
 	return ""
 }
 
-// repeat prints the last character again, as a whole. Its bound is that of what eight bytes can make a screen do.
+// repeat prints the last character again, as a whole. Its bound is the work that eight bytes may cause.
 func (s *Screen) repeat(n int) {
 	if n = min(n, maxSide); s.last != 0 && s.afford(4*n) {
 		ch := s.last

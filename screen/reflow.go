@@ -81,7 +81,7 @@ func (s *Screen) reflowWider(cols, rows int) {
 	g.y, g.saved.y = max(g.y-removed, 0), max(g.saved.y-removed, 0) // as xterm.js does it, wherever those rows were
 }
 
-// reflowNarrower breaks rows that are too long; what does not fit goes away below the cursor, or else at the top.
+// reflowNarrower breaks rows that are too long; rows that do not fit are dropped below the cursor, or else at the top.
 func (s *Screen) reflowNarrower(cols, rows int) {
 	g := &s.main
 	for y := len(g.lines) - 1; y >= 0; y-- {

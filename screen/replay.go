@@ -4,11 +4,11 @@ import (
 	"strconv"
 )
 
-// MaxReplay bounds what [Screen.Replay] returns, in bytes: the largest screen, if few of its cells differ in their attributes.
+// MaxReplay bounds the result of [Screen.Replay], in bytes: the largest screen, if few of its cells differ in their attributes.
 const MaxReplay = 2 << 20
 
-// Replay returns bytes that make a fresh terminal emulator of the same size what the screen is: both screens, cursors, modes, and a
-// sequence that has begun. It is nil if they would be more than [MaxReplay].
+// Replay returns bytes that bring a fresh terminal emulator of the same size into the screen's state: both screens, cursors, modes, and a
+// sequence that has begun. It is nil if they would exceed [MaxReplay].
 func (s *Screen) Replay() []byte {
 	w := &replay{s: s}
 	w.grids()
@@ -21,7 +21,7 @@ func (s *Screen) Replay() []byte {
 	return w.out
 }
 
-// open is the beginning of what is not complete.
+// open is the beginning of the incomplete input.
 func (k *parser) open() (p []byte) {
 	if k.state != ground {
 		p = append(p, k.raw...)
@@ -33,7 +33,7 @@ func (k *parser) open() (p []byte) {
 type replay struct {
 	s   *Screen
 	out []byte
-	pen attrs // of whoever reads so far
+	pen attrs // the pen after the bytes so far
 }
 
 func (w *replay) str(text string) { w.out = append(w.out, text...) }
@@ -67,7 +67,7 @@ func (w *replay) grids() {
 	}
 }
 
-// grid draws one screen with what belongs to it alone.
+// grid draws one screen with its own state.
 func (w *replay) grid(g *grid) {
 	s := w.s
 	w.rows(g)
@@ -326,7 +326,7 @@ func (w *replay) save(v *saved) {
 	w.charset(0)
 }
 
-// savedPen is the pen of a saved cursor. What it had of an extra is not saved, only whether it counts; that of the pen is taken.
+// savedPen is the pen of a saved cursor. Its extra is not saved, only whether it counts; the pen's is used.
 func (s *Screen) savedPen(v *saved) attrs {
 	a := attrs{fg: v.fg, bg: v.bg}
 	if a.bg&hasExtra != 0 {
@@ -400,8 +400,8 @@ func (w *replay) designate() {
 	}
 }
 
-// cursor places the cursor and makes the viewer's pen the screen's. What was printed last is printed again, so that the viewer knows
-// what may combine with it, and that the next character goes below.
+// cursor places the cursor and sets the viewer's pen to the screen's. It prints the last character again, so that the viewer knows which
+// character a combining one may join, and that the next character goes below.
 func (w *replay) cursor() {
 	s, g := w.s, w.s.on
 	if s.sets.foreign() {
@@ -417,7 +417,7 @@ func (w *replay) cursor() {
 		x--
 	}
 	c, pen := g.lines[g.y].at(x), s.pen
-	if pen.bg&hasExtra == 0 { // as after a saved cursor; what it had is seen no more
+	if pen.bg&hasExtra == 0 { // as after a saved cursor; its extra is visible no more
 		pen.ext.link, pen.ext.style = 0, 0
 	}
 	again := s.last != 0 && c.ch == s.last && sameInk(c, s.ink) && !s.sets.foreign() && s.plain(c)
@@ -448,7 +448,7 @@ func (w *replay) cursor() {
 	w.style(pen)
 }
 
-// plain reports whether the set of characters that is used leaves a cell's first character as it is.
+// plain reports whether the active set of characters leaves a cell's first character unchanged.
 func (s *Screen) plain(c cell) bool {
 	for _, r := range s.string(c.ch) {
 		return s.sets.translate(r) == r

@@ -1,7 +1,7 @@
 package screen
 
-// Resize changes the size, as xterm.js does it without lines above the screen: the main screen's lines that were broken at the margin
-// are broken anew, but for the one with the cursor; what no longer fits above goes to the history.
+// Resize changes the size, as xterm.js does it without lines above the screen: the main screen's lines that were broken at the margin are
+// broken again, except for the one with the cursor; lines that no longer fit above go to the history.
 func (s *Screen) Resize(cols, rows int) {
 	cols, rows = side(cols), side(rows)
 	if cols == s.cols && rows == s.rows {
@@ -28,7 +28,7 @@ func (s *Screen) Resize(cols, rows int) {
 	s.alt.moreTabs(cols)
 }
 
-// setRows adds blank rows, or takes rows away: those below the cursor first, then those at the top.
+// setRows adds blank rows, or removes rows: those below the cursor first, then those at the top.
 func (g *grid) setRows(s *Screen, rows int) {
 	for len(g.lines) < rows {
 		g.lines = append(g.lines, line{})

@@ -1,7 +1,6 @@
 package screen
 
-// MaxHistory bounds what is kept of the lines that have left the screen, in
-// bytes of text; the oldest go first.
+// MaxHistory bounds the kept lines that have left the screen, in bytes of text; the oldest go first.
 const MaxHistory = 1 << 20
 
 // maxSide bounds both dimensions in cells, as terminals of ours are bounded.
@@ -34,7 +33,7 @@ func New(cols, rows int) *Screen {
 	return s
 }
 
-// NewState returns an empty screen that keeps nothing but what it shows.
+// NewState returns an empty screen that keeps only its visible state.
 func NewState(cols, rows int) *Screen {
 	s := &Screen{cols: side(cols), rows: side(rows), effort: effort{left: effortSaved}}
 	s.reset()

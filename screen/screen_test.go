@@ -83,7 +83,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// What does not fit any more when the screen shrinks is not lost.
+// Rows that no longer fit when the screen shrinks are not lost.
 func TestResizeKeepsHistory(t *testing.T) {
 	s := screen.New(20, 6)
 	s.Write([]byte("a\r\nb\r\nc\r\nd"))
@@ -150,8 +150,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Nothing that a stream can hold reaches a reader who has no terminal, or
-// costs more than its share.
+// No part of any stream reaches a reader without a terminal as a control, or costs more than its share.
 func TestHostile(t *testing.T) {
 	for _, in := range []string{
 		"\x1b[999999999999999999999C.", "\x1b[" + strings.Repeat("9;", 1000) + "H", "\x1b[-1;-1Hx", "\x1b[1000S", "\x1b[65536bx",
@@ -169,7 +168,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// checkSafe fails for what text for a model must not hold.
+// checkSafe fails for characters that text for a model must not contain.
 func checkSafe(t *testing.T, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {
@@ -183,8 +182,7 @@ func checkSafe(t *testing.T, text string) {
 	}
 }
 
-// FuzzScreen cuts a stream in two anywhere: the screen is the same. And
-// whatever comes, what it shows is safe.
+// FuzzScreen cuts a stream in two anywhere: the screen is the same. With any input, its text is safe.
 func FuzzScreen(f *testing.F) {
 	for _, s := range []string{
 		"hello\r\nworld", "\x1b[31mred\x1b[m\r\n", "\x1b[2;3r\x1b[5;5Hx\x1b[?1049hy", "世界\xe4\xb8", "\x1b]8;;x\x1b\\y", "a\x1b[3bz\u0301", "\x9b31m", "\xc2\x9b2J\u202e",

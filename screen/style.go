@@ -102,7 +102,7 @@ func (s *Screen) extend() {
 	}
 }
 
-// colour does the parameters 38, 48 and 58, of which the i-th is one, with semicolons or colons. It returns how many more it took.
+// colour handles the parameters 38, 48 and 58, of which the i-th is one, with semicolons or colons. It returns how many more it took.
 func (s *Screen) colour(i int) (advance int) {
 	k := &s.parser
 	got := [6]int{0, 0, -1, 0, 0, 0} // 38, mode, nothing, and up to three values

@@ -12,7 +12,7 @@ type history struct {
 	kept    bool // there is one
 	lines   []byte
 	dropped bool // it has lost its beginning
-	redrawn bool // the program has moved the cursor back or erased something: what the screen shows may still change
+	redrawn bool // the program has moved the cursor back or erased something: the screen's text may still change
 }
 
 // appendTo appends the text of the first n columns; trim leaves out the blanks at the end.
@@ -68,10 +68,9 @@ func (s *Screen) Text() string {
 	return string(bytes.TrimRight(b, "\n"))
 }
 
-// History returns all text since the beginning, oldest first: lines that have
-// left the screen, what was erased from it as a whole, and what it shows. Lines
-// that were broken at the right margin are whole again. trimmed tells that
-// more than MaxHistory had left and the beginning is missing.
+// History returns all text since the beginning, oldest first: lines that have left the screen, text erased with a whole screen, and the
+// present text. Lines that were broken at the right margin are whole again. trimmed reports that more than MaxHistory had left and the
+// beginning is missing.
 func (s *Screen) History() (text string, trimmed bool) {
 	b := slices.Clone(s.text.lines)
 	b = s.appendGrid(b, &s.main)
@@ -84,8 +83,8 @@ func (s *Screen) History() (text string, trimmed bool) {
 	return string(b), s.text.dropped
 }
 
-// Lines returns History's text, and the length of its beginning that is final: lines that have left the screen and, as long as the
-// program has only printed one line after the other, those that it has ended.
+// Lines returns History's text, and the length of its beginning that is final: lines that have left the screen and, while the program has
+// only printed one line after the other, those that it has ended.
 func (s *Screen) Lines() (text string, final int) {
 	text, _ = s.History()
 	if s.text.redrawn || s.on == &s.alt {
@@ -94,8 +93,7 @@ func (s *Screen) Lines() (text string, final int) {
 	return text, strings.LastIndexByte(text, '\n') + 1
 }
 
-// Keep drops all but the newest lines, at most n bytes, of those that have left
-// the screen.
+// Keep drops all but the newest lines, at most n bytes, of those that have left the screen.
 func (s *Screen) Keep(n int) {
 	lines := s.text.lines
 	cut := len(lines) - n
@@ -125,9 +123,8 @@ func (s *Screen) textCells(g *grid, i int) int {
 // goesOn reports whether a row continues in the next one.
 func (g *grid) goesOn(i int) bool { return i+1 < len(g.lines) && g.lines[i+1].wrapped }
 
-// appendGrid appends the lines of g. The one that the cursor stands on, if it
-// is the last, has no newline, but the blanks before the cursor: what comes
-// next may be a part of it.
+// appendGrid appends the lines of g. If the cursor is on the last line, that has no newline, but the blanks before the cursor: later output
+// may continue it.
 func (s *Screen) appendGrid(b []byte, g *grid) []byte {
 	n := g.filled()
 	here := -1 // the cursor's row
@@ -181,15 +178,15 @@ func (s *Screen) archive(g *grid, n int, wrapped bool) {
 	}
 }
 
-// archiveAll keeps what the main screen shows before it is erased as a whole.
+// archiveAll keeps the main screen's text before it is erased as a whole.
 func (s *Screen) archiveAll() {
 	if s.on == &s.main && s.text.kept {
 		s.archive(&s.main, s.main.filled(), false)
 	}
 }
 
-// Clean returns s without what text of one line should not hold: controls, and
-// what the screen leaves out. It is for titles and the like.
+// Clean returns s without characters that text of one line should not contain: controls, and those that the screen leaves out. It is for
+// titles and the like.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || hidden(r) {

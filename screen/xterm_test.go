@@ -11,12 +11,12 @@ import (
 	"tether/screen"
 )
 
-// randomStream is what a program may print, with changes of the size where sizes is true.
+// randomStream is possible output of a program, with changes of the size if sizes is true.
 func randomStream(rng *rand.Rand, sizes bool) xterm.Stream {
 	return xterm.Random(rng, sizes, func(cols, rows int) xterm.Screen { return screen.NewState(cols, rows) })
 }
 
-// shown is what xterm.js shows of streams.
+// shown are the screens that xterm.js shows for streams.
 func shown(t *testing.T, all []xterm.Stream) []*xterm.Dump {
 	return xterm.Show(t, screen.Widths(), all)
 }
@@ -32,7 +32,7 @@ func feed(s *xterm.Stream, to *screen.Screen) {
 	}
 }
 
-// TestReplay cuts random streams anywhere: what the first half left, as bytes, and the second half make the screen of the whole stream.
+// TestReplay cuts random streams anywhere: the replay of the first half, and the second half, make the screen of the whole stream.
 func TestReplay(t *testing.T) {
 	for round := range testkit.Rounds(t, 1, 100) {
 		replayed(t, rand.New(rand.NewPCG(5, uint64(3+round))))
@@ -72,7 +72,7 @@ func replayed(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// TestRecordings is TestReplay with what programs have printed: vim, less, htop, tmux and one of Bubble Tea.
+// TestRecordings is TestReplay with real output: of vim, less, htop, tmux and a Bubble Tea program.
 func TestRecordings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 4))
 	files, err := filepath.Glob("../agent/redact/testdata/screens/*.raw")
@@ -105,7 +105,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// joinAt is the stream for somebody who joins at a random offset: what the screen is there, and the rest.
+// joinAt is the stream for a viewer that joins at a random offset: the screen there, and the rest.
 func joinAt(s *xterm.Stream, rng *rand.Rand) xterm.Stream {
 	length := 0
 	for _, p := range s.Parts {
@@ -132,7 +132,7 @@ func joinAt(s *xterm.Stream, rng *rand.Rand) xterm.Stream {
 	return *s
 }
 
-// TestXterm compares random streams with what xterm.js shows: each cell with its attributes, the cursor, modes and title.
+// TestXterm compares random streams with xterm.js: each cell with its attributes, the cursor, modes and title.
 func TestXterm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	var all []xterm.Stream
