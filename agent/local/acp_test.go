@@ -26,7 +26,7 @@ func (w *world) follow(c *local.Client, ref string, o local.FollowOptions) *loca
 	return f
 }
 
-// hears collects what is printed until it is text, and returns where to go on.
+// hears collects output until it contains text, and returns where to continue.
 func hears(t *testing.T, f *local.Follower, text string) (next int64) {
 	t.Helper()
 	for got := ""; got != text; {

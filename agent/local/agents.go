@@ -19,14 +19,13 @@ import (
 	"tether/platform/secret"
 )
 
-// AgentRecord is a process that is an agent: it and all below it act as that
-// agent until it ends, whatever becomes of the proxy and the daemon.
+// AgentRecord is a process that is an agent: it and all its descendants act as that agent until it ends, even if the proxy and the daemon
+// end sooner.
 type AgentRecord struct {
 	proc.ID   `json:"-"` // in the file's name
 	Version   int        `json:"version"`
 	Principal string     `json:"principal"`
-	// Editor says that it has terminals of its own: only what has no controlling
-	// terminal is the agent.
+	// Editor reports that it has terminals of its own: then only processes without a controlling terminal are the agent's.
 	Editor bool `json:"editor,omitempty"`
 	// Confined says that it runs in a sandbox.
 	Confined bool `json:"confined,omitempty"`
@@ -58,8 +57,7 @@ func OpenAgents(state string) *Agents { return &Agents{dir: filepath.Join(state,
 // usedName is the file that says that an agent has come, once.
 const usedName = "used"
 
-// Record writes down that a process is an agent. One that is recorded already
-// stays what it is.
+// Record records that a process is an agent. A recorded process keeps its record.
 func (a *Agents) Record(r AgentRecord) error {
 	if a.dir == "" {
 		return nil
@@ -107,7 +105,7 @@ func (a *Agents) List() []AgentRecord {
 			continue
 		}
 		if data, err := secret.ReadFile(path); err != nil || len(data) > maxAgentRecord || json.Unmarshal(data, &r) != nil || r.Version != agentRecordVersion || checkPrincipal(r.Principal) != nil {
-			r.Principal = unreadAgent // somebody's doing, or a later version's: it is an agent at least
+			r.Principal = unreadAgent // somebody's edit, or a later version's: it is an agent at least
 		}
 		all = append(all, r)
 	}

@@ -13,7 +13,7 @@ const SchemaVersion = 1
 // Host is the only Host header that is answered: no name a resolver knows.
 const Host = "tether"
 
-// Bounds of what a client may send.
+// Bounds of a client's requests.
 const (
 	maxBody  = 1 << 20   // bytes of a request's body: a large environment fits
 	maxFrame = 256 << 10 // bytes of one WebSocket message: a pasted file comes in several
@@ -46,8 +46,8 @@ type Terminal struct {
 	// CommandDetection reports whether the shell reports the start and end of
 	// commands. Without it, the list of commands is not meaningful.
 	CommandDetection bool `json:"command_detection"`
-	// Input is what the program in the foreground does: awaiting_input, awaiting_secret, running, quiet, full_screen or unknown; absent after
-	// the exit. InputSince is since when, of all but running since when nothing was printed or typed.
+	// Input is the state of the program in the foreground: awaiting_input, awaiting_secret, running, quiet, full_screen or unknown; absent
+	// after the exit. InputSince is since when; except for running, it is the time of the last output or input.
 	Input      string    `json:"input,omitempty"`
 	InputSince time.Time `json:"input_since,omitzero"`
 	// Listening is present if it was requested and the system can tell.
@@ -102,8 +102,7 @@ type SpawnRequest struct {
 	Shell bool   `json:"shell,omitempty"` // start it as a login shell
 	// NoIntegration starts a shell without the scripts that report commands.
 	NoIntegration bool `json:"no_integration,omitempty"`
-	// Env is the whole environment, NAME=value. Absent means that of an
-	// interactive login of the person.
+	// Env is the whole environment, NAME=value. Absent means that of the person's interactive login.
 	Env []string `json:"env,omitempty"`
 	// SetEnv is added to that, NAME=value; the last of a name wins.
 	SetEnv  []string `json:"set_env,omitempty"`
@@ -112,7 +111,7 @@ type SpawnRequest struct {
 	Cols    uint16   `json:"cols,omitempty"`
 	Rows    uint16   `json:"rows,omitempty"`
 	Private bool     `json:"private,omitempty"`
-	OnSlow  string   `json:"on_slow,omitempty"` // "lag" or "hold"; absent means what is configured for the owner
+	OnSlow  string   `json:"on_slow,omitempty"` // "lag" or "hold"; absent means the owner's configured value
 	// LendTo names hosts; absent means the default host, if there is one and
 	// the terminal is not private.
 	LendTo []string `json:"lend_to,omitempty"`
@@ -122,11 +121,11 @@ type SpawnRequest struct {
 	// Door says where an agent's request came in, for the policy: "cli" (the
 	// default) or "acp".
 	Door string `json:"door,omitempty"`
-	// Approved says who has approved exactly this request at that door.
+	// Approved names who has approved exactly this request at that door.
 	Approved string `json:"approved,omitempty"`
 }
 
-// Environment is that of an interactive login of the person.
+// Environment is that of the person's interactive login.
 type Environment struct {
 	SchemaVersion int      `json:"schema_version"`
 	Env           []string `json:"env"` // NAME=value
@@ -143,13 +142,11 @@ type PairRequest struct {
 	// client-executed terminals.
 	AssumeClientTerminals bool   `json:"assume_client_terminals,omitempty"`
 	OnDispose             string `json:"on_dispose,omitempty"` // auto, kill or unlend
-	// Store is where secrets are to be kept, keyring or file; "" is where they
-	// are, or what is best.
+	// Store is where secrets are kept, keyring or file; "" means the present or best place.
 	Store string `json:"store,omitempty"`
 }
 
-// Status is what the daemon knows about itself, its hosts and its terminals,
-// without asking anybody.
+// Status is the daemon's knowledge of itself, its hosts and its terminals, without asking anybody.
 type Status struct {
 	SchemaVersion int          `json:"schema_version"`
 	Running       bool         `json:"running"` // false only if no daemon is running
@@ -182,9 +179,9 @@ type Status struct {
 
 // Unredacted says which agents are shown secrets as they were printed.
 type Unredacted struct {
-	All    bool     `json:"all"`    // all agents but those in except
+	All    bool     `json:"all"`    // all agents except those in except
 	Names  []string `json:"names"`  // as the configuration names them, such as agent:cursor
-	Except []string `json:"except"` // likewise
+	Except []string `json:"except"` // agents
 }
 
 // AgentStatus is an agent's own program, with all that it has started itself.
@@ -202,7 +199,7 @@ type SandboxStatus struct {
 	Error    string `json:"error,omitempty"`    // why no sandbox is available; agents with a sandbox cannot run commands then
 }
 
-// Root is what follows from running as root, or as LocalSystem of Windows.
+// Root describes the effects of running as root, or as LocalSystem of Windows.
 type Root struct {
 	// Lends reports whether terminals are lent as for other users; false: only
 	// terminals that are named are lent.
@@ -225,7 +222,7 @@ const (
 // Degraded is a problem that does not stop the daemon.
 type Degraded struct {
 	Cause string    `json:"cause"` // stable identifier, such as "state directory"
-	Text  string    `json:"text"`  // the problem and what to do
+	Text  string    `json:"text"`  // the problem and the remedy
 	Since time.Time `json:"since"`
 }
 
@@ -242,10 +239,10 @@ type Count struct {
 	Exited  int `json:"exited"` // exited terminals whose output is still kept
 	Lent    int `json:"lent"`   // running terminals that are lent
 	There   int `json:"there"`  // lent terminals that at least one host has now
-	Awaits  int `json:"awaits"` // running terminals whose program waits for somebody to type
+	Awaits  int `json:"awaits"` // running terminals whose program waits for typed input
 }
 
-// LogMemory is what all terminals keep of their output.
+// LogMemory is the kept output of all terminals.
 type LogMemory struct {
 	Bytes    int64 `json:"bytes"`
 	MaxBytes int64 `json:"max_bytes"`
@@ -269,9 +266,8 @@ type HostStatus struct {
 	Server     string    `json:"server,omitempty"`
 	Resume     bool      `json:"resume"`
 	Refused    int64     `json:"refused_actions"`
-	// LentMeans says who sees a terminal that is lent there without naming
-	// anybody: everybody at the host, or its audience: the owner of this machine
-	// there, and that person's agents. Absent while not online, like the next two.
+	// LentMeans describes who sees a terminal that is lent there without naming anybody: everybody at the host, or its audience: the owner of
+	// this machine there, and that person's agents. Absent while not online, like the next two.
 	LentMeans string `json:"lent_means,omitempty"`
 	Owner     string `json:"machine_owner,omitempty"` // who that is, as the host says; absent: its administrators
 	Shares    bool   `json:"shares"`                  // the host takes links for guests
@@ -301,8 +297,7 @@ type Lent struct {
 	// Observers is the number of observers at the host; absent if the host does
 	// not report it.
 	Observers *int `json:"observers,omitempty"`
-	// Watchers is who may watch and who does, as the host says; absent if it does
-	// not.
+	// Watchers lists who may watch and who does, according to the host; absent if it does not report them.
 	Watchers *Watchers `json:"host_says,omitempty"`
 }
 
@@ -312,7 +307,7 @@ const (
 	LentToAudience  = "audience"
 )
 
-// terminalFrom says in this door's words what the core knows.
+// terminalFrom converts the core's info to this door's form.
 func terminalFrom(i term.Info) Terminal {
 	t := Terminal{
 		ID: string(i.ID), Name: i.Name, Title: i.Title, Command: i.Command, Cwd: i.Cwd,
@@ -332,7 +327,7 @@ func terminalFrom(i term.Info) Terminal {
 	return t
 }
 
-// commandFrom likewise.
+// commandFrom converts the core's command to this door's form.
 func commandFrom(c term.Command) Command {
 	out := Command{N: c.N, Started: c.Started, Exit: c.Exit, Running: !c.Done, Verified: c.Verified, Within: c.Within, Start: c.Start, End: c.End}
 	if c.HasLine {

@@ -23,9 +23,9 @@ type Approval struct {
 	Line     string          `json:"line,omitempty"`
 	Cwd      string          `json:"cwd"`
 	Env      []string        `json:"env,omitempty"`      // names of the variables that it sets
-	Settings []string        `json:"settings,omitempty"` // NAME=value; values that decide what runs as they are, secrets in others masked
+	Settings []string        `json:"settings,omitempty"` // NAME=value; values that decide which code runs are shown, secrets in others masked
 	Scripts  []policy.Script `json:"scripts,omitempty"`  // of a question: files that it runs, as they were then
-	Summary  string          `json:"summary,omitempty"`  // of a question, for notifications: who asks to run what, short and without secrets
+	Summary  string          `json:"summary,omitempty"`  // of a question, for notifications: the requester and the command, short and without secrets
 	Rule     string          `json:"rule,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	Since    time.Time       `json:"since"`
@@ -39,8 +39,7 @@ const (
 	ApprovalGranted = "granted"
 )
 
-// ApprovalList is the answer to a list: what waits, oldest first, then what
-// expired, then what stands.
+// ApprovalList is the answer to a list: waiting questions, oldest first, then expired ones, then grants.
 type ApprovalList struct {
 	SchemaVersion int        `json:"schema_version"`
 	Version       uint64     `json:"version"` // changes with the list
@@ -54,7 +53,7 @@ type ApprovalAnswer struct {
 	ForSeconds int64 `json:"for_seconds,omitempty"`
 }
 
-// Approved is what came of an answer.
+// Approved is the result of an answer.
 type Approved struct {
 	SchemaVersion int       `json:"schema_version"`
 	ID            string    `json:"id"`
@@ -152,8 +151,8 @@ func approvalError(err error) error {
 // waiting is how many questions wait for the actor.
 func (s *Server) waiting(r *http.Request) int { return s.opts.Policy.Waiting(ActorFrom(r.Context())) }
 
-// Approvals returns what waits, what expired and what stands. With a version it
-// first waits until the list has another, at most for half a minute.
+// Approvals returns the waiting and expired questions and the grants. With a version it first waits until the list has another, at most for
+// half a minute.
 func (c *Client) Approvals(ctx context.Context, since *uint64) (ApprovalList, error) {
 	var l ApprovalList
 	path := "/v1/approvals"

@@ -47,8 +47,7 @@ func code(err error) local.Code {
 	return ""
 }
 
-// ask starts something that is asked about, and returns the question and where
-// the outcome comes.
+// ask starts a request that needs a question, and returns the question and a channel for the outcome.
 func (w *world) ask(as string, r local.SpawnRequest) (local.Approval, <-chan error) {
 	w.t.Helper()
 	done := make(chan error, 1)
@@ -285,7 +284,7 @@ func TestPolicyAtTheSocket(t *testing.T) {
 	}
 }
 
-// What an agent sets of its environment counts, not what a login has anyway.
+// The agent's changes of its environment count, not a login's variables.
 func TestChangedEnvironment(t *testing.T) {
 	w, _ := judged(t, func(c *config.Policy) {
 		c.Builtin.Environment, c.Limits.SpawnsPerMinute, c.Limits.Background = "deny", 100, 100
@@ -332,8 +331,8 @@ func TestConfine(t *testing.T) {
 	}
 }
 
-// At each door a question shows the script that would run, and one that has changed before the start is asked about anew. The values of
-// variables that decide what runs are shown, too.
+// At each door a question shows the script that would run, and a script that has changed before the start needs a new answer. The values of
+// variables that decide which code runs are shown, too.
 func TestScriptsAreBoundAtEachDoor(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	for door, begin := range map[string]func(*world, string) error{

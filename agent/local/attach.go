@@ -22,8 +22,8 @@ const (
 	maxTail     = 1 << 30 // bytes, as large as a log may be
 )
 
-// attach shows a terminal to one person and takes what they type. It returns
-// when the terminal has exited, the client has gone, or the server drains.
+// attach shows a terminal to one person and takes their input. It returns when the terminal has exited, the client has gone, or the server
+// drains.
 func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	h, err := s.find(r)
 	if err != nil {
@@ -109,7 +109,7 @@ type attachment struct {
 	hands    hands    // input's
 	offsets  bool     // messages begin with them
 	lent     []string // to these hosts, as the client knows; of lendings
-	first    []byte   // sent before what the reader returns next; output's
+	first    []byte   // sent before the reader's next output; owned by output
 	drawn    bool     // the client wants the screen drawn where it has missed output
 }
 
@@ -119,7 +119,7 @@ func (a *attachment) run(request context.Context) {
 	ctx, cancel := context.WithCancel(request)
 	defer context.AfterFunc(a.server.draining, cancel)()
 	var wg sync.WaitGroup
-	beside := make(chan Control, 1) // what input and lendings have to tell; kept until output gets to it
+	beside := make(chan Control, 1) // messages from input and lendings; kept until output reads them
 	wg.Go(func() {
 		defer cancel()
 		a.input(ctx, beside)
@@ -149,8 +149,7 @@ func (a *attachment) run(request context.Context) {
 	wg.Wait()
 }
 
-// output sends the terminal's stream until its end and returns the last word
-// for the client; ok is false when the client is not there to hear it.
+// output sends the terminal's stream until its end and returns the close message for the client; ok is false if the client is gone.
 func (a *attachment) output(ctx context.Context, beside <-chan Control) (last Control, ok bool) {
 	buf := make([]byte, offsetBytes+attachChunk)
 	if !a.sendFirst(buf) {
@@ -228,7 +227,7 @@ func (a *attachment) lagged(lost int64, buf []byte) error {
 	return nil
 }
 
-// sendFirst sends the screen as it is, which counts in no offset.
+// sendFirst sends the present screen, which counts in no offset.
 func (a *attachment) sendFirst(buf []byte) bool {
 	binary.BigEndian.PutUint64(buf, uint64(a.reader.Offset()))
 	for rest := a.first; len(rest) > 0; {
@@ -257,20 +256,17 @@ func (a *attachment) dropped() (Control, bool) {
 	return Control{Type: ControlDropped, Message: "the daemon is shutting down"}, true
 }
 
-// send writes one message. A client that does not take it for WriteTimeout is
-// given up; until then its terminal waits or goes on without it, see
-// term.Reader. The server's end is run's business: a context that ends during a
-// write closes the connection before the last word.
+// send writes one message. A client that does not take it for WriteTimeout is given up; until then its terminal waits or continues without
+// it, see term.Reader. run handles the server's end: a context that ends during a write would close the connection before the close
+// message.
 func (a *attachment) send(kind websocket.MessageType, p []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), a.server.opts.WriteTimeout)
 	defer cancel()
 	return a.conn.Write(ctx, kind, p)
 }
 
-// input hands on what the client types until it is gone. It waits while the
-// child does not read, which then holds up the client alone. It reads without
-// a context, since the end of that would close the connection before the last
-// word; run closes it.
+// input passes the client's input on until it is gone. It waits while the child does not read, which then delays the client alone. It reads
+// without a context, since the context's end would close the connection before the close message; run closes it.
 func (a *attachment) input(ctx context.Context, wrong chan<- Control) {
 	for {
 		kind, data, err := a.conn.Read(context.Background())
@@ -295,8 +291,7 @@ func (a *attachment) input(ctx context.Context, wrong chan<- Control) {
 	}
 }
 
-// typed hands on what was typed. What an agent types is judged, as it is where
-// it comes through MCP.
+// typed passes input on. An agent's input is judged, as it is through MCP.
 func (a *attachment) typed(ctx context.Context, data []byte) error {
 	if err := a.hands.mayType(a.terminal.Info()); err != nil {
 		return err
@@ -305,7 +300,7 @@ func (a *attachment) typed(ctx context.Context, data []byte) error {
 	return judge.typeInto(ctx, a.terminal, data)
 }
 
-// lendings tells who can watch, whenever that has changed since the attachment began: whoever types wants to know.
+// lendings reports who can watch, whenever that has changed since the attachment began: the person who types should know.
 func (a *attachment) lendings(ctx context.Context, beside chan<- Control) {
 	for since := uint64(0); ; {
 		var err error

@@ -20,7 +20,7 @@ var ErrDropped = errors.New("the daemon closed the connection")
 type AttachOptions struct {
 	FromStart bool  // with all that is kept
 	Tail      int64 // with at most this many bytes before now, from the start of a line
-	Screen    bool  // with Tail: where those bytes alone would not show it, the screen as it is instead of them, after a clear; and again after each ControlLagged
+	Screen    bool  // with Tail: if those bytes alone would not show it, the present screen instead of them, after a clear; and again after each ControlLagged
 	From      int64 // if not 0: from this raw offset on, such as Message.Raw
 }
 
@@ -58,7 +58,7 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 	return nil, plain(err)
 }
 
-// Message is what the terminal sends: Data, or a Control.
+// Message is a message of the terminal: Data, or a Control.
 type Message struct {
 	Data    []byte // valid until the next call
 	Raw     int64  // raw offset after Data; 0 where the daemon does not say
@@ -100,8 +100,7 @@ func (a *Attachment) data(p []byte) (Message, error) {
 	return Message{Data: p[offsetBytes:], Raw: int64(binary.BigEndian.Uint64(p) &^ (1 << 63))}, nil
 }
 
-// Write sends what was typed. It waits while the child does not read and much
-// is on its way already.
+// Write sends input. It waits while the child does not read and much is in transit already.
 func (a *Attachment) Write(ctx context.Context, p []byte) error {
 	for len(p) > 0 {
 		n := min(len(p), attachChunk)

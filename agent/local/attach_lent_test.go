@@ -8,7 +8,7 @@ import (
 	"tether/agent/term"
 )
 
-// A person is told who can watch also while the terminal prints without a pause: that is when most is seen.
+// A person is told who can watch even while the terminal prints without a pause: most is seen then.
 func TestLendingsAreToldInAFlood(t *testing.T) {
 	const ahead, most = 1 << 20, 32 << 20 // bytes
 	w := serve(t, local.Options{}, term.Options{})

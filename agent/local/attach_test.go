@@ -130,7 +130,7 @@ func TestBadInputIsAnswered(t *testing.T) {
 	}
 }
 
-// A client that does not read is told what it missed; meanwhile the terminal goes on, and others see everything.
+// A client that does not read is told its loss; meanwhile the terminal continues, and others see everything.
 func TestStalledClient(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
 	_, child := w.spawn("a")
@@ -333,7 +333,7 @@ func TestDrainDoesNotWaitForAStalledClient(t *testing.T) {
 	}
 }
 
-// An agent's own screen counts for nobody: it may not resize, and what it asked for does not bound the person's screen.
+// An agent's screen size does not count: it may not resize, and its request does not bound the person's screen.
 func TestAgentsScreensBoundNobody(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, err := w.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
@@ -360,7 +360,7 @@ func TestAgentsScreensBoundNobody(t *testing.T) {
 	}
 }
 
-// What an agent types is judged at this door as at MCP's.
+// An agent's input is judged at this door as at MCP's.
 func TestTypedAtAttachmentsIsJudged(t *testing.T) {
 	engine, err := policy.New(policy.Options{Config: policyAllowing("bash")})
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"tether/ahp"
 )
 
-// Audience says who may watch a terminal at a host. The owner of this machine there always may.
+// Audience lists who may watch a terminal at a host. The owner of this machine there always may.
 type Audience struct {
 	To []string `json:"to"` // NAME, group:NAME, agent:NAME or everyone
-	// FromNow lists the names in To that see only what was printed after they were named.
+	// FromNow lists the names in To that see only output printed after they were named.
 	FromNow []string `json:"from_now"`
 	NotTo   []string `json:"not_to"` // may not watch, even if the host grants it
 	// GuestsOnly reports whether nobody may watch but guests with a link, see tether share.
 	GuestsOnly bool `json:"guests_only"`
 }
 
-// Watchers is who may watch a terminal at a host and who does, as the host says.
+// Watchers lists who may watch a terminal at a host and who does, according to the host.
 type Watchers struct {
 	May      []string  `json:"may"`
 	Refused  []string  `json:"refused"` // names in the audience that the host does not take
@@ -31,7 +31,7 @@ type Watchers struct {
 	More     int       `json:"more"` // number of watchers beyond those listed
 }
 
-// Watcher is somebody who watches a terminal at a host, as the host says.
+// Watcher is a watcher at a host, according to the host.
 type Watcher struct {
 	Who   string    `json:"who"`
 	Kind  string    `json:"kind"` // person, agent, guest or machine
@@ -49,7 +49,7 @@ func audienceFrom(a *term.Audience) *Audience {
 	return out
 }
 
-// toldWithin bounds how long an answer waits for the host to know who may watch.
+// toldWithin bounds how long an answer waits for the host to know the audience.
 const toldWithin = 5 * time.Second
 
 // checkNames refuses names that cannot be in an audience, and those that the host refuses. A host that is offline is not asked.
@@ -70,7 +70,7 @@ func (s *Server) checkNames(ctx context.Context, host string, names []string, de
 	return s.opts.Hosts.CheckAudience(ctx, host, names)
 }
 
-// awaitAudience returns when the host knows who may watch, has not answered for a while, or is offline.
+// awaitAudience returns when the host knows the audience, has not answered for a while, or is offline.
 func (s *Server) awaitAudience(ctx context.Context, host string, h term.Handle) {
 	ctx, cancel := context.WithTimeout(ctx, toldWithin)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"tether/agent/term"
 )
 
-// Lending to somebody adds to who may watch, and keeps the end; a refusal of the host's changes nothing.
+// Lending to somebody extends the audience, and keeps the end; a refusal by the host changes nothing.
 func TestLendTo(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.daemon.hosts = []local.HostStatus{{Name: "lab", Default: true}}
@@ -57,7 +57,7 @@ func TestLendTo(t *testing.T) {
 			t.Errorf("unlend from %s was taken", from)
 		}
 	}
-	// An agent neither sees who may watch nor changes it.
+	// An agent neither sees the audience nor changes it.
 	agent := w.client.As("somebody")
 	seen, err := agent.List(ctx)
 	if err != nil || seen.Terminals[0].Loans[0].Audience != nil || seen.Terminals[0].Loans[0].Watchers != nil {
@@ -73,7 +73,7 @@ func TestLendTo(t *testing.T) {
 	}
 }
 
-// What the host says of who watches is in the answers, for the person.
+// The host's report of watchers is in the answers, for the person.
 func TestHostSays(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, _ := w.spawn("build")

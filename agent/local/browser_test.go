@@ -18,8 +18,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// page is what a browser runs: it tries everything that a page could, with the
-// token, and reports what happened to the server it came from.
+// page runs in a browser: it tries everything that a page could, with the token, and reports the results to its server.
 const page = `<!doctype html><meta charset="utf-8"><script type="module">
 const {door, token, id} = CONFIG;
 const said = {};
@@ -55,7 +54,7 @@ await ask("blind shutdown", "/v1/shutdown", {method: "POST", mode: "no-cors", cr
 await fetch("/report", {method: "POST", body: JSON.stringify(said)});
 </script>`
 
-// browser is Chromium's name here; the test is skipped where there is none.
+// browser is Chromium's name here; the test is skipped if it is not installed.
 func browser(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -101,8 +100,7 @@ func newAttacker(config map[string]string) *attacker {
 // browserPatience is how long a browser may take to start, and its page to try everything.
 const browserPatience = 3 * time.Minute
 
-// visit lets a browser run the page at an address and returns its report.
-// rules is what names resolve to.
+// visit makes a browser run the page at an address and returns its report. rules maps names to addresses.
 func visit(t *testing.T, program, address, rules string, a *attacker) map[string]string {
 	t.Helper()
 	c := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
@@ -161,8 +159,7 @@ func TestPagesInABrowser(t *testing.T) {
 		}
 	})
 	t.Run("through a rebound name", func(t *testing.T) {
-		// The page is of http://rebound.test on the door's own port, and what it
-		// asks goes to the door: to the browser it is one place.
+		// The page is at http://rebound.test on the door's own port, and its requests go to the door: the browser treats both as one place.
 		bound := newAttacker(map[string]string{"door": "rebound.test:" + d.port, "token": d.token, "id": tm.ID})
 		seen := rebind(t, bound, d)
 		got := visit(t, program, "http://rebound.test:"+d.port+"/", "MAP rebound.test 127.0.0.2", bound)
@@ -202,10 +199,8 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 }
 
-// rebind plays a name that resolves to the attacker for its page and to this
-// machine for everything else: a server on the door's port, on an address of
-// its own, that hands connections on by what they ask first. It returns how many
-// came to the door.
+// rebind plays a name that resolves to the attacker for its page and to this machine for everything else: a server on the door's port, on
+// another address, that passes connections on according to their first request. seen returns how many reached the door.
 func rebind(t *testing.T, a *attacker, d *door) (seen func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.2:"+d.port)
@@ -234,8 +229,7 @@ func rebind(t *testing.T, a *attacker, d *door) (seen func() int) {
 	return func() int { n := <-count; count <- n; return n }
 }
 
-// handOn passes a request as it is, with its Host, and all that comes back; a
-// WebSocket becomes a tunnel.
+// handOn passes a request on unchanged, with its Host, and the whole answer; a WebSocket becomes a tunnel.
 func handOn(w http.ResponseWriter, r *http.Request, to string) {
 	conn, err := net.Dial("tcp", to)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"tether/platform/proc"
 )
 
-// connKey is where a connection's context keeps its peer, callerKey where a
-// request's keeps who asks.
+// connKey is where a connection's context keeps its peer, callerKey where a request's keeps its caller.
 type (
 	connKey   struct{}
 	callerKey struct{}
@@ -31,7 +30,7 @@ type peer struct {
 
 var errPeerGone = errors.New("the program that opened the connection has ended")
 
-// withPeer pins who has opened the connection.
+// withPeer pins the process that has opened the connection.
 func (s *Server) withPeer(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*counted); ok {
 		conn = c.Conn
@@ -57,8 +56,7 @@ func peerOf(conn net.Conn) peer {
 	return peer{ID: p.ID}
 }
 
-// caller says for whom the peer counts now. It looks at the peer before and after:
-// what is found in between is not somebody else's.
+// caller returns the peer's present identity. It examines the peer before and after, so that the result cannot belong to a later process.
 func (s *Server) caller(p peer) Caller {
 	if p.err != nil {
 		return nobody(p.err.Error())
@@ -109,8 +107,7 @@ func (s *Server) PersonsProcess(pid int) error {
 // milliseconds.
 const settleWithin = 5 * time.Second
 
-// settle waits for those that are being started now, and reports whether there
-// were any.
+// settle waits for terminals that are being started now, and reports whether there were any.
 func (s *Server) settle() bool {
 	var timeout <-chan time.Time
 	waited := false
@@ -131,7 +128,7 @@ func (s *Server) settle() bool {
 	return waited
 }
 
-// callerFrom is who asks, as this door has found out.
+// callerFrom is the caller, as this door has found out.
 func callerFrom(r *http.Request) Caller { return callerIn(r.Context()) }
 
 // callerIn is callerFrom for a request's context.
@@ -140,18 +137,16 @@ func callerIn(ctx context.Context) Caller {
 	return c
 }
 
-// origin is for whom a program acts, whoever it says it is: for the person,
-// unless an agent has started it. Otherwise an agent would only have to run
-// tether approve to answer its own questions, or to say that it is another to
-// be out of its sandbox.
+// origin is the actor for whom a program really acts: the person, unless an agent has started it. Otherwise an agent could run tether
+// approve to answer its own questions, or claim to be another agent to leave its sandbox.
 func origin(r *http.Request) term.Actor { return callerFrom(r).Actor }
 
-// Whoami says as whom the caller acts.
+// Whoami describes the caller's identity.
 type Whoami struct {
 	SchemaVersion int    `json:"schema_version"`
 	Actor         string `json:"actor"` // "user", "agent NAME" or "nobody"
 	Why           string `json:"why"`   // the process or environment variable that decides it
-	// Sign names the sign of a person; NoSign says why there is none.
+	// Sign names the sign of a person; NoSign is why there is none.
 	Sign   string `json:"sign,omitempty"`
 	NoSign string `json:"no_sign,omitempty"`
 }
@@ -164,7 +159,7 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, Whoami{SchemaVersion: SchemaVersion, Actor: ActorFrom(r.Context()).String(), Why: c.Why, Sign: c.Sign, NoSign: c.NoSign})
 }
 
-// Whoami asks for whom this program counts.
+// Whoami asks for this program's identity.
 func (c *Client) Whoami(ctx context.Context) (Whoami, error) {
 	var w Whoami
 	return w, c.do(ctx, http.MethodGet, whoamiPath, nil, &w)

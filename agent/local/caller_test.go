@@ -33,7 +33,7 @@ import (
 // questions.
 const askVar = "TETHER_TEST_ASK_AT"
 
-// sayVar makes it say what would get it more: "as NAME", or "approved".
+// sayVar makes it claim more rights: "as NAME", or "approved".
 const sayVar = "TETHER_TEST_SAY"
 
 func TestMain(m *testing.M) {
@@ -235,8 +235,7 @@ func openReal(t *testing.T, o local.Options) *real {
 	return d
 }
 
-// says runs a line of sh in a terminal of owner's, and returns what it has
-// written to the file out.tmp, which it moves to out.
+// says runs a line of sh in a terminal of owner's, and returns the contents of the file out.tmp, which it moves to out.
 func (d *real) says(t *testing.T, owner term.Actor, line string, env ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -257,7 +256,7 @@ func (d *real) reads(t *testing.T, dir string) string {
 	return string(text)
 }
 
-// askAndTell is a line that writes down what the test's program is told.
+// askAndTell is a line that writes the test program's answer to a file.
 const askAndTell = `"$SELF" > out.tmp; mv out.tmp out`
 
 // A program that asks as its first act counts as the agent's whose terminal it
@@ -324,8 +323,7 @@ func TestMarksOfUnknownTerminals(t *testing.T) {
 	}
 }
 
-// Who has ended is nobody: it may do nothing but hear so. Nobody becomes the
-// person by handing a connection on.
+// A peer that has ended is nobody: it gets only that answer. Nobody becomes the person by passing a connection on.
 func TestPeerThatIsGone(t *testing.T) {
 	d := openReal(t, local.Options{})
 	for _, owner := range []term.Actor{term.User, term.Agent("bob")} {
@@ -396,7 +394,7 @@ func TestOriginLowers(t *testing.T) {
 			}
 		})
 	}
-	// Who was not started in a terminal at all is the person.
+	// A program that was not started in any terminal is the person's.
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = d.env
 	if text, err := cmd.Output(); err != nil || !bytes.HasPrefix(text, []byte("allowed")) {

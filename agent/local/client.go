@@ -18,13 +18,11 @@ import (
 	"tether/platform/ipc"
 )
 
-// ErrNotRunning: no daemon answers at the socket. errors.Is finds it in what
-// every method of a Client returns.
+// ErrNotRunning: no daemon answers at the socket. errors.Is finds it in the errors of all methods of Client.
 var ErrNotRunning = ipc.ErrNotRunning
 
-// Client speaks to the daemon behind a socket. It is safe for concurrent use.
-// Methods block until the daemon has answered or ctx ends; what the daemon
-// refuses is an *Error.
+// Client talks to the daemon behind a socket. It is safe for concurrent use. Methods block until the daemon has answered or ctx ends; a
+// refusal of the daemon is an *Error.
 type Client struct {
 	socket string
 	http   http.Client
@@ -55,8 +53,8 @@ func (c *Client) As(principal string) *Client {
 	return &as
 }
 
-// With returns a client that shows a token of the person's, which is a sign of
-// them, see [Tokens]. "" is none. It shares its connections with c.
+// With returns a client that sends a token of the person's, which is a sign of them, see [Tokens]. "" sends none. It shares its connections
+// with c.
 func (c *Client) With(token string) *Client {
 	with := *c
 	if token != "" {
@@ -68,14 +66,13 @@ func (c *Client) With(token string) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Status asks what the daemon knows. The answer does not wait for any host.
+// Status asks for the daemon's status. The answer does not wait for any host.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
 	return s, c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
 }
 
-// List returns all terminals: what runs, the newest first, then what has exited,
-// the last to exit first.
+// List returns all terminals: running ones, the newest first, then exited ones, the last to exit first.
 func (c *Client) List(ctx context.Context) (TerminalList, error) {
 	var l TerminalList
 	return l, c.do(ctx, http.MethodGet, "/v1/terminals", nil, &l)
@@ -162,7 +159,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return c.do(ctx, http.MethodPost, "/v1/shutdown", struct{}{}, &struct{}{})
 }
 
-// ReadOptions says what of a terminal's output to read.
+// ReadOptions selects a part of a terminal's output.
 type ReadOptions struct {
 	View    string // "text" (default: valid UTF-8 as observers see it), "screen" or "raw"
 	Lines   int    // the last this many; 0 means all that is kept
@@ -170,8 +167,7 @@ type ReadOptions struct {
 	Follow  bool   // go on until the terminal exits, or the command ends
 }
 
-// Read returns what the terminal printed. The caller must Close it; it ends
-// early when ctx does. When the daemon ends before what is followed, that is
+// Read returns the terminal's output. The caller must Close it; it ends early when ctx does. If the daemon ends first, the error is
 // ErrDropped.
 func (c *Client) Read(ctx context.Context, ref string, o ReadOptions) (*Output, error) {
 	q := url.Values{}
@@ -194,13 +190,13 @@ func (c *Client) Read(ctx context.Context, ref string, o ReadOptions) (*Output, 
 	return &Output{resp, o.Follow}, nil
 }
 
-// Output is what a terminal printed. One goroutine may use it.
+// Output is a terminal's output. One goroutine may use it.
 type Output struct {
 	resp   *http.Response
-	follow bool // the end of a terminal is told from that of the daemon
+	follow bool // the terminal's end is distinguished from the daemon's
 }
 
-// Masked is how many places of what was read to its end are not shown as they were printed, since an agent reads.
+// Masked is the number of masked places in the output read to its end, for an agent.
 func (f *Output) Masked() int {
 	n, _ := strconv.Atoi(f.resp.Trailer.Get(maskedTrailer)) // none is 0
 	return n
@@ -260,10 +256,8 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return nil
 }
 
-// send returns the daemon's answer if it is not an error. A daemon that is
-// making way is asked again: the next one answers. It may also go without a
-// word when the connection was new; then only what changes nothing is asked
-// again.
+// send returns the daemon's answer if it is not an error. A daemon that is being replaced is asked again: the next one answers. It may also
+// end silently on a new connection; then only requests that change nothing are repeated.
 func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err

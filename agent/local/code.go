@@ -15,7 +15,7 @@ import (
 	"tether/platform/shell"
 )
 
-// Code says what kind of thing went wrong, for programs.
+// Code is the kind of an error, for programs.
 type Code string
 
 // The codes of this door. Clients treat one they do not know as CodeInternal.
@@ -29,7 +29,7 @@ const (
 	CodeLimit           Code = "limit"            // as many as are allowed are there
 	CodeNoTerminal      Code = "no_such_terminal" // or none that this principal may see
 	CodeNoToken         Code = "no_such_token"    // the agent has none
-	CodeExists          Code = "exists"           // what was to be made is there
+	CodeExists          Code = "exists"           // the thing to be made exists
 	CodeAmbiguous       Code = "ambiguous"        // a name or beginning fits several terminals
 	CodeDenied          Code = "denied"           // not allowed for this principal
 	CodeExited          Code = "exited"           // the terminal's child has ended, or is being ended
@@ -41,7 +41,7 @@ const (
 	CodeUnreachable     Code = "host_unreachable" // no connection, or no answer in time
 	CodeRefused         Code = "host_refused"     // the credential was not accepted
 	CodeUnsupportedHost Code = "host_unsupported" // it does not take client-executed terminals
-	CodeTimeout         Code = "timed_out"        // what was waited for did not come
+	CodeTimeout         Code = "timed_out"        // the awaited event did not come
 	CodeClosing         Code = "shutting_down"    // the daemon ends; another one may follow
 	CodeInternal        Code = "internal"         // a bug, or the system
 )
@@ -63,7 +63,7 @@ const (
 	ExitCannotAttach = 255
 )
 
-// outcomes are what a code is elsewhere.
+// outcomes are a code's equivalents elsewhere.
 type outcomes struct{ http, exit int }
 
 // meaning maps each code to its HTTP status and exit status: the one place.
@@ -94,16 +94,16 @@ var meaning = map[Code]outcomes{
 	CodeInternal:        {http.StatusInternalServerError, ExitFailure},
 }
 
-// Error is what this door answers instead of a result.
+// Error is this door's answer to a failed request.
 type Error struct {
 	Code    Code   `json:"code"`
-	Message string `json:"message"`        // lower case, says what was wrong
-	Hint    string `json:"hint,omitempty"` // what to do next
+	Message string `json:"message"`        // lower case, the fault
+	Hint    string `json:"hint,omitempty"` // the remedy
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// ExitStatus is what a command that failed with err exits with.
+// ExitStatus is the exit status of a command that failed with err.
 func ExitStatus(err error) int {
 	var e *Error
 	switch {
@@ -171,7 +171,7 @@ func errorFor(err error) *Error {
 // startCodes are the codes of requests that cannot be started.
 var startCodes = map[start.Kind]Code{start.Invalid: CodeBadRequest, start.Unconfined: CodeCannotStart}
 
-// startHint says what to look at when a command did not start.
+// startHint suggests a check after a command did not start.
 func startHint(e *pty.StartError) string {
 	switch {
 	case e.What == "directory":

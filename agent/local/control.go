@@ -5,18 +5,18 @@ import (
 	"fmt"
 )
 
-// ControlType says what a Control is about.
+// ControlType is the kind of a Control.
 type ControlType string
 
-// The controls. Either side ignores those it does not know.
+// The controls. Either side ignores unknown ones.
 const (
 	ControlResize  ControlType = "resize"  // client: Cols, Rows are its size now
 	ControlResized ControlType = "resized" // server: Cols, Rows are the terminal's size now
-	ControlLagged  ControlType = "lagged"  // server: Lost bytes are missing before what follows
+	ControlLagged  ControlType = "lagged"  // server: Lost bytes are missing before the next output
 	ControlExit    ControlType = "exit"    // server: Code, Signal; the last message
 	ControlDropped ControlType = "dropped" // server: Message says why; the last message
-	ControlError   ControlType = "error"   // server: Message says what of the client's was wrong
-	ControlLent    ControlType = "lent"    // server: Hosts can watch from now on, none if there are none
+	ControlError   ControlType = "error"   // server: Message describes the client's fault
+	ControlLent    ControlType = "lent"    // server: Hosts can watch from now on, perhaps none
 )
 
 // Control is a text frame on the WebSocket of an attached terminal.

@@ -8,17 +8,15 @@ import (
 	"tether/agent/term"
 )
 
-// Declarer is what this door needs of the daemon for the terminals that the
-// configuration declares.
+// Declarer is the part of the daemon for the terminals that the configuration declares.
 type Declarer interface {
 	// Declared returns all of them, at once.
 	Declared() []Declared
-	// Declare does what is asked with some or all of them and returns those. It
-	// may take as long as their ends take, or until ctx ends.
+	// Declare carries the request out for some or all of them and returns those. It may take as long as their ends take, or until ctx ends.
 	Declare(context.Context, DeclareRequest) ([]Declared, error)
 }
 
-// What may be done with declared terminals.
+// Operations on declared terminals.
 const (
 	DeclareUp      = "up"
 	DeclareDown    = "down"
@@ -44,7 +42,7 @@ type Declared struct {
 	Restarts int       `json:"restarts"`        // since it was last asked to be up
 	Error    string    `json:"error,omitempty"` // why it could not be started
 	ExitCode *int      `json:"exit_code,omitempty"`
-	Changed  bool      `json:"changed,omitempty"` // what runs was started by another declaration
+	Changed  bool      `json:"changed,omitempty"` // the running terminal was started by another declaration
 }
 
 // DeclaredList is the answer to a DeclareRequest.
@@ -78,8 +76,7 @@ func (s *Server) declare(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, DeclaredList{SchemaVersion: SchemaVersion, Declared: all})
 }
 
-// declareTimeout bounds what may have to wait for a login shell and for the end
-// of what ran.
+// declareTimeout bounds requests that may wait for a login shell and for the end of the former terminal.
 const declareTimeout = time.Minute
 
 // Declare starts or ends declared terminals and returns how they are then.

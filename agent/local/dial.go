@@ -11,9 +11,8 @@ import (
 	"tether/platform/ipc"
 )
 
-// Files beside the socket. LockName is what a daemon holds locked from its start
-// to its end, NextName what another that asks it to make way holds until it
-// answers itself.
+// Files next to the socket. A daemon holds LockName locked from its start to its end; its replacement, which asks it to end, holds NextName
+// until it answers itself.
 const (
 	LockName = "daemon.lock"
 	NextName = "daemon.next"
@@ -28,8 +27,7 @@ const (
 	secondLook = 10 * time.Millisecond
 )
 
-// dialPatiently connects to the daemon. Where there is none, but one is about
-// to be, it waits for it.
+// dialPatiently connects to the daemon. If a daemon is only about to start, it waits for it.
 func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
 	for end, looks := time.Now().Add(handOverPatience), 0; ; looks++ {
 		conn, err := ipc.Dial(ctx, socket)

@@ -10,8 +10,8 @@ import (
 	"tether/agent/term"
 )
 
-// A request that was let in just before the server drained is either waited for or refused: a WaitGroup alone is for those who are counted
-// before somebody waits.
+// A request that was admitted just before the server drained is either waited for or refused: a WaitGroup alone covers only requests
+// counted before the wait.
 func TestDrainMissesNobody(t *testing.T) {
 	pool := term.NewPool(term.Options{})
 	for range 50 {

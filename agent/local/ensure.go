@@ -21,8 +21,7 @@ type Launch struct {
 	Path string   // of the program, absolute
 	Argv []string // the program's own name first
 	Env  []string
-	// Output collects what the daemon prints beside its log: why it could not
-	// start, or a crash. An absolute path.
+	// Output collects the daemon's output outside its log: why it could not start, or a crash. An absolute path.
 	Output string
 }
 
@@ -41,10 +40,8 @@ const (
 // Error in JSON: the disk on which Output is may be full.
 const TellVar = "TETHER_TELL"
 
-// EnsureDaemon starts a daemon if none runs, and returns when one listens. If
-// another process starts or replaces the daemon, it waits for that one. Two
-// callers at once end up with one daemon, since only one gets the socket's
-// lock. The error says what the daemon complained of.
+// EnsureDaemon starts a daemon if none runs, and returns when one listens. If another process starts or replaces the daemon, it waits for
+// that one. Two callers at once end up with one daemon, since only one gets the socket's lock. The error includes the daemon's message.
 func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
 	conn, err := dialPatiently(ctx, c.socket)
 	if err == nil {
@@ -110,8 +107,7 @@ func (c *Client) oneLeft(ctx context.Context, started int, ended <-chan struct{}
 	}
 }
 
-// await polls the socket: it is there when the daemon is ready, whoever
-// started it.
+// await polls the socket: it exists when the daemon is ready, whoever started it.
 func (c *Client) await(ctx context.Context, ended <-chan struct{}) error {
 	var giveUp <-chan time.Time
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
@@ -168,14 +164,14 @@ func shorten(name string) int64 {
 	return info.Size()
 }
 
-// since returns what was printed after the offset, for a message.
+// since returns the text printed after the offset, for a message.
 func since(name string, offset int64) string {
 	f, err := os.Open(name)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	text, _ := io.ReadAll(io.NewSectionReader(f, offset, maxOutput)) // what can be read is better than nothing
+	text, _ := io.ReadAll(io.NewSectionReader(f, offset, maxOutput)) // a part is better than nothing
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
 		return ""

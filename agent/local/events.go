@@ -12,19 +12,19 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// EventType says what an Event is about.
+// EventType is the kind of an Event.
 type EventType string
 
-// The events of a followed terminal. Clients ignore those they do not know.
+// The events of a followed terminal. Clients ignore unknown ones.
 const (
 	EventOutput  EventType = "output"  // Data; Raw is the offset after it
 	EventResized EventType = "resized" // Cols, Rows are the size from here on
-	EventLagged  EventType = "lagged"  // Lost bytes are missing before what follows
+	EventLagged  EventType = "lagged"  // Lost bytes are missing before the next output
 	EventExit    EventType = "exit"    // Code, Signal, At; the last one
 	EventDropped EventType = "dropped" // Message says why; the last one, though the terminal may live
 )
 
-// Event is one line of JSON in what a terminal's followers read.
+// Event is one line of JSON for a terminal's followers.
 type Event struct {
 	Type    EventType `json:"type"`
 	Raw     int64     `json:"raw,omitempty"`    // where to follow from to go on after this
@@ -39,9 +39,8 @@ type Event struct {
 	Message string    `json:"message,omitempty"`
 }
 
-// events streams what the terminal prints from an offset on, and its exit, as
-// lines of JSON. It returns when the terminal has exited, the client has gone,
-// or the server drains.
+// events streams the terminal's output from an offset on, and its exit, as lines of JSON. It returns when the terminal has exited, the
+// client has gone, or the server drains.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	h, err := s.find(r)
 	if err != nil {

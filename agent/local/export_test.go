@@ -40,7 +40,7 @@ func DecodeBody(body []byte, into any) error {
 	return decode(httptest.NewRecorder(), httptest.NewRequest("POST", "/", bytes.NewReader(body)), into)
 }
 
-// Enter is enter: what a request does that was let in before the server drained.
+// Enter is enter: called by a request that was admitted before the server drained.
 func (s *Server) Enter() error { return s.enter() }
 
 // Leave ends that.
@@ -58,12 +58,12 @@ var (
 	ParseControl  = parseControl
 )
 
-// SendText sends a text frame as it is.
+// SendText sends a text frame unchanged.
 func (a *Attachment) SendText(ctx context.Context, text string) error {
 	return a.conn.Write(ctx, websocket.MessageText, []byte(text))
 }
 
-// HTTPClient and Header are what a client's requests are sent with.
+// HTTPClient and Header are used for a client's requests.
 func (c *Client) HTTPClient() *http.Client { return &c.http }
 func (c *Client) Header() http.Header      { return c.header }
 
@@ -76,8 +76,7 @@ const (
 	PreviewSize = previewSize
 )
 
-// ParsePty is parsePty: the type and id of a message, and what it would be
-// answered with if it were refused.
+// ParsePty is parsePty: the type and id of a message, and the answer to it if it is refused.
 func ParsePty(data []byte) (kind, id string, answer []byte, err error) {
 	r, err := parsePty(data)
 	refused := err
@@ -90,7 +89,7 @@ func ParsePty(data []byte) (kind, id string, answer []byte, err error) {
 // MaxTCPConns is maxTCPConns.
 const MaxTCPConns = maxTCPConns
 
-// ActorOf is who a token is for; nobody if it is none.
+// ActorOf is the actor of a token; nobody if it is invalid.
 func (t *Tokens) ActorOf(token string) term.Actor {
 	if g := t.find(token, false); g != nil {
 		return g.actor
@@ -103,10 +102,10 @@ func (t *Tokens) CallerUnfound(token string, foreign bool, err error) Caller {
 	return (&tcpClient{foreign: foreign, err: err}).unfound(t.find(token, false))
 }
 
-// Patterns are those of everything that is served.
+// Patterns are those of all routes.
 func Patterns() []string { return slices.Collect(maps.Keys((&Server{}).handlers())) }
 
-// Powers are the patterns of what needs a sign of a person.
+// Powers are the patterns of routes that need a sign of a person.
 func Powers() []string { return slices.Collect(maps.Keys(powers)) }
 
 // Bulk is bulk.
@@ -155,8 +154,8 @@ func Identify(line []proc.Ancestor, terminals []FakeTerminal, agents []AgentReco
 	return IdentifyWith(line, terminals, agents, nil, nil)
 }
 
-// IdentifyWith is Identify where the other ends of terminals, by their numbers, are open in these processes, of which these are the lineages. Process 75 may not
-// be looked at, and is privileged. Of nil the system does not tell.
+// IdentifyWith is Identify where these processes, with these lineages, have the other ends of terminals open, by their numbers. Process 75
+// may not be examined, and is privileged. With nil the system reports nothing.
 func IdentifyWith(line []proc.Ancestor, terminals []FakeTerminal, agents []AgentRecord, holders map[int][]int, lines map[int][]proc.Ancestor) Caller {
 	e := evidence{line: line, daemon: 2, agents: agents, masters: masters{
 		holders: func(of proc.Info, first int) ([]int, error) {
@@ -180,5 +179,5 @@ func IdentifyWith(line []proc.Ancestor, terminals []FakeTerminal, agents []Agent
 // AgentAbove is agentAbove, for a daemon that is process 2.
 func AgentAbove(line []proc.Ancestor) (AgentRecord, bool) { return agentAbove(line, 2, "x") }
 
-// Routes are the patterns of what is served.
+// Routes are the patterns of the served routes.
 func (s *Server) Routes() []string { return slices.Sorted(maps.Keys(s.handlers())) }

@@ -15,8 +15,7 @@ import (
 // FollowOptions says from where to follow a terminal.
 type FollowOptions struct {
 	From int64 // raw offset; Event.Raw of the last event one had
-	// Lease keeps the terminal alive as long as it is followed and a little
-	// longer, see SpawnRequest.Leased. Only its owner may.
+	// Lease keeps the terminal alive while it is followed and a little longer, see SpawnRequest.Leased. Only its owner may.
 	Lease bool
 }
 
@@ -28,13 +27,11 @@ type Follower struct {
 	line  []byte // scratch
 }
 
-// maxEvent bounds one line of events in bytes: readChunk, each byte of which
-// may be six in JSON, and the rest.
+// maxEvent bounds one line of events in bytes: readChunk, each byte of which may be six in JSON, and the rest.
 const maxEvent = 6*readChunk + 1<<10
 
-// Follow opens the stream of what the terminal that ref names prints, from an
-// offset on, and of its exit. The caller must Close it; it ends early when ctx
-// does.
+// Follow opens the stream of the output, from an offset on, and of the exit of the terminal named ref. The caller must Close it; it ends
+// early when ctx does.
 func (c *Client) Follow(ctx context.Context, ref string, o FollowOptions) (*Follower, error) {
 	q := url.Values{"from": {strconv.FormatInt(o.From, 10)}}
 	if o.Lease {

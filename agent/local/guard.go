@@ -11,8 +11,7 @@ import (
 	"tether/agent/term"
 )
 
-// guard bounds what is read, refuses what comes while the server drains, and
-// keeps a bug in one request from ending the daemon.
+// guard bounds request bodies, refuses requests while the server drains, and keeps a panic in one request from ending the daemon.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -32,9 +31,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// dueBody is the body of a request, which has to come within bodyTimeout. What no
-// handler reads has so long again: net/http reads it before it answers, also of
-// who has not been let in, and would wait for ever.
+// dueBody is the body of a request, which must arrive within bodyTimeout. The part that no handler reads has that long again: net/http
+// reads it before it answers, even to clients that were refused, and would wait for ever.
 type dueBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -61,8 +59,7 @@ func (b *dueBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// onSocket refuses requests that no program of ours sends, above all what a
-// browser could be made to send, and notes who asks.
+// onSocket refuses requests that no program of ours sends, above all those that a browser could be made to send, and records the caller.
 func (s *Server) onSocket(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := admit(r); err != nil {
@@ -80,9 +77,8 @@ func (s *Server) onSocket(next http.Handler) http.Handler {
 	})
 }
 
-// as passes a request on as the caller's, or as that of the agent that its
-// header names. One that says of an agent only that it is one, as tether mcp does,
-// is the one that has started it.
+// as passes a request on as the caller's, or as that of the agent that its header names. A header that only says that the caller is an
+// agent, as tether mcp sends, means the agent that has started it.
 func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.Handler) {
 	if c.Actor.Role == term.RoleAgent && len(r.Header[PrincipalHeader]) == 1 && r.Header.Get(PrincipalHeader) == DefaultAgent {
 		r.Header.Del(PrincipalHeader)

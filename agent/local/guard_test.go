@@ -14,7 +14,7 @@ import (
 	"tether/agent/term"
 )
 
-// ask sends raw bytes and returns what came back; nil if the connection was closed without an answer.
+// ask sends raw bytes and returns the answer; nil if the connection was closed without one.
 func ask(t *testing.T, w *world, raw string) *http.Response {
 	t.Helper()
 	conn := w.dial()

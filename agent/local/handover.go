@@ -11,7 +11,7 @@ type HandOverRequest struct {
 	Force bool `json:"force,omitempty"` // also if some would end
 }
 
-// HandOver is what becomes of the terminals.
+// HandOver is the fate of the terminals.
 type HandOver struct {
 	SchemaVersion int `json:"schema_version"`
 	Kept          int `json:"kept"`  // run on

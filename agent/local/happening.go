@@ -9,7 +9,7 @@ import (
 	"tether/events"
 )
 
-// newEvents returns what tells an actor what happens in the terminals it may see.
+// newEvents returns an actor's events about the terminals that it may see.
 func (s *Server) newEvents(t agenttools.Terminals, access term.Access, find *agenttools.Matching) *events.Engine {
 	return events.New(events.Options{
 		Terminals: t, Machine: s.opts.Machine, Problems: find, Bug: s.toolBug,
@@ -17,7 +17,7 @@ func (s *Server) newEvents(t agenttools.Terminals, access term.Access, find *age
 	})
 }
 
-// openPorts is what programs of an actor's terminals listen on, each port once.
+// openPorts are the ports on which programs of an actor's terminals listen, each once.
 func openPorts(access term.Access) (map[string][]events.Port, error) {
 	found, err := listening(access.List()...)
 	if err != nil {

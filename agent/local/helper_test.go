@@ -21,10 +21,10 @@ import (
 	"tether/platform/pty"
 )
 
-// patience is how long a test waits for what must happen soon.
+// patience is how long a test waits for an expected event.
 const patience = testkit.Patience
 
-// fakeDaemon is the rest of a daemon: it notes what it is asked.
+// fakeDaemon is the rest of a daemon: it records its calls.
 type fakeDaemon struct {
 	mu    sync.Mutex
 	asked []string
@@ -101,7 +101,7 @@ func serve(t *testing.T, o local.Options, terminals term.Options) *world {
 	return serveConfined(t, o, terminals, nil)
 }
 
-// addStarter gives a server's options what starts terminals, with the daemon's idea of them.
+// addStarter adds a Starter to a server's options, with the daemon's environment.
 func addStarter(t *testing.T, o *local.Options, d *fakeDaemon, confine func(term.Actor, *term.Spec) error) {
 	t.Helper()
 	if o.Policy == nil {
@@ -113,7 +113,7 @@ func addStarter(t *testing.T, o *local.Options, d *fakeDaemon, confine func(term
 	o.Starter = start.New(start.Options{Access: o.Access, Policy: o.Policy, Spec: d.Spec, Environment: d.Environment, Confine: confine})
 }
 
-// serveConfined is serve, with what confines agents' commands.
+// serveConfined is serve, with a function that confines agents' commands.
 func serveConfined(t *testing.T, o local.Options, terminals term.Options, confine func(term.Actor, *term.Spec) error) *world {
 	t.Helper()
 	testkit.Leaks(t)

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// HostChange changes what is kept of a paired host.
+// HostChange changes the kept settings of a paired host.
 type HostChange struct {
 	Name    string `json:"name,omitempty"`    // the new one; "" leaves it
 	Default bool   `json:"default,omitempty"` // true makes it the default host
@@ -46,7 +46,7 @@ func (c *Client) ChangeHost(ctx context.Context, name string, change HostChange)
 	return h, c.do(ctx, http.MethodPost, "/v1/hosts/"+segment(name), change, &h)
 }
 
-// Unpaired is what is left of a host that was forgotten here.
+// Unpaired describes the remains of a host that was forgotten here.
 type Unpaired struct {
 	SchemaVersion int `json:"schema_version"`
 	// Keeps is why the host may still let this machine's key in: it could not be told. "" if there is no such key.

@@ -10,31 +10,27 @@ import (
 	"tether/platform/proc"
 )
 
-// promotedAgent is the principal of what was started in a terminal that an
-// agent has started and given to the person, where an older daemon did not
-// write down which agent it was.
+// promotedAgent is the principal of programs in a terminal that an agent has started and given to the person, if an older daemon did not
+// record which agent it was.
 const promotedAgent = "promoted"
 
-// Caller is for whom a program at this door counts, and why.
+// Caller is the identity of a program at this door, and the reason for it.
 type Caller struct {
-	// Actor is the person, an agent, or, where that cannot be found out, nobody,
-	// who may do nothing.
+	// Actor is the person, an agent or, if that cannot be found out, nobody, who may do nothing.
 	Actor term.Actor
 	Why   string // which process or mark says so
-	// Sign is what shows that a person is there, "" if nothing does. NoSign says
-	// why not. The powers of a person depend on them, see power.
+	// Sign is the sign of a person's presence, or "". NoSign is why there is none. The powers of a person depend on it, see power.
 	Sign, NoSign string
 
-	// within: an editor has agents of several names in it, so what counts as its
-	// agent may say that it is another.
+	// within: an editor contains agents of several names, so a program that counts as its agent may claim to be another.
 	within bool
 }
 
-// started is a terminal, as far as it says for whom its programs count.
+// started is a terminal, as far as it matters for its programs' identity.
 type started struct {
 	id       string
 	pid      int        // of its child, 0 where that has ended or is not known yet
-	by       term.Actor // who has started it: the person or an agent
+	by       term.Actor // the person or an agent
 	unsigned bool       // by a caller without a sign of a person
 }
 
@@ -63,9 +59,8 @@ type evidence struct {
 	masters   masters
 }
 
-// identify says for whom the program counts with which the lineage begins: for
-// the nearest agent that has started it, else for the person. A program can
-// hide where it comes from, so that this is a threshold, not a wall.
+// identify returns the identity of the first program of the lineage: the nearest agent that has started it, else the person. A program can
+// hide its origin, so this is a threshold, not a wall.
 func identify(e evidence) Caller {
 	if len(e.line) == 0 {
 		return nobody("the calling program has ended or cannot be inspected")
@@ -78,27 +73,26 @@ func identify(e evidence) Caller {
 	return c
 }
 
-// agentIn looks for the nearest agent in a lineage. What the daemon knows by
-// itself comes before marks in environments: an agent in a sandbox can change
-// its marks, and would be another agent, without that sandbox.
+// agentIn looks for the nearest agent in a lineage. The daemon's own knowledge has priority over marks in environments: an agent in a
+// sandbox can change its marks, and would be another agent, without that sandbox.
 func (e *evidence) agentIn(line []proc.Ancestor) (Caller, bool) {
 	for _, look := range []func(proc.Ancestor) (Caller, bool){e.known, e.marked} {
 		for _, p := range line {
 			if p.Pid == e.daemon {
-				break // what was started by who has started the daemon is not
+				break // processes started by the daemon's ancestors do not count
 			}
 			if c, ok := look(p); ok {
 				return c, true
 			}
 			if e.personsTerminal(p) {
-				break // and not what the terminal's holder happens to descend from
+				break // nor do the ancestors of the terminal's holder
 			}
 		}
 	}
 	return Caller{}, false
 }
 
-// nobody is who may do nothing.
+// nobody is the caller without rights.
 func nobody(why string) Caller { return Caller{Why: why, NoSign: why} }
 
 // known looks for an agent's terminal and for a recorded agent.
@@ -172,8 +166,7 @@ func leaderIn(line []proc.Ancestor, session int) int {
 	return slices.IndexFunc(line, func(a proc.Ancestor) bool { return a.Pid == session })
 }
 
-// unsigned returns the terminal of a caller without a sign that p runs in, "" if
-// there is none.
+// unsigned returns the terminal of a caller without a sign that p runs in, or "".
 func (e *evidence) unsigned(p proc.Ancestor) string {
 	for _, t := range e.terminals {
 		if t.unsigned && (slices.Contains(p.Terminals, t.id) || t.pid > 1 && (p.Pid == t.pid || p.Session == t.pid)) {
@@ -205,9 +198,8 @@ func program(argv []string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(name, ":"), "-"), ".exe"))
 }
 
-// covers says why what descends from p counts as the recorded agent, "" if it
-// does not. caller is who asks. A program that outlives its parents is found by
-// the session or the process group that the agent leads.
+// covers returns why descendants of p count as the recorded agent, "" if they do not. A program that outlives its parents is found by the
+// session or the process group that the agent leads.
 func (r *AgentRecord) covers(p, caller proc.Ancestor) string {
 	switch {
 	case r.Editor && caller.TTY != 0:

@@ -9,7 +9,7 @@ import (
 	"tether/platform/proc"
 )
 
-// masters is what the system tells of who has made a terminal. Tests replace it.
+// masters are the system's reports on the makers of terminals. Tests replace them.
 type masters struct {
 	holders    func(of proc.Info, first int) ([]int, error) // see proc.MasterHolders
 	line       func(pid int) []proc.Ancestor                // see proc.Lineage
@@ -22,11 +22,9 @@ var systemMasters = masters{holders: proc.MasterHolders, line: proc.Lineage, pri
 // maxMade bounds how many terminals within each other made looks through.
 const maxMade = 16
 
-// made says why the terminal of a process with this lineage is no sign of a
-// person, "" if it is one: a program such as script(1) has made it that shows no
-// sign itself, an agent has, or nobody can tell who has. Of programs that no
-// table has it is assumed that a person sits before their terminals: they may be
-// emulators.
+// made returns why the terminal of a process with this lineage is no sign of a person, "" if it is one: its maker is a program such as
+// script(1) that shows no sign itself, or an agent, or unknown. A program that is in no table is assumed to have a person before its
+// terminals: it may be an emulator.
 func (e *evidence) made(p proc.Ancestor, line []proc.Ancestor, within int) string {
 	if within == 0 {
 		return fmt.Sprintf("%s is in more than %d terminals within each other", processName(e.line[0]), maxMade)
@@ -40,7 +38,7 @@ func (e *evidence) made(p proc.Ancestor, line []proc.Ancestor, within int) strin
 		i = leaderIn(line, p.Session)
 	}
 	if i < 0 || line[i].Pid <= 1 || e.isTethers(line[i]) {
-		return "" // it comes from outside of what can be seen here, such as docker run -it, or is one of ours
+		return "" // it comes from outside this system's view, such as docker run -it, or is one of ours
 	}
 	all, why := e.makers(p, line[i], line[i+1:])
 	if why != "" {
@@ -60,10 +58,9 @@ func (e *evidence) isTethers(leader proc.Ancestor) bool {
 	return slices.ContainsFunc(e.terminals, func(t started) bool { return t.pid > 1 && t.pid == leader.Pid })
 }
 
-// makers returns the lineages of the processes that have the other end of a
-// terminal open, without those that have it from another of them; none if the
-// system has made it. why says that nobody can be found. Where the system does
-// not tell, the process above the session's leader has made it.
+// makers returns the lineages of the processes that have the other end of a terminal open, without those that have it from another of them;
+// none if the system has made it. why is set if nobody can be found. If the system does not report them, the process above the session's
+// leader is the maker.
 func (e *evidence) makers(p, leader proc.Ancestor, above []proc.Ancestor) (all [][]proc.Ancestor, why string) {
 	first := 0
 	if len(above) > 0 {
@@ -95,9 +92,8 @@ func (e *evidence) makers(p, leader proc.Ancestor, above []proc.Ancestor) (all [
 	return all, ""
 }
 
-// isService reports whether a service of the system has started a session for
-// somebody who has logged in. The process that has such a terminal, as that of
-// sshd, may not be looked at.
+// isService reports whether a service of the system has started a session for somebody who has logged in. The process that has such a
+// terminal, like sshd's, may not be examined.
 func (e *evidence) isService(above []proc.Ancestor) bool {
 	for _, a := range above {
 		name := program(a.Argv)
@@ -111,7 +107,7 @@ func (e *evidence) isService(above []proc.Ancestor) bool {
 	return false
 }
 
-// shows says why who has made a terminal does not do so for a person.
+// shows returns why a terminal's maker does not act for a person.
 func (e *evidence) shows(line []proc.Ancestor, within int) string {
 	if len(line) == 0 {
 		return "the program that has made its terminal has just ended"

@@ -7,20 +7,18 @@ import (
 	"tether/platform/proc"
 )
 
-// What is known of programs by their names, as [program] has them. A name that
-// ends in * is that of all that begin so.
+// Known programs by their names, as [program] returns them. A name that ends in * covers all names with that beginning.
 var (
 	// wrappers start the program that they are asked for and wait: the agent is
 	// above them. Shells are, too, see shells.
 	wrappers = []string{"env", "npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uv", "uvx", "pipx", "tether", "timeout", "nice", "nohup", "setsid",
 		"stdbuf", "time", "ionice", "chrt", "taskset", "direnv", "mise", "asdf", "volta", "nix", "nix-shell", "devbox", "dotenv", "dotenvx", "op", "xargs",
 		"unshare", "bwrap", "firejail", "catchsegv", "strace", "script"}
-	// scripted are interpreters whose first argument tells what they are.
+	// scripted are interpreters whose first argument identifies them.
 	scripted = []string{"node", "nodejs", "bun", "deno", "python*", "ruby*", "perl*", "tclsh*", "wish*", "php*", "lua*"}
 	// shells are wrappers unless they lead their session: then a person types there.
 	shells = []string{"sh", "bash", "dash", "zsh", "fish", "ash", "ksh*", "mksh", "busybox", "csh", "tcsh", "nu", "elvish", "xonsh", "pwsh*", "powershell", "cmd"}
-	// never are programs that start what the person does, so that they are no
-	// agent, whoever they have started.
+	// never are programs that start the person's programs, so they are never agents.
 	never = slices.Concat(managers, emulators, multiplexers)
 	// managers start sessions and services.
 	managers = []string{"init", "systemd*", "(sd-*", "launchd", "runit*", "runsv*", "s6-*", "openrc*", "supervise*", "supervisord", "dinit", "tini", "dumb-init", "catatonit",
@@ -55,7 +53,7 @@ func oneOf(table []string, name string) bool {
 	})
 }
 
-// kind is what a program is for the question which process is an agent.
+// kind is a program's role in finding the agent's process.
 type kind uint8
 
 const (

@@ -95,7 +95,7 @@ func atoi(t *testing.T, text string) int {
 	return n
 }
 
-// For whom a program counts, over the lineages of testdata/lineages.txt.
+// The identities of programs, over the lineages of testdata/lineages.txt.
 func TestIdentify(t *testing.T) {
 	for _, row := range testkit.Table(t, "lineages.txt", 8, 90) {
 		want, name, why := row[0], row[1], row[5]
@@ -110,7 +110,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// who is for whom a caller counts, as the table has it.
+// who is a caller's identity, in the table's words.
 func who(c local.Caller) string {
 	switch {
 	case c.Actor == term.User && c.Sign != "":
@@ -202,7 +202,7 @@ func fieldsOf(text, between string) iter.Seq[[]string] {
 	}
 }
 
-// Which process is the agent of tether mcp, above what: testdata/above.txt.
+// The agent's process of tether mcp among its ancestors: testdata/above.txt.
 func TestAgentAbove(t *testing.T) {
 	mcp := fake{pid: 90, session: 50, argv: "tether|mcp|--as|x"}
 	for _, row := range testkit.Table(t, "above.txt", 3, 58) {

@@ -12,12 +12,11 @@ import (
 // it: long enough to come back after the daemon was restarted.
 const leaseGrace = 15 * time.Second
 
-// leases end terminals whose program has gone without a word. The zero value
-// is ready to use.
+// leases end terminals whose program has gone silently. The zero value is ready to use.
 //
 //	         take                      leave, and it was the last
 //	waiting ──────▶ held ─────────────────────────▶ waiting
-//	   └─ leaseGrace ─▶ killed, as far as whoever leased it may
+//	   └─ leaseGrace ─▶ killed, as far as its leaseholder may
 type leases struct {
 	mu     sync.Mutex
 	held   map[term.ID]*lease
@@ -28,7 +27,7 @@ type leases struct {
 // lease is guarded by leases.mu.
 type lease struct {
 	followers int
-	timer     *time.Timer // runs while there are none
+	timer     *time.Timer // runs while nobody holds the lease
 }
 
 // expect begins the lease of a terminal that was just started.
@@ -50,8 +49,7 @@ func (l *leases) resume(access func(term.Actor) term.Access) {
 	}
 }
 
-// take holds the lease for actor until leave is called. Only who may kill the
-// terminal may lease it.
+// take holds the lease for actor until leave is called. Only an actor that may kill the terminal may lease it.
 func (l *leases) take(actor term.Actor, h term.Handle) (leave func(), err error) {
 	if err := term.Allow(actor, term.OpKill, h.Info()); err != nil {
 		return nil, err
@@ -109,10 +107,10 @@ func (l *leases) lapse(h term.Handle, one *lease) {
 	defer l.kills.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	_ = h.Kill(ctx) // as the agent; the pool ends what it could not
+	_ = h.Kill(ctx) // as the agent; the pool ends the rest
 }
 
-// close lets no lease lapse any more and waits for those that are lapsing.
+// close lets no more leases expire and waits for those that are expiring.
 func (l *leases) close() {
 	l.mu.Lock()
 	l.closed = true

@@ -23,9 +23,8 @@ type LendRequest struct {
 // UnlendRequest ends lending. "" is all hosts.
 type UnlendRequest struct {
 	Host string `json:"host,omitempty"`
-	// From, if it is not empty, keeps these from watching, and the lending goes
-	// on: NAME and agent:NAME, whoever has let them; group:NAME and everyone, if
-	// the terminal was lent to them.
+	// From, if it is not empty, keeps these from watching, while the lending continues: NAME and agent:NAME, whatever lets them; group:NAME
+	// and everyone, if the terminal was lent to them.
 	From []string `json:"from,omitempty"`
 }
 
@@ -42,11 +41,9 @@ type Loan struct {
 	// Observers is the number of observers at the host; absent if the host does
 	// not report it.
 	Observers *int `json:"observers,omitempty"`
-	// Audience is who may watch at the host, beside those to whom this machine
-	// belongs there. It is absent for agents.
+	// Audience lists who may watch at the host, besides those to whom this machine belongs there. It is absent for agents.
 	Audience *Audience `json:"audience,omitempty"`
-	// Watchers is who may watch and who does, as the host says; absent if it does
-	// not, and for agents.
+	// Watchers lists who may watch and who does, according to the host; absent if it does not report them, and for agents.
 	Watchers *Watchers `json:"host_says,omitempty"`
 }
 
@@ -141,8 +138,7 @@ func (s *Server) unlend(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, s.terminal(h, s.views(r)))
 }
 
-// unlendAll ends the lending of every terminal and answers with those that
-// were lent.
+// unlendAll ends the lending of every terminal and answers with those that were lent.
 func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request) error {
 	var req UnlendRequest
 	if err := decode(w, r, &req); err != nil {
@@ -181,7 +177,7 @@ func unlend(h term.Handle, host string) error {
 	return nil
 }
 
-// hostViews is what is known of lent terminals at their hosts, by terminal and host.
+// hostViews are the hosts' views of lent terminals, by terminal and host.
 type hostViews map[[2]string]view
 
 type view struct {
@@ -190,7 +186,7 @@ type view struct {
 	watchers  *Watchers
 }
 
-// views is what is known of lent terminals at their hosts, for the person alone.
+// views are the hosts' views of lent terminals, for the person alone.
 func (s *Server) views(r *http.Request) hostViews {
 	if ActorFrom(r.Context()) != term.User {
 		return nil
@@ -204,7 +200,7 @@ func (s *Server) views(r *http.Request) hostViews {
 	return all
 }
 
-// loanState is what has become of a loan, given the state of the link to its host.
+// loanState is the state of a loan, given the state of the link to its host.
 func loanState(link string, l Lent) string {
 	switch {
 	case l.There:
@@ -217,7 +213,7 @@ func loanState(link string, l Lent) string {
 	return LoanOffline
 }
 
-// terminal is terminalFrom with what is known at the hosts.
+// terminal is terminalFrom with the hosts' views.
 func (s *Server) terminal(h term.Handle, seen hostViews) Terminal {
 	i := h.Info()
 	t := terminalFrom(i)

@@ -18,7 +18,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// hushed are two secrets: what looks like a token, and the value of a variable of the terminal's.
+// hushed are two secrets: text that looks like a token, and the value of a variable of the terminal's.
 const hushedValue = "hunter2-value"
 
 var hushedToken = "ghp_" + strings.Repeat("a1B2", 9)
@@ -52,7 +52,7 @@ func (w *world) secretly(c *local.Client, name string) (local.Terminal, *testkit
 	return tm, child
 }
 
-// tellsNone fails if a secret, or what JSON makes of it, is in what an agent was told.
+// tellsNone fails if a secret, or its form in JSON, is in the text for an agent.
 func tellsNone(t *testing.T, who, what string) {
 	t.Helper()
 	for _, secret := range []string{hushedToken, hushedValue} {
@@ -62,8 +62,8 @@ func tellsNone(t *testing.T, who, what string) {
 	}
 }
 
-// agentRoutes say what each route that an agent may use is asked for here; ID is the person's terminal, OWN the agent's. "" is a WebSocket
-// or a session, which a test of its own looks at.
+// agentRoutes has, for each route that an agent may use, the requests of this test; ID is the person's terminal, OWN the agent's. "" is a
+// WebSocket or a session, which has a separate test.
 var agentRoutes = map[string][]string{
 	"GET /v1/status":                   {"/v1/status"},
 	"GET /v1/whoami":                   {"/v1/whoami"},
@@ -219,7 +219,7 @@ func TestNoStreamTellsAgentsSecrets(t *testing.T) {
 	tellsNone(t, "attach", heard)
 }
 
-// Nor does what draws the screen before a history, which the log has not kept.
+// Nor does the screen before a history, which the log has not kept.
 func TestNoHistoryTellsAgentsSecrets(t *testing.T) {
 	rules, err := redact.Compile(redact.Options{Tokens: true})
 	if err != nil {
@@ -228,7 +228,7 @@ func TestNoHistoryTellsAgentsSecrets(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{Outward: rules, LogBytes: 64 << 10})
 	tm, child := w.spawn("build")
 	agent, person := w.uiOf(w.client.As("claude")), w.ui()
-	agent.ask("pty:attach", tm.ID) // from now on what is printed is looked at
+	agent.ask("pty:attach", tm.ID) // from now on output is searched for secrets
 	agent.nextOf("pty:attached")
 	out := "\x1b[2J\x1b[Hlogin " + hushedToken
 	child.Print(out)

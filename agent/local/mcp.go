@@ -21,7 +21,7 @@ const (
 	// DefaultAgent is the principal of an MCP client that brings none: who
 	// comes as the local user is not that, since agents may do less.
 	DefaultAgent = "mcp"
-	// mcpProtocol is what a connection is upgraded to for a session of lines.
+	// mcpProtocol is the protocol to which a connection is upgraded for a session of lines.
 	mcpProtocol = "tether-mcp"
 	// maxAgents bounds the agents that are served at a time.
 	maxAgents = 256
@@ -29,7 +29,7 @@ const (
 
 func (o *Options) agentDefaults() {
 	if o.Policy == nil {
-		o.Policy, _ = policy.New(policy.Options{}) // fails only for files, of which it has none
+		o.Policy, _ = policy.New(policy.Options{}) // fails only for files, and there are none
 	}
 }
 
@@ -102,7 +102,7 @@ func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) recordAgent(r *http.Request) {
 	at, ok := r.Context().Value(connKey{}).(peer)
 	if c := callerFrom(r); !ok || overTCP(r) || at.err != nil || c.Actor.Role == term.RoleAgent && !c.within {
-		return // what it is is known
+		return // the kind is known
 	}
 	principal := DefaultAgent
 	if a := ActorFrom(r.Context()); a.Role == term.RoleAgent {
@@ -119,7 +119,7 @@ func (s *Server) recordAgent(r *http.Request) {
 // read for the timeout is given up.
 type lineStream struct {
 	conn     net.Conn
-	buffered *bufio.Reader // has what came after the request
+	buffered *bufio.Reader // has bytes that arrived after the request
 	timeout  time.Duration
 }
 
@@ -139,13 +139,10 @@ func (s *Server) toolBug(tool string, stack []byte) {
 	s.log.Error().Str("tool", tool).Bytes("stack", stack).Msg("a call of a tool ran into a bug")
 }
 
-// ToolsAt returns the tools of agents here for one that works in a session of
-// a paired host, under the same policy. What it starts is lent to the host at
-// once, it sees what is lent there and nothing else, and all it is told has
-// passed redaction. Nothing of this machine's loopback interface is offered. The
-// caller must Close the set, which ends what its calls wait for; the calls
-// also end with this server. named is the agent's name as the host says it, for people
-// to read.
+// ToolsAt returns the tools of agents here for one that works in a session of a paired host, under the same policy. Terminals that it
+// starts are lent to the host at once, it sees only terminals that are lent there, and all its output is redacted. Nothing of this
+// machine's loopback interface is offered. The caller must Close the set, which ends its waiting calls; the calls also end with this
+// server. named is the host's name for the agent, for people to read.
 func (s *Server) ToolsAt(host, session, named string) *agenttools.Set {
 	access := s.opts.Access(term.AgentAt(host, session))
 	terminals := &agentTerminals{server: s, access: access, door: policy.DoorAHP, host: host, named: named}

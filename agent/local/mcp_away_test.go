@@ -20,7 +20,7 @@ import (
 // secretValue is in the environment of every terminal that away's agents start.
 const secretValue = "hunter2-value"
 
-// away is a world whose agents at hosts may run what no rule denies.
+// away is a world whose agents at hosts may run commands that no rule denies.
 func away(t *testing.T) *world {
 	t.Helper()
 	rules, err := redact.Compile(redact.Options{Tokens: true})
@@ -79,8 +79,7 @@ func (w *world) spawnAway(s *agenttools.Set, command ...string) (string, *testki
 	return m.ID, <-w.children
 }
 
-// What an agent at a host starts is lent there, its own, and told through the
-// redaction.
+// A terminal that an agent at a host starts is lent there, belongs to the agent, and is redacted.
 func TestToolsAtAHost(t *testing.T) {
 	w := away(t)
 	s := w.at("s1")
@@ -112,7 +111,7 @@ func TestToolsAtAHost(t *testing.T) {
 	}
 }
 
-// Nothing but what is lent to its host exists for it, and it types nowhere.
+// Only terminals lent to its host exist for it, and it types nowhere.
 func TestWhatAnAgentAtAHostDoesNotSee(t *testing.T) {
 	w := away(t)
 	s := w.at("s1")

@@ -65,7 +65,7 @@ type MCPStream struct {
 	in   *bufio.Reader
 }
 
-// Read returns what the server says, io.EOF when it has ended the session.
+// Read returns the server's messages, io.EOF when it has ended the session.
 func (m *MCPStream) Read(p []byte) (int, error) { return m.in.Read(p) }
 
 // Write says something to the server.

@@ -92,7 +92,7 @@ func TestMCPPrincipalsOverHTTP(t *testing.T) {
 	}
 }
 
-// A token that is revoked ends what waits with it.
+// Revoking a token ends calls that wait with it.
 func TestMCPEndsWithToken(t *testing.T) {
 	d := serveTCP(t)
 	person, _ := d.spawn("shell")
@@ -123,8 +123,7 @@ func TestMCPEndsWithToken(t *testing.T) {
 	}
 }
 
-// More agents than are served at a time: those that nobody uses make room,
-// and what they own stays theirs.
+// With more agents than are served at a time, unused ones make room, and keep their terminals.
 func TestManyAgents(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	first := w.agent("agent-first")

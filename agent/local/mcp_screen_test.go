@@ -11,7 +11,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// shown is what read_terminal says of a screen.
+// shown is read_terminal's description of a screen.
 type shown struct {
 	History   string
 	Truncated bool
@@ -26,7 +26,7 @@ func (a *tools) screen(id string) (s shown) {
 	return s
 }
 
-// counter prints what a full-screen program does that draws a header once, and then one line for ever: n times.
+// counter acts like a full-screen program that draws a header once, and then one line for ever: n times.
 func counter(c *testkit.Child, n int) {
 	c.Print("\x1b[?1049h\x1b[2J\x1b[HTHE HEADER\x1b[3;1H")
 	for i := 0; i < n; {
@@ -38,7 +38,7 @@ func counter(c *testkit.Child, n int) {
 	}
 }
 
-// What a program has drawn long ago is on the screen, although the log has not kept it.
+// Text that a program has drawn long ago is on the screen, although the log has not kept it.
 func TestScreenOfTrimmedLog(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 256 << 10})
 	m, child := w.spawn("counter")

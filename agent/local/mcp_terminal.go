@@ -45,7 +45,7 @@ func (t mcpTerminal) State() (agenttools.State, <-chan struct{}) {
 func (t mcpTerminal) Commands() []agenttools.Command {
 	all, err := t.h.Commands()
 	if err != nil {
-		return nil // it has become somebody else's
+		return nil // it belongs to another owner now
 	}
 	out := make([]agenttools.Command, len(all))
 	for i, c := range all {
@@ -58,10 +58,8 @@ func mcpCommand(c term.Command) agenttools.Command {
 	return agenttools.Command{N: c.N, Line: c.Line, ExitCode: c.Exit, Running: !c.Done, Verified: c.Verified, Within: c.Within, DurationMs: c.Duration.Milliseconds(), Start: c.Start, End: c.End}
 }
 
-// Read implements agenttools.Terminal. The view is the one for screens: all that the
-// child wrote except the shell's marks, under raw offsets; where the handle is
-// masked it is what leaves the machine. It never holds the child up: a model reads
-// when it likes.
+// Read implements agenttools.Terminal. The view is the one for screens: all bytes of the child except the shell's marks, under raw offsets;
+// if the handle is masked it is the view for hosts. It never holds the child: a model reads at any time.
 func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
 	rd, err := t.h.Reader(term.ReaderOptions{View: term.ViewScreen, From: from, Linear: true})
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"tether/platform/pty"
 )
 
-// agentTerminals is what one agent may see and do, as the MCP server wants it.
-// It decides nothing: rights are term's, what may be run is the policy's.
+// agentTerminals is one agent's terminals and rights, for the MCP server. It decides nothing: term decides rights, and the policy decides
+// which commands may run.
 type agentTerminals struct {
 	server *Server
 	access term.Access
 	door   string
 	host   string // where the agent works, "" if it is here
-	named  string // what the host calls it, for people to read
-	masked bool   // all is as hosts see it, whoever looks
+	named  string // the host's name for it, for people to read
+	masked bool   // everything is in the hosts' view
 }
 
 // List implements agenttools.Terminals.
@@ -47,7 +47,7 @@ func (a *agentTerminals) Open(id string) (agenttools.Terminal, error) {
 	return mcpTerminal{a.shown(h)}, nil
 }
 
-// shown is a terminal as it is looked at here.
+// shown is a terminal in this agent's view.
 func (a *agentTerminals) shown(h term.Handle) term.Handle {
 	if a.masked {
 		return h.Masked()
@@ -146,7 +146,7 @@ func mcpError(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &refused):
-		return refused // its reason is meant for whoever asked
+		return refused // its reason is meant for the caller
 	case errors.As(err, &denied):
 		return agenttools.ErrDenied
 	case errors.As(err, &failed) && failed.What == "directory":

@@ -116,8 +116,7 @@ func (a *tools) list() (all []meta) {
 	return all
 }
 
-// The whole of the tools' contract on real terminals: what each answers, and
-// what it does.
+// The whole of the tools' contract on real terminals: answers and effects.
 func TestContract(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	person, child := w.spawn("shell")
@@ -249,7 +248,7 @@ func TestSpawnErrors(t *testing.T) {
 	}
 }
 
-// Agents are told apart by their principal, whatever session they come in.
+// Agents are distinguished by their principal, in any session.
 func TestOwnershipIsThePrincipals(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	first := w.agent("claude")
@@ -395,8 +394,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// Five minutes without output and input end an agent's terminal, and nobody
-// else's.
+// Five minutes without output and input end an agent's terminal, and no other.
 func TestInactivity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, children := bubble(t, local.Options{})
@@ -476,7 +474,7 @@ func TestExitedStayReadable(t *testing.T) {
 	})
 }
 
-// What an agent starts waits for slow readers as is configured for agents.
+// An agent's terminal waits for slow readers as configured for agents.
 func TestAgentSpec(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.agent("claude").spawn("git", "log")

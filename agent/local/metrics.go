@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// metrics answers with what the daemon counts, in Prometheus' text format
-// 0.0.4. No label holds what a terminal prints or a person has typed; hosts have
-// the names the person gave them.
+// metrics answers with the daemon's counters, in Prometheus' text format 0.0.4. No label contains output or typed text; hosts have the
+// person's names for them.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
 	var m metricsText
 	status := s.opts.Daemon.Status()
@@ -33,7 +32,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// hosts writes what is known of each link.
+// hosts writes the metrics of each link.
 func (m *metricsText) hosts(all []HostStatus) {
 	for _, metric := range []struct {
 		name, help, kind string
@@ -57,8 +56,7 @@ func (m *metricsText) hosts(all []HostStatus) {
 	}
 }
 
-// runtime writes what Go's runtime says of itself, under the names that its
-// own exporter uses.
+// runtime writes the Go runtime's metrics, under the names that its own exporter uses.
 func (m *metricsText) runtime() {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)

@@ -47,8 +47,7 @@ func (s *Server) logLevel(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, LogLevel{SchemaVersion: SchemaVersion, Level: l.LogLevel()})
 }
 
-// Health is the answer for what watches services: that there is one says that
-// the daemon serves.
+// Health is the answer for service monitors: any answer means that the daemon serves.
 type Health struct {
 	SchemaVersion int        `json:"schema_version"`
 	Status        string     `json:"status"` // "ok", or "degraded" when something does not work while the daemon goes on
@@ -129,7 +128,7 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 	return h, c.do(ctx, http.MethodGet, "/v1/health", nil, &h)
 }
 
-// Metrics returns what the daemon counts, in Prometheus' text format.
+// Metrics returns the daemon's counters, in Prometheus' text format.
 func (c *Client) Metrics(ctx context.Context) ([]byte, error) { return c.text(ctx, "/v1/metrics") }
 
 // Profile returns a profile of the daemon's runtime: heap, goroutine and so on.

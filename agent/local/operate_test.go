@@ -92,7 +92,7 @@ func TestProfiles(t *testing.T) {
 		t.Errorf("heap: %.10q, %v", packed, err)
 	}
 	var e *local.Error
-	for _, name := range []string{"secrets", "cmdline", "symbol", "trace"} { // what pprof has beside profiles is not here
+	for _, name := range []string{"secrets", "cmdline", "symbol", "trace"} { // pprof's other endpoints are not served
 		if _, err := w.client.Profile(t.Context(), name, 0); !errors.As(err, &e) || e.Code != local.CodeNotFound {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -131,7 +131,7 @@ func goroutines(t *testing.T, w *world) []byte {
 	return text
 }
 
-// What shows the daemon's inside is for the person at the socket alone.
+// Only the person at the socket sees the daemon's internals.
 func TestInsideIsNotShown(t *testing.T) {
 	v := serveTCP(t)
 	agent := v.client.As("some")

@@ -24,8 +24,7 @@ const (
 	lineGuess = 128
 )
 
-// droppedTrailer after what a follower read says that it ends because the daemon
-// does, not the terminal.
+// droppedTrailer, after a follower's output, reports that it ends because the daemon does, not the terminal.
 const droppedTrailer = "Tether-Dropped"
 
 // maskedTrailer after output that is masked says how many places of it are.
@@ -54,7 +53,7 @@ func parseRead(q url.Values) (readQuery, error) {
 	return readQuery{view: view, lines: int(lines), command: int(command), follow: q.Get("follow") == "1"}, err
 }
 
-// number reads a number from 0 to max; 0 when there is none.
+// number reads a number from 0 to max; 0 if there is none.
 func number(q url.Values, name string, max int64) (int64, error) {
 	if !q.Has(name) {
 		return 0, nil
@@ -70,8 +69,7 @@ func badQuery(name string, q url.Values, want string) error {
 	return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("%s %.40q must be %s", name, q.Get(name), want)}
 }
 
-// output answers with what the terminal printed, as bytes. What was lost in
-// between is a line of its own.
+// output answers with the terminal's output, as bytes. A loss in between is a separate line.
 func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	h, err := s.find(r)
 	if err != nil {
@@ -109,12 +107,11 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set(droppedTrailer, "1")
 	}
 	_ = out.control.SetWriteDeadline(time.Time{})
-	return nil // what fails now is the client's going, or ends its reading
+	return nil // a failure now means that the client has gone, or ends its reading
 }
 
-// copyOutput hands on what the reader has up to about the raw offset end, and if
-// q.follow what it will have, to the end of the command if it is for one. Without
-// a bound, a child that prints for ever would keep a client that is slower. It returns how many places are masked.
+// copyOutput passes on the reader's output up to about the raw offset end, and if q.follow also later output, to the end of the command if
+// it is for one. Without a bound, a child that prints for ever would keep a slower client. It returns the number of masked places.
 func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader, q readQuery, end int64) (masked int) {
 	buf := make([]byte, readChunk)
 	for {
@@ -143,7 +140,7 @@ func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader,
 
 func lostLine(n int64) []byte { return fmt.Appendf(nil, "\n[tether: %d bytes were lost here]\n", n) }
 
-// open returns a reader for what is asked, what comes before it, and how many places of that are masked.
+// open returns a reader for the query, the text before it, and the number of masked places in that.
 func open(h term.Handle, q readQuery) (*term.Reader, []byte, int, error) {
 	if q.command == 0 {
 		return openTail(h, q)
@@ -165,8 +162,7 @@ func open(h term.Handle, q readQuery) (*term.Reader, []byte, int, error) {
 	return nil, nil, 0, e
 }
 
-// openTail returns a reader and what comes before it: the terminal's last
-// q.lines lines, or a reader at the oldest byte kept.
+// openTail returns a reader and the text before it: the terminal's last q.lines lines, or a reader at the oldest byte kept.
 func openTail(h term.Handle, q readQuery) (*term.Reader, []byte, int, error) {
 	if q.lines == 0 {
 		i := h.Info()
@@ -191,8 +187,8 @@ func openTail(h term.Handle, q readQuery) (*term.Reader, []byte, int, error) {
 	}
 }
 
-// readUntil returns what there is up to about the raw offset end: a child that
-// prints for ever must not keep it reading. masked is how many places of it are.
+// readUntil returns available output up to about the raw offset end: a child that prints for ever must not keep it reading. masked is the
+// number of masked places in it.
 func readUntil(rd *term.Reader, end int64) (all []byte, masked int, err error) {
 	for {
 		all = slices.Grow(all, readChunk)

@@ -11,8 +11,7 @@ import (
 	"tether/agent/term"
 )
 
-// start starts what the request asks for, if the policy admits it. It may wait
-// for the person's answer, but not longer than the daemon is there.
+// start starts the request's command, if the policy admits it. It may wait for the person's answer, at most until the daemon ends.
 func (s *Server) start(ctx context.Context, r start.Request) (term.Handle, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

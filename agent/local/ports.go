@@ -28,7 +28,7 @@ type Ports struct {
 	Ports         []Listening `json:"ports"`
 }
 
-// ports answers with what a terminal's programs listen on.
+// ports answers with the ports on which a terminal's programs listen.
 func (s *Server) ports(w http.ResponseWriter, r *http.Request) error {
 	h, err := s.find(r)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Server) ports(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, p)
 }
 
-// listening is what the programs of terminals that run listen on, by ports.
+// listening returns the ports on which the programs of running terminals listen.
 func listening(terminals ...term.Handle) (map[term.ID][]Listening, error) {
 	var running []proc.Terminal
 	for _, h := range terminals {
@@ -75,14 +75,13 @@ func listening(terminals ...term.Handle) (map[term.ID][]Listening, error) {
 	return all, nil
 }
 
-// Ports returns what the programs of a terminal listen on.
+// Ports returns the ports on which the programs of a terminal listen.
 func (c *Client) Ports(ctx context.Context, ref string) (Ports, error) {
 	var p Ports
 	return p, c.do(ctx, http.MethodGet, terminalPath(ref, "/ports"), nil, &p)
 }
 
-// ListPorts is List with what the terminals' programs listen on, where that can
-// be found out.
+// ListPorts is List with the ports on which the terminals' programs listen, if they can be found out.
 func (c *Client) ListPorts(ctx context.Context) (TerminalList, error) {
 	var l TerminalList
 	return l, c.do(ctx, http.MethodGet, "/v1/terminals?ports=1", nil, &l)

@@ -14,9 +14,8 @@ import (
 	"tether/platform/proc"
 )
 
-// power is something that only a person may do. It needs a caller that no agent
-// has started and that shows a sign of a person, see [Caller]. A program that an
-// agent has left behind, and of which nobody can tell so any more, shows none.
+// power is an operation that only a person may do. It needs a caller that no agent has started and that shows a sign of a person, see
+// [Caller]. A program that an agent has left behind, without any trace of the agent, shows none.
 type power struct {
 	does string // as in "it may not …"
 	// early says that it needs no sign in a home that no agent has used: there
@@ -24,12 +23,12 @@ type power struct {
 	early bool
 	// when says by the body whether a request is one; nil: every request is.
 	when func(body []byte) bool
-	// unless says of which requests it needs no sign all the same; nil: of none.
+	// unless selects requests that need no sign; nil: none.
 	unless func(*Server, *http.Request, []byte) bool
 }
 
-// powers are those of each route. What is not here needs no sign: what ends or
-// takes back something, lists, starting what the configuration lends.
+// powers are those of each route. Other routes need no sign: those that end or withdraw something, lists, starts that the configuration
+// lends.
 var powers = map[string][]power{
 	"POST /v1/approvals/{id}":        {{does: "approve what an agent asks for", when: body(func(a ApprovalAnswer) bool { return a.Allow }), unless: (*Server).answersOwn}},
 	"POST /v1/terminals/{ref}/lend":  {{does: "lend a terminal", early: true}},
@@ -51,8 +50,7 @@ var pairing = power{does: "pair with a host", early: true}
 // typing into a terminal that a person has started is one more; see hands.
 var typingPower = power{does: "type into a terminal of yours"}
 
-// body makes a condition of one for what handlers decode. A body that they refuse
-// fulfils it.
+// body applies a condition to the decoded body. A body that handlers refuse fulfils it.
 func body[T any](is func(T) bool) func([]byte) bool {
 	return func(data []byte) bool {
 		var v T
@@ -60,7 +58,7 @@ func body[T any](is func(T) bool) func([]byte) bool {
 	}
 }
 
-// signed is h for who has a sign where the powers need one. Agents are h's to refuse.
+// signed is h for callers with a sign, if the powers need one. h itself refuses agents.
 func (s *Server) signed(needed []power, h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if ActorFrom(r.Context()) != term.User || callerFrom(r).Sign != "" {
@@ -80,8 +78,7 @@ func (s *Server) signed(needed []power, h handler) handler {
 	}
 }
 
-// refuse tells a caller without a sign for whom it counts, which sign is missing,
-// and what to do.
+// refuse tells a caller without a sign its identity, the missing sign, and the remedy.
 func (p power) refuse(c Caller) *Error {
 	if c.Actor != term.User { // it was another when it connected
 		return &Error{Code: CodeDenied, Message: fmt.Sprintf("this program may not %s: %s", p.does, c.Why), Hint: c.hint()}
@@ -142,9 +139,8 @@ func (p *proxied) has(at proc.ID, q policy.Request) bool {
 	})
 }
 
-// answersOwn reports whether a proxy of ACP answers, for this once, what is asked
-// about a request of its own: the answer is that of its editor's person. It gains
-// nothing: what it asks for it could do itself.
+// answersOwn reports whether a proxy of ACP answers, once, a question about its own request: the answer is that of its editor's person. It
+// gains nothing: it could do the same itself.
 func (s *Server) answersOwn(r *http.Request, data []byte) bool {
 	var a ApprovalAnswer
 	at, ok := r.Context().Value(connKey{}).(peer)
@@ -157,12 +153,12 @@ func (s *Server) answersOwn(r *http.Request, data []byte) bool {
 	})
 }
 
-// hands are those that type through a connection. They are for one goroutine.
+// hands are the programs that type through a connection. They are for one goroutine.
 type hands struct {
 	server  *Server
 	request *http.Request // that has opened the connection
 	signed  bool          // a sign was seen
-	told    bool          // that there is none: it is written down once
+	told    bool          // a missing sign is recorded once
 }
 
 // mayType says whether the caller may type into the terminal: into one of a
@@ -170,7 +166,7 @@ type hands struct {
 // later, as a program that the shell has put in the foreground.
 func (h *hands) mayType(i term.Info) error {
 	if h.signed || i.Owner != term.User || i.Unsigned || ActorFrom(h.request.Context()) != term.User {
-		return nil // what agents may is the terminal's to say
+		return nil // the terminal decides an agent's rights
 	}
 	c := callerFrom(h.request)
 	if at, ok := h.request.Context().Value(connKey{}).(peer); ok && c.Sign == "" && !overTCP(h.request) {

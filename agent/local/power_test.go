@@ -23,21 +23,21 @@ import (
 	"tether/platform/pty"
 )
 
-// What powersOf tries, and whether it needs a sign of a person.
+// The attempts of powersOf, and whether they need a sign of a person.
 const (
 	needsNone  = iota
 	needsSign  // always
 	needsLater // only once an agent has used the home
 )
 
-// deed is something that is asked of the door.
+// deed is a request to the door.
 type deed struct {
 	name  string
 	needs int
 	do    func(ctx context.Context, c *local.Client) error
 }
 
-// deeds are all powers of a person, and what needs no sign. The terminal mine is one that a person has started, theirs is not.
+// deeds are all powers of a person, and requests that need no sign. A person has started the terminal mine, but not theirs.
 var deeds = []deed{
 	{"approve", needsSign, func(ctx context.Context, c *local.Client) error { return second(c.Approve(ctx, "q-none", true, 0)) }},
 	{"deny", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Approve(ctx, "q-none", false, 0)) }},
@@ -90,7 +90,7 @@ var deeds = []deed{
 	{"type in an interface into what nobody has started", needsNone, func(ctx context.Context, c *local.Client) error { return typeInUI(ctx, c, "theirs") }},
 }
 
-// exists takes for done what was done before.
+// exists treats an already done deed as done.
 func exists(err error) error {
 	if e, ok := errors.AsType[*local.Error](err); ok && e.Code == local.CodeExists {
 		return nil
@@ -98,7 +98,7 @@ func exists(err error) error {
 	return err
 }
 
-// typeAt attaches and types until what was typed comes back, or is refused.
+// typeAt attaches and types until the input is echoed, or refused.
 func typeAt(ctx context.Context, c *local.Client, ref string) error {
 	a, err := c.Attach(ctx, ref, local.AttachOptions{})
 	if err != nil {
@@ -126,7 +126,7 @@ func comesBack(ctx context.Context, a *local.Attachment) error {
 	}
 }
 
-// typeInUI types at the WebSocket of user interfaces, and hears what came of it before the answer to a ping.
+// typeInUI types at the WebSocket of user interfaces, and gets the result before the answer to a ping.
 func typeInUI(ctx context.Context, c *local.Client, ref string) error {
 	t, err := c.Find(ctx, ref)
 	if err != nil {
@@ -160,7 +160,7 @@ func typeInUI(ctx context.Context, c *local.Client, ref string) error {
 	}
 }
 
-// outcome is what came of a deed, in a word: what else is wrong with it does not matter.
+// outcome is the result of a deed, in a word: other faults do not matter.
 func outcome(err error) string {
 	switch {
 	case err == nil:
@@ -176,7 +176,7 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// beCaller does all deeds and prints what came of each. TestMain calls it in a process of its own.
+// beCaller does all deeds and prints the result of each. TestMain calls it in a separate process.
 func beCaller(c *local.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -228,9 +228,9 @@ func TestPowersOfThePerson(t *testing.T) {
 			want, name string
 			virgin     bool       // no agent has used the home
 			owner      term.Actor // of the terminal that it runs in; nobody: it runs outside
-			signed     bool       // who has started that
+			signed     bool       // its starter has a sign
 			token      string     // -, good, bad
-			sign       string     // part of what whoami says
+			sign       string     // part of whoami's answer
 			line       string
 		}{row[0], row[1], row[2] == "new", owners[row[3]], row[3] == "person", row[4], row[5], strings.NewReplacer("SHELL", askAndTell, "SAY", sayVar).Replace(row[6])}
 		t.Run(c.name, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestPowersOfThePerson(t *testing.T) {
 				case c.want == agent:
 					want = "agent"
 					if slices.Contains([]string{"run", "list", "kill", "type in an interface", "type in an interface into what nobody has started"}, d.name) {
-						continue // what an agent may do is for others to test
+						continue // other tests cover agents' rights
 					}
 				case d.needs == needsSign && c.want != all, d.needs == needsLater && c.want == none:
 					want = "no sign"
@@ -345,7 +345,7 @@ func TestTypingFromTheForeground(t *testing.T) {
 	}
 }
 
-// What a revoked token has opened ends, and the next request has no sign.
+// Connections opened with a revoked token end, and the next request has no sign.
 func TestRevokedTokenIsNoSign(t *testing.T) {
 	tokens, err := local.OpenTokens(t.TempDir())
 	if err != nil {

@@ -10,15 +10,14 @@ import (
 	"tether/agent/term"
 )
 
-// PrincipalHeader makes a request that of an agent: its value is the agent's
-// principal. It can only lower what the request may do, so whoever reaches the
-// socket may send it; a program that an agent has started is that agent's.
+// PrincipalHeader makes a request that of an agent: its value is the agent's principal. It can only lower the request's rights, so any
+// client of the socket may send it; a program that an agent has started is that agent's.
 const PrincipalHeader = "Tether-Principal"
 
 // maxPrincipal bounds the name of an agent's principal, in bytes.
 const maxPrincipal = 64
 
-// checkPrincipal says what is wrong with a principal's name, if anything.
+// checkPrincipal checks a principal's name.
 func checkPrincipal(name string) *Error {
 	if name == "" || name == "." || name == ".." || len(name) > maxPrincipal || strings.ContainsFunc(name, notPrincipal) {
 		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("principal %.80q must be 1 to %d of the characters A-Z a-z 0-9 . _ : @ -, and neither . nor ..", name, maxPrincipal)}
@@ -42,9 +41,8 @@ func WithActor(ctx context.Context, actor term.Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// ActorFrom is who asks, as this door has found out: the local user or an
-// agent. Handlers that are mounted here get it from their request's context.
-// Without one it is nobody, who may do nothing.
+// ActorFrom is the caller, as this door has found out: the local user or an agent. Handlers that are mounted here get it from their
+// request's context. Without one it is nobody, who may do nothing.
 func ActorFrom(ctx context.Context) term.Actor {
 	actor, _ := ctx.Value(actorKey{}).(term.Actor)
 	return actor
@@ -70,7 +68,7 @@ func lowered(c Caller, h http.Header) (term.Actor, *Error) {
 	return term.Agent(names[0]), nil
 }
 
-// hint says to whom is refused for whom they count, and what to do.
+// hint tells a refused caller its identity, and the remedy.
 func (c Caller) hint() string {
 	switch c.Actor.Role {
 	case term.RoleAgent:
@@ -86,7 +84,7 @@ func nobodyError(c Caller) *Error {
 	return &Error{Code: CodeDenied, Message: "this program counts as nobody: " + c.Why, Hint: c.hint()}
 }
 
-// access is the pool as whoever asks may see it.
+// access is the pool in the caller's view.
 func (s *Server) access(r *http.Request) term.Access { return s.opts.Access(ActorFrom(r.Context())) }
 
 // handler answers a request, or says why not.
@@ -102,7 +100,7 @@ func (s *Server) person(h handler) handler {
 	}
 }
 
-// refused writes down that whoever asks may not, and returns why. Of what was asked it keeps the route alone: what is in a path is theirs.
+// refused records the refusal and returns it. It keeps only the route of the request, because paths may contain private data.
 func (s *Server) refused(r *http.Request, why *Error) *Error {
 	s.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Actor: ActorFrom(r.Context()), Detail: r.Pattern})
 	return why

@@ -98,7 +98,7 @@ func TestAgentSeesWhatIsItsOwnOrThePersons(t *testing.T) {
 	}
 }
 
-// What an agent may not administer is written down when it tries: who it was and which door, and nothing that it said.
+// A refused administrative request of an agent is recorded: the agent and the door, and nothing of its contents.
 func TestRefusalsOfTheDoorAreWrittenDown(t *testing.T) {
 	w, e := judged(t, nil)
 	a := w.client.As("a")

@@ -22,7 +22,7 @@ type Problem struct {
 	Code      string `json:"code,omitempty"`       // of the tool's own
 	Message   string `json:"message"`
 	First     int64  `json:"first"` // raw offset of the lines that said so first
-	Last      int64  `json:"last"`  // raw offset after those that said so last
+	Last      int64  `json:"last"`  // raw offset after the last lines that reported it
 	Count     int    `json:"count"` // how often the same was printed
 }
 
@@ -32,7 +32,7 @@ type ProblemList struct {
 	Problems      []Problem `json:"problems"`
 	Errors        int       `json:"errors"`       // how many of all that are known are errors
 	Warnings      int       `json:"warnings"`     // how many of all that are known are warnings
-	Cursor        int64     `json:"cursor"`       // what to give as since next time
+	Cursor        int64     `json:"cursor"`       // the value for since next time
 	More          bool      `json:"more"`         // there are more after the cursor
 	Cleared       bool      `json:"cleared"`      // problems were cleared after since
 	Dropped       int       `json:"dropped"`      // problems that there was no room for
@@ -48,7 +48,7 @@ type Digest struct {
 	Masked        int    `json:"masked"` // as in ProblemList
 }
 
-// problems answers with what tools complain about in the terminal.
+// problems answers with the problems that tools report in the terminal.
 func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	since, err := number(q, "since", 1<<53)
@@ -91,8 +91,8 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, Digest{SchemaVersion, a.History, a.Masked})
 }
 
-// lookedAt returns the terminal of the path for whoever asks, and what stands for both. Its output is masked as for hosts, unless raw=1 is asked for by the person, or by an agent
-// that is shown all.
+// lookedAt returns the terminal of the path for the caller, and a key for both. Its output is masked as for hosts, unless the person, or an
+// agent that sees everything, asks for raw=1.
 func (s *Server) lookedAt(r *http.Request) (mcpTerminal, string, error) {
 	h, err := s.find(r)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Server) lookedAt(r *http.Request) (mcpTerminal, string, error) {
 	return mcpTerminal{h.Masked()}, key, nil
 }
 
-// newMatching returns what finds problems for the local door.
+// newMatching returns the problem finder of the local door.
 func (s *Server) newMatching() *agenttools.Matching {
 	return agenttools.NewMatching(s.opts.Matchers, s.toolBug)
 }
@@ -118,7 +118,7 @@ type ProblemOptions struct {
 	Raw   bool  // secrets are not masked
 }
 
-// Problems returns what tools complain about in a terminal.
+// Problems returns the problems that tools report in a terminal.
 func (c *Client) Problems(ctx context.Context, ref string, o ProblemOptions) (ProblemList, error) {
 	var l ProblemList
 	return l, c.do(ctx, http.MethodGet, terminalPath(ref, "/problems")+"?"+o.query(), nil, &l)

@@ -7,7 +7,7 @@ import (
 	"tether/agenttools"
 )
 
-// Screen is what a terminal shows.
+// Screen is a terminal's screen.
 type Screen struct {
 	SchemaVersion int      `json:"schema_version"`
 	Cols          int      `json:"cols"`
@@ -20,7 +20,7 @@ type Screen struct {
 	Masked        int      `json:"masked"`             // as in ProblemList
 }
 
-// screen answers with what the terminal shows now, however long ago that was drawn.
+// screen answers with the terminal's present screen, however long ago it was drawn.
 func (s *Server) screen(w http.ResponseWriter, r *http.Request) error {
 	h, err := s.find(r)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Server) screen(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, shown)
 }
 
-// Screen returns what a terminal shows now, its rows also with colours if they are asked for.
+// Screen returns a terminal's present screen, its rows also with colours if requested.
 func (c *Client) Screen(ctx context.Context, ref string, colours bool) (Screen, error) {
 	path := terminalPath(ref, "/screen")
 	if colours {

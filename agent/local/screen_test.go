@@ -10,7 +10,7 @@ import (
 	"tether/agent/term"
 )
 
-// The screen is what a program has drawn, also where the log has not kept it; agents see it masked.
+// The screen contains all that a program has drawn, even if the log has not kept it; agents see it masked.
 func TestScreenOfATerminal(t *testing.T) {
 	rules, err := redact.Compile(redact.Options{Tokens: true})
 	if err != nil {
@@ -20,7 +20,7 @@ func TestScreenOfATerminal(t *testing.T) {
 	agent := w.client.As("claude")
 	f := w.uiOf(agent)
 	m, child := w.spawn("counter")
-	f.ask("pty:attach", m.ID) // from now on what is printed is looked at
+	f.ask("pty:attach", m.ID) // from now on output is searched for secrets
 	f.nextOf("pty:attached")
 	counter(child, 40_000)
 	child.Print("\r\n\x1b[31m" + hushedToken + "\x1b[m")
@@ -37,7 +37,7 @@ func TestScreenOfATerminal(t *testing.T) {
 	if wantRows := []string{"THE HEADER", "", "", "counter 39999", "\x1b[0;31m" + hushedToken + "\x1b[0m"}; !slices.Equal(s.Coloured, wantRows) {
 		t.Errorf("with colours it is %q", s.Coloured)
 	}
-	child.Print("\r\n") // ends what may be a secret
+	child.Print("\r\n") // ends a possible secret
 	for s.CursorRow < 5 {
 		if s, err = agent.Screen(t.Context(), m.ID, true); err != nil {
 			t.Fatal(err)

@@ -25,13 +25,12 @@ import (
 	"tether/problems"
 )
 
-// Daemon is what this door needs of the daemon beside its terminals. All
-// methods are safe for concurrent use; errors that are an *Error keep their
+// Daemon is the rest of the daemon that this door needs. All methods are safe for concurrent use; errors that are an *Error keep their
 // code.
 type Daemon interface {
 	// Status answers at once, without asking a host.
 	Status() Status
-	// Environment is that of an interactive login, asked anew if refresh.
+	// Environment is that of an interactive login, asked again if refresh.
 	Environment(ctx context.Context, refresh bool) ([]string, error)
 	// HandOver makes the daemon end soon and leave the terminals to the next
 	// one; it does not wait.
@@ -54,11 +53,11 @@ type Hosts interface {
 	// CheckAudience refuses names that may not be in the audience of a terminal at a host: as the host says, or because it keeps none apart.
 	// A host that is offline is not asked.
 	CheckAudience(ctx context.Context, host string, names []string) error
-	// AudienceTold waits until the host knows who may watch a terminal, ctx ends or the host is offline.
+	// AudienceTold waits until the host knows a terminal's audience, ctx ends or the host is offline.
 	AudienceTold(ctx context.Context, host string, h term.Handle) bool
 	// TakesShares refuses a host that is offline or lets no guests in.
 	TakesShares(host string) error
-	// ShareTold waits until the host knows a share, and returns what its links begin with, "" if the host did not say.
+	// ShareTold waits until the host knows a share, and returns the beginning of its links, "" if the host did not report it.
 	ShareTold(ctx context.Context, host string, h term.Handle, id string) (base string, err error)
 	// Unpair ends the link and forgets the host.
 	Unpair(ctx context.Context, name string) (Unpaired, error)
@@ -75,11 +74,11 @@ type Options struct {
 	Declared Declarer
 	// NoShares refuses links for guests.
 	NoShares bool
-	// Tokens are what ServeTCP lets in; nil if it is not used. Origins are the
-	// pages that may come in, such as "https://ui.example": none by default.
+	// Tokens are those that ServeTCP admits; nil if it is not used. Origins are the pages that may connect, such as "https://ui.example": none
+	// by default.
 	Tokens  *Tokens
 	Origins []string
-	// Policy decides what agents may run; nil means the built-in rules.
+	// Policy decides which commands agents may run; nil means the built-in rules.
 	Policy *policy.Engine
 	// Starter starts terminals.
 	Starter *start.Starter
@@ -102,7 +101,7 @@ type Options struct {
 	Logger  *zerolog.Logger // nil means silence
 }
 
-// Times a client has for what it does not need long for.
+// Time limits for a client's quick operations.
 const (
 	headerTimeout       = 5 * time.Second
 	bodyTimeout         = 10 * time.Second
@@ -114,8 +113,8 @@ const (
 // maxHeader bounds the header of a request, in bytes.
 const maxHeader = 16 << 10
 
-// Server serves one daemon. Goroutines: those of net/http, and per attached
-// client one more that reads its input; all have ended when Close returns.
+// Server serves one daemon. Goroutines: those of net/http, and one more per attached client that reads its input; all have ended when Close
+// returns.
 type Server struct {
 	opts Options
 	log  zerolog.Logger
@@ -127,17 +126,17 @@ type Server struct {
 	draining context.Context // done: attached clients are dropped, requests refused
 	drain    context.CancelFunc
 
-	entering sync.Mutex     // held while somebody is counted, or draining begins
-	attached sync.WaitGroup // those with a connection that HTTP has left to us
+	entering sync.Mutex     // held while a request is counted, or draining begins
+	attached sync.WaitGroup // hijacked connections
 
 	viewers  chan struct{} // a slot for each WebSocket of a user interface
-	bulk     bulk          // what those are sent
+	bulk     bulk          // the data that those are sent
 	leases   leases
 	sizes    sizes
 	typing   typing
 	proxied  proxied
 	agents   mcp.Servers          // for each agent that came
-	matching *agenttools.Matching // problems, for who asks over HTTP
+	matching *agenttools.Matching // problems, for clients over HTTP
 }
 
 // NewServer returns a server that does nothing until Serve.
@@ -160,13 +159,13 @@ func NewServer(o Options) *Server {
 	s.http.ConnContext, s.tcp.ConnContext = s.withPeer, withTCPClient
 	for _, h := range []*http.Server{&s.http, &s.tcp} {
 		h.ReadHeaderTimeout, h.IdleTimeout, h.MaxHeaderBytes = headerTimeout, idleTimeout, maxHeader
-		h.ErrorLog = log.New(io.Discard, "", 0) // what clients send wrong is answered to them, see guard for panics
+		h.ErrorLog = log.New(io.Discard, "", 0) // clients get their faults as answers, see guard for panics
 	}
 	s.leases.resume(o.Access)
 	return s
 }
 
-// Serve answers what comes in through l until Close, and closes l.
+// Serve serves connections of l until Close, and closes l.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.http.Serve(newLimited(l, maxConns))
 	if errors.Is(err, http.ErrServerClosed) {
@@ -175,8 +174,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Drain drops the attached clients with a last word and refuses what is asked
-// from now on. It returns when they are gone.
+// Drain disconnects the attached clients with a close message and refuses new requests. It returns when they are gone.
 func (s *Server) Drain() {
 	s.entering.Lock()
 	s.drain()
@@ -247,7 +245,7 @@ func (s *Server) routes() http.Handler {
 	})
 }
 
-// handlers is what is served, by the patterns of http.ServeMux.
+// handlers are the served routes, by the patterns of http.ServeMux.
 func (s *Server) handlers() map[string]handler {
 	return map[string]handler{
 		"GET " + whoamiPath:                s.whoami,

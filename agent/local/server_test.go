@@ -278,7 +278,7 @@ func TestDrainRefuses(t *testing.T) {
 	}
 }
 
-// What is read of a program that prints on ends with what there was: a client that is slower would else be kept for ever.
+// Reading a program that keeps printing ends with the output available at its start: a slower client would otherwise never finish.
 func TestReadEndsThoughTheProgramGoesOn(t *testing.T) {
 	const ahead, most = 4 << 20, 16 << 20 // bytes
 	w := serve(t, local.Options{}, term.Options{LogBytes: 32 << 20})
@@ -288,7 +288,7 @@ func TestReadEndsThoughTheProgramGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, printed, read := strings.Repeat("x", 1023)+"\n", 0, 0
-	print := func() { // so that there is always more than what is on its way
+	print := func() { // so that there is always more than the buffers hold
 		for ; printed < read+ahead; printed += 64 * len(line) {
 			child.Print(strings.Repeat(line, 64))
 		}
@@ -336,7 +336,7 @@ func TestEmptyNamesInPaths(t *testing.T) {
 	}
 }
 
-// What runs comes before what has exited, the newest first; the order does not depend on how the terminals came.
+// Running terminals come before exited ones, the newest first; the order does not depend on that of the pool.
 func TestListIsNewestFirst(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 12, minute, 0, 0, time.UTC) }
 	exited := func(minute int) *local.Exit { return &local.Exit{At: at(minute)} }

@@ -81,7 +81,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	link.URL, err = s.opts.Hosts.ShareTold(ctx, host, h, share.ID)
 	if err != nil {
-		_ = h.Unshare(host, share.ID) // else somebody is let in by a link that nobody has
+		_ = h.Unshare(host, share.ID) // otherwise a link that nobody has would admit guests
 		return err
 	}
 	link.URL = cmp.Or(link.URL, s.guestPage(host))
@@ -160,7 +160,7 @@ func (c *Client) Share(ctx context.Context, ref string, r ShareRequest) (NewShar
 	return n, c.do(ctx, http.MethodPost, terminalPath(ref, "/share"), r, &n)
 }
 
-// Shares lists the links, without what lets somebody in.
+// Shares lists the links, without their secrets.
 func (c *Client) Shares(ctx context.Context) ([]Share, error) {
 	var all Shares
 	err := c.do(ctx, http.MethodGet, "/v1/shares", nil, &all)

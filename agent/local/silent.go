@@ -22,7 +22,7 @@ const (
 // SilentError is returned for a request that a daemon has not answered that
 // does not answer anything else either. It is a context.DeadlineExceeded.
 type SilentError struct {
-	Changing bool // what was asked for may be done yet
+	Changing bool // the request may have taken effect
 }
 
 func (e *SilentError) Error() string {
@@ -65,9 +65,8 @@ func (c *Client) Alive(ctx context.Context) bool {
 	return true
 }
 
-// watch looks for signs of life while a request waits for its answer. What it
-// returns ends that. Where there is none it calls fail, or, if the client is
-// patient, says so.
+// watch looks for signs of life while a request waits for its answer. stop ends that. Without signs it calls fail or, if the client is
+// patient, reports that.
 func (c *Client) watch(ctx context.Context, fail func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var silent atomic.Bool
@@ -97,8 +96,7 @@ func (c *Client) watch(ctx context.Context, fail func()) (stop func()) {
 	}
 }
 
-// roundTrip is http.Client.Do for a daemon that may have stopped. It returns when
-// the answer begins; what its body is is not watched.
+// roundTrip is http.Client.Do for a daemon that may have stopped. It returns when the answer begins; the body is not watched.
 func (c *Client) roundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	var failed atomic.Bool

@@ -6,10 +6,8 @@ import (
 	"tether/agent/term"
 )
 
-// sizes are those of the screens of people who are attached. A terminal has the
-// smallest width and height of them, so that everybody sees all of it; when one
-// leaves, the others get their room back. The zero value is ready. It is safe for
-// concurrent use.
+// sizes are the screen sizes of attached people. A terminal has the smallest width and height of them, so that everybody sees all of it;
+// when one leaves, the others get their room back. The zero value is ready. It is safe for concurrent use.
 type sizes struct {
 	mu  sync.Mutex
 	all map[term.ID]map[*attachment]term.Size
@@ -19,7 +17,7 @@ type sizes struct {
 // fits all. Errors as of Handle.Resize.
 func (s *sizes) want(h term.Handle, who *attachment, size term.Size) error {
 	if min(size.Cols, size.Rows) == 0 {
-		return h.Resize(size) // says what is wrong with it
+		return h.Resize(size) // returns an error if it is invalid
 	}
 	s.mu.Lock()
 	if s.all == nil {
@@ -52,8 +50,7 @@ func (s *sizes) leave(h term.Handle, who *attachment) {
 // maxSide is the most that a side of a terminal may have, see term.Handle.Resize.
 const maxSide = 1000
 
-// settle gives the terminal the size that fits all, and want too. Somebody may
-// come or go meanwhile; whoever is last sees to it that it fits.
+// settle gives the terminal the size that fits all, and want too. People may come or go meanwhile; the last call makes it fit.
 func (s *sizes) settle(h term.Handle, want term.Size) error {
 	for {
 		size := s.fit(h.ID(), want)

@@ -62,7 +62,7 @@ func startGated(t *testing.T) (*gated, *local.Client) {
 	return g, c
 }
 
-// A request that a stopped daemon does not answer fails, with the status of what has timed out, and says whether anything may have begun.
+// A request that a stopped daemon does not answer fails, with the status of a timeout, and reports whether it may have begun.
 func TestStoppedDaemon(t *testing.T) {
 	g, c := startGated(t)
 	g.stopped.Store(true)

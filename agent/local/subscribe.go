@@ -16,17 +16,18 @@ import (
 	"tether/events"
 )
 
-// EventsRequest asks for what happens in terminals.
+// EventsRequest asks for events in terminals.
 type EventsRequest struct {
 	Subscriptions []events.Request `json:"subscriptions"`    // 1 to 64
-	Follow        bool             `json:"follow,omitempty"` // go on; else what has happened, as far as the log has it
+	Follow        bool             `json:"follow,omitempty"` // continue; else only past events, as far as the log has them
 	Raw           bool             `json:"raw,omitempty"`    // do not mask secrets; not for agents that are not shown them
 }
 
-// maxSubscriptions bounds those of one request.
+// maxSubscriptions bounds the subscriptions of one request.
 const maxSubscriptions = events.DefaultStreams
 
-// Happening is one line of what happens. Exactly one of Event, Active, End and Dropped is set, or none: then it says up to where was looked.
+// Happening is one line of the stream. Exactly one of Event, Active, End and Dropped is set, or none: then it reports how far the log was
+// examined.
 type Happening struct {
 	Sub    int           `json:"sub"` // index of the subscription
 	Event  *events.Event `json:"event,omitempty"`
@@ -39,7 +40,7 @@ type Happening struct {
 	Dropped   bool   `json:"dropped,omitempty"` // the daemon goes; the next one answers
 }
 
-// subscribe streams what happens as lines of JSON.
+// subscribe streams events as lines of JSON.
 func (s *Server) subscribe(w http.ResponseWriter, r *http.Request) error {
 	var req EventsRequest
 	if err := decode(w, r, &req); err != nil {
@@ -150,7 +151,7 @@ func (o *subscriber) Heartbeat(cursor string) error {
 	return o.send(Happening{Sub: o.sub, Cursor: cursor})
 }
 
-// all sends what has happened so far.
+// all sends past events.
 func (o *subscriber) all(ctx context.Context, e *events.Engine, r events.Request) error {
 	r.Oldest = r.Cursor == nil
 	for {
@@ -188,7 +189,7 @@ func (o *subscriber) end(err error) {
 	_ = o.send(x)
 }
 
-// Happenings reads what happens. It is for one goroutine, except Close.
+// Happenings reads events. It is for one goroutine, except Close.
 type Happenings struct {
 	body io.ReadCloser
 	in   *bufio.Scanner
@@ -197,7 +198,7 @@ type Happenings struct {
 // maxHappening bounds one line, in bytes: an event, and a cursor of many terminals.
 const maxHappening = 256 << 10
 
-// Events asks for what happens. The caller must Close it; it ends early when ctx does.
+// Events asks for events. The caller must Close it; it ends early when ctx does.
 func (c *Client) Events(ctx context.Context, r EventsRequest) (*Happenings, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -244,7 +245,8 @@ type MayRun struct {
 	SchemaVersion int `json:"schema_version"`
 }
 
-// mayRun asks the policy about a command that the caller starts when something happens. What an agent would have to be asked about each time is refused.
+// mayRun asks the policy about a command that the caller runs for each event. A command of an agent that would need a question each time is
+// refused.
 func (s *Server) mayRun(w http.ResponseWriter, r *http.Request) error {
 	var req MayRunRequest
 	if err := decode(w, r, &req); err != nil {

@@ -13,7 +13,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// happened is what a client is told has happened, as one text.
+// happened is a client's events, as one text.
 func happened(t *testing.T, c *local.Client, r local.EventsRequest) string {
 	t.Helper()
 	h, err := c.Events(t.Context(), r)
@@ -37,7 +37,7 @@ func happened(t *testing.T, c *local.Client, r local.EventsRequest) string {
 	}
 }
 
-// Events have no secrets, for agents whatever they ask, and for the person unless raw is asked for.
+// Events have no secrets, for agents in any case, and for the person unless raw is set.
 func TestEventsTellNoSecrets(t *testing.T) {
 	w := hushed(t)
 	_, child := w.secretly(w.client, "build")
@@ -67,7 +67,7 @@ func TestEventsTellNoSecrets(t *testing.T) {
 	}
 }
 
-// What is followed goes on, and ends with the terminal; what an agent may not see is not there.
+// A followed stream continues, and ends with the terminal; it has nothing that an agent may not see.
 func TestEventsFollow(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	m, child := w.spawn("web")

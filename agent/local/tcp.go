@@ -17,8 +17,7 @@ import (
 
 const (
 	maxTCPConns = 256
-	// tcpBuffer is what the system keeps for a client that does not read, in
-	// bytes. Left alone, Linux lets it grow to 4 MiB.
+	// tcpBuffer bounds the system's buffer for a client that does not read, in bytes. Left alone, Linux lets it grow to 4 MiB.
 	tcpBuffer = 256 << 10
 	// tokenProtocol begins the WebSocket subprotocol that carries a token for a
 	// browser, which cannot set a header. It is never answered.
@@ -39,14 +38,14 @@ func ListenLoopback(address string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() { // whatever localhost means here
+	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() { // localhost may have another meaning here
 		l.Close()
 		return nil, fmt.Errorf("listen address %q is %s, which can be reached from other machines", address, l.Addr())
 	}
 	return tcpListener{l}, nil
 }
 
-// tcpListener bounds what its connections keep in the system.
+// tcpListener bounds its connections' buffers in the system.
 type tcpListener struct{ net.Listener }
 
 func (l tcpListener) Accept() (net.Conn, error) {
@@ -57,8 +56,7 @@ func (l tcpListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// ServeTCP answers what comes in through l, which ListenLoopback made, until
-// Close, and closes l. Who comes shows a token of Options.Tokens.
+// ServeTCP serves connections of l, which ListenLoopback made, until Close, and closes l. A client sends a token of Options.Tokens.
 func (s *Server) ServeTCP(l net.Listener) error {
 	at, ok := l.Addr().(*net.TCPAddr)
 	if !ok || s.opts.Tokens == nil {
@@ -77,11 +75,10 @@ func (s *Server) ServeTCP(l net.Listener) error {
 	return err
 }
 
-// onTCP lets in who may come through TCP, where every program of every user of
-// this machine and every page in a browser can knock. In this order: the Host
-// must be ours, so that no name that somebody else resolves to this machine gets
-// in; a browser's page must be of a listed origin; then a token lets in, and who
-// asks is told by the process that shows it, see tcpCaller. Nothing is told before. What a token has opened ends when it is revoked.
+// onTCP admits clients through TCP, where every program of every user of this machine and every page in a browser can connect. In this
+// order: the Host must be ours, so that no name that an attacker resolves to this machine gets in; a browser's page must be of a listed
+// origin; then a token admits, and the process that sends it determines the identity, see tcpCaller. Nothing is answered before. Everything
+// that a token has opened ends when it is revoked.
 func (s *Server) onTCP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		harden(w.Header())
@@ -93,7 +90,7 @@ func (s *Server) onTCP(next http.Handler) http.Handler {
 		if page != "" {
 			allowPage(w.Header(), page)
 			if r.Method == http.MethodOptions {
-				w.WriteHeader(http.StatusNoContent) // what was asked is in the header
+				w.WriteHeader(http.StatusNoContent) // the answer is in the header
 				return
 			}
 		}
@@ -117,13 +114,13 @@ func bound(r *http.Request, g *grant) (with *http.Request, end func()) {
 	return r.WithContext(ctx), func() { stop(); cancel(nil) }
 }
 
-// tcpClient is the client's end of a TCP connection. Its processes are looked for
-// once, when the first valid token comes, so that who has none costs nothing.
+// tcpClient is the client's end of a TCP connection. Its processes are looked up once, with the first valid token, so that clients without
+// one cost nothing.
 type tcpClient struct {
 	client, server net.Addr
 
 	once    sync.Once
-	peers   []peer // those that have it open
+	peers   []peer // processes that have it open
 	foreign bool   // another user's process has it
 	err     error  // why they cannot be told
 }
@@ -151,11 +148,9 @@ func (c *tcpClient) find() {
 	}
 }
 
-// tcpCaller says for whom the request counts that shows the token of g. The
-// processes at the other end come first, as at the socket: an agent among them
-// outweighs the token. Where none can be found the token of an agent counts. With
-// a person's one counts as the person without a sign if it is another user's, and
-// as an agent otherwise: a program that an agent has started can hide.
+// tcpCaller returns the identity of a request with the token of g. The processes at the other end have priority, as at the socket: an agent
+// among them outweighs the token. If none can be found, an agent's token counts. With a person's token, another user's process counts as
+// the person without a sign, and any other as an agent: a program that an agent has started can hide.
 func (s *Server) tcpCaller(r *http.Request, g *grant) Caller {
 	conn, ok := r.Context().Value(tcpKey{}).(*tcpClient)
 	if !ok {
@@ -166,7 +161,7 @@ func (s *Server) tcpCaller(r *http.Request, g *grant) Caller {
 		return conn.unfound(g)
 	}
 	shown, result := g.caller(), nobody(errPeerGone.Error())
-	for _, p := range conn.peers { // those that have ended since then do not count
+	for _, p := range conn.peers { // processes that have ended since then do not count
 		c := s.caller(p)
 		switch {
 		case c.Actor.Role == term.RoleAgent && c.within && shown.Actor.Role == term.RoleAgent: // an editor's agents have names of their own
@@ -202,8 +197,7 @@ func (c *tcpClient) unfound(g *grant) Caller {
 // overTCP reports whether a request came through TCP.
 func overTCP(r *http.Request) bool { return r.Context().Value(tcpKey{}) != nil }
 
-// onlySocket is h for who comes through the socket. What manages credentials
-// is not for who has stolen one.
+// onlySocket is h for clients of the socket. Managing credentials is not for a thief of one.
 func (s *Server) onlySocket(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if overTCP(r) {
@@ -234,8 +228,8 @@ func (s *Server) ourHost(host string) bool {
 	return false
 }
 
-// admitPage refuses a foreign Host and what a browser sends for a page that is
-// not listed. It returns the page's origin if it is; "" if no browser sent it.
+// admitPage refuses a foreign Host and requests of browsers for a page that is not listed. It returns the page's origin if it is listed; ""
+// if no browser sent the request.
 func (s *Server) admitPage(r *http.Request) (string, *Error) {
 	if !s.ourHost(r.Host) {
 		return "", &Error{Code: CodeForbidden, Message: "this address accepts only the Host localhost, 127.0.0.1 or [::1] with its port"}
@@ -254,8 +248,7 @@ func (s *Server) admitPage(r *http.Request) (string, *Error) {
 	return origins[0], nil
 }
 
-// allowPage lets a listed page read what is answered, and ask with what a
-// program can. Pages of other origins are told nothing of the kind.
+// allowPage lets a listed page read answers, and send the same requests as a program. Pages of other origins get no such permission.
 func allowPage(h http.Header, page string) {
 	h.Set("Access-Control-Allow-Origin", page)
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")

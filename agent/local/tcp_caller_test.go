@@ -30,7 +30,7 @@ const tcpVar = "TETHER_TEST_TCP"
 
 const whoamiRequest = "GET /v1/whoami HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n"
 
-// askTCP asks on a connection whom its program counts as, and returns "actor|why|sign|no sign".
+// askTCP asks on a connection for its program's identity, and returns "actor|why|sign|no sign".
 func askTCP(conn net.Conn, token string) string {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err.Error()
@@ -53,9 +53,8 @@ func readWhoami(conn net.Conn) string {
 	return fmt.Sprintf("%s|%s|%s|%s", w.Actor, w.Why, w.Sign, w.NoSign)
 }
 
-// beTCPClient asks over TCP. What it does besides is in its argument: "hand" passes
-// the connection to the program at descriptor 3 after its question was answered,
-// "hide" before.
+// beTCPClient asks over TCP. Its argument selects more: "hand" passes the connection to the program at descriptor 3 after its question was
+// answered, "hide" before.
 func beTCPClient(what string) {
 	conn, err := net.Dial("tcp", os.Getenv(tcpVar))
 	if err != nil {
@@ -118,8 +117,7 @@ func listenTCP(t *testing.T) *realTCP {
 	return d
 }
 
-// Over TCP who has opened the connection comes before the token, which is in a
-// file that agents can read.
+// Over TCP the process that has opened the connection has priority over the token, which is in a file that agents can read.
 func TestCallersOnTCP(t *testing.T) {
 	d := listenTCP(t)
 	d.serve()
@@ -167,8 +165,7 @@ func TestCallersOnTCP(t *testing.T) {
 	}
 }
 
-// connPair is for a program that hands a connection over: theirs is its descriptor
-// 3, receive takes what came.
+// connPair is for a program that passes a connection on: theirs is its descriptor 3, receive takes the connection.
 func connPair(t *testing.T) (theirs *os.File, receive func() net.Conn) {
 	t.Helper()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -239,8 +236,8 @@ func TestTCPClientThatHides(t *testing.T) {
 	}
 }
 
-// Where no process can be found the token tells who asks, but gives no power of a
-// person; and not even that where the socket is the person's.
+// If no process can be found the token identifies the caller, but gives no power of a person; and not even that where the socket is the
+// person's.
 func TestTCPClientThatCannotBeFound(t *testing.T) {
 	d := listenTCP(t)
 	for _, c := range []struct {

@@ -56,8 +56,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, all)
 }
 
-// newestFirst is the order of lists: what runs, the newest first, then what has
-// exited, the last to exit first.
+// newestFirst is the order of lists: running terminals, the newest first, then exited ones, the last to exit first.
 func newestFirst(a, b Terminal) int {
 	switch {
 	case a.Exit == nil && b.Exit != nil:

@@ -25,13 +25,13 @@ import (
 const (
 	tokenBytes  = 32 // of randomness: 256 bit
 	tokenPrefix = "tether_"
-	// maxTokens bounds those of agents.
+	// maxTokens bounds the agents' tokens.
 	maxTokens = 100
 	// userToken is the name under which the person's own token is renewed.
 	userToken = "user"
 )
 
-// ErrRevoked is the cause of the end of what a revoked token had opened.
+// ErrRevoked is the cause of the end of connections opened with a revoked token.
 var ErrRevoked = errors.New("the token was revoked")
 
 // UserTokenPath is where the daemon with this state directory keeps the token
@@ -39,10 +39,8 @@ var ErrRevoked = errors.New("the token was revoked")
 // Tokens.User was called.
 func UserTokenPath(state string) string { return filepath.Join(state, "local.token") }
 
-// Tokens are what opens the local door on TCP, and what shows at the socket that
-// a person is behind a script. The person's own, for TCP, is kept in a file that
-// only they can read, so that their programs find it; of the others only hashes
-// are kept. It is safe for concurrent use.
+// Tokens open the local door on TCP, and prove at the socket that a person is behind a script. The person's own, for TCP, is kept in a file
+// that only they can read, so that their programs find it; of the others only hashes are kept. It is safe for concurrent use.
 type Tokens struct {
 	// Set at construction.
 	userPath, madePath string
@@ -56,7 +54,7 @@ type Tokens struct {
 	made []*grant // agents', and the person's for scripts
 }
 
-// TokenAct is what was done with a token.
+// TokenAct is an operation on a token.
 type TokenAct string
 
 // The acts. Renewing revokes the token before.
@@ -75,7 +73,7 @@ type grant struct {
 	end   context.CancelCauseFunc
 }
 
-// caller is for whom whoever shows the token counts.
+// caller is the identity that the token gives.
 func (g *grant) caller() Caller {
 	c := Caller{Actor: g.actor, Why: "the token of " + g.Principal}
 	if g.actor == term.User {
@@ -84,7 +82,7 @@ func (g *grant) caller() Caller {
 	return c
 }
 
-// tokenRecord is what is kept of a token.
+// tokenRecord is the stored form of a token.
 type tokenRecord struct {
 	Principal string    `json:"principal"`
 	Person    bool      `json:"person,omitempty"` // it is the person's, and Principal a name for it
@@ -136,7 +134,7 @@ func newGrant(r tokenRecord) *grant {
 	return g
 }
 
-// newToken makes a token and what is kept of it.
+// newToken makes a token and its record.
 func newToken(principal string, person bool) (string, tokenRecord) {
 	var b [tokenBytes]byte
 	rand.Read(b[:]) // never fails, see crypto/rand
@@ -149,7 +147,7 @@ func recordOf(principal, token string, person bool) tokenRecord {
 	return tokenRecord{Principal: principal, Person: person, SHA256: hash[:], Created: time.Now().UTC().Truncate(time.Second)}
 }
 
-// changed tells of what was done, if it was.
+// changed reports an operation, if it succeeded.
 func (t *Tokens) changed(act TokenAct, principal string, err error) {
 	if err == nil && t.Changed != nil {
 		t.Changed(act, principal)
@@ -302,10 +300,8 @@ func (t *Tokens) keepLocked(next []*grant) error {
 	return nil
 }
 
-// find returns who a token is for; nil if it is none. For scripts are those that
-// count at the socket, the others count on TCP: one is a sign of the person, the
-// other a way in. How long it takes does not depend on the token, so that nobody
-// can find one out piece by piece.
+// find returns the grant of a token; nil if it is invalid. Tokens for scripts count at the socket, the others count on TCP: one is a sign
+// of the person, the other a way in. The duration does not depend on the token, so that nobody can find one out piece by piece.
 func (t *Tokens) find(token string, script bool) *grant {
 	hash := sha256.Sum256([]byte(token))
 	t.mu.Lock()

@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	maxTypedAudit = 256      // bytes of what was typed that reach the audit log
+	maxTypedAudit = 256      // bytes of input that reach the audit log
 	maxTypedLine  = 64 << 10 // bytes that may stand on a line before it is sent
-	maxTyping     = 256      // terminals of which it is known what stands on the line
+	maxTyping     = 256      // terminals whose current line is remembered
 )
 
-// typing remembers what stands on the lines of agents' terminals.
+// typing remembers the current lines of agents' terminals.
 type typing struct {
 	mu    sync.Mutex
 	lines map[term.ID]*typedLine
 }
 
-// typedLine is the line of one terminal. Whoever types there has its turn.
+// typedLine is the line of one terminal. Callers that type there take turns.
 type typedLine struct {
 	turn chan struct{} // 1 slot
 	text string        // typed, and not sent yet
@@ -55,8 +55,8 @@ func (t *typing) of(id term.ID, gone func(term.ID) bool) *typedLine {
 	return l
 }
 
-// typeInto types p into the terminal. What an agent types into one of its own is
-// judged before: as far as it reaches a shell it is a command like any other.
+// typeInto types p into the terminal. An agent's input into its own terminal is judged before: as far as it reaches a shell it is a command
+// like any other.
 func (a *agentTerminals) typeInto(ctx context.Context, h term.Handle, p []byte) error {
 	i := h.InfoAsIs()
 	if i.Owner.Role != term.RoleAgent {
@@ -87,11 +87,11 @@ func (a *agentTerminals) typeInto(ctx context.Context, h term.Handle, p []byte) 
 
 // typed is text as it comes to the lines of a terminal.
 type typed struct {
-	lines []string // those that were sent, without their ends
-	left  string   // what stands on the line after that
+	lines []string // the sent lines, without their ends
+	left  string   // the rest, the current line
 }
 
-// parseTyped adds text to what stands on the line.
+// parseTyped adds text to the current line.
 func parseTyped(line, text string) typed {
 	var t typed
 	for _, r := range text {
@@ -104,7 +104,7 @@ func parseTyped(line, text string) typed {
 			t.lines, line = append(t.lines, line), ""
 		case 3: // ^C
 			line = ""
-		case 4, 12, 26: // ^D, ^L, ^Z leave it as it is
+		case 4, 12, 26: // ^D, ^L, ^Z do not change it
 		default:
 			line += string(r)
 		}
@@ -113,11 +113,9 @@ func parseTyped(line, text string) typed {
 	return t
 }
 
-// checkTyped refuses what the rules are against. At a shell's prompt, or where
-// there may be one, that is also what changes the line unseen, and what would be
-// asked about. Anything else that reads the keyboard may be a shell that nobody
-// knows of: there lines are refused that would be denied. What is no line of a
-// shell's, as Python or SQL, asks nothing.
+// checkTyped refuses input that the rules forbid. At a possible shell's prompt, it also refuses input that changes the line invisibly, and
+// input that needs a question. Any other program that reads the keyboard may be an unknown shell: there it refuses lines that would be
+// denied. Input in another language, such as Python or SQL, needs no question.
 func (a *agentTerminals) checkTyped(i term.Info, text string, t typed) error {
 	taker, secret := a.taker(i)
 	if taker == command.TakesData {
@@ -178,8 +176,7 @@ func (a *agentTerminals) refuseTyped(i term.Info, d policy.Decision) error {
 	return &policy.Refusal{Decision: d, Code: policy.CodeBlocked}
 }
 
-// taker is what takes the keys of the terminal now; secret says that it does not
-// show them.
+// taker is the program that reads the terminal's keyboard now; secret reports that it does not echo them.
 func (a *agentTerminals) taker(i term.Info) (taker command.Taker, secret bool) {
 	base := command.Takes(i.Command)
 	f, ok := proc.Front(i.Pid)
@@ -188,7 +185,7 @@ func (a *agentTerminals) taker(i term.Info) (taker command.Taker, secret bool) {
 		return base, false
 	case len(f.Argv) > 0:
 		front := command.Takes(f.Argv)
-		if f.Pid == i.Pid && base == command.TakesLines { // it may have become another program, which cannot be told from what it was
+		if f.Pid == i.Pid && base == command.TakesLines { // it may have become another program, which cannot be known from its start
 			front = base
 		}
 		return front, f.NoEcho
@@ -198,13 +195,12 @@ func (a *agentTerminals) taker(i term.Info) (taker command.Taker, secret bool) {
 	return command.TakesUnknown, f.NoEcho
 }
 
-// history is what shells replace by earlier lines.
+// history matches text that shells replace by earlier lines.
 var history = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*\^|(?:^|[^$\\])![^\s=("'|&;]`) })
 
 var quoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`'[^']*'`) })
 
-// unseen says what in the text changes a shell's line otherwise than by adding
-// to it, "" for nothing.
+// unseen names the part of the text that changes a shell's line other than by adding to it, "" for none.
 func unseen(text string) string {
 	if !utf8.ValidString(text) {
 		return "only UTF-8 text may be typed at a shell's prompt"

@@ -36,8 +36,8 @@ const (
 	asks    = "nothing was typed: the line needs the user's approval"
 )
 
-// What an agent types is judged wherever a shell may read it: in a shell, in
-// what has one within, and, as far as it would be denied, in what nobody knows.
+// An agent's input is judged wherever a shell may read it: in a shell, in a program that contains one, and, as far as it would be denied,
+// in an unknown program.
 func TestTypedLines(t *testing.T) {
 	shells := []string{"bash -i", "env bash", "script -q /dev/null", "screen", "tmux", "ssh host", "docker exec -it c bash", "dtach -A s bash", "sudo -s", "fish"}
 	w, _ := typists(t, nil, "bash", "env", "script", "screen", "tmux", "ssh", "docker", "dtach", "sudo", "fish", "python3", "psql", "ghci", "cat", "npm", "gdb")
@@ -101,7 +101,7 @@ func TestTypedLines(t *testing.T) {
 	}
 }
 
-// What stands on the line already is a part of it.
+// Text already on the line is a part of it.
 func TestLinesInPieces(t *testing.T) {
 	w, _ := typists(t, nil, "bash", "npm")
 	a := w.agent("claude")
@@ -163,7 +163,7 @@ func TestTypingFree(t *testing.T) {
 	testkit.Eventually(t, patience, "that it was typed", func() bool { return child.Typed() == "\x15rm x\r" })
 }
 
-// The audit log has the beginning of what was typed, without credentials.
+// The audit log has the beginning of the input, without credentials.
 func TestTypingIsAudited(t *testing.T) {
 	w, e := typists(t, nil, "bash", "cat", "python3")
 	a := w.agent("claude")
@@ -187,7 +187,7 @@ func TestTypingIsAudited(t *testing.T) {
 	}
 }
 
-// In a real terminal, what runs in front of the shell takes keys of its own.
+// In a real terminal, a program in front of the shell reads the keys itself.
 func TestTypingInARealShell(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	bash, err := exec.LookPath("bash")

@@ -12,8 +12,7 @@ import (
 	"tether/agenttools"
 )
 
-// WaitOptions is what Wait waits for: the first of what is given. The exit ends
-// a wait in any case.
+// WaitOptions are the conditions of Wait, which ends at the first. The exit ends a wait in any case.
 type WaitOptions struct {
 	Pattern string        // RE2, that a line of output must match
 	Idle    time.Duration // no output for so long
@@ -23,7 +22,7 @@ type WaitOptions struct {
 	Port     int           // of the loopback interface, open
 	URL      string        // http or https, of the loopback interface, that answers with 2xx
 	Settle   time.Duration // how long a line that may still change must stand to match; 0 means 200 ms, negative any line
-	New      bool          // only what is printed or run from now on counts
+	New      bool          // only later output and commands count
 	Timeout  time.Duration // 0 means none
 }
 
@@ -47,8 +46,7 @@ type Waited struct {
 // maxWait bounds a wait's numbers.
 const maxWait = 7 * 24 * time.Hour
 
-// wait answers when what was waited for has come. It waits as MCP's
-// wait_terminal does, but without a bound of its own.
+// wait answers when a condition is met. It waits as MCP's wait_terminal does, but without a time limit of its own.
 func (s *Server) wait(w http.ResponseWriter, r *http.Request) error {
 	h, err := s.find(r)
 	if err != nil {
@@ -110,8 +108,7 @@ func waitedFrom(i term.Info, got *agenttools.WaitAnswer) Waited {
 	return w
 }
 
-// Wait returns when what is waited for has come, or the terminal has exited, or
-// the time is up: Reason says which.
+// Wait returns when a condition is met, or the terminal has exited, or the time is up: Reason tells which.
 func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (Waited, error) {
 	q := url.Values{}
 	set := func(name, value string, is bool) {

@@ -76,7 +76,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// A wait ends with the daemon and with who waits, and an agent waits only for what it sees.
+// A wait ends with the daemon and with its client, and an agent waits only for terminals that it sees.
 func TestWaitEnds(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.spawn("web")
