@@ -68,7 +68,7 @@ func startAgent(name string, argv []string, confined bool, stderr io.Writer) (*a
 		return nil, fmt.Errorf("start the agent: %w", err)
 	}
 	p.tree.Tag = tag
-	if leader, err := proc.Lookup(p.cmd.Process.Pid); err == nil { // otherwise it has exited, and the tag finds what it left
+	if leader, err := proc.Lookup(p.cmd.Process.Pid); err == nil { // otherwise it has exited, and the tag finds its remaining processes
 		p.tree.Leader = leader.ID
 		if err := recordAgent(leader.Pid, name, confined); err != nil { // not fatal: its environment still identifies it
 			fmt.Fprintf(stderr, "tether: %v\n", err)
@@ -82,7 +82,7 @@ func startAgent(name string, argv []string, confined bool, stderr io.Writer) (*a
 	return p, nil
 }
 
-// end kills the agent and what it started, once.
+// end kills the agent and its processes, once.
 func (p *agentProcess) end(grace time.Duration) {
 	p.kill.Do(func() {
 		defer close(p.dead)
@@ -133,7 +133,7 @@ func (a *app) serveAgent(ctx context.Context, o acp.Options, name string, argv [
 	return errors.Join(broke, agent.status())
 }
 
-// status is what the agent ended with, as this command's status.
+// status is the agent's exit status, as this command's status.
 func (p *agentProcess) status() error {
 	var exit *exec.ExitError
 	switch {

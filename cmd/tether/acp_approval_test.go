@@ -8,7 +8,7 @@ import (
 	"tether/agent/policy"
 )
 
-// Two commands that differ in the variables they set are two questions: an answer to one is none to the other.
+// Two commands that set different variables are two questions: an answer to one does not answer the other.
 func TestQuestionsOfAnEditorTellVariablesApart(t *testing.T) {
 	a := &agentTerminals{name: "bob"}
 	q := local.Approval{State: local.ApprovalWaiting, Actor: "agent bob", Door: policy.DoorACP, Argv: []string{"make"}, Cwd: "/x", Env: []string{"LD_PRELOAD"}}

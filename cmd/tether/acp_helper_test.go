@@ -210,7 +210,7 @@ func (e *editor) answered(id string) message {
 	}
 }
 
-// next waits for a message and does what an editor does about it.
+// next waits for a message and reacts as an editor does.
 func (e *editor) next() (m message) {
 	e.t.Helper()
 	line := e.hears()
@@ -228,7 +228,7 @@ func (e *editor) next() (m message) {
 	return m
 }
 
-// allow chooses what allows a thing once, or what the test wants.
+// allow chooses the option that allows a request once, or the test's choice.
 func (e *editor) allow(m message) {
 	e.t.Helper()
 	e.asked = string(m.Params)
@@ -280,7 +280,7 @@ func prompt(session, text string) object {
 	return object{"sessionId": session, "prompt": []any{object{"type": "text", "text": text}}}
 }
 
-// does lets the SDK's agent take steps and returns what came of each.
+// does makes the SDK's agent take steps and returns the result of each.
 func (e *editor) does(steps ...object) []json.RawMessage {
 	e.t.Helper()
 	script, err := json.Marshal(steps)
@@ -291,7 +291,7 @@ func (e *editor) does(steps ...object) []json.RawMessage {
 	return e.results(len(steps))
 }
 
-// results is what the agent has said last.
+// results are the agent's last messages.
 func (e *editor) results(want int) []json.RawMessage {
 	e.t.Helper()
 	for i := len(e.updates) - 1; i >= 0; i-- {

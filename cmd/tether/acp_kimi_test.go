@@ -15,12 +15,11 @@ import (
 	"tether/internal/testkit"
 )
 
-// fakeModel speaks as much of the interface for chat completions as Kimi Code needs: it wants one command run, and is content with what
-// comes of it.
+// fakeModel implements the part of the chat completions interface that Kimi Code needs: it requests one command, and accepts any result.
 type fakeModel struct {
 	command string
 	mu      sync.Mutex
-	results []string // what the model was told that commands printed
+	results []string // the output of commands, as sent to the model
 	tools   string   // that the model was offered last
 }
 
@@ -78,8 +77,8 @@ func kimi(t *testing.T, command string) (m *fakeModel, argv, env []string) {
 	return m, []string{node(t), program, "acp"}, []string{"KIMI_CODE_HOME=" + home, "HOME=" + home}
 }
 
-// TestACPKimi is a turn of an agent that nobody here wrote: it asks its editor for permission, runs the command in the daemon, polls its
-// output, and tells its model what came of it. The editor shows no terminals; in TestACPWalk it does.
+// TestACPKimi is a turn of a third-party agent: it asks its editor for permission, runs the command in the daemon, polls its output, and
+// sends its model the result. The editor shows no terminals; in TestACPWalk it does.
 func TestACPKimi(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel()

@@ -63,7 +63,7 @@ func (p *peer) handle(line []byte) error {
 	return nil
 }
 
-// take does what a prompt says and tells the results.
+// take carries out a prompt and reports the results.
 func (p *peer) take(params json.RawMessage) error {
 	var said struct{ Prompt []struct{ Text string } }
 	if err := json.Unmarshal(params, &said); err != nil || len(said.Prompt) == 0 {

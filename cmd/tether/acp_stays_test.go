@@ -39,7 +39,7 @@ func TestAgentStaysOneWithoutItsProxy(t *testing.T) {
 			kill(r.Pid)
 		}
 		for n := range 4 {
-			_ = os.WriteFile(filepath.Join(dir, "go"+strconv.Itoa(n)), nil, 0o600) // ends what waits for it
+			_ = os.WriteFile(filepath.Join(dir, "go"+strconv.Itoa(n)), nil, 0o600) // ends the process that waits for it
 		}
 	})
 	step := 0

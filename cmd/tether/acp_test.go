@@ -37,7 +37,7 @@ func kill(pid int) {
 	}
 }
 
-// unique is a number that is in nobody else's command line.
+// unique is a number that is in no other command line.
 func unique(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprintf("3%d.%d", os.Getpid(), time.Now().UnixNano()%1e9)
@@ -122,7 +122,7 @@ func TestACPKill(t *testing.T) {
 	}
 }
 
-// What an editor that shows terminals sees, and one that does not.
+// The view of an editor that shows terminals, and of one that does not.
 func TestACPShown(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
@@ -143,7 +143,7 @@ func TestACPShown(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		capabilities object
-		shows        func(update string) string // what of it is the terminal's
+		shows        func(update string) string // the terminal's part of it
 		want         []string
 	}{
 		"rich": {object{"_meta": object{"terminal_output": true}}, func(u string) string { return u },
@@ -154,7 +154,7 @@ func TestACPShown(t *testing.T) {
 			t.Parallel()
 			e := editAs(t, "", nil, argv, env).opens(c.capabilities)
 			id := e.asks("session/prompt", prompt(e.session, string(script)))
-			// A person answers what the command asks: agents cannot type.
+			// A person answers the command's question: agents cannot type.
 			var ref string
 			testkit.Eventually(t, patience, "the command is listed", func() bool {
 				l, err := e.client.List(t.Context())
@@ -198,7 +198,7 @@ func (e *editor) seen() string {
 	return strings.Join(all, "\n")
 }
 
-// What ends, ends everything.
+// When either side ends, everything ends.
 func TestACPEnds(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
@@ -300,7 +300,7 @@ func TestACPNewerProtocol(t *testing.T) {
 	}
 }
 
-// What the policy wants to have approved, the editor's person is asked; so may anybody be who watches tether approvals.
+// The editor's person is asked for approvals that the policy needs; anyone who watches tether approvals may answer, too.
 func TestACPApproval(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"tether/agent/policy"
 )
 
-// printing returns an app and what it has printed so far.
+// printing returns an app and its output so far.
 func printing(t *testing.T) (*app, func() string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -104,7 +104,7 @@ func TestRecordText(t *testing.T) {
 	}
 }
 
-// What is added to a log is printed while it is followed.
+// Records that are added to a log are printed while it is followed.
 func TestAuditFollows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	e, err := policy.New(policy.Options{AuditPath: path})

@@ -9,7 +9,7 @@ import (
 	"tether/ahp"
 )
 
-// shownNames is how many names a list shows of those that a host says; the rest is a number.
+// shownNames is the number of a host's names that a list shows; the rest is a number.
 const shownNames = 8
 
 // namesText lists names for people.
@@ -67,8 +67,8 @@ func whoText(w *local.Watchers) string {
 // watchers is how many watch at a host, as it says.
 func watchers(w *local.Watchers) int { return len(w.Watching) + w.More }
 
-// claimText is what a host says of who watches a terminal and who may, with names marked as its words; "" if it says nothing. That everybody at the
-// host may is not said: that is how lending is without names.
+// claimText is a host's report of who watches a terminal and who may, with names marked as the host's; "" if there is none. It omits that
+// everybody at the host may watch, because lending without names means that.
 func claimText(w *local.Watchers) string {
 	if w == nil {
 		return ""
@@ -89,7 +89,7 @@ func claimText(w *local.Watchers) string {
 	return strings.Join(parts, "; ")
 }
 
-// meansText says what lending means at a host, "" if that is not known.
+// meansText describes the meaning of lending at a host, "" if unknown.
 func meansText(h local.HostStatus) string {
 	switch {
 	case h.LentMeans == local.LentToEverybody:
@@ -104,7 +104,7 @@ func meansText(h local.HostStatus) string {
 	return "while it is " + h.State + ", it is not known who there would see shared terminals"
 }
 
-// sayGranted tells what a grant shows.
+// sayGranted describes the effect of a grant.
 func (a *app) sayGranted(t local.Terminal, to []string, fromNow bool) {
 	shown := "all retained output and what follows"
 	if fromNow {
@@ -113,7 +113,7 @@ func (a *app) sayGranted(t local.Terminal, to []string, fromNow bool) {
 	a.notice("%s may watch %s: %s is shown, and nobody can type", namesText(to), nameOf(t), shown)
 }
 
-// sayStill names the hosts that do not know yet who may not watch any more.
+// sayStill names the hosts that do not yet know who may no longer watch.
 func (a *app) sayStill(t local.Terminal) {
 	for _, l := range t.Loans {
 		if l.State == local.LoanOffline {

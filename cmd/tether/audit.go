@@ -57,7 +57,7 @@ type auditFlags struct {
 }
 
 func (a *app) audit(ctx context.Context, path string, f auditFlags) error {
-	tail, err := audit.NewTail(path) // before reading, so that no record is missed; the number finds those that were read already
+	tail, err := audit.NewTail(path) // before reading, so that no record is missed; the number detects those that were read already
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func liveHead(ctx context.Context, client *local.Client) (*audit.Head, error) {
 	return &head, err
 }
 
-// verified is what audit verify --json prints.
+// verified is the output of audit verify --json.
 type verified struct {
 	SchemaVersion int  `json:"schema_version"`
 	Intact        bool `json:"intact"`

@@ -59,7 +59,7 @@ func (m *mortal) showsBytes(name string, all []byte) {
 		t.Errorf("%s: of %d bytes %d arrived, %v", name, len(all), out.Len(), err)
 	}
 	if strings.HasPrefix(name, "random") {
-		return // what its sequences become is for other tests
+		return // other tests cover the treatment of its sequences
 	}
 	testkit.Eventually(t, patience, "the host sees the exit", func() bool { _, exits, _ := w.state(); return len(exits) > 0 })
 	if got, want := w.shown(), asText(all); got != want {

@@ -11,7 +11,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// Columns stand under each other whatever is in them, and what is too long for the window is cut.
+// Columns are aligned with any content, and rows too long for the window are cut.
 func TestTableFits(t *testing.T) {
 	x := columns{least: []int{0, 4, 6}, rows: [][]string{{"ID", "NAME", "COMMAND"}, {"1", "名前名前名前", "make 田 all"}, {"2", "e\u0301te\u0301", strings.Repeat("long ", 20)}}}
 	for _, width := range []int{0, 200, 60, 30, 16} {
@@ -46,7 +46,7 @@ func TestFoldExited(t *testing.T) {
 	}
 }
 
-// At a terminal ls fits the window, folds what exited earlier, and says whose each terminal is; elsewhere it lists everything.
+// At a terminal ls fits the window, folds terminals that exited earlier, and shows each terminal's owner; elsewhere it lists everything.
 func TestLsAtATerminal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

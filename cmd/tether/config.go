@@ -75,7 +75,7 @@ tether config view --lend.default no`,
 	return c
 }
 
-// configuration is what config view --json prints.
+// configuration is the output of config view --json.
 type configuration struct {
 	SchemaVersion int         `json:"schema_version"`
 	Path          string      `json:"path"`

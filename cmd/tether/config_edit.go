@@ -70,7 +70,7 @@ func (a *app) editConfig(ctx context.Context) error {
 	}
 }
 
-// makeConfig creates the file if there is none.
+// makeConfig creates the file if it is missing.
 func makeConfig(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

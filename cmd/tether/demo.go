@@ -229,7 +229,7 @@ func get(ctx context.Context, url string) (string, error) {
 	return string(text), err
 }
 
-// buffer is what a program has printed so far. Its methods may be called concurrently.
+// buffer is a program's output so far. Its methods may be called concurrently.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -47,7 +47,7 @@ func (s *stage) play(ctx context.Context) error {
 		case key == 's':
 			err = s.tether(ctx, "run", "--name", "shell", "--", shell.Login()) // no login shell, which would reset PATH
 			var failed *exec.ExitError
-			if errors.As(err, &failed) { // its last command's status is no failure of the demo
+			if errors.As(err, &failed) { // the status of its last command is not a failure of the demo
 				err = nil
 			}
 			fmt.Fprintln(a.stdout, "the shell has ended; the host's page shows its output and its commands")
@@ -109,7 +109,7 @@ func (s *stage) site(ctx context.Context) (string, error) {
 	return site, err
 }
 
-// prove runs all steps without a person and checks what an observer at the host saw.
+// prove runs all steps without a person and checks an observer's view at the host.
 func (s *stage) prove(ctx context.Context) error {
 	var seen buffer
 	watching := exec.CommandContext(ctx, s.self, "watch", "--wait", demoHost, demoServer)
@@ -153,7 +153,7 @@ func (s *stage) prove(ctx context.Context) error {
 	return nil
 }
 
-// steps are what prove does with the server.
+// steps are prove's steps with the server.
 func (s *stage) steps(ctx context.Context, seen *buffer) error {
 	sees := func(pattern string) error {
 		re := regexp.MustCompile(pattern)

@@ -36,7 +36,7 @@ func demoDirs(t *testing.T) []string {
 	return names
 }
 
-// tether demo, which is what make run starts, shows everything, is only satisfied if an observer saw it, and leaves nothing behind.
+// tether demo, which make run starts, shows everything, succeeds only if an observer saw it, and leaves nothing behind.
 func TestDemo(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	bin := builds(t)
@@ -176,7 +176,7 @@ func TestTour(t *testing.T) {
 	host.sees("READY ws://127.0.0.1:")
 
 	me := shell()
-	ends := map[string]func(){ // what a person does beside typing the line
+	ends := map[string]func(){ // a person's actions besides typing the line
 		"tether pair":          func() { me.sees("paired with local") },
 		"tether status":        func() { me.sees("daemon     running") },
 		"tether ls":            func() { me.sees("clock", "running", "local") },

@@ -8,10 +8,10 @@ import (
 	"tether/internal/testkit"
 )
 
-// noCommand looks like one that people type: what signatures begin with, and what the daemon starts.
+// noCommand are texts that look like a person's command: beginnings of signatures, and commands that the daemon starts.
 var noCommand = map[string]bool{"tether pairing v1": true, "tether confine": true, "tether holder": true}
 
-// What the README and docs/ tell people to type is there, with these flags; a block's lines have the right number of arguments, too.
+// The commands in the README and docs/ exist, with these flags; a block's lines have the right number of arguments, too.
 func TestCommandsOfTheDocs(t *testing.T) {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	all := testkit.DocCommands(t, "../..", "tether")

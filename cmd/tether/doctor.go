@@ -78,7 +78,7 @@ type check struct {
 	Doc    string      `json:"doc,omitempty"` // the documentation page
 }
 
-// examination is what doctor --json prints.
+// examination is the output of doctor --json.
 type examination struct {
 	SchemaVersion int     `json:"schema_version"`
 	Version       string  `json:"version"`
@@ -86,7 +86,7 @@ type examination struct {
 	Failed        int     `json:"failed"`
 }
 
-// patient is the machine under examination, with what is known before the checks.
+// patient is the machine under examination, with the facts known before the checks.
 type patient struct {
 	dirs   dirs.Dirs
 	client *local.Client

@@ -224,7 +224,7 @@ func skewText(skew time.Duration) string {
 	return fmt.Sprintf("its clock is %s %s this machine's", skew.Abs(), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 }
 
-// proxyOf is the proxy that the environment names for the URL, nil if there is none.
+// proxyOf is the proxy that the environment names for the URL, or nil.
 func proxyOf(u *url.URL) *url.URL {
 	web := *u
 	web.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]

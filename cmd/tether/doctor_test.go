@@ -71,7 +71,7 @@ func (b *box) Get(_, _ string) (string, error) {
 
 func (b *box) Delete(_, _ string) error { return nil }
 
-// Each check finds what it is for, says why and what to do.
+// Each check finds its fault and names the reason and the remedy.
 func TestDoctorFinds(t *testing.T) {
 	never := make(chan struct{})
 	t.Cleanup(func() { close(never) })
@@ -200,7 +200,7 @@ func TestDoctorWithoutADisk(t *testing.T) {
 	}
 }
 
-// What was killed has left its socket, which the next daemon takes away.
+// A killed daemon leaves its socket, which the next daemon removes.
 func TestDoctorFindsStaleSockets(t *testing.T) {
 	testkit.Unix(t, "a socket that is left behind is a file there")
 	p := healthy(t)
@@ -231,8 +231,8 @@ func TestDoctorFindsStaleSockets(t *testing.T) {
 	}
 }
 
-// What keeps a link from being is found where it is, and what is before that is told to be right. A pinned certificate is believed as the
-// link believes it, and a proxy that is to be used is.
+// An obstacle to a link is found at its step, and the steps before it are reported as right. A pinned certificate is trusted as the link
+// trusts it, and a configured proxy is used.
 func TestDoctorFindsTheWay(t *testing.T) {
 	silent := log.New(io.Discard, "", 0) // handshakes that come to nothing
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -246,7 +246,7 @@ func TestDoctorFindsTheWay(t *testing.T) {
 	for name, c := range map[string]struct {
 		url, pin, proxy string
 		paired          bool
-		want            string // steps and what came of them
+		want            string // steps and their results
 	}{
 		"no such name":           {url: "wss://host.invalid", want: "DNS fail"},
 		"nobody listens":         {url: "ws://" + nobody, want: "DNS ok, TCP fail"},
@@ -324,7 +324,7 @@ func mkdir(t *testing.T, dir string) {
 	}
 }
 
-// lenders lets in who has a token: "machine" may lend, "observer" only look.
+// lenders admits clients with a token: "machine" may lend, "observer" only watch.
 type lenders struct{}
 
 func (lenders) Authenticate(token string) (host.Principal, bool) {
@@ -334,7 +334,7 @@ func (lenders) Authenticate(token string) (host.Principal, bool) {
 
 func (l lenders) Known(token string) (host.Principal, bool) { return l.Authenticate(token) }
 
-// A token with which nothing can be lent is what doctor names, and what to do; where each step works, the fix is that of the link's state.
+// doctor names a token with which nothing can be lent, and the remedy; if each step works, the fix is that of the link's state.
 func TestDoctorLooksAtTheToken(t *testing.T) {
 	h := host.New(host.Options{Access: lenders{}})
 	defer h.Close()

@@ -198,7 +198,7 @@ func (l *listener) started() bool {
 	return false
 }
 
-// listen takes what one daemon says until there is no more, which is io.EOF, or it goes. alive is when it was heard last.
+// listen reads one daemon's messages until their end, which is io.EOF, or until it disconnects. alive is the time of its last message.
 func (l *listener) listen(ctx context.Context, each func(*events.Event) error, alive *time.Time) error {
 	h, err := l.client.Events(ctx, local.EventsRequest{Subscriptions: l.subs, Follow: l.flags.follow, Raw: l.flags.raw})
 	if err != nil {
@@ -256,7 +256,7 @@ func (l *listener) take(x *local.Happening, each func(*events.Event) error) erro
 	return nil
 }
 
-// maxEventLine bounds what is printed of an event, in characters: agents' programs cut longer lines.
+// maxEventLine bounds the printed text of an event, in characters: agents' programs cut longer lines.
 const maxEventLine = 400
 
 // printEvent prints an event on one line.

@@ -13,10 +13,10 @@ import (
 	"tether/platform/pty"
 )
 
-// A sitting is one command as somebody runs it at a terminal: what they see and type, in this order, and how it ends.
+// A sitting is one command as a person runs it at a terminal: the output and input, in this order, and how it ends.
 type sitting struct {
 	line string   // without "tether"; split at blanks, $NAME is replaced
-	do   []string // what is seen; after "type:", what is typed
+	do   []string // expected output; after "type:", input
 	exit int
 }
 
@@ -128,12 +128,12 @@ func TestEveryCommandAtATerminal(t *testing.T) {
 			p.exits(s.exit)
 		})
 		if t.Failed() {
-			break // what follows builds on it
+			break // the next ones build on it
 		}
 	}
 }
 
-// No command is missing above, but for those that change the machine: service.txtar has what they refuse, make test-systemd the rest.
+// No command is missing above, except for those that change the machine: service.txtar has their refusals, make test-systemd the rest.
 func TestEveryCommandIsKnown(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

@@ -54,7 +54,7 @@ func checkExample(t *testing.T, a *app, path, line string) {
 		}
 		args = append(args, word)
 	}
-	c, left, err := newRoot(a).Find(args) // a new one: flags keep what they were set to
+	c, left, err := newRoot(a).Find(args) // a new one: flags keep their values
 	if err != nil {
 		t.Errorf("%s: %v", line, err)
 		return

@@ -10,7 +10,7 @@ import (
 	"tether/ahp/client"
 )
 
-// What a host says of an error is shown at a person's terminal as what it prints is: nothing in it is obeyed.
+// A host's error text is shown at a person's terminal like other output of a host: no part of it is obeyed.
 func TestErrorsOfHostsAreHarmless(t *testing.T) {
 	hostile := errors.New("no\x1b]52;c;eA==\x07\u009b6n\rterminal")
 	check := func(where, text string) {
@@ -48,7 +48,7 @@ func TestErrorsOfSeveralLines(t *testing.T) {
 	}
 }
 
-// A report has crashes and not what was printed beside them, which shows what the configuration says.
+// A report has crashes but not the output next to them, which contains configured values.
 func TestCrashIn(t *testing.T) {
 	printed := "tether: ready, process 7\n" +
 		"panic: one\n\ngoroutine 1 [running]:\nmain.main()\n\ttether/main.go:7\n" +

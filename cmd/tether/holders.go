@@ -155,17 +155,17 @@ func launch(d dirs.Dirs) (local.Launch, error) {
 	return local.Launch{Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: daemonOutput(d)}, nil
 }
 
-// leftText reports n terminals that run without a daemon, and what to do about them.
+// leftText describes n terminals that run without a daemon, and the remedy.
 func leftText(n int) string {
 	return terminals(n, "is running", "are running") + " without a daemon; " + leftFix(n)
 }
 
-// leftFix says what to do about n terminals that run without a daemon.
+// leftFix is the remedy for n terminals that run without a daemon.
 func leftFix(n int) string {
 	return "tether daemon --background resumes " + them(n) + ", tether stop ends " + them(n)
 }
 
-// startHint says what to do if no daemon runs.
+// startHint is the remedy if no daemon runs.
 func startHint() string {
 	if d, err := dirs.Get(); err == nil {
 		if ids, _ := agent.LeftRunning(d); len(ids) > 0 { // an error here would only distract
@@ -298,7 +298,7 @@ func (a *app) sayLeft(all []agent.Left) {
 	}
 }
 
-// endedText says what was ended without a daemon, and what is lost with it; "" if nothing was.
+// endedText lists the processes ended without a daemon, and the loss; "" if there were none.
 func endedText(e agent.Ended) string {
 	var parts []string
 	if e.Terminals > 0 {

@@ -33,7 +33,7 @@ type jsonRaw []byte
 // MarshalJSON implements json.Marshaler.
 func (r jsonRaw) MarshalJSON() ([]byte, error) { return r, nil }
 
-// rogue is a host that says what costs a daemon most, as fast as that reads, and disposes of what it is lent.
+// rogue is a host that sends a daemon the most costly messages, as fast as it reads them, and disposes of its lent terminals.
 type rogue struct {
 	said   atomic.Int64 // messages
 	served sync.WaitGroup
@@ -102,7 +102,7 @@ func (h *rogue) say(ctx context.Context, peer *jsonrpc.Peer, seen *sync.Map) {
 	}
 }
 
-// mob are clients that say to a host what costs it most: messages that do not end, lists, and requests whose answers nobody reads.
+// mob are clients that send a host the most costly messages: messages that do not end, lists, and requests whose answers nobody reads.
 func mob(t *testing.T, url string, round int) (disperse func()) {
 	t.Helper()
 	list := largeList(`{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"ahp-session:/1","clientSeq":1,"action":{"type":"session/activeClientSet",`+
@@ -148,7 +148,7 @@ func mob(t *testing.T, url string, round int) (disperse func()) {
 	}
 }
 
-// memory is what the daemon's runtime says about memory, in bytes, by the names of runtime.MemStats.
+// memory is the memory report of the daemon's runtime, in bytes, by the names of runtime.MemStats.
 func (m *mortal) memory() map[string]int64 {
 	m.t.Helper()
 	text, err := m.door.Profile(m.t.Context(), "heap", 1)
@@ -168,7 +168,7 @@ func (m *mortal) memory() map[string]int64 {
 	return stats
 }
 
-// What HostileFromAllSides lets a daemon and a host keep, in bytes. A machine that tests many things may let garbage lie a little longer.
+// The memory that HostileFromAllSides lets a daemon and a host keep, in bytes. A busy machine may collect garbage a little later.
 const (
 	hostileLogs = 32 << 20            // terminals.total_log_bytes
 	perLink     = 32<<20 + 2<<20      // a link's largest message, decoded and as it came
@@ -177,11 +177,11 @@ const (
 	daemonMost  = hostileLogs + overhead + 2*perLink
 )
 
-// A hostile host, hostile clients of another one and a hostile agent, all at once: what another terminal prints arrives whole and in order at
-// the host that it is lent to, nobody ends or withdraws it, and neither daemon nor host takes more memory than what is configured says:
+// A hostile host, hostile clients of another one and a hostile agent, all at once: another terminal's output arrives whole and in order at
+// its host, nobody ends or withdraws it, and neither daemon nor host takes more memory than configured:
 //
 //   - the daemon takes of the system total_log_bytes, overhead, and the largest message of each of its two links;
-//   - the host keeps the log and the scrollback of the only terminal that it has, and nothing of what hostile clients have sent.
+//   - the host keeps the log and the scrollback of its only terminal, and nothing that hostile clients have sent.
 func TestHostileFromAllSides(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Setenv("TETHER_POLICY_BLOCK_LIST", "off") // the agent calls tether
@@ -249,7 +249,7 @@ func TestHostileFromAllSides(t *testing.T) {
 	m.endFlood(flood, w)
 }
 
-// heapInUse is what this process keeps, in bytes.
+// heapInUse is this process's heap, in bytes.
 func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC() // pools are empty after the second

@@ -62,7 +62,7 @@ func about(ref string, err error) error {
 	return fmt.Errorf("%s: %w", printable(ref, 40), err)
 }
 
-// calledAs is what an answer about a terminal calls it: its name to whoever has used that, its id to whoever has used another reference.
+// calledAs is a terminal's name in an answer: the name if the request used it, else the id.
 func calledAs(ref string, t local.Terminal) string {
 	if ref == t.Name {
 		return t.Name

@@ -12,8 +12,8 @@ import (
 	"tether/platform/proc"
 )
 
-// What an agent's terminal has left, in a session of its own and without its environment, is that agent to the daemon that follows one that
-// was killed, also where the person's terminals have no holders: it may not do what only a person may.
+// A process that an agent's terminal has left, in its own session and without its environment, counts as that agent for the daemon that
+// follows a killed one, even if the person's terminals have no holders: it may not do what only a person may.
 func TestWhatAgentsLeaveOutlivesAKilledDaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for _, off := range []string{"", "off"} {

@@ -13,8 +13,8 @@ import (
 	"tether/platform/proc"
 )
 
-// What a terminal has left in the background ends when the terminal is killed, also after its leader has ended, although it ignores a
-// hang-up, and also for the daemon after the one that started it.
+// A background process of a terminal ends when the terminal is killed, even after its leader has ended, although it ignores a hang-up, and
+// also for the next daemon.
 func TestKillOfAnExitedTerminalEndsWhatItLeft(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
@@ -76,7 +76,7 @@ func (m *mortal) goOn(id, seconds string) {
 	}
 }
 
-// Stop ends what exited terminals of agents have left in the background, and says how many processes of the person's run on: with a
+// Stop ends background processes that exited terminals of agents have left, and reports how many processes of the person's continue: with a
 // daemon, and without one.
 func TestStopEndsWhatAgentsHaveLeft(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)

@@ -234,7 +234,7 @@ func visibleText(t local.Terminal) string {
 	return strings.Join(append(parts, more...), "; ")
 }
 
-// watchingText is how many watch at a host. Nobody watches what the host does not have yet.
+// watchingText is the number of watchers at a host. Nobody watches a terminal that the host does not have yet.
 func watchingText(l local.Loan) string {
 	switch {
 	case l.Watchers != nil:

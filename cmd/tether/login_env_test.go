@@ -11,7 +11,7 @@ import (
 	"tether/platform/shell"
 )
 
-// variables are those of lines NAME=value, but for what differs between any two shells.
+// variables are those of lines NAME=value, except for those that differ between any two shells.
 func variables(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -24,8 +24,8 @@ func variables(text string) map[string]string {
 	return all
 }
 
-// A terminal that is to have the environment of a login has what a login shell has, and nothing of the daemon's own, which a service
-// manager has started with next to nothing.
+// A terminal with a login's environment has the same variables as a login shell, and none of the daemon's own, which a service manager has
+// started with next to nothing.
 func TestLoginEnvironmentOfATerminal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
@@ -33,7 +33,7 @@ func TestLoginEnvironmentOfATerminal(t *testing.T) {
 	login := exec.Command(shell.Login(), "-l", "-i", "-c", "echo from here on; env")
 	login.Env = append(slices.Clone(bare), "SHELL="+shell.Login())
 	said, err := login.Output()
-	_, text, _ := strings.Cut(string(said), "from here on\n") // before it is what start-up files print
+	_, text, _ := strings.Cut(string(said), "from here on\n") // before it is the output of start-up files
 	if err != nil || !strings.Contains(text, "PATH=") {
 		t.Skipf("the login shell of this account cannot be asked: %v", err)
 	}

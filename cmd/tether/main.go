@@ -42,7 +42,7 @@ func run() int {
 	defer signal.Stop(pipe)
 
 	tells := os.Getenv(local.TellVar) != ""
-	os.Unsetenv(local.TellVar) // what this process starts has another standard input
+	os.Unsetenv(local.TellVar) // processes that it starts have another standard input
 
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	root := newRoot(a)
@@ -51,7 +51,7 @@ func run() int {
 	a.explain(ctx, err)
 	if tells && !silent(ctx, err) {
 		text, hint := inWords(err)
-		_ = json.NewEncoder(os.Stdin).Encode(local.Error{Code: local.CodeInternal, Message: text, Hint: hint}) // whoever listens may be gone
+		_ = json.NewEncoder(os.Stdin).Encode(local.Error{Code: local.CodeInternal, Message: text, Hint: hint}) // the listener may be gone
 	}
 	return exitStatus(ctx, err)
 }

@@ -63,7 +63,7 @@ func (s scripts) Run() int {
 	return 0 // not reached
 }
 
-// awayVar says how long a command of a test waits for the next daemon, and for what that has to take up.
+// awayVar is how long a test's command waits for the next daemon, and for that to adopt terminals.
 const awayVar = "TEST_AWAY_PATIENCE"
 
 func setAway() {
@@ -116,7 +116,7 @@ const (
 // lendAsRootVar makes tests the same for root and for everybody else.
 const lendAsRootVar = "TETHER_LEND_AS_ROOT"
 
-// patience is how long a script waits for what must happen soon.
+// patience is how long a script waits for an expected event.
 const patience = testkit.Patience
 
 func TestScripts(t *testing.T) {
@@ -124,7 +124,7 @@ func TestScripts(t *testing.T) {
 	runScripts(t, "testdata/script", "/bin/sh")
 }
 
-// runScripts runs those in the folder, for a person with that shell.
+// runScripts runs the scripts in the folder, for a person with that shell.
 func runScripts(t *testing.T, folder, shell string, env ...string) {
 	all := &testHosts{all: map[string]*testHost{}}
 	t.Setenv("GOTMPDIR", t.TempDir()) // testscript leaves a directory there when -run chooses among the scripts
@@ -187,7 +187,7 @@ func personToken(home string) (file string, err error) {
 
 func tokenOf(home string) string { return filepath.Join(dirsOf(home).State, "token-of-tests") }
 
-// endDaemon ends what a test has started, and the home with it.
+// endDaemon ends the daemon that a test has started, and removes its home.
 func endDaemon(t testing.TB, home string) {
 	t.Helper()
 	d := dirsOf(home)
@@ -262,7 +262,7 @@ func (h *testHost) stop() {
 	h.host.Close()
 }
 
-// testHosts holds those of all scripts, which run side by side, by home and name.
+// testHosts holds the hosts of all scripts, which run concurrently, by home and name.
 type testHosts struct {
 	mu  sync.Mutex
 	all map[string]*testHost
@@ -327,7 +327,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// capture: capture NAME sets $NAME to what the last command printed.
+// capture: capture NAME sets $NAME to the output of the last command.
 func capture(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: capture NAME")
@@ -431,7 +431,7 @@ func flood() {
 	}
 }
 
-// holdLock takes the lock of a file, as a daemon does, and is none. It ends with its input.
+// holdLock takes the lock of a file like a daemon, but is none. It ends with its input.
 func holdLock() {
 	lock, err := ipc.Lock(os.Args[1])
 	if err != nil {

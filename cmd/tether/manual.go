@@ -5,7 +5,7 @@ import (
 	"tether/internal/version"
 )
 
-// book is what the manual says beyond the help of the commands.
+// book is the manual's text beyond the help of the commands.
 func book() manual.Book {
 	return manual.Book{Version: version.Text(),
 		Names: map[string]string{"tether host": "tether-hosts"}, // tether-host is a program

@@ -15,14 +15,14 @@ import (
 	"tether/internal/testkit"
 )
 
-// scriptedClaude speaks as much of the Messages API as Claude Code needs: it wants one tool called, and is content with what comes of it.
+// scriptedClaude implements the part of the Messages API that Claude Code needs: it requests one tool call, and accepts any result.
 type scriptedClaude struct {
 	tool  string
 	input object
 
 	mu      sync.Mutex
 	offered bool   // it could call the tool
-	result  string // what the model was told that the tool answered
+	result  string // the tool's answer, as sent to the model
 }
 
 // ServeHTTP implements http.Handler.

@@ -38,8 +38,8 @@ func mcpOverTCP(t *testing.T, principal string) (at *url.URL, token string) {
 	return &url.URL{Scheme: "http", Host: strings.TrimSpace(string(address)), Path: "/mcp"}, token
 }
 
-// relay passes requests on to the daemon with a token, which the conformance suite cannot show, and with one text for another. All else
-// it leaves as it is, a foreign Host and Origin too. It returns its URL.
+// relay passes requests on to the daemon with a token, which the conformance suite cannot send, and with one text replaced by another. It
+// leaves everything else unchanged, also a foreign Host and Origin. It returns its URL.
 func relay(t *testing.T, at *url.URL, token string, texts *strings.Replacer) string {
 	own := httptest.NewUnstartedServer(nil)
 	host := own.Listener.Addr().String()

@@ -18,13 +18,13 @@ import (
 )
 
 // mcpPipe passes lines between an MCP client and the daemon, and outlives the daemon: when that is killed or replaced, the next one gets
-// the handshake and the subscriptions again, and the client notices nothing but an error for each call that was under way. MCP clients
-// do not come back by themselves.
+// the handshake and the subscriptions again, and the client notices only an error for each running call. MCP clients do not reconnect by
+// themselves.
 //
 //	connected ──(daemon gone)──▶ away ──(the next one answers)──▶ connected
 //	    └──────(client done)───────┴──(nobody comes)──▶ over
 //
-// Goroutines: run's passes on what the daemon says and comes back; send, which lives as long as the client, the other way.
+// Goroutines: run's passes the daemon's lines on and reconnects; send, which lives as long as the client, passes lines the other way.
 type mcpPipe struct {
 	// Set before run.
 	open     func(context.Context) (*local.MCPStream, error)
@@ -54,8 +54,7 @@ type openStream struct {
 	begun bool   // the present daemon has told something
 }
 
-// maxMCPLine bounds the line that is looked at, in bytes; the daemon takes none that is longer. What is longer is passed on for the
-// daemon to refuse.
+// maxMCPLine bounds the lines that are examined, in bytes, as the daemon does. Longer ones are passed on for the daemon to refuse.
 const maxMCPLine = 1 << 20
 
 // run returns when the client is done, ctx ends, or the daemon is gone for good.
@@ -112,7 +111,7 @@ func (p *mcpPipe) swap(s *local.MCPStream) {
 	p.changed = make(chan struct{})
 }
 
-// end lets send go, whatever it waits for but the client.
+// end releases send from any wait except for the client.
 func (p *mcpPipe) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +123,7 @@ func (p *mcpPipe) end() {
 	p.changed = make(chan struct{})
 }
 
-// receive passes on what the daemon says until it has nothing more to say.
+// receive passes the daemon's messages on until their end.
 func (p *mcpPipe) receive(stream *local.MCPStream) {
 	r := bufio.NewReaderSize(stream, 64<<10)
 	for {
@@ -238,7 +237,7 @@ func (p *mcpPipe) again(stream *local.MCPStream, m peekedMCP, line []byte) {
 	}
 }
 
-// updated has the client look at what it has subscribed to: what was printed while nobody watched, nobody else tells of.
+// updated makes the client look at a resource that it has subscribed to: output printed meanwhile is reported in no other way.
 func (p *mcpPipe) updated(uri string) {
 	quoted, err := json.Marshal(uri)
 	if err != nil {
@@ -249,7 +248,7 @@ func (p *mcpPipe) updated(uri string) {
 	fmt.Fprintf(p.out, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%s}}`+"\n", quoted)
 }
 
-// fail answers what nobody will answer any more.
+// fail answers the calls that nobody will answer any more.
 func (p *mcpPipe) fail() {
 	p.mu.Lock()
 	ids := p.waiting
@@ -296,7 +295,7 @@ func (p *mcpPipe) comeBack(ctx context.Context) (*local.MCPStream, error) {
 	}
 }
 
-// replay says again what a session begins with.
+// replay sends the beginning of a session again.
 func (p *mcpPipe) replay(stream io.Writer) error {
 	p.mu.Lock()
 	p.back = time.Now()
@@ -319,7 +318,7 @@ func (p *mcpPipe) replay(stream io.Writer) error {
 	return err
 }
 
-// send passes on what the client says until it has said all or nobody hears it any more.
+// send passes the client's messages on until their end, or until the daemon is gone for good.
 func (p *mcpPipe) send() {
 	in := lines.NewReader(p.in, maxMCPLine)
 	for {
@@ -369,7 +368,7 @@ func (p *mcpPipe) say(line []byte, whole bool) bool {
 	return true
 }
 
-// noteLocked remembers what the next daemon must know.
+// noteLocked remembers state that the next daemon needs.
 func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
 	switch m.method {
 	case "initialize":
@@ -396,8 +395,8 @@ func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
 	}
 }
 
-// finish tells the daemon that the client has said all, after the answers under way: an MCP session ends with what it is told, and
-// what is under way then is cancelled.
+// finish tells the daemon that the client is done, after running calls were answered: this message ends an MCP session and cancels running
+// calls.
 func (p *mcpPipe) finish() {
 	p.awaitAnswers()
 	p.mu.Lock()
@@ -433,14 +432,15 @@ func (p *mcpPipe) awaitAnswers() {
 	}
 }
 
-// peekedMCP is what the pipe must know of a message. An id is its JSON; cancelled is the id of the request that a cancellation names.
+// peekedMCP holds the parts of a message that the pipe needs. An id is its JSON; cancelled is the id of the request that a cancellation
+// names.
 type peekedMCP struct {
 	id, method, uri, cancelled string
-	stream, cursor             string // of what a stream of events tells: the id of its request, and where it is
+	stream, cursor             string // of a stream of events: the id of its request, and its position
 	failed                     bool   // it is an error
 }
 
-// peekMCP looks at a message. What is none has nothing.
+// peekMCP examines a message. Anything else gives the zero value.
 func peekMCP(line []byte) (m peekedMCP) {
 	err := jsonspan.Object(line, func(key, value []byte) error {
 		switch string(key) {

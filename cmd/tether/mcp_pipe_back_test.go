@@ -97,7 +97,7 @@ func TestMCPClientThatIsDoneWhileAway(t *testing.T) {
 	}
 }
 
-// A subscription outlives the daemon also where the next one has the terminal only after a while, and the client is told to look at what was
+// A subscription outlives the daemon even if the next one has the terminal only after a while, and the client is told to look at output
 // printed meanwhile.
 func TestMCPSubscriptionToATerminalThatComesLate(t *testing.T) {
 	door, ends := mcpEnds(t)

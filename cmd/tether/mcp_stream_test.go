@@ -13,7 +13,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// A stream of events goes on when the daemon is replaced: the client is told again that it is active, and of what happens then, and before, once.
+// A stream of events continues when the daemon is replaced: the client is told again that it is active, and gets earlier and later events,
+// once.
 func TestEventStreamOutlivesDaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)

@@ -25,7 +25,7 @@ import (
 	"tether/platform/proc"
 )
 
-// devServer is what agents start: it takes its time, listens on the port that is its argument, and lives until it is killed.
+// devServer is a server as agents start it: it takes its time, listens on the port in its argument, and lives until it is killed.
 func devServer() {
 	fmt.Println("\x1b[1mdevserver\x1b[0m starting")
 	<-time.After(100 * time.Millisecond) // as if it compiled something
@@ -63,8 +63,8 @@ func forgetAgents(t *testing.T) {
 	}
 }
 
-// atAPrompt is a command as somebody types it: below a shell that leads its session, which is no agent. Else whoever starts tether mcp
-// is one, and this test could not be the person any more. Windows has no sessions.
+// atAPrompt is a command as a person types it: below a shell that leads its session, which is not an agent. Otherwise the starter of tether
+// mcp would be an agent, and this test could not be the person any more. Windows has no sessions.
 func atAPrompt(argv ...string) *exec.Cmd {
 	if runtime.GOOS != "windows" {
 		argv = append([]string{"sh", "-c", `"$@"; exit $?`, "sh"}, argv...)
@@ -101,7 +101,7 @@ func tool(t *testing.T, s *sdk.ClientSession, name string, args any) (text strin
 	return r.Content[0].(*sdk.TextContent).Text, r.IsError
 }
 
-// mcpWalk returns what the README tells an agent to do: the configuration, and the calls.
+// mcpWalk returns the README's part for agents: the configuration, and the calls.
 func mcpWalk(t *testing.T) (argv []string, calls [][2]string) {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")
@@ -131,8 +131,8 @@ func mcpWalk(t *testing.T) (argv []string, calls [][2]string) {
 	return append([]string{server.Command}, server.Args...), calls
 }
 
-// TestMCPWalk does what the README shows: an MCP client spawns a dev server, waits for its port, reads it, promotes it, and may not
-// kill it any more.
+// TestMCPWalk follows the README: an MCP client spawns a dev server, waits for its port, reads it, promotes it, and may not kill it any
+// more.
 func TestMCPWalk(t *testing.T) {
 	newHome(t)
 	argv, calls := mcpWalk(t)
@@ -193,7 +193,7 @@ func TestMCPWalk(t *testing.T) {
 	}
 }
 
-// What an agent has started outlives the client, and is still the agent's in the next session under its name.
+// A terminal that an agent has started outlives the client, and still belongs to the agent in the next session under its name.
 func TestMCPTerminalsOutliveTheClient(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
@@ -274,7 +274,7 @@ func TestMCPShell(t *testing.T) {
 	}
 }
 
-// allowAll lets agents run what would be asked about otherwise.
+// allowAll lets agents run commands that would need a question.
 func allowAll(t *testing.T, home string) {
 	t.Helper()
 	const text = "[policy]\n[[policy.rules]]\nname = \"all\"\neffect = \"allow\"\nargv = [\"bash\"]\nreason = \"a test\"\n"

@@ -112,7 +112,7 @@ func (m *modes) wholeScreen() bool {
 	return slices.ContainsFunc(m.changed, func(n int) bool { return n == 47 || n == 1047 || n == 1049 })
 }
 
-// restore returns what puts the terminal back, the last change first. An unfinished sequence is cancelled (CAN).
+// restore returns the sequences that restore the terminal, the last change first. An unfinished sequence is cancelled (CAN).
 func (m *modes) restore() []byte {
 	var out []byte
 	if m.state != modeGround {

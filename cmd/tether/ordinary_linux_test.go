@@ -15,8 +15,8 @@ import (
 	"tether/platform/pty"
 )
 
-// ordinary is a way in which people have tether run, and whether what runs so shows a sign of a person. start runs a line of sh so, and does not
-// wait for it; it skips what is not installed.
+// ordinary is a usual way to run tether, and whether a command that runs so shows a sign of a person. start runs a line of sh so, and does
+// not wait for it; it skips programs that are not installed.
 type ordinary struct {
 	name  string
 	sign  bool
@@ -65,7 +65,7 @@ var ordinaryWays = []ordinary{
 	}},
 	{"ssh with a terminal", true, func(t *testing.T, line string) { bySSH(t, "-tt", line) }},
 	{"ssh without a terminal", false, func(t *testing.T, line string) { bySSH(t, "-T", line) }},
-	// No editor is installed for tests: this is what VS Code's processes look like to others, whose file has that name.
+	// No editor is installed for tests: this imitates VS Code's processes as other programs see them, with a file of that name.
 	{"an editor's terminal", true, func(t *testing.T, line string) {
 		needs(t, "script")
 		script, err := exec.LookPath("script")
@@ -188,8 +188,8 @@ func bySSH(t *testing.T, terminal, line string) {
 		"-o", "ProxyCommand="+sshd+" -i -f "+file("config"), "localhost", line)
 }
 
-// Who uses tether in an ordinary way does not notice how callers are told apart: it counts as the person, what needs no sign is done, and powers are there
-// where a person sits.
+// Ordinary use does not notice that callers are distinguished: it counts as the person, operations without a sign work, and powers are
+// available where a person sits.
 func TestOrdinaryUse(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel() // it waits most of the time

@@ -29,7 +29,7 @@ import (
 	"tether/platform/proc"
 )
 
-// mortal is a daemon process in a home of its own, to be killed and started again, paired with a host at which somebody watches.
+// mortal is a daemon process in a separate home, to be killed and started again, paired with a host at which somebody watches.
 type mortal struct {
 	t      *testing.T
 	home   string
@@ -61,7 +61,7 @@ func newMortal(t *testing.T) *mortal {
 	t.Setenv(awayVar, patience.String())           // nor keep a person from the next daemon
 	m.socket = agent.SocketPath(dirsOf(m.home))
 	m.door = local.NewClient(m.socket).With((&app{stderr: os.Stderr}).token())
-	// The observer is never to lag behind what the host remembers: all of it is compared.
+	// The observer must never lag behind the host's memory: all of it is compared.
 	m.host = host.New(host.Options{Grace: time.Hour, LogBytes: mortalLog, LogCount: 1 << 20, Scrollback: 512 << 10})
 	server := httptest.NewServer(m.host)
 	m.proxy = testkit.NewProxy(t, func() (net.Conn, error) {
@@ -106,7 +106,7 @@ func (m *mortal) start(args ...string) {
 
 func (m *mortal) holdersDir() string { return filepath.Join(m.home, "run", "h") }
 
-// holders are the ids of those that live.
+// holders are the ids of the living ones.
 func (m *mortal) holders() []string {
 	m.t.Helper()
 	ids, err := holder.List(m.holdersDir())
@@ -123,7 +123,7 @@ func (m *mortal) kill() {
 		m.t.Fatal(err)
 	}
 	ended := m.daemon.Wait()
-	status := m.daemon.ProcessState.ExitCode() // -1 for a signal; what is killed on Windows has 1
+	status := m.daemon.ProcessState.ExitCode() // -1 for a signal; a process killed on Windows has 1
 	if ended == nil || status > 1 {
 		m.t.Fatalf("before it could be killed the daemon had ended: %v\n%s", m.daemon.ProcessState, m.said.String())
 	}
@@ -195,7 +195,7 @@ func (m *mortal) listed() (uris []string) {
 	return uris
 }
 
-// watcher is somebody at the host who watches one terminal and compares what comes with the flood.
+// watcher watches one terminal at the host and compares its output with the flood.
 type watcher struct {
 	mu    sync.Mutex
 	seen  testkit.FloodCheck
@@ -205,7 +205,7 @@ type watcher struct {
 	exits []int64
 }
 
-// watch begins with what is at the host already.
+// watch begins with the output that is at the host already.
 func (m *mortal) watch(uri string, keep bool) *watcher {
 	m.t.Helper()
 	w := &watcher{keep: keep}
@@ -270,7 +270,7 @@ func (w *watcher) state() (offset int64, exits []int64, err error) {
 	return w.seen.Offset(), slices.Clone(w.exits), w.wrong
 }
 
-// ended says what is wrong if the flood ended after n bytes.
+// ended returns an error if the flood ended after n bytes in the wrong place.
 func (w *watcher) ended(n int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -289,8 +289,8 @@ func alive(pid int) bool {
 	return err == nil && !p.Zombie
 }
 
-// The promise: the daemon is killed again and again in the middle of a flood, and somebody who watches at the host sees every byte once
-// and in order, and the exit at the end. The child never notices.
+// The promise: the daemon is killed again and again in the middle of a flood, and a watcher at the host sees every byte once and in order,
+// and the exit at the end. The child never notices.
 func TestKilledUnderFlood(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
@@ -327,7 +327,7 @@ func TestKilledUnderFlood(t *testing.T) {
 	m.endFlood(flood, w)
 }
 
-// endFlood kills the flood and compares what the observer saw with what it wrote.
+// endFlood kills the flood and compares the observer's output with the written one.
 func (m *mortal) endFlood(flood local.Terminal, w *watcher) {
 	t := m.t
 	t.Helper()

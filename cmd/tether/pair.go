@@ -187,7 +187,7 @@ func (t *tokenSource) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&t.none, "without-token", false, "the host needs no token")
 }
 
-// maxToken bounds what is read of a token file, in bytes.
+// maxToken bounds the bytes read of a token file.
 const maxToken = 4 << 10
 
 func (t *tokenSource) read(a *app, c *cobra.Command) (string, error) {

@@ -33,13 +33,13 @@ func newHome(t *testing.T) string {
 	return home
 }
 
-// environ is the environment of commands in a home that is not this process's, as those tests have one that run beside others.
+// environ is the environment of commands in a home that differs from this process's, as in tests that run concurrently.
 func environ(home string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TETHER_HOME=") || strings.HasPrefix(v, tokenVar+"=") })
 	return append(env, "TETHER_HOME="+home, tokenVar+"="+tokenOf(home), allowRootVar+"=1")
 }
 
-// command runs tether to its end and returns what it printed, and its exit status.
+// command runs tether to its end and returns its output and exit status.
 func command(t *testing.T, args ...string) (stdout string, status int) {
 	t.Helper()
 	c := exec.Command("tether", args...)
@@ -50,7 +50,7 @@ func command(t *testing.T, args ...string) (stdout string, status int) {
 	return strings.TrimSpace(string(out)), c.ProcessState.ExitCode()
 }
 
-// person is somebody at a terminal at which tether runs.
+// person is a person at a terminal at which tether runs.
 type person struct {
 	t   *testing.T
 	pty *pty.PTY
@@ -185,7 +185,7 @@ func TestDetachAndComeBack(t *testing.T) {
 	back.exits(143)
 }
 
-// What tether says begins a line of its own, also behind a prompt.
+// Each message of tether begins a new line, also behind a prompt.
 func TestLeavingBehindAPrompt(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

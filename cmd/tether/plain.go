@@ -9,9 +9,9 @@ import (
 	"tether/internal/escape"
 )
 
-// plainText writes what a terminal printed as plain text with one line feed per line: no escape sequences, no control characters but
-// tabs. Within a line it obeys carriage returns and backspaces, so that a progress bar is its last state. It looks at lines alone: a
-// cursor that moves to another row begins a line. Pieces of any size give the same, unless it is live. The zero value writes nowhere.
+// plainText writes a terminal's output as plain text with one line feed per line: no escape sequences, no control characters but tabs.
+// Within a line it obeys carriage returns and backspaces, so that a progress bar is its last state. It handles single lines: a cursor that
+// moves to another row begins a line. Pieces of any size give the same result, unless it is live. The zero value writes nowhere.
 type plainText struct {
 	out  io.Writer
 	live bool // write a line before it is complete; a carriage return then begins another one
@@ -100,7 +100,7 @@ func (t *plainText) fresh() error {
 	return nil
 }
 
-// control obeys what moves the cursor: consoles of Windows print positions instead of line feeds and blanks.
+// control obeys cursor movements: consoles of Windows print positions instead of line feeds and blanks.
 func (t *plainText) control(final byte) error {
 	n, err := strconv.Atoi(string(t.scan.Params()))
 	if err != nil {
@@ -122,7 +122,7 @@ func (t *plainText) control(final byte) error {
 	return nil
 }
 
-// maxColumns bounds what a sequence may move the cursor by.
+// maxColumns bounds a sequence's movement of the cursor.
 const maxColumns = 1000
 
 func (t *plainText) end() error {

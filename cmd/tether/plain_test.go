@@ -39,7 +39,7 @@ func TestPlainText(t *testing.T) {
 	}
 }
 
-// What is followed is shown before its line is complete.
+// Followed output is shown before its line is complete.
 func TestPlainTextLive(t *testing.T) {
 	var out strings.Builder
 	p := &plainText{out: &out, live: true}
@@ -59,7 +59,7 @@ func TestPlainTextLive(t *testing.T) {
 	}
 }
 
-// read prints plain text where nothing shows colours, and what was asked for elsewhere.
+// read prints plain text if its output cannot show colours, and the requested form otherwise.
 func TestReadIsPlainInAPipe(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

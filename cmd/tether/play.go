@@ -57,7 +57,7 @@ func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 	var m modes
 	var screen io.Writer = a.stdout
 	if paced {
-		screen = newSafeView(a.stdout) // it may be somebody else's
+		screen = newSafeView(a.stdout) // the recording may be another person's
 		if cols, rows := a.size(); int(cols) < r.Header.Cols || int(rows) < r.Header.Rows {
 			a.notice("recorded at %dx%d, your window is %dx%d: lines may wrap", r.Header.Cols, r.Header.Rows, cols, rows)
 		}

@@ -53,7 +53,7 @@ daemons.`,
 // maxURLs is how many of a terminal's URLs a list shows.
 const maxURLs = 3
 
-// urlText is what a list shows after a command, "" if it listens on nothing.
+// urlText is the addresses that a list shows after a command, "" if it listens on nothing.
 func urlText(all []local.Listening) string {
 	var urls []string
 	for _, l := range all {

@@ -71,7 +71,7 @@ func (a *app) printProblems(list local.ProblemList) error {
 	return nil
 }
 
-// noteMasked says that what was printed is not all as it was, so that nobody writes stars back into a file.
+// noteMasked reports that parts of the output are masked, so that nobody writes stars back into a file.
 func (a *app) noteMasked(places int) {
 	if places > 0 {
 		a.notice("masked in the output: %s, such as secrets as stars", count(places, "place"))

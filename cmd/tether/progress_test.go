@@ -9,7 +9,7 @@ import (
 	"tether/platform/pty"
 )
 
-// What takes longer than a second says at a terminal what it waits for. None of these can be quicker.
+// A command that takes longer than a second tells at a terminal what it waits for. None of these can be quicker.
 func TestWhatIsWaitedForIsSaid(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel() // it waits most of the time
@@ -27,7 +27,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 	}
 	for _, c := range []struct {
 		line, says string
-		gives      string // what is typed to give up
+		gives      string // input that gives up
 		exit       int
 	}{
 		{"pair --without-token ws://" + silent.Addr().String(), "contacting the host…", "\x03", 130},

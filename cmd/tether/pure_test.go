@@ -337,7 +337,7 @@ func TestExitStatuses(t *testing.T) {
 	}
 }
 
-// A list says to whom a terminal is lent, since when if not from its start, for how long yet, and how many watch.
+// A list shows where a terminal is lent, since when if not from its start, the time left, and the number of watchers.
 func TestLentText(t *testing.T) {
 	now, watch, none := time.Now(), 2, 0
 	until := now.Add(30*time.Minute + 30*time.Second)

@@ -113,7 +113,7 @@ const (
 
 var colorChoices = []string{colorAuto, colorAlways, colorNever}
 
-// show copies what a terminal printed, as plain text or as it is, and leaves the person's own terminal as it was. If live, a line is
+// show copies a terminal's output, as plain text or unchanged, and leaves the person's own terminal in its former state. If live, a line is
 // shown before it is complete.
 func (a *app) show(from io.Reader, plain, live bool) error {
 	if plain {

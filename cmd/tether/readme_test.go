@@ -22,7 +22,7 @@ func TestReadmeListsEveryCommand(t *testing.T) {
 		}
 		cell, _, _ = strings.Cut("`"+cell, " | ")
 		for i, word := range strings.Split(cell, "`") {
-			if i%2 == 1 && word[0] != '[' { // an argument of those before it
+			if i%2 == 1 && word[0] != '[' { // an argument of the words before it
 				listed[strings.Fields(word)[0]] = true
 			}
 		}

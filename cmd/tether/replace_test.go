@@ -111,7 +111,7 @@ func TestScriptOutlivesDaemons(t *testing.T) {
 	}
 }
 
-// progress compares what a script reads with the flood.
+// progress compares the lines that a script reads with the flood.
 type progress struct {
 	mu    sync.Mutex
 	check testkit.FloodCheck
@@ -141,7 +141,7 @@ func TestPersonOutlivesDaemons(t *testing.T) {
 	p.types("one\r")
 	p.sees("<one> 30 100")
 	m.kill()
-	p.types("two\r") // while there is none
+	p.types("two\r") // while there is no daemon
 	if err := p.pty.Resize(pty.Size{Cols: 90, Rows: 20}); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestPersonOutlivesDaemons(t *testing.T) {
 	p.exits(0)
 }
 
-// When nobody starts another daemon, the person is told, and what they left runs on.
+// If nobody starts another daemon, the person is told, and their terminals continue.
 func TestPersonIsToldThatNobodyCame(t *testing.T) {
 	m := newMortal(t)
 	t.Setenv(awayVar, "1s") // so long for a person
@@ -206,7 +206,7 @@ func TestInterruptWhileTheDaemonIsDown(t *testing.T) {
 	m.start("daemon")
 }
 
-// What was lent and is so no more when the daemon comes back is told.
+// A terminal that is no longer lent when the daemon returns is reported.
 func TestLendingThatEndsWhileTheDaemonIsDown(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
@@ -252,7 +252,7 @@ var paint = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]|\x1b\\][^\a\x1b]*(\a|\x1
 // unpainted is text without them, with the line ends of files.
 func unpainted(text string) string { return paint.ReplaceAllString(text, "") }
 
-// What happened while there was no daemon is told once, after the last byte, with the code.
+// An exit while there was no daemon is reported once, after the last byte, with the code.
 func TestExitWhileTheDaemonIsDown(t *testing.T) {
 	m := newMortal(t)
 	flag := filepath.Join(t.TempDir(), "go")
@@ -293,7 +293,7 @@ func TestExitWhileTheDaemonIsDown(t *testing.T) {
 	}
 }
 
-// What has exited can be read, waited for and seen at the host after the daemon was killed or replaced, and ends with tether stop.
+// An exited terminal can be read, waited for and seen at the host after the daemon was killed or replaced, and ends with tether stop.
 func TestExitedOutlivesDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	bash, err := exec.LookPath("bash")
@@ -320,7 +320,7 @@ func TestExitedOutlivesDaemons(t *testing.T) {
 	}
 	m.await("the shell has ended", func(local.Status) bool { return m.find(shell.ID).Exit != nil })
 	hand.Close()
-	var uris []string // those of what was lent
+	var uris []string // those of lent terminals
 	testkit.Eventually(t, patience, "both are at the host", func() bool { uris = m.listed(); return len(uris) == 2 })
 	m.await("the host knows of their ends", func(s local.Status) bool { return len(s.Hosts[0].Lent) == 0 })
 	commands, err := m.door.Commands(t.Context(), shell.ID)
@@ -391,7 +391,7 @@ func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
 	}
 }
 
-// All that a list says of a terminal is the same after a kill: who owns it, what it is called, whom it is lent to, its commands.
+// Everything that a list shows of a terminal is the same after a kill: its owner, its name, its loans, its commands.
 func TestNothingIsForgotten(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	bash, err := exec.LookPath("bash")
@@ -424,7 +424,7 @@ func TestNothingIsForgotten(t *testing.T) {
 	}
 	m.await("the last command runs", func(local.Status) bool { return m.find(shell.ID).Running == "sleep 1000" })
 	hand.Close()
-	// A command's beginning is kept a little later, or with what is kept at once, such as to whom a terminal is lent.
+	// A command's beginning is kept a little later, or together with state that is kept at once, such as loans.
 	if _, err := m.door.Unlend(t.Context(), shell.ID, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +451,7 @@ func TestNothingIsForgotten(t *testing.T) {
 	}
 }
 
-// all returns what there is, and the commands of one terminal.
+// all returns the terminals, and the commands of one.
 func (m *mortal) all(shell string) (local.TerminalList, local.CommandList) {
 	m.t.Helper()
 	all, err := m.door.List(m.t.Context())
@@ -465,8 +465,8 @@ func (m *mortal) all(shell string) (local.TerminalList, local.CommandList) {
 	return all, commands
 }
 
-// The terminals of an agent behind a wall go on when the daemon is replaced, or killed: they are still confined, and what it starts then has
-// the same private directory and uses tether as that agent.
+// The terminals of an agent behind a wall continue when the daemon is replaced, or killed: they are still confined, and programs that it
+// starts later have the same private directory and use tether as that agent.
 func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil || sandbox.Works(sandbox.Wall, self) != nil {
@@ -785,8 +785,8 @@ func TestFollowingIsDropped(t *testing.T) {
 	}
 }
 
-// Who attaches after the daemon was killed, and again after it was replaced, sees what a program has drawn long ago and no log keeps, while the
-// program goes on.
+// A person who attaches after the daemon was killed, and again after it was replaced, sees text that a program has drawn long ago and no
+// log keeps, while the program continues.
 func TestScreenOutlivesDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)

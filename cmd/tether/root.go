@@ -17,7 +17,7 @@ import (
 	"tether/platform/secret"
 )
 
-// app is what all commands share.
+// app is the state that all commands share.
 type app struct {
 	stdin, stdout, stderr *os.File
 }
@@ -43,7 +43,7 @@ them.`,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if given := c.Flags().Args(); c.HasSubCommands() && len(given) > 0 {
-			return unknownCommand(c, given) // what came before the flag is what is wrong
+			return unknownCommand(c, given) // the words before the flag are wrong
 		}
 		if near := nearFlag(c, err); near != "" {
 			return usage(c, "%v; did you mean --%s?", err, near)
@@ -161,7 +161,7 @@ func (a *app) client() (*local.Client, dirs.Dirs, error) {
 // tokenVar names the file with a token of the person's, for scripts.
 const tokenVar = "TETHER_TOKEN_FILE"
 
-// token returns that token, "" if there is none. What an agent has started, which may not be able to read it, does not need it.
+// token returns that token, or "". A process that an agent has started, which may not be able to read it, does not need it.
 func (a *app) token() string {
 	path := os.Getenv(tokenVar)
 	if path == "" {
@@ -218,7 +218,7 @@ func usage(c *cobra.Command, format string, args ...any) error {
 		hint: "see " + c.CommandPath() + " --help"}
 }
 
-// hinted is an error of this side with what to do next.
+// hinted is an error of this side with a remedy.
 type hinted struct {
 	err  error
 	hint string
@@ -227,7 +227,7 @@ type hinted struct {
 func (e *hinted) Error() string { return e.err.Error() }
 func (e *hinted) Unwrap() error { return e.err }
 
-// hintFor is what to do about err, "" if there is nothing to say.
+// hintFor is the remedy for err, "" if there is none.
 func hintFor(err error) string {
 	var usage *usageError
 	var remote *local.Error

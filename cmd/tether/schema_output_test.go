@@ -13,7 +13,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// table is what docs/CLI.md says of one JSON object: kinds by field, and which may be absent.
+// table is the description of one JSON object in docs/CLI.md: kinds by field, and which may be absent.
 type table struct {
 	kinds map[string]string
 	maybe map[string]bool
@@ -84,7 +84,7 @@ func obeys(tables map[string]*table, where, kind string, v any) (bad []string) {
 	case bool:
 		ok = kind == "boolean"
 	case nil:
-		return nil // what is not there
+		return nil // missing
 	}
 	if !ok {
 		bad = append(bad, fmt.Sprintf("%s is %v, want a %s", where, v, kind))
@@ -109,7 +109,7 @@ func (is *table) fits(tables map[string]*table, where string, object map[string]
 	return bad
 }
 
-// What commands really print with --json is what docs/CLI.md says of them.
+// The real output of commands with --json matches docs/CLI.md.
 func TestJSONIsAsDocumented(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)

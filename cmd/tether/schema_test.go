@@ -33,7 +33,7 @@ var jsonLines = []string{"logs", "audit", "events"}
 
 const schemaStart = "<!-- from here on written by the test: go test ./cmd/tether -run TestSchemas -update -->\n"
 
-// Every command that prints JSON says in docs/CLI.md what is in it, in the words of the code.
+// Every command that prints JSON is described in docs/CLI.md, in the words of the code.
 func TestSchemas(t *testing.T) {
 	s := &schemas{types: map[string]*ast.StructType{}}
 	for dir, name := range map[string]string{".": "main", "../../agent/local": "local", "../../agent/audit": "audit", "../../agent/policy": "policy"} {
@@ -173,7 +173,7 @@ func (s *schemas) rows(t *testing.T, b *strings.Builder, name string) {
 	}
 }
 
-// kind says in words what a type is in JSON, and has structs shown later.
+// kind describes a type in JSON, and queues structs for later.
 func (s *schemas) kind(pkg string, e ast.Expr) string {
 	switch x := e.(type) {
 	case *ast.StarExpr:

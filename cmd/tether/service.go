@@ -135,7 +135,7 @@ func wantedService(ctx context.Context, f installFlags) (installer.Service, erro
 		return s, err
 	}
 	s.Home = os.Getenv(dirs.HomeVar)
-	if !f.system { // whoever calls sudo has other places than the user
+	if !f.system { // root of sudo has other directories than the user
 		for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"} {
 			if value := os.Getenv(name); filepath.IsAbs(value) {
 				s.Env = append(s.Env, name+"="+value)
@@ -294,7 +294,7 @@ func (a *app) serviceStatus(ctx context.Context, system, asJSON bool) error {
 	if !st.Enabled {
 		starts = "only manually"
 	}
-	if st.Service.User != "" { // a logon entry of Windows names nobody: it is of the user who asks
+	if st.Service.User != "" { // a logon entry of Windows names nobody: it belongs to the user who asks
 		starts += ", as " + st.Service.User
 	}
 	fmt.Fprintf(a.stdout, "service    %s\nstarts     %s\ninstalled  %s\nprogram    %s\n", st.State, starts, st.Path, cmp.Or(st.Service.Program, "-"))
@@ -340,8 +340,7 @@ func (a *app) serviceLogs(ctx context.Context, system, follow bool, lines int) e
 	return tail(ctx, a.stdout, agent.LogPath(d), lines, follow)
 }
 
-// serviceLogonCommand is what a Windows logon entry starts: the daemon in the
-// background, without a window.
+// serviceLogonCommand is run by a Windows logon entry: it starts the daemon in the background, without a window.
 func serviceLogonCommand(a *app) *cobra.Command {
 	return homeCommand("logon", "start the daemon at logon", func(c *cobra.Command) error {
 		_, err := a.ensured(c)
@@ -349,7 +348,7 @@ func serviceLogonCommand(a *app) *cobra.Command {
 	})
 }
 
-// serviceRunCommand is what the service manager of Windows starts.
+// serviceRunCommand is run by the service manager of Windows.
 func serviceRunCommand(a *app) *cobra.Command {
 	return homeCommand("run", "run the daemon as a Windows service", func(*cobra.Command) error {
 		return installer.RunAsService(func(ctx context.Context) error {

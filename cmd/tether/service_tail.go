@@ -16,9 +16,8 @@ import (
 // lookAtLog is how often a log that is followed is looked at.
 const lookAtLog = 200 * time.Millisecond
 
-// tail prints the last lines of a file, and with follow what is appended until
-// ctx ends. A file that is renamed and begun anew is followed into the new one.
-// It is no error if there is none yet.
+// tail prints the last lines of a file, and with follow also appended ones until ctx ends. A file that is renamed and begun again is
+// followed into the new one. A missing file is no error.
 func tail(ctx context.Context, w io.Writer, name string, lines int, follow bool) error {
 	f, err := secret.OpenRead(name) // so that it can be rotated meanwhile
 	if err == nil {
@@ -79,7 +78,7 @@ func lastLines(w io.Writer, f *os.File, lines int) error {
 	}
 }
 
-// more prints what is new, and goes over to a file that has taken f's name.
+// more prints new text, and switches to a file that has taken f's name.
 func more(w io.Writer, f *os.File, name string) (*os.File, error) {
 	if f != nil {
 		if _, err := io.Copy(w, f); err != nil {

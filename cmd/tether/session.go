@@ -21,9 +21,8 @@ import (
 
 // session is a person, or a script, at a terminal until it exits or they leave.
 //
-// With a terminal of one's own on both sides it is interactive: every key goes to the child, the size follows, ~. leaves. Otherwise it
-// is a part of a script: what comes in is typed, what is printed goes out, and a session that owns its terminal ends it when the script
-// is ended.
+// With a real terminal on both sides it is interactive: every key goes to the child, the size follows, ~. leaves. Otherwise it is a part of
+// a script: input is typed, output is printed, and a session that owns its terminal ends it when the script is ended.
 type session struct {
 	app    *app
 	client *local.Client
@@ -44,7 +43,7 @@ type session struct {
 	hungUp      chan struct{} // closed when the person's terminal is gone
 }
 
-// attachTo attaches to the terminal and returns when the session is over: nil after a detach, else an exitCode or what went wrong.
+// attachTo attaches to the terminal and returns when the session is over: nil after a detach, else an exitCode or the error.
 func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o local.AttachOptions, owns bool) error {
 	s := &session{app: a, client: client, id: id, name: id, owns: owns,
 		interactive: tty.Is(a.stdin) && tty.Is(a.stdout), signals: make(chan os.Signal, 4), left: make(chan struct{}), hungUp: make(chan struct{})}
@@ -73,7 +72,7 @@ func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o l
 	return s.run()
 }
 
-// look tells the person who can watch, and how to leave. It comes after attaching: what changes from then on is told.
+// look tells the person who can watch, and how to leave. It comes after attaching: later changes are reported.
 func (s *session) look(ctx context.Context) {
 	if t, err := s.client.Find(ctx, s.id); err == nil {
 		s.lentTo, s.name = t.LentTo, printable(nameOf(t), 40)
@@ -131,7 +130,7 @@ func (s *session) notice(format string, args ...any) {
 	}
 }
 
-// outputTimeout is how long the person's terminal may take what was printed before they left.
+// outputTimeout is how long the person's terminal may take the output printed before they left.
 const outputTimeout = time.Second
 
 // leave ends the attachment before the terminal has exited. A terminal that takes no output cannot be tidied.
@@ -151,7 +150,7 @@ func (s *session) tidy() {
 	}
 }
 
-// signalled decides what a signal to this process means.
+// signalled decides the meaning of a signal to this process.
 func (s *session) signalled(ctx context.Context, sig os.Signal) (done bool, err error) {
 	number, _ := sig.(syscall.Signal)
 	switch {
@@ -164,7 +163,7 @@ func (s *session) signalled(ctx context.Context, sig os.Signal) (done bool, err 
 	return true, exitCode(128 + int(number))
 }
 
-// killTimeout bounds what this process waits for when it ends its terminal.
+// killTimeout bounds this process's wait when it ends its terminal.
 const killTimeout = 10 * time.Second
 
 // end kills the terminal: its script has gone.
@@ -176,7 +175,7 @@ func (s *session) end() {
 	}
 }
 
-// printed shows what the terminal prints until it exits.
+// printed shows the terminal's output until it exits.
 func (s *session) printed(ctx context.Context) error {
 	for {
 		m, err := s.att.Next(ctx)
@@ -208,7 +207,7 @@ func (s *session) printed(ctx context.Context) error {
 	}
 }
 
-// print writes what the terminal has printed, and a bell that waits for its end.
+// print writes the terminal's output, and a bell that waits for its end.
 func (s *session) print(p []byte) error {
 	s.printing.Lock()
 	defer s.printing.Unlock()
@@ -222,7 +221,7 @@ func (s *session) print(p []byte) error {
 	return nil
 }
 
-// lent tells the person that somebody else can watch from now on, or nobody.
+// lent tells the person that others can watch from now on, or nobody.
 func (s *session) lent(hosts []string) {
 	if !s.interactive || slices.Equal(hosts, s.lentTo) || !wantsLent() {
 		return
@@ -236,7 +235,7 @@ func (s *session) lent(hosts []string) {
 	s.sayLent()
 }
 
-// visible says who can watch, with what the daemon knows of the hosts.
+// visible describes who can watch, with the daemon's knowledge of the hosts.
 func (s *session) visible(hosts []string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
 	defer cancel()
@@ -248,7 +247,7 @@ func (s *session) visible(hosts []string) string {
 	return "is shared with " + printable(strings.Join(hosts, ", "), 200)
 }
 
-// sayLent says what lent has to say, as soon as no program has the whole screen, and not within a control sequence.
+// sayLent shows lent's message once no program has the whole screen, and not within a control sequence.
 func (s *session) sayLent() {
 	if s.unsaid == "" || s.modes.wholeScreen() || s.modes.state != modeGround {
 		return
@@ -291,7 +290,7 @@ func (a *app) size() (cols, rows uint16) {
 	return 80, 24
 }
 
-// typed sends what comes in.
+// typed sends the input.
 func (s *session) typed(ctx context.Context) {
 	var e escapes
 	var send []byte

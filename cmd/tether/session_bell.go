@@ -7,7 +7,8 @@ import (
 	"tether/agent/local"
 )
 
-// listen rings the person's terminal when an agent asks something, until ctx ends. What waited before the session began is not news.
+// listen rings the person's terminal for each new question of an agent, until ctx ends. Questions that waited before the session began do
+// not ring.
 func (s *session) listen(ctx context.Context) {
 	l, err := s.client.Approvals(ctx, nil)
 	for known := waitingIn(l); err == nil; {

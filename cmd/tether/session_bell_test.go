@@ -14,8 +14,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Who is attached to any terminal hears that an agent asks something, also while nothing is printed there. The bell goes on to the
-// desktop: no secret is in it, neither a token of a known form nor the value of a variable.
+// A person attached to any terminal hears of an agent's question, also while nothing is printed there. The bell's text goes to the desktop:
+// no secret is in it, neither a token of a known form nor the value of a variable.
 func TestBellForQuestions(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What is said of a lending stands neither in a program's screen nor in the middle of a control sequence, which output that never pauses is
-// cut in.
+// A message about lending is neither in a program's screen nor in the middle of a control sequence, where pieces of endless output may be
+// cut.
 func TestLentIsSaidBetweenSequences(t *testing.T) {
 	a, printed := printing(t)
 	s := &session{app: a, id: "pty-a", name: "web", unsaid: "is shared with lab"}

@@ -14,7 +14,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// Who can watch is looked at when changes are told already, not before.
+// The session asks who can watch once changes are already being reported, not before.
 func TestLentIsLookedAtWhenAttached(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

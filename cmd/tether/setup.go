@@ -91,7 +91,7 @@ type fileEdit struct {
 	before, after []byte // nil before: there is no file; nil after: it goes away
 }
 
-// planEdits says what would change, and what stays as it is and why.
+// planEdits lists the changes, and the files that stay unchanged and why.
 func (a *app) planEdits(agents []knownAgent, undo bool) ([]fileEdit, error) {
 	if len(agents) == 0 {
 		fmt.Fprintln(a.stdout, "no known agent is installed; name one to configure it anyway: "+strings.Join(agentIDs(), ", "))
@@ -159,7 +159,7 @@ func mcpEntry(as string) (mcpentry.Entry, error) {
 	return e, nil
 }
 
-// ownCommand is the path of this program as it is found in the PATH, which an upgrade keeps, or else as it runs.
+// ownCommand is the path of this program as found in the PATH, which an upgrade keeps, or else its own path.
 func ownCommand() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -180,7 +180,7 @@ func ownCommand() (string, error) {
 	return found, nil
 }
 
-// changedLines shows what is different between two texts: the lines that go and those that come, with one line around them.
+// changedLines shows the difference of two texts: the removed and the added lines, with one line around them.
 func changedLines(before, after []byte) string {
 	old, now := strings.SplitAfter(string(before), "\n"), strings.SplitAfter(string(after), "\n")
 	head := 0

@@ -103,7 +103,7 @@ func TestSetupAgents(t *testing.T) {
 	if out, status = command(t, "setup", "agents", "--undo", "-y"); status != 0 || strings.Count(out, ": written") != 7 {
 		t.Errorf("taken back: status %d\n%s", status, out)
 	}
-	for _, name := range []string{".claude.json", ".config/zed/settings.json", ".config/Code/User/mcp.json"} { // an empty section, and an empty file, are none
+	for _, name := range []string{".claude.json", ".config/zed/settings.json", ".config/Code/User/mcp.json"} { // an empty section, and an empty file, count as none
 		delete(files, name)
 	}
 	same("taken back")
@@ -115,7 +115,7 @@ func TestSetupAgents(t *testing.T) {
 	}
 }
 
-// The real programs find tether where it was put, and it works for those that try.
+// The real programs find tether in their configuration, and it works for those that try.
 func TestRealAgentsKnowTether(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	programs := acpTool(t, "agents/node_modules/.bin")

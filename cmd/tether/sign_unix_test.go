@@ -29,8 +29,8 @@ func scripted(t *testing.T, env []string, args ...string) (printed string, statu
 	return string(out), c.ProcessState.ExitCode()
 }
 
-// At a terminal a person has the powers of one, and neither in its background nor without one, unless they show a token. What needs no sign is
-// done all the same.
+// At a terminal a person has a person's powers, but neither in its background nor without one, unless they send a token. Operations that
+// need no sign work in any case.
 func TestSignOfAPerson(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
@@ -92,7 +92,7 @@ func TestSignOfAPerson(t *testing.T) {
 	in.sees("sign of a person: process ", "status 0")
 	in.exits(0)
 
-	// Nothing is typed into a person's terminal without a sign; a script's own takes what the script types.
+	// Nothing is typed into a person's terminal without a sign; a script's own takes the script's input.
 	sit(t, "run", "--detach", "--name", "mine", "--", "cat").exits(0)
 	for _, c := range []struct {
 		env     []string
@@ -128,7 +128,7 @@ func TestSignOfAPerson(t *testing.T) {
 	}
 }
 
-// An editor's person answers what their proxy asks for, and no other program without a sign does.
+// An editor's person answers questions about their proxy's requests, and no other program without a sign does.
 func TestAScriptDoesNotAnswerForAnEditor(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	argv, env := sdkAgent(t)

@@ -15,7 +15,7 @@ import (
 // signEvery is how often a command that is connected looks for a sign of life of the daemon.
 const signEvery = 5 * time.Second
 
-// silence returns what to call when the daemon stops answering and when it answers again, from any goroutine and as often as anybody notices.
+// silence returns a function to call when the daemon stops answering and when it answers again, from any goroutine and any number of times.
 func silence(notice func(format string, args ...any)) func(silent bool) {
 	var mu sync.Mutex
 	var said bool

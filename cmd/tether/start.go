@@ -20,8 +20,8 @@ import (
 	"tether/platform/tty"
 )
 
-// bare is tether without a command. At a terminal it shows in short what is there or, where nothing is set up, offers the steps that make
-// sense now. Without a terminal it is the help.
+// bare is tether without a command. At a terminal it shows a short status or, if nothing is set up, offers the steps that make sense now.
+// Without a terminal it is the help.
 func (a *app) bare(c *cobra.Command) error {
 	if !tty.Is(a.stdin) || !tty.Is(a.stdout) {
 		return c.Help()
@@ -52,7 +52,7 @@ func (a *app) bare(c *cobra.Command) error {
 	}
 }
 
-// glance is what tether alone looks at.
+// glance is the state that tether alone looks at.
 type glance struct {
 	status     local.Status // the zero value without a daemon
 	running    bool         // a daemon
@@ -127,7 +127,7 @@ func installed(ctx context.Context) bool {
 	}
 }
 
-// hostProgram finds tether-host: beside this program, or in the PATH.
+// hostProgram finds tether-host: next to this program, or in the PATH.
 func hostProgram(self string) (string, error) {
 	if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), "tether-host")); err == nil {
 		return path, nil
@@ -143,7 +143,7 @@ type startStep struct {
 	do   func(*app, context.Context) error
 }
 
-// startSteps are those that are offered, in the order in which they make sense.
+// startSteps are the offered steps, in a sensible order.
 var startSteps = []startStep{
 	{'p', "pair with a host by its URL", func(g *glance) bool { return len(g.paired) == 0 }, (*app).stepPair},
 	{'d', "run a demo on this machine; it leaves nothing behind", func(g *glance) bool { return len(g.paired) == 0 && g.demo },
@@ -204,7 +204,7 @@ func (a *app) stepPair(ctx context.Context) error {
 	return a.command(ctx, "pair", url)
 }
 
-// command runs a command of this program, which says itself what went wrong.
+// command runs a command of this program, which reports its own errors.
 func (a *app) command(ctx context.Context, args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -217,7 +217,7 @@ func (a *app) command(ctx context.Context, args ...string) error {
 	return err
 }
 
-// runShown runs a command of the program self as the person would, who is shown it, so that they know it the next time.
+// runShown runs a command of the program self as the person would, and shows it to them, so that they know it the next time.
 func (a *app) runShown(ctx context.Context, self string, shown, args []string) error {
 	fmt.Fprintln(a.stdout, dim(a.stdout, "$ tether "+shellLine(shown)))
 	c := exec.CommandContext(ctx, self, args...)
@@ -232,7 +232,7 @@ func (a *app) runShown(ctx context.Context, self string, shown, args []string) e
 	return c.Run()
 }
 
-// printShort is the status in a few lines, with what to do next.
+// printShort prints the status in a few lines, with the next step.
 func (a *app) printShort(g *glance) {
 	line := func(title, format string, args ...any) {
 		fmt.Fprintf(a.stdout, "%-10s %s\n", title, fmt.Sprintf(format, args...))

@@ -15,7 +15,7 @@ import (
 	"tether/platform/pty"
 )
 
-// tether alone offers what makes sense where nothing is set up, says what each step did, and later shows what is there.
+// tether alone offers sensible steps if nothing is set up, reports each step's effect, and later shows the status.
 func TestBare(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
@@ -53,7 +53,7 @@ func TestBare(t *testing.T) {
 	p.sees("press a key:")
 	p.types("p")
 	p.sees("the host's URL")
-	p.types("no-url\r") // the command says what is wrong with it, and the person may go on
+	p.types("no-url\r") // the command reports its fault, and the person may continue
 	p.sees("$ tether pair no-url", "tether:", "p  pair with a host", "press a key:")
 	p.types("a")
 	p.sees("$ tether setup agents", "Gemini CLI", "Write these changes?")
@@ -105,7 +105,7 @@ func TestBare(t *testing.T) {
 	}
 }
 
-// What makes sense depends on what is there.
+// The offered steps depend on the present state.
 func TestStartSteps(t *testing.T) {
 	offered := func(g glance) string {
 		keys := ""

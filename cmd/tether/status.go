@@ -51,9 +51,9 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 	return nil
 }
 
-// statusWithout is the status where no daemon runs, which is err: terminals may run all the same.
+// statusWithout is the status if no daemon runs, which is err: terminals may still run.
 func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON bool) error {
-	ids, _ := agent.LeftRunning(d) // what cannot be looked at is not what was asked for
+	ids, _ := agent.LeftRunning(d) // an unreadable directory is not the subject here
 	if asJSON {
 		s := local.Status{SchemaVersion: local.SchemaVersion, Socket: agent.SocketPath(d), Hosts: []local.HostStatus{}, Degraded: []local.Degraded{},
 			Holders: local.Holders{Alive: len(ids)}}
@@ -115,7 +115,7 @@ func (a *app) printStatus(s local.Status) {
 	}
 }
 
-// countText tells the terminals that a host has from those that are to be lent.
+// countText separates the terminals that a host has from those that it will get.
 func countText(c local.Count) string {
 	lent := fmt.Sprintf("%d lent", c.Lent)
 	if c.There != c.Lent {
@@ -127,7 +127,7 @@ func countText(c local.Count) string {
 	return fmt.Sprintf("%d running (%s), %d exited", c.Running, lent, c.Exited)
 }
 
-// unredactedText says which agents see what others see as stars.
+// unredactedText lists the agents that see text that others see as stars.
 func unredactedText(u local.Unredacted) string {
 	who := "all agents"
 	switch {
@@ -139,7 +139,7 @@ func unredactedText(u local.Unredacted) string {
 	return "shown without masks to " + printable(who, 200) + ", as the configuration says ([agents])"
 }
 
-// rootText says what a daemon of root does with its terminals.
+// rootText describes how a daemon of root treats its terminals.
 func rootText(r local.Root) string {
 	if r.Lends {
 		return "the daemon runs as root and lends terminals as configured (lend.as_root = true)"
@@ -199,8 +199,7 @@ func (a *app) printHost(h local.HostStatus) {
 	}
 }
 
-// toolsText says what becomes of the tools that agents at a host are offered, ""
-// if they are offered none.
+// toolsText is the state of the tools offered to agents at a host, "" if none are offered.
 func toolsText(t local.HostTools) string {
 	if !t.On {
 		return ""
@@ -215,7 +214,7 @@ func toolsText(t local.HostTools) string {
 	return text
 }
 
-// backlogText says what the host does not have, "" if it has everything.
+// backlogText is the amount that the host lacks, "" if it has everything.
 func backlogText(h local.HostStatus) string {
 	var parts []string
 	if h.Unacked > 0 {
@@ -243,10 +242,10 @@ func sizeText(bytes int64) string {
 	return count(int(bytes), "byte")
 }
 
-// lendVerbs say what becomes of a terminal that the host does not have, where that is not "will lend".
+// lendVerbs are the prospects of a terminal that the host lacks, if not "will lend".
 var lendVerbs = map[string]string{"refused": "cannot lend", "unsupported": "cannot lend"}
 
-// lentTrouble is what a person should know about a lent terminal.
+// lentTrouble is a fault of a lent terminal that a person should know.
 func lentTrouble(l local.Lent) string {
 	text := ""
 	if l.Observers != nil && *l.Observers > 0 {

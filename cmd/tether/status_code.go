@@ -13,14 +13,14 @@ import (
 	"tether/platform/dirs"
 )
 
-// A person reads at most two lines about what went wrong:
+// A person reads at most two lines about an error:
 //
 //	tether: what failed, in lower case
 //	  what to do next
 //
-// Programs read the exit status; agent/local has them, and docs/CLI.md says what they mean.
+// Programs read the exit status; agent/local defines them, and docs/CLI.md explains them.
 
-// exitCode ends the command with a status of its own and no message: that of the command that ran in a terminal.
+// exitCode ends the command with that status and no message: the status of the command that ran in a terminal.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -31,13 +31,13 @@ type cannotAttach struct{ err error }
 func (e *cannotAttach) Error() string { return e.err.Error() }
 func (e *cannotAttach) Unwrap() error { return e.err }
 
-// What shells report after SIGINT and SIGPIPE.
+// The statuses that shells report after SIGINT and SIGPIPE.
 const (
 	exitInterrupted = 130
 	exitPipe        = 141
 )
 
-// exitStatus maps what a command returned to the process's exit status.
+// exitStatus maps a command's error to the process's exit status.
 func exitStatus(ctx context.Context, err error) int {
 	var code exitCode
 	var usage *usageError
@@ -68,7 +68,7 @@ func silent(ctx context.Context, err error) bool {
 		errors.Is(err, context.Canceled) && ctx.Err() != nil
 }
 
-// explain tells the person what went wrong, unless the status says it all.
+// explain reports an error to the person, unless the status is enough.
 func (a *app) explain(ctx context.Context, err error) {
 	if silent(ctx, err) {
 		return
@@ -80,7 +80,7 @@ func (a *app) explain(ctx context.Context, err error) {
 	}
 }
 
-// inWords is an error as a person reads it, and what to do about it.
+// inWords is an error's text for a person, and its remedy.
 func inWords(err error) (text, hint string) {
 	if path, full := dirs.Full(err); full {
 		return "no space left on " + path, "free some space, then run the command again"

@@ -20,7 +20,8 @@ import (
 	"tether/platform/secret"
 )
 
-// What was left running and cannot be ended in time is named, and neither said to be ended nor a daemon that does not answer.
+// Processes that were left running and cannot be ended in time are named; the message neither claims their end nor a daemon that does not
+// answer.
 func TestStopWithoutADaemonThatCannotEndAll(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	newHome(t)
@@ -58,7 +59,7 @@ func TestStopWithoutADaemonThatCannotEndAll(t *testing.T) {
 	}
 }
 
-// A program that holds the daemon's lock and is no daemon is named, wherever somebody wonders why there is none.
+// A program that holds the daemon's lock without being one is named wherever a daemon is missed.
 func TestLockOfAnotherProgram(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel() // it waits most of the time

@@ -18,7 +18,7 @@ const (
 	makeWayTimeout = 20 * time.Second
 )
 
-// stuck makes of an answer that did not come in time an error that says what to do. Other errors stay as they are.
+// stuck turns a missing answer into an error with a remedy. Other errors stay unchanged.
 func stuck(d dirs.Dirs, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -29,7 +29,7 @@ func stuck(d dirs.Dirs, err error) error {
 	return &hinted{&local.Error{Code: local.CodeTimeout, Message: "the daemon does not answer"}, stuckFix(d)}
 }
 
-// stuckFix is what to do about a daemon that does not answer, and so can not be asked to make way either.
+// stuckFix is the remedy for a daemon that does not answer, and so cannot be asked to end either.
 func stuckFix(d dirs.Dirs) string {
 	pid := agent.Running(d)
 	if pid == 0 {

@@ -17,7 +17,7 @@ import (
 	"tether/platform/pty"
 )
 
-// everything runs tether in a home and returns what it prints, errors too, and its status.
+// everything runs tether in a home and returns its output, errors too, and its status.
 func everything(home string, args ...string) (printed string, status int) {
 	c := exec.Command("tether", args...)
 	c.Env = environ(home)
@@ -25,7 +25,7 @@ func everything(home string, args ...string) (printed string, status int) {
 	return string(out), c.ProcessState.ExitCode()
 }
 
-// A daemon that does not answer holds no command up for good, and each says what to do, which helps.
+// A daemon that does not answer blocks no command for good, and each names a remedy that helps.
 func TestAStuckDaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel() // it waits most of the time
@@ -103,13 +103,13 @@ func TestConnectedCommandsWait(t *testing.T) {
 		said      testkit.Output
 		in        io.WriteCloser
 		c         *exec.Cmd
-		beginning string // what it is told before
+		beginning string // its beginning input
 	}
 	all := []*started{{line: "wait cat --pattern two"}, {line: "read --follow cat"}, {line: "mcp", beginning: handshake}, {line: "record cat --output -"}}
 	for _, one := range all {
 		one.c = atAPrompt(append([]string{"tether"}, strings.Fields(one.line)...)...)
 		one.c.Env = environ(home)
-		one.c.WaitDelay = time.Second // what its shell has started ends with its input
+		one.c.WaitDelay = time.Second // the shell's children end with its input
 		one.c.Stdout, one.c.Stderr = &one.said, &one.said
 		var err error
 		if one.in, err = one.c.StdinPipe(); err != nil {
@@ -217,7 +217,7 @@ func TestKillsAtOnce(t *testing.T) {
 	}
 }
 
-// A disk that is full at the daemon's start is what the command that needs the daemon names, although nothing could be logged.
+// If the disk is full at the daemon's start, the command that needs the daemon says so, although nothing could be logged.
 func TestStartOnAFullDisk(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	disk, there := testkit.OnSmallDisk(t)

@@ -2,11 +2,11 @@ package main
 
 import "bytes"
 
-// trailBytes is how much of what was shown is remembered, in bytes: enough that it is found again only where it belongs, except in
-// output that repeats itself, where it does not matter.
+// trailBytes is the length of the remembered output, in bytes: enough to find it again only at its place, except in output that repeats
+// itself, where it does not matter.
 const trailBytes = 4 << 10
 
-// trail remembers the end of what was shown.
+// trail remembers the end of the shown output.
 type trail struct{ last []byte }
 
 func (t *trail) add(p []byte) {
@@ -20,8 +20,8 @@ func (t *trail) add(p []byte) {
 	t.last = append(t.last, p...)
 }
 
-// join returns what of p comes after what was shown. p may begin anywhere in the past; joined is false if it does not hold what was
-// shown last, and then rest is all of it.
+// join returns the part of p after the shown output. p may begin anywhere in the past; joined is false if it does not contain the end of
+// the shown output, and then rest is all of it.
 func (t *trail) join(p []byte) (rest []byte, joined bool) {
 	if len(t.last) == 0 {
 		return p, true

@@ -42,7 +42,7 @@ func uiCommand(a *app) *cobra.Command {
 	}
 }
 
-// uiState is what is shown, as it was at one moment.
+// uiState is the displayed state at one moment.
 type uiState struct {
 	terminals []local.Terminal
 	declared  []local.Declared
@@ -57,7 +57,7 @@ type uiState struct {
 // uiDoor is how the screen asks the daemon and acts. Its methods are called from goroutines of their own.
 type uiDoor struct {
 	client  *local.Client
-	colours bool // of what terminals print
+	colours bool // of the terminals' output
 	ports   uiPorts
 }
 
@@ -67,7 +67,7 @@ const uiPatience = 3 * time.Second
 // previewLines is how many lines are asked for.
 const previewLines = 100
 
-// look returns what is to be shown, with a preview of the terminal chosen.
+// look returns the state to display, with a preview of the chosen terminal.
 func (d *uiDoor) look(chosen string) (s uiState) {
 	ctx, cancel := context.WithTimeout(context.Background(), uiPatience)
 	defer cancel()
@@ -111,7 +111,7 @@ func (d *uiDoor) list(ctx context.Context) (local.TerminalList, error) {
 	return list, err
 }
 
-// preview is the end of what a terminal shows: text, and perhaps colours. Of lines there are more than its screen has.
+// preview is the end of a terminal's text, perhaps with colours. It may have more lines than its screen.
 func (d *uiDoor) preview(ctx context.Context, t local.Terminal) []string {
 	lines, err := d.lines(ctx, t)
 	if lines == nil && err == nil {
@@ -145,7 +145,7 @@ func (d *uiDoor) lines(ctx context.Context, t local.Terminal) ([]string, error) 
 	return lines, nil
 }
 
-// act does what the person wants with a terminal or a question.
+// act carries out the person's action on a terminal or a question.
 func (d *uiDoor) act(what uiAct, id string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
@@ -165,7 +165,7 @@ func (d *uiDoor) act(what uiAct, id string) error {
 	return err
 }
 
-// lendTo lets some watch the terminal at the default host, and those after "-" no more, wherever it is shared.
+// lendTo lets some people watch the terminal at the default host, and stops those after "-" from watching, wherever it is shared.
 func (d *uiDoor) lendTo(id string, names []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
@@ -189,7 +189,7 @@ func (d *uiDoor) lendTo(id string, names []string) error {
 	return errors.Join(errs...)
 }
 
-// command is this program with other arguments, for what takes the whole screen.
+// command is this program with other arguments, for commands that take the whole screen.
 func (d *uiDoor) command(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"tether/internal/escape"
 )
 
-// colourful makes lines of what a terminal printed, with its colours and nothing else of its sequences. It is for output that goes on
-// line by line, as that of servers and tests does; what moves the cursor needs a screen.
+// colourful makes lines of a terminal's output, with its colours and no other sequences. It is for output that continues line by line, as
+// that of servers and tests does; cursor movements need a screen.
 type colourful struct {
 	lines []string
 	line  strings.Builder
@@ -61,7 +61,7 @@ func (c *colourful) char(b byte) bool {
 // control takes a control sequence, and says whether a line can do with or without it.
 func (c *colourful) control(final byte, params []byte) bool {
 	switch final {
-	case 'K': // what is behind the cursor is empty in a line that grows
+	case 'K': // in a line that grows, nothing is behind the cursor
 		return true
 	case 'h', 'l':
 		return !bytes.Contains(params, []byte("47")) && !bytes.Contains(params, []byte("1049")) // another screen

@@ -39,7 +39,7 @@ func TestColouredLines(t *testing.T) {
 	}
 }
 
-// colour is what a line may have of sequences.
+// colour matches the sequences that a line may have.
 var colour = regexp.MustCompile("\x1b\\[[0-9;:]*m")
 
 // Nothing leaves but text and colours, and each line leaves the screen as it found it.

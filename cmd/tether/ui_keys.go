@@ -20,7 +20,7 @@ const uiHelp = `  ↑ ↓ or k j      select                 enter  attach; ~. d
   ?               this help              x      kill
   q               quit`
 
-// key does what a key means.
+// key carries out a key.
 func (m uiModel) key(k string) (tea.Model, tea.Cmd) {
 	m.said = ""
 	page := max(m.room()/2-1, 1)
@@ -66,7 +66,7 @@ func (m uiModel) key(k string) (tea.Model, tea.Cmd) {
 	return m.onChosen(k)
 }
 
-// onChosen does what a key means for the terminal that is chosen.
+// onChosen carries out a key for the chosen terminal.
 func (m uiModel) onChosen(k string) (tea.Model, tea.Cmd) {
 	i := m.index()
 	if i < 0 {
@@ -133,7 +133,7 @@ func (m uiModel) filtering(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m.move(0)
 }
 
-// naming takes the names of who may watch the terminal, and with "-" before them of who may not any more.
+// naming takes the names of people who may watch the terminal, and with "-" before them of those who may not any more.
 func (m uiModel) naming(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k := x.String(); {
 	case k == "ctrl+c":
@@ -166,7 +166,7 @@ func (m uiModel) move(by int) (tea.Model, tea.Cmd) {
 	return m, func() tea.Msg { return uiPeek(door.look(chosen)) }
 }
 
-// uiPeek is a state that was asked for beside the usual ones.
+// uiPeek is a state that was requested in addition to the usual ones.
 type uiPeek uiState
 
 // acting does something with a terminal or a question, and says so by its name.
@@ -204,7 +204,7 @@ func (m uiModel) ring(before uiModel) tea.Cmd {
 	return nil
 }
 
-// chosenName is what the chosen terminal is called.
+// chosenName is the name of the chosen terminal.
 func (m *uiModel) chosenName() string {
 	if i := m.index(); i >= 0 {
 		return printable(nameOf(m.state.terminals[i]), 40)

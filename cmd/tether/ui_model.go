@@ -13,7 +13,7 @@ import (
 	"tether/agent/local"
 )
 
-// uiAct is what a person can do, as the last line says that it was done.
+// uiAct is a person's action, in the words of the last line.
 type uiAct string
 
 const (
@@ -26,10 +26,10 @@ const (
 	actDeny    uiAct = "denied"
 )
 
-// uiVerbs say what was not done.
+// uiVerbs name actions that failed.
 var uiVerbs = map[uiAct]string{actLend: "lend", actLendTo: "change who may watch", actUnlend: "stop sharing", actPromote: "promote", actKill: "kill", actApprove: "approve", actDeny: "deny"}
 
-// uiEvery is how long the screen stays as it is when no key is pressed.
+// uiEvery is how long the screen stays unchanged if no key is pressed.
 const uiEvery = 500 * time.Millisecond
 
 // uiAsking is a question to the person.
@@ -40,7 +40,7 @@ const (
 	askKill             // the chosen terminal?
 	askApprove          // the first question of an agent's
 	askFilter           // which terminals to list
-	askNames            // who may watch the chosen terminal
+	askNames            // the people who may watch the chosen terminal
 	askHelp             // nothing: the keys are shown
 )
 
@@ -52,7 +52,7 @@ type uiBackend interface {
 	command(args ...string) (*exec.Cmd, error)
 }
 
-// uiModel is the whole screen. Update gets a message and returns another model; nothing is shared with what runs beside it.
+// uiModel is the whole screen. Update gets a message and returns another model; nothing is shared with concurrent code.
 type uiModel struct {
 	door    uiBackend
 	colours bool
@@ -60,9 +60,9 @@ type uiModel struct {
 	cols, rows int
 	state      uiState
 	known      bool             // state is there
-	all        []local.Terminal // state.terminals is what of these is listed
-	filter     string           // lists only what has this text
-	exited     bool             // lists what has exited, too
+	all        []local.Terminal // state.terminals is the listed part
+	filter     string           // lists only terminals with this text
+	exited     bool             // lists exited terminals, too
 	chosen     string           // the id of a terminal
 	asking     uiAsking
 	about      string // the id that the question is about
@@ -70,7 +70,7 @@ type uiModel struct {
 	said       string // of the last act
 }
 
-// Messages beside those of bubbletea.
+// Messages besides those of bubbletea.
 type (
 	uiTick struct{}
 	uiDone struct{ text string }
@@ -119,9 +119,9 @@ func (m uiModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take shows another state. What was chosen stays so, if it is still there.
+// take displays another state. The chosen terminal stays chosen, if it still exists.
 func (m uiModel) take(s uiState) uiModel {
-	if s.err != nil { // what was there comes back with the daemon
+	if s.err != nil { // the former state comes back with the daemon
 		m.state.err, m.known = s.err, true
 		return m
 	}
@@ -142,7 +142,7 @@ func (m *uiModel) index() int {
 	return slices.IndexFunc(m.state.terminals, func(t local.Terminal) bool { return t.ID == m.chosen })
 }
 
-// list makes state.terminals of all of them, and chooses the first if what was chosen is not there any more.
+// list fills state.terminals, and chooses the first if the chosen one is gone.
 func (m *uiModel) list() {
 	m.state.terminals = nil
 	for _, t := range m.all {
@@ -159,11 +159,11 @@ func (m *uiModel) list() {
 	}
 }
 
-// matches reports whether a terminal has the text in what lists show of it; case does not matter.
+// matches reports whether a terminal's listed text contains the text; case does not matter.
 func matches(t local.Terminal, text string) bool {
 	shown := strings.ToLower(strings.Join([]string{t.ID, t.Name, t.Title, t.Cwd, ownerOf(t), shellLine(t.Command)}, "\n"))
 	return strings.Contains(shown, strings.ToLower(text))
 }
 
-// nameOf is what a terminal is called.
+// nameOf is a terminal's displayed name.
 func nameOf(t local.Terminal) string { return cmp.Or(t.Name, t.ID) }

@@ -10,7 +10,7 @@ import (
 // uiPortsEvery is how often the screen has the daemon look for ports: it takes longer than all else, on macOS some hundred milliseconds.
 const uiPortsEvery = 5 * time.Second
 
-// uiPorts remembers what terminals listen on between two looks for it. It is safe for concurrent use.
+// uiPorts remembers the terminals' listening ports between two looks. It is safe for concurrent use.
 type uiPorts struct {
 	mu    sync.Mutex
 	asked time.Time
@@ -28,7 +28,7 @@ func (p *uiPorts) due() bool {
 	return true
 }
 
-// note remembers those of a list with ports.
+// note remembers the ports of a list.
 func (p *uiPorts) note(all []local.Terminal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// What is cut, or hidden behind an error, is not all that is asked: it cannot be approved here, however large the window is.
+// A question that is cut, or hidden behind an error, is not shown whole: it cannot be approved here, however large the window is.
 func TestUIQuestionIsNotAllShown(t *testing.T) {
 	f := threeTerminals()
 	f.state.questions[0].Line = strings.Repeat("echo harmless; ", 1000) + "rm -rf ~"

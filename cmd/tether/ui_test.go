@@ -55,7 +55,7 @@ func screenOf(f *fakeUI) uiModel {
 	return step(m, f.look(m.chosen))
 }
 
-// step gives the screen a message, and what comes of it at once.
+// step gives the screen a message, and then the immediate result.
 func step(m uiModel, msg tea.Msg) uiModel {
 	next, cmd := m.Update(msg)
 	m = next.(uiModel)
@@ -136,7 +136,7 @@ func TestUIShows(t *testing.T) {
 	}
 }
 
-// Whatever the window, there are as many lines as it has, and what is chosen and what is asked are among them.
+// In any window there are as many lines as it has, and the chosen terminal and the question are among them.
 func TestUIInAnyWindow(t *testing.T) {
 	for rows := range 30 {
 		for _, cols := range []int{1, 2, 20, 80, 300} {
@@ -155,7 +155,7 @@ func TestUIInAnyWindow(t *testing.T) {
 	}
 }
 
-// Nobody approves what they cannot see all of.
+// A question can be approved only if all of it is visible.
 func TestUIQuestionIsShownWhole(t *testing.T) {
 	f := threeTerminals()
 	f.state.questions[0].Line = "echo harmless" + strings.Repeat(" ", 300) + "; rm -rf 田 ~"
@@ -180,7 +180,7 @@ func TestUIQuestionIsShownWhole(t *testing.T) {
 	}
 }
 
-// To attach to what has exited would show nothing: it is left again at once.
+// Attaching to an exited terminal would show nothing, because it is left again at once.
 func TestUIExited(t *testing.T) {
 	m := press(screenOf(threeTerminals()), "e", "G", "\r")
 	if !strings.Contains(m.said, "tether read pty-c") {
@@ -237,7 +237,7 @@ func TestUIKeys(t *testing.T) {
 	}
 }
 
-// A question about what has gone meanwhile is not asked any more: the answer would be about something else.
+// A question about a terminal that has gone meanwhile disappears: the answer would be about another one.
 func TestUIQuestionIsGone(t *testing.T) {
 	f := threeTerminals()
 	m := press(screenOf(f), "a")
@@ -280,7 +280,7 @@ func TestUIAtATerminal(t *testing.T) {
 	}
 }
 
-// What the keys do is done by the daemon: lending, promoting and answering at a real screen.
+// The daemon carries out the keys: lending, promoting and answering at a real screen.
 func TestUIActs(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
@@ -313,7 +313,7 @@ func TestUIActs(t *testing.T) {
 	}
 	p := sit(t, "ui")
 	p.sees("theirs", "enter attach")
-	p.types("u") // what it says of this is drawn over what it has said before, in pieces
+	p.types("u") // its message is drawn over the former one, in pieces
 	found("it is lent to nobody", func(tm local.Terminal) bool { return len(tm.Loans) == 0 })
 	p.types("l")
 	found("it is lent again", func(tm local.Terminal) bool { return len(tm.Loans) == 1 && tm.Loans[0].Host == "lab" })
@@ -359,7 +359,7 @@ func TestUIHelpAndBell(t *testing.T) {
 	}
 }
 
-// A full-screen program's screen is what read --screen prints and ui shows.
+// read --screen and ui show a full-screen program's screen.
 func TestDrawnScreens(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

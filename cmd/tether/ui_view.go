@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// What the screen has beside the list and the preview: the first line, the head of the list, the line between, and the last two.
+// The lines of the screen besides the list and the preview: the first line, the head of the list, the line between, and the last two.
 const uiFixed = 5
 
 // View implements tea.Model.
@@ -20,7 +20,7 @@ func (m uiModel) View() tea.View {
 	return v
 }
 
-// picture is the screen's text. Lines that are too long are cut by what shows them.
+// picture is the screen's text. The display cuts lines that are too long.
 func (m *uiModel) picture() string {
 	switch {
 	case m.cols == 0:
@@ -35,7 +35,7 @@ func (m *uiModel) picture() string {
 	case m.asking == askApprove:
 		lines, _ := m.question()
 		return m.filled(lines[:min(len(lines), max(m.rows-1, 0))], m.footer())
-	case m.rows < uiFixed+3: // only the list, and on the last line what there is to say
+	case m.rows < uiFixed+3: // only the list, and any message on the last line
 		list, _ := m.listed(max(m.rows-1, 1))
 		return m.filled(list, cmp.Or(printable(m.said, m.cols), m.footer()))
 	}
@@ -67,7 +67,7 @@ func (m *uiModel) filled(lines []string, last ...string) string {
 	return strings.Join(append(lines, last...), "\n")
 }
 
-// listed is as much of the list as has room, with what is chosen, and how many lines are not in it.
+// listed is as much of the list as there is room for, including the chosen terminal, and the number of omitted lines.
 func (m *uiModel) listed(room int) (lines []string, hidden int) {
 	all := m.listLines()
 	shown := min(len(all), room)
@@ -75,8 +75,8 @@ func (m *uiModel) listed(room int) (lines []string, hidden int) {
 	return all[from : from+shown], len(all) - shown
 }
 
-// question is what an agent asks, in lines that the window has the width for; whole is false where that is not all, or the window has not
-// the height, or shows something else: nobody says yes to what they cannot see.
+// question is an agent's question, in lines as wide as the window; whole is false if that is not all, or the window is too low, or shows
+// something else: nobody approves what they cannot see.
 func (m *uiModel) question() (lines []string, whole bool) {
 	for _, q := range m.state.questions {
 		if q.ID != m.about {
@@ -130,7 +130,7 @@ func (m *uiModel) summary() string {
 	return strings.Join(parts, " · ")
 }
 
-// listLines are the terminals, then those that are declared and do not run.
+// listLines are the terminals, then declared ones that do not run.
 func (m *uiModel) listLines() []string {
 	var lines []string
 	for _, t := range m.state.terminals {

@@ -11,7 +11,7 @@ import (
 	"tether/agent/local"
 )
 
-// Whatever the command, arguments that it does not take and flags that it does not know are a wrong command line, and nothing is done.
+// For any command, unknown arguments and flags are a wrong command line, and nothing is done.
 func TestWrongCommandLines(t *testing.T) {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	seen := 0

@@ -37,13 +37,13 @@ const (
 // doorsVar has the doors that a process of TestTwoUsers tries, in JSON. It prints a line for each that is open.
 const doorsVar = "TETHER_TEST_DOORS"
 
-// door is a way to somebody's daemon or terminals.
+// door is a way to another user's daemon or terminals.
 type door struct {
 	How  string // one of tries
 	Path string // or URL, a process's number, or the words of a command
 }
 
-// table returns the tries of testdata/users.txt, and those of them that succeed for the owner.
+// table returns the attempts of testdata/users.txt, and those of them that succeed for the owner.
 func (h *household) table(places map[string]string) (all, owners []door) {
 	h.t.Helper()
 	var words []string
@@ -72,7 +72,7 @@ func (h *household) table(places map[string]string) (all, owners []door) {
 	return all, owners
 }
 
-// No other user of the machine reaches a door, whichever they try.
+// No other user of the machine gets through a door, whichever they try.
 func TestTwoUsers(t *testing.T) {
 	if text := os.Getenv(doorsVar); text != "" {
 		tryDoors(text)
@@ -114,7 +114,7 @@ func TestTwoUsers(t *testing.T) {
 	}
 	found := map[string]bool{}
 
-	// What the owner can do shows that each door is one.
+	// The owner's success shows that each door works.
 	var dials []door
 	for _, d := range h.open(ownerUID, doors) {
 		if d.How == "dial" {
@@ -231,7 +231,7 @@ func (h *household) must(program string, args ...string) {
 	}
 }
 
-// json reads what a command of the owner's prints.
+// json reads the output of the owner's command.
 func (h *household) json(v any, args ...string) {
 	h.t.Helper()
 	out, err := h.run(ownerUID, "tether", append(args, "--json")...)
@@ -266,7 +266,7 @@ func (h *household) doorsOfFiles() (all []door) {
 	return all
 }
 
-// doorsOfProcesses are what the system shows of the daemon, of what it has started and of the terminal's own device.
+// doorsOfProcesses are the system's views of the daemon, of its processes and of the terminal's own device.
 func (h *household) doorsOfProcesses(daemon, terminal int) (all []door) {
 	list, err := proc.List()
 	if err != nil {
@@ -447,7 +447,8 @@ func opens(path string, how int) bool {
 	return err == nil
 }
 
-// answered reports whether whoever connects to a socket and says what its clients say (docs/HOLDER.md, docs/LOCAL-API.md) gets an answer.
+// answered reports whether a client that connects to a socket and sends the first messages of docs/HOLDER.md or docs/LOCAL-API.md gets an
+// answer.
 func answered(path string) bool {
 	c, err := net.Dial("unix", path)
 	if err != nil {
@@ -464,7 +465,7 @@ func answered(path string) bool {
 	return n > 0 || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// A directory of another user's is named, with its owner and what to do.
+// A directory of another user is named, with its owner and the remedy.
 func TestForeignHome(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can act as two users")

@@ -16,7 +16,7 @@ const (
 	history = 10
 )
 
-// lineView shows a terminal beside others: line by line, each after the terminal's title, without what moves the cursor.
+// lineView shows a terminal next to others: line by line, each after the terminal's title, without cursor movements.
 type lineView struct {
 	out   io.Writer
 	title string
@@ -63,7 +63,7 @@ func (v *lineView) data(p []byte) error {
 	return nil
 }
 
-// flush shows the line: what a carriage return left of it.
+// flush shows the line as the last carriage return left it.
 func (v *lineView) flush() error {
 	line := bytes.TrimRight(v.line, "\r")
 	line = line[bytes.LastIndexByte(line, '\r')+1:]
@@ -94,7 +94,7 @@ func (v *lineView) action(a ahp.Action) error {
 	return nil
 }
 
-// say shows a line of our own after what is left of the terminal's.
+// say shows a line of our own after the rest of the terminal's.
 func (v *lineView) say(text string) error {
 	v.skip = 0
 	if len(v.line) > 0 {

@@ -10,20 +10,20 @@ import (
 	"tether/ahp"
 )
 
-// plainView shows one terminal's stream as it is. On a terminal it adds faint lines where commands begin and end, and leaves out what
-// would act on that.
+// plainView shows one terminal's stream unchanged. On a terminal it adds faint lines where commands begin and end, and leaves out sequences
+// that would act on that terminal.
 type plainView struct {
-	out      io.Writer // for what is our own
+	out      io.Writer // for our own text
 	text     io.Writer // for the stream
 	isTTY    bool
 	coloured bool
 
 	trail   trail
 	started bool // something was shown
-	joining bool // what comes next may repeat what was shown
+	joining bool // the next text may repeat shown output
 	midLine bool // the last byte shown was not the end of a line
 	modes   modes
-	before  *ahp.Screen // what stood on the screen at a place in the text that comes next; nil: it was blank, or is not known
+	before  *ahp.Screen // the screen at a place in the next text; nil: blank or unknown
 }
 
 func newPlainView(out io.Writer, isTTY, coloured bool) *plainView {
@@ -75,7 +75,7 @@ func (v *plainView) data(p []byte) error {
 	return err
 }
 
-// draw shows what stood on the screen, to a person: it is no output.
+// draw shows a former screen, to a person: it is no output.
 func (v *plainView) draw(data string) error {
 	if data == "" {
 		return nil

@@ -8,12 +8,11 @@ import (
 	"tether/shellint"
 )
 
-// watchImages is how many bytes of images are shown in all: what lend.images lets out in a minute.
+// watchImages bounds the bytes of images that are shown in all: the amount that lend.images lets out in a minute.
 const watchImages = 2 << 20
 
-// safeView is a person's screen for what others have printed, at another machine or into a file: as what leaves this machine, it has
-// nothing that makes the person's own terminal answer, set the clipboard or print. Text of which that is not known yet waits for what
-// follows, up to 4 KiB.
+// safeView is a person's screen for output of others, at another machine or in a file. As in the view for hosts, nothing in it makes the
+// person's own terminal answer, set the clipboard or print. Undecided text waits for more, up to 4 KiB.
 //
 //	Write --scanner: no queries, no clipboard--> text --filter: everything else--> out
 type safeView struct {
@@ -46,7 +45,7 @@ func (v *safeView) Write(p []byte) (int, error) {
 	return len(p), v.pass()
 }
 
-// Close shows what waits.
+// Close shows the waiting text.
 func (v *safeView) Close() error {
 	v.scanner.Close(&v.result)
 	v.scanned()
@@ -54,7 +53,7 @@ func (v *safeView) Close() error {
 	return v.pass()
 }
 
-// scanned hands on what the scanner has decided.
+// scanned passes on text that the scanner has decided.
 func (v *safeView) scanned() {
 	from := len(v.text)
 	plain := func(to int64) {
@@ -84,7 +83,7 @@ func (v *safeView) leave(to int64) {
 	}
 }
 
-// pass shows what the filter has decided.
+// pass shows text that the filter has decided.
 func (v *safeView) pass() error {
 	secrets, sequences := v.filter.Take()
 	v.masks = append(append(v.masks, secrets...), sequences...)

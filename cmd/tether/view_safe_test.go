@@ -11,7 +11,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// What others print is shown to a person without what acts on their terminal, in any division; the rest is shown as it is.
+// Others' output is shown to a person without sequences that act on their terminal, in any division; the rest is unchanged.
 func TestSafeView(t *testing.T) {
 	const good = "\x1b[31mred\x1b[0m \x1b]0;title\a\x1b]8;;https://x\alink\x1b]8;;\a é🙂\r\n"
 	const bad = "\x1b[c|\x1b[6n|\x1b]52;c;ZXZpbA==\a|\x1b]11;?\a|\x1bP$qm\x1b\\|\x1b[21t|\x1b[5i|\x05|\x1b_Ga=q,i=1;AAAA\x1b\\|"
@@ -58,7 +58,7 @@ func TestWatchedTextIsSafeAtATerminal(t *testing.T) {
 	}
 }
 
-// A recording of somebody else's is played so, too.
+// Another person's recording is played in this way, too.
 func TestPlayedTextIsSafeAtATerminal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

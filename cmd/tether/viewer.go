@@ -11,7 +11,7 @@ import (
 	"tether/platform/tty"
 )
 
-// viewer shows what an observer tells. It is used by one goroutine.
+// viewer shows an observer's events. It is used by one goroutine.
 type viewer struct {
 	app      *app
 	want     watching
@@ -102,7 +102,7 @@ func (v *viewer) followGuest(all []ahp.TerminalInfo) error {
 	return nil
 }
 
-// follow shows one terminal as it is.
+// follow shows one terminal unchanged.
 func (v *viewer) follow(t ahp.TerminalInfo) error {
 	if v.one == nil {
 		v.one = newPlainView(v.app.stdout, tty.Is(v.app.stdout), colours(v.app.stdout))
@@ -130,7 +130,7 @@ func (v *viewer) followAll(all []ahp.TerminalInfo) {
 
 // view is how a terminal is shown.
 type view interface {
-	// resync shows a state that stands for everything since what was shown last.
+	// resync shows a state that replaces everything since the last shown output.
 	resync(s ahp.TerminalState) error
 	data(p []byte) error
 	action(a ahp.Action) error
@@ -203,7 +203,7 @@ func (v *viewer) close() {
 	}
 }
 
-// hostList is what watch --list --json prints.
+// hostList is the output of watch --list --json.
 type hostList struct {
 	SchemaVersion int            `json:"schema_version"`
 	Terminals     []hostTerminal `json:"terminals"`
@@ -212,7 +212,7 @@ type hostList struct {
 type hostTerminal struct {
 	URI      string `json:"uri"`
 	Title    string `json:"title"`
-	Awaits   string `json:"awaits,omitempty"` // awaiting_input or awaiting_secret, while somebody is to type there
+	Awaits   string `json:"awaits,omitempty"` // awaiting_input or awaiting_secret, while it waits for typed input
 	Exited   bool   `json:"exited"`
 	ExitCode *int64 `json:"exit_code,omitempty"`
 	Target   string `json:"execution_target,omitempty"`

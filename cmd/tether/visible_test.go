@@ -7,7 +7,7 @@ import (
 	"tether/agent/local"
 )
 
-// What a person is told of a lent terminal is what is so: who watches, and that nobody can where the host is away or refuses it.
+// A person is told the truth about a lent terminal: who watches, and that nobody can if the host is away or refuses it.
 func TestWhatIsSaidOfALoan(t *testing.T) {
 	two := 2
 	since := time.Now()

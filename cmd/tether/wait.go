@@ -98,7 +98,7 @@ func checkWait(c *cobra.Command, o *local.WaitOptions) error {
 	return nil
 }
 
-// waitedText says what has come, on one line.
+// waitedText describes the met condition, on one line.
 func waitedText(w local.Waited) string {
 	switch {
 	case w.Reason == "pattern":

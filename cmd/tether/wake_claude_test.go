@@ -16,19 +16,19 @@ import (
 	"tether/internal/testkit"
 )
 
-// wakingClaude is a model that starts a command in the background and ends its turn. When the program begins the next turn by itself, it reads what the
-// command has printed, and ends that turn, too.
+// wakingClaude is a model that starts a command in the background and ends its turn. When the program begins the next turn by itself, it
+// reads the command's output, and ends that turn, too.
 type wakingClaude struct {
 	command string
 
 	mu    sync.Mutex
 	rest  bool   // the first turn has ended
 	woken int    // turns that the program has begun by itself
-	read  string // what the model was shown of the command's output
+	read  string // the command's output, as shown to the model
 	done  bool   // the second turn has ended
 }
 
-// outputFile is where the program keeps what a command in the background prints.
+// outputFile is where the program keeps a background command's output.
 var outputFile = regexp.MustCompile(`<output-file>([^<]+)</output-file>`)
 
 // ServeHTTP implements http.Handler.

@@ -18,7 +18,7 @@ import (
 	"tether/platform/dirs"
 )
 
-// watching is what the person asked to see.
+// watching is the person's selection.
 type watching struct {
 	token              tokenSource
 	list, asJSON, wait bool
@@ -66,8 +66,8 @@ is used up by it.`,
 	return c
 }
 
-// endpoint says where the host is: a paired one's name or URL stands for what was said when it was paired, but a token that is given
-// comes before the one that is kept.
+// endpoint returns the host's endpoint: a paired one's name or URL means the values of its pairing, but a given token has priority over the
+// stored one.
 func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (client.Endpoint, error) {
 	isURL := strings.Contains(where, "://")
 	if isURL {
@@ -144,7 +144,7 @@ func (a *app) watch(ctx context.Context, e client.Endpoint, w watching) error {
 	}
 }
 
-// hostError gives what an observer met a code, so that exit statuses are the same everywhere.
+// hostError gives an observer's error a code, so that exit statuses are the same everywhere.
 func hostError(err error) error {
 	var version *ahp.VersionError
 	switch {

@@ -85,7 +85,7 @@ func guestPin(link ahp.ShareLink) (client.Pin, error) {
 	return e.Pin, err
 }
 
-// linkError gives what a guest met a code and words.
+// linkError gives a guest's error a code and words.
 func linkError(err error) error {
 	var told *local.Error
 	switch {
@@ -93,7 +93,7 @@ func linkError(err error) error {
 		return &local.Error{Code: local.CodeRefused, Message: err.Error(), Hint: "ask whoever gave you the link for another one"}
 	case errors.Is(err, client.ErrNoShares):
 		return &local.Error{Code: local.CodeUnsupportedHost, Message: err.Error(), Hint: "check that the link was copied whole"}
-	case errors.As(err, &told) && told.Code == local.CodeRefused: // what was opened does not let in any more
+	case errors.As(err, &told) && told.Code == local.CodeRefused: // the opened link does not admit any more
 		return &local.Error{Code: local.CodeRefused, Message: "the link was ended, or has expired"}
 	case err == nil, errors.As(err, &told), errors.Is(err, context.Canceled):
 		return err
