@@ -47,7 +47,7 @@ func (m *matcher) begin(s *scratch, line []byte, start, end int64, emit func(*ma
 // done reports whether nothing more can follow.
 func (a *attempt) done(m *matcher) bool { return a.stage == len(m.patterns) }
 
-// next offers a line to what has begun. done says that it has ended, took that the line was one of its lines.
+// next offers a line to an attempt. done reports that the attempt has ended, took that the line was one of its lines.
 func (a *attempt) next(s *scratch, m *matcher, line []byte, start, end int64, emit func(*matcher, fields)) (took, done bool) {
 	p := &m.patterns[a.stage]
 	if groups := p.match(s, line); groups != nil {
@@ -100,7 +100,7 @@ func (a *attempt) advance(m *matcher, groups [][]byte, start, end int64, emit fu
 	}
 }
 
-// finish emits what is complete: each that waited, or the one.
+// finish emits complete problems: each waiting one, or the only one.
 func (a *attempt) finish(m *matcher, emit func(*matcher, fields)) {
 	if a.held == nil {
 		emit(m, a.got)
@@ -131,7 +131,7 @@ func (a *attempt) again(q *pattern, groups [][]byte, start, end int64) {
 	}
 }
 
-// fill takes a pattern's groups. What is there already stays, but for messages, which are joined; anew replaces it.
+// fill takes a pattern's groups. Existing fields stay, except for messages, which are joined; anew replaces all.
 func (f *fields) fill(p *pattern, groups [][]byte, anew bool) {
 	set := func(to *string, group, most int) {
 		if group > 0 && groups[group] != nil && (anew || *to == "") {
@@ -155,7 +155,7 @@ func (f *fields) fill(p *pattern, groups [][]byte, anew bool) {
 	}
 }
 
-// complete takes from g what f has not.
+// complete takes from g the fields that f lacks.
 func (f *fields) complete(g fields) {
 	for _, pair := range [][2]*string{{&f.file, &g.file}, {&f.location, &g.location}, {&f.line, &g.line}, {&f.column, &g.column},
 		{&f.severity, &g.severity}, {&f.code, &g.code}, {&f.message, &g.message}} {
@@ -165,7 +165,7 @@ func (f *fields) complete(g fields) {
 	}
 }
 
-// text is what a group matched: bounded, without blanks around it, and valid UTF-8.
+// text is the text of a group: bounded, without blanks around it, and valid UTF-8.
 func text(group []byte, most int) string {
 	return clip(strings.TrimSpace(strings.ToValidUTF8(string(group), "\uFFFD")), most)
 }
@@ -178,7 +178,7 @@ func clip(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// problem is what the fields say.
+// problem makes a problem of the fields.
 func (f fields) problem(m *matcher, dir string) Problem {
 	p := Problem{
 		Tool: m.Owner, File: clip(resolve(dir, f.file), maxFileName), Severity: severityOf(f.severity, m.severity), Code: f.code, Message: f.message,
@@ -195,7 +195,7 @@ func (f fields) problem(m *matcher, dir string) Problem {
 	return p
 }
 
-// number is a line or column; 0 if the text is none.
+// number is a line or column; 0 if the text is not a number.
 func number(s string) int {
 	if s == "" {
 		return 0 // most columns are, and an error costs memory

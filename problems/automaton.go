@@ -53,7 +53,7 @@ func (a *automaton) add(owner uint16, literal string) {
 	for _, c := range []byte(literal) {
 		at := state*a.width + int(a.class[c])
 		if a.next[at] == 0 {
-			if len(a.found) == maxStates { // never with literals as short as those of required; the literal's beginning does as well
+			if len(a.found) == maxStates { // never with literals as short as those of required; the literal's beginning is enough
 				break
 			}
 			to := a.grow()
@@ -64,7 +64,7 @@ func (a *automaton) add(owner uint16, literal string) {
 	a.found[state] = append(a.found[state], owner)
 }
 
-// link makes the trie an automaton: where no literal goes on, the longest end of what was read that begins one does.
+// link turns the trie into an automaton: where no literal continues, it falls back to the longest end of the text that begins a literal.
 func (a *automaton) link() {
 	fail := make([]uint16, len(a.found))
 	var queue []uint16

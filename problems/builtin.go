@@ -10,7 +10,7 @@ import (
 //go:embed matchers/*.json
 var files embed.FS
 
-// order is that in which the files' matchers are tried: what many tools print comes last.
+// order is that in which the files' matchers are tried: formats of many tools come last.
 var order = []string{"compiled", "jvm", "scripted", "javascript", "generic"}
 
 // known are the matchers of the directory.

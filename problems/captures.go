@@ -9,9 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// captures finds the groups of an expression's leftmost match in two passes over a line, several times as fast as package regexp. The backward pass
-// finds for each position which instructions lead to a match from there; its automaton is built while lines are matched, like that of dfa. The forward pass
-// then follows the instruction that package regexp would prefer among those, and never has to try another one.
+// captures finds the groups of an expression's leftmost match in two passes over a line, several times as fast as package regexp. The
+// backward pass finds for each position the instructions that lead to a match from there; its automaton is built while lines are matched,
+// like that of dfa. The forward pass then follows the instruction that package regexp would prefer among those, and never has to try
+// another one.
 type captures struct {
 	d     *dfa
 	words int   // of a set of instructions
@@ -21,7 +22,8 @@ type captures struct {
 	tails map[string]*tail
 }
 
-// tail is what the rest of a line, from one position on, says to the backward pass. Its transitions are added under the mutex of captures and read without it.
+// tail is the backward pass's knowledge of the rest of a line from one position on. Its transitions are added under the mutex of captures
+// and read without it.
 type tail struct {
 	takes []uint64               // set of the instructions that take the next character and lead to a match
 	after rune                   // the next character, or one alike for $ and \b; -1 at the end
@@ -41,7 +43,7 @@ type scratch struct {
 	steps   []*step
 	ends    []int // of the groups: where they begin and end
 	groups  [][]byte
-	spare   *attempt // that is done; nil if there is none
+	spare   *attempt // a finished one, or nil
 }
 
 // newCaptures returns nil if the expression may go round without taking a character: there package regexp decides.
@@ -83,7 +85,7 @@ func loops(prog *syntax.Prog) bool {
 	return false
 }
 
-// find returns the groups of the leftmost match in s, nil if there is none. known is false if the automaton has no room for the line.
+// find returns the groups of the leftmost match in s, or nil. known is false if the automaton has no room for the line.
 func (c *captures) find(s *scratch, line []byte) (groups [][]byte, known bool) {
 	c.d.decode(s, line)
 	first := -1
@@ -199,7 +201,7 @@ func (c *captures) step(t *tail, class int) *step {
 	return st
 }
 
-// close adds to a set what leads to it without a character, and what is a match.
+// close adds to a set the instructions that lead to it without a character, and matches.
 func (c *captures) close(takes []uint64, flags syntax.EmptyOp) []uint64 {
 	set := slices.Clone(takes)
 	for changed := true; changed; {

@@ -11,7 +11,7 @@ import (
 	"tether/problems"
 )
 
-// Accepted of the recorded runs: how much of what is found is right, and how much of what is there is found.
+// Minimum precision and recall over the recorded runs.
 const (
 	minPrecision = 0.98
 	minRecall    = 0.9
@@ -19,7 +19,7 @@ const (
 	minClean     = 40 // runs without any problem
 )
 
-// recorded is one run of a tool: what it printed, and what somebody who looked at that found in it.
+// recorded is one run of a tool: its output, and the problems that a person found in it.
 type recorded struct {
 	name, dir, command string
 	output             []byte

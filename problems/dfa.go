@@ -81,7 +81,7 @@ type dfa struct {
 
 // state is one set of instructions. Its transitions are added under the automaton's mutex and read without it.
 type state struct {
-	pcs    []uint32                // instructions that wait for a character or check what is beside them
+	pcs    []uint32                // instructions that wait for a character or check its neighbours
 	before rune                    // the last character, or one alike for ^ and \b; -1 at the beginning
 	next   []atomic.Pointer[state] // by class; the last is the line's end
 }
@@ -100,7 +100,7 @@ func newDFA(prog *syntax.Prog) *dfa {
 
 // bounds divides the characters so that no instruction tells two of one class apart.
 func bounds(prog *syntax.Prog) []rune {
-	all := []rune{0, '\n', '\n' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1} // what ^, $ and \b look at
+	all := []rune{0, '\n', '\n' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1} // the characters that ^, $ and \b examine
 	for i := range prog.Inst {
 		inst := &prog.Inst[i]
 		switch {
@@ -212,7 +212,7 @@ func takesCharacter(inst *syntax.Inst, r rune) bool {
 	return false
 }
 
-// closure adds to a set the instructions that follow one without a character. Those that look at what is beside them are followed as flags say if
+// closure adds to a set the instructions that follow one without a character. Those that examine neighbours are followed as flags say if
 // beside, and kept otherwise.
 func (d *dfa) closure(set []uint32, pc uint32, flags syntax.EmptyOp, beside bool) []uint32 {
 	inst := &d.prog.Inst[pc]

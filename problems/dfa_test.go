@@ -8,7 +8,7 @@ import (
 	"tether/problems"
 )
 
-// FuzzAutomaton holds that the automata of an expression match what package regexp matches, and find the same groups.
+// FuzzAutomaton checks that the automata of an expression match the same as package regexp, and find the same groups.
 func FuzzAutomaton(f *testing.F) {
 	for _, c := range [][2]string{
 		{"", ""}, {"", "a"}, {"^$", ""}, {"^$", "a"}, {"$", "abc"}, {"x*", "y"}, {"a|^b", "cb"}, {"a|^b", "b"}, {`\bword\b`, "a word."}, {`\bword\b`, "sword"},
@@ -35,7 +35,7 @@ func FuzzAutomaton(f *testing.F) {
 	})
 }
 
-// What the automaton has no room for is matched all the same: this expression has more states than may be remembered.
+// A line for which the automaton has no room is still matched: this expression has more states than may be remembered.
 func TestAutomatonWithoutRoom(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	e, err := problems.NewExpression(`(?:a|b)*a(?:a|b){14}c$`)

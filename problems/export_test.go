@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// Required is what the search for literals takes for required.
+// Required is the result of the search for required literals.
 func Required(expression string) []string { return requiredOf(expression) }
 
 // Resolve is a file's name seen from a directory.
@@ -31,7 +31,7 @@ func (s *Set) Candidates(line []byte) []uint16 {
 // NewExpression compiles one expression.
 var NewExpression = newExpression
 
-// Agrees reports whether an expression finds in a line what package regexp finds.
+// Agrees reports whether an expression finds the same in a line as package regexp.
 func (e *expression) Agrees(line []byte) bool {
 	return e.match(line) == e.regexp.Match(line) && reflect.DeepEqual(e.groups(&scratch{}, line), e.regexp.FindSubmatch(line))
 }

@@ -7,15 +7,16 @@ import (
 	"tether/internal/escape"
 )
 
-// maxLine is how much of a line is looked at, in bytes with its escape sequences. What follows is matched by nothing.
+// maxLine bounds the examined part of a line, in bytes with its escape sequences. The rest matches nothing.
 const maxLine = 8 << 10
 
 // maxForward bounds the blanks that stand for a move of the cursor to the right.
 const maxForward = 500
 
-// splitter makes lines of a stream that comes in pieces. What a carriage return overwrites is no line: of a progress bar the last state counts.
+// splitter divides a stream, fed in pieces, into lines. Text that a carriage return overwrites is dropped: of a progress bar the last state
+// counts.
 type splitter struct {
-	partial []byte // the line that has begun; of what is longer than maxLine, the beginning
+	partial []byte // the line that has begun; of a line longer than maxLine, the beginning
 	start   int64  // its offset
 	open    bool   // a line has begun
 	cr      bool   // the last byte was a carriage return
@@ -134,7 +135,7 @@ func (s *splitter) text(line []byte, i int) int {
 	return i + end
 }
 
-// forward stands blanks for what the cursor passes over; Windows' console writes runs of blanks so.
+// forward writes blanks for cells that the cursor skips; Windows' console writes runs of blanks so.
 func (s *splitter) forward(params []byte) {
 	n, err := strconv.Atoi(string(params))
 	if err != nil || n < 1 {

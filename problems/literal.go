@@ -2,7 +2,7 @@ package problems
 
 import "regexp/syntax"
 
-// Bounds of what is made of an expression's literals.
+// Bounds of the sets of an expression's literals.
 const (
 	maxLiterals = 64 // alternatives
 	maxLiteral  = 24 // bytes of one; a part of a literal tells nearly as much
@@ -22,8 +22,8 @@ func requiredOf(expression string) []string {
 	return clipped(best)
 }
 
-// demands is what an expression demands: exact are all texts that it can match, nil if those are too many; one of best is in each, each begins with one of
-// prefix and ends with one of suffix.
+// demands are an expression's demands: exact are all texts that it can match, nil if those are too many; one of best is in each, each
+// begins with one of prefix and ends with one of suffix.
 type demands struct{ exact, best, prefix, suffix []string }
 
 // demand walks an expression from its leaves.
@@ -77,10 +77,10 @@ func class(ranges []rune) demands {
 	return exactly(texts)
 }
 
-// sequence joins neighbours that are exact, and keeps the best of what that gives.
+// sequence joins neighbours that are exact, and keeps the best of the result.
 func sequence(subs []*syntax.Regexp) demands {
 	var all demands
-	near := []string{""} // with what the part before ends
+	near := []string{""} // with the end of the part before
 	whole := true
 	for _, sub := range subs {
 		d := demand(sub)
@@ -136,7 +136,7 @@ func alternatives(subs []*syntax.Regexp) demands {
 	return all
 }
 
-// product is each text of a with each of b after it; nil if b is or if those are too many.
+// product is each text of a followed by each of b; nil if b is nil or the product is too large.
 func product(a, b []string) []string {
 	if b == nil || len(a)*len(b) > maxLiterals {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Bounds of what a matcher may be.
+// Bounds of a matcher.
 const (
 	maxRegexp   = 2000 // bytes
 	maxPatterns = 20   // of one matcher
@@ -24,9 +24,9 @@ type Matcher struct {
 	Patterns []Pattern `json:"pattern"`
 	// Background tells the rounds of a tool that watches files; nil for others.
 	Background *Background `json:"background"`
-	// Clears are owners whose problems end with those of this one (addition).
+	// Clears are owners whose problems end with this owner's (addition).
 	Clears []string `json:"clears"`
-	// Weak problems count only while the same owner has none in the same file (addition): summaries that repeat what was said better.
+	// Weak problems count only while the same owner has none in the same file (addition): for summaries that repeat more precise reports.
 	Weak bool `json:"weak"`
 }
 
@@ -42,7 +42,7 @@ type Pattern struct {
 	EndCol   int    `json:"endColumn"`
 	Severity int    `json:"severity"`
 	Code     int    `json:"code"`
-	Message  int    `json:"message"` // those of several patterns are joined
+	Message  int    `json:"message"` // messages of several patterns are joined
 	// Loop: the last pattern may match several lines, each of which is a problem. If it is not the last pattern (addition), those are problems
 	// as soon as the patterns after it match, too.
 	Loop bool `json:"loop"`
@@ -52,7 +52,7 @@ type Pattern struct {
 	Latest bool `json:"latest"`
 	// Exclude: a line that matches this, too, does not match (addition).
 	Exclude string `json:"exclude"`
-	// Until: a line that matches this ends what began, if the pattern does not match before (addition).
+	// Until: a line that matches this ends the attempt, if the pattern does not match first (addition).
 	Until string `json:"until"`
 }
 
@@ -82,7 +82,7 @@ type pattern struct {
 	line, exclude, until *expression
 }
 
-// Compile checks matchers and prepares them. The error names the matcher and what is wrong with it.
+// Compile checks matchers and prepares them. The error names the matcher and its fault.
 func Compile(all ...Matcher) (*Set, error) {
 	if len(all) > maxMatchers {
 		return nil, fmt.Errorf("%d problem matchers, at most %d", len(all), maxMatchers)
@@ -105,7 +105,7 @@ func Compile(all ...Matcher) (*Set, error) {
 	return s, nil
 }
 
-// inside are texts one of which is in every line that concerns the matcher while nothing of it has begun; nil if there are none.
+// inside are texts one of which is in every line that concerns the matcher outside an attempt; nil if there are none.
 func (m *matcher) inside() []string {
 	all := m.required
 	if m.backgroundBegins() != "" && all != nil {
@@ -175,7 +175,7 @@ func (m Matcher) compile() (*matcher, error) {
 	return c, nil
 }
 
-// complete wants of the patterns together what makes a problem, as VS Code does.
+// complete checks that the patterns together make a problem, as VS Code does.
 func (m Matcher) complete(names Pattern) error {
 	switch {
 	case names.Message == 0:

@@ -24,7 +24,7 @@ type Problem struct {
 	Code     string   `json:"code,omitempty"`
 	Message  string   `json:"message"`
 	First    int64    `json:"first"` // offset of the lines that were matched first
-	Last     int64    `json:"last"`  // offset after those that were matched last
+	Last     int64    `json:"last"`  // offset after the last matched lines
 	Count    int      `json:"count"` // how often the same was printed
 
 	command string // the command line that printed it
@@ -38,7 +38,7 @@ const (
 	maxCode     = 100
 )
 
-// key is what two problems share that are the same.
+// key is the same for equal problems.
 type key struct {
 	tool, file, code, message string
 	severity                  Severity

@@ -5,13 +5,13 @@ import (
 	"sort"
 )
 
-// Bounds of what a tracker keeps.
+// Bounds of a tracker's state.
 const (
 	MaxProblems = 1000 // problems; of more, the first and the newest half
 )
 
-// Tracker finds problems in one terminal's output while it comes. What it finds depends on the bytes alone, not on how they are divided. It is not safe for
-// concurrent use.
+// Tracker finds problems in one terminal's output as it arrives. Its findings depend on the bytes alone, not on their division. It is not
+// safe for concurrent use.
 type Tracker struct {
 	set      *Set
 	splitter splitter
@@ -22,7 +22,7 @@ type Tracker struct {
 	command, dir string
 	open         []*attempt // by matcher; nil where nothing has begun
 	begun        int        // how many of open are not nil
-	added        int        // how many problems matchers have found, with those that were known
+	added        int        // number of problems found, including known ones
 	list         []*Problem // by their last offset, mostly
 	index        map[key]*Problem
 	dropped      int   // problems that there was no room for
@@ -39,14 +39,14 @@ func NewTracker(set *Set, at int64) *Tracker {
 	return t
 }
 
-// Write takes the bytes from the offset at on. Bytes between the last ones and these are taken for none; see Lost for those that are missing. A line
-// counts when it has ended.
+// Write takes the bytes from the offset at on. The gap between the last bytes and these contains no text; see Lost for missing bytes. A
+// line counts once it has ended.
 func (t *Tracker) Write(at int64, p []byte) {
 	t.splitter.write(at, p)
 	t.end = max(t.end, at+int64(len(p)))
 }
 
-// Lost says that n bytes are missing here: what had begun does not go on after them.
+// Lost records that n bytes are missing here: attempts do not continue after them.
 func (t *Tracker) Lost(n int64) {
 	t.lost += n
 	t.end += n
@@ -54,8 +54,8 @@ func (t *Tracker) Lost(n int64) {
 	t.abandon("")
 }
 
-// Begin says that a command starts here. Names of files are seen from dir, or if that is "", from the directory before. What the same command line had found
-// before is cleared.
+// Begin records that a command starts here. Names of files are relative to dir or, if that is "", to the former directory. Earlier problems
+// of the same command line are cleared.
 func (t *Tracker) Begin(command, dir string) {
 	t.End()
 	t.command = clip(command, maxMessage)
@@ -70,7 +70,7 @@ func (t *Tracker) Begin(command, dir string) {
 // Dir says that names of files are seen from this directory from here on, without a new command.
 func (t *Tracker) Dir(dir string) { t.dir = dir }
 
-// End says that nothing follows what was printed last, or not soon: a line without an end counts now.
+// End records that no output follows, or not soon: a line without an end counts now.
 func (t *Tracker) End() {
 	if t.splitter.open {
 		t.splitter.finish(t.end)
@@ -78,7 +78,8 @@ func (t *Tracker) End() {
 	t.abandon("")
 }
 
-// line looks at one line. It goes first to what has begun. Several matchers may begin with the same line; the first that finds a problem has won.
+// line examines one line. It goes first to open attempts. Several matchers may begin with the same line; the first that finds a problem has
+// won.
 func (t *Tracker) line(line []byte, start, end int64) {
 	t.candidates = t.set.scan.candidates(t.candidates[:0], line)
 	taken := t.begun > 0 && t.goOn(line, start, end)
@@ -100,7 +101,8 @@ func (t *Tracker) line(line []byte, start, end int64) {
 	}
 }
 
-// goOn offers a line to all that has begun, and reports whether some took it. Who finds a problem ends what others have begun in its lines.
+// goOn offers a line to all open attempts, and reports whether some took it. A matcher that finds a problem ends others' attempts in its
+// lines.
 func (t *Tracker) goOn(line []byte, start, end int64) (taken bool) {
 	for i := 0; i < len(t.open); i++ {
 		a := t.open[i]
@@ -120,7 +122,7 @@ func (t *Tracker) goOn(line []byte, start, end int64) (taken bool) {
 	return taken
 }
 
-// outdo ends what other matchers than the one that found a problem have begun from an offset on.
+// outdo ends attempts of other matchers than the winner from an offset on.
 func (t *Tracker) outdo(winner int, from int64) {
 	for i, a := range t.open {
 		if i != winner && a != nil && a.first >= from {
@@ -139,7 +141,7 @@ func (t *Tracker) setOpen(i int, a *attempt) {
 	t.open[i] = a
 }
 
-// abandon ends what the owner's matchers have begun; "" is everybody's.
+// abandon ends the attempts of the owner's matchers; "" means all owners.
 func (t *Tracker) abandon(owner string) {
 	for i, a := range t.open {
 		if a != nil && (owner == "" || t.set.matchers[i].Owner == owner) {
@@ -148,7 +150,7 @@ func (t *Tracker) abandon(owner string) {
 	}
 }
 
-// newRound clears what a tool that watches files said in the round before.
+// newRound clears the last round's problems of a tool that watches files.
 func (t *Tracker) newRound(m *matcher, at int64) {
 	t.abandon(m.Owner)
 	t.clear(at, func(p *Problem) bool { return p.Tool == m.Owner || slices.Contains(m.Clears, p.Tool) })
@@ -202,7 +204,8 @@ func (t *Tracker) knows(p *Problem) bool {
 	return slices.ContainsFunc(t.list, func(q *Problem) bool { return !q.weak && q.Tool == p.Tool && q.File == p.File })
 }
 
-// Problems returns copies of those that were printed, again or for the first time, from the offset since on, in the order of their first lines.
+// Problems returns copies of those that were printed, again or for the first time, from the offset since on, in the order of their first
+// lines.
 func (t *Tracker) Problems(since int64) []Problem {
 	all := []Problem{}
 	for _, p := range t.list {
@@ -217,7 +220,7 @@ func (t *Tracker) Problems(since int64) []Problem {
 // Looked returns which output was looked at, from one offset to another, and how many bytes between them were missing.
 func (t *Tracker) Looked() (from, to, lost int64) { return t.from, t.end, t.lost }
 
-// Cursor is what Problems takes next time: the offset after the last line that has ended.
+// Cursor is the argument for the next call of Problems: the offset after the last line that has ended.
 func (t *Tracker) Cursor() int64 {
 	if t.splitter.open {
 		return t.splitter.start

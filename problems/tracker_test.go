@@ -58,7 +58,7 @@ func TestOtherTools(t *testing.T) {
 	}
 }
 
-// Text that looks nearly like a problem is none.
+// Text that nearly looks like a problem is ignored.
 func TestNoProblem(t *testing.T) {
 	for _, line := range []string{
 		"2024/05/01 10:00:00 main.go:12: listening on :8080",
@@ -103,7 +103,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// Problems of a command are cleared when it runs again, those of others are not; a tool that watches clears its own.
+// Problems of a command are cleared when it runs again, those of others are not; a tool that watches files clears its own.
 func TestClears(t *testing.T) {
 	tr := problems.NewTracker(problems.Builtin(), 0)
 	at := int64(0)
@@ -137,7 +137,7 @@ func TestClears(t *testing.T) {
 	}
 }
 
-// A cursor gets what is new, and what is printed again.
+// A cursor gets new problems, and those printed again.
 func TestSince(t *testing.T) {
 	tr := problems.NewTracker(problems.Builtin(), 100)
 	first := "a.c:1: error: x\n"
@@ -156,7 +156,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// What is lost ends what has begun.
+// A loss ends attempts.
 func TestLost(t *testing.T) {
 	tr := problems.NewTracker(problems.Builtin(), 0)
 	head := "error[E0308]: mismatched types\n --> "
