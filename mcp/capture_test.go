@@ -10,8 +10,7 @@ import (
 	"tether/agenttools"
 )
 
-// What a reader leaves out of the stream counts in offsets and not in text.
-// Reading on, in pages of any size, still gives everything once.
+// Hidden parts of the stream count in offsets and not in text. Reading on, in pages of any size, still gives everything once.
 func TestReadOnOverHiddenParts(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)

@@ -52,7 +52,7 @@ func TestDigestOfALargeBuild(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		errors   int
-		before   bool // somebody asks at its start
+		before   bool // a request comes at its start
 		shown    []int
 		hidden   []int
 		contains []string

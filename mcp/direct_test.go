@@ -13,8 +13,7 @@ import (
 	"tether/mcp"
 )
 
-// A door beside MCP offers the same tools, in the same words, with the same
-// answers.
+// Another door offers the same tools as MCP, in the same words, with the same answers.
 func TestCallsWithoutASession(t *testing.T) {
 	f := &fakeTerminals{}
 	f.add("pty-aaaaaa", agenttools.OwnerUser).print("hello\r\n")

@@ -27,8 +27,8 @@ const (
 
 const complete = "complete" // the resultType of every result of ours
 
-// errorCodes are those of the proposal's text, for clients that declare the extension, and those of the sketch before it, which all other clients were written
-// after.
+// errorCodes are the codes of the proposal's text, for clients that declare the extension, and those of the earlier sketch, for which all
+// other clients were written.
 var errorCodes = map[events.Reason]struct{ proposal, sketch int64 }{
 	events.InvalidParams:     {jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidParams},
 	events.NotFound:          {-32023, -32011},
@@ -49,7 +49,7 @@ type listResult struct {
 	Events     []events.Kind `json:"events"`
 }
 
-// eventParams are those of poll and stream.
+// eventParams are the parameters of poll and stream.
 type eventParams struct {
 	sdk.ParamsBase
 	Name      string          `json:"name"`
@@ -100,7 +100,7 @@ func metaOf(p *eventParams) sdk.Meta {
 	return p.Meta
 }
 
-// request turns parameters into what the engine takes.
+// request converts parameters to the engine's request.
 func (p *eventParams) request() (*events.Request, error) {
 	if p == nil {
 		return &events.Request{}, nil
@@ -144,7 +144,7 @@ func eventError(ss *sdk.ServerSession, meta sdk.Meta, err error) error {
 	return wire
 }
 
-// ErrorObject is an error as the receivers of webhooks are told of it. declared is that of the Webhook.
+// ErrorObject is an error in the form for receivers of webhooks. declared is that of the Webhook.
 func ErrorObject(e *events.Error, declared bool) json.RawMessage {
 	object, _ := json.Marshal(wireError(e, declared)) // numbers, a string and JSON
 	return object
@@ -160,7 +160,7 @@ func wireError(e *events.Error, declared bool) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: string(e.Reason) + ": " + e.Text, Data: data}
 }
 
-// declares reports whether the client has said that it knows the extension: only those written after the proposal's text do.
+// declares reports whether the client has declared the extension: only clients written after the proposal's text do.
 func declares(ss *sdk.ServerSession, meta sdk.Meta) bool {
 	if caps, ok := meta["io.modelcontextprotocol/clientCapabilities"].(map[string]any); ok {
 		known, ok := caps["extensions"].(map[string]any)

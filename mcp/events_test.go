@@ -17,7 +17,7 @@ import (
 	"tether/mcp"
 )
 
-// eventServer is a server with one terminal that tells of events.
+// eventServer is a server with one terminal that sends events.
 func eventServer(t *testing.T) (*mcp.Server, *fakeTerminals, *fakeTerminal) {
 	f := &fakeTerminals{}
 	web := f.add("pty-web", agenttools.OwnerUser)
@@ -95,7 +95,7 @@ func talkLines(t *testing.T, s *mcp.Server, version string) *talk {
 	return c
 }
 
-// meta is what each request of an era says in _meta.
+// meta is the _meta of each request of an era.
 func meta(version string) string {
 	if version < "2026" {
 		return "{}"

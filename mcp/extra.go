@@ -10,8 +10,7 @@ import (
 	"tether/agenttools"
 )
 
-// Extra is a tool that is not one of the set: it may come and go, and what it
-// answers comes from elsewhere.
+// Extra is a tool outside the set: it may come and go, and its answers come from elsewhere.
 type Extra struct {
 	agenttools.Tool
 	// Call calls it with arguments that are a JSON object, or nothing. The text, or
@@ -22,9 +21,8 @@ type Extra struct {
 // anyObject is the schema of a tool that has none that can be used.
 const anyObject = `{"type":"object"}`
 
-// Sync brings the tools that clients are told of up to those of Options.Extra,
-// and tells the sessions when they have changed. It may be called at any time,
-// and is before tools are listed or called.
+// Sync updates the announced tools to those of Options.Extra, and notifies the sessions of changes. It may be called at any time, and is
+// called before tools are listed or called.
 func (s *Server) Sync() {
 	if s.opts.Extra == nil {
 		return
@@ -87,8 +85,7 @@ func (s *Server) register(e Extra) {
 // errToolGone is answered to a call of a tool that is not offered any more.
 var errToolGone = errors.New("this tool is no longer offered: list the tools again")
 
-// callExtra calls the tool of that name as it is now. Whatever it answers was
-// written elsewhere.
+// callExtra calls the present tool with that name. Its answer was written elsewhere.
 func (s *Server) callExtra(ctx context.Context, name string, args json.RawMessage) *sdk.CallToolResult {
 	s.extraMu.Lock()
 	e, ok := s.extra[name]

@@ -71,7 +71,7 @@ func TestExtraTools(t *testing.T) {
 	if text, failed := answer(t, session, "a", map[string]any{}); !failed || text != "nothing to repeat" {
 		t.Errorf("answer %q, %t", text, failed)
 	}
-	// What others offer takes the place of none of the server's own, and no schema of theirs ends the server.
+	// Others' tools replace none of the server's own, and no schema of theirs ends the server.
 	o.set(repeats("b", ""), repeats("list_terminals", ""), repeats("c", `{"type":"string"}`), repeats("d", `[`),
 		repeats("e", `{"type":"object","properties":{"y":{"type":"object","x-mcp-header":"é é"}}}`))
 	for len(changed) > 0 {

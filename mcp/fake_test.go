@@ -10,8 +10,7 @@ import (
 	"tether/agenttools"
 )
 
-// fakeTerminals is what one principal sees: terminals whose children the test
-// plays.
+// fakeTerminals are one principal's terminals, whose children the test plays.
 type fakeTerminals struct {
 	mu      sync.Mutex
 	all     []*fakeTerminal
@@ -64,7 +63,7 @@ func (f *fakeTerminals) List() []agenttools.Info {
 
 func (f *fakeTerminals) Open(id string) (agenttools.Terminal, error) { return f.find(id) }
 
-// readOnly is what a host's agents see.
+// readOnly is the view of a host's agents.
 type readOnly struct{ f *fakeTerminals }
 
 func (r readOnly) List() []agenttools.Info                     { return r.f.List() }

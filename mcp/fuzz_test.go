@@ -55,7 +55,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzArguments calls any tool with anything: it answers, and what is no error is JSON.
+// FuzzArguments calls any tool with any arguments: it answers, and an answer that is not an error is JSON.
 func FuzzArguments(f *testing.F) {
 	tools := []string{"list_terminals", "read_terminal", "wait_terminal", "spawn_background_terminal", "promote_terminal", "kill_terminal", "write_terminal", "signal_terminal"}
 	for _, s := range []string{

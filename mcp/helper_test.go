@@ -13,7 +13,7 @@ import (
 	"tether/mcp"
 )
 
-// patience is how long a test waits for what must happen soon.
+// patience is how long a test waits for an expected event.
 const patience = testkit.Patience
 
 // toolsOver is the tools over some terminals.
@@ -63,8 +63,7 @@ func one(t *testing.T, f *fakeTerminals) *sdk.ClientSession {
 	return connect(t, newServer(t, mcp.Options{Tools: agenttools.New(agenttools.Options{Terminals: f, Loopback: true})}), nil)
 }
 
-// version is that of the protocol in sessions over a pipe, unless a test says
-// otherwise.
+// version is the protocol's version in sessions over a pipe, unless a test sets another.
 const version = "2025-11-25"
 
 // answer calls a tool and returns the text of its answer.
@@ -89,7 +88,7 @@ func read(t *testing.T, session *sdk.ClientSession, args map[string]any) (r read
 	return r
 }
 
-// readAnswer is what read_terminal and wait_terminal answer.
+// readAnswer is the answer of read_terminal and wait_terminal.
 type readAnswer struct {
 	TerminalID string
 	History    string

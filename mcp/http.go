@@ -14,13 +14,11 @@ import (
 // statelessSince is the first version of the protocol without sessions.
 const statelessSince = "2026-07-28"
 
-// requestHeader ties a call to the HTTP request that brought it. It is set by
-// ServeHTTP, whatever a client sends.
+// requestHeader ties a call to its HTTP request. ServeHTTP sets it, overwriting a client's value.
 const requestHeader = "Tether-Request"
 
-// ServeHTTP serves sessions over streamable HTTP, those of protocol versions
-// with and without sessions. Whoever calls it has established that the request
-// is the principal's.
+// ServeHTTP serves sessions over streamable HTTP, those of protocol versions with and without sessions. The caller has established that the
+// request is the principal's.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.ctx.Err() != nil {
 		http.Error(w, "the server is shutting down", http.StatusServiceUnavailable)
@@ -48,9 +46,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const sessionHeader = "Mcp-Session-Id"
 
-// room reports whether there is room for another session, if need be in the
-// place of one over HTTP that nobody uses: clients come and go and seldom say
-// that they are gone.
+// room reports whether there is room for another session. It may end an unused one over HTTP: clients come and go and seldom say that they
+// are gone.
 func (s *Server) room() bool {
 	all := map[string]*sdk.ServerSession{}
 	n := 0
@@ -60,13 +57,12 @@ func (s *Server) room() bool {
 	}
 	for _, id := range s.uses.old(all, s.opts.SessionIdle, n-s.opts.Sessions+1) {
 		n--
-		all[id].Close() // quick: what it waited for ended with its requests
+		all[id].Close() // quick: its waiting calls ended with its requests
 	}
 	return n < s.opts.Sessions
 }
 
-// uses are when the sessions over HTTP were used. The SDK could end those that
-// are silent by itself, but counts a stream that is open as silence.
+// uses are the times of use of the sessions over HTTP. The SDK could end silent ones by itself, but counts an open stream as silence.
 type uses struct {
 	mu  sync.Mutex
 	all map[string]*use
@@ -121,9 +117,8 @@ func (u *uses) left(session string, idle time.Duration) (left time.Duration, ok 
 	return idle - time.Since(one.last), true
 }
 
-// old chooses the sessions to end: those that were silent for idle and, if that
-// is less than n, those that were silent longest. It forgets them, and those
-// that there are no more.
+// old chooses the sessions to end: those that were silent for idle and, if that is less than n, those that were silent longest. It forgets
+// them, and those that no longer exist.
 func (u *uses) old(there map[string]*sdk.ServerSession, idle time.Duration, n int) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()

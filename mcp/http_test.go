@@ -67,7 +67,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// post sends a body and returns the status and what was answered.
+// post sends a body and returns the status and the answer.
 func post(t *testing.T, url, body string, header ...string) (int, http.Header, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -91,7 +91,7 @@ func post(t *testing.T, url, body string, header ...string) (int, http.Header, s
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-// waitHTTP waits for the terminal pty-a in a session, whatever comes of it.
+// waitHTTP waits for the terminal pty-a in a session, with any result.
 func waitHTTP(ctx context.Context, url, session string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url,
 		strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"pty-a","timeoutMs":600000}}}`))
@@ -109,7 +109,7 @@ func waitHTTP(ctx context.Context, url, session string) {
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// A session of one principal is none for another, who may have learnt its id.
+// A session of one principal does not exist for another, who may have learnt its id.
 func TestSessionsArePrincipals(t *testing.T) {
 	f := &fakeTerminals{}
 	a, b := listen(t, newServer(t, mcp.Options{Tools: toolsOver(f)})), listen(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))

@@ -9,7 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// undeclared are the methods of capabilities that the server does not declare. go-sdk (v1.8.0) answers them all the same.
+// undeclared are the methods of capabilities that the server does not declare. go-sdk (v1.8.0) answers them anyway.
 var undeclared = map[string]bool{"prompts/list": true, "prompts/get": true, "logging/setLevel": true}
 
 // correct answers as the protocol wants where the SDK does not: a method of a capability that was not declared does not exist, and

@@ -53,7 +53,7 @@ func bare(t *testing.T, s *mcp.Server, method, params string, check func(t *test
 	})
 }
 
-// What was not declared does not exist, in any version of the protocol.
+// Undeclared methods do not exist, in any version of the protocol.
 func TestUndeclaredMethods(t *testing.T) {
 	for method, params := range map[string]string{"prompts/list": "", "prompts/get": `"name":"x"`, "logging/setLevel": `"level":"info"`} {
 		t.Run(method, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestEmptyResource(t *testing.T) {
 	})
 }
 
-// What has been printed is in the structured content too, for clients that show a model nothing else; and the tools whose answers are
-// long say so to Claude Code, which cuts them otherwise.
+// The output is in the structured content too, for clients that show a model nothing else; and tools with long answers say so to Claude
+// Code, which would cut them.
 func TestLongAnswers(t *testing.T) {
 	f := &fakeTerminals{}
 	f.add("pty-a", agenttools.OwnerUser).print(strings.Repeat("a line of a log\r\n", 10_000))

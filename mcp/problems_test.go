@@ -62,7 +62,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// The same command line again clears what it said; the directory is that of the command.
+// The same command line again clears its problems; the directory is that of the command.
 func TestProblemsOfCommands(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerAgent)
@@ -85,7 +85,7 @@ func TestProblemsOfCommands(t *testing.T) {
 	}
 }
 
-// What was gone before somebody asked is said; what comes later is remembered when it is gone.
+// Output lost before the first request is reported; later output's problems are remembered when it is gone.
 func TestProblemsOutliveOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeTerminals{}

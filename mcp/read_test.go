@@ -42,8 +42,7 @@ func TestReadHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// The newest text begins at a line and may end within a sequence: the cursor is
-// where that begins, whatever was left out before the text.
+// The newest text begins at a line and may end within a sequence: the cursor is the start of that, whatever was left out before the text.
 func TestCursorBeforeAnUnfinishedSequence(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)

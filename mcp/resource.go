@@ -13,8 +13,7 @@ import (
 // scheme begins the URI of a terminal: terminal:///pty-abc123.
 const scheme = "terminal:///"
 
-// addResources makes each terminal a resource. They come and go, so they are
-// listed when somebody asks.
+// addResources makes each terminal a resource. They come and go, so they are listed on request.
 func (s *Server) addResources() {
 	s.server.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: scheme + "{id}", Name: "terminal", Title: "Terminal", MIMEType: "text/plain",

@@ -14,8 +14,8 @@ var (
 	ErrServersClosed = errors.New("mcp: the servers are closed")
 )
 
-// Servers are the servers of one door, one for each principal that came: what an agent owns hangs on its principal, and sessions are
-// its own. The zero value allows nobody; set Max. It is safe for concurrent use.
+// Servers are the servers of one door, one for each principal: an agent's terminals belong to its principal, and sessions to its server.
+// The zero value allows nobody; set Max. It is safe for concurrent use.
 type Servers struct {
 	Max int // principals at a time; set before the first use
 
@@ -24,8 +24,8 @@ type Servers struct {
 	closed bool
 }
 
-// Of returns the principal's server, made by open if it is the first to come. Where there are Max of them, those without a session are
-// forgotten first. open is called with the lock held: it must not call s.
+// Of returns the principal's server, made by open at its first request. If there are Max of them, those without a session are forgotten
+// first. open is called with the lock held: it must not call s.
 func (s *Servers) Of(principal string, open func() *Server) (*Server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

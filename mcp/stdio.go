@@ -49,15 +49,14 @@ type Refused struct {
 
 func (r *Refused) Error() string { return r.Text }
 
-// Serve runs a session over a stream of lines, one message each, as over
-// standard input and output. It returns when the client has closed the stream,
-// ctx ends or the server is closed, and closes conn. A message that is none is
-// answered and skipped. Errors: ErrTooMany, or that the server is closed.
+// Serve runs a session over a stream of lines, one message each, as over standard input and output. It returns when the client has closed
+// the stream, ctx ends or the server is closed, and closes conn. An invalid message is answered and skipped. Errors: ErrTooMany, or that
+// the server is closed.
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	return s.ServeMessages(ctx, &stream{ReadWriteCloser: conn, in: lines.NewReader(conn, maxMessage+1)})
 }
 
-// ServeMessages is Serve for what comes as messages.
+// ServeMessages is Serve for a stream of messages.
 func (s *Server) ServeMessages(ctx context.Context, conn Messages) error {
 	defer conn.Close()
 	if err := s.enter(); err != nil {
@@ -121,8 +120,7 @@ func (s *Server) leave() {
 	s.wg.Done()
 }
 
-// lineTransport is the SDK's stdio transport with other manners: what is no
-// message is answered instead of ending the session.
+// lineTransport is the SDK's stdio transport, except that an invalid message is answered instead of ending the session.
 type lineTransport struct {
 	server *Server
 	conn   Messages
@@ -152,11 +150,11 @@ type lineConn struct {
 	answered chan struct{} // 1 slot: one was given back
 
 	mu    sync.Mutex
-	held  map[jsonrpc.ID]held // what a request holds until it is answered; nil after Close
+	held  map[jsonrpc.ID]held // resources of a request until it is answered; nil after Close
 	write sync.Mutex          // held while a line is written
 }
 
-// held is what a request holds.
+// held are the resources of a request.
 type held struct {
 	done func() // called when it is answered
 	slot bool   // it has one of calls
@@ -207,8 +205,8 @@ func (c *lineConn) settle() {
 	}
 }
 
-// Read implements sdk.Connection. The SDK carries out calls beside each other, but keeps what comes while it answers initialize, however much:
-// nothing is handed over meanwhile.
+// Read implements sdk.Connection. The SDK carries out calls concurrently, but queues messages without bound while it answers initialize:
+// Read passes none on meanwhile.
 func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case <-c.over:
@@ -226,7 +224,7 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			m := c.message(line.data)
 			r, ok := m.(*jsonrpc.Request)
 			if !ok || !r.IsCall() {
-				line.done() // what has no answer has its effect at once
+				line.done() // a message without an answer has its effect at once
 				if m != nil {
 					return m, nil
 				}
@@ -253,7 +251,7 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			select {
 			case c.calls <- struct{}{}:
 				return m, nil
-			case <-c.ended: // Close gives back what is held
+			case <-c.ended: // Close releases the held resources
 				return nil, io.EOF
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -282,7 +280,7 @@ func (c *lineConn) carry(r *jsonrpc.Request) func() {
 	return forget
 }
 
-// hold keeps what a request holds until it is answered, or the connection closed. It returns false if there is one of that id.
+// hold keeps a request's resources until it is answered, or the connection closed. It returns false if there is one with that id.
 func (c *lineConn) hold(id jsonrpc.ID, what held) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,7 +295,7 @@ func (c *lineConn) hold(id jsonrpc.ID, what held) bool {
 	return true
 }
 
-// message decodes a line. What is no message is answered, and nil returned.
+// message decodes a line. An invalid message is answered, and nil returned.
 func (c *lineConn) message(line []byte) jsonrpc.Message {
 	if !json.Valid(line) {
 		c.refuse(nil, jsonrpc.CodeParseError, "a line is not JSON")
@@ -315,7 +313,7 @@ func (c *lineConn) message(line []byte) jsonrpc.Message {
 	return nil
 }
 
-// idOf is the id of what may be a request, nil if it has none that can be answered.
+// idOf is the id of a possible request, nil if it has none that can be answered.
 func idOf(line []byte) json.RawMessage {
 	var head struct {
 		ID json.RawMessage `json:"id"`
@@ -326,7 +324,7 @@ func idOf(line []byte) json.RawMessage {
 	return head.ID
 }
 
-// refuse answers what never became a request.
+// refuse answers a line that never became a request.
 func (c *lineConn) refuse(id json.RawMessage, code int64, why string) {
 	if len(id) == 0 || id[0] == '{' || id[0] == '[' {
 		id = json.RawMessage("null")
@@ -353,14 +351,14 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// release gives back what an answered request held.
+// release releases the resources of an answered request.
 func (c *lineConn) release(id jsonrpc.ID) {
 	c.mu.Lock()
 	was := c.held[id]
 	delete(c.held, id)
 	c.mu.Unlock()
 	if was.done == nil {
-		return // an answer to what was no call
+		return // an answer without a call
 	}
 	was.done()
 	if !was.slot {

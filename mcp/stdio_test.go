@@ -56,7 +56,7 @@ func (c *rawClient) send(lines ...string) {
 	}
 }
 
-// message is what a server says.
+// message is a message of the server.
 type message struct {
 	JSONRPC string `json:"jsonrpc"`
 	ID      any    `json:"id"`
@@ -82,7 +82,7 @@ func (c *rawClient) receive() message {
 
 const listCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_terminals"}}`
 
-// What is no request is answered, and the session goes on.
+// An invalid request is answered, and the session continues.
 func TestBadLines(t *testing.T) {
 	for _, c := range []struct {
 		name, line string
@@ -125,7 +125,7 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// A notification is never answered, whatever is wrong with it.
+// A notification is never answered, even a faulty one.
 func TestBadNotifications(t *testing.T) {
 	client := raw(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
 	client.send(`{"jsonrpc":"2.0","method":"no/such"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`,
@@ -232,7 +232,7 @@ func TestFloodOfRequests(t *testing.T) {
 	}
 }
 
-// What comes while the first answer is not taken is not kept without bound.
+// Messages that arrive while the first answer is not taken are not kept without bound.
 func TestFloodBehindTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})})
@@ -261,7 +261,7 @@ func TestFloodBehindTheHandshake(t *testing.T) {
 	})
 }
 
-// A request with the id of one that is being answered is refused; the first one's answer comes all the same.
+// A request with the id of one that is being answered is refused; the first one is still answered.
 func TestTwoRequestsOfOneID(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -277,7 +277,7 @@ func TestTwoRequestsOfOneID(t *testing.T) {
 	}
 }
 
-// Close ends what waits.
+// Close ends waiting calls.
 func TestCloseEndsSessions(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -296,8 +296,7 @@ func TestCloseEndsSessions(t *testing.T) {
 	}
 }
 
-// FuzzLines sends anything: each line is answered or is a notification, what
-// comes back is JSON, and the session still works.
+// FuzzLines sends anything: each line is answered or is a notification, answers are JSON, and the session still works.
 func FuzzLines(f *testing.F) {
 	for _, s := range []string{
 		listCall, "{}", "[]", "null", "{bad", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, "\x00", " ",

@@ -39,7 +39,7 @@ type carrier struct {
 	ctx  context.Context // ends with the request, where that is known; else nil
 }
 
-// carriers are those of the requests under way.
+// carriers are those of the running requests.
 type carriers struct {
 	mu  sync.Mutex
 	all map[string]*carrier
@@ -131,7 +131,7 @@ func (s *Server) stream(ctx context.Context, ss *sdk.ServerSession, p *eventPara
 	return end, nil
 }
 
-// streamOut writes what a stream tells as notifications. It implements events.Out.
+// streamOut writes a stream's events as notifications. It implements events.Out.
 type streamOut struct {
 	to    *carrier
 	begun bool
@@ -217,8 +217,8 @@ func (s *Server) carry(w http.ResponseWriter, r *http.Request) (http.ResponseWri
 	return out, func() { forget(); out.end() }
 }
 
-// frames is an answer over HTTP into which a stream writes frames between those of the SDK. That is sound since the SDK (v1.8.0) has sent the headers of an
-// event stream before it hands a request over, and writes each frame with one Write; TestStreamOverHTTP would notice.
+// frames is an answer over HTTP into which a stream writes frames between the SDK's. That is sound since the SDK (v1.8.0) has sent the
+// headers of an event stream before it passes a request on, and writes each frame with one Write; TestStreamOverHTTP would notice a change.
 type frames struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -227,7 +227,8 @@ type frames struct {
 	over bool
 }
 
-// Header implements http.ResponseWriter. It is locked since net/http's changes what its Write reads, and a stream may write until end.
+// Header implements http.ResponseWriter. It is locked since net/http's changes the header that its Write reads, and a stream may write
+// until end.
 func (f *frames) Header() http.Header {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -98,9 +98,8 @@ func (q *subscriptions) leaveLocked(uri string, session *sdk.ServerSession) {
 	}
 }
 
-// forget drops what a session has subscribed to when it ends. A session over
-// HTTP is ended here when it has been silent for FollowIdle: few clients say
-// that they are gone, and those who are would be counted among the observers.
+// forget drops a session's subscriptions when it ends. A session over HTTP is ended here when it has been silent for FollowIdle: few
+// clients say that they are gone, and absent ones would be counted among the observers.
 func (s *Server) forget(session *sdk.ServerSession) {
 	ended := make(chan struct{})
 	s.subs.wg.Go(func() { s.endSilent(session, ended) })
@@ -136,8 +135,7 @@ func (s *Server) endSilent(session *sdk.ServerSession, ended <-chan struct{}) {
 	}
 }
 
-// watch tells the sessions when there is something new to read, and of the
-// exit. What comes while it tells, or before it may tell again, is one
+// watch notifies the sessions of new output, and of the exit. Output that arrives meanwhile, or before the next notification is due, is one
 // notification.
 func (s *Server) watch(ctx context.Context, uri string, rd agenttools.Reader) {
 	defer rd.Close()

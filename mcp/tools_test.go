@@ -205,8 +205,7 @@ func TestToolsOffered(t *testing.T) {
 	}
 }
 
-// What programs put into titles and the like reaches no model as it is, and
-// what they printed is marked.
+// Programs' titles and the like reach no model unchanged, and their output is marked.
 func TestMetadataIsClean(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)

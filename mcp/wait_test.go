@@ -18,7 +18,7 @@ import (
 	"tether/mcp"
 )
 
-// long is how long waits take that do not wait in vain, in ms: what is said is said sooner.
+// long bounds waits whose condition is met, in ms: they end sooner.
 const long = 600_000
 
 func wait(t *testing.T, session *sdk.ClientSession, args m) (r readAnswer) {
@@ -43,7 +43,7 @@ func wait(t *testing.T, session *sdk.ClientSession, args m) (r readAnswer) {
 	return r
 }
 
-// What ends a wait, and when: after is the time at which a script is played.
+// The end of a wait and its time: after is the time at which a script is played.
 func TestWait(t *testing.T) {
 	code := 3
 	quickly := func(texts ...string) func(*fakeTerminal) { // one after the other, 100 ms apart
@@ -185,7 +185,7 @@ func TestWaitInFlood(t *testing.T) {
 	}
 }
 
-// A client that goes away, or cancels, frees what it waited with.
+// A client that disconnects, or cancels, frees its wait's resources.
 func TestWaitIsFreed(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -20,7 +20,7 @@ type Webhooks interface {
 	Unsubscribe(Webhook) error
 }
 
-// Webhook is what a client asks to be delivered where.
+// Webhook is a client's request for deliveries, and their destination.
 type Webhook struct {
 	events.Request
 	URL, Secret string
@@ -61,7 +61,7 @@ type subscribeResult struct {
 	Subscribed
 }
 
-// webhook is what parameters ask for.
+// webhook converts the parameters.
 func (p *subscribeParams) webhook(declared bool) (w Webhook, err error) {
 	if p.Delivery.Mode != "" && p.Delivery.Mode != "webhook" {
 		return w, &events.Error{Reason: events.Unsupported, Text: "the mode of a delivery is webhook; events/poll and events/stream are the others", Data: map[string]any{"feature": "deliveryMode", "value": p.Delivery.Mode}}
@@ -81,7 +81,7 @@ func (p *subscribeParams) webhook(declared bool) (w Webhook, err error) {
 	return w, nil
 }
 
-// addWebhooks registers the methods that only webhooks need. Where there are none, they say so.
+// addWebhooks registers the methods that only webhooks need. Without webhooks, they answer so.
 func (s *Server) addWebhooks(add func(error)) {
 	add(sdk.AddReceivingCustomMethod(s.server, methodSubscribe, func(ctx context.Context, ss *sdk.ServerSession, p *subscribeParams) (*subscribeResult, error) {
 		if p == nil {
