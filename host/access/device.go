@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	// ErrPairingToken is returned by Redeem for a token that was used, has expired, or is none.
+	// ErrPairingToken is returned by Redeem for a token that is invalid, has expired, or was used.
 	ErrPairingToken = errors.New("the pairing token is invalid, expired or already used")
 	// ErrTakenName is returned by AddDevice if another machine or a token has the name.
 	ErrTakenName = errors.New("the name is taken")
@@ -60,8 +60,8 @@ func (t *Tokens) mayRedeem(token string) bool {
 	})
 }
 
-// AddDevice lets the machine with that key in, under a name that nobody else has. A machine that was paired already has the new
-// name from then on. pairing is what Approved is asked for.
+// AddDevice admits the machine with that key, under a name that no other has. A machine that was paired already has the new name from then
+// on. Approved is asked with pairing.
 func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []byte) (Info, error) {
 	if err := checkName(principal); err != nil {
 		return Info{}, err
@@ -111,7 +111,7 @@ func (t *Tokens) Approved(key ed25519.PublicKey, pairing []byte) (p host.Princip
 	return g.principal(), true
 }
 
-// RemoveDevice ends what the machine with that key has opened, and its access. ErrNoToken says that there is none.
+// RemoveDevice ends the connections of the machine with that key, and its access. ErrNoToken means that there is none.
 func (t *Tokens) RemoveDevice(key ed25519.PublicKey) error {
 	err := change(t.path, func(all []record) ([]record, error) {
 		left := withoutDevice(slices.Clone(all), key)

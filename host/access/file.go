@@ -20,14 +20,14 @@ import (
 
 const (
 	fileVersion = 1
-	// maxTokens bounds the file, and what a request with a token costs.
+	// maxTokens bounds the file, and the cost of a request with a token.
 	maxTokens = 10_000
 	maxName   = 64 // bytes of a principal's name
 	// lockTries and lockPause bound how long a command waits for another one.
 	lockTries, lockPause = 100, 50 * time.Millisecond
 )
 
-// record is what is kept of a token, or of a machine that is paired by its key.
+// record is the stored form of a token, or of a machine that is paired by its key.
 type record struct {
 	ID        string     `json:"id"` // to name it without showing it
 	Principal string     `json:"principal"`
@@ -35,8 +35,8 @@ type record struct {
 	SHA256    []byte     `json:"sha256,omitempty"`
 	Once      bool       `json:"once,omitempty"`       // a pairing token
 	DeviceKey []byte     `json:"device_key,omitempty"` // instead of SHA256
-	Pairing   []byte     `json:"pairing,omitempty"`    // by which DeviceKey came in, if it was approved by somebody
-	Owner     string     `json:"owner,omitempty"`      // id of the person to whom it belongs; empty: the administrator
+	Pairing   []byte     `json:"pairing,omitempty"`    // approved by a person when DeviceKey was added
+	Owner     string     `json:"owner,omitempty"`      // id of the person who owns it; empty: the administrator
 	Created   time.Time  `json:"created"`
 	Expires   *time.Time `json:"expires,omitempty"`
 }
@@ -44,7 +44,7 @@ type record struct {
 // expired reports whether the token's time is over.
 func (r *record) expired(now time.Time) bool { return r.Expires != nil && !now.Before(*r.Expires) }
 
-// opens reports whether the record says what lets its principal in, in one way.
+// opens reports whether the record has exactly one way to admit its principal.
 func (r *record) opens() bool {
 	if r.DeviceKey != nil {
 		return len(r.DeviceKey) == ed25519.PublicKeySize && r.SHA256 == nil && !r.Once
@@ -52,7 +52,7 @@ func (r *record) opens() bool {
 	return len(r.SHA256) == sha256.Size
 }
 
-// key is what tells the records apart.
+// key identifies the record.
 func (r *record) key() string {
 	if r.DeviceKey != nil {
 		return deviceKey(r.DeviceKey)
@@ -60,7 +60,7 @@ func (r *record) key() string {
 	return "token " + string(r.SHA256)
 }
 
-// file is what the file holds.
+// file is the content of the file.
 type file struct {
 	Version int      `json:"version"`
 	Tokens  []record `json:"tokens"`
@@ -151,12 +151,12 @@ func (s state) same(t state) bool {
 	return s.size == t.size && s.at.Equal(t.at) && os.SameFile(s.info, t.info)
 }
 
-// Check says what is wrong with a principal's name or its role, if anything.
+// Check checks a principal's name and role.
 func Check(principal string, role host.Role) error {
 	return cmp.Or(checkName(principal), checkRole(role))
 }
 
-// checkName says what is wrong with a principal's name. It is shown in lists and logs, so it is plain.
+// checkName checks a principal's name. It is shown in lists and logs, so it is plain.
 func checkName(name string) error {
 	if name == "" || len(name) > maxName {
 		return fmt.Errorf("a name has 1 to %d characters", maxName)

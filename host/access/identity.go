@@ -13,23 +13,23 @@ import (
 	"tether/host"
 )
 
-// Bounds of what identity providers say of people.
+// Bounds of identity providers' data about people.
 const (
 	maxProvidedGroups  = 1000
 	maxProvidedMembers = 12_000 // of all of those groups together
 	maxIdentity        = 1024   // bytes of an issuer and a subject
-	maxWanted          = 56     // bytes of a name that somebody has elsewhere; a number may follow
+	maxWanted          = 56     // bytes of a person's name elsewhere; a number may follow
 )
 
 // ErrEnded is returned by LoggedIn for a person whom an administrator has ended.
 var ErrEnded = errors.New("an administrator has ended this person's access")
 
-// errPersonEnded is why what a person has opened ends.
+// errPersonEnded is why an ended person's connections end.
 var errPersonEnded = errors.New("an administrator has ended the person")
 
-// LoggedIn returns the person with that identity, who is made at the first login, with a name that nobody has had. The provider's groups count
-// beside the local ones, under the same names; they replace those that it named before. The principal's Live ends once Look finds that
-// the person has ended.
+// LoggedIn returns the person with that identity, who is made at the first login, with a name that nobody has had. The provider's groups
+// count in addition to the local ones, under the same names; they replace those that it named before. The principal's Live ends once Look
+// finds that the person has ended.
 func (p *People) LoggedIn(i host.Identity) (host.Principal, error) {
 	if i.Issuer == "" || i.Subject == "" || len(i.Issuer)+len(i.Subject) > maxIdentity {
 		return host.Principal{}, errors.New("an identity has an issuer and a subject, of at most 1 KiB")
@@ -47,7 +47,7 @@ func (p *People) LoggedIn(i host.Identity) (host.Principal, error) {
 	return host.Principal{Name: one.Name, Role: host.RoleObserver, Owner: one.ID, Live: p.live(one.ID)}, nil
 }
 
-// identified returns who has an identity, if the file says so and the groups are the same.
+// identified returns the person with an identity, if the file has one and the groups are the same.
 func (p *People) identified(i host.Identity) (one Person, same bool) {
 	f, err := loadPeople(p.path)
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *People) identified(i host.Identity) (one Person, same bool) {
 	return f.People[at], slices.Equal(f.providedOf(f.People[at].ID), slices.Compact(groups))
 }
 
-// identify writes down who has an identity, and in which groups of the provider's they are.
+// identify stores the identity of a person, and their groups at the provider.
 func (p *People) identify(i host.Identity) (one Person, err error) {
 	err = p.change(func(f *peopleFile) error {
 		at := f.identity(i)
@@ -80,14 +80,14 @@ func (p *People) identify(i host.Identity) (one Person, err error) {
 	return one, err
 }
 
-// identity is the index of the person with an identity, -1 if there is none.
+// identity is the index of the person with an identity, or -1.
 func (f *peopleFile) identity(i host.Identity) int {
 	return slices.IndexFunc(f.People, func(o Person) bool { return o.Issuer == i.Issuer && o.Subject == i.Subject })
 }
 
 func newPersonID() string { return "p-" + strings.ToLower(rand.Text()[:16]) }
 
-// freeName is the name that somebody wants, as far as names go, with a number behind it if somebody has it or has had it.
+// freeName is the wanted name, made valid, with a number behind it if somebody has it or has had it.
 func (f *peopleFile) freeName(wanted string) string {
 	var b strings.Builder
 	for _, r := range wanted {
@@ -106,7 +106,7 @@ func (f *peopleFile) freeName(wanted string) string {
 	return name
 }
 
-// provide puts a person into groups of the provider's and no others of those.
+// provide sets a person's groups of the provider's.
 func (f *peopleFile) provide(id string, groups []string) {
 	members := 0
 	for i := range f.Provided {
@@ -162,7 +162,7 @@ type life struct {
 	end context.CancelCauseFunc
 }
 
-// endLivesLocked ends what people have opened who are not in the roster.
+// endLivesLocked ends the connections of people who are not in the roster.
 func (p *People) endLivesLocked() {
 	for id, one := range p.lives {
 		if _, ok := p.roster.People[id]; !ok {

@@ -20,7 +20,7 @@ func identified(t *testing.T, p *access.People, i host.Identity) host.Principal 
 	return one
 }
 
-// A person is the provider's subject: neither a name nor an address that somebody else gets makes another one the same.
+// A person is the provider's subject: somebody else with the same name or address is another person.
 func TestIdentities(t *testing.T) {
 	p, _, dir := company(t)
 	must(t, p, "carol")
@@ -72,7 +72,7 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// The groups of the provider count beside the local ones, and each login says them anew.
+// The groups of the provider count in addition to the local ones, and each login replaces them.
 func TestProvidedGroups(t *testing.T) {
 	p, _, _ := company(t)
 	must(t, p, "bob")

@@ -19,12 +19,12 @@ import (
 
 const (
 	loginsVersion = 1
-	// maxKeptLogins bounds the file, to less than what secret.ReadFile takes. The oldest give way.
+	// maxKeptLogins bounds the file, to less than the bound of secret.ReadFile. The oldest give way.
 	maxKeptLogins = 2048
 )
 
-// Logins keeps browsers' logins in a file, so that a restart of the host logs nobody out. Of cookies and tokens it holds hashes alone. It
-// implements host.Logins, and is safe for concurrent use, also beside other hosts with the same file.
+// Logins keeps browsers' logins in a file, so that a restart of the host logs nobody out. Of cookies and tokens it holds only hashes. It
+// implements host.Logins, and is safe for concurrent use, also with other hosts that use the same file.
 type Logins struct {
 	path    string            // set once
 	tokens  *Tokens           // set once
@@ -46,14 +46,14 @@ type keptLogin struct {
 	Until  time.Time `json:"until"`
 }
 
-// loginsFile is what the file holds.
+// loginsFile is the content of the file.
 type loginsFile struct {
 	Version int         `json:"version"`
 	Logins  []keptLogin `json:"logins"`
 }
 
-// OpenLogins keeps logins in a file, which may not be there yet: those by a token of tokens, and those by the host's own, unless that is
-// empty because it is another one after each start. A file that cannot be used is renamed, and onError is told.
+// OpenLogins keeps logins in a file, which may be missing: those by a token of tokens, and those by the host's own, unless that is empty
+// because it differs after each start. A file that cannot be used is renamed, and onError is called.
 func OpenLogins(path string, tokens *Tokens, own string, onError func(error)) *Logins {
 	l := &Logins{path: path, tokens: tokens, onError: onError}
 	if own != "" {
@@ -62,10 +62,11 @@ func OpenLogins(path string, tokens *Tokens, own string, onError func(error)) *L
 	return l
 }
 
-// Sessions makes l keep logins by what is no token of the file, too: of finds whose it is by its hash. It must be called before l is used.
+// Sessions makes l also keep logins by tokens that are not in the file: of finds the principal by the hash. It must be called before l is
+// used.
 func (l *Logins) Sessions(of func([sha256.Size]byte) (host.Principal, bool)) { l.sessions = of }
 
-// Kept implements host.Logins. What is over is removed from the file, too.
+// Kept implements host.Logins. Expired logins are removed from the file, too.
 func (l *Logins) Kept() []host.Login {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +118,7 @@ func (l *Logins) principal(k *keptLogin) (p host.Principal, ok bool) {
 	return p, ok && p.Name == k.Name
 }
 
-// change writes what f makes of the logins, without those that are over, if that differs from the file.
+// change applies f to the logins, removes expired ones, and writes the file if it differs.
 func (l *Logins) change(f func([]keptLogin) []keptLogin) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +151,7 @@ func (l *Logins) changeLocked(f func([]keptLogin) []keptLogin) error {
 	return nil
 }
 
-// lookLocked reads the file if it has changed. One that cannot be used is put aside: whoever it has kept logs in again.
+// lookLocked reads the file if it has changed. One that cannot be used is put aside: its people log in again.
 func (l *Logins) lookLocked() {
 	now := stateOf(l.path)
 	if l.read.info != nil && now.same(l.read) {

@@ -26,7 +26,7 @@ const (
 // A line is added for each that is new. It implements host.Owners, and is safe for concurrent use.
 type Owners struct {
 	path   string  // set once
-	tokens *Tokens // set once: who has no token owns nothing
+	tokens *Tokens // set once: a principal without a token owns nothing
 
 	writing sync.Mutex // held while the file is changed
 	lines   int        // in the file; guarded by writing
@@ -42,7 +42,7 @@ type owned struct {
 	Principal string `json:"principal"`
 }
 
-// OpenOwners reads what is kept in a file, which may not be there yet. What a crash has cut off is left out.
+// OpenOwners reads a file, which may be missing. It leaves out a line that a crash has cut off.
 func OpenOwners(path string, tokens *Tokens) (*Owners, error) {
 	o := &Owners{path: path, tokens: tokens, of: map[string]string{}, by: map[string][]string{}}
 	f, err := secret.OpenRead(path)
@@ -62,7 +62,7 @@ func OpenOwners(path string, tokens *Tokens) (*Owners, error) {
 		o.lines++
 		var one owned
 		if json.Unmarshal(lines.Bytes(), &one) != nil || one.Client == "" || checkName(one.Principal) != nil {
-			continue // cut off; it then belongs to whoever comes first, as it did before
+			continue // cut off; it then belongs to the first client that uses it, as before
 		}
 		o.mu.Lock()
 		o.keepLocked(one.Client, one.Principal)
@@ -74,7 +74,7 @@ func OpenOwners(path string, tokens *Tokens) (*Owners, error) {
 	return o, nil
 }
 
-// Owner implements host.Owners. What belonged to a principal that has no token any more belongs to nobody.
+// Owner implements host.Owners. A clientId of a principal without a token belongs to nobody.
 func (o *Owners) Owner(clientID string) (principal string, ok bool) {
 	o.mu.Lock()
 	principal, ok = o.of[clientID]
@@ -134,7 +134,7 @@ func (o *Owners) append(one owned) error {
 	return nil
 }
 
-// rewrite replaces the file by one without what says nothing any more.
+// rewrite replaces the file by one without obsolete lines.
 func (o *Owners) rewrite() error {
 	var all bytes.Buffer
 	lines := 0

@@ -34,7 +34,7 @@ var (
 	ErrNoGrant = errors.New("no such grant")
 )
 
-// Person is somebody at the host. The name is given once and never to another one.
+// Person is a person at the host. The name is never given to another one.
 type Person struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
@@ -54,7 +54,7 @@ type MachineGrant struct {
 	Created time.Time `json:"created"`
 }
 
-// peopleFile is what the file holds.
+// peopleFile is the content of the file.
 type peopleFile struct {
 	Version int           `json:"version"`
 	On      bool          `json:"on"`
@@ -71,7 +71,8 @@ type groupRecord struct {
 	Members []string `json:"members"` // ids
 }
 
-// People are those in one file, beside that of the tokens. It implements host.People, and is safe for concurrent use, also with other processes.
+// People are those in one file, next to that of the tokens. It implements host.People, and is safe for concurrent use, also with other
+// processes.
 type People struct {
 	path   string  // set once
 	tokens *Tokens // set once
@@ -80,7 +81,7 @@ type People struct {
 	read   state
 	roster *host.Roster
 	lives  map[string]life // of people who have logged in, by their ids
-	err    error           // why the file could not be read; what was known before stays in force
+	err    error           // why the file could not be read; the former contents stay in force
 	told   func(error)     // see OnError
 }
 
@@ -123,20 +124,20 @@ func (p *People) lookLocked() *host.Roster {
 // OnError has told called when the file cannot be read, and with nil when it can again. It must not be called with other calls.
 func (p *People) OnError(told func(error)) { p.told = told }
 
-// Err is why the file could not be read, nil if it could: those known before are in force then.
+// Err is why the file could not be read, or nil: the former contents are in force then.
 func (p *People) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// Tokens are those beside these people.
+// Tokens are those next to these people.
 func (p *People) Tokens() *Tokens { return p.tokens }
 
 // Agent implements host.People.
 func (p *People) Agent(name string) (owner string, ok bool) { return p.tokens.Agent(name) }
 
-// List returns what the file holds: whether audiences are in force, the people, the members' names of each group, and the grants.
+// List returns the contents of the file: whether audiences are in force, the people, the members' names of each group, and the grants.
 func (p *People) List() (on bool, people []Person, groups map[string][]string, grants []MachineGrant, err error) {
 	f, err := loadPeople(p.path)
 	if err != nil {
@@ -265,7 +266,8 @@ func (p *People) Leave(group string, names ...string) error {
 	})
 }
 
-// Grant lets those with the names to, as in ahp.Grant, watch what a machine lends, if its owner lets the host's administrator decide.
+// Grant lets those with the names to, as in ahp.Grant, watch the terminals that a machine lends, if its owner lets the host's administrator
+// decide.
 func (p *People) Grant(machine string, to ...string) error {
 	owner, ok := p.tokens.machine(machine)
 	if !ok {
@@ -301,7 +303,7 @@ func (p *People) EndGrant(machine, to string) (ended int, err error) {
 	return ended, err
 }
 
-// find is the index of the person of that name, -1 if there is none.
+// find is the index of the person of that name, or -1.
 func (f *peopleFile) find(name string) int {
 	return slices.IndexFunc(f.People, func(o Person) bool { return o.Name == name && o.Ended == nil })
 }
@@ -315,7 +317,7 @@ func (f *peopleFile) name(id string) string {
 	return f.People[i].Name
 }
 
-// roster is what the host goes by.
+// roster is the host's view of the file.
 func (f *peopleFile) roster() *host.Roster {
 	r := &host.Roster{On: f.On, People: map[string]string{}, Groups: map[string][]string{}}
 	for _, o := range f.People {
@@ -332,7 +334,7 @@ func (f *peopleFile) roster() *host.Roster {
 	return r
 }
 
-// check says what is wrong with what was read.
+// check checks the contents.
 func (f *peopleFile) check() error {
 	members, provided := 0, 0
 	for _, g := range f.Provided {
@@ -389,7 +391,7 @@ func loadPeople(path string) (*peopleFile, error) {
 	return f, nil
 }
 
-// change lets do alter what the file holds while no other process does.
+// change lets do change the contents while no other process does.
 func (p *People) change(do func(*peopleFile) error) error {
 	if err := secret.Dir(filepath.Dir(p.path)); err != nil {
 		return fmt.Errorf("people: %w", err)
@@ -421,7 +423,7 @@ func (p *People) change(do func(*peopleFile) error) error {
 	return nil
 }
 
-// machine returns to whom the machine of that name belongs; ok is false if there is none.
+// machine returns the owner of the machine of that name; ok is false if there is none.
 func (t *Tokens) machine(name string) (owner string, ok bool) {
 	all, err := load(t.path)
 	if err != nil {

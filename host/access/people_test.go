@@ -110,7 +110,7 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// What cannot be read changes nothing: nobody sees more because a file is damaged.
+// An unreadable file changes nothing: nobody sees more because a file is damaged.
 func TestDamagedPeople(t *testing.T) {
 	p, tokens, dir := company(t)
 	must(t, p, "ann")
@@ -150,7 +150,7 @@ func TestDamagedPeople(t *testing.T) {
 	}
 }
 
-// An owner is of a name, not of one token; what has another owner is ended, to come again as that.
+// An owner belongs to a name, not to one token; connections of another owner end, and reconnect as the new one's.
 func TestOwnersOfTokens(t *testing.T) {
 	p, tokens, _ := company(t)
 	ann, bob := must(t, p, "ann"), must(t, p, "bob")
@@ -235,7 +235,7 @@ func TestFullPeople(t *testing.T) {
 	}
 }
 
-// Whatever is in the file, it is refused with an error, or people can be added to it.
+// Any file is refused with an error, or people can be added to it.
 func FuzzPeopleFile(f *testing.F) {
 	f.Add([]byte(`{"version":1,"on":true,"people":[{"id":"p-1","name":"ann","created":"2026-01-02T03:04:05Z"}],"groups":[{"name":"web","members":["p-1"]}],` +
 		`"grants":[{"machine":"laptop","to":"group:web","created":"2026-01-02T03:04:05Z"}]}`))
@@ -260,7 +260,7 @@ func FuzzPeopleFile(f *testing.F) {
 	})
 }
 
-// What is kept in memory of people and grants is at most 1 KiB for each.
+// People and grants take at most 1 KiB of memory each.
 func TestMemoryOfPeople(t *testing.T) {
 	p, tokens, dir := company(t)
 	ann := must(t, p, "ann")
@@ -292,7 +292,7 @@ func TestMemoryOfPeople(t *testing.T) {
 	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
-		runtime.GC() // what the first has found
+		runtime.GC() // the first one's findings
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}

@@ -9,7 +9,7 @@ import (
 	"tether/host"
 )
 
-// More is a part of a Register that is not in the files of this package, such as logins by an identity provider. Its methods are those of
+// More is a part of a Register outside the files of this package, such as logins by an identity provider. Its methods are those of
 // host.Register, for entries of its kind.
 type More interface {
 	Kind() host.EntryKind
@@ -18,14 +18,14 @@ type More interface {
 	Session(token [sha256.Size]byte) bool
 }
 
-// Register is what people and administrators see and end at the page: the tokens, the machines, the people and the grants of the files, and what
-// further parts have. It implements host.Register.
+// Register lists the entries that people and administrators see and end at the page: the tokens, the machines, the people and the grants of
+// the files, and those of further parts. It implements host.Register.
 type Register struct {
 	people *People
 	more   []More
 }
 
-// NewRegister returns one with these people, the tokens beside them, and further parts.
+// NewRegister returns one with these people, the tokens next to them, and further parts.
 func NewRegister(people *People, more ...More) *Register { return &Register{people, more} }
 
 // Entries implements host.Register.
@@ -103,7 +103,7 @@ func (r *Register) Session(token [sha256.Size]byte) bool {
 	return slices.ContainsFunc(r.more, func(m More) bool { return m.Session(token) })
 }
 
-// EndWithAll ends the person with an id, and revokes all that belongs to them. It returns what was revoked.
+// EndWithAll ends the person with an id, and revokes all tokens that belong to them. It returns the revoked ones.
 func (p *People) EndWithAll(id string) (revoked []Info, err error) {
 	f, err := loadPeople(p.path)
 	if err != nil {

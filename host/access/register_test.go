@@ -11,7 +11,7 @@ import (
 	"tether/host/access"
 )
 
-// The page's register shows what the files hold, and ends it there.
+// The page's register shows the contents of the files, and ends entries there.
 func TestRegister(t *testing.T) {
 	p, tokens, _ := company(t)
 	ann := must(t, p, "ann")

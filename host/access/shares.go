@@ -40,7 +40,7 @@ type keptShare struct {
 	Guests  [][]byte  `json:"guests_sha256,omitempty"`
 }
 
-// sharesFile is what the file holds.
+// sharesFile is the content of the file.
 type sharesFile struct {
 	Version int         `json:"version"`
 	Shares  []keptShare `json:"shares"`

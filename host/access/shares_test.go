@@ -13,7 +13,7 @@ import (
 	"tether/host/access"
 )
 
-// Links outlive the host in a file; those that are over do not, and a damaged file is put aside.
+// Links outlive the host in a file; expired ones do not, and a damaged file is put aside.
 func TestShares(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "shares.json")
 	var told []error

@@ -28,15 +28,15 @@ const (
 )
 
 var (
-	// ErrRevoked is the cause of the end of what a revoked token has opened.
+	// ErrRevoked is the cause of the end of connections opened with a revoked token.
 	ErrRevoked = errors.New("the token was revoked")
-	// ErrExpired is the cause of the end of what a token had opened whose time is over.
+	// ErrExpired is the cause of the end of connections opened with an expired token.
 	ErrExpired = errors.New("the token has expired")
 	// ErrNoToken is returned by Revoke if there is no such token.
 	ErrNoToken = errors.New("no such token")
 )
 
-// Info is what may be shown of a token.
+// Info is the part of a token that may be shown.
 type Info struct {
 	ID        string     `json:"id"`
 	Principal string     `json:"principal"`
@@ -45,10 +45,10 @@ type Info struct {
 	Expires   *time.Time `json:"expires,omitempty"` // nil: never
 	Expired   bool       `json:"expired,omitempty"`
 	Kind      Kind       `json:"kind"`
-	Owner     string     `json:"owner,omitempty"` // id of the person to whom it belongs; empty: the administrator
+	Owner     string     `json:"owner,omitempty"` // id of the person who owns it; empty: the administrator
 }
 
-// Kind says what a record is of.
+// Kind is the kind of a record.
 type Kind string
 
 // The kinds.
@@ -66,7 +66,7 @@ type Tokens struct {
 	mu     sync.Mutex
 	read   state
 	looked time.Time
-	err    error // why the file could not be read; what was known before stays in force
+	err    error // why the file could not be read; the former contents stay in force
 	grants map[string]*grant
 }
 
@@ -146,8 +146,8 @@ func (t *Tokens) ofHashLocked(hash []byte) (host.Principal, bool) {
 	return g.principal(), true
 }
 
-// Named returns the principal of that name and role by whichever of its tokens lasts longest; ok is false if none is valid. Machines that are paired
-// by their keys have none.
+// Named returns the principal of that name and role, with its token that lasts longest; ok is false if none is valid. Machines that are
+// paired by their keys have none.
 func (t *Tokens) Named(name string, role host.Role) (p host.Principal, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -182,7 +182,7 @@ func (t *Tokens) findLocked(hash []byte) *grant {
 	return found
 }
 
-// lookLocked takes over what the file holds, if it was changed.
+// lookLocked reads the file, if it was changed.
 func (t *Tokens) lookLocked() {
 	t.looked = time.Now()
 	now := stateOf(t.path)
@@ -198,7 +198,7 @@ func (t *Tokens) lookLocked() {
 	for _, r := range all {
 		key := r.key()
 		there[key] = true
-		// A machine that was paired anew, or what has another owner, comes again.
+		// A machine that was paired again, or a principal with another owner, must reconnect.
 		if g := t.grants[key]; g != nil && (g.Principal != r.Principal || g.Owner != r.Owner || !bytes.Equal(g.Pairing, r.Pairing)) {
 			t.endLocked(key, g)
 		}
@@ -266,7 +266,8 @@ func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, onc
 	return token, r.info(now), nil
 }
 
-// add adds a record if there is room for it and its name has that role and that owner. Where one of them has none, it has that of the others.
+// add adds a record if there is room for it and its name has that role and that owner. A record without a role or owner gets those of the
+// others.
 func add(all []record, r record) ([]record, error) {
 	for i := range all {
 		o := &all[i]
@@ -290,11 +291,11 @@ func add(all []record, r record) ([]record, error) {
 	return append(all, r), nil
 }
 
-// OwnedBy lets what is created from now on belong to the person with that id. It must not be called with other calls.
+// OwnedBy makes tokens created from now on belong to the person with that id. It must not be called concurrently with other calls.
 func (t *Tokens) OwnedBy(person string) { t.owner = person }
 
-// SetOwner lets all tokens of a principal, and the machine of that name, belong to the person with an id; empty is the administrator. What they have opened
-// ends, since it was opened for the former owner. ErrNoToken says that there are none.
+// SetOwner makes all tokens of a principal, and the machine of that name, belong to the person with an id; empty is the administrator.
+// Their connections end, since they were opened for the former owner. ErrNoToken means that there are none.
 func (t *Tokens) SetOwner(principal, person string) error {
 	return change(t.path, func(all []record) ([]record, error) {
 		found := false
@@ -327,8 +328,8 @@ func (t *Tokens) Agent(name string) (owner string, ok bool) {
 	return "", false
 }
 
-// Revoke ends the token with an id, or all tokens of a principal, and returns what they were. A host that runs closes what they have
-// opened within a second or two.
+// Revoke revokes the token with an id, or all tokens of a principal, and returns them. A running host closes their connections within a
+// second or two.
 func (t *Tokens) Revoke(idOrPrincipal string) (revoked []Info, err error) {
 	now := time.Now()
 	err = change(t.path, func(all []record) ([]record, error) {
