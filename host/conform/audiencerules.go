@@ -9,7 +9,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// audienceRules hold for hosts whose marker says that they keep audiences apart. The other client is of a person to whom the machine does not belong.
+// audienceRules apply to hosts whose marker says that they separate audiences. The other client belongs to a person who does not own the
+// machine.
 var audienceRules = []rule{
 	{"a terminal that is granted to nobody does not exist for others", func(r *run) error {
 		if _, err := r.listed(r.other); err != nil { // it is told of changes

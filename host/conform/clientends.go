@@ -126,7 +126,7 @@ func (r *run) unsubscribed(print func() error) error {
 	if err := print(); err != nil {
 		return err
 	}
-	st, err := r.state(r.other) // what was on its way has come before
+	st, err := r.state(r.other) // messages in transit have arrived before
 	if err != nil {
 		return err
 	}

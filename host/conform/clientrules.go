@@ -220,7 +220,7 @@ func (r *run) act(all ...ahp.Action) error {
 	return r.settled()
 }
 
-// print dispatches output, at its offset if the host reads those.
+// print dispatches output, at its offset if the host reads offsets.
 func (r *run) print(text string) error {
 	a := ahp.TerminalOutput{Data: text}
 	if at := r.text; r.marker.Resume {
@@ -262,7 +262,7 @@ func (r *run) commands() error {
 	return fmt.Errorf("the content is %+v", st.Content)
 }
 
-// marks prints what owners have to take out, whole and in two parts.
+// marks prints the marks that owners must remove, whole and in two parts.
 func (r *run) marks() error {
 	for _, text := range []string{"\x1b]133;A\a$ \x1b]6", "33;C\aran\r\n"} {
 		if err := r.print(text); err != nil {

@@ -18,7 +18,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// verdicts are the rules by what came of them, as text for messages.
+// verdicts are the rules by their verdict, as text for messages.
 func verdicts(r *conform.Report) map[conform.Verdict][]string {
 	all := map[conform.Verdict][]string{}
 	for _, one := range r.Results {
@@ -108,7 +108,7 @@ func yes(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn
 
 // Every rule that can be broken is found broken at a host that keeps none.
 func TestRulesCanFail(t *testing.T) {
-	synctest.Test(t, rulesCanFail) // what is waited for in vain takes no time
+	synctest.Test(t, rulesCanFail) // expired waits take no real time
 }
 
 func rulesCanFail(t *testing.T) {
@@ -118,7 +118,7 @@ func rulesCanFail(t *testing.T) {
 	}
 	for _, passed := range by[conform.Pass] {
 		known := false
-		// What a host keeps that says yes and does nothing.
+		// A host that says yes and does nothing still satisfies these.
 		for _, harmless := range []string{"initialize selects", "ping is", "root returns", "changes nothing", "does not receive its own", "disposeTerminal removes the terminal"} {
 			known = known || strings.Contains(passed, harmless)
 		}

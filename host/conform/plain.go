@@ -160,8 +160,7 @@ func (r *run) withShell(check func() error) error {
 	return check()
 }
 
-// types has the shell run a line and waits until who typed it has been told what it prints. The line is written so that its echo
-// is not that.
+// types makes the shell run a line and waits until the typing client has received its output. The line's echo differs from the output.
 func (r *run) types(line, prints string) error {
 	if _, err := r.owner.conn.Dispatch(r.ctx, r.uri, ahp.TerminalInput{Data: line + "\r"}); err != nil {
 		return err

@@ -29,7 +29,7 @@ type Options struct {
 	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)
 }
 
-// Verdict is what came of a rule.
+// Verdict is the result of a rule.
 type Verdict string
 
 // The verdicts.
@@ -39,7 +39,7 @@ const (
 	Skip Verdict = "skip" // it does not apply to this host
 )
 
-// Result is one rule, what came of it, and why if it did not pass.
+// Result is one rule, its verdict, and why if it did not pass.
 type Result struct {
 	Group   string  `json:"group"` // plain, client or audience
 	Rule    string  `json:"rule"`
@@ -47,9 +47,9 @@ type Result struct {
 	Why     string  `json:"why,omitempty"`
 }
 
-// Report is what Run found.
+// Report is the result of Run.
 type Report struct {
-	Server  string   `json:"server,omitempty"` // what the host says it is
+	Server  string   `json:"server,omitempty"` // the host's name for itself
 	Version string   `json:"version"`          // of the protocol
 	Marker  bool     `json:"marker"`           // it takes client-executed terminals
 	Results []Result `json:"results"`

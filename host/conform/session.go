@@ -19,7 +19,7 @@ const maxSeen = 4096
 // connectTime is the least time that connecting may take: a host that is slow at that is not judged for it.
 const connectTime = 30 * time.Second
 
-// session is one connection and what it was sent.
+// session is one connection and its received messages.
 type session struct {
 	conn *client.Conn
 	id   string
@@ -131,8 +131,8 @@ func (r *run) within(patience time.Duration, s *session, what string, ok func() 
 	}
 }
 
-// settled asks both sessions' connections for a ping behind what they have dispatched: the host has taken that, and what it has told them
-// before its answers has arrived.
+// settled sends a ping on both sessions' connections behind their dispatches: afterwards the host has taken those, and its messages before
+// the answers have arrived.
 func (r *run) settled() error {
 	for _, s := range []*session{r.owner, r.other, r.owner} {
 		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)

@@ -30,7 +30,8 @@ const (
 
 type message = map[string]any
 
-// wrong makes a good host wrong: it sees what passes and may change it. What returns false is not passed on; nil lets everything pass.
+// wrong makes a good host wrong: it sees passing messages and may change them. A message for which it returns false is dropped; nil lets
+// all pass.
 type wrong struct {
 	ask func(x *twist, m message) bool // from the client
 	say func(x *twist, m message) bool // from the host
@@ -73,7 +74,7 @@ func (x *twist) Send(ctx context.Context, raw []byte) error {
 	return x.Channel.Send(ctx, raw)
 }
 
-// pump passes on what the host says until it says nothing more.
+// pump passes the host's messages on until their end.
 func (x *twist) pump() {
 	defer close(x.out)
 	for {
@@ -141,7 +142,7 @@ func isAction(m message, kind string) bool {
 	return a != nil && a["type"] == kind
 }
 
-// state is the state in the answer to a subscription; nil if m is none of those.
+// state is the state in the answer to a subscription; nil if m is not such an answer.
 func (x *twist) state(m message) (s message, root bool) {
 	if x.about == nil || x.about["method"] != ahp.MethodSubscribe {
 		return nil, false
@@ -150,7 +151,7 @@ func (x *twist) state(m message) (s message, root bool) {
 	return s, dig(x.about, "params", "channel") == ahp.RootURI
 }
 
-// terminals lets f change what a state says of a terminal, or with root the state of the root.
+// snapshots lets f change the state of a terminal, or with root the state of the root.
 func snapshots(root bool, f func(x *twist, s message)) wrong {
 	return wrong{say: func(x *twist, m message) bool {
 		if s, isRoot := x.state(m); s != nil && isRoot == root {
@@ -188,7 +189,7 @@ func accept(n int, kind string) wrong {
 	}}
 }
 
-// requests answers those that match with yes, without doing anything.
+// requests answers matching requests with yes, without doing anything.
 func requests(method string, is func(x *twist, params message) bool) wrong {
 	return wrong{ask: func(x *twist, m message) bool {
 		params, _ := m["params"].(message)
@@ -256,7 +257,7 @@ func onChannel(suffix string) func(m message) bool {
 	}
 }
 
-// without takes a member out of what is changed.
+// without removes a member of the changed object.
 func without(name string) func(*twist, message) {
 	return func(_ *twist, s message) { delete(s, name) }
 }
@@ -429,7 +430,7 @@ var clientWrongs = map[string][]wrong{
 		lose(other, ahp.ActionTerminalExited, onChannel("-3")), exitCode(other, "-3", 0)},
 }
 
-// forges is a host that refuses a title of others and takes it all the same: what later states say.
+// forges is a host that refuses other clients' titles and still applies them: later states show that.
 func forges(name string, value any) wrong {
 	w := dispatches(other, ahp.ActionTerminalTitleChanged, func(x *twist, _ message) bool { x.forged = true; return true })
 	w.say = snapshots(false, func(x *twist, s message) {
@@ -440,7 +441,7 @@ func forges(name string, value any) wrong {
 	return w
 }
 
-// repeats is a host that sends others what it has refused.
+// repeats is a host that sends others the actions that it has refused.
 func repeats() wrong {
 	return wrong{ask: func(x *twist, m message) bool {
 		if a, _ := action(m); x.n == other && isAction(m, ahp.ActionTerminalOutput) {
@@ -487,7 +488,7 @@ func (w wrong) connect(h *host.Host) func(context.Context, client.Endpoint, clie
 		go func() { _ = h.ServeChannel(context.Background(), far) }() // ends with the channel
 		n++
 		x := &twist{Channel: near, wrong: w, n: n, out: make(chan []byte, 1<<12), asked: map[any]message{}}
-		go x.pump() // likewise
+		go x.pump() // until its end
 		return client.ConnectChannel(ctx, x, o)
 	}
 }
@@ -502,7 +503,7 @@ func lookAt(t *testing.T, w wrong, o host.Options) (report *conform.Report, err 
 	return report, err
 }
 
-// late is a channel whose Send returns some time after the message has gone, as on a busy machine: what is sent meanwhile is queued.
+// late is a channel whose Send returns some time after the message has gone, as on a busy machine: messages sent meanwhile are queued.
 type late struct{ jsonrpc.Channel }
 
 // Send implements jsonrpc.Channel.
@@ -512,7 +513,7 @@ func (l late) Send(ctx context.Context, raw []byte) error {
 	return err
 }
 
-// A good host is found good on a busy machine, too: no check looks before the host has what it was sent.
+// A good host passes on a busy machine, too: no check looks before the host has its message.
 func TestAGoodHostOnABusyMachine(t *testing.T) {
 	for group, o := range map[string]host.Options{"plain": {Runner: runner{}}, "client": {}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -531,7 +532,7 @@ func TestAGoodHostOnABusyMachine(t *testing.T) {
 	}
 }
 
-// Every rule there is finds the hosts that break it, and those break none before it.
+// Every rule finds the hosts that break it, and those break none before it.
 func TestWrongHosts(t *testing.T) {
 	for group, o := range map[string]host.Options{"plain": {Runner: runner{}}, "client": {}} {
 		good, err := lookAt(t, wrong{}, o)
