@@ -16,7 +16,7 @@ import (
 	"tether/pairing"
 )
 
-// Bounds of what is kept for those who ask.
+// Bounds of the state kept for clients.
 const (
 	maxPending    = 8    // pairings that wait to be approved
 	maxChallenges = 1024 // of all machines
@@ -24,8 +24,8 @@ const (
 	maxPlaces     = 4096 // places whose wrong tokens, and whose refusals, are counted
 )
 
-// How often may be asked for what can be guessed. A code is one of a million, and at most beginBurst pairings and one more every
-// beginEvery are begun: within the ten minutes that one is open, whoever stands between both has about 25 chances in a million.
+// How often guessable secrets may be tried. A code is one of a million, and at most beginBurst pairings and one more every beginEvery are
+// begun: within the ten minutes that one is open, an attacker between both has about 25 chances in a million.
 const (
 	beginBurst, beginEvery   = 5, 30 * time.Second
 	redeemBurst, redeemEvery = 10, 6 * time.Second // wrong pairing tokens from one place
@@ -36,7 +36,7 @@ const (
 type Options struct {
 	Key    ed25519.PrivateKey // the host's identity
 	Tokens *access.Tokens     // the machines that are let in
-	// Pending is the file in which pairings that wait are shown to whoever may approve them.
+	// Pending is the file that shows waiting pairings to those who may approve them.
 	Pending string
 	Audit   func(host.AuditEvent) // nil keeps no record
 	Logger  *zerolog.Logger       // nil means silence
@@ -55,7 +55,7 @@ type Door struct {
 	log    zerolog.Logger
 	public ed25519.PublicKey
 
-	writing sync.Mutex // held while Pending is written, so that the newest is what stays
+	writing sync.Mutex // held while Pending is written, so that the newest state stays
 
 	mu         sync.Mutex
 	pending    map[string]*pending // by id
@@ -93,8 +93,8 @@ func New(o Options) (*Door, error) {
 	return d, storePending(o.Pending, nil)
 }
 
-// Authenticate implements host.Authenticator for the tokens of sessions. Each is good for one connection; what it opens lasts until
-// the machine is revoked.
+// Authenticate implements host.Authenticator for the tokens of sessions. Each is good for one connection, which lasts until the machine is
+// revoked.
 func (d *Door) Authenticate(token string) (host.Principal, bool) {
 	hash := sha256.Sum256([]byte(token))
 	d.mu.Lock()
@@ -243,7 +243,7 @@ func (d *Door) audit(kind, from, principal, detail string) {
 	d.opts.Audit(ev)
 }
 
-// bound makes room for one more: what has expired goes, and if that is not enough, what expires next.
+// bound makes room for one more: it removes expired entries or, if that is not enough, the one that expires next.
 func bound[K comparable, V any](all map[K]V, most int, expires func(V) time.Time) {
 	if len(all) < most {
 		return

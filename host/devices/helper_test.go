@@ -94,7 +94,7 @@ func (w *world) ask(from, what, token string, in, out any) (status int, code str
 	return rec.Code, refused.Code
 }
 
-// must is ask for what is not refused.
+// must is ask for requests that are not refused.
 func (w *world) must(what string, in, out any) {
 	w.t.Helper()
 	if status, code := w.ask("192.0.2.1", what, "", in, out); code != "" {

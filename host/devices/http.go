@@ -11,7 +11,7 @@ import (
 	"tether/pairing"
 )
 
-// refusal is what is answered instead.
+// refusal is the answer to a refused request.
 type refusal struct{ code, message string }
 
 func (r *refusal) Error() string { return r.message }
@@ -45,7 +45,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err == nil {
-		_ = json.NewEncoder(w).Encode(answer) // whoever asked is gone
+		_ = json.NewEncoder(w).Encode(answer) // the client is gone
 		return
 	}
 	why, ok := errors.AsType[*refusal](err)

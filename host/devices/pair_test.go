@@ -85,7 +85,7 @@ func TestPairingByACode(t *testing.T) {
 	})
 }
 
-// Who was let in before is not let in again by that: the person sees a code for each pairing, and none counts for another.
+// A former approval does not count for a new pairing: the person sees a code for each, and none counts for another.
 func TestAnApprovalIsForOnePairing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -125,8 +125,8 @@ func TestTheCommitmentBinds(t *testing.T) {
 	}
 }
 
-// Whoever stands between a machine and the host needs about a million pairings to meet the machine's code. A thousand tries within
-// the ten minutes of one come to 25.
+// An attacker between a machine and the host needs about a million pairings to match the machine's code. A thousand tries within the ten
+// minutes of one pairing come to 25.
 func TestAThousandGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -146,7 +146,7 @@ func TestAThousandGuesses(t *testing.T) {
 			t.Errorf("%d pairings were begun", begun)
 		}
 		time.Sleep(time.Duration(devices.BeginBurst) * devices.BeginEvery)
-		for n := range devices.BeginBurst { // as many wait for somebody as there can be
+		for n := range devices.BeginBurst { // as many as may wait for a person
 			w.begin(key(byte(n+10)), "waits")
 		}
 		for range devices.MaxPending - devices.BeginBurst {
@@ -183,7 +183,7 @@ func TestAThousandGuesses(t *testing.T) {
 		if code := redeem("192.0.2.9", right); code != pairing.CodeTooMany {
 			t.Errorf("who has guessed is told %q about the right one", code)
 		}
-		for n := range devices.RedeemBurst { // who has a network of IPv6 has more addresses than there are guesses
+		for n := range devices.RedeemBurst { // a network of IPv6 has more addresses than there are guesses
 			redeem(fmt.Sprintf("[2001:db8::%x]", n+1), pairing.TokenPrefix+"x")
 		}
 		if code := redeem("[2001:db8::ffff]", right); code != pairing.CodeTooMany {
@@ -198,7 +198,8 @@ func TestAThousandGuesses(t *testing.T) {
 	})
 }
 
-// Who asks without sense, or tries pairing tokens, is written down, but fills neither the log nor the record; and what was tried is not.
+// A client that sends invalid requests, or tries pairing tokens, is recorded, but fills neither the log nor the record; and the tried
+// tokens are not recorded.
 func TestRefusedPairingsFillNoLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log testkit.Output
@@ -252,7 +253,7 @@ func TestSameCodesLetNobodyIn(t *testing.T) {
 	}
 }
 
-// Requests that are none are refused before anything is kept; none makes it panic.
+// Invalid requests are refused before anything is kept; none causes a panic.
 func TestRequestsThatAreNone(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct {

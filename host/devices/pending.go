@@ -18,7 +18,7 @@ import (
 	"tether/platform/secret"
 )
 
-// revealTime is how long a machine has to reveal what it has committed to: it does so at once.
+// revealTime is how long a machine has to reveal the values behind its commitment: it does so at once.
 const revealTime = 30 * time.Second
 
 // look is how often a wait looks whether the machine was let in.
@@ -31,13 +31,13 @@ type pending struct {
 	from       string
 	expires    time.Time
 	revealed   bool // then it has a code
-	waiting    bool // somebody waits for it
+	waiting    bool // a request waits for it
 }
 
 // Pending is a pairing that waits to be approved.
 type Pending struct {
 	Code        string    `json:"code"`
-	Name        string    `json:"name"` // what the machine calls itself
+	Name        string    `json:"name"` // the machine's name for itself
 	Fingerprint string    `json:"fingerprint"`
 	Remote      string    `json:"remote"` // where it asks from
 	Expires     time.Time `json:"expires"`
@@ -45,7 +45,7 @@ type Pending struct {
 	Commitment  []byte    `json:"commitment"` // tells this pairing from others
 }
 
-// begin keeps what a machine has committed to.
+// begin keeps a machine's commitment.
 func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 	if len(b.DeviceKey) != ed25519.PublicKeySize || len(b.Commitment) != pairing.NonceSize {
 		return pairing.Begun{}, errBadRequest
@@ -71,7 +71,7 @@ func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 	return pairing.Begun{ID: id, HostKey: d.public, Nonce: p.pair.HostNonce}, nil
 }
 
-// reveal checks what the machine had committed to. Then there is a code, which is shown.
+// reveal checks the revealed values against the commitment. Then there is a code, which is shown.
 func (d *Door) reveal(r pairing.Reveal) (pairing.Revealed, error) {
 	p, err := d.check(r)
 	if err == nil {
@@ -114,7 +114,7 @@ func (d *Door) openLocked(id string) (*pending, error) {
 	return p, nil
 }
 
-// show writes who waits where whoever may approve it reads it.
+// show writes the waiting pairings for those who may approve them.
 func (d *Door) show() error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -155,7 +155,7 @@ func (d *Door) claim(id string) (p *pending, end func(), err error) {
 	}, nil
 }
 
-// wait waits until somebody has let the machine in, or the time is up.
+// wait waits until the machine is approved, or the time is up.
 func (d *Door) wait(done <-chan struct{}, id string) (pairing.Waited, error) {
 	p, end, err := d.claim(id)
 	if err != nil {
@@ -182,7 +182,7 @@ func (d *Door) wait(done <-chan struct{}, id string) (pairing.Waited, error) {
 	}
 }
 
-// forget ends a pairing that was approved. If the file cannot be written, it shows for some minutes what changes nothing.
+// forget ends a pairing that was approved. If the file cannot be written, it shows the pairing for some more minutes, without effect.
 func (d *Door) forget(id string) {
 	d.mu.Lock()
 	delete(d.pending, id)
@@ -190,7 +190,7 @@ func (d *Door) forget(id string) {
 	_ = d.show()
 }
 
-// pendingFile is what the file holds.
+// pendingFile is the content of the file.
 type pendingFile struct {
 	Version int       `json:"version"`
 	Pending []Pending `json:"pending"`

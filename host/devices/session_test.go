@@ -12,7 +12,7 @@ import (
 	"tether/pairing"
 )
 
-// A token is good for one connection; what it opens lasts until the machine is revoked.
+// A token is good for one connection, which lasts until the machine is revoked.
 func TestASessionIsOneConnection(t *testing.T) {
 	w := newWorld(t)
 	w.admit(key(1))
@@ -106,7 +106,7 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Challenges and tokens end after a minute of the monotonic clock; and what is never used does not pile up.
+// Challenges and tokens end after a minute of the monotonic clock, and unused ones do not pile up.
 func TestWhatIsNotUsedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
