@@ -22,7 +22,7 @@ func (p *Provider) serveCLI(w http.ResponseWriter, r *http.Request, what string)
 	answer, err := p.answerCLI(w, r, what)
 	w.Header().Set("Content-Type", "application/json")
 	if err == nil {
-		_ = json.NewEncoder(w).Encode(answer) // whoever asked is gone
+		_ = json.NewEncoder(w).Encode(answer) // the client is gone
 		return
 	}
 	why, ok := errors.AsType[*refusal](err)
@@ -81,7 +81,7 @@ func bearer(r *http.Request) string {
 	return token
 }
 
-// approve lets a machine in as that of the person who asks.
+// approve admits a machine as the calling person's.
 func (p *Provider) approve(r *http.Request, a pairing.LoginApprove) error {
 	principal, ok := p.Known(bearer(r))
 	if !ok {
@@ -96,7 +96,7 @@ func (p *Provider) approve(r *http.Request, a pairing.LoginApprove) error {
 	return nil
 }
 
-// logoutCLI ends the session of whoever asks.
+// logoutCLI ends the caller's session.
 func (p *Provider) logoutCLI(r *http.Request) error {
 	p.mu.Lock()
 	s := p.sessions[sha256.Sum256([]byte(bearer(r)))]

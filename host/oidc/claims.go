@@ -16,13 +16,13 @@ import (
 	"tether/host/access"
 )
 
-// Bounds of what a provider says of a person.
+// Bounds of a provider's claims about a person.
 const (
 	maxText   = 256 // bytes of a subject, a session id, an address or a name; the specification has 255 for subjects
 	maxGroups = 256 // groups; the rest does not count
 )
 
-// claims are what a provider says of a person.
+// claims are a provider's claims about a person.
 type claims struct {
 	Subject  string `json:"sub"`
 	Session  string `json:"sid"`
@@ -38,13 +38,13 @@ type claims struct {
 // flag is a boolean that some providers send as a string.
 type flag bool
 
-// UnmarshalJSON implements json.Unmarshaler. What is neither true nor "true" is false.
+// UnmarshalJSON implements json.Unmarshaler. Any value except true and "true" is false.
 func (f *flag) UnmarshalJSON(data []byte) error {
 	*f = flag(bytes.Equal(data, []byte(`true`)) || bytes.Equal(data, []byte(`"true"`)))
 	return nil
 }
 
-// identify returns whom a token of the provider's is for. nonce is that of the attempt; a renewal has none, and perhaps no ID token.
+// identify returns the person of a token of the provider's. nonce is that of the attempt; a renewal has none, and perhaps no ID token.
 func (p *Provider) identify(ctx context.Context, d *discovered, token *oauth2.Token, nonce string) (who claims, err error) {
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" && nonce != "" {
@@ -127,12 +127,12 @@ func groupsOf(claim json.RawMessage) (groups []string, ok bool) {
 	return groups, true
 }
 
-// display is what the person is called in a question to themselves.
+// display is the person's name in a question to themselves.
 func (c claims) display() string {
 	return cmp.Or(c.Email, c.Username, c.Subject)
 }
 
-// with adds what the provider tells when it is asked for the person. That is newer than what the ID token holds.
+// with adds the provider's answer to a query about the person. It is newer than the ID token.
 func (c claims) with(more claims) claims {
 	more.Session, more.Party = c.Session, c.Party
 	if more.Email == "" {
@@ -155,7 +155,7 @@ func (p *Provider) known(c claims) error {
 	return nil
 }
 
-// admit refuses people whom this host does not take.
+// admit refuses people whom this host does not accept.
 func (p *Provider) admit(c claims) error {
 	if len(p.opts.Domains) > 0 {
 		_, domain, ok := strings.Cut(c.Email, "@")
@@ -169,7 +169,7 @@ func (p *Provider) admit(c claims) error {
 	return nil
 }
 
-// identity is what the host's people are told.
+// identity is the identity for the host's people.
 func (p *Provider) identity(c claims) host.Identity {
 	wanted, _, _ := strings.Cut(cmp.Or(c.Username, c.Email), "@")
 	return host.Identity{Issuer: p.opts.Issuer, Subject: c.Subject, Wanted: wanted, Groups: c.groups}

@@ -16,7 +16,7 @@ import (
 	"tether/pairing"
 )
 
-// Bounds of what is kept for logins of the command line.
+// Bounds of the state kept for logins of the command line.
 const (
 	maxWaiting   = 64  // logins by a typed code that nobody has finished
 	maxConfirm   = 256 // people who have come back from the provider and were asked
@@ -27,7 +27,7 @@ const (
 	codeLength   = 8
 )
 
-// purpose is what a login of the command line is for. It travels with the attempt.
+// purpose is the purpose of a login of the command line. It travels with the attempt.
 type purpose struct {
 	Port      int    `json:"p,omitempty"` // of the loopback address to which the browser is sent
 	State     string `json:"s,omitempty"` // the command line's own, which it gets back
@@ -45,7 +45,7 @@ type waiting struct {
 	principal           host.Principal
 }
 
-// confirming is somebody who has come back from the provider and was asked whether the command line may act for them.
+// confirming is a person who has returned from the provider and was asked whether the command line may act for them.
 type confirming struct {
 	why     purpose
 	who     claims
@@ -53,14 +53,14 @@ type confirming struct {
 	expires time.Time
 }
 
-// granted is a token for whoever shows the verifier.
+// granted is a token for the client that proves to know the verifier.
 type granted struct {
 	challenge, token string
 	principal        host.Principal
 	expires          time.Time
 }
 
-// logins are those of the command line under way. Guarded by Provider.mu.
+// logins are the command line's logins in progress. Guarded by Provider.mu.
 type logins struct {
 	waiting    map[string]*waiting // by id
 	confirming map[[sha256.Size]byte]confirming
@@ -88,7 +88,7 @@ func (p *Provider) beginCLI(w http.ResponseWriter, r *http.Request) error {
 	return p.send(w, r, &why)
 }
 
-// typed is a code without what people add when they type one; "" if it cannot be one.
+// typed is a code without the characters that people add when they type one; "" if it cannot be one.
 func typed(code string) string {
 	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
 	if len(code) != codeLength || strings.Trim(code, codeLetters) != "" {
@@ -97,7 +97,8 @@ func typed(code string) string {
 	return code
 }
 
-// askConfirm asks somebody who has come back from the provider whether the command line may act for them: the link may have been another's.
+// askConfirm asks a person who has returned from the provider whether the command line may act for them: the link may have been an
+// attacker's.
 func (p *Provider) askConfirm(w http.ResponseWriter, r *http.Request, why purpose, who claims, token *oauth2.Token) error {
 	from := ""
 	if why.Code != "" {
@@ -148,7 +149,7 @@ func (p *Provider) allow(w http.ResponseWriter, r *http.Request) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if one.token != "" {
-			return errNoCode // somebody else was quicker
+			return errNoCode // another request was quicker
 		}
 		one.token, one.principal = secret, principal
 		close(one.decided)
@@ -203,8 +204,8 @@ func dashed(code string) string {
 	return code[:codeLength/2] + "-" + code[codeLength/2:]
 }
 
-// waitingFor returns the login that waits with a code, nil if there is none. Codes are long enough that the time that this takes tells
-// nothing of use: each try takes a login at the provider.
+// waitingFor returns the login that waits with a code, or nil. Codes are long enough that the time of this search reveals nothing useful:
+// each try takes a login at the provider.
 func (p *Provider) waitingFor(code string) *waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -182,7 +182,7 @@ func TestTypedLogin(t *testing.T) {
 	})
 }
 
-// One place cannot use up what waits; codes are forgotten after ten minutes.
+// One place cannot use up the waiting logins; codes are forgotten after ten minutes.
 func TestTypedLoginsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -202,7 +202,7 @@ func TestTypedLoginsAreBounded(t *testing.T) {
 	})
 }
 
-// A machine of a person who is logged in is let in as theirs; nobody else's request is.
+// A machine of a person who is logged in is admitted as theirs; requests of other clients are not.
 func TestApprove(t *testing.T) {
 	var asked []string
 	r := newRig(t, func(o *oidc.Options) {

@@ -57,7 +57,7 @@ type fakeProvider struct {
 	offline bool                                          // gives refresh tokens
 
 	codes     map[string]url.Values // requests of codes
-	refreshes map[string]bool       // those that are good
+	refreshes map[string]bool       // the valid ones
 }
 
 func newFakeProvider(t *testing.T) *fakeProvider {
@@ -86,7 +86,7 @@ func (f *fakeProvider) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// now changes what is answered from now on.
+// now changes later answers.
 func (f *fakeProvider) now(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +151,7 @@ func (f *fakeProvider) token(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(answer)
 }
 
-// idToken signs what is said of the person.
+// idToken signs the person's claims.
 func (f *fakeProvider) idToken(nonce string) string {
 	token := maps.Clone(f.person)
 	maps.Copy(token, map[string]any{"iss": issuer, "aud": client, "exp": time.Now().Add(time.Minute).Unix(), "iat": time.Now().Unix(), "sid": "sid-1"})
@@ -172,7 +172,7 @@ func (f *fakeProvider) idToken(nonce string) string {
 	return oidctest.SignIDToken(key, "1", "RS256", string(text))
 }
 
-// fakePeople knows everybody but those that an administrator has ended.
+// fakePeople knows everybody except those whom an administrator has ended.
 type fakePeople struct {
 	mu     sync.Mutex
 	seen   []host.Identity

@@ -38,7 +38,7 @@ var (
 	errEnded          = &refusal{http.StatusForbidden, "an administrator has ended your access to this host"}
 )
 
-// ServeHTTP serves what is below Path. Everything else is not found.
+// ServeHTTP serves the paths below Path, and answers 404 for others.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host.PageHeaders(w.Header())
 	w.Header().Set("Referrer-Policy", "no-referrer") // the way back has a code in its address
@@ -133,7 +133,7 @@ func (p *Provider) back(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// exchange gives the code to the provider and returns who has logged in.
+// exchange gives the code to the provider and returns the claims of the person who has logged in.
 func (p *Provider) exchange(ctx context.Context, code string, a *attempt) (claims, *oauth2.Token, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func (p *Provider) exchange(ctx context.Context, code string, a *attempt) (claim
 	return who, token, nil
 }
 
-// describe is what a provider's refusal says for the log: its code, when that is one, and the status.
+// describe describes a provider's refusal for the log: its code, if that is valid, and the status.
 func describe(e *oauth2.RetrieveError) string {
 	code := e.ErrorCode
 	for _, c := range code {

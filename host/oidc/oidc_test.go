@@ -49,7 +49,7 @@ func TestLoginCookie(t *testing.T) {
 	}
 }
 
-// Whoever sends a browser back without having sent it there logs nobody in: not with another browser's code, nor twice, nor late.
+// A browser that returns without having been sent to the provider logs nobody in: not with another browser's code, nor twice, nor late.
 func TestForeignWayBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -227,7 +227,7 @@ func TestProviderTrouble(t *testing.T) {
 	}
 }
 
-// The provider is asked again within ten minutes, and what it says then holds.
+// The provider is asked again within ten minutes, and its answer then counts.
 func TestRenewal(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*rig)
@@ -325,7 +325,7 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
-// An administrator's end is one at once, and so is a logout at the provider. Others stay.
+// An administrator's end takes effect at once, and so does a logout at the provider. Others stay.
 func TestEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)

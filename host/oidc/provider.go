@@ -21,7 +21,7 @@ import (
 	"tether/host"
 )
 
-// Path is what every path of a Provider begins with, below the host's public URL.
+// Path begins every path of a Provider, below the host's public URL.
 const Path = "/login/oidc"
 
 const (
@@ -41,15 +41,15 @@ const (
 type Options struct {
 	// Issuer is the provider's URL, exactly as its tokens name it: https, or http on a loopback address.
 	Issuer string
-	// ClientID and Secret are what the provider knows this host by.
+	// ClientID and Secret identify this host to the provider.
 	ClientID, Secret string
 	// PublicURL is the https URL under which browsers reach the host, without a path; http on a loopback address. The provider must know
 	// PublicURL + "/login/oidc/callback" as the redirect URI, and may know PublicURL + "/login/oidc/logout" for back-channel logout.
 	PublicURL string
 	// Domains are the domains of e-mail addresses that may log in, lower case. With any, an address that the provider has not verified is
-	// refused. Empty lets in everyone whom the provider lets in.
+	// refused. Empty admits everyone whom the provider admits.
 	Domains []string
-	// Groups are those of which a person must be in one; empty asks for none.
+	// Groups: a person must be in one of them; empty requires none.
 	Groups []string
 	// GroupsClaim is the claim that lists a person's groups; empty means "groups".
 	GroupsClaim string
@@ -62,18 +62,18 @@ type Options struct {
 	// OnRefused tells a person why nobody was logged in.
 	OnRefused func(w http.ResponseWriter, r *http.Request, status int, why string)
 
-	// Approve lets the machine in that waits to be paired with a code, as that of the person. Its error is shown to them. nil lets none in.
+	// Approve admits the machine that waits to be paired with a code, as the person's. Its error is shown to them. nil admits none.
 	Approve func(p host.Principal, code, name string) error
 
 	Audit  func(host.AuditEvent) // nil keeps no record
 	Logger *zerolog.Logger       // nil means silence
 }
 
-// People knows who has an identity. It is safe for concurrent use.
+// People maps identities to people. It is safe for concurrent use.
 type People interface {
-	// LoggedIn returns the principal of the person with that identity, who is made at the first login. The groups are those that the
-	// provider names now; they replace the ones it named before. The principal's Live ends when an administrator ends the person, and an
-	// error says that this has happened already.
+	// LoggedIn returns the principal of the person with that identity, who is made at the first login. The groups are those that the provider
+	// names now; they replace the ones it named before. The principal's Live ends when an administrator ends the person, and an error means
+	// that this has happened already.
 	LoggedIn(host.Identity) (host.Principal, error)
 }
 
@@ -92,16 +92,16 @@ type Provider struct {
 	mu          sync.Mutex
 	found       *discovered                    // nil until the provider has answered
 	tried       time.Time                      // the last try
-	why         error                          // what came of it
+	why         error                          // its result
 	sessions    map[[sha256.Size]byte]*session // by their tokens' hashes
 	cli         logins
 	loggedOut   map[string]time.Time // ids of logout tokens that were taken, until they expire
 	closed      bool
 
-	writing sync.Mutex // held while the file is written, so that the newest state is what stays
+	writing sync.Mutex // held while the file is written, so that the newest state stays
 }
 
-// discovered is what the provider says of itself.
+// discovered is the provider's description of itself.
 type discovered struct {
 	provider *openid.Provider
 	verifier *openid.IDTokenVerifier
@@ -151,7 +151,7 @@ func webURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// errBusy refuses what would be one request to the provider too many.
+// errBusy refuses one request too many to the provider.
 var errBusy = errors.New("too many logins at a time")
 
 // ask takes a slot for requests to the provider. The caller gives it back by done.
@@ -165,7 +165,7 @@ func (p *Provider) ask(ctx context.Context) (bounded context.Context, done func(
 	return bounded, func() { cancel(); <-p.slots }, nil
 }
 
-// discover returns what the provider says of itself, which is asked for once it is needed. After a failure it is not asked again for
+// discover returns the provider's description of itself, which is requested on first use. After a failure it is not requested again for
 // discoverGap.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	p.discovering.Lock()

@@ -14,8 +14,8 @@ import (
 // attemptTime is how long a login at the provider may take.
 const attemptTime = 10 * time.Minute
 
-// attempt is a browser that was sent to the provider. It travels in a cookie that only this run of the host can open, so that the
-// host keeps nothing for those who begin, and nobody can finish in one browser what was begun in another.
+// attempt is a browser that was sent to the provider. It travels in a cookie that only this run of the host can open, so that the host
+// keeps no state for attempts, and a login begun in one browser cannot be finished in another.
 type attempt struct {
 	State    string    `json:"s"`
 	Nonce    string    `json:"n"`
@@ -24,7 +24,7 @@ type attempt struct {
 	CLI      *purpose  `json:"c,omitempty"` // nil: the browser itself is to be logged in
 }
 
-// newSeal returns what seals attempts, with a key that ends with the process.
+// newSeal returns the cipher that seals attempts, with a key that ends with the process.
 func newSeal() (cipher.AEAD, error) {
 	key := make([]byte, 32)
 	rand.Read(key) // never fails, see crypto/rand
@@ -35,8 +35,8 @@ func newSeal() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// cookieName is that of an attempt's cookie. With https, no other name below the host's domain can set it. Cookies do not tell ports
-// apart, so that otherwise the name does.
+// cookieName is the name of an attempt's cookie. With https, no other name below the host's domain can set it. Cookies do not distinguish
+// ports, so without https the name does.
 func (p *Provider) cookieName(r *http.Request) string {
 	if p.secure {
 		return "__Host-tether_login"
@@ -56,7 +56,7 @@ func (p *Provider) setAttempt(w http.ResponseWriter, r *http.Request, a *attempt
 	http.SetCookie(w, c)
 }
 
-// attemptOf returns the attempt that a browser has kept; ok is false if there is none that is still good.
+// attemptOf returns the attempt that a browser has kept; ok is false if there is none that is still valid.
 func (p *Provider) attemptOf(r *http.Request) (a attempt, ok bool) {
 	c, err := r.Cookie(p.cookieName(r))
 	if err != nil {

@@ -35,13 +35,13 @@ var (
 	errAllChanged = errors.New("the person may not use this host any more")
 )
 
-// session is one login of one person. Its fields are guarded by Provider.mu, but for principal and end, which never change.
+// session is one login of one person. Its fields are guarded by Provider.mu, except for principal and end, which never change.
 type session struct {
 	principal host.Principal // its Live is the session's
 	end       context.CancelCauseFunc
 
 	identity     host.Identity // as the person was made known last
-	subject, sid string        // what the provider calls the person, and this login of theirs
+	subject, sid string        // the provider's ids of the person and of this login
 	refresh      string        // the token by which the provider is asked again; empty: it gave none
 	begun        time.Time     // when the person logged in
 	asked        time.Time     // when the provider has last vouched for the person
@@ -57,7 +57,7 @@ func (p *Provider) Known(token string) (host.Principal, bool) {
 	return p.ByHash(sha256.Sum256([]byte(token)))
 }
 
-// ByHash returns whose the session is whose token has that hash; ok is false if there is none.
+// ByHash returns the principal of the session whose token has that hash; ok is false if there is none.
 func (p *Provider) ByHash(hash [sha256.Size]byte) (host.Principal, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *Provider) ByHash(hash [sha256.Size]byte) (host.Principal, bool) {
 	return s.principal, true
 }
 
-// open begins a session for somebody who has logged in, and returns its token.
+// open begins a session for a person who has logged in, and returns its token.
 func (p *Provider) open(who claims, token *oauth2.Token) (host.Principal, string, error) {
 	principal, err := p.principalOf(who)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *Provider) open(who claims, token *oauth2.Token) (host.Principal, string
 	return s.principal, secret, nil
 }
 
-// principalOf admits somebody.
+// principalOf admits a person.
 func (p *Provider) principalOf(who claims) (host.Principal, error) {
 	if err := p.admit(who); err != nil {
 		return host.Principal{}, err
@@ -164,7 +164,7 @@ func (p *Provider) Run(ctx context.Context) {
 	defer func() {
 		renewals.Wait()
 		p.mu.Lock()
-		p.closed = true // what ends now is kept for the next host
+		p.closed = true // sessions that end now are kept for the next host
 		p.mu.Unlock()
 	}()
 	timer := time.NewTimer(0)

@@ -30,7 +30,7 @@ type kept struct {
 	Asked    time.Time     `json:"asked"`
 }
 
-// store is what the file holds.
+// store is the content of the file.
 type store struct {
 	Version  int    `json:"version"`
 	Issuer   string `json:"issuer"`
@@ -61,7 +61,7 @@ func (p *Provider) keep() {
 	}
 }
 
-// keptSessions returns what there is to keep, the oldest first.
+// keptSessions returns the sessions to keep, the oldest first.
 func (p *Provider) keptSessions() []kept {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,8 @@ func (p *Provider) keptSessions() []kept {
 	return all
 }
 
-// restore lets in the sessions of the host before, unless they are another provider's. Those that were not renewed meanwhile are due at once.
+// restore admits the sessions of the former host, unless they are another provider's. Those that were not renewed meanwhile are due at
+// once.
 func (p *Provider) restore() error {
 	if p.opts.Sessions == "" {
 		return nil
