@@ -32,7 +32,7 @@ type browser struct {
 	out *bufio.Reader
 }
 
-// newBrowser starts one, or skips the test where there is none. Its answers may take as long as the operation does.
+// newBrowser starts one, or skips the test if none is installed. Its answers may take as long as the operation does.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	if os.Getenv("TETHER_SCREENSHOTS") == "" {
@@ -85,10 +85,10 @@ func newBrowser(t *testing.T) *browser {
 	return &browser{t: t, in: in, out: bufio.NewReader(out)}
 }
 
-// args are those of an operation.
+// args are the arguments of an operation.
 type args map[string]any
 
-// do does one operation and decodes what it gives into into, unless that is nil.
+// do does one operation and decodes its result into into, unless that is nil.
 func (b *browser) do(op string, a args, into any) {
 	b.t.Helper()
 	if a == nil {
@@ -146,10 +146,10 @@ func (b *browser) shot(name string) {
 	b.do("shot", args{"path": filepath.Join(os.Getenv("TETHER_SCREENSHOTS"), name+".png")}, nil)
 }
 
-// seen is what the browser has done besides showing the page.
+// seen is the browser's activity besides showing the page.
 type seen struct{ Requests, Errors, Dialogs, Popups, Sent []string }
 
-// says are the messages that the page may send its host: who watches needs no others, whatever is printed and whatever is typed.
+// says are the messages that the page may send its host: an observer needs no others, for any output and input.
 var says = []string{ahp.MethodInitialize, ahp.MethodReconnect, ahp.MethodSubscribe, ahp.MethodUnsubscribe, ahp.MethodPing}
 
 // clean fails the test if the page has done anything but talk to its host, and there but watch.
@@ -163,7 +163,7 @@ func (b *browser) clean(origin string) {
 		}
 	}
 	for _, e := range s.Errors {
-		// What a cut connection looks like in the console.
+		// Console messages of a cut connection.
 		if !strings.Contains(e, "ERR_") && !strings.Contains(e, "WebSocket") && !strings.Contains(e, "status of 401") {
 			b.t.Errorf("the page's console says %s", e)
 		}
@@ -210,7 +210,7 @@ func (c *connections) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// cut ends them all without a word, and those that come until they may.
+// cut ends them all silently, and new ones until they are allowed again.
 func (c *connections) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,7 +245,7 @@ func newSite(t *testing.T, o host.Options) *site {
 // join connects a machine.
 func (s *site) join(name string) *client.Conn {
 	s.t.Helper()
-	near, far := jsonrpc.Pipe()                                        // beside the listener, so that the browser's connections can be cut alone
+	near, far := jsonrpc.Pipe()                                        // apart from the listener, so that the browser's connections can be cut alone
 	go func() { _ = s.host.ServeChannel(context.Background(), far) }() // ends with the host
 	c, err := client.ConnectChannel(s.t.Context(), near,
 		client.Options{ClientID: name + "-client", Info: ahp.Implementation{Name: "test", Title: name}, Meta: ahp.NewClientMeta()})

@@ -8,7 +8,7 @@ import (
 	"tether/host"
 )
 
-// The list and the terminal's head say that a program waits for somebody to type, as soon as that is known and for as long as it is so.
+// The list and the terminal's head show that a program waits for typed input, as soon as and as long as it does.
 func TestPageShowsWhoAwaits(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})

@@ -18,7 +18,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// rect is where something is on the page, in CSS pixels, which are those of a picture.
+// rect is the place of an element on the page, in CSS pixels, which are those of a picture.
 type rect struct{ X, Y, Width, Height int }
 
 // ink is how far the darkest and the lightest pixel of a part of the page are apart, from 0 to 65535.
@@ -206,8 +206,8 @@ func (s *site) lendLater(c *client.Conn, machine, name string) string {
 	return uri
 }
 
-// The list shows what runs before what has exited, the newest first, and does not change when a machine comes back. Exited terminals are
-// folded until somebody unfolds or looks for them.
+// The list shows running terminals before exited ones, the newest first, and does not change when a machine reconnects. Exited terminals
+// are folded until they are unfolded or searched for.
 func TestPageOrdersTheList(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
@@ -250,7 +250,7 @@ func TestPageOrdersTheList(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// Tab stops once in the list, wherever in it somebody was; arrow keys reach all of it.
+// Tab stops once in the list, wherever in it the focus was; arrow keys reach all of it.
 func TestPageListIsOneTabStop(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})

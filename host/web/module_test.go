@@ -10,7 +10,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// script runs a program beside a file of the page in Node, without a browser, and returns what it prints.
+// script runs a program with a file of the page in Node, without a browser, and returns its output.
 func script(t *testing.T, file, program string) string {
 	t.Helper()
 	testkit.Unix(t, testkit.Programs)
@@ -35,8 +35,8 @@ func script(t *testing.T, file, program string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// A terminal that was chosen while the connection was lost, or whose first state was on its way, is asked for when there is one again: who
-// has no state can make nothing of what is replayed.
+// A terminal that was chosen while the connection was lost, or before its first state arrived, is requested on the next connection: without
+// a state, replayed actions are useless.
 func TestATerminalChosenWithoutAConnection(t *testing.T) {
 	got := script(t, "ahp.js", `
 globalThis.location = {origin: "http://localhost"};

@@ -72,7 +72,7 @@ func TestPageShowsTerminals(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// What a program has drawn long ago is on the page, too, although the host has not kept it; the size may have changed since.
+// Text that a program has drawn long ago is on the page, too, although the host has not kept it; the size may have changed since.
 func TestPageShowsTheScreenOfALateJoiner(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Scrollback: 64 << 10})
@@ -203,7 +203,7 @@ func TestPageFindsCopiesAndDownloads(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// Of commands that print much, the page keeps the newest output, so that a search ends while somebody types.
+// Of commands with much output, the page keeps the newest part, so that a search finishes while somebody types.
 func TestPageBoundsCommands(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
@@ -237,7 +237,7 @@ func TestPageBoundsCommands(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// A lost connection is shown, and what was printed meanwhile is there afterwards, once.
+// A lost connection is shown, and output printed meanwhile appears afterwards, once.
 func TestPageReconnects(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{LogBytes: 64 << 10})
@@ -344,7 +344,7 @@ func TestPageInAFlood(t *testing.T) {
 	for i := 0; chunk.Len() < 60<<10; i++ {
 		fmt.Fprintf(&chunk, line, i%8, i)
 	}
-	const flood, uses = 100 << 20, 10 // bytes, and times that somebody does something with the page meanwhile: it goes on until both are over
+	const flood, uses = 100 << 20, 10 // bytes, and number of uses of the page meanwhile: it continues until both are reached
 	done := make(chan error, 1)
 	var used atomic.Int32
 	go func() {
@@ -403,7 +403,7 @@ func TestPageByKeyboardDarkAndNarrow(t *testing.T) {
 	b.do("key", args{"key": "Escape"}, nil)
 	b.do("key", args{"key": "Escape"}, nil)
 	b.wait("document.querySelector('#view').hidden")
-	for _, want := range []string{"lightrgb(246, 247, 249)", "darkrgb(18, 21, 26)"} { // whatever the system says, and for good
+	for _, want := range []string{"lightrgb(246, 247, 249)", "darkrgb(18, 21, 26)"} { // for any setting of the system, and permanently
 		b.do("click", args{"selector": "#theme"}, nil)
 		b.do("reload", nil, nil)
 		b.wait("document.querySelector('#link')?.dataset.state === 'up'")
@@ -426,7 +426,7 @@ func TestPageByKeyboardDarkAndNarrow(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// Every key that the help names does what it says, and what is typed at a terminal goes nowhere.
+// Every key in the help has its effect, and text typed at a terminal goes nowhere.
 func TestPageKeys(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})

@@ -11,7 +11,7 @@ import (
 	"tether/host"
 )
 
-// register is what the page of people shows in tests.
+// register is the content of the page of people in tests.
 type register struct {
 	mu  sync.Mutex
 	all []host.Entry
@@ -79,7 +79,7 @@ func TestPageOfPeople(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// What is the person's own and what is shared with them stand apart, once the host tells owners.
+// The person's own terminals and shared ones are separate, once the host reports owners.
 func TestPageTellsMineFromShared(t *testing.T) {
 	b := newBrowser(t)
 	people := &team{roster: &host.Roster{On: true, People: map[string]string{"p-ann": "ann"}, Groups: map[string][]string{}}}

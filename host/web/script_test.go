@@ -10,8 +10,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Where there is no npm, or it cannot get anything, the build goes on without what the page needs of it, and says so; make web fails.
-// What npm has got is put where it is embedded, and not asked for again until other versions are wanted.
+// Without npm, or without a network for it, the build continues without the page's packages, and says so; make web fails. npm's packages
+// are put where they are embedded, and not requested again until other versions are wanted.
 func TestScriptsOfThePage(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	root := t.TempDir()

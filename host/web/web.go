@@ -1,8 +1,8 @@
-// Package web is the page that a host shows to people: its files, and nothing that decides who may see what.
+// Package web is the page that a host shows to people: only its files, without any access decision.
 //
-// The page is a client of the host like any other: it speaks AHP over a WebSocket and draws with xterm.js, which "make web" takes
-// from npm and puts beside the page's own files. Where that was not done, as on a machine without Node, Complete says so and
-// the host shows its plain page instead.
+// The page is a client of the host like any other: it speaks AHP over a WebSocket and draws with xterm.js, which "make web" takes from npm
+// and puts next to the page's own files. If that was not done, as on a machine without Node, Complete reports it and the host shows its
+// plain page instead.
 package web
 
 import (
@@ -10,7 +10,7 @@ import (
 	"io/fs"
 )
 
-// files are the page's own and what make web has added.
+// files are the page's own and those that make web has added.
 //
 //go:embed all:static
 var files embed.FS
@@ -18,7 +18,7 @@ var files embed.FS
 // needed are the files that make web adds.
 var needed = []string{"vendor/xterm.mjs", "vendor/xterm.css", "vendor/addon-search.mjs"}
 
-// Files are what the page consists of, index.html at the top.
+// Files are the files of the page, index.html at the top.
 func Files() fs.FS {
 	sub, err := fs.Sub(files, "static")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// hostProcess starts tether-host and returns its address. What it gets as token file has the token that is returned.
+// hostProcess starts tether-host and returns its address. Its token file has the returned token.
 func hostProcess(t *testing.T) (address, token string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func hostProcess(t *testing.T) (address, token string) {
 	return address, strings.TrimSpace(string(data))
 }
 
-// get is what a server answers, "" while it does not.
+// get is a server's answer, "" while it does not answer.
 func get(t *testing.T, url, token string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, url, nil)
@@ -109,7 +109,7 @@ func TestVSCodesWorkbench(t *testing.T) {
 		return got.Shells
 	}
 	b.do("open", nil, nil)
-	b.do("goto", args{"url": url + "/?ew=true"}, nil) // without a folder nothing asks whom to trust
+	b.do("goto", args{"url": url + "/?ew=true"}, nil) // without a folder no question about trust appears
 	b.wait("document.querySelector('.monaco-workbench .part.statusbar')")
 
 	testkit.Eventually(t, testkit.Patience, "VS Code offers terminals of the host", func() bool { // once it is connected
