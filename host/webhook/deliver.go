@@ -23,7 +23,7 @@ import (
 
 const maxBody = 256 << 10 // bytes of an event
 
-// pauses are those before each attempt to deliver an event. The first is short: a receiver may be busy with a refresh of its own.
+// pauses are the pauses before each attempt to deliver an event. The first is short: a receiver may be busy with a refresh of its own.
 var pauses = []time.Duration{0, 2 * time.Second, 15 * time.Second, 2 * time.Minute, 8 * time.Minute}
 
 // message is one request to a receiver.
@@ -35,7 +35,7 @@ type message struct {
 	body         []byte
 }
 
-// post sends a message, signed, and returns at most so many bytes of what the receiver has answered. failure is empty for a 2xx status.
+// post sends a signed message, and returns at most so many bytes of the receiver's answer. failure is empty for a 2xx status.
 func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answer []byte, failure Failure) {
 	done, err := h.take(ctx, "host "+hostOf(m.url), principalKey(m.principal))
 	if err != nil {
@@ -70,7 +70,7 @@ func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answ
 	return got.StatusCode, answer, failure
 }
 
-// failureOf names what kept a request from being answered. Nothing that the endpoint has said is in it.
+// failureOf names the obstacle to an answer. It contains no text of the endpoint's.
 func failureOf(err error) Failure {
 	var wrong *tls.CertificateVerificationError
 	var record tls.RecordHeaderError

@@ -56,8 +56,8 @@ func (g guard) address(ip netip.Addr) bool {
 	return (ip.Is4() || global.Contains(ip)) && !slices.ContainsFunc(special, in)
 }
 
-// dial connects to an address that the name has now and that is allowed. It resolves the name itself and connects to what it has checked, so
-// that no later answer of a name server can lead elsewhere.
+// dial connects to an allowed address that the name has now. It resolves the name itself and connects to the checked address, so that no
+// later answer of a name server can lead elsewhere.
 func (g guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	name, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -139,7 +139,7 @@ func (g guard) client(secure *tls.Config) *http.Client {
 			DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaders, DisableCompression: true}}
 }
 
-// slots bound the requests at a time: of all, to one host and of one principal, so that a receiver that hangs delays nobody else's.
+// slots bound the concurrent requests: in all, to one host and of one principal, so that a receiver that hangs does not delay others.
 type slots struct {
 	all   chan struct{}
 	taken map[string]int // by host and by principal; guarded by Hub.mu
@@ -175,7 +175,7 @@ func (h *Hub) take(ctx context.Context, keys ...string) (done func(), err error)
 	}
 }
 
-// give makes room for whoever waits.
+// give makes room for a waiting request.
 func (h *Hub) give(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

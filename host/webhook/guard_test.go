@@ -83,7 +83,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// Whatever a name resolves to at the moment of the connection is what counts; a certificate must be right, and no redirect is followed.
+// The address to which a name resolves at the moment of the connection counts; a certificate must be valid, and no redirect is followed.
 func TestConnections(t *testing.T) {
 	reached := 0
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +128,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// plainPort is that of a server without TLS.
+// plainPort is the port of a server without TLS.
 func plainPort(t *testing.T) string {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)

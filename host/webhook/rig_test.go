@@ -27,7 +27,7 @@ func secretOf(letter string) string {
 	return "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(letter, 32)))
 }
 
-// journal is what happens: events by number, of which those before start are lost.
+// journal is a source of events by number, of which those before start are lost.
 type journal struct {
 	mu      sync.Mutex
 	start   int
@@ -101,16 +101,16 @@ func (s *source) Next(ctx context.Context) (webhook.Event, error) {
 	}
 }
 
-// receiver takes what is delivered, without a network.
+// receiver takes deliveries, without a network.
 type receiver struct {
 	t  *testing.T
 	mu sync.Mutex
 	// answer answers an event instead of 204, if it is set.
 	answer    func(http.ResponseWriter, *http.Request, string)
 	challenge func(string) string // the answer to a challenge; nil echoes it
-	secrets   []string            // of which one must have signed
+	secrets   []string            // one of which must have signed
 
-	got []string // ids of what was taken, "verification", "gap 3", "terminated"
+	got []string // ids of received events, "verification", "gap 3", "terminated"
 	at  []time.Time
 }
 
@@ -183,7 +183,7 @@ func (r *receiver) now(change func()) {
 	change()
 }
 
-// taken is what was taken so far, without the verification.
+// taken lists the deliveries so far, without the verification.
 func (r *receiver) taken() string {
 	synctest.Wait()
 	r.mu.Lock()

@@ -18,7 +18,7 @@ const storeVersion = 1
 type kept struct {
 	Name      string          `json:"principal"`
 	Role      host.Role       `json:"role"`
-	Owner     string          `json:"owner,omitempty"` // to whom the principal belonged: with another owner, one of that name is another one
+	Owner     string          `json:"owner,omitempty"` // owner of the principal: the same name with another owner is another principal
 	Event     string          `json:"event"`
 	Arguments json.RawMessage `json:"arguments"`
 	URL       string          `json:"url"`
@@ -28,14 +28,14 @@ type kept struct {
 	Declared  bool            `json:"declared,omitempty"`
 }
 
-// store is what the file holds.
+// store is the content of the file.
 type store struct {
 	Version       int                  `json:"version"`
 	Subscriptions []kept               `json:"subscriptions"`
 	Verified      map[string]time.Time `json:"verified,omitempty"`
 }
 
-// keep writes what the next host needs. A failure is logged: then its subscribers begin anew.
+// keep writes the state for the next host. A failure is logged: then its subscribers start again.
 func (h *Hub) keep() {
 	if h.opts.File == "" {
 		return
@@ -60,7 +60,7 @@ func (h *Hub) keep() {
 	}
 }
 
-// restore reads the subscriptions of the host before. Those of principals that have ended, or that have run out, are not taken.
+// restore reads the subscriptions of the former host. It leaves out expired ones and those of principals that have ended.
 func (h *Hub) restore() error {
 	if h.opts.File == "" {
 		return nil

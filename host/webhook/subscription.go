@@ -22,7 +22,7 @@ const (
 // controlTries is how often a gap and an end are sent.
 const controlTries = 3
 
-// subscription is one of a principal's. Its fields are guarded by Hub.mu, but for those that never change.
+// subscription is one of a principal's. Its fields are guarded by Hub.mu, except for those that never change.
 type subscription struct {
 	id        string
 	principal host.Principal
@@ -50,7 +50,7 @@ type secretOf struct {
 	until time.Time
 }
 
-// refreshLocked gives the subscription what a new request for it asks for.
+// refreshLocked applies a new request to the subscription.
 func (s *subscription) refreshLocked(r Request, key []byte) {
 	now := time.Now()
 	s.until = now.Add(lifetime(r.TTL))

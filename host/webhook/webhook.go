@@ -44,7 +44,7 @@ type Event struct {
 
 // Source is a stream of events of one subscription. Its methods are called by one goroutine.
 type Source interface {
-	// Next blocks until there is a step. An *EndedError says that the subscription is over; another error is that of ctx.
+	// Next blocks until there is a step. An *EndedError means that the subscription is over; another error is that of ctx.
 	Next(context.Context) (Event, error)
 	// Cursor is where the source begins; nil: the kind of events has none.
 	Cursor() *string
@@ -66,10 +66,10 @@ type Request struct {
 	Cursor    *string
 	MaxAge    time.Duration // 0: any
 	TTL       time.Duration // 0: the default
-	Declared  bool          // the client knows the codes of errors of the extension's text, not those of the sketch before
+	Declared  bool          // the client knows the error codes of the extension's text, not those of the earlier sketch
 }
 
-// Answer is what the client is told.
+// Answer is the answer to the client.
 type Answer struct {
 	ID            string
 	RefreshBefore time.Time
@@ -121,13 +121,13 @@ func (e *EndpointError) Error() string { return "the callback endpoint: " + stri
 
 // Options are the settings of a Hub. Open is required.
 type Options struct {
-	// Open opens the source of a subscription for a principal, at a cursor or from now. What it refuses is what Subscribe returns.
+	// Open opens the source of a subscription for a principal, at a cursor or from now. Subscribe returns its error.
 	Open func(context.Context, host.Principal, Request) (source Source, truncated bool, err error)
-	// Find returns the principal of a name and role whose subscriptions were kept; ok is false if there is none any more.
+	// Find returns the principal of a name and role whose subscriptions were kept; ok is false if it no longer exists.
 	Find func(name string, role host.Role) (p host.Principal, ok bool)
 	// File keeps subscriptions for the next host, with their secrets; empty keeps none.
 	File string
-	// Allow are networks that receivers may be in beside those that are publicly routed. http is allowed where the URL names an address of
+	// Allow are networks that receivers may be in, besides those that are publicly routed. http is allowed if the URL names an address of
 	// loopback that is in one of them.
 	Allow []netip.Prefix
 	TLS   *tls.Config // of connections to receivers; nil means Go's defaults
@@ -205,8 +205,8 @@ func (h *Hub) Run(ctx context.Context) {
 	}
 }
 
-// Subscribe makes a subscription, or gives the one that is there already a new lifetime and secret. It waits for the receiver's answer to a
-// challenge. Errors: *InvalidError, *EndpointError, ErrTooMany, ctx's, or that of Options.Open.
+// Subscribe makes a subscription, or gives an existing one a new lifetime and secret. It waits for the receiver's answer to a challenge.
+// Errors: *InvalidError, *EndpointError, ErrTooMany, ctx's, or that of Options.Open.
 func (h *Hub) Subscribe(ctx context.Context, p host.Principal, r Request) (Answer, error) {
 	key, err := h.check(&r)
 	if err != nil {
@@ -358,7 +358,7 @@ func (h *Hub) endLocked(s *subscription) {
 	h.changedLocked()
 }
 
-// forget drops what has run out.
+// forget drops expired subscriptions.
 func (h *Hub) forget(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

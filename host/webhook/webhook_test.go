@@ -85,7 +85,7 @@ func status(w http.ResponseWriter, so bool, code int) {
 	w.WriteHeader(code)
 }
 
-// What a receiver missed is announced, once, where the source has lost it meanwhile.
+// A receiver's loss is announced, once, if the source has lost the events meanwhile.
 func TestGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "")
@@ -293,7 +293,7 @@ func TestSubscriptionsOutliveTheHost(t *testing.T) {
 	})
 }
 
-// An agent of the same name that belongs to somebody else is another one: what the former one has subscribed to is not sent out with the rights of the new one.
+// An agent of the same name with another owner is another agent: the former one's subscriptions do not get the rights of the new one.
 func TestAnotherOwnersSubscriptionsAreNotTakenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, filepath.Join(t.TempDir(), "webhooks.json"))
