@@ -53,7 +53,7 @@ func startKeyHost(t *testing.T) *keyHost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: k.pending})
+	door, err := devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: access.OwnFile(k.pending)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func (k *keyHost) pair(a *daemon, r local.PairRequest, as string) local.HostStat
 	if err != nil || o.ID == "" || len(o.Code) != 6 || !strings.HasPrefix(o.HostKey, "SHA256:") {
 		k.t.Fatalf("offer %+v, %v", o, err)
 	}
-	if _, err := devices.Approve(k.pending, k.tokens, o.Code, as); err != nil {
+	if _, err := devices.Approve(access.OwnFile(k.pending), k.tokens, o.Code, as); err != nil {
 		k.t.Fatal(err)
 	}
 	h, err := a.client.Finish(k.t.Context(), o.ID)

@@ -249,6 +249,9 @@ func (h *Host) setAudienceLocked(t *terminal, a audience) {
 	h.reindexLocked(t)
 	h.recheckLocked(t)
 	t.watchersLocked()
+	if h.opts.Nodes != nil {
+		h.rowChangedLocked(t) // the others follow
+	}
 }
 
 // recheckLocked ends what those have open of t who do not see it any more.

@@ -502,7 +502,7 @@ func TestAdministratorsSeeNames(t *testing.T) {
 // mayLook are the functions of the host that look at terminals or their list without asking who sees them, each for a reason. A function that is not here
 // asks Host.seesLocked.
 var mayLook = map[string]string{
-	"catalogue.List": "it asks it", "catalogue.Open": "it asks it", "Host.rows": "it asks it",
+	"catalogue.List": "it asks it", "catalogue.find": "it asks it", "Host.rows": "it asks it",
 	"Host.entriesOf":    "administrators see names, owners and sizes; owners how many of their machines' there are",
 	"Host.listerLocked": "it asks it", "Host.shells": "it asks it what of a shell may be shown", "Session.find": "it resolves the name in a catalogue first",
 	"Host.knowLocked": "it has what is open looked at again", "Host.regroupLocked": "likewise", "Host.ownedAnewLocked": "likewise",
@@ -513,6 +513,9 @@ var mayLook = map[string]string{
 	"Call.until": "of the session's own", "Call.Claim": "of the session's own",
 	"Host.addTerminalLocked": "the list itself", "Host.removeLocked": "the list itself", "New": "the list itself", "Host.Close": "the host's end", "Host.Drain": "the host's end", "Host.admitTerminalLocked": "a limit of the host",
 	"Host.squeezeLocked": "memory", "Host.claimedLocked": "takes a name away, tells nothing", "Host.formerLocked": "tells its owner alone",
+	"Host.changesLocked": "other nodes ask it for who sees them there", "Host.Feed": "likewise", "Host.Mirror": "of another node's own", "Host.MirrorGone": "of another node's own",
+	"Host.MirrorsOf": "of another node's own", "Host.NodeSilent": "of another node's own", "Host.Fill": "of another node's own", "Host.Wants": "whoever follows it has been asked", "Host.Pace": "waits",
+	"Host.movedLocked": "of the client's own", "conn.take": "of the client's own",
 	"Host.Lent": "names, owners and sizes for administrators", "Host.EndGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells", "lookedAt.agents": "is the terminal still there",
 }
 

@@ -45,16 +45,28 @@ func (c catalogue) List() []agenttools.Info {
 
 // Open implements agenttools.Terminals.
 func (c catalogue) Open(id string) (agenttools.Terminal, error) {
+	at, ok := c.find(id)
+	if !ok {
+		return nil, agenttools.ErrNotFound
+	}
+	c.h.fill(at.t)
+	if at, ok = c.find(id); !ok { // it may have been taken away meanwhile, and its text has another place
+		return nil, agenttools.ErrNotFound
+	}
+	return at, nil
+}
+
+func (c catalogue) find(id string) (at lookedAt, ok bool) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	for _, t := range c.h.order {
 		if t.id == id {
 			if from, ok := c.fromLocked(t); ok {
-				return lookedAt{h: c.h, t: t, p: c.p, from: from}, nil
+				return lookedAt{h: c.h, t: t, p: c.p, from: from}, true
 			}
 		}
 	}
-	return nil, agenttools.ErrNotFound
+	return at, false
 }
 
 // Changed implements agenttools.Watchable.
@@ -179,6 +191,7 @@ func (c *client) machineLocked() string {
 func (t *terminal) infoLocked(from int64) agenttools.Info {
 	i := t.describeLocked(from)
 	i.Start, i.End = t.startLocked(), t.endOffsetLocked()
+	t.mirrorInfoLocked(&i)
 	if from > 0 {
 		i.Start = max(i.Start, t.offsetLocked(from, t.endedBeforeLocked(from)))
 	}
@@ -197,8 +210,10 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	i.Cols, i.Rows = cmp.Or(i.Cols, defaultCols), cmp.Or(i.Rows, defaultRows)
 	if c := t.content.running(); c != nil && (from == 0 || t.beganLocked(c) >= from) {
 		i.Running = c.line
+	} else if m := t.mirror; m != nil && !m.fed && from == 0 {
+		i.Running = m.running
 	}
-	if t.remote() && t.bound == nil {
+	if t.isAwayLocked() {
 		i.Away = t.away
 	} else {
 		i.Input, i.InputSince = agenttools.InputState(t.input.state), t.input.since

@@ -22,6 +22,8 @@ type client struct {
 	terminals int  // how many exist that it created
 	anew      bool // it has to initialize, since the host says something else in its marker now
 
+	node    string      // that owns its terminals; "": this one, or none
+	epoch   int64       // of that; 0: there has been no owner
 	absence *time.Timer // ends its part in sessions; nil while it is there
 
 	// exact is the first serverSeq from which lastSeenServerSeq tells what the client has. A smaller one may lie within a

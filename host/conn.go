@@ -68,6 +68,7 @@ type conn struct {
 	answer, resync         int  // what it has of messageMemory.sending for the last reply and the last resynchronisation, in bytes
 	waiting, granted, gone bool // somebody waits for room for the next reply; there is room; the connection has ended
 
+	taken    bool          // this node has become the owner of its terminals by this connection; see take
 	acks     []*terminal   // terminals whose owner is to get an acknowledgement
 	counts   []*terminal   // terminals whose owner is to get the number of observers
 	watchers []*terminal   // terminals whose owner is to be told who watches
@@ -250,7 +251,7 @@ func (c *conn) wake() { c.peer.Wake() }
 func (c *conn) pull() (msg []byte, more bool) {
 	c.h.mu.Lock()
 	c.sentLocked()
-	if len(c.later) > 0 && !c.roomLocked() {
+	if len(c.later) > 0 && (c.fillsLocked(c.later[0].subs, c.later[0].since) || !c.roomLocked()) {
 		c.h.mu.Unlock()
 		return nil, false
 	}
@@ -286,7 +287,7 @@ func (c *conn) pull() (msg []byte, more bool) {
 
 // laterLocked queues a reply with the state of channels, which is built when it can be sent.
 func (c *conn) laterLocked(subs []*subscription, reply func()) {
-	c.later = append(c.later, later{subs, reply})
+	c.later = append(c.later, later{subs, reply, time.Now()})
 	c.wake()
 }
 

@@ -55,6 +55,9 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 	if err := c.own(); err != nil {
 		return err
 	}
+	if err := c.take(); err != nil {
+		return err
+	}
 	said, told, err := audienceOf(&p)
 	if err != nil {
 		return err
@@ -99,6 +102,10 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		a.told = told
 		h.setAudienceLocked(t, a)
 		t.bindLocked(c)
+		if t.content.end == 0 && len(t.marks.list) == 0 && t.applied == 0 { // it has been another node's, and nobody here has read it
+			t.marks.ended = ahp.FindCommands(p.Meta)
+			t.marks.base = t.marks.ended
+		}
 		h.updateLocked(t, stateOf(p))
 	}
 	t.holds = ahp.FindHolds(p.Meta)
@@ -169,6 +176,9 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	case t.creator != c.client && !c.may(rightDispose):
 		h.mu.Unlock()
 		return c.denied("dispose of others' terminals")
+	case t.mirror != nil:
+		h.mu.Unlock()
+		return jsonrpc.Errorf(ahp.CodePermissionDenied, "this terminal is at node %s: dispose of it there", t.mirror.node)
 	}
 	h.endSharesLocked(p.Channel, &t.creator.principal)
 	h.disposeLocked(t, c)

@@ -68,6 +68,7 @@ type Host struct {
 	forgot time.Time // when forgetLocked last looked
 	conns  map[*conn]struct{}
 
+	nodes   nodeBook
 	shares  map[string]*sharedLink // by id
 	keeping sync.Mutex             // held while shares are written
 
@@ -81,7 +82,7 @@ func New(o Options) *Host {
 	o = o.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{
-		opts: o, log: *o.Logger, ctx: ctx, stop: stop, epoch: time.Now(),
+		opts: o, log: *o.Logger, ctx: ctx, stop: stop, epoch: time.Now(), seq: o.firstSeq(),
 		agents:    mcp.Servers{Max: maxAgents},
 		logins:    logins{store: o.Logins, log: *o.Logger},
 		messages:  newMessageMemory(o.ArrivalTime),

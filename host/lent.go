@@ -41,7 +41,7 @@ func (h *Host) Lent() []Lent {
 		switch {
 		case i.Exit != nil:
 			one.State = "exited"
-		case t.remote() && t.bound == nil:
+		case t.isAwayLocked():
 			one.State = "away"
 		}
 		all = append(all, one)
@@ -56,7 +56,7 @@ func (h *Host) EndGrant(id, to string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.order {
-		if t.id != id || !slices.Contains(t.mayWatchLocked(), to) {
+		if t.id != id || t.mirror != nil || !slices.Contains(t.mayWatchLocked(), to) {
 			continue
 		}
 		if ok && !t.creator.owns(g) {

@@ -136,6 +136,11 @@ func (ch *channel) neededLocked(n int) int64 {
 			need = min(need, s.next)
 		}
 	}
+	for _, f := range ch.term.feeds {
+		if f.healthy() {
+			need = min(need, f.next)
+		}
+	}
 	return need
 }
 

@@ -232,6 +232,7 @@ func decodedSize(params []byte) int {
 type later struct {
 	subs  []*subscription
 	reply func()
+	since time.Time // when it was asked for
 }
 
 // roomLocked reports whether there is room for the next reply. If there is none, nothing is sent until a goroutine has waited for it: for those of

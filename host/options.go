@@ -89,6 +89,8 @@ type Options struct {
 	// ShellGrace is after how long a server-executed terminal ends to which no client comes back. It counts only while nothing but the
 	// shell is in its foreground. 0 means never.
 	ShellGrace time.Duration
+	// Nodes are the other nodes of the cluster that this host is one of; nil means that it is alone.
+	Nodes Nodes
 	// Logger gets what happens, never terminal content and never a token; nil means silence.
 	Logger *zerolog.Logger
 }

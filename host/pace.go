@@ -38,7 +38,7 @@ func (t *terminal) pacedLocked() bool {
 			t.ack.slow++
 		}
 	}
-	return t.ack.slow > 0
+	return t.ack.slow > 0 || t.feedsHoldLocked()
 }
 
 // crowdedLocked reports whether every subscriber that still reads is far behind.
@@ -52,6 +52,15 @@ func (t *terminal) crowdedLocked() bool {
 			return false
 		}
 		waiting = true
+	}
+	for _, f := range t.feeds {
+		switch {
+		case !f.healthy():
+		case !f.farBehind(&t.log):
+			return false
+		default:
+			waiting = true
+		}
 	}
 	return waiting
 }

@@ -178,6 +178,9 @@ func (h *Host) regroupLocked() {
 	for _, t := range h.order {
 		t.listers = nil
 		t.audience.unsaid = !h.roster.On && t.remote() // until it is announced again
+		if t.mirror != nil {
+			t.audience.unsaid = h.mirrorUnsaidLocked(t)
+		}
 	}
 	for use := range h.holds {
 		if b := &use.l.book; b.moved != nil {

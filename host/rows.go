@@ -49,7 +49,7 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 		if t.state.Lifecycle.ExitCode != nil {
 			r.ExitCode = &i.Exit.Code
 		}
-	case t.remote() && t.bound == nil:
+	case t.isAwayLocked():
 		r.State = "away"
 	}
 	r.Awaits = t.awaitsLocked().String()
@@ -128,6 +128,7 @@ func (h *Host) rowChangedLocked(t *terminal) {
 	for _, l := range t.listers {
 		l.book.changedLocked(t.rowVersion)
 	}
+	h.nodesLocked()
 }
 
 // goneLocked says that a terminal is not listed any more.

@@ -29,6 +29,9 @@ type terminal struct {
 	watch   watchState
 	input   input
 
+	mirror *mirror          // nil: this node owns it
+	feeds  map[string]*feed // the nodes that follow it, by their ids; nil without
+
 	unwatched time.Time // when an agent began or ended watching, or a subscription ended, most recently
 
 	proc ServerProcess // of a server-executed terminal, once started
@@ -60,7 +63,9 @@ type terminal struct {
 func (t *terminal) remote() bool { return t.state.ExecutionTarget == ahp.TargetClient }
 
 // ownedBy reports whether c speaks for the owner of the client-executed terminal t.
-func (t *terminal) ownedBy(c *conn) bool { return t.remote() && c.client == t.creator }
+func (t *terminal) ownedBy(c *conn) bool {
+	return t.remote() && c.client == t.creator && t.mirror == nil
+}
 
 // addTerminalLocked puts a new terminal into the catalogue.
 func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState, a audience) *terminal {
@@ -69,12 +74,14 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 		id: idOf(uri), name: state.Title, created: time.Now(), audience: a, number: h.nextRowLocked()}
 	t.channel.term = t
 	t.content.left = func(runs []run) { h.scratch = t.leaveLocked(h.scratch, runs) }
+	t.rowVersion = t.number
 	t.clearOldestLocked()
 	h.terminals[uri] = t
 	h.order = append(h.order, t)
 	creator.terminals++
 	h.countLocked(creator.principal, 0, 1)
 	h.reindexLocked(t)
+	h.nodesLocked()
 	return t
 }
 
@@ -84,6 +91,11 @@ func (h *Host) removeLocked(t *terminal) {
 		return
 	}
 	delete(h.terminals, t.uri)
+	if m := t.mirror; m != nil {
+		t.fillDoneLocked(m)
+	} else {
+		h.noteGoneLocked(t, false)
+	}
 	h.former.add(t.uri, ownerOf(t.creator))
 	h.order = slices.DeleteFunc(h.order, func(o *terminal) bool { return o == t })
 	t.creator.terminals--

@@ -131,7 +131,7 @@ type watchState struct {
 
 // observersLocked is how many watch: the subscriptions beside the owner's, and the agents that wait for what comes next.
 func (t *terminal) observersLocked() int {
-	n := t.agents
+	n := t.agents + t.watchingAtNodesLocked()
 	for _, s := range t.subs {
 		if !t.ownedBy(s.conn) {
 			n++

@@ -83,6 +83,21 @@ func (c *conn) nextWatchersLocked() []byte {
 }
 
 func (t *terminal) watchersParamsLocked() ahp.WatchersParams {
+	all := t.watchingLocked()
+	for _, f := range t.feeds {
+		all = append(all, f.watchers...)
+	}
+	slices.SortFunc(all, func(a, b ahp.Watcher) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Who, b.Who), a.Since.Compare(b.Since))
+	})
+	all = slices.CompactFunc(all, func(a, b ahp.Watcher) bool { return a.Kind == b.Kind && a.Who == b.Who })
+	p := ahp.WatchersParams{Channel: t.uri, May: t.mayWatchLocked(), Refused: t.audience.refused, Watching: all[:min(len(all), ahp.MaxWatchers)]}
+	p.More = int64(len(all) - len(p.Watching))
+	return p
+}
+
+// watchingLocked are those who watch the terminal at this node.
+func (t *terminal) watchingLocked() []ahp.Watcher {
 	h := t.host
 	all := slices.Clone(t.told.brief)
 	for _, s := range t.subs {
@@ -95,13 +110,7 @@ func (t *terminal) watchersParamsLocked() ahp.WatchersParams {
 			all = append(all, h.watcherLocked(r.at.p, r.since))
 		}
 	}
-	slices.SortFunc(all, func(a, b ahp.Watcher) int {
-		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Who, b.Who), a.Since.Compare(b.Since))
-	})
-	all = slices.CompactFunc(all, func(a, b ahp.Watcher) bool { return a.Kind == b.Kind && a.Who == b.Who })
-	p := ahp.WatchersParams{Channel: t.uri, May: t.mayWatchLocked(), Refused: t.audience.refused, Watching: all[:min(len(all), ahp.MaxWatchers)]}
-	p.More = int64(len(all) - len(p.Watching))
-	return p
+	return all
 }
 
 // watcherLocked is a principal as the owner of a terminal is told of it.

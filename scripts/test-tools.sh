@@ -148,6 +148,9 @@ if [ ! -d "$events/node_modules/@ai-sdk/mcp" ]; then
 	fi
 fi
 
+# The servers over which several hosts are one.
+scripts/nats-server.sh >/dev/null 2>&1 || echo "not installed, so its tests are skipped: nats-server (it takes Go modules and a network)"
+
 # An identity provider that nobody here wrote, with which people log in at the host.
 provider=bin/tools/oidc-provider
 if [ ! -x "$provider" ]; then

@@ -27,6 +27,9 @@ import (
 // pairingTTL is how long a pairing token is good if nothing else is said.
 const pairingTTL = time.Hour
 
+// keyPath is the file of the host's key, next to the tokens.
+func keyPath(tokens string) string { return filepath.Join(filepath.Dir(tokens), "host-key.pem") }
+
 // pendingPath is the file of waiting pairings, next to the tokens.
 func pendingPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-pending.json" }
 
@@ -41,16 +44,11 @@ func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
-		if err := secret.Dir(filepath.Dir(path)); err != nil {
-			return nil, fmt.Errorf("host key: %w", err)
-		}
-	}
-	key, err := hostKey(filepath.Join(filepath.Dir(path), "host-key.pem"))
+	key, err := hostKey(keyPath(path))
 	if err != nil {
 		return nil, err
 	}
-	door, err := devices.New(devices.Options{Key: key, Tokens: tokens, Pending: pendingPath(path), Logger: o.Logger,
+	door, err := devices.New(devices.Options{Key: key, Tokens: tokens, Pending: s.places(path).pending, Shared: s.node != nil, Logger: o.Logger,
 		Audit: func(ev host.AuditEvent) {
 			if ev.Type == devices.AuditPaired {
 				fmt.Fprintf(stderr, "%s has paired with this host; undo with: tether-host token revoke %s\n", printable(ev.Name), printable(ev.Name))
@@ -84,6 +82,11 @@ const keyBlock = "PRIVATE KEY"
 
 // hostKey reads the host's key, or makes one.
 func hostKey(path string) (ed25519.PrivateKey, error) {
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		if err := secret.Dir(filepath.Dir(path)); err != nil {
+			return nil, fmt.Errorf("host key: %w", err)
+		}
+	}
 	data, err := secret.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, key, err := ed25519.GenerateKey(nil)
@@ -117,12 +120,12 @@ func pendingCommand(stdout io.Writer) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "pending", Short: "list machines that wait for approval", Args: exactly(0, "no argument"),
-		RunE: func(*cobra.Command, []string) error {
-			file, err := tokensPath(path)
+		RunE: func(c *cobra.Command, _ []string) error {
+			at, err := placesOf(c.Context(), path)
 			if err != nil {
 				return err
 			}
-			all, err := devices.ReadPending(pendingPath(file))
+			all, err := devices.ReadPending(at.pending)
 			if err != nil {
 				return err
 			}
@@ -154,22 +157,22 @@ sides, nobody reads or changes what they send.
 
 tether-host token revoke NAME ends it.`,
 		Args: exactly(1, "the code that tether pair shows"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			file, err := tokensPath(path)
+		RunE: func(c *cobra.Command, args []string) error {
+			at, err := placesOf(c.Context(), path)
 			if err != nil {
 				return err
 			}
-			tokens, err := access.Open(file)
+			tokens, err := access.OpenAt(at.tokens)
 			if err == nil {
 				err = ownedBy(tokens, path, owner)
 			}
 			if err != nil {
 				return err
 			}
-			info, err := devices.Approve(pendingPath(file), tokens, args[0], name)
+			info, err := devices.Approve(at.pending, tokens, args[0], name)
 			switch {
 			case errors.Is(err, devices.ErrNoPairing):
-				return fmt.Errorf("%w in %s; a code is valid for ten minutes (tether-host pending lists them), and --tokens must be that of the host", err, pendingPath(file))
+				return fmt.Errorf("%w in %s; a code is valid for ten minutes (tether-host pending lists them), and --tokens must be that of the host", err, at.pending)
 			case errors.Is(err, access.ErrTakenName):
 				return fmt.Errorf("%w: give another name with --name, or first: tether-host token revoke NAME", err)
 			case err != nil:

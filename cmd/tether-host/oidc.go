@@ -93,7 +93,7 @@ func (s *settings) openProvider(ctx context.Context, o *host.Options) (p *provid
 	}
 	p = &provider{}
 	p.Provider, err = oidc.New(oidc.Options{Issuer: s.oidc.issuer, ClientID: s.oidc.clientID, Secret: strings.TrimSpace(string(clientSecret)), PublicURL: s.publicURL,
-		Domains: s.oidc.domains, Groups: s.oidc.groups, GroupsClaim: s.oidc.groupsClaim, People: people, Sessions: sessionsPath(path), Approve: approveAs(path),
+		Domains: s.oidc.domains, Groups: s.oidc.groups, GroupsClaim: s.oidc.groupsClaim, People: people, Sessions: sessionsPath(path), Approve: approveAs(s.places(path)),
 		OnLogin: func(w http.ResponseWriter, r *http.Request, who host.Principal, token string) {
 			p.host.LogIn(w, r, who, token)
 		},
@@ -152,14 +152,14 @@ func withProvider(h http.Handler, p *provider) http.Handler {
 }
 
 // approveAs lets a machine in as that of a person who is logged in. It opens the tokens again, since their owner is set for all of them.
-func approveAs(tokens string) func(host.Principal, string, string) error {
+func approveAs(at places) func(host.Principal, string, string) error {
 	return func(p host.Principal, code, name string) error {
-		t, err := access.Open(tokens)
+		t, err := access.OpenAt(at.tokens)
 		if err != nil {
 			return err
 		}
 		t.OwnedBy(p.Owner)
-		_, err = devices.Approve(pendingPath(tokens), t, code, name)
+		_, err = devices.Approve(at.pending, t, code, name)
 		if errors.Is(err, access.ErrTakenName) {
 			return fmt.Errorf("%w: pair with another name, with --name", err)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,15 +19,15 @@ import (
 
 // peopleAt opens the people next to the tokens, and the tokens.
 func peopleAt(tokensFile string) (*access.People, *access.Tokens, error) {
-	path, err := tokensPath(tokensFile)
+	at, err := placesOf(context.Background(), tokensFile)
 	if err != nil {
 		return nil, nil, err
 	}
-	tokens, err := access.Open(path)
+	tokens, err := access.OpenAt(at.tokens)
 	if err != nil {
 		return nil, nil, err
 	}
-	people, err := access.OpenPeople(peoplePath(path), tokens)
+	people, err := access.OpenPeopleAt(at.people, tokens)
 	return people, tokens, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"tether/host/cluster"
 	"tether/internal/manual"
 	"tether/internal/version"
 )
@@ -39,6 +40,9 @@ type settings struct {
 	memory     int64
 	proxies    []string
 	oidc       oidcSettings
+
+	cluster clusterSettings
+	node    *cluster.Node // nil without --nats; set by serve
 
 	shares       bool
 	webhooks     bool
@@ -106,6 +110,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.Int64Var(&s.memory, "max-memory", 1<<30, "`BYTES` of text kept of all terminals together; the largest are trimmed first")
 	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`ADDRESS` or network of a proxy whose X-Forwarded-For is trusted")
 	s.oidc.flags(f)
+	s.cluster.flags(f)
 	f.BoolVar(&s.shares, "shares", true, "let machines share a terminal with guests by links")
 	f.BoolVar(&s.webhooks, "webhooks", false, "let agents with a token have events sent to https URLs that they name")
 	f.StringArrayVar(&s.webhookAllow, "webhook-allow", nil, "an `ADDRESS` or network that is not public to which webhooks may go all the same; may be repeated")
@@ -148,6 +153,9 @@ func (s *settings) check() error {
 		return &usageError{"--webhook-allow needs --webhooks", "add --webhooks"}
 	case s.scrollback < 1<<10 || s.scrollback > maxScrollback:
 		return &usageError{fmt.Sprintf("--scrollback is %d", s.scrollback), fmt.Sprintf("use 1024 to %d bytes", maxScrollback)}
+	}
+	if err := s.cluster.check(s.withoutToken); err != nil {
+		return err
 	}
 	return s.oidc.check(s.publicURL, s.withoutToken)
 }

@@ -102,6 +102,11 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	}
 	defer listener.Close()
 	o := s.options(&p)
+	leave, err := s.joinCluster(ctx, &o)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if !s.withoutToken {
 		stop, err := s.openTokens(ctx, &o, p.cred)
 		if err != nil {
@@ -141,6 +146,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	}
 	h := host.New(o)
 	defer h.Close()
+	defer s.runNode(ctx, h, &p.log)()
 	if idp != nil {
 		idp.host = h
 	}

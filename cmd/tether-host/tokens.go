@@ -63,20 +63,21 @@ func peoplePath(tokens string) string { return strings.TrimSuffix(tokens, ".json
 func (s *settings) openTokens(ctx context.Context, o *host.Options, own credential) (stop func(), err error) {
 	path, err := tokensPath(s.tokens)
 	if err != nil {
-		if s.tokens == "" {
+		if s.tokens == "" && s.node == nil {
 			return func() {}, nil // no place for them, no tokens
 		}
 		return nil, err
 	}
-	t, err := access.Open(path)
+	at := s.places(path)
+	t, err := access.OpenAt(at.tokens)
 	if err != nil {
 		return nil, err
 	}
-	owners, err := access.OpenOwners(ownersPath(path), t)
+	owners, err := s.owners(path, t)
 	if err != nil {
 		return nil, err
 	}
-	people, err := access.OpenPeople(peoplePath(path), t)
+	people, err := access.OpenPeopleAt(at.people, t)
 	if err != nil {
 		return nil, err
 	}
@@ -251,11 +252,11 @@ func lifetime(text string) (time.Duration, error) {
 }
 
 func tokensAt(given string) (*access.Tokens, error) {
-	path, err := tokensPath(given)
+	at, err := placesOf(context.Background(), given)
 	if err != nil {
 		return nil, err
 	}
-	return access.Open(path)
+	return access.OpenAt(at.tokens)
 }
 
 func tokenList(stdout io.Writer, path *string) *cobra.Command {

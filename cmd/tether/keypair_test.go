@@ -55,7 +55,7 @@ func startKeyHost(t *testing.T) *keyHost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: k.pending})
+	door, err := devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: access.OwnFile(k.pending)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (k *keyHost) pairByCode(t *testing.T, args ...string) (out string) {
 		}
 		return code != ""
 	})
-	if _, err := devices.Approve(k.pending, k.tokens, code, "laptop"); err != nil {
+	if _, err := devices.Approve(access.OwnFile(k.pending), k.tokens, code, "laptop"); err != nil {
 		t.Error(err)
 	}
 	if err := c.Wait(); err != nil {

@@ -34,7 +34,7 @@ func (t *Tokens) Redeem(token string, key ed25519.PublicKey) (Info, error) {
 	}
 	hash := sha256.Sum256([]byte(token))
 	var added record
-	err := change(t.path, func(all []record) ([]record, error) {
+	err := change(t.at, func(all []record) ([]record, error) {
 		i := slices.IndexFunc(all, func(r record) bool {
 			return r.Once && subtle.ConstantTimeCompare(r.SHA256, hash[:]) == 1 && !r.expired(time.Now())
 		})
@@ -53,7 +53,7 @@ func (t *Tokens) Redeem(token string, key ed25519.PublicKey) (Info, error) {
 
 // mayRedeem looks for the token without the lock that changes need: guessing costs others nothing.
 func (t *Tokens) mayRedeem(token string) bool {
-	all, err := load(t.path)
+	all, err := load(t.at)
 	hash := sha256.Sum256([]byte(token))
 	return err == nil && slices.ContainsFunc(all, func(r record) bool {
 		return r.Once && subtle.ConstantTimeCompare(r.SHA256, hash[:]) == 1
@@ -71,7 +71,7 @@ func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []by
 	}
 	added := deviceRecord(principal, key)
 	added.Pairing, added.Owner = slices.Clone(pairing), t.owner
-	err := change(t.path, func(all []record) ([]record, error) {
+	err := change(t.at, func(all []record) ([]record, error) {
 		all = withoutDevice(all, key)
 		if slices.ContainsFunc(all, func(r record) bool { return r.Principal == principal }) {
 			return nil, fmt.Errorf("%w: %s", ErrTakenName, principal)
@@ -113,7 +113,7 @@ func (t *Tokens) Approved(key ed25519.PublicKey, pairing []byte) (p host.Princip
 
 // RemoveDevice ends the connections of the machine with that key, and its access. ErrNoToken means that there is none.
 func (t *Tokens) RemoveDevice(key ed25519.PublicKey) error {
-	err := change(t.path, func(all []record) ([]record, error) {
+	err := change(t.at, func(all []record) ([]record, error) {
 		left := withoutDevice(slices.Clone(all), key)
 		if len(left) == len(all) {
 			return nil, ErrNoToken

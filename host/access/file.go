@@ -8,14 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"tether/host"
-	"tether/platform/ipc"
-	"tether/platform/secret"
 )
 
 const (
@@ -60,95 +56,64 @@ func (r *record) key() string {
 	return "token " + string(r.SHA256)
 }
 
-// file is the content of the file.
-type file struct {
+// tokensFile is the content of the document.
+type tokensFile struct {
 	Version int      `json:"version"`
 	Tokens  []record `json:"tokens"`
 }
 
-// load reads the records in a file. One that is not there has none.
-func load(path string) ([]record, error) {
-	var f file
-	err := secret.ReadJSON(path, fileVersion, &f)
+// load reads the records. A document that is not there has none.
+func load(at Place) ([]record, error) {
+	data, err := at.Read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
+	return parse(at, data)
+}
+
+func parse(at Place, data []byte) ([]record, error) {
+	var f tokensFile
+	if err := decode(at, data, fileVersion, &f); err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
 	for _, r := range f.Tokens {
 		if checkName(r.Principal) != nil || checkRole(r.Role) != nil || !r.opens() || r.ID == "" {
-			return nil, fmt.Errorf("tokens: %s: the entry %.40q of %.80q is not a token; remove it", path, r.ID, r.Principal)
+			return nil, fmt.Errorf("tokens: %s: the entry %.40q of %.80q is not a token; remove it", at, r.ID, r.Principal)
 		}
 	}
 	return f.Tokens, nil
 }
 
-// store writes the records.
-func store(path string, all []record) error {
-	data, err := json.MarshalIndent(file{Version: fileVersion, Tokens: all}, "", "  ")
-	if err != nil {
-		return err
+// saidError is what was said in a change, apart from what keeps the document.
+type saidError struct{ error }
+
+// change lets f alter the records while nobody else does.
+func change(at Place, f func([]record) ([]record, error)) error {
+	err := at.Change(func(old []byte) ([]byte, error) {
+		var all []record
+		if old != nil {
+			var err error
+			if all, err = parse(at, old); err != nil {
+				return nil, saidError{err}
+			}
+		}
+		all, err := f(all)
+		if err != nil {
+			return nil, saidError{err}
+		}
+		data, err := json.MarshalIndent(tokensFile{Version: fileVersion, Tokens: all}, "", "  ")
+		return append(data, '\n'), err
+	})
+	if said, ok := errors.AsType[saidError](err); ok {
+		return said.error
 	}
-	if err := secret.WriteFile(path, append(data, '\n')); err != nil {
+	if err != nil {
 		return fmt.Errorf("tokens: %w", err)
 	}
 	return nil
-}
-
-// change lets f alter the records while no other process does.
-func change(path string, f func([]record) ([]record, error)) error {
-	if err := secret.Dir(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("tokens: %w", err)
-	}
-	held, err := lock(path + ".lock")
-	if err != nil {
-		return err
-	}
-	defer held.Close()
-	all, err := load(path)
-	if err != nil {
-		return err
-	}
-	all, err = f(all)
-	if err != nil {
-		return err
-	}
-	return store(path, all)
-}
-
-// lock waits for the lock, but not for ever.
-func lock(path string) (*ipc.Held, error) {
-	for try := 1; ; try++ {
-		held, err := ipc.Lock(path)
-		var taken *ipc.LockedError
-		if err == nil || !errors.As(err, &taken) || try == lockTries {
-			return held, err
-		}
-		time.Sleep(lockPause)
-	}
-}
-
-// state tells whether a file is the one that was read: each change makes another file.
-type state struct {
-	size int64
-	at   time.Time
-	info fs.FileInfo
-}
-
-func stateOf(path string) state {
-	info, err := os.Stat(path)
-	if err != nil {
-		return state{}
-	}
-	return state{info.Size(), info.ModTime(), info}
-}
-
-func (s state) same(t state) bool {
-	if s.info == nil || t.info == nil {
-		return s.info == nil && t.info == nil
-	}
-	return s.size == t.size && s.at.Equal(t.at) && os.SameFile(s.info, t.info)
 }
 
 // Check checks a principal's name and role.

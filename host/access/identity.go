@@ -49,7 +49,7 @@ func (p *People) LoggedIn(i host.Identity) (host.Principal, error) {
 
 // identified returns the person with an identity, if the file has one and the groups are the same.
 func (p *People) identified(i host.Identity) (one Person, same bool) {
-	f, err := loadPeople(p.path)
+	f, err := loadPeople(p.at)
 	if err != nil {
 		return one, false
 	}

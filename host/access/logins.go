@@ -34,7 +34,7 @@ type Logins struct {
 	sessions func([sha256.Size]byte) (host.Principal, bool) // set before use; nil: there are none
 
 	mu   sync.Mutex // held while the file is changed
-	read state
+	read Version
 	all  []keptLogin // as they were read or written last
 }
 
@@ -147,14 +147,14 @@ func (l *Logins) changeLocked(f func([]keptLogin) []keptLogin) error {
 	if err != nil {
 		return fmt.Errorf("logins: %w", err)
 	}
-	l.all, l.read = all, stateOf(l.path)
+	l.all, l.read = all, File(l.path).Version()
 	return nil
 }
 
 // lookLocked reads the file if it has changed. One that cannot be used is put aside: its people log in again.
 func (l *Logins) lookLocked() {
-	now := stateOf(l.path)
-	if l.read.info != nil && now.same(l.read) {
+	now := File(l.path).Version()
+	if l.read.there() && now.same(l.read) {
 		return
 	}
 	l.all, l.read = nil, now

@@ -79,7 +79,7 @@ func (o *Owners) Owner(clientID string) (principal string, ok bool) {
 	o.mu.Lock()
 	principal, ok = o.of[clientID]
 	o.mu.Unlock()
-	return principal, ok && o.tokens.knows(principal)
+	return principal, ok && o.tokens.Knows(principal)
 }
 
 // Own implements host.Owners.
@@ -154,8 +154,8 @@ func (o *Owners) rewrite() error {
 	return nil
 }
 
-// knows reports whether a principal has a token.
-func (t *Tokens) knows(principal string) bool {
+// Knows reports whether a principal has a token.
+func (t *Tokens) Knows(principal string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, g := range t.grants {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 
 	"tether/ahp"
 	"tether/host"
-	"tether/platform/secret"
 )
 
 const (
@@ -74,11 +72,11 @@ type groupRecord struct {
 // People are those in one file, next to that of the tokens. It implements host.People, and is safe for concurrent use, also with other
 // processes.
 type People struct {
-	path   string  // set once
+	at     Place   // set once
 	tokens *Tokens // set once
 
 	mu     sync.Mutex
-	read   state
+	read   Version
 	roster *host.Roster
 	lives  map[string]life // of people who have logged in, by their ids
 	err    error           // why the file could not be read; the former contents stay in force
@@ -87,7 +85,12 @@ type People struct {
 
 // OpenPeople reads the people in a file, which may not be there yet.
 func OpenPeople(path string, tokens *Tokens) (*People, error) {
-	p := &People{path: path, tokens: tokens, roster: &host.Roster{}}
+	return OpenPeopleAt(File(path), tokens)
+}
+
+// OpenPeopleAt is OpenPeople for what is kept elsewhere.
+func OpenPeopleAt(at Place, tokens *Tokens) (*People, error) {
+	p := &People{at: at, tokens: tokens, roster: &host.Roster{}}
 	p.Look()
 	return p, p.err
 }
@@ -106,13 +109,13 @@ func (p *People) Look() *host.Roster {
 }
 
 func (p *People) lookLocked() *host.Roster {
-	now := stateOf(p.path)
+	now := p.at.Version()
 	if p.err == nil && now.same(p.read) {
 		return p.roster
 	}
-	f, err := loadPeople(p.path)
-	if now.info == nil && p.read.info != nil { // nobody is to see more because it was removed by mistake
-		err = fmt.Errorf("people: %s is gone; restore it, or start the host again without people", p.path)
+	f, err := loadPeople(p.at)
+	if !now.there() && p.read.there() { // nobody is to see more because it was removed by mistake
+		err = fmt.Errorf("people: %s is gone; restore it, or start the host again without people", p.at)
 	}
 	if p.err = err; err == nil {
 		p.read, p.roster = now, f.roster()
@@ -139,7 +142,7 @@ func (p *People) Agent(name string) (owner string, ok bool) { return p.tokens.Ag
 
 // List returns the contents of the file: whether audiences are in force, the people, the members' names of each group, and the grants.
 func (p *People) List() (on bool, people []Person, groups map[string][]string, grants []MachineGrant, err error) {
-	f, err := loadPeople(p.path)
+	f, err := loadPeople(p.at)
 	if err != nil {
 		return false, nil, nil, nil, err
 	}
@@ -374,15 +377,27 @@ func (f *peopleFile) check() error {
 	return nil
 }
 
-func loadPeople(path string) (*peopleFile, error) {
-	f := &peopleFile{}
-	err := secret.ReadJSON(path, peopleVersion, f)
+func loadPeople(at Place) (*peopleFile, error) {
+	data, err := at.Read()
 	if errors.Is(err, fs.ErrNotExist) {
-		return &peopleFile{Version: peopleVersion}, nil
+		data, err = nil, nil
 	}
+	if err != nil {
+		return nil, fmt.Errorf("people: %w", err)
+	}
+	return parsePeople(at, data)
+}
+
+// parsePeople reads what the document holds; nil is one that is not there.
+func parsePeople(at Place, data []byte) (*peopleFile, error) {
+	f := &peopleFile{Version: peopleVersion}
+	if data == nil {
+		return f, nil
+	}
+	err := decode(at, data, peopleVersion, f)
 	if err == nil {
 		if err = f.check(); err != nil {
-			err = fmt.Errorf("%s: %w; repair the file", path, err)
+			err = fmt.Errorf("%s: %w; repair the file", at, err)
 		}
 	}
 	if err != nil {
@@ -391,31 +406,24 @@ func loadPeople(path string) (*peopleFile, error) {
 	return f, nil
 }
 
-// change lets do change the contents while no other process does.
+// change lets do change the contents while nobody else does.
 func (p *People) change(do func(*peopleFile) error) error {
-	if err := secret.Dir(filepath.Dir(p.path)); err != nil {
-		return fmt.Errorf("people: %w", err)
-	}
-	held, err := lock(p.path + ".lock")
-	if err != nil {
-		return err
-	}
-	defer held.Close()
-	f, err := loadPeople(p.path)
-	if err == nil {
-		err = do(f)
-	}
-	if err == nil {
-		if err = f.check(); err != nil {
-			err = fmt.Errorf("people: %w", err)
+	err := p.at.Change(func(old []byte) ([]byte, error) {
+		f, err := parsePeople(p.at, old)
+		if err == nil {
+			err = do(f)
 		}
-	}
-	if err != nil {
-		return err
-	}
-	data, err := json.Marshal(f)
-	if err == nil {
-		err = secret.WriteFile(p.path, append(data, '\n'))
+		if err != nil {
+			return nil, saidError{err}
+		}
+		if err := f.check(); err != nil {
+			return nil, err
+		}
+		data, err := json.Marshal(f)
+		return append(data, '\n'), err
+	})
+	if said, ok := errors.AsType[saidError](err); ok {
+		return said.error
 	}
 	if err != nil {
 		return fmt.Errorf("people: %w", err)
@@ -425,7 +433,7 @@ func (p *People) change(do func(*peopleFile) error) error {
 
 // machine returns the owner of the machine of that name; ok is false if there is none.
 func (t *Tokens) machine(name string) (owner string, ok bool) {
-	all, err := load(t.path)
+	all, err := load(t.at)
 	if err != nil {
 		return "", false
 	}

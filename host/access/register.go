@@ -105,7 +105,7 @@ func (r *Register) Session(token [sha256.Size]byte) bool {
 
 // EndWithAll ends the person with an id, and revokes all tokens that belong to them. It returns the revoked ones.
 func (p *People) EndWithAll(id string) (revoked []Info, err error) {
-	f, err := loadPeople(p.path)
+	f, err := loadPeople(p.at)
 	if err != nil {
 		return nil, err
 	}

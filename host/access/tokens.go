@@ -60,11 +60,11 @@ const (
 
 // Tokens are those in one file. It implements host.Authenticator, and is safe for concurrent use.
 type Tokens struct {
-	path  string // set once
+	at    Place  // set once
 	owner string // see OwnedBy
 
 	mu     sync.Mutex
-	read   state
+	read   Version
 	looked time.Time
 	err    error // why the file could not be read; the former contents stay in force
 	grants map[string]*grant
@@ -79,8 +79,11 @@ type grant struct {
 }
 
 // Open reads the tokens in a file, which may not be there yet.
-func Open(path string) (*Tokens, error) {
-	t := &Tokens{path: path, grants: map[string]*grant{}}
+func Open(path string) (*Tokens, error) { return OpenAt(File(path)) }
+
+// OpenAt is Open for what is kept elsewhere.
+func OpenAt(at Place) (*Tokens, error) {
+	t := &Tokens{at: at, grants: map[string]*grant{}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lookLocked()
@@ -185,11 +188,11 @@ func (t *Tokens) findLocked(hash []byte) *grant {
 // lookLocked reads the file, if it was changed.
 func (t *Tokens) lookLocked() {
 	t.looked = time.Now()
-	now := stateOf(t.path)
+	now := t.at.Version()
 	if t.err == nil && now.same(t.read) {
 		return
 	}
-	all, err := load(t.path)
+	all, err := load(t.at)
 	if t.err = err; err != nil {
 		return
 	}
@@ -257,7 +260,7 @@ func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, onc
 		end := time.Now().UTC().Add(ttl)
 		r.Expires = &end
 	}
-	err = change(t.path, func(all []record) ([]record, error) {
+	err = change(t.at, func(all []record) ([]record, error) {
 		return add(all, r)
 	})
 	if err != nil {
@@ -297,7 +300,7 @@ func (t *Tokens) OwnedBy(person string) { t.owner = person }
 // SetOwner makes all tokens of a principal, and the machine of that name, belong to the person with an id; empty is the administrator.
 // Their connections end, since they were opened for the former owner. ErrNoToken means that there are none.
 func (t *Tokens) SetOwner(principal, person string) error {
-	return change(t.path, func(all []record) ([]record, error) {
+	return change(t.at, func(all []record) ([]record, error) {
 		found := false
 		for i := range all {
 			if all[i].Principal == principal {
@@ -332,7 +335,8 @@ func (t *Tokens) Agent(name string) (owner string, ok bool) {
 // second or two.
 func (t *Tokens) Revoke(idOrPrincipal string) (revoked []Info, err error) {
 	now := time.Now()
-	err = change(t.path, func(all []record) ([]record, error) {
+	err = change(t.at, func(all []record) ([]record, error) {
+		revoked = nil
 		left := slices.DeleteFunc(all, func(r record) bool {
 			ours := r.ID == idOrPrincipal || r.Principal == idOrPrincipal
 			if ours {
@@ -350,7 +354,7 @@ func (t *Tokens) Revoke(idOrPrincipal string) (revoked []Info, err error) {
 
 // List returns all tokens that are in the file, sorted by principal and age.
 func (t *Tokens) List() ([]Info, error) {
-	all, err := load(t.path)
+	all, err := load(t.at)
 	if err != nil {
 		return nil, err
 	}

@@ -36,8 +36,9 @@ const (
 type Options struct {
 	Key    ed25519.PrivateKey // the host's identity
 	Tokens *access.Tokens     // the machines that are let in
-	// Pending is the file that shows waiting pairings to those who may approve them.
-	Pending string
+	// Pending shows waiting pairings to those who may approve them; nil shows them nowhere. Shared says that other doors use it, too.
+	Pending access.Place
+	Shared  bool
 	Audit   func(host.AuditEvent) // nil keeps no record
 	Logger  *zerolog.Logger       // nil means silence
 }
@@ -55,7 +56,8 @@ type Door struct {
 	log    zerolog.Logger
 	public ed25519.PublicKey
 
-	writing sync.Mutex // held while Pending is written, so that the newest state stays
+	writing sync.Mutex      // held while Pending is written, so that the newest state stays
+	shown   map[string]bool // commitments of what was shown there; guarded by writing
 
 	mu         sync.Mutex
 	pending    map[string]*pending // by id
@@ -86,11 +88,15 @@ func New(o Options) (*Door, error) {
 	}
 	d := &Door{opts: o, log: zerolog.Nop(), public: o.Key.Public().(ed25519.PublicKey), pending: map[string]*pending{},
 		challenges: map[string]challenge{}, sessions: map[[sha256.Size]byte]session{},
+		shown:  map[string]bool{},
 		begins: rate.NewLimiter(rate.Every(beginEvery), beginBurst), redeems: map[string]*rate.Limiter{}, noise: map[string]*rate.Limiter{}}
 	if o.Logger != nil {
 		d.log = *o.Logger
 	}
-	return d, storePending(o.Pending, nil)
+	if o.Shared {
+		return d, nil
+	}
+	return d, d.show()
 }
 
 // Authenticate implements host.Authenticator for the tokens of sessions. Each is good for one connection, which lasts until the machine is

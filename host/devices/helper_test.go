@@ -56,7 +56,7 @@ func newWorldWith(t *testing.T, log *zerolog.Logger) *world {
 	if _, _, err := w.tokens.Create("someone", host.RoleObserver, 0); err != nil { // makes the directory
 		t.Fatal(err)
 	}
-	w.door, err = devices.New(devices.Options{Key: w.key, Tokens: w.tokens, Pending: w.pending, Logger: log,
+	w.door, err = devices.New(devices.Options{Key: w.key, Tokens: w.tokens, Pending: access.OwnFile(w.pending), Logger: log,
 		Audit: func(ev host.AuditEvent) { w.audit = append(w.audit, ev) }})
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func TestPairingByACode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p, id := w.begin(key(1), "laptop")
-		all, err := devices.ReadPending(w.pending)
+		all, err := devices.ReadPending(access.OwnFile(w.pending))
 		if err != nil || len(all) != 1 || all[0].Code != p.Code() || all[0].Name != "laptop" || all[0].Fingerprint != pairing.Fingerprint(p.Device) ||
 			!strings.HasPrefix(all[0].Remote, "192.0.2.1") {
 			t.Fatalf("who waits is %+v, %v", all, err)
@@ -54,21 +54,21 @@ func TestPairingByACode(t *testing.T) {
 			t.Fatal("it was let in by nobody")
 		}
 		for _, wrong := range []string{"", "0", "1000000", all[0].Fingerprint} {
-			if _, err := devices.Approve(w.pending, w.tokens, wrong, ""); !errors.Is(err, devices.ErrNoPairing) {
+			if _, err := devices.Approve(access.OwnFile(w.pending), w.tokens, wrong, ""); !errors.Is(err, devices.ErrNoPairing) {
 				t.Errorf("the code %q: %v", wrong, err)
 			}
 		}
-		if _, err := devices.Approve(w.pending, w.tokens, p.Code(), "someone"); !errors.Is(err, access.ErrTakenName) {
+		if _, err := devices.Approve(access.OwnFile(w.pending), w.tokens, p.Code(), "someone"); !errors.Is(err, access.ErrTakenName) {
 			t.Errorf("a taken name: %v", err)
 		}
-		if info, err := devices.Approve(w.pending, w.tokens, p.Code()[:3]+" "+p.Code()[3:], ""); err != nil || info.Principal != "laptop" {
+		if info, err := devices.Approve(access.OwnFile(w.pending), w.tokens, p.Code()[:3]+" "+p.Code()[3:], ""); err != nil || info.Principal != "laptop" {
 			t.Fatalf("%+v, %v", info, err)
 		}
 		w.must("wait", pairing.Wait{ID: id}, &waited)
 		if !waited.Approved || waited.Principal != "laptop" {
 			t.Errorf("approved: %+v", waited)
 		}
-		if all, err := devices.ReadPending(w.pending); err != nil || len(all) != 0 {
+		if all, err := devices.ReadPending(access.OwnFile(w.pending)); err != nil || len(all) != 0 {
 			t.Errorf("who waits afterwards is %+v, %v", all, err)
 		}
 		if _, code := w.ask("x", "wait", "", pairing.Wait{ID: id}, nil); code != pairing.CodeExpired {
@@ -119,7 +119,7 @@ func TestTheCommitmentBinds(t *testing.T) {
 		if _, code := w.ask("x", "reveal", "", pairing.Reveal{ID: begun.ID, Nonce: good.DeviceNonce, Signature: good.SignDevice(key(1))}, nil); code != pairing.CodeExpired {
 			t.Errorf("%s: a second try: %q", name, code)
 		}
-		if all, _ := devices.ReadPending(w.pending); len(all) != 0 {
+		if all, _ := devices.ReadPending(access.OwnFile(w.pending)); len(all) != 0 {
 			t.Errorf("%s: it waits: %+v", name, all)
 		}
 	}
@@ -248,7 +248,7 @@ func TestSameCodesLetNobodyIn(t *testing.T) {
 	if err := os.WriteFile(w.pending, doubled, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := devices.Approve(w.pending, w.tokens, p.Code(), ""); !errors.Is(err, devices.ErrSameCode) {
+	if _, err := devices.Approve(access.OwnFile(w.pending), w.tokens, p.Code(), ""); !errors.Is(err, devices.ErrSameCode) {
 		t.Errorf("%v", err)
 	}
 }
@@ -310,7 +310,7 @@ func FuzzRequests(f *testing.F) {
 		r.Header.Set("Content-Type", "application/json")
 		rec := httptest.NewRecorder()
 		w.door.ServeHTTP(rec, r)
-		if all, _ := devices.ReadPending(w.pending); rec.Code == http.StatusOK && what != "begin" || len(all) != 0 {
+		if all, _ := devices.ReadPending(access.OwnFile(w.pending)); rec.Code == http.StatusOK && what != "begin" || len(all) != 0 {
 			t.Errorf("%s %q: %d %s, %d wait", what, body, rec.Code, rec.Body, len(all))
 		}
 	})
@@ -322,7 +322,7 @@ func TestPendingOfAnotherVersion(t *testing.T) {
 	if err := secret.WriteFile(path, []byte(`{"version":9}`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := devices.ReadPending(path); err == nil || !strings.Contains(err.Error(), "version 9") || strings.Contains(err.Error(), "%!") {
+	if _, err := devices.ReadPending(access.OwnFile(path)); err == nil || !strings.Contains(err.Error(), "version 9") || strings.Contains(err.Error(), "%!") {
 		t.Errorf("it says %v", err)
 	}
 }

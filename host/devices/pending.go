@@ -15,7 +15,6 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/pairing"
-	"tether/platform/secret"
 )
 
 // revealTime is how long a machine has to reveal the values behind its commitment: it does so at once.
@@ -118,7 +117,34 @@ func (d *Door) openLocked(id string) (*pending, error) {
 func (d *Door) show() error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
-	return storePending(d.opts.Pending, d.waiting())
+	if d.opts.Pending == nil {
+		return nil
+	}
+	ours, known := d.waiting(), map[string]bool{}
+	for _, p := range ours {
+		known[string(p.Commitment)] = true
+	}
+	err := d.opts.Pending.Change(func(old []byte) ([]byte, error) {
+		all := slices.Clone(ours)
+		if d.opts.Shared {
+			var f pendingFile
+			_ = json.Unmarshal(old, &f) // what cannot be read shows nobody
+			now := time.Now()
+			for _, p := range f.Pending {
+				if c := string(p.Commitment); !d.shown[c] && !known[c] && now.Before(p.Expires) {
+					all = append(all, p)
+				}
+			}
+			slices.SortFunc(all, func(a, b Pending) int { return a.Expires.Compare(b.Expires) })
+		}
+		data, err := json.MarshalIndent(pendingFile{pendingVersion, all}, "", "  ")
+		return append(data, '\n'), err
+	})
+	if err != nil {
+		return fmt.Errorf("pairings that wait: %w", err)
+	}
+	d.shown = known
+	return nil
 }
 
 func (d *Door) waiting() (all []Pending) {
@@ -198,23 +224,9 @@ type pendingFile struct {
 
 const pendingVersion = 1
 
-func storePending(path string, all []Pending) error {
-	if path == "" {
-		return nil
-	}
-	data, err := json.MarshalIndent(pendingFile{pendingVersion, all}, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := secret.WriteFile(path, append(data, '\n')); err != nil {
-		return fmt.Errorf("pairings that wait: %w", err)
-	}
-	return nil
-}
-
-// ReadPending returns the pairings in a file that wait now, the oldest first.
-func ReadPending(path string) ([]Pending, error) {
-	data, err := secret.ReadFile(path)
+// ReadPending returns the pairings that are shown at a place and wait now, the oldest first.
+func ReadPending(at access.Place) ([]Pending, error) {
+	data, err := at.Read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -226,7 +238,7 @@ func ReadPending(path string) ([]Pending, error) {
 		err = fmt.Errorf("it has version %d, this program knows %d", f.Version, pendingVersion)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("pairings that wait: %s cannot be read (%w); start the host again", path, err)
+		return nil, fmt.Errorf("pairings that wait: %s cannot be read (%w); start the host again", at, err)
 	}
 	now := time.Now()
 	return slices.DeleteFunc(f.Pending, func(p Pending) bool { return !now.Before(p.Expires) }), nil
@@ -241,9 +253,9 @@ var (
 
 // Approve lets the machine in that waits with that code, under a name; "" is the one by which it calls itself. Spaces and dashes in
 // the code do not count.
-func Approve(path string, tokens *access.Tokens, code, name string) (access.Info, error) {
+func Approve(at access.Place, tokens *access.Tokens, code, name string) (access.Info, error) {
 	code = strings.NewReplacer(" ", "", "-", "").Replace(code)
-	all, err := ReadPending(path)
+	all, err := ReadPending(at)
 	if err != nil {
 		return access.Info{}, err
 	}

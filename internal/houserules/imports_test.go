@@ -63,6 +63,7 @@ const layers = `
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices;
 	host, events, mcp, platform/secret < host/webhook;
+	pairing, host, host/access < host/cluster;
 	pairing, host, host/access, platform/secret < host/oidc;
 	ahp/client < host/conform;
 

@@ -15,6 +15,11 @@ func ReadJSON(path string, version int, into any) error {
 	if err != nil {
 		return err
 	}
+	return DecodeJSON(data, path, version, into)
+}
+
+// DecodeJSON is ReadJSON for what was read already, from what path names.
+func DecodeJSON(data []byte, path string, version int, into any) (err error) {
 	var head struct{ Version int }
 	if err := json.Unmarshal(data, &head); err != nil {
 		return damaged(path, err)

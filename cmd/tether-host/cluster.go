@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+
+	"tether/host"
+	"tether/host/access"
+	"tether/host/cluster"
+	"tether/platform/secret"
+)
+
+// clusterSettings are the flags of a host that is one of several nodes.
+type clusterSettings struct {
+	nats, creds, ca, name string
+}
+
+func (c *clusterSettings) flags(f *pflag.FlagSet) {
+	f.StringVar(&c.nats, "nats", "", "be a node of a cluster over these NATS servers: `URLS`, divided by commas")
+	f.StringVar(&c.creds, "nats-creds", "", "`FILE` with credentials for the NATS servers")
+	f.StringVar(&c.ca, "nats-ca", "", "`FILE` with the certificates of the NATS servers' authority, PEM; default: those of the system")
+	f.StringVar(&c.name, "cluster", "main", "`NAME` of the cluster, if several share the NATS servers")
+}
+
+func (c *clusterSettings) check(withoutToken bool) error {
+	switch {
+	case c.nats == "" && (c.creds != "" || c.ca != ""):
+		return &usageError{"--nats-creds and --nats-ca need --nats", "add --nats URLS"}
+	case c.nats != "" && withoutToken:
+		return &usageError{"--nats and --without-token cannot be combined", "omit --without-token"}
+	}
+	return nil
+}
+
+// options are those of a node with the host's key, or of a command without one.
+func (c *clusterSettings) options(key ed25519.PublicKey) cluster.Options {
+	return cluster.Options{Servers: c.nats, Creds: c.creds, CA: c.ca, Name: c.name, HostKey: key}
+}
+
+// clusterFile says, beside the tokens' file, that a host keeps what would be there in a cluster, so that commands find it.
+type clusterFile struct {
+	Version int    `json:"version"`
+	NATS    string `json:"nats"`
+	Creds   string `json:"creds,omitempty"` // absolute
+	CA      string `json:"ca,omitempty"`    // absolute
+	Cluster string `json:"cluster"`
+}
+
+const clusterVersion = 1
+
+// clusterPath is where that is, beside the tokens.
+func clusterPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-cluster.json" }
+
+// joinCluster makes the process a node, if it is to be one, and notes where commands find the tokens. It is called before openTokens. The function that it
+// returns leaves the cluster.
+func (s *settings) joinCluster(ctx context.Context, o *host.Options) (leave func(), err error) {
+	path, err := tokensPath(s.tokens)
+	switch {
+	case s.cluster.nats == "" && (err != nil || s.withoutToken):
+		return func() {}, nil
+	case err != nil:
+		return nil, err
+	case s.cluster.nats == "":
+		if err := os.Remove(clusterPath(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("cluster: %w", err)
+		}
+		return func() {}, nil
+	}
+	key, err := hostKey(keyPath(path))
+	if err != nil {
+		return nil, err
+	}
+	join := s.cluster.options(key.Public().(ed25519.PublicKey))
+	join.Logger = o.Logger
+	n, err := cluster.Join(ctx, join)
+	if err != nil {
+		return nil, joinError(err)
+	}
+	if err := s.cluster.note(path); err != nil {
+		n.Close()
+		return nil, err
+	}
+	s.node, o.Nodes = n, n
+	o.NoShares = true // a link is known at one node alone
+	return n.Close, nil
+}
+
+// note writes the cluster file.
+func (c *clusterSettings) note(tokens string) (err error) {
+	f := clusterFile{Version: clusterVersion, NATS: c.nats, Cluster: c.name, Creds: c.creds, CA: c.ca}
+	for _, path := range []*string{&f.Creds, &f.CA} {
+		if *path != "" && err == nil {
+			*path, err = filepath.Abs(*path)
+		}
+	}
+	data, failed := json.MarshalIndent(f, "", "  ")
+	if err = errors.Join(err, failed); err == nil {
+		err = secret.WriteFile(clusterPath(tokens), append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return nil
+}
+
+// joinError is why a node does not join, with what to do.
+func joinError(err error) error {
+	if why, ok := errors.AsType[*cluster.JoinError](err); ok {
+		return &usageError{why.Message, why.Hint}
+	}
+	return fmt.Errorf("cluster: %w", err)
+}
+
+// runNode carries the host's terminals to the other nodes until the function that it returns is called, which waits.
+func (s *settings) runNode(ctx context.Context, h *host.Host, log *zerolog.Logger) (stop func()) {
+	if s.node == nil {
+		return func() {}
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var run sync.WaitGroup
+	run.Go(func() {
+		if err := s.node.Run(running, h); err != nil {
+			log.Error().Err(err).Msg("cluster")
+		}
+	})
+	left := context.AfterFunc(ctx, s.node.Leave) // before the machines are told to go
+	return func() { left(); cancel(); run.Wait() }
+}
+
+// places are where the documents are that commands and the host share.
+type places struct{ tokens, people, pending access.Place }
+
+// places are those of the host: in its cluster, or files beside that of the tokens.
+func (s *settings) places(tokens string) places {
+	if s.node != nil {
+		return placesBy(s.node.Place)
+	}
+	return filesAt(tokens)
+}
+
+func placesBy(place func(name string) access.Place) places {
+	return places{place("tokens"), place("people"), place("pending")}
+}
+
+func filesAt(tokens string) places {
+	return places{access.File(tokens), access.File(peoplePath(tokens)), access.OwnFile(pendingPath(tokens))}
+}
+
+// placesOf are those of the host whose tokens are in a file, for a command.
+func placesOf(ctx context.Context, given string) (places, error) {
+	path, err := tokensPath(given)
+	if err != nil {
+		return places{}, err
+	}
+	var f clusterFile
+	err = secret.ReadJSON(clusterPath(path), clusterVersion, &f)
+	if errors.Is(err, fs.ErrNotExist) {
+		return filesAt(path), nil
+	}
+	if err != nil {
+		return places{}, fmt.Errorf("cluster: %w", err)
+	}
+	c := clusterSettings{f.NATS, f.Creds, f.CA, f.Cluster}
+	docs, err := cluster.Documents(ctx, c.options(nil))
+	if err != nil {
+		return places{}, joinError(err)
+	}
+	return placesBy(docs), nil
+}
+
+// owners are the clientIds of the host's machines: in its cluster, or in a file beside that of the tokens.
+func (s *settings) owners(tokens string, t *access.Tokens) (host.Owners, error) {
+	if s.node != nil {
+		return s.node.Owners(t), nil
+	}
+	return access.OpenOwners(ownersPath(tokens), t)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/internal/testkit"
+)
+
+const clusterTools = "../../bin/tools"
+
+// copyKey gives the node whose tokens are at to the host key of the one at from.
+func copyKey(t *testing.T, from, to string) {
+	t.Helper()
+	key, err := os.ReadFile(keyPath(from))
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(keyPath(to), key, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failing runs the command, which is to end with the status of a usage error, and returns what it says.
+func failing(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if status := run(t.Context(), args, &out, &out); status != exitUsage {
+		t.Fatalf("%v: status %d, want %d: %s", args, status, exitUsage, out.String())
+	}
+	return out.String()
+}
+
+// Two hosts with the same servers are one: what commands do at one counts at both, and who is at one sees the terminals of a machine at the other. A node with
+// another key does not join; a host that leaves the cluster has its files again.
+func TestNodes(t *testing.T) {
+	testkit.Leaks(t)
+	servers := testkit.StartJetStream(t, clusterTools)
+	dir := t.TempDir()
+	var files []string
+	for _, name := range []string{"a", "b", "c"} {
+		files = append(files, filepath.Join(dir, name, "tokens.json"))
+	}
+	a := start(t, "--token", ownToken, "--tokens", files[0], "--nats", servers.URLs)
+	if out := failing(t, "--listen", "127.0.0.1:0", "--tokens", files[2], "--nats", servers.URLs); !strings.Contains(out, "another host key") || !strings.Contains(out, "host-key.pem") {
+		t.Errorf("a node with its own key: %s", out)
+	}
+	copyKey(t, files[0], files[1])
+	b := start(t, "--token", ownToken, "--tokens", files[1], "--nats", servers.URLs)
+	laptop := command(t, exitOK, "token", "create", "laptop", "--tokens", files[0])
+	ann := command(t, exitOK, "token", "create", "ann", "--role", "observer", "--tokens", files[1])
+	for _, file := range files[:2] {
+		if out := command(t, exitOK, "token", "ls", "--tokens", file); !strings.Contains(out, "laptop") || !strings.Contains(out, "ann") {
+			t.Errorf("the tokens at %s: %s", file, out)
+		}
+		if out := command(t, exitOK, "pending", "--tokens", file); !strings.Contains(out, "CODE") {
+			t.Errorf("who waits at %s: %s", file, out)
+		}
+	}
+	machine, err := connect(t, a, laptop, client.Options{ClientID: "laptops", Meta: ahp.NewClientMeta()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const uri = "ahp-terminal:/6d1e"
+	if err := machine.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("laptops"), ExecutionTarget: ahp.TargetClient}); err != nil {
+		t.Fatal(err)
+	}
+	observer, err := connect(t, b, ann, client.Options{ClientID: "anns"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "who is at the other node sees the terminal", func() bool {
+		r, err := observer.Subscribe(t.Context(), uri)
+		return err == nil && r.Snapshot != nil
+	})
+	if out := command(t, exitOK, "token", "revoke", "ann", "--tokens", files[0]); !strings.Contains(out, "ann") {
+		t.Error(out)
+	}
+	testkit.Eventually(t, patience, "a token that was revoked at one node ends at the other", func() bool { return observer.Err() != nil })
+	b.end(t)
+	alone := start(t, "--token", ownToken, "--tokens", files[1])
+	if out := command(t, exitOK, "token", "ls", "--tokens", files[1]); strings.Contains(out, "laptop") {
+		t.Errorf("a host without --nats has the cluster's tokens: %s", out)
+	}
+	alone.end(t)
+	machine.Close()
+}
+
+// Flags that contradict each other are refused before anything is asked.
+func TestClusterFlags(t *testing.T) {
+	for _, args := range [][]string{{"--nats-creds", "f"}, {"--nats", "nats://127.0.0.1:1", "--without-token"}, {"--nats", "nats://127.0.0.1:1", "--cluster", "a b"}} {
+		if out := failing(t, append([]string{"--listen", "127.0.0.1:0", "--tokens", filepath.Join(t.TempDir(), "tokens.json")}, args...)...); out == "" {
+			t.Errorf("%v: no word", args)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package access
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"tether/platform/ipc"
+	"tether/platform/secret"
+)
+
+// Place is where a document is kept: a file, or what the nodes of a cluster share. It is safe for concurrent use.
+type Place interface {
+	// String names it, for messages.
+	String() string
+	// Read returns the document; the error is fs.ErrNotExist if there is none.
+	Read() ([]byte, error)
+	// Version is that of the document as it is now. It is cheap, and never fails.
+	Version() Version
+	// Change replaces the document by what do makes of it, and returns when that is kept. Nobody else changes it meanwhile. do may be called again, with
+	// what another one has made of it; old is nil where there is none. Nothing is changed if do fails.
+	Change(do func(old []byte) ([]byte, error)) error
+}
+
+// Version tells whether a document is the one that was read: each change makes another. The zero value is that of a document that is not there.
+type Version struct {
+	size     int64
+	at       time.Time
+	info     fs.FileInfo
+	revision uint64
+}
+
+// Revision is the Version of a document whose changes are counted, from 1.
+func Revision(n uint64) Version { return Version{revision: n} }
+
+// there reports whether there is a document.
+func (v Version) there() bool { return v.info != nil || v.revision > 0 }
+
+func (v Version) same(w Version) bool {
+	if v.info == nil || w.info == nil {
+		return v.info == nil && w.info == nil && v.revision == w.revision
+	}
+	return v.size == w.size && v.at.Equal(w.at) && os.SameFile(v.info, w.info)
+}
+
+// File is a document in a file that belongs to this user alone.
+func File(path string) Place { return file(path) }
+
+type file string
+
+// String implements Place.
+func (f file) String() string { return string(f) }
+
+// Read implements Place.
+func (f file) Read() ([]byte, error) { return secret.ReadFile(string(f)) }
+
+// Version implements Place.
+func (f file) Version() Version {
+	info, err := os.Stat(string(f))
+	if err != nil {
+		return Version{}
+	}
+	return Version{size: info.Size(), at: info.ModTime(), info: info}
+}
+
+// Change implements Place.
+func (f file) Change(do func([]byte) ([]byte, error)) error {
+	if err := secret.Dir(filepath.Dir(string(f))); err != nil {
+		return err
+	}
+	held, err := lock(string(f) + ".lock")
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	old, err := f.Read()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	data, err := do(old)
+	if err != nil {
+		return err
+	}
+	return secret.WriteFile(string(f), data)
+}
+
+// OwnFile is a document in a file that one process alone changes, in a directory that others may read.
+func OwnFile(path string) Place { return ownFile{file(path)} }
+
+type ownFile struct{ file }
+
+// Change implements Place.
+func (f ownFile) Change(do func([]byte) ([]byte, error)) error {
+	old, err := f.Read()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	data, err := do(old)
+	if err != nil {
+		return err
+	}
+	return secret.WriteFile(string(f.file), data)
+}
+
+// lock waits for the lock, but not for ever.
+func lock(path string) (*ipc.Held, error) {
+	for try := 1; ; try++ {
+		held, err := ipc.Lock(path)
+		var taken *ipc.LockedError
+		if err == nil || !errors.As(err, &taken) || try == lockTries {
+			return held, err
+		}
+		time.Sleep(lockPause)
+	}
+}
+
+// decode decodes a document of a version.
+func decode(p Place, data []byte, version int, into any) error {
+	return secret.DecodeJSON(data, p.String(), version, into)
+}

@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"tether/host"
+)
+
+// Headers of an answer with a terminal's text.
+const (
+	headNumber = "Number"
+	headIndex  = "Index"
+	headError  = "Error"
+	notOwner   = "not the owner"
+)
+
+// mostFed is how many bytes a node asks for at a time. One entry may be longer.
+const mostFed = 256 << 10
+
+// Wanted implements host.Nodes.
+func (n *Node) Wanted(uri string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.wanted[uri] || n.host == nil || n.ctx.Err() != nil {
+		return
+	}
+	n.wanted[uri] = true
+	n.spawnLocked(func() { n.follow(n.ctx, uri) })
+}
+
+// follow asks the owner of a terminal for its text for as long as somebody here follows it.
+func (n *Node) follow(ctx context.Context, uri string) {
+	var was host.FeedRequest // what was asked last
+	var at string            // and of whom
+	var number, index int64
+	last := time.Now()
+	for ctx.Err() == nil {
+		r, node, ok := n.host.Wants(uri)
+		if !ok {
+			if n.unwanted(uri) {
+				n.end(at, was)
+				return
+			}
+			continue
+		}
+		if at != node || was.Epoch != r.Epoch {
+			n.end(at, was)
+			number, index = 0, 0
+		}
+		r.From, r.Most, r.Number, r.Index, r.Hold = n.id, mostFed, number, index, host.Follow(last).Milliseconds()
+		was, at = r, node
+		a, err := n.ask(ctx, node, r)
+		if err == nil && len(a.Items) > 0 {
+			if err = n.host.Fill(uri, node, r.Epoch, a.Items); err == nil {
+				number, index, last = a.Number, a.Index, time.Now()
+				n.host.Pace(ctx, uri)
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, host.ErrNotOwner):
+			pause(ctx, retry/4)
+		case errors.Is(err, context.DeadlineExceeded): // lost on its way
+		default:
+			n.log.Debug().Str("terminal", uri).Str("peer", node).Err(err).Msg("following a terminal")
+			number = 0
+			pause(ctx, retry)
+		}
+	}
+}
+
+// unwanted ends the following of a terminal, unless somebody has come to follow it.
+func (n *Node) unwanted(uri string) bool {
+	n.mu.Lock()
+	delete(n.wanted, uri)
+	n.mu.Unlock()
+	if _, _, ok := n.host.Wants(uri); !ok {
+		return true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.wanted[uri] {
+		return true // another one follows it
+	}
+	n.wanted[uri] = true
+	return false
+}
+
+// end tells the owner that nobody here follows the terminal any more. Without it, the owner finds out after a while.
+func (n *Node) end(node string, r host.FeedRequest) {
+	if node == "" {
+		return
+	}
+	r.Most = 0
+	data, _ := json.Marshal(r) // has nothing that cannot be encoded
+	_ = n.nc.Publish(n.subject("node."+node+".feed"), data)
+}
+
+// ask asks a node for what comes next.
+func (n *Node) ask(ctx context.Context, node string, r host.FeedRequest) (a host.FeedAnswer, err error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return a, err
+	}
+	hold := time.Duration(r.Hold) * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, hold+min(grace, hold+grace/10))
+	defer cancel()
+	m, err := n.nc.RequestWithContext(ctx, n.subject("node."+node+".feed"), data)
+	if err != nil {
+		return a, err
+	}
+	if why := m.Header.Get(headError); why == notOwner {
+		return a, host.ErrNotOwner
+	}
+	a.Items = m.Data
+	a.Number, err = strconv.ParseInt(m.Header.Get(headNumber), 10, 64)
+	if err == nil {
+		a.Index, err = strconv.ParseInt(m.Header.Get(headIndex), 10, 64)
+	}
+	return a, err
+}
+
+// answerFeed answers a node that follows a terminal of this one.
+func (n *Node) answerFeed(ctx context.Context, m *nats.Msg) {
+	var r host.FeedRequest
+	if json.Unmarshal(m.Data, &r) != nil || !validID(r.From) {
+		return
+	}
+	n.spawn(func() {
+		a, err := n.host.Feed(ctx, r)
+		out := nats.NewMsg(m.Reply)
+		switch {
+		case m.Reply == "":
+			return
+		case err != nil:
+			out.Header.Set(headError, notOwner)
+		default:
+			out.Header.Set(headNumber, strconv.FormatInt(a.Number, 10))
+			out.Header.Set(headIndex, strconv.FormatInt(a.Index, 10))
+			out.Data = a.Items
+		}
+		_ = n.nc.PublishMsg(out) // it asks again
+	})
+}

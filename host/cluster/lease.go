@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+)
+
+// lease says which node owns the terminals of a machine. A node goes on while the machine's connection lives and it knows of no higher epoch: the
+// lease only tells where the machine is, and that an epoch has one owner.
+type lease struct {
+	Client string `json:"client"`
+	Node   string `json:"node"`
+	Epoch  int64  `json:"epoch"`
+}
+
+const leases = "lease"
+
+// Own implements host.Nodes.
+func (n *Node) Own(ctx context.Context, clientID string, least int64) (epoch int64, err error) {
+	err = n.change(ctx, hashed(leases, clientID), func(old []byte) ([]byte, error) {
+		var l lease
+		if old != nil {
+			_ = json.Unmarshal(old, &l) // what cannot be read is replaced
+		}
+		epoch = max(l.Epoch, least) + 1
+		return json.Marshal(lease{clientID, n.id, epoch})
+	})
+	return epoch, err
+}
+
+// leased lets the host know that another node owns a machine's terminals.
+func (n *Node) leased(key string, data []byte) {
+	var l lease
+	if !strings.HasPrefix(key, leases+".") || json.Unmarshal(data, &l) != nil || l.Node == n.id {
+		return
+	}
+	n.mu.Lock()
+	h := n.host
+	n.mu.Unlock()
+	if h != nil {
+		h.Released(l.Client, l.Node, l.Epoch)
+	}
+}

@@ -1,0 +1,251 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"tether/host"
+)
+
+const (
+	// helloEvery is how often a node says that it is there, and silentAfter is how long after the last time it counts as gone.
+	helloEvery  = 2 * time.Second
+	silentAfter = 10 * time.Second
+	// listHold is how long a node waits for changes of its catalogue before it answers that there are none.
+	listHold = 5 * time.Second
+	// grace is how long an answer may take beyond the time for which it was to be held.
+	grace = time.Second
+	// retry is how soon is asked again what was not answered.
+	retry = 200 * time.Millisecond
+	// maxNodes bounds the nodes of a cluster.
+	maxNodes = 64
+)
+
+// hello is what a node says of itself.
+type hello struct {
+	ID  string `json:"id"`
+	Bye bool   `json:"bye,omitempty"` // it goes away
+}
+
+// peer is another node.
+type peer struct {
+	id    string
+	heard time.Time
+	end   context.CancelFunc // of what is asked of it
+}
+
+// subject is one of the cluster's.
+func (n *Node) subject(of string) string { return "tether." + n.opts.Name + "." + of }
+
+// Run carries h's terminals to the other nodes, and theirs to h, until ctx ends or the node is closed. h must be the host with this node in its options.
+func (n *Node) Run(ctx context.Context, h *host.Host) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(n.ctx, cancel)()
+	n.mu.Lock()
+	n.host = h
+	n.mu.Unlock()
+	var subs []*nats.Subscription
+	for subject, handle := range map[string]nats.MsgHandler{
+		n.subject("hello"):                  func(m *nats.Msg) { n.heard(ctx, m) },
+		n.subject("node." + n.id + ".list"): func(m *nats.Msg) { n.answerList(ctx, m) },
+		n.subject("node." + n.id + ".feed"): func(m *nats.Msg) { n.answerFeed(ctx, m) },
+	} {
+		sub, err := n.nc.Subscribe(subject, handle)
+		if err != nil {
+			return fmt.Errorf("NATS: %w", err)
+		}
+		subs = append(subs, sub)
+	}
+	defer func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe() // the connection ends with the node
+		}
+	}()
+	tick := time.NewTicker(helloEvery)
+	defer tick.Stop()
+	n.say(hello{ID: n.id})
+	for {
+		select {
+		case <-tick.C:
+			n.mu.Lock()
+			leaving := n.leaving
+			n.mu.Unlock()
+			if !leaving {
+				n.say(hello{ID: n.id})
+			}
+			n.dropSilent()
+		case <-ctx.Done():
+			n.Leave()
+			n.dropAll()
+			return nil
+		}
+	}
+}
+
+// Leave tells the other nodes that this one goes away: its machines are on their way to others.
+func (n *Node) Leave() {
+	n.mu.Lock()
+	told := n.leaving
+	n.leaving = true
+	n.mu.Unlock()
+	if !told {
+		n.say(hello{ID: n.id, Bye: true})
+		_ = n.nc.FlushTimeout(grace) // they find out by its silence otherwise
+	}
+}
+
+func (n *Node) say(what hello) {
+	data, _ := json.Marshal(what) // has nothing that cannot be encoded
+	_ = n.nc.Publish(n.subject("hello"), data)
+}
+
+// heard is called when a node says that it is there.
+func (n *Node) heard(ctx context.Context, m *nats.Msg) {
+	var what hello
+	if json.Unmarshal(m.Data, &what) != nil || !validID(what.ID) || what.ID == n.id {
+		return
+	}
+	n.mu.Lock()
+	p := n.peers[what.ID]
+	switch {
+	case what.Bye && p != nil:
+		delete(n.peers, what.ID)
+		n.mu.Unlock()
+		p.end()
+		n.log.Info().Str("peer", p.id).Msg("a node goes away")
+		n.host.NodeSilent(p.id)
+		return
+	case what.Bye || p == nil && len(n.peers) >= maxNodes:
+		n.mu.Unlock()
+		return
+	case p != nil:
+		p.heard = time.Now()
+		n.mu.Unlock()
+		return
+	}
+	asking, end := context.WithCancel(ctx)
+	p = &peer{id: what.ID, heard: time.Now(), end: end}
+	n.peers[p.id] = p
+	n.mu.Unlock()
+	n.log.Info().Str("peer", p.id).Msg("a node is there")
+	n.say(hello{ID: n.id}) // so that it need not wait for the next time
+	n.spawn(func() { n.followList(asking, p) })
+}
+
+// validID reports whether an id can be part of a subject.
+func validID(id string) bool {
+	for _, c := range id {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(id) >= 4 && len(id) <= 32
+}
+
+// dropSilent lets go of nodes that have not been heard for too long.
+func (n *Node) dropSilent() {
+	n.mu.Lock()
+	var gone []*peer
+	for id, p := range n.peers {
+		if time.Since(p.heard) > silentAfter {
+			gone = append(gone, p)
+			delete(n.peers, id)
+		}
+	}
+	n.mu.Unlock()
+	for _, p := range gone {
+		p.end()
+		n.log.Warn().Str("peer", p.id).Msg("a node is silent: its machines are shown as away")
+		n.host.NodeSilent(p.id)
+	}
+}
+
+func (n *Node) dropAll() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, p := range n.peers {
+		p.end()
+		delete(n.peers, id)
+	}
+}
+
+// listRequest asks for what has changed in a node's catalogue.
+type listRequest struct {
+	Since int64 `json:"since"`
+	Hold  int64 `json:"hold"` // ms
+}
+
+// answerList answers with what has changed in the catalogue here, once there is something.
+func (n *Node) answerList(ctx context.Context, m *nats.Msg) {
+	var r listRequest
+	if json.Unmarshal(m.Data, &r) != nil {
+		return
+	}
+	n.spawn(func() {
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(min(max(r.Hold, 0), 10_000))*time.Millisecond)
+		defer cancel()
+		data, err := json.Marshal(n.host.NodeChanges(ctx, r.Since))
+		if err == nil {
+			_ = m.Respond(data) // it asks again
+		}
+	})
+}
+
+// followList asks a node for its catalogue, and then for what changes in it, until ctx ends.
+func (n *Node) followList(ctx context.Context, p *peer) {
+	var since int64
+	var whole map[string]bool // what the node has, while it tells all there is
+	for ctx.Err() == nil {
+		data, _ := json.Marshal(listRequest{since, listHold.Milliseconds()})
+		asking, cancel := context.WithTimeout(ctx, listHold+grace)
+		m, err := n.nc.RequestWithContext(asking, n.subject("node."+p.id+".list"), data)
+		cancel()
+		var c host.NodeChanges
+		if err == nil {
+			err = json.Unmarshal(m.Data, &c)
+		}
+		if err != nil {
+			pause(ctx, retry)
+			continue
+		}
+		n.mu.Lock()
+		p.heard = time.Now()
+		n.mu.Unlock()
+		if c.Whole {
+			whole = map[string]bool{}
+		}
+		for _, e := range c.Entries {
+			if err := n.host.Mirror(p.id, c.On, e); err != nil {
+				n.log.Warn().Str("peer", p.id).Err(err).Msg("a terminal of another node is not shown")
+			}
+			if whole != nil {
+				whole[e.URI] = true
+			}
+		}
+		for _, g := range c.Gone {
+			n.host.MirrorGone(p.id, g)
+		}
+		if whole != nil && !c.More {
+			for _, uri := range n.host.MirrorsOf(p.id) {
+				if !whole[uri] {
+					n.host.MirrorGone(p.id, host.NodeGone{URI: uri, Moved: true})
+				}
+			}
+			whole = nil
+		}
+		since = c.Version
+	}
+}
+
+// pause waits, but not beyond ctx.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,118 @@
+package cluster_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/host"
+	"tether/host/access"
+	"tether/internal/testkit"
+)
+
+// company is a node with tokens and people of the cluster.
+type company struct {
+	*node
+	tokens *access.Tokens
+	people *access.People
+}
+
+func startCompany(t *testing.T, servers string) *company {
+	t.Helper()
+	c := &company{}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	c.node = startWith(t, servers, func(n *node, o *host.Options) {
+		var err error
+		if c.tokens, err = access.OpenAt(n.of.Place("tokens")); err == nil {
+			c.people, err = access.OpenPeopleAt(n.of.Place("people"), c.tokens)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Access, o.People, o.Owners = c.tokens, c.people, n.of.Owners(c.tokens)
+		go func() { defer close(done); c.tokens.Run(ctx, nil) }()
+	})
+	t.Cleanup(func() { cancel(); <-done })
+	return c
+}
+
+// sees reports whether a token lets in who lists the terminal.
+func sees(t *testing.T, n *node, token string) bool {
+	t.Helper()
+	c, err := client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: token}, client.Options{ClientID: client.NewID()})
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	r, err := c.Subscribe(t.Context(), lent)
+	return err == nil && r.Snapshot != nil
+}
+
+// Who may watch a terminal may do so at every node, and nobody else at any; what the machine or the administrator changes counts at every node within
+// two seconds.
+func TestAudiencesOfEveryNode(t *testing.T) {
+	testkit.Leaks(t)
+	servers := testkit.StartJetStream(t, tools)
+	a, b := startCompany(t, servers.URLs), startCompany(t, servers.URLs)
+	tokens := map[string]string{}
+	for _, who := range []string{"ann", "bob"} {
+		p, err := a.people.Ensure(who)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.tokens.OwnedBy(p.ID)
+		if tokens[who], _, err = a.tokens.Create(who, host.RoleObserver, 0); err != nil {
+			t.Fatal(err)
+		}
+		if who == "ann" {
+			if tokens["laptop"], _, err = a.tokens.Create("laptop", host.RoleMachine, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := a.people.Switch(true); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []*company{a, b} {
+		testkit.Eventually(t, patience, "both nodes enforce audiences", func() bool {
+			c, err := client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: tokens["laptop"]}, client.Options{ClientID: client.NewID(), Meta: ahp.NewClientMeta()})
+			if err != nil {
+				return false
+			}
+			defer c.Close()
+			marker, _ := ahp.FindClientTerminals(c.Result())
+			return marker.KeepsAudiences()
+		})
+	}
+	m := &machine{t: t, id: "laptop", uri: lent, token: tokens["laptop"]}
+	m.lend(a.node)
+	m.output("for ann\r\n")
+	testkit.Eventually(t, patience, "ann sees it at the other node", func() bool { return sees(t, b.node, tokens["ann"]) })
+	if sees(t, b.node, tokens["bob"]) || sees(t, a.node, tokens["bob"]) {
+		t.Error("bob sees what is ann's")
+	}
+	audience := func(grants ...ahp.Grant) {
+		t.Helper()
+		var out struct{}
+		if err := m.conn.Peer().Call(t.Context(), ahp.MethodAudience, ahp.AudienceParams{Channel: lent, Audience: ahp.Audience{Grants: grants}}, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	audience(ahp.Grant{To: "bob"})
+	testkit.Eventually(t, patience, "bob sees it at the other node", func() bool { return sees(t, b.node, tokens["bob"]) })
+	w := watchAs(t, b.node, lent, tokens["bob"])
+	testkit.Eventually(t, patience, "bob watches it", func() bool { return w.has() != "" })
+	began := time.Now()
+	audience()
+	testkit.Eventually(t, patience, "it has ended for bob", w.over)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("bob watched for another %v", took)
+	}
+	if sees(t, b.node, tokens["bob"]) {
+		t.Error("bob still sees it")
+	}
+	m.conn.Close()
+}

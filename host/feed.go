@@ -1,0 +1,353 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+
+	"tether/ahp"
+)
+
+// What a node gives another one that follows a terminal: what was added to the terminal's log, entry by entry, from where the other one is. It is asked for
+// each time, so that a message that the engine loses costs a question and not a byte, and who does not ask holds the machine up as a slow observer does.
+
+// feedHealthy is how long a node may leave what there is untaken and still be waited for.
+const feedHealthy = time.Second
+
+// feed is a node that follows a terminal of this one. Guarded by the host's mutex.
+type feed struct {
+	next     int64     // index in the log of what it does not have
+	asked    time.Time // when it last asked
+	asking   bool      // it waits for what comes
+	watching int
+	watchers []ahp.Watcher
+}
+
+// FeedRequest asks the owner of a terminal for what comes after what a node has: after an entry of the log, if Number is the terminal's, else after an
+// offset in its text.
+type FeedRequest struct {
+	From     string        `json:"from"` // the node that asks
+	URI      string        `json:"uri"`
+	Epoch    int64         `json:"epoch"`
+	Number   int64         `json:"number,omitempty"`
+	Index    int64         `json:"index,omitempty"`
+	Offset   int64         `json:"offset"` // bytes of the owner's text; -1: all that is kept
+	Most     int           `json:"most"`   // bytes; 0: it does not follow the terminal any more
+	Hold     int64         `json:"hold"`   // ms for which to wait for something
+	Watching int           `json:"watching,omitempty"`
+	Watchers []ahp.Watcher `json:"watchers,omitempty"`
+}
+
+// FeedAnswer is what there is. Number and Index are to be asked for next; without Number, the text up to an offset is only a part.
+type FeedAnswer struct {
+	Number, Index int64
+	Items         []byte // see appendItem
+}
+
+// The kinds of items.
+const (
+	itemReset  = 'R' // what was before is not to be had; JSON of feedReset
+	itemText   = 'T' // a JSON string
+	itemNote   = 'N' // a terminal/data with a line of the host's own
+	itemAction = 'A' // another action
+	itemState  = 'S' // JSON of feedState: what the terminal is behind the items before
+)
+
+// feedReset is where text begins.
+type feedReset struct {
+	Offset   int64       `json:"offset"`
+	Commands int64       `json:"commands"` // that ended before
+	Count    int         `json:"count"`    // that began before, as the node counts them
+	Cols     int         `json:"cols"`
+	Rows     int         `json:"rows"`
+	Screen   *ahp.Screen `json:"screen,omitempty"`
+}
+
+// feedState is the state of a terminal without its text.
+type feedState struct {
+	Title     string        `json:"title"`
+	Cwd       string        `json:"cwd,omitempty"`
+	Cols      int64         `json:"cols,omitempty"`
+	Rows      int64         `json:"rows,omitempty"`
+	Detection bool          `json:"detection,omitempty"`
+	Lifecycle ahp.Lifecycle `json:"lifecycle"`
+	Exited    time.Time     `json:"exited,omitzero"`
+}
+
+// appendItem appends an item: its kind, the owner's offset behind it, its length, itself.
+func appendItem(dst []byte, kind byte, end int64, data []byte) []byte {
+	dst = append(dst, kind)
+	dst = binary.AppendUvarint(dst, uint64(end))
+	dst = binary.AppendUvarint(dst, uint64(len(data)))
+	return append(dst, data...)
+}
+
+// nextItem takes the first item; ok is false if there is none that is whole.
+func nextItem(items []byte) (kind byte, end int64, data, rest []byte, ok bool) {
+	if len(items) == 0 {
+		return 0, 0, nil, nil, false
+	}
+	kind, items = items[0], items[1:]
+	off, n := binary.Uvarint(items)
+	if n <= 0 || off > maxPosition {
+		return 0, 0, nil, nil, false
+	}
+	items = items[n:]
+	size, n := binary.Uvarint(items)
+	if n <= 0 || size > uint64(len(items)-n) {
+		return 0, 0, nil, nil, false
+	}
+	items = items[n:]
+	return kind, int64(off), items[:size], items[size:], true
+}
+
+// Feed answers a node that follows a terminal. Where there is nothing, it waits until there is, the time in the request is over, or ctx ends.
+func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error) {
+	late := time.NewTimer(time.Duration(min(max(r.Hold, 0), 10_000)) * time.Millisecond)
+	defer late.Stop()
+	for {
+		h.mu.Lock()
+		t := h.terminals[r.URI]
+		if t == nil || t.mirror != nil || !t.remote() || t.creator.epoch != r.Epoch || t.creator.node != "" {
+			h.mu.Unlock()
+			return a, ErrNotOwner
+		}
+		if r.Most <= 0 {
+			delete(t.feeds, r.From)
+			t.settleLocked()
+			t.watchedLocked()
+			h.mu.Unlock()
+			return a, nil
+		}
+		f := t.feedLocked(&r)
+		a = t.takeFeedLocked(&r)
+		if len(a.Items) > 0 {
+			f.asking = false
+			h.mu.Unlock()
+			return a, nil
+		}
+		f.asking = true
+		if t.moved == nil {
+			t.moved = make(chan struct{})
+		}
+		moved := t.moved
+		h.mu.Unlock()
+		select {
+		case <-moved:
+		case <-late.C:
+			return a, nil
+		case <-ctx.Done():
+			return a, ctx.Err()
+		}
+	}
+}
+
+// feedLocked notes that a node asks, and what it has.
+func (t *terminal) feedLocked(r *FeedRequest) *feed {
+	if t.feeds == nil {
+		t.feeds = map[string]*feed{}
+	}
+	f := t.feeds[r.From]
+	if f == nil {
+		f = &feed{}
+		t.feeds[r.From] = f
+	}
+	if f.next = t.log.next; r.Number == t.number {
+		f.next = min(max(r.Index, 0), t.log.next)
+	}
+	f.asked = time.Now()
+	if r.Watching = max(r.Watching, 0); f.watching != r.Watching || len(f.watchers) != len(r.Watchers) {
+		f.watching, f.watchers = r.Watching, r.Watchers[:min(len(r.Watchers), ahp.MaxWatchers)]
+		t.watchedLocked()
+	}
+	if t.ack.held && !f.farBehind(&t.log) {
+		t.settleLocked()
+	}
+	return f
+}
+
+// takeFeedLocked is what comes after what the node has, at most about r.Most bytes.
+func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
+	a := FeedAnswer{Number: t.number, Index: r.Index}
+	l := &t.log
+	if r.Number != t.number || r.Index < l.first || r.Index > l.next {
+		return t.takeTextLocked(r)
+	}
+	for ; a.Index < l.next; a.Index++ {
+		e := l.at(a.Index)
+		if len(a.Items) > 0 && len(a.Items)+len(e.msg) > r.Most {
+			break
+		}
+		a.Items = t.appendEntryLocked(a.Items, e)
+	}
+	return a
+}
+
+// appendEntryLocked appends an entry of the log as an item. Refusals, which concern clients here, are left out.
+func (t *terminal) appendEntryLocked(dst []byte, e *entry) []byte {
+	end := t.offsets.at(e.pos)
+	if e.from != nil && !e.past {
+		head := len(ahp.AppendData(nil, t.uri, e.seq, nil, nil)) - len("}}}")
+		return appendItem(dst, itemText, end, e.msg[head:len(e.msg)-len("}}}")])
+	}
+	var v struct {
+		Action json.RawMessage `json:"action"`
+		Reason string          `json:"rejectionReason"`
+	}
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(ahp.EnvelopeParams(e.msg), &v) != nil || v.Reason != "" || json.Unmarshal(v.Action, &kind) != nil {
+		return dst
+	}
+	if kind.Type == ahp.ActionTerminalData {
+		return appendItem(dst, itemNote, end, v.Action)
+	}
+	return appendItem(dst, itemAction, end, v.Action)
+}
+
+// takeTextLocked is takeFeedLocked where the log does not tell: from the recorded text.
+func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
+	start := t.content.oldest()
+	from := t.offsets.pos(max(r.Offset, 0))
+	switch {
+	case r.Offset > t.applied: // the machine has not said yet what it had said before
+		return a
+	case r.Offset < t.offsets.at(start):
+		from = start
+		a.Items = t.appendResetLocked(a.Items)
+	}
+	f := filling{t: t, items: a.Items, most: r.Most, pos: from, sizes: t.resizesLocked(from)}
+	at := start
+	for i := range t.content.parts {
+		p := &t.content.parts[i]
+		if !f.part(p, at) {
+			a.Items = f.items
+			return a
+		}
+		at += int64(p.size)
+	}
+	f.restSizes()
+	s := &t.state
+	data, _ := json.Marshal(feedState{s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle, t.exited}) // has nothing that cannot be encoded
+	a.Items = appendItem(f.items, itemState, t.applied, data)
+	a.Number, a.Index = t.number, t.log.next
+	return a
+}
+
+// appendResetLocked says where the recorded text begins, and what the screen was there.
+func (t *terminal) appendResetLocked(dst []byte) []byte {
+	start := t.content.oldest()
+	old, pos := t.oldScreenLocked()
+	reset := feedReset{Offset: t.offsets.at(start), Commands: t.endedBeforeLocked(start), Count: t.content.count, Cols: old.Cols, Rows: old.Rows}
+	for i := range t.content.parts {
+		if c := t.content.parts[i].command; c != nil {
+			reset.Count = c.n - 1
+			break
+		}
+	}
+	if old.Replay != nil || !old.Exact {
+		reset.Screen = &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), After: max(pos-start, 0), Truncated: !old.Exact}
+	}
+	data, _ := json.Marshal(reset) // likewise
+	if len(data) > ahp.MaxOutputScreen {
+		reset.Screen = t.unknownScreenLocked()
+		data, _ = json.Marshal(reset)
+	}
+	return appendItem(dst, itemReset, reset.Offset, data)
+}
+
+// filling collects recorded text from a position on.
+type filling struct {
+	t     *terminal
+	items []byte
+	most  int   // bytes of items
+	pos   int64 // of what comes next
+	sizes []mark
+}
+
+func (f *filling) act(a ahp.Action) {
+	f.items = appendItem(f.items, itemAction, f.t.offsets.at(f.pos), ahp.AppendAction(nil, a))
+}
+
+// part appends a part whose text begins at a position; false if there is no room for all of it.
+func (f *filling) part(p *part, at int64) bool {
+	if at+int64(p.size) < f.pos {
+		return true
+	}
+	c := p.command
+	if c != nil && at >= f.pos {
+		f.act(ahp.TerminalCommandExecuted{CommandID: c.id, CommandLine: c.line, Timestamp: c.timestamp, Meta: ahp.NewCommandMeta(c.verified)})
+	}
+	for _, r := range p.runs {
+		if next := at + int64(r.size); next > f.pos {
+			if len(f.items) > f.most/2 && len(f.items)+len(r.esc) > f.most {
+				return false
+			}
+			skip, _ := escapedPrefix(r.esc, int(max(0, f.pos-at)), false)
+			f.pos = max(f.pos, at)
+			f.run(r.esc[skip:], int(next-f.pos))
+			f.pos = next
+		}
+		at += int64(r.size)
+	}
+	if c != nil && c.complete {
+		f.act(ahp.TerminalCommandFinished{CommandID: c.id, ExitCode: c.exitCode, DurationMs: c.duration})
+	}
+	return true
+}
+
+// run appends text, with the sizes that the terminal got in it.
+func (f *filling) run(esc []byte, size int) {
+	for len(esc) > 0 {
+		at, n := len(esc), size
+		for len(f.sizes) > 0 && f.sizes[0].pos < f.pos+int64(size) {
+			next := f.sizes[0]
+			if next.pos > f.pos {
+				at, n = escapedPrefix(esc, int(next.pos-f.pos), false)
+				break
+			}
+			f.act(ahp.TerminalResized{Cols: int64(next.resized[0]), Rows: int64(next.resized[1])})
+			f.sizes = f.sizes[1:]
+		}
+		quoted := append(append(append(make([]byte, 0, at+2), '"'), esc[:at]...), '"')
+		f.pos += int64(n)
+		f.items = appendItem(f.items, itemText, f.t.offsets.at(f.pos), quoted)
+		esc, size = esc[at:], size-n
+	}
+}
+
+// restSizes appends the sizes behind all text.
+func (f *filling) restSizes() {
+	for _, x := range f.sizes {
+		f.act(ahp.TerminalResized{Cols: int64(x.resized[0]), Rows: int64(x.resized[1])})
+	}
+	f.sizes = nil
+}
+
+// healthy reports whether the node still asks for what there is.
+func (f *feed) healthy() bool { return time.Since(f.asked) < feedHealthy }
+
+// farBehind reports whether the node lacks more than a quarter of the log.
+func (f *feed) farBehind(l *chanLog) bool {
+	return l.behind(f.next) > int64(l.maxBytes)/4 || l.next-f.next > int64(l.maxCount)/4
+}
+
+// feedsHoldLocked reports whether the terminal, whose child can wait, waits for a node.
+func (t *terminal) feedsHoldLocked() bool {
+	for _, f := range t.feeds {
+		if f.healthy() && f.farBehind(&t.log) {
+			return true
+		}
+	}
+	return false
+}
+
+// watchingAtNodesLocked is how many watch the terminal at other nodes.
+func (t *terminal) watchingAtNodesLocked() (n int) {
+	for _, f := range t.feeds {
+		n += f.watching
+	}
+	return n
+}

@@ -1,0 +1,242 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tether/ahp"
+)
+
+var errFeed = errors.New("host: what a node has sent of a terminal cannot be read")
+
+// drawnReset is a feedReset with its screen drawn, which takes long.
+type drawnReset struct {
+	feedReset
+	drawn *drawn
+}
+
+// Fill takes over what the owner of a terminal has answered. node and epoch are those that were asked: what another one has become the owner
+// of is not touched.
+func (h *Host) Fill(uri, node string, epoch int64, items []byte) error {
+	var resets []drawnReset
+	for rest := items; len(rest) > 0; {
+		kind, _, data, next, ok := nextItem(rest)
+		if !ok {
+			return errFeed
+		}
+		rest = next
+		if kind != itemReset {
+			continue
+		}
+		var r drawnReset
+		if json.Unmarshal(data, &r.feedReset) != nil || r.Offset < 0 || r.Offset > maxPosition || r.Commands < 0 || r.Commands > maxCommandNumber || r.Count < 0 ||
+			r.Cols < 1 || r.Cols > ahp.MaxSize || r.Rows < 1 || r.Rows > ahp.MaxSize {
+			return errFeed
+		}
+		if raw, err := json.Marshal(r.Screen); r.Screen != nil && (err != nil || ahp.DecodeScreen(raw) == nil) {
+			return errFeed
+		}
+		r.drawn = newDrawn(r.Screen)
+		resets = append(resets, r)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(items) > 0 {
+		t := h.terminals[uri]
+		if t == nil || t.mirror == nil || t.mirror.node != node || t.mirror.epoch != epoch {
+			return ErrNotOwner
+		}
+		kind, end, data, rest, _ := nextItem(items)
+		items = rest
+		var err error
+		switch kind {
+		case itemReset:
+			h.resetMirrorLocked(t, &resets[0])
+			resets = resets[1:]
+		case itemText:
+			err = h.mirrorTextLocked(t, end, data)
+		case itemNote:
+			err = h.mirrorNoteLocked(t, end, data)
+		case itemAction:
+			err = h.mirrorActionLocked(t, data)
+		case itemState:
+			err = h.mirrorStateLocked(t, data)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errFeed, err)
+		}
+	}
+	return nil
+}
+
+// resetMirrorLocked begins the text of a mirror anew. Who has it open sees that it is cleared.
+func (h *Host) resetMirrorLocked(t *terminal, r *drawnReset) {
+	h.endStripLocked(t)
+	if t.state.Lifecycle.Exited() { // the exit comes behind the text
+		t.state.Lifecycle = ahp.Lifecycle{Status: ahp.StatusRunning}
+	}
+	if t.content.end > t.content.base {
+		h.applyLocked(t, ahp.TerminalCleared{}, nil)
+		if missing := r.Offset - t.applied; missing > 0 && len(t.subs) > 0 {
+			h.missingLocked(t, missing)
+		}
+	}
+	if cols, rows := int64(r.Cols), int64(r.Rows); len(t.subs) == 0 {
+		t.state.Cols, t.state.Rows = cols, rows
+	} else if cols != t.state.Cols || rows != t.state.Rows {
+		h.applyLocked(t, ahp.TerminalResized{Cols: cols, Rows: rows}, nil)
+	}
+	t.content.count = r.Count
+	t.applied = r.Offset
+	t.offsets.step(t.content.end, r.Offset)
+	t.marks.from = t.content.end
+	t.marks.ended = r.Commands
+	if len(t.marks.list) == 0 {
+		t.marks.base = r.Commands
+	} else {
+		t.marks.add(mark{pos: t.content.end})
+	}
+	t.oldest = oldest{cols: r.Cols, rows: r.Rows, pos: t.content.end, from: t.marks.end()}
+	if d := r.drawn; d != nil {
+		t.oldest = oldest{cols: int(d.said.Cols), rows: int(d.said.Rows), pos: t.content.end + r.Screen.After, screen: d.screen, from: t.marks.end()}
+		if len(t.subs) > 0 {
+			e := entry{seq: h.nextSeqLocked(), pos: t.content.end, past: true}
+			e.msg = appendNote(t.uri, e.seq, "", noteMeta{Screen: d.said})
+			t.addLocked(e)
+		}
+	}
+	t.placeGrantsLocked(&t.audience)
+}
+
+// mirrorTextLocked appends text that ends at an offset. What is here already is dropped.
+func (h *Host) mirrorTextLocked(t *terminal, end int64, data []byte) error {
+	quoted, found, err := cleanText(data)
+	if err != nil {
+		return err
+	}
+	start := end - int64(found.Size)
+	overlap := t.applied - start
+	if overlap >= int64(found.Size) {
+		return nil
+	}
+	if overlap > 0 {
+		quoted, found = dropText(quoted, int(overlap))
+	}
+	applied, before := t.applied, t.content.end
+	h.textLocked(t, make([]byte, 0, len(quoted)+len(t.uri)+envelopeRoom), quoted, found, t.creator)
+	t.applied = end
+	if t.audience.pending {
+		t.passedLocked(applied, before)
+	}
+	t.placedLocked(before, end)
+	return nil
+}
+
+// mirrorNoteLocked appends a line of the owner's host, such as that output is missing.
+func (h *Host) mirrorNoteLocked(t *terminal, end int64, action []byte) error {
+	var note struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(action, &note); err != nil {
+		return err
+	}
+	quoted, found, err := cleanText(note.Data)
+	switch {
+	case err != nil:
+		return err
+	case found.Size > 0 && end <= t.applied: // it is here already
+		return nil
+	}
+	from := t.content.end
+	e := entry{seq: h.nextSeqLocked(), past: found.Size == 0}
+	e.msg = ahp.AppendEnvelope(nil, t.uri, e.seq, nil, "", action)
+	if found.Size > 0 {
+		t.oldest.gap = from
+		t.content.appendText(quoted[1:len(quoted)-1], found, false)
+	}
+	e.pos = t.content.end
+	if end > t.applied {
+		t.applied = end
+		t.offsets.step(t.content.end, end)
+	}
+	t.addLocked(e)
+	return nil
+}
+
+// mirrorActionLocked applies an action of the owner, unless what it says is so already: after a change of owners some come again.
+func (h *Host) mirrorActionLocked(t *terminal, raw []byte) error {
+	a, err := ahp.DecodeAction(raw)
+	if err == nil {
+		err = ahp.ValidateAction(a)
+	}
+	if err != nil {
+		return err
+	}
+	s := &t.state
+	known := true
+	switch a := a.(type) {
+	case ahp.TerminalCommandExecuted:
+		_, known = t.commandLocked(a.CommandID)
+	case ahp.TerminalCommandFinished:
+		c, ok := t.commandLocked(a.CommandID)
+		known = !ok || !c.Running
+	case ahp.TerminalTitleChanged:
+		known = a.Title == s.Title
+	case ahp.TerminalCwdChanged:
+		known = a.Cwd == s.Cwd
+	case ahp.TerminalResized:
+		known = a.Cols == s.Cols && a.Rows == s.Rows
+	case ahp.TerminalCommandDetectionAvailable:
+		known = s.SupportsCommandDetection
+	case ahp.TerminalExited:
+		known = s.Lifecycle.Exited()
+	case ahp.TerminalCleared:
+		known = false
+	}
+	if !known {
+		h.applyLocked(t, printable(a), nil)
+	}
+	return nil
+}
+
+// mirrorStateLocked makes the state of a mirror that of its owner, and says that it is fed from now on.
+func (h *Host) mirrorStateLocked(t *terminal, data []byte) error {
+	var s feedState
+	if err := json.Unmarshal(data, &s); err != nil {
+		return err
+	}
+	if len(s.Title) > ahp.MaxTitle || len(s.Cwd) > ahp.MaxCwd || s.Cols < 0 || s.Cols > ahp.MaxSize || s.Rows < 0 || s.Rows > ahp.MaxSize {
+		return errFeed
+	}
+	h.updateLocked(t, ahp.TerminalState{Title: cleanTitle(s.Title), Cwd: s.Cwd, Cols: s.Cols, Rows: s.Rows})
+	if s.Detection && !t.state.SupportsCommandDetection {
+		h.applyLocked(t, ahp.TerminalCommandDetectionAvailable{}, nil)
+	}
+	if s.Lifecycle.Exited() && !t.markedExitLocked() {
+		t.state.Lifecycle = ahp.Lifecycle{Status: ahp.StatusRunning}
+		h.applyLocked(t, t.timed(ahp.TerminalExited{ExitCode: s.Lifecycle.ExitCode, Meta: ahp.AddTime(nil, ahp.ExitedKey, s.Exited)}), nil)
+	}
+	t.mirror.fed = true
+	t.placeGrantsLocked(&t.audience)
+	t.fillDoneLocked(t.mirror)
+	t.wakeLocked()
+	h.rowChangedLocked(t)
+	return nil
+}
+
+// markedExitLocked reports whether readers have been told of the exit.
+func (t *terminal) markedExitLocked() bool {
+	return slices.ContainsFunc(t.marks.list, func(x mark) bool { return x.exited })
+}
+
+// Follow says how soon a node that follows a terminal asks again where there is nothing: soon after there was something, so that what the engine loses is
+// asked for anew before anybody notices.
+func Follow(last time.Time) time.Duration {
+	if time.Since(last) < 2*time.Second {
+		return 200 * time.Millisecond
+	}
+	return 3 * time.Second
+}

@@ -1,0 +1,402 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"tether/ahp"
+)
+
+// mirror is what this node knows of a terminal that another one owns. Guarded by the host's mutex.
+//
+// While nobody here follows the terminal it is not fed: its state is what the owner's catalogue says, and its text is none, or old. Once it is fed
+// (see follow.go), its state follows from the owner's actions, in order with the text.
+type mirror struct {
+	node  string
+	epoch int64
+	fed   bool // text and state are as the owner's, but for what is on its way
+	lost  bool // the node is not heard any more
+	away  bool // its machine is
+	// As the catalogue says, for what is not fed.
+	start, end int64 // offsets of readers
+	running    string
+
+	on       bool      // audiences were in force at the owner when it said the audience
+	unsaid   bool      // what it said of audience.unsaid
+	wanted   time.Time // when somebody here has followed it last
+	asked    time.Time // since when somebody waits for its text; zero: nobody does
+	waiters  []*conn   // whose next reply waits
+	filled   chan struct{}
+	lastSeen NodeEntry // Commands and Lifecycle of it, for what is not fed
+}
+
+// Mirror takes over what a node says of one of its terminals. on says whether audiences are in force there.
+func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	said := h.understand(e.Audience)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	cl, t := h.clients[e.Client], h.terminals[e.URI]
+	p := Principal{Name: e.Name, Role: e.Role, Owner: e.Owner}
+	switch {
+	case h.closed:
+		return errGoingAway
+	case t != nil && (t.creator.id != e.Client || !t.remote()) || h.sessions[e.URI] != nil || h.starting[e.URI]:
+		return fmt.Errorf("%s has another owner here", e.URI)
+	case t == nil && len(h.order) >= allTerminals*h.opts.MaxConnections:
+		return fmt.Errorf("more than %d terminals at this host", allTerminals*h.opts.MaxConnections)
+	case cl != nil && !cl.principal.same(p):
+		return fmt.Errorf("the client of %s has another name here", e.URI)
+	case cl != nil && (e.Epoch < cl.epoch || e.Epoch == cl.epoch && cl.node != node):
+		return nil // another node has become its owner, perhaps this one
+	}
+	if cl == nil {
+		h.forgetLocked()
+		cl = &client{id: e.Client, principal: p, machine: e.Machine, resume: true, anew: true, epoch: e.Epoch, node: node, left: time.Now()}
+		h.clients[e.Client] = cl
+	} else {
+		h.ownedAnewLocked(cl, p)
+	}
+	if e.Epoch > cl.epoch {
+		h.movedLocked(cl, node, e.Epoch)
+	}
+	a := h.resolveLocked(said, nil)
+	a.told = e.Told
+	if t == nil {
+		state := ahp.TerminalState{Title: e.Title, Claim: ahp.Claim{Kind: ahp.ClaimClient, ClientID: e.Client}, ExecutionTarget: ahp.TargetClient, IsPty: new(true)}
+		t = h.addMirrorLocked(e, cl, state, a)
+	}
+	if t.mirror == nil {
+		t.mirror = &mirror{wanted: time.Now()}
+		h.leaveOwnedLocked(t)
+	}
+	m := t.mirror
+	if m.node != node || m.epoch != e.Epoch {
+		m.node, m.epoch = node, e.Epoch
+		if len(t.subs) > 0 || t.moved != nil {
+			h.wantLocked(t)
+		}
+	}
+	h.sayMirrorLocked(t, e, on, a)
+	return nil
+}
+
+// check says what is wrong with what a node has sent.
+func (e *NodeEntry) check() error {
+	name := func(s string, most int) bool { return len(s) <= most }
+	switch {
+	case ahp.CheckURI(e.URI) != nil || e.Client == "" || !name(e.Client, ahp.MaxClientID) || e.Epoch < 1:
+		return fmt.Errorf("the entry of %.80q is none", e.URI)
+	case !name(e.Title, ahp.MaxTitle) || !name(e.Announced, ahp.MaxTitle) || !name(e.Machine, ahp.MaxTitle) || !name(e.Name, ahp.MaxTitle):
+		return fmt.Errorf("a name in the entry of %s is too long", e.URI)
+	case e.Cols < 0 || e.Cols > ahp.MaxSize || e.Rows < 0 || e.Rows > ahp.MaxSize || e.Start < 0 || e.End < e.Start || e.End > maxPosition || e.Commands < 0 || e.Commands > maxCommandNumber:
+		return fmt.Errorf("a number in the entry of %s is out of range", e.URI)
+	}
+	return e.Audience.Validate()
+}
+
+// addMirrorLocked puts a terminal of another node into the catalogue.
+func (h *Host) addMirrorLocked(e NodeEntry, cl *client, state ahp.TerminalState, a audience) *terminal {
+	t := h.addTerminalLocked(e.URI, cl, state, a)
+	t.mirror = &mirror{}
+	t.name, t.created = cleanTitle(e.Announced), plausible(e.Created, time.Time{})
+	return t
+}
+
+// leaveOwnedLocked is called when a terminal that this node owned has become a mirror.
+func (h *Host) leaveOwnedLocked(t *terminal) {
+	if t.grace != nil {
+		t.grace.Stop()
+		t.grace = nil
+	}
+	t.bound = nil
+	t.releaseAckLocked()
+	t.ack.due, t.told.due, t.watch.due = false, nil, nil
+	clear(t.feeds)
+}
+
+// sayMirrorLocked takes over what the catalogue of its owner says of a mirror.
+func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
+	m := t.mirror
+	m.lost, m.away, m.start, m.end, m.running, m.on, m.unsaid, m.lastSeen = false, e.Away, e.Start, e.End, e.Running, on, e.Unsaid, e
+	if m.away {
+		t.away = time.Now()
+	}
+	if t.grace != nil {
+		t.grace.Stop()
+		t.grace = nil
+	}
+	t.holds = e.Holds
+	t.state.Meta = e.Meta
+	t.over = nil
+	for _, g := range e.Over {
+		kind := []rune(g.Kind)
+		if len(kind) == 1 {
+			t.over = append(t.over, Grantee{kind[0], g.Name, g.ID})
+		}
+	}
+	a.unsaid = h.mirrorUnsaidLocked(t)
+	t.placeGrantsLocked(&a)
+	h.setAudienceLocked(t, a)
+	if !m.fed {
+		h.setMirrorStateLocked(t, e)
+	}
+	h.rowChangedLocked(t)
+}
+
+// mirrorUnsaidLocked reports whether nobody may see a mirror until its machine has said whether it lends where everybody sees everything.
+func (h *Host) mirrorUnsaidLocked(t *terminal) bool {
+	return t.mirror.unsaid || !h.roster.On && t.mirror.on
+}
+
+// placeGrantsLocked finds where the text of each grant begins in the recorded text of a mirror. Text that its owner does not have yet is placed when
+// it has come.
+func (t *terminal) placeGrantsLocked(a *audience) {
+	a.pending = false
+	for i := range a.grants {
+		switch g := &a.grants[i]; {
+		case g.from == 0:
+		case g.from > max(t.applied, t.mirror.end):
+			g.pos, a.pending = notYet, true
+		default:
+			g.pos = t.offsets.pos(g.from)
+		}
+	}
+}
+
+// setMirrorStateLocked makes the state of a mirror that is not fed what the catalogue says. No mark is made: those come with the text.
+func (h *Host) setMirrorStateLocked(t *terminal, e NodeEntry) {
+	before := t.state
+	s := &t.state
+	s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle = cleanTitle(e.Title), e.Cwd, e.Cols, e.Rows, e.Detection, e.Lifecycle
+	t.exited = e.Exited
+	if len(t.subs) > 0 {
+		t.state.Lifecycle = before.Lifecycle // whoever has it open is told in order with the text
+	}
+	if before.Title != s.Title || before.Lifecycle != s.Lifecycle {
+		h.listChangedLocked(t)
+	}
+}
+
+// endMirrorLocked is called when a terminal is not another node's any more.
+func (h *Host) endMirrorLocked(t *terminal) {
+	m := t.mirror
+	t.mirror = nil
+	t.releaseAckLocked()
+	if t.ack.wait != nil {
+		close(t.ack.wait)
+		t.ack.wait = nil
+	}
+	t.fillDoneLocked(m)
+	t.wakeLocked()
+}
+
+// MirrorGone says that a node does not have a terminal any more.
+func (h *Host) MirrorGone(node string, g NodeGone) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.terminals[g.URI]
+	if t == nil || t.mirror == nil || t.mirror.node != node {
+		return
+	}
+	if !g.Moved {
+		h.abandonLocked(t)
+		return
+	}
+	h.loseMirrorLocked(t, h.opts.Grace)
+}
+
+// MirrorsOf returns the URIs of the terminals of a node.
+func (h *Host) MirrorsOf(node string) (uris []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.order {
+		if t.mirror != nil && t.mirror.node == node {
+			uris = append(uris, t.uri)
+		}
+	}
+	return uris
+}
+
+// NodeSilent says that a node is not heard any more, or goes away. Its terminals are away until they are heard of again.
+func (h *Host) NodeSilent(node string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.order {
+		if t.mirror != nil && t.mirror.node == node {
+			h.loseMirrorLocked(t, NodeLost)
+		}
+		delete(t.feeds, node)
+		t.settleLocked()
+	}
+}
+
+// loseMirrorLocked shows a mirror as away, and ends it after a time unless it is heard of again.
+func (h *Host) loseMirrorLocked(t *terminal, within time.Duration) {
+	if t.mirror.lost || h.closed {
+		return
+	}
+	t.mirror.lost, t.away = true, time.Now()
+	t.fillDoneLocked(t.mirror)
+	var timer *time.Timer
+	timer = time.AfterFunc(within, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if t.grace == timer && !h.closed {
+			h.abandonLocked(t)
+		}
+	})
+	t.grace = timer
+	h.rowChangedLocked(t)
+}
+
+// wantLocked says that somebody here follows the terminal.
+func (h *Host) wantLocked(t *terminal) {
+	if m := t.mirror; m != nil {
+		m.wanted = time.Now()
+		h.opts.Nodes.Wanted(t.uri)
+	}
+}
+
+// wantedLocked reports whether somebody follows the mirror, or did so a moment ago.
+func (t *terminal) wantedLocked() bool {
+	return len(t.subs) > 0 || t.agents > 0 || t.moved != nil || time.Since(t.mirror.wanted) < wantTime
+}
+
+// fillingLocked reports whether the text of the mirror t is still to be waited for, which begins when nobody has asked before.
+func (h *Host) fillingLocked(t *terminal) bool {
+	m := t.mirror
+	if m == nil || m.fed || m.lost {
+		return false
+	}
+	h.wantLocked(t)
+	if m.asked.IsZero() {
+		m.asked = time.Now()
+		time.AfterFunc(fillTime, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if t.mirror == m && !m.fed {
+				t.fillDoneLocked(m)
+			}
+		})
+	}
+	return time.Since(m.asked) < fillTime
+}
+
+// fillDoneLocked wakes those who wait for the text of a mirror.
+func (t *terminal) fillDoneLocked(m *mirror) {
+	m.asked = time.Time{}
+	for _, c := range m.waiters {
+		c.wake()
+	}
+	m.waiters = nil
+	if m.filled != nil {
+		close(m.filled)
+		m.filled = nil
+	}
+}
+
+// fillsLocked reports whether the next reply of the connection waits for the text of terminals of other nodes. The connection is woken when
+// it need not wait any more.
+func (c *conn) fillsLocked(subs []*subscription, since time.Time) bool {
+	if c.h.opts.Nodes == nil || time.Since(since) >= fillTime {
+		return false
+	}
+	for _, s := range subs {
+		t := s.ch.term
+		if t == nil || t.mirror == nil || c.client == t.creator || !c.h.fillingLocked(t) {
+			continue
+		}
+		if !slices.Contains(t.mirror.waiters, c) {
+			t.mirror.waiters = append(t.mirror.waiters, c)
+		}
+		return true
+	}
+	return false
+}
+
+// fill waits until the text of a terminal of another node is here, or fillTime is over.
+func (h *Host) fill(t *terminal) {
+	if h.opts.Nodes == nil {
+		return
+	}
+	late := time.After(fillTime)
+	for {
+		h.mu.Lock()
+		if !h.fillingLocked(t) {
+			h.mu.Unlock()
+			return
+		}
+		if t.mirror.filled == nil {
+			t.mirror.filled = make(chan struct{})
+		}
+		filled := t.mirror.filled
+		h.mu.Unlock()
+		select {
+		case <-filled:
+			h.mu.Lock()
+			h.wantLocked(t)
+			h.mu.Unlock()
+			return
+		case <-late:
+			return
+		case <-h.ctx.Done():
+			return
+		}
+	}
+}
+
+// nodeOf names the node that owns a terminal, "" for this one.
+func (t *terminal) nodeOf() string {
+	if t.mirror == nil {
+		return ""
+	}
+	return cmp.Or(t.mirror.node, "another")
+}
+
+// Wants reports whether somebody here follows the terminal of another node, and from where on to ask that.
+func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.terminals[uri]
+	if t == nil || t.mirror == nil {
+		return f, "", false
+	}
+	m := t.mirror
+	if !t.wantedLocked() {
+		m.fed = false
+		h.setMirrorStateLocked(t, m.lastSeen)
+		return f, m.node, false
+	}
+	f = FeedRequest{URI: uri, Epoch: m.epoch, Offset: -1, Watching: t.observersLocked(), Watchers: t.watchingLocked()}
+	if t.content.end > t.content.base || t.applied > 0 {
+		f.Offset = t.applied
+	}
+	return f, m.node, true
+}
+
+// Pace waits while the observers here of a terminal of another node are slow, and it is to wait for them.
+func (h *Host) Pace(ctx context.Context, uri string) {
+	h.mu.Lock()
+	t := h.terminals[uri]
+	if t == nil || t.mirror == nil || !t.pacedLocked() {
+		h.mu.Unlock()
+		return
+	}
+	t.holdLocked()
+	if t.ack.wait == nil {
+		t.ack.wait = make(chan struct{})
+	}
+	wait := t.ack.wait
+	h.mu.Unlock()
+	select {
+	case <-wait:
+	case <-ctx.Done():
+	case <-h.ctx.Done():
+	}
+}

@@ -1,0 +1,109 @@
+package testkit
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// NATS is servers of NATS on loopback that are one cluster with JetStream.
+type NATS struct {
+	URLs string // of all, divided by commas
+
+	t     testing.TB
+	dir   string
+	ports []int // of clients
+	args  [][]string
+	runs  []*exec.Cmd // nil while one is down
+}
+
+// StartNATS starts so many servers, with further arguments for each, until the test ends. It skips the test where the server is not
+// installed; path is that of bin/tools.
+func StartNATS(t testing.TB, tools string, servers int, args ...string) *NATS {
+	t.Helper()
+	program, err := filepath.Abs(filepath.Join(tools, "nats-server"))
+	if err == nil {
+		_, err = os.Stat(program)
+	}
+	if err != nil {
+		t.Skip("nats-server is not installed: scripts/test-tools.sh installs it")
+	}
+	n := &NATS{t: t, dir: t.TempDir(), runs: make([]*exec.Cmd, servers)}
+	var routes, urls []string
+	var clusterPorts []int
+	for range servers {
+		n.ports, clusterPorts = append(n.ports, FreePort(t)), append(clusterPorts, FreePort(t))
+	}
+	for i := range servers {
+		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", n.ports[i]))
+		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", clusterPorts[i]))
+	}
+	n.URLs = strings.Join(urls, ",")
+	for i := range servers {
+		one := append([]string{program, "-a", "127.0.0.1", "-p", fmt.Sprint(n.ports[i]), "-n", fmt.Sprint("n", i)}, args...)
+		if servers > 1 {
+			one = append(one, "--cluster_name", "test", "--cluster", routes[i], "--routes", strings.Join(routes, ","))
+		}
+		n.args = append(n.args, one)
+		n.Start(i)
+	}
+	t.Cleanup(func() {
+		for i := range n.runs {
+			n.Kill(i)
+		}
+	})
+	return n
+}
+
+// StartJetStream is StartNATS for three servers that keep what is stored.
+func StartJetStream(t testing.TB, tools string) *NATS {
+	t.Helper()
+	return StartNATS(t, tools, 3, "-js", "-sd", filepath.Join(t.TempDir(), serverNumber))
+}
+
+// serverNumber stands for the number of the server in arguments.
+const serverNumber = "SERVER"
+
+// URL is that of one server.
+func (n *NATS) URL(i int) string { return fmt.Sprintf("nats://127.0.0.1:%d", n.ports[i]) }
+
+// Start starts a server that is down, and waits until it takes connections.
+func (n *NATS) Start(i int) {
+	n.t.Helper()
+	args := append([]string{}, n.args[i]...)
+	for j := range args {
+		args[j] = strings.ReplaceAll(args[j], serverNumber, fmt.Sprint(i))
+	}
+	log, err := os.OpenFile(filepath.Join(n.dir, fmt.Sprintf("%d.log", i)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer log.Close()
+	c := exec.Command(args[0], args[1:]...)
+	c.Stdout, c.Stderr = log, log
+	if err := c.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	n.runs[i] = c
+	Eventually(n.t, Patience, "the NATS server takes connections", func() bool {
+		conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", n.ports[i]), time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+}
+
+// Kill ends a server at once.
+func (n *NATS) Kill(i int) {
+	if c := n.runs[i]; c != nil {
+		_ = c.Process.Kill() // it may have ended
+		_ = c.Wait()         // likewise
+		n.runs[i] = nil
+	}
+}
