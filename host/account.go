@@ -17,15 +17,15 @@ const (
 
 var errTooManyOfName = jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many connections with tokens of this name")
 
-// account is what a name has at the host, whatever clientIds it goes by. There is none for the host's own token; names are
-// as many as there are tokens. Guarded by the host's mutex.
+// account is everything that a name has at the host, under any clientIds. The host's own token has none; there are as many names as tokens.
+// Guarded by the host's mutex.
 type account struct {
 	conns, terminals int
 	asking           int           // requests under way at the doors for agents and people
 	creates          *rate.Limiter // terminals that a machine may make
 }
 
-// accountLocked is the account of a principal, nil for who holds the host's own token.
+// accountLocked is the account of a principal, nil for the host's own token.
 func (h *Host) accountLocked(p Principal) *account {
 	if p.Name == "" {
 		return nil

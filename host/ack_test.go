@@ -47,7 +47,7 @@ func TestAcknowledgementsOfLittleWait(t *testing.T) {
 	})
 }
 
-// What is held back for an observer that is behind does not go with what came a moment before.
+// An acknowledgement held back for an observer that is behind is not sent with an earlier one.
 func TestAnAcknowledgementThatIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{LogBytes: 64 << 10})

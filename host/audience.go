@@ -10,14 +10,14 @@ import (
 	"tether/jsonrpc"
 )
 
-// This file alone decides who sees which terminals. Each door asks Host.seesLocked, and a test lists the functions that may look at terminals
-// without.
+// Only this file decides who sees which terminals. Each door asks Host.seesLocked, and a test lists the functions that may access terminals
+// without asking.
 
-// viewer is who wants to see: what the decision needs of a principal.
+// viewer is a principal who wants to see: the facts that the decision needs.
 type viewer struct {
 	Principal
-	person string   // name of the person to whom it belongs
-	groups []string // names, of which the person is a member
+	person string   // name of the person who owns it
+	groups []string // names of the person's groups
 }
 
 // viewerLocked is a principal as of now.
@@ -25,7 +25,7 @@ func (h *Host) viewerLocked(p Principal) viewer {
 	return viewer{Principal: p, person: h.roster.People[p.Owner], groups: h.groupsOf[p.Owner]}
 }
 
-// isAgent reports whether it is an agent, which is granted what it is named for itself.
+// isAgent reports whether it is an agent, for which only grants to itself count.
 func (v *viewer) isAgent() bool { return v.Role == RoleAgent || v.Role == RoleOperator }
 
 // is reports whether it is meant by g.
@@ -41,15 +41,15 @@ func (v *viewer) is(g Grantee) bool {
 	return g.kind == toEveryone
 }
 
-// administers reports whether what belongs to nobody is the principal's.
+// administers reports whether things without an owner are the principal's.
 func (p *Principal) administers() bool { return p.Role == RoleAdmin || p.Role == "" || p.steward }
 
-// belongs reports whether what belongs to the person with that id, or to nobody, is its own.
+// belongs reports whether things of the person with that id, or without an owner, are its own.
 func (v *viewer) belongs(owner string) bool {
 	return owner == "" && v.administers() || owner != "" && v.Owner == owner
 }
 
-// audience is who may watch a terminal beside its machine's owner and that person's agents. Guarded by the host's mutex.
+// audience lists who may watch a terminal besides its machine's owner and that person's agents. Guarded by the host's mutex.
 type audience struct {
 	told    bool // the machine has said one, and wants to know who watches
 	said    ahp.Audience
@@ -80,7 +80,7 @@ func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
 	case !h.roster.On:
 		return 0, true
 	case slices.ContainsFunc(a.said.Denied, v.denied):
-		return 0, !v.isAgent() && v.belongs(owner.Owner) // nobody is denied what is theirs
+		return 0, !v.isAgent() && v.belongs(owner.Owner) // nobody is denied their own terminals
 	case v.belongs(owner.Owner):
 		return 0, true
 	}
@@ -117,7 +117,8 @@ func (c *conn) seesLocked(t *terminal) bool {
 	return ok
 }
 
-// terminalLocked is the terminal with that URI, or nil if there is none that c sees. The decision is asked in any case, so that both take as long.
+// terminalLocked is the terminal with that URI, or nil if there is none that c sees. The decision is made in any case, so that both cases
+// take as long.
 func (c *conn) terminalLocked(uri string) *terminal {
 	t, ok := c.h.terminals[uri]
 	if !ok {
@@ -151,20 +152,20 @@ type machineKey struct{ name, owner string }
 
 func machineOf(p *Principal) machineKey { return machineKey{p.Name, p.Owner} }
 
-// meant is an audience with whom its grants are for.
+// meant is an audience with the grantees of its grants.
 type meant struct {
 	ahp.Audience
 	grants  []Grantee // of each grant; the zero value for a name that means nobody
-	refused []string  // those names
+	refused []string  // the refused names
 }
 
-// understand finds out whom an audience means. It may look at files, so it is not called with the host's mutex.
+// understand resolves an audience's grantees. It may read files, so it is not called with the host's mutex.
 func (h *Host) understand(said ahp.Audience) meant {
 	m := meant{Audience: said}
 	if len(said.Grants) == 0 {
 		return m
 	}
-	r := h.lookAtPeople() // somebody may have come a moment ago
+	r := h.lookAtPeople() // a person may have been added a moment ago
 	for _, g := range said.Grants {
 		to, ok := h.grantee(r, g.To)
 		if !ok {
@@ -175,7 +176,7 @@ func (h *Host) understand(said ahp.Audience) meant {
 	return m
 }
 
-// grantee is whom a name means.
+// grantee resolves a name.
 func (h *Host) grantee(r *Roster, name string) (g Grantee, ok bool) {
 	if h.opts.People == nil {
 		return Grantee{kind: toEveryone}, name == ahp.ToEveryone
@@ -206,8 +207,8 @@ func (h *Host) resolveLocked(m meant, t *terminal) audience {
 // notYet is the position of text that has not come. Until then the grant shows nothing.
 const notYet = math.MaxInt64
 
-// positionLocked is where the text of a grant begins in the recorded text. Of text that has come already the host does not know the place: it
-// then shows what comes next.
+// positionLocked is the position in the recorded text where a grant begins. For text that has arrived already the host does not know the
+// position: it then shows only later text.
 func (t *terminal) positionLocked(g ahp.Grant) int64 {
 	if t == nil || g.From > t.applied {
 		return notYet
@@ -242,7 +243,7 @@ func (t *terminal) passedLocked(applied, end int64) {
 	}
 }
 
-// setAudienceLocked puts another audience in force, and ends what is not for those any more who have it open.
+// setAudienceLocked puts another audience in force, and ends views of those who are no longer in it.
 func (h *Host) setAudienceLocked(t *terminal, a audience) {
 	t.audience = a
 	h.sight++
@@ -254,7 +255,7 @@ func (h *Host) setAudienceLocked(t *terminal, a audience) {
 	}
 }
 
-// recheckLocked ends what those have open of t who do not see it any more.
+// recheckLocked ends views of t by those who do not see it any more.
 func (h *Host) recheckLocked(t *terminal) {
 	for _, s := range slices.Clone(t.subs) {
 		if !s.conn.seesLocked(t) {
@@ -272,8 +273,8 @@ func (t *terminal) wakeLocked() {
 	}
 }
 
-// withdrawLocked ends a subscription to a terminal that its subscriber does not see any more, which is told that it has ended, as it is when a
-// machine takes a terminal back.
+// withdrawLocked ends a subscription to a terminal that its subscriber does not see any more. The subscriber is told that the terminal has
+// ended, as when a machine withdraws one.
 func (s *subscription) withdrawLocked() {
 	c, t := s.conn, s.ch.term
 	s.withdrawn = true

@@ -25,7 +25,7 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// staff knows people and tokens: what a token stands for is said when it is made.
+// staff knows people and tokens: a token's text describes its principal.
 type staff struct {
 	mu     sync.Mutex
 	roster *host.Roster
@@ -42,7 +42,7 @@ func newStaff(on bool, tokens ...string) *staff {
 	return s
 }
 
-// hire makes a token known, and the person to whom it belongs.
+// hire registers a token, and the person who owns it.
 func (s *staff) hire(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *staff) Known(token string) (host.Principal, bool) {
 	return p, ok && p.Live.Err() == nil
 }
 
-// audience says whom a terminal is for.
+// audience sets a terminal's audience.
 func (v *viewer) audience(uri string, a ahp.Audience) error {
 	return v.call(ahp.MethodAudience, ahp.AudienceParams{Channel: uri, Audience: a}, nil)
 }
@@ -135,7 +135,7 @@ func (x target) plain(text string) string {
 	return strings.NewReplacer(x.uri, "URI", x.id, "ID", x.name, "NAME").Replace(text)
 }
 
-// visitor is somebody at all doors.
+// visitor is a principal at all doors.
 type visitor struct {
 	t     *testing.T
 	h     *host.Host
@@ -147,7 +147,7 @@ type visitor struct {
 	round string
 }
 
-// doors are all ways to a terminal, by name: what each answers about a target. Who is not told of it gets the answer of one that is not there.
+// doors are all ways to a terminal, by name, with the answers about a target. For an invisible target the answer is that for a missing one.
 var doors = map[string]func(v *visitor, x target) string{
 	"AHP catalogue": func(v *visitor, x target) string {
 		w := as(v.t, v.url, v.token, "cat-"+v.token+v.round, viewOptions{subs: []string{ahp.RootURI}})
@@ -302,7 +302,7 @@ var doors = map[string]func(v *visitor, x target) string{
 	},
 }
 
-// event is what the first message says that answers a request about events of a terminal.
+// event is the first message that answers a request about events of a terminal.
 func (v *visitor) event(method, id string) string {
 	return v.eventOf(method, "terminal.line", fmt.Sprintf(`{"terminalId":%q,"pattern":"x"}`, id))
 }
@@ -335,7 +335,7 @@ func (v *visitor) eventOf(method, kind, args string) string {
 	}
 }
 
-// tool is what a tool answers.
+// tool is a tool's answer.
 func (v *visitor) tool(name string, args map[string]any) string {
 	if v.mcp == nil {
 		return "no way in"
@@ -376,8 +376,8 @@ func event(t *testing.T, url, token string) (status int, first string) {
 	return answer.StatusCode, first
 }
 
-// Whoever comes through whichever door, before, while and after the terminal is granted: the terminal is there for its audience, and for all
-// others everything is answered as for one that is not there.
+// Through any door, before, during and after a grant: the terminal exists for its audience, and for all others every answer is that for a
+// missing one.
 func TestTheAudienceAtEachDoor(t *testing.T) {
 	const always, granted, never = "always", "granted", "never"
 	roles := map[string]string{
@@ -433,7 +433,7 @@ func TestTheAudienceAtEachDoor(t *testing.T) {
 				case kind == "page":
 					want = want && (role == "observer" || role == "guest" || admin)
 				case kind == "shells" || kind == "lent" || kind == "end" || door == "AHP claim of a session" || door == "AHP audience" || door == "AHP share":
-					want = false // it is no shell, no session, and somebody else's in any case
+					want = false // it is neither a shell nor a session, and another owner's in any case
 				}
 				if admin && door == "AHP dispose" { // administrators know that there is something to dispose of
 					scrap := target{uri: "ahp-terminal:/scrap", id: "none", name: "none"}
@@ -460,7 +460,7 @@ func TestTheAudienceAtEachDoor(t *testing.T) {
 	t.Logf("%d cells", cells)
 }
 
-// Administrators see names, owners and sizes of all terminals, and nothing that programs print, and they can end what was granted.
+// Administrators see names, owners and sizes of all terminals, but no output, and they can end grants.
 func TestAdministratorsSeeNames(t *testing.T) {
 	s := newStaff(true, "machine.laptop.ann", "observer.bob.bob", "admin.root.", "observer.ann.ann")
 	_, url := serve(t, host.Options{Access: s, People: s})
@@ -499,8 +499,8 @@ func TestAdministratorsSeeNames(t *testing.T) {
 	}
 }
 
-// mayLook are the functions of the host that look at terminals or their list without asking who sees them, each for a reason. A function that is not here
-// asks Host.seesLocked.
+// mayLook are the functions of the host that access terminals or their list without asking who sees them, each for a reason. Other
+// functions ask Host.seesLocked.
 var mayLook = map[string]string{
 	"catalogue.List": "it asks it", "catalogue.find": "it asks it", "Host.rows": "it asks it",
 	"Host.entriesOf":    "administrators see names, owners and sizes; owners how many of their machines' there are",
@@ -519,7 +519,8 @@ var mayLook = map[string]string{
 	"Host.Lent": "names, owners and sizes for administrators", "Host.EndGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells", "lookedAt.agents": "is the terminal still there",
 }
 
-// A door that does not ask who sees a terminal fails here: whatever function of the host touches the terminals has to be among those that may.
+// A door that does not ask who sees a terminal fails here: every function of the host that accesses the terminals must be among those that
+// may.
 func TestEveryDoorAsks(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {
@@ -578,7 +579,7 @@ func isHost(x ast.Expr) bool {
 	return false
 }
 
-// Whoever adds a method of AHP has to say what it does with terminals that somebody does not see.
+// A new method of AHP must be listed here with its treatment of invisible terminals.
 func TestEveryMethodIsADoor(t *testing.T) {
 	want := map[string]string{
 		ahp.MethodPing: "names none", ahp.MethodInitialize: "AHP initialize", ahp.MethodReconnect: "AHP reconnect", ahp.MethodSubscribe: "AHP subscribe",
@@ -593,7 +594,7 @@ func TestEveryMethodIsADoor(t *testing.T) {
 	}
 }
 
-// Ten thousand requests for a terminal that somebody does not see and for one that is not there, in turn, cannot be told apart by the time they take.
+// Ten thousand requests for an invisible terminal and for a missing one, in turn, cannot be distinguished by the time they take.
 func TestTimeTellsNothing(t *testing.T) {
 	s := newStaff(true, "machine.laptop.ann", "observer.bob.bob")
 	h := steadyHost(t, host.Options{People: s})
@@ -619,7 +620,7 @@ func TestTimeTellsNothing(t *testing.T) {
 			}
 		}
 	}
-	// The rank-sum test of Mann and Whitney: how many standard deviations the sum of ranks of the one is from what chance gives.
+	// The rank-sum test of Mann and Whitney: the distance of one's rank sum from its expectation, in standard deviations.
 	slices.SortStableFunc(all, func(a, b taken) int { return cmp.Compare(a.time, b.time) })
 	sum, n := 0.0, float64(len(all))/2
 	for i := 0; i < len(all); { // ties share their rank

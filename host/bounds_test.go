@@ -22,7 +22,7 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// All terminals together keep no more than the bound, whatever each of them may keep. The largest give way, and readers are told.
+// All terminals together keep no more than the bound, whatever the bound of each. The largest give way, and readers are told.
 func TestMemoryOfAllTerminals(t *testing.T) {
 	const most = 1 << 20
 	h := testHost(t, host.Options{MaxMemory: most, Scrollback: 1 << 20, LogBytes: 512 << 10})
@@ -60,7 +60,7 @@ func TestMemoryOfAllTerminals(t *testing.T) {
 	}
 }
 
-// One long envelope each is not more than may be kept either. What runs in a terminal stays known.
+// One long envelope each is not more than may be kept either. The program in a terminal stays known.
 func TestMemoryOfLongEnvelopes(t *testing.T) {
 	const most = 2 << 20
 	h := testHost(t, host.Options{MaxMemory: most})
@@ -81,8 +81,7 @@ func TestMemoryOfLongEnvelopes(t *testing.T) {
 	}
 }
 
-// Who gives way gives memory back, not only what is counted: that of long envelopes of which a part is kept, and the room of many small
-// ones.
+// A terminal that gives way releases memory, not only counted bytes: that of long, partly kept envelopes, and the room of many small ones.
 func TestMemoryIsGivenBack(t *testing.T) {
 	h := testHost(t, host.Options{MaxMemory: 8 << 20})
 	small := host.NewFeed(h, "ahp-terminal:/small")
@@ -111,7 +110,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	runtime.KeepAlive(h)
 }
 
-// What brings a subscriber back that fell behind is prepared for one of its terminals at a time: it may have a thousand.
+// The resynchronisation of a subscriber that fell behind is prepared for one of its terminals at a time: it may have a thousand.
 func TestOneResynchronisationAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{LogBytes: 8 << 10, StallTime: time.Hour})
@@ -163,7 +162,7 @@ func TestMarksOfLongLinesAreBounded(t *testing.T) {
 	}
 }
 
-// A browser can only watch, whoever has logged it in, and makes no links by which it would stay for ever.
+// A browser can only watch, with any login, and makes no links by which it would stay for ever.
 func TestACookieOnlyWatches(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret, Runner: &fakeRunner{procs: map[string]*fakeProcess{}}})
 	cookie := launchedAs(t, h, url, host.Principal{Role: host.RoleAdmin})
@@ -271,7 +270,7 @@ func TestGuessedLinks(t *testing.T) {
 	}
 }
 
-// One name has a part of what the host has, whatever ids its connections go by.
+// One name gets only a part of the host's resources, under any ids of its connections.
 func TestOneNameHasItsPart(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-a", "machine-b"), MaxConnections: 80, MaxTerminals: 3})
 	var held []*viewer
@@ -470,7 +469,7 @@ func TestRoomIsNotLookedForInVain(t *testing.T) {
 	}
 }
 
-// Command lines that are kept for readers are among what is bounded for all terminals together.
+// Command lines that are kept for readers count towards the bound of all terminals together.
 func TestMemoryOfCommandLines(t *testing.T) {
 	const most = 8 << 20
 	h := testHost(t, host.Options{MaxMemory: most})
@@ -534,7 +533,7 @@ func TestOneNameHasItsPartOfRequests(t *testing.T) {
 	testkit.Eventually(t, patience, "there is a place again", func() bool { status, leave := follow("observer-ann"); leave(); return status == http.StatusOK })
 }
 
-// Text counts as it is kept: a control character takes six bytes.
+// Text counts in its encoded form: a control character takes six bytes.
 func TestMemoryOfEscapedText(t *testing.T) {
 	const most = 4 << 20
 	h := testHost(t, host.Options{MaxMemory: most, LogBytes: 4 << 10})

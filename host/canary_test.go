@@ -14,7 +14,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// Of what terminals print and are told, and of what is typed, asked for and refused, nothing is in the log at any level, nor in the record.
+// No output, no messages to terminals, no input, request or refusal text is in the log at any level, nor in the record.
 func TestNothingThatIsPrintedIsWrittenDown(t *testing.T) {
 	testkit.Leaks(t)
 	var log, record testkit.Output

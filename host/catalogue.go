@@ -14,8 +14,8 @@ import (
 	"tether/screen"
 )
 
-// catalogue is what an agent or a person sees of all terminals; everything where p is nil, for the host itself. It implements
-// agenttools.Terminals, and nothing more: through it nobody can change anything.
+// catalogue is a principal's view of all terminals; everything if p is nil, for the host itself. It implements only agenttools.Terminals,
+// so nobody can change anything through it.
 type catalogue struct {
 	h *Host
 	p *Principal
@@ -85,7 +85,7 @@ func (c catalogue) Changed(ctx context.Context, since uint64) (uint64, error) {
 	}()
 	for {
 		c.h.mu.Lock()
-		now, moved := uint64(use.l.book.version+c.h.sight)+1, use.l.book.movedLocked() // what changed while nobody held the list, sight tells
+		now, moved := uint64(use.l.book.version+c.h.sight)+1, use.l.book.movedLocked() // sight tells changes made while nobody held the list
 		c.h.mu.Unlock()
 		if now != since {
 			return now, nil
@@ -98,7 +98,7 @@ func (c catalogue) Changed(ctx context.Context, since uint64) (uint64, error) {
 	}
 }
 
-// ownCatalogue is the catalogue of an agent, which is told what its session holds.
+// ownCatalogue is the catalogue of an agent, including the terminals of its session.
 type ownCatalogue struct {
 	catalogue
 	agent string // the name of its principal
@@ -159,7 +159,7 @@ func (l lookedAt) ReadScreen() (agenttools.OldScreen, agenttools.Reader, error) 
 	l.h.mu.Lock()
 	old, pos := l.t.oldScreenLocked()
 	from := max(l.t.startLocked(), l.t.offsetLocked(pos, l.t.endedBeforeLocked(pos)))
-	if l.from > 0 { // the screen may show what was before
+	if l.from > 0 { // the screen may show earlier output
 		old, from = agenttools.OldScreen{Cols: old.Cols, Rows: old.Rows}, max(from, l.startLocked())
 	}
 	l.h.mu.Unlock()
@@ -172,7 +172,7 @@ func idOf(uri string) string {
 	return "pty-" + strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:10])
 }
 
-// maxMachine bounds what a client says of itself, in bytes.
+// maxMachine bounds a client's name for itself, in bytes.
 const maxMachine = 64
 
 // machineLocked names the machine of a client: as its token does, else as it says itself, else by its id.
@@ -187,7 +187,7 @@ func (c *client) machineLocked() string {
 	return name
 }
 
-// infoLocked describes t for who sees its text from a position on.
+// infoLocked describes t for a viewer who sees its text from a position on.
 func (t *terminal) infoLocked(from int64) agenttools.Info {
 	i := t.describeLocked(from)
 	i.Start, i.End = t.startLocked(), t.endOffsetLocked()

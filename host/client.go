@@ -9,9 +9,9 @@ import (
 // clientMemory is how long a client that left can come back by reconnect. VS Code's host keeps its records as long.
 const clientMemory = 300 * time.Second
 
-// client is what the host knows of one logical client, across its connections. Guarded by the host's mutex.
+// client is the host's record of one logical client, across its connections. Guarded by the host's mutex.
 type client struct {
-	machine   string    // what it says of itself: the name of the machine it runs on
+	machine   string    // the client's name for its machine
 	id        string    // never changes
 	principal Principal // who authenticated as this client; nobody else may use its id
 	version   string    // negotiated by its last initialize
@@ -26,19 +26,19 @@ type client struct {
 	epoch   int64       // of that; 0: there has been no owner
 	absence *time.Timer // ends its part in sessions; nil while it is there
 
-	// exact is the first serverSeq from which lastSeenServerSeq tells what the client has. A smaller one may lie within a
-	// resynchronisation, or be that of a snapshot which overtook envelopes of other channels.
+	// exact is the first serverSeq from which lastSeenServerSeq identifies the client's state. A smaller one may lie within a
+	// resynchronisation, or belong to a snapshot which overtook envelopes of other channels.
 	exact int64
 }
 
-// may reports whether who has the connection has a right.
+// may reports whether the connection's principal has a right.
 func (c *conn) may(r right) bool { return c.remote.principal.may(r) }
 
 // old reports whether the client speaks a version without lifecycle.
 func (c *client) old() bool { return !ahp.HasLifecycle(c.version) }
 
-// clientLocked is the client with that id, which is made if it is not known. Who may lend takes the id of who may not: claims and
-// terminals hang on it, and an observer that names a machine's id while that is away must not keep it out.
+// clientLocked is the client with that id, which is made if it is unknown. A principal that may lend takes the id from one that may not:
+// claims and terminals depend on it, and an observer that uses a machine's id while that is away must not keep it out.
 func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 	cl := h.clients[id]
 	switch {
@@ -60,7 +60,7 @@ func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 	return cl, nil
 }
 
-// ownedByAnother reports whether a clientId belongs to somebody else since before the host was started.
+// ownedByAnother reports whether a clientId belongs to another principal since before the host was started.
 func (h *Host) ownedByAnother(id string, p Principal) bool {
 	if h.opts.Owners == nil {
 		return false
@@ -69,8 +69,8 @@ func (h *Host) ownedByAnother(id string, p Principal) bool {
 	return ok && owner != p.Name
 }
 
-// own lets the client's id belong to its principal also after the host was started anew, from the first terminal on that it lends.
-// Who holds the host's own token has no name to remember.
+// own makes the client's id belong to its principal even after a restart of the host, from its first lent terminal on. The host's own token
+// has no name to remember.
 func (c *conn) own() error {
 	h, p := c.h, c.remote.principal
 	h.mu.Lock()
@@ -88,7 +88,7 @@ func (c *conn) own() error {
 	return nil
 }
 
-// keepOwner has the host remember whose the client's id is, and says so if it is somebody else's.
+// keepOwner makes the host remember the owner of the client's id, and returns an error if it is another.
 func (c *conn) keepOwner() error {
 	h, p := c.h, c.remote.principal
 	if h.opts.Owners == nil {
@@ -104,8 +104,8 @@ func (c *conn) keepOwner() error {
 	return nil
 }
 
-// forgetLocked drops the records of clients that are gone for good. It looks once in clientMemory; when too many have
-// gathered, at once, and then whoever is away loses its record.
+// forgetLocked drops the records of clients that are gone for good. It looks once in clientMemory; if there are too many records, at once,
+// and then absent clients lose theirs.
 func (h *Host) forgetLocked() {
 	now, crowded := time.Now(), len(h.clients) >= 2*h.opts.MaxConnections
 	if now.Sub(h.forgot) < clientMemory && !crowded {

@@ -16,7 +16,7 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// A clientTry is something that a client of the host tries, and what must come of it: a row of testdata/clients.txt.
+// A clientTry is a client's attempt at the host, and its expected result: a row of testdata/clients.txt.
 type clientTry struct {
 	want, who, method, channel, params, shows string
 }
@@ -38,7 +38,7 @@ var answers = map[string]int64{
 	"bad request": int64(jsonrpc.CodeInvalidRequest), "too many": int64(jsonrpc.CodeOverloaded),
 }
 
-// stage is a host with what the rows of the table are about.
+// stage is a host with the objects of the table's rows.
 type stage struct {
 	t       *testing.T
 	h       *host.Host
@@ -103,7 +103,7 @@ func (s *stage) look() map[string]string {
 	return all
 }
 
-// fill puts URIs in the place of their names, and the client's own id in that of ME.
+// fill replaces names by their URIs, and ME by the client's own id.
 func (s *stage) fill(text, me string) string {
 	words := []string{"ME", me, "LONG", strings.Repeat("x", 5000)}
 	for name, uri := range s.names {
@@ -112,7 +112,7 @@ func (s *stage) fill(text, me string) string {
 	return strings.NewReplacer(words...).Replace(text) // at once: a URI may have such a word in it
 }
 
-// try does what the row says and returns what came of it, with what was answered.
+// try carries out the row and returns its result and the answer.
 func (s *stage) try(c clientTry) (got, answer string) {
 	s.t.Helper()
 	if strings.HasPrefix(c.channel, "/") {
@@ -143,7 +143,7 @@ func (s *stage) try(c clientTry) (got, answer string) {
 	params := s.fill(c.params, v.id)
 	channel := s.fill(c.channel, v.id)
 	if c.method == "action" {
-		_ = v.subscribe(channel) // where it may: who has subscribed is told what was taken
+		_ = v.subscribe(channel) // if it may: subscribers receive accepted actions
 		e := v.answer(v.dispatchRaw(channel, []byte(params)))
 		if e.Rejected() {
 			return *e.RejectionReason, string(e.Action)

@@ -28,7 +28,7 @@ const maxMessage = 128 << 20 // bytes
 // tools of a session have some thousand.
 const maxValues = 32 << 10
 
-// maxReplies bounds the replies that wait for a client, beside the reply to the current request. While more wait, nothing is read from the
+// maxReplies bounds the replies that wait for a client, besides the reply to the current request. While more wait, nothing is read from the
 // client.
 const maxReplies = 16 << 10 // bytes
 
@@ -52,7 +52,7 @@ type conn struct {
 	h      *Host         // set once
 	peer   *jsonrpc.Peer // set once
 	remote remote        // set once
-	hold   *hold         // of what it is shown of the catalogue; set when it is opened
+	hold   *hold         // on its view of the catalogue; set when it is opened
 	guard  *stallGuard   // set once
 	pulse  *pulse        // set once
 
@@ -65,8 +65,8 @@ type conn struct {
 	ready   []*subscription          // subscriptions with entries to deliver
 	later   []later                  // replies with snapshots
 
-	answer, resync         int  // what it has of messageMemory.sending for the last reply and the last resynchronisation, in bytes
-	waiting, granted, gone bool // somebody waits for room for the next reply; there is room; the connection has ended
+	answer, resync         int  // its share of messageMemory.sending for the last reply and the last resynchronisation, in bytes
+	waiting, granted, gone bool // a goroutine waits for room for the next reply; there is room; the connection has ended
 
 	taken    bool          // this node has become the owner of its terminals by this connection; see take
 	acks     []*terminal   // terminals whose owner is to get an acknowledgement
@@ -246,8 +246,8 @@ func (c *conn) over() bool {
 func (c *conn) wake() { c.peer.Wake() }
 
 // pull returns the next message for the write goroutine when no short reply waits. It returns nil and false if there is none now, nil and
-// true if the caller should pull again. While somebody may be typing it never says that more follows, so that the messages of a flood leave
-// one by one and not in batches of 64 KiB.
+// true if the caller should pull again. While somebody may be typing it never reports that more follows, so that the messages of a flood
+// leave one by one and not in batches of 64 KiB.
 func (c *conn) pull() (msg []byte, more bool) {
 	c.h.mu.Lock()
 	c.sentLocked()

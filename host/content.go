@@ -12,7 +12,7 @@ const (
 	runBytes     = 16 << 10 // bytes; short appends are collected in runs of at most this size
 	shareBytes   = 1 << 10  // bytes; text of at least this length is referenced, not copied
 	lineLookout  = 4 << 10  // bytes; how far forward a cut looks for the start of a line
-	partOverhead = 64       // bytes that each part costs beside its text, so that empty commands are bounded too
+	partOverhead = 64       // bytes that each part costs besides its text, so that empty commands are bounded too
 )
 
 // run is a piece of recorded text in the form that it has between the quotes of a JSON string. It is checked on arrival and written into
@@ -22,7 +22,7 @@ type run struct {
 	size int    // length of the text in UTF-8 bytes
 	own  bool   // this run alone has the bytes; otherwise they are part of an envelope of the log
 
-	rows, styled bool // see jsonspan.Check; also of what is cut off at its beginning
+	rows, styled bool // see jsonspan.Check; also of text cut off at its beginning
 }
 
 // part is one content part of a terminal: one command with its output, or text that belongs to no command.
@@ -65,7 +65,7 @@ type content struct {
 	base  int64 // position of the last clear
 	count int   // commands ever started
 	open  int   // commands among parts that are not complete
-	// left, if not nil, is given what was dropped.
+	// left, if not nil, receives dropped text.
 	left func(runs []run)
 }
 
@@ -145,7 +145,7 @@ func (c *content) finish(id string, exitCode *int64, duration *float64, ended in
 	}
 }
 
-// running is the command that started last and is not complete, nil if there is none.
+// running is the command that started last and is not complete, or nil.
 func (c *content) running() *command {
 	if c.open == 0 {
 		return nil
@@ -209,7 +209,7 @@ func (c *content) view(max int) (parts []part, from int64) {
 	return parts, from
 }
 
-// viewSince is view without what is before a position, also without the beginning of a command that began before it.
+// viewSince is view without text before a position, also without the beginning of a command that began before it.
 func (c *content) viewSince(max int, pos int64) (parts []part, from int64) {
 	parts, from = c.view(max)
 	for len(parts) > 0 && from < pos {
@@ -244,8 +244,8 @@ func (p *part) skip(n int) (dropped int) {
 	return dropped
 }
 
-// trimParts drops the oldest text of parts until their cost, which is given, is about want. It returns the remaining parts, which reuse
-// the slice, and their cost. What it drops it appends to dropped.
+// trimParts drops the oldest text of parts until their cost, an argument, is about want. It returns the remaining parts, which reuse the
+// slice, and their cost. It appends the dropped text to dropped.
 func trimParts(parts []part, cost, want int, dropped *[]run) ([]part, int) {
 	drop := 0
 	for drop < len(parts) && cost-parts[drop].cost() >= want {

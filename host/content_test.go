@@ -39,7 +39,7 @@ func suffix(long, short []ahp.ContentPart) error {
 
 func textOf(parts []ahp.ContentPart) string { return ahp.TerminalState{Content: parts}.Text() }
 
-// mirror is a content beside the state that the reducer makes of the same.
+// mirror is a content next to the state that the reducer makes of the same actions.
 type mirror struct {
 	content *host.Content
 	state   ahp.TerminalState
@@ -58,7 +58,7 @@ func (m *mirror) act(a ahp.Action) {
 	m.state = ahp.ReduceTerminal(m.state, a)
 }
 
-// step does one thing that op chooses.
+// step performs one action, chosen by op.
 func (m *mirror) step(op byte, text string) {
 	switch op % 8 {
 	case 0:
@@ -78,7 +78,7 @@ func (m *mirror) step(op byte, text string) {
 	}
 }
 
-// check compares what is kept with what the reducer has, whole and for a few tails.
+// check compares the content with the reducer's state, whole and for a few tails.
 func (m *mirror) check(limit int) error {
 	kept, real, _ := m.content.Sizes()
 	if kept != real {

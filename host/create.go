@@ -70,7 +70,7 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 }
 
 // announce creates a client-executed terminal, or returns an orphaned one to its owner. An owner that negotiated resume learns at once
-// which position the host has. What is said of the audience is in force before any output; nothing said is nobody beside the machine's owner.
+// which position the host has. The audience is in force before any output; without one, only the machine's owner may watch.
 func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) error {
 	h := c.h
 	h.mu.Lock()

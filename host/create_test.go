@@ -22,7 +22,7 @@ func TestCreateTerminalIsChecked(t *testing.T) {
 		for _, test := range []struct {
 			name, members string
 			want          int64
-			text          string // what the message names
+			text          string // named in the message
 		}{
 			{"session claim", `"channel":"ahp-terminal:/a","executionTarget":"client","claim":{"kind":"session","session":"s:/1","chat":"c:/1"}`, -32602, "claim"},
 			{"no claim", `"channel":"ahp-terminal:/a","executionTarget":"client"`, -32602, "claim"},
@@ -64,7 +64,7 @@ func TestCreateTerminalIsChecked(t *testing.T) {
 	})
 }
 
-// A size of which one number was given is kept, when a terminal is made and when it is announced again.
+// A size with only one number is kept, when a terminal is made and when it is announced again.
 func TestHalfASize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})

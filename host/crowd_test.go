@@ -43,10 +43,10 @@ func TestBadInputFromManyAtOnce(t *testing.T) {
 			defer c.Close()
 			misbehave(ctx, t, c, i, loops)
 		})
-		work.Go(func() { // somebody who names a machine's id
+		work.Go(func() { // a client that uses a machine's id
 			c, err := client.Connect(ctx, client.Endpoint{URL: url, Token: "observer-o"}, client.Options{ClientID: fmt.Sprint("m", i)})
 			if err == nil {
-				c.Close() // it came before the machine, which has the id all the same
+				c.Close() // it came before the machine, which still gets the id
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestBadInputFromManyAtOnce(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Garbage from many connections at once ends those that sent what is too long, answers the others, and is felt by nobody else.
+// Garbage from many connections at once ends those that sent too long messages, is answered to the others, and disturbs nobody else.
 func TestGarbageFromManyAtOnce(t *testing.T) {
 	testkit.Leaks(t)
 	h, url := serve(t, host.Options{MaxFrame: 64 << 10})
@@ -125,7 +125,7 @@ func TestGarbageFromManyAtOnce(t *testing.T) {
 			if tooLong {
 				last = `{"jsonrpc":"2.0","id":"last","method":"ping","params":"` + strings.Repeat("x", 100<<10) + `"}`
 			}
-			_ = ch.Send(t.Context(), []byte(last)) // what came of it, it is told
+			_ = ch.Send(t.Context(), []byte(last)) // the result arrives as an answer
 			err = <-said
 			closed, ok := errors.AsType[*wsconn.CloseError](err)
 			reset := ok && closed.Code == wsconn.CloseAbnormal // the system may let that overtake the reason, while so much is on its way
@@ -180,7 +180,7 @@ func misbehave(ctx context.Context, t *testing.T, c *client.Conn, me, loops int)
 	}
 }
 
-// lookOn reads and waits as an agent does, whatever comes and goes.
+// lookOn reads and waits as an agent does, while terminals come and go.
 func lookOn(ctx context.Context, t *testing.T, url string) {
 	agent := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil)
 	session, err := agent.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: "http" + strings.TrimPrefix(url, "ws") + "/mcp",

@@ -8,7 +8,7 @@ import (
 	"tether/ahp"
 )
 
-// This file alone decides who may dispatch which action.
+// Only this file decides who may dispatch which action.
 
 // ownerActions are the actions that the owner of a client-executed terminal may dispatch. The value says whether it may do so after the
 // exit, too.
@@ -195,7 +195,7 @@ func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 	}
 }
 
-// channelLocked returns the channel with that URI, or nil. Whether somebody may see it is another question.
+// channelLocked returns the channel with that URI, or nil. It does not check who may see it.
 func (h *Host) channelLocked(uri string) *channel {
 	if uri == ahp.RootURI {
 		return h.root

@@ -35,7 +35,7 @@ func TestWhoMayDispatchWhat(t *testing.T) {
 	exited := map[string]bool{ahp.ActionTerminalResized: true, ahp.ActionTerminalTitleChanged: true,
 		ahp.ActionTerminalCwdChanged: true, ahp.ActionTerminalCleared: true}
 	for _, test := range []struct {
-		role string // who dispatches: the owner, the owner after the exit, someone subscribed, someone who is not
+		role string // the dispatching client: the owner, the owner after the exit, a subscriber, another one
 		may  map[string]bool
 	}{{"owner", owner}, {"owner after exit", exited}, {"observer", nil}, {"stranger", nil}} {
 		for _, a := range everyAction {
@@ -98,7 +98,7 @@ func dispatchAs(t *testing.T, role string, a ahp.Action, allowed bool) {
 	}
 }
 
-// An action without the text that it needs is refused with a reason, by whoever it is sent.
+// An action without its required text is refused with a reason, from any client.
 func TestTextThatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})

@@ -12,9 +12,9 @@ import (
 
 var errGoingAway = jsonrpc.Errorf(jsonrpc.CodeInternal, "the host is going away")
 
-// Drain begins the end of the host: nobody new is let in, what clients send is not taken any more (machines keep what was not
-// acknowledged, and have it for the next host), and shells of the host's end. It returns when each connection has been sent what
-// waited for it and was told that the host goes away, or when ctx ends. Close it then.
+// Drain begins the end of the host: it admits no new clients, accepts no more of clients' messages (machines keep unacknowledged output for
+// the next host), and ends the host's shells. It returns when each connection has been sent its waiting messages and was told that the host
+// ends, or when ctx ends. Close it then.
 func (h *Host) Drain(ctx context.Context) {
 	h.draining.Store(true)
 	h.mu.Lock()
@@ -38,7 +38,7 @@ func (h *Host) Drain(ctx context.Context) {
 	all.Wait()
 }
 
-// drain lets what waits for the connection leave and closes it.
+// drain sends the connection's waiting messages and closes it.
 func (c *conn) drain(ctx context.Context) {
 	idle := make(chan struct{})
 	c.h.mu.Lock()

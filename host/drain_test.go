@@ -16,7 +16,7 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// drained starts Drain and returns what is closed when it is over.
+// drained starts Drain and returns a channel that is closed when it is over.
 func drained(ctx context.Context, h *host.Host) <-chan struct{} {
 	over := make(chan struct{})
 	go func() { defer close(over); h.Drain(ctx) }()
@@ -117,7 +117,7 @@ func TestAllAreToldOfTheEnd(t *testing.T) {
 	})
 }
 
-// Who comes while the host goes away is told so and tries again; what is sent then is not acknowledged.
+// A client that connects while the host ends is told so and tries again; its messages are not acknowledged.
 func TestNobodyIsLetInAtTheEnd(t *testing.T) {
 	testkit.Leaks(t)
 	h, url := serve(t, host.Options{})

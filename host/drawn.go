@@ -5,8 +5,8 @@ import (
 	"tether/screen"
 )
 
-// An owner whose log has dropped what the host does not have says what the screen is behind it. That is no text: it is in no content and counts
-// in no position.
+// An owner whose log has dropped output that the host lacks sends the screen after it. That is no text: it is in no content and counts in
+// no position.
 
 // drawn is a screen that an owner has sent.
 type drawn struct {
@@ -27,7 +27,7 @@ func newDrawn(s *ahp.Screen) *drawn {
 	return d
 }
 
-// drawLocked makes it the screen at the end of the text, for those who come and for those who watch.
+// drawLocked makes it the screen at the end of the text, for new and present viewers.
 func (h *Host) drawLocked(t *terminal, d *drawn) {
 	h.endStripLocked(t)
 	t.oldest = oldest{cols: int(d.said.Cols), rows: int(d.said.Rows), pos: t.content.end, screen: d.screen, from: t.marks.end()}

@@ -10,7 +10,7 @@ import (
 	"tether/internal/jsonspan"
 )
 
-const envelopeRoom = 160 // bytes; what terminal/data needs beside its text and its channel
+const envelopeRoom = 160 // bytes; terminal/data's envelope besides its text and its channel
 
 // The versions whose shapes the host writes: terminals have a lifecycle in the one, a bare exit code in the other.
 var newestVersion, oldestVersion = ahp.Versions()[0], ahp.Versions()[len(ahp.Versions())-1]
@@ -22,7 +22,7 @@ type noteMeta struct {
 	Screen  *ahp.Screen `json:"tether/screen,omitempty"`       // ahp.ScreenKey: behind the text
 }
 
-// appendNote appends a terminal/data notification with a line of the host's own, or with nothing but what its _meta says.
+// appendNote appends a terminal/data notification with a line of the host's own, or with only its _meta.
 func appendNote(channel string, seq int64, line string, meta noteMeta) []byte {
 	dst := ahp.AppendData(nil, channel, seq, nil, jsonspan.AppendQuoteString(nil, line))
 	raw, _ := json.Marshal(meta) // numbers and a string
@@ -79,7 +79,7 @@ func (s *snapshot) size() int {
 	return n
 }
 
-// append writes the snapshot as an ahp.Snapshot. Recorded text goes in as it is, without being decoded.
+// append writes the snapshot as an ahp.Snapshot. Recorded text is copied without being decoded.
 func (s *snapshot) append(dst []byte) []byte {
 	dst = slices.Grow(dst, s.size())
 	dst = append(dst, `{"resource":`...)

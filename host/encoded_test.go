@@ -32,7 +32,7 @@ func (w *wire) Send(ctx context.Context, msg []byte) error {
 	return w.Channel.Send(ctx, msg)
 }
 
-// What a terminal prints is encoded once, however many watch: all are sent the same bytes in the same place.
+// A terminal's output is encoded once, for any number of watchers: all are sent the same bytes in the same memory.
 func TestOutputIsEncodedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})

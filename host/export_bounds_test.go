@@ -24,7 +24,7 @@ func (h *Host) Prepared() (bytes, subscriptions int) {
 	return bytes, subscriptions
 }
 
-// Memory is what the host counts for all terminals, what they really have, and the least that one of them has.
+// Memory is the host's count for all terminals, their real memory, and the least that one of them has.
 func (h *Host) Memory() (counted, real, least int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +93,7 @@ func (f *Feed) Recorded() string {
 	return st.Text()
 }
 
-// Awaited reports whether somebody waits for what a terminal does next.
+// Awaited reports whether somebody waits for a terminal's next output.
 func (h *Host) Awaited(uri string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

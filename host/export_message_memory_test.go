@@ -26,14 +26,14 @@ func share(b *budget) (used, waiting int) {
 // Decoding is how many bytes decoded messages are thought to take, and how many messages wait to be decoded.
 func (h *Host) Decoding() (bytes, waiting int) { return share(&h.messages.decoded) }
 
-// Receiving is how many bytes receive buffers have beside their first 16 KiB, and how many wait for one.
+// Receiving is the size of the receive buffers besides their first 16 KiB, and the number of connections that wait for one.
 func (h *Host) Receiving() (bytes, waiting int) {
 	medium, m := share(&h.messages.medium)
 	long, l := share(&h.messages.long)
 	return medium + long, m + l
 }
 
-// Sending is how many bytes wait for those that are to read them, and how many connections wait for room.
+// Sending is the number of bytes that wait for slow readers, and of connections that wait for room.
 func (h *Host) Sending() (bytes, waiting int) { return share(&h.messages.sending) }
 
 // Asked is the same of the requests of agents over HTTP.

@@ -2,7 +2,7 @@ package host
 
 import "encoding/json"
 
-// PageUpdate is what a page is sent that is up to date as of a version.
+// PageUpdate is the update for a page that is up to date as of a version.
 func (h *Host) PageUpdate(version int64) (data []byte, now int64) {
 	h.mu.Lock()
 	use := h.holdLocked(viewer{Principal: Principal{Role: RoleObserver}}) // a page's goes on while the page does
@@ -12,7 +12,7 @@ func (h *Host) PageUpdate(version int64) (data []byte, now int64) {
 	return data, now
 }
 
-// PageRows is the whole list as it is, without what was encoded before.
+// PageRows is the whole present list, without rows encoded before.
 func (h *Host) PageRows() []byte {
 	data, _ := json.Marshal(h.rows(Principal{Role: RoleObserver}))
 	return data
@@ -25,5 +25,5 @@ func (f *Feed) Remove() {
 	f.h.removeLocked(f.t)
 }
 
-// BuiltWith says whether the host was built with what the page's scripts need.
+// BuiltWith sets whether the host was built with the page's scripts.
 func (h *Host) BuiltWith(scripts bool) { h.scripts = scripts }

@@ -133,7 +133,7 @@ func NewLog(maxBytes, maxCount int) *Log {
 // Add adds an envelope of a size.
 func (x *Log) Add(seq int64, size int) { x.l.add(entry{seq: seq, msg: make([]byte, size)}) }
 
-// State is what the log holds.
+// State is the content of the log.
 func (x *Log) State() (seqs []int64, bytes int64, lost int64) {
 	for i := x.l.first; i < x.l.next; i++ {
 		seqs = append(seqs, x.l.at(i).seq)
@@ -174,7 +174,7 @@ func (x *AuthLimiter) Wrong(remote string) { x.g.wrong(remote) }
 // Len is how many places are known.
 func (x *AuthLimiter) Len() int { return len(x.g.known) }
 
-// Catalogue is what agents see.
+// Catalogue is the view of agents.
 func Catalogue(h *Host) agenttools.Terminals { return catalogue{h: h} }
 
 // Feed is a terminal that tests print into without a connection.
@@ -257,8 +257,8 @@ func (h *Host) Waiting(uri string) int {
 	return 0
 }
 
-// Change changes a terminal's title, has that told at once, and encodes the lists and the rows that those are due who see it: how many were due, and
-// how long that took.
+// Change changes a terminal's title, sends the change at once, and encodes the lists and the rows for those who see it: how many there
+// were, and how long that took.
 func (h *Host) Change(uri, title string, pages []*Page) (due int, took time.Duration) {
 	h.mu.Lock()
 	began := time.Now()
@@ -291,7 +291,7 @@ type Page struct {
 // Anew has the page know nothing.
 func (p *Page) Anew() { p.version = 0 }
 
-// Astray brings a page up to date and says what is wrong with its list.
+// Astray brings a page up to date and returns the faults of its list.
 func (h *Host) Astray(p *Page) (wrong []string) {
 	u, now, _ := h.updateSince(p.use, p.version)
 	if p.version = max(now, 1); u.Whole {

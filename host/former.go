@@ -11,8 +11,8 @@ type formerOwners struct {
 	order  []string // URIs, the oldest first
 }
 
-// owner is whose a terminal is: the name of a token, which stays when a machine is paired anew, or, for who holds the host's own token,
-// which several machines may, the clientId.
+// owner is the owner of a terminal: the name of a token, which stays when a machine is paired again, or the clientId for clients with the
+// host's own token, which several machines may use.
 type owner struct{ name, client string }
 
 func ownerOf(cl *client) owner {
@@ -37,8 +37,8 @@ func (f *formerOwners) add(uri string, o owner) {
 	}
 }
 
-// formerLocked is the URI that a terminal of cl says it had, "" if that is, or was, another owner's: whoever followed that one would be led
-// to a stranger's. One that the host does not know is believed, since it may have been started anew; see claimedLocked.
+// formerLocked is the former URI that a terminal of cl names, "" if that is, or was, another owner's: its followers would be led to a
+// stranger's. A URI that the host does not know is believed, since the host may have been restarted; see claimedLocked.
 func (h *Host) formerLocked(cl *client, uri string) string {
 	whose, known := h.former.owners[uri]
 	if t := h.terminals[uri]; t != nil {

@@ -8,17 +8,17 @@ import (
 	"tether/jsonrpc"
 )
 
-// stallGuard watches whether the peer of a connection takes what it is sent. One goroutine sends; anyone may ask. Its
-// timer runs only while something is being sent, so an idle connection costs nothing.
+// stallGuard checks whether the peer of a connection takes its data. One goroutine sends; any may ask. Its timer runs only while a send is
+// in progress, so an idle connection costs nothing.
 type stallGuard struct {
 	// Set once.
 	limit   time.Duration
-	socket  *uptake   // what the socket has taken; nil when only whole messages can be seen
+	socket  *uptake   // bytes taken by the socket; nil if only whole messages can be seen
 	stalled func()    // called when the peer has taken nothing for limit
 	epoch   time.Time // the same for all connections of a host
 
-	since atomic.Int64 // nanoseconds from epoch at which the Send in progress began; 0 when there is none
-	armed atomic.Bool  // the timer runs; who set it owns what follows
+	since atomic.Int64 // nanoseconds from epoch at which the Send in progress began; 0 without one
+	armed atomic.Bool  // the timer runs; its starter owns the fields below
 }
 
 // begin and end enclose one Send.
@@ -76,8 +76,8 @@ func (g *stallGuard) check() {
 	time.AfterFunc(g.limit-quiet, g.check)
 }
 
-// guarded is ch with its sends watched by g, and what comes by p. Of the optional abilities of a Channel, all are kept; where ch
-// lacks one, there is the next best thing.
+// guarded is ch with its sends watched by g, and its messages by p. Of the optional abilities of a Channel, all are kept; if ch lacks one,
+// the next best replaces it.
 func guarded(ch jsonrpc.Channel, g *stallGuard, p *pulse) jsonrpc.Channel {
 	return &guardedChannel{ch, g, p}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxSnapshots bounds the recorded text in one reply, as it is encoded; with many snapshots each gets its share. Observers of ours read
-	// 16 MiB, the official Go client 32.
+	// maxSnapshots bounds the recorded text in one reply, encoded; many snapshots share it. Our observers read 16 MiB, the official Go client
+	// 32.
 	maxSnapshots = 8 << 20 // bytes
 	// ownerTail bounds the recorded text in a snapshot for the owner of a terminal who negotiated resume: it wrote that text, and
 	// asks only which of its last commands have arrived. Otherwise no link could go on that breaks every few hundred KiB.
@@ -114,7 +114,7 @@ func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 	return subs
 }
 
-// welcome answers initialize with the state as it is now.
+// welcome answers initialize with the present state.
 func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 	h, marker, mayLend := c.h, ahp.NewClientTerminals(c.h.opts.Grace.Milliseconds()), c.may(rightLend)
 	marker.MayLend, marker.Screens, marker.States, marker.Shares = &mayLend, true, true, mayLend && !h.opts.NoShares
@@ -145,7 +145,7 @@ func spliceSnapshots(v any, snapshots []snapshot) json.RawMessage {
 // startAllLocked lets deliveries begin and returns the state they begin from.
 func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 	if len(c.ready)+len(c.direct) > 0 {
-		// The snapshots overtake envelopes of other channels: their serverSeq does not say that those have arrived.
+		// The snapshots overtake envelopes of other channels: their serverSeq does not prove that those have arrived.
 		c.client.exact = max(c.client.exact, c.h.seq+1)
 	}
 	var snapshots []snapshot
@@ -182,7 +182,7 @@ func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
 		since := c.fromLocked(t)
 		switch s.parts, from = t.content.viewSince(limit, since); {
 		case c.client.resume: // a machine knows its own, and its link is bounded
-		case since > t.content.base: // what was before is not to be seen
+		case since > t.content.base: // earlier text must not be seen
 			s.state.Meta.Screen = t.unknownScreenLocked()
 		default:
 			s.state.Meta.Screen = t.snapScreenLocked(from)
@@ -227,7 +227,7 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 	return nil
 }
 
-// resume answers reconnect with what the client has missed or, if that is no longer known exactly, with the state.
+// resume answers reconnect with the messages that the client has missed or, if those are no longer known exactly, with the state.
 func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscription) {
 	h := c.h
 	h.mu.Lock()
@@ -249,8 +249,8 @@ func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscr
 	_ = r.Reply(reply()) // fails only with the connection
 }
 
-// missedLocked is everything on the channels after seq, in order. ok is false when some of it is gone, when it is not
-// certain what the client has, or when it is too much.
+// missedLocked is everything on the channels after seq, in order. ok is false if some of it is gone, if the client's state is uncertain, or
+// if it is too much.
 func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok bool) {
 	if seq < c.client.exact || seq > c.h.seq {
 		return nil, false

@@ -19,7 +19,7 @@ import (
 
 type jsonRaw = json.RawMessage
 
-// viewer is a client of the host for tests: it keeps what it is sent and reduces it as AHP demands.
+// viewer is a client of the host for tests: it keeps its messages and reduces them as AHP demands.
 type viewer struct {
 	t    testing.TB
 	id   string
@@ -61,7 +61,7 @@ func testHost(t testing.TB, o host.Options) *host.Host {
 	return h
 }
 
-// steadyHost is testHost outside of bubbles: what a test does not ask for does not come due because the machine stands still.
+// steadyHost is testHost outside of bubbles: timeouts do not expire because the machine stands still.
 func steadyHost(t testing.TB, o host.Options) *host.Host {
 	for _, limit := range []*time.Duration{&o.Grace, &o.StallTime, &o.SilenceTime, &o.HandshakeTime, &o.ArrivalTime, &o.Patience} {
 		*limit = cmp.Or(*limit, time.Hour)
@@ -284,7 +284,7 @@ func (v *viewer) received() (all []ahp.Envelope, last int64) {
 	return slices.Clone(v.envelopes), v.lastSeq
 }
 
-// catalogue is the root channel as the viewer knows it. Reducers change no state in place, so it stays as it is.
+// catalogue is the root channel as the viewer knows it. Reducers change no state in place, so it does not change.
 func (v *viewer) catalogue() ahp.RootState {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -356,7 +356,7 @@ func (v *viewer) output(uri, text string, offset int64) {
 	v.dispatch(uri, a)
 }
 
-// ping is a barrier: what was dispatched before it has been taken.
+// ping is a barrier: earlier dispatches have been handled.
 func (v *viewer) ping() {
 	v.t.Helper()
 	if err := v.call(ahp.MethodPing, ahp.PingParams{Channel: ahp.RootURI}, nil); err != nil {

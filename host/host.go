@@ -37,8 +37,8 @@ type Host struct {
 	problemLooks looks         // of people at the page, at problems
 	scripts      bool          // the page was built with all that its scripts need; without, it is the plain one
 
-	looking   sync.Mutex // held while somebody looks at People
-	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
+	looking   sync.Mutex // held while People is read
+	mu        sync.Mutex // guards everything below, and all state documented as guarded by the host's mutex
 	promptly  promptly
 	scratch   []byte // of takeUpLocked: one decoded run, at most maxOutput bytes of text
 	closed    bool
@@ -53,14 +53,14 @@ type Host struct {
 	memory    memory
 
 	absent        terminal            // asked about for a URI that nobody has; set once
-	roster        *Roster             // who is known; never nil
+	roster        *Roster             // the known people; never nil
 	groupsOf      map[string][]string // names of groups, by the ids of their members
 	machineGrants map[machineKey][]Grantee
-	sight         int64 // counts changes of what somebody may see; a reader that knows another number looks whether it still may
+	sight         int64 // counts changes of visibility; a reader that knows another number checks its right again
 	holds         map[*hold]struct{}
 	listers       map[listerKey]*lister
 	byOwner       map[string][]*lister // the same, by the ids of owners
-	agentHolds    map[string]*hold     // those of agents, by what tells their servers apart
+	agentHolds    map[string]*hold     // those of agents, by the key of their servers
 	round         int64                // of reindexLocked
 	rowVersion    int64                // of the newest change of any row
 
@@ -77,7 +77,7 @@ type Host struct {
 	toolsMoved    bool                // agents are about to be told of other tools
 }
 
-// New returns a host that serves what is handed to ServeHTTP and ServeChannel. Close it.
+// New returns a host that serves the connections of ServeHTTP and ServeChannel. Close it.
 func New(o Options) *Host {
 	o = o.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
@@ -146,8 +146,8 @@ func (h *Host) Close() {
 	h.work.Wait()
 }
 
-// ServeChannel serves one client on ch and returns when the connection has ended, with the reason. Nobody is asked for a
-// token: who has the channel has been let in.
+// ServeChannel serves one client on ch and returns when the connection has ended, with the reason. It asks for no token: a client with the
+// channel is admitted.
 func (h *Host) ServeChannel(ctx context.Context, ch jsonrpc.Channel) error {
 	return h.serve(ctx, ch, remote{name: "channel"})
 }

@@ -59,8 +59,8 @@ func TestOneClientIDForMany(t *testing.T) {
 	}
 }
 
-// AuthLimiter from many connections at once are limited as those from one, and the record says of each that was looked at who guessed, but
-// not what.
+// Guesses from many connections at once are limited like those from one, and the record has the place of each that was checked, but not the
+// guess.
 func TestGuessingFromMany(t *testing.T) {
 	testkit.Leaks(t)
 	var mu sync.Mutex
@@ -93,7 +93,7 @@ func TestGuessingFromMany(t *testing.T) {
 	if wrong+limited != many || wrong < 10 || limited == 0 {
 		t.Errorf("%d were looked at and %d were not, of %d: %v", wrong, limited, many, count)
 	}
-	held.ping() // who is there already feels nothing
+	held.ping() // present clients notice nothing
 	mu.Lock()
 	defer mu.Unlock()
 	if len(refused) < wrong {
@@ -106,7 +106,7 @@ func TestGuessingFromMany(t *testing.T) {
 	}
 }
 
-// What machines call themselves and their terminals is plain wherever it is shown, whoever sends it and however often it changes.
+// Machines' names for themselves and their terminals are plain wherever they are shown, from any client and after any change.
 func TestNamesArePlainEverywhere(t *testing.T) {
 	testkit.Leaks(t)
 	const evil = "a\x1b]0;b\a\u009b2J\u202ec\x00\r\n<script>\u2066d"
@@ -158,7 +158,7 @@ func TestNamesArePlainEverywhere(t *testing.T) {
 	}
 }
 
-// Machines that lie about offsets in every way harm only what they lend: the host keeps what it says it has.
+// Machines that send wrong offsets in any way harm only their own terminals: the host keeps the text that it reports.
 func TestLiesAboutOffsets(t *testing.T) {
 	testkit.Leaks(t)
 	const many, steps = 8, 300
@@ -170,7 +170,7 @@ func TestLiesAboutOffsets(t *testing.T) {
 	all.Wait()
 }
 
-// lie dispatches output at offsets that follow, overlap, leave something out or are none, and keeps what the host should make of it.
+// lie dispatches output at offsets that continue, overlap, leave a gap or are invalid, and keeps the text that the host should have.
 func lie(t *testing.T, url string, me, steps int) {
 	random := rand.New(rand.NewPCG(uint64(me), 11))
 	uri := fmt.Sprint("ahp-terminal:/liar-", me)
@@ -188,7 +188,7 @@ func lie(t *testing.T, url string, me, steps int) {
 		case 2:
 			offset = 0
 		case 3:
-			offset = 1<<53 - 1 // out of range with what follows
+			offset = 1<<53 - 1 // out of range with the text
 		}
 		v.output(uri, data, offset)
 		size := int64(len(data))

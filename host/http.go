@@ -19,9 +19,9 @@ import (
 // writeTimeout is the longest that one write to a socket may take, however slowly it goes on.
 const writeTimeout = 10 * time.Minute
 
-// ServeHTTP serves a client's WebSocket until it ends, on any path, and otherwise what else the host has: the page for people, the
-// door for agents. A request without a token is answered 401, one with a wrong token 403, both before the upgrade, and 429 after many
-// wrong ones from the same place. A right token always passes.
+// ServeHTTP serves a client's WebSocket until it ends, on any path, and otherwise the host's other doors: the page for people, the door for
+// agents. A request without a token is answered 401, one with a wrong token 403, both before the upgrade, and 429 after many wrong ones
+// from the same place. A right token always passes.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		h.serveDoors(w, r)
@@ -39,7 +39,7 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tracked, in := &trackedWriter{ResponseWriter: w}, h.newRecvMemory(p)
 	ch, err := wsconn.Accept(tracked, r, wsconn.Options{
 		ReadLimit: h.opts.MaxFrame, OriginChecked: true, Memory: in,
-		WriteTimeout: writeTimeout, // the guard knows better who has stalled
+		WriteTimeout: writeTimeout, // the guard knows better which peers stall
 	})
 	if err != nil {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("upgrade failed")
@@ -49,7 +49,7 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, taken: tracked.progress(), recvMemory: in}) // logged there
 }
 
-// serveDoors serves what is no WebSocket.
+// serveDoors serves requests that are not WebSockets.
 func (h *Host) serveDoors(w http.ResponseWriter, r *http.Request) {
 	if h.servePage(w, r) {
 		return
@@ -115,7 +115,7 @@ func (h *Host) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.status).Str("reason", why.text).Msg("connection refused")
 		h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: why.text})
 	}
-	w.Header().Set("Connection", "close") // who was not let in keeps no connection
+	w.Header().Set("Connection", "close") // a refused client keeps no connection
 	switch why.status {
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -125,8 +125,8 @@ func (h *Host) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	http.Error(w, why.text, why.status)
 }
 
-// recorded reports whether a refusal is to be written down. Wrong tokens are limited by what may be guessed; of what else is refused,
-// such as requests without any token, one place has no more than that in the log.
+// recorded reports whether a refusal should be logged. The limit of guesses bounds wrong tokens; other refusals of one place, such as
+// requests without any token, have the same bound in the log.
 func (h *Host) recorded(r *http.Request, why *refusal) bool {
 	if why.quiet || why == errWrongToken || why.status == http.StatusTooManyRequests {
 		return !why.quiet
@@ -181,10 +181,9 @@ func limited(g *authLimiter, place string) *refusal {
 	return &why
 }
 
-// authenticate finds out whose a token is. A token that the host knows passes at once, whatever else came from the same place: tokens
-// have 128 bits or more, so the limit is not what makes guessing hopeless. It bounds what wrong tokens cost: after too many from one
-// place the file of tokens is not looked at for it, and a token that was made a moment ago waits for the host's own look, a second at
-// most.
+// authenticate returns the principal of a token. A token that the host knows passes at once, whatever else came from the same place: tokens
+// have 128 bits or more, so guessing is hopeless without the limit. The limit bounds the cost of wrong tokens: after too many from one
+// place the file of tokens is not read for it, and a new token waits for the host's own look, a second at most.
 func (h *Host) authenticate(place, token string) (Principal, *refusal) {
 	p, why := h.principalOf(place, token)
 	p.token = sha256.Sum256([]byte(token))

@@ -156,7 +156,7 @@ func TestEndToEndOverLoopback(t *testing.T) {
 	for _, w := range watchers {
 		w.awaitText(uri, "the end")
 	}
-	// Whoever was not skipped has every byte.
+	// Every watcher that did not fall behind has every byte.
 	for _, w := range watchers {
 		if text := w.textOf(uri); !strings.Contains(text, "bytes skipped") && int64(len(text)) != sent+int64(len("the end")) {
 			t.Errorf("%s has %d bytes, want %d", w.id, len(text), sent)
@@ -189,7 +189,7 @@ func TestBadFrames(t *testing.T) {
 	owner := dial(t, url, "laptop", viewOptions{})
 	owner.create(uri)
 	for _, test := range []struct {
-		name, frame, want string // what the answer holds; "" for none
+		name, frame, want string // contained in the answer; "" for nothing
 	}{
 		{"not JSON", `hello`, `-32700`},
 		{"not UTF-8", "\xff\xfe{", `-32700`},

@@ -10,7 +10,7 @@ import (
 	"tether/screen"
 )
 
-// input is what the owner of a terminal says that the program in the foreground does with its keyboard. Guarded by the host's mutex.
+// input is the owner's report of how the program in the foreground uses its keyboard. Guarded by the host's mutex.
 type input struct {
 	state string // one of ahp's; "" until the owner says it
 	said  int64  // since when, as the owner says
@@ -58,7 +58,7 @@ func (t *terminal) inputMovedLocked() {
 	}
 }
 
-// awaitsLocked says whether somebody is to type. While the machine is away nobody knows.
+// awaitsLocked reports whether the terminal waits for typed input. While the machine is away that is unknown.
 func (t *terminal) awaitsLocked() ahp.Awaiting {
 	if t.bound == nil {
 		return ahp.AwaitsNothing
@@ -66,15 +66,15 @@ func (t *terminal) awaitsLocked() ahp.Awaiting {
 	return ahp.Awaits(t.input.state)
 }
 
-// awaitsAgainLocked has the catalogue shown anew if the owner of t, which has come or gone, has said that somebody is to type.
+// awaitsAgainLocked updates the catalogue if the owner of t, which has connected or disconnected, had reported that it waits for input.
 func (h *Host) awaitsAgainLocked(t *terminal) {
 	if ahp.Awaits(t.input.state) != ahp.AwaitsNothing {
 		h.listChangedLocked(t)
 	}
 }
 
-// State implements agenttools.StatefulTerminal. While the machine is away it is what was known last, so that a connection that is lost for
-// a moment makes no second question of one.
+// State implements agenttools.StatefulTerminal. While the machine is away it is the last known state, so that a short loss of the
+// connection does not make two questions of one.
 func (l lookedAt) State() (agenttools.State, <-chan struct{}) {
 	l.h.mu.Lock()
 	if _, ok := (catalogue{l.h, l.p}).fromLocked(l.t); !ok || l.t.ended {
@@ -99,7 +99,7 @@ const (
 	maxPrompt  = 200     // bytes
 )
 
-// prompt is the text before the cursor on its line, of what p may see: the host's own text, in which the owner has masked secrets.
+// prompt is the text before the cursor on its line, in p's view: the host's own text, in which the owner has masked secrets.
 func (l lookedAt) prompt() string {
 	l.h.mu.Lock()
 	i := l.t.infoLocked(l.from)

@@ -14,7 +14,7 @@ import (
 	"tether/host"
 )
 
-// says has a client say what the program in a terminal does with its keyboard.
+// says makes a client report how the program in a terminal uses its keyboard.
 func (v *viewer) says(uri, state string, since time.Time) {
 	v.t.Helper()
 	if err := v.peer.SendRaw(context.Background(), ahp.AppendState(nil, ahp.NewState(uri, state, since))); err != nil {
@@ -22,7 +22,7 @@ func (v *viewer) says(uri, state string, since time.Time) {
 	}
 }
 
-// awaits is what the catalogue shows of a terminal.
+// awaits is the state of a terminal in the catalogue.
 func (v *viewer) awaits(uri string) string {
 	for _, t := range v.catalogue().Terminals {
 		if t.Resource == uri {
@@ -32,8 +32,8 @@ func (v *viewer) awaits(uri string) string {
 	return "not there"
 }
 
-// What the owner says of input is in the catalogue, the lists and the answers of agents while somebody is to type, and nowhere after an answer, the exit
-// or while the machine is away. Others cannot say it.
+// The owner's report of input is in the catalogue, the lists and the answers of agents while the terminal waits for input, and nowhere
+// after an answer, the exit or while the machine is away. Others cannot report it.
 func TestInputIsShown(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "machine-other", "observer-o", "agent-bot")})
 	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
@@ -47,7 +47,9 @@ func TestInputIsShown(t *testing.T) {
 	}
 	want := func(awaits string) {
 		t.Helper()
-		watcher.await("awaits "+awaits, func() bool { return len(watcher.root.Terminals) == 1 && watcher.root.Terminals[0].Meta.Awaits.String() == awaits })
+		watcher.await("awaits "+awaits, func() bool {
+			return len(watcher.root.Terminals) == 1 && watcher.root.Terminals[0].Meta.Awaits.String() == awaits
+		})
 		var list []struct{ Awaits string }
 		use(t, agent, "list_terminals", nil, &list)
 		var read struct{ Awaits string }
@@ -85,7 +87,7 @@ func TestInputIsShown(t *testing.T) {
 	want("")
 }
 
-// Words that newer machines may say mean that nothing is known, and what is no state is ignored.
+// Unknown words of newer machines mean an unknown state, and invalid states are ignored.
 func TestInputOfStrangers(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-laptop")})
 	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true, subs: []string{ahp.RootURI}})
@@ -99,7 +101,9 @@ func TestInputOfStrangers(t *testing.T) {
 		laptop.ping()
 	}
 	laptop.says(uri, ahp.InputAwaits, time.Now())
-	laptop.await("awaits", func() bool { return len(laptop.root.Terminals) == 1 && laptop.root.Terminals[0].Meta.Awaits == ahp.AwaitsInput })
+	laptop.await("awaits", func() bool {
+		return len(laptop.root.Terminals) == 1 && laptop.root.Terminals[0].Meta.Awaits == ahp.AwaitsInput
+	})
 	for _, params := range []string{`{}`, `[]`, `{"channel":7}`, `{"channel":"ahp-terminal:/ask","input":"quiet","inputSince":-1}`, `{"channel":"ahp-terminal:/none","input":"quiet"}`} {
 		raw(params)
 	}
@@ -110,8 +114,8 @@ func TestInputOfStrangers(t *testing.T) {
 	laptop.await("awaits nothing", func() bool { return laptop.root.Terminals[0].Meta.Awaits == ahp.AwaitsNothing })
 }
 
-// A question is one event, also when the machine was away for a moment, with the prompt as the host's text has it; a secret has none. Who is shown
-// a terminal only from a place on gets no prompt from before.
+// A question is one event, even if the machine was away for a moment, with the prompt from the host's text; a secret has none. A viewer who
+// sees a terminal only from a place on gets no earlier prompt.
 func TestInputEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaff(true, "machine.laptop.ann", "agent.helper.ann", "agent.ci.sam")

@@ -12,8 +12,8 @@ const leapLeast = 16 << 10
 // leapTails are how many bytes of its end are looked at, as they stand: rows that fill a screen twice, as a rule.
 var leapTails = [...]int{8 << 10, 32 << 10}
 
-// leapLocked takes up text of a flood: rows that scroll away, of which it decodes only the end. The runs end at a position. ok is false,
-// and nothing was done, where the screen depends on more than that. It returns scratch for the next call.
+// leapLocked skips text of a flood: rows that scroll away, of which it decodes only the end. The runs end at a position. ok is false, and
+// nothing was done, if the screen depends on more than that. It returns scratch for the next call.
 func (t *terminal) leapLocked(scratch []byte, runs []run, end int64) (_ []byte, ok bool) {
 	o := &t.oldest
 	if end-o.pos < leapLeast || o.gap > 0 && o.pos <= o.gap && o.gap < end || !rowsFrom(runs, end-o.pos) {

@@ -25,7 +25,7 @@ func pieces(random *rand.Rand, text []byte, most int) (all [][]byte) {
 	return all
 }
 
-// checkLeap compares what is leapt over with what is not.
+// checkLeap compares skipped with written text.
 func checkLeap(t *testing.T, cols, rows int, begin []byte, texts [][]byte) (leapt bool) {
 	t.Helper()
 	leapt, over, through := host.TakeUp(cols, rows, begin, texts)
@@ -35,7 +35,7 @@ func checkLeap(t *testing.T, cols, rows int, begin []byte, texts [][]byte) (leap
 	return leapt
 }
 
-// The screen behind a flood is the same whether it was leapt over or not, wherever the owner has cut it; and what builds print is leapt over.
+// The screen behind a flood is the same whether it was skipped or not, for any division by the owner; and builds' output is skipped.
 func TestFloodsAreLeaptOver(t *testing.T) {
 	line := []string{"\x1b[32m  CC\x1b[0m [%3d%%] \x1b[1;34mobj/%x.o\x1b[0m: \x1b[33mwarning:\x1b[0m unused 'v%d'\r\n", "%d%d%d\r\n", "\x1b[1;32m✓\x1b[m %d \"世界\" \\ %d %d\x1b[K\r\n",
 		"%d\t%d\x1b[38:5:1m%d\r\n"}
@@ -57,7 +57,7 @@ func TestFloodsAreLeaptOver(t *testing.T) {
 	}
 }
 
-// FuzzLeap prints what it is given often enough that it can be leapt over, cut at any place.
+// FuzzLeap prints its input often enough that it can be skipped, cut at any place.
 func FuzzLeap(f *testing.F) {
 	for _, unit := range []string{"a line\r\n", "\x1b[31mred\x1b[0m\r\n", "\x1b[38;5;9m\x1b[1;4mx\x1b[0m\r\n", "世界\r\n\x1b[K\x1b[m", "\\u001b[\x1b[0m\n\r\n", "x\x1b[m\r\n\x1b[2b", "\u009b1m\r\n"} {
 		f.Add([]byte(unit), []byte("\x1b[44mbegin"), uint8(10), uint8(3), uint16(7))
@@ -72,7 +72,7 @@ func FuzzLeap(f *testing.F) {
 	})
 }
 
-// BenchmarkTrim is what dropping text costs for each MB that comes, with the screen that it leaves.
+// BenchmarkTrim is the cost of dropping text for each new MB, with the screen that it leaves.
 func BenchmarkTrim(b *testing.B) {
 	for _, unit := range []string{"1000000\r\n", "\x1b[32m  CC\x1b[0m [ 12%] \x1b[1;34msrc/module/obj/a1b2.o\x1b[0m: \x1b[33mwarning:\x1b[0m unused variable 'v12'\r\n", "\x1b[2;3H\x1b[Kcounter\r\n"} {
 		b.Run(fmt.Sprintf("%.12q", unit), func(b *testing.B) {

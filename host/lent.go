@@ -11,14 +11,14 @@ import (
 	"tether/screen"
 )
 
-// lentPath is where administrators see which terminals there are, and end what was granted. What the terminals print is not there.
+// lentPath is where administrators list the terminals, and end grants. It shows no output.
 const lentPath = "/lent"
 
 // Lent is a terminal as administrators see it: names, owners and sizes. Its title, which a program may have set, is not among them.
 type Lent struct {
 	ID       string    `json:"id"`
 	Machine  string    `json:"machine"`
-	Owner    string    `json:"owner,omitempty"` // the person to whom the machine belongs; empty: the administrator
+	Owner    string    `json:"owner,omitempty"` // the machine's owner; empty: the administrator
 	Name     string    `json:"name"`            // with which it was announced
 	State    string    `json:"state"`           // running, away (its machine is) or exited
 	Cols     int       `json:"cols"`
@@ -49,8 +49,8 @@ func (h *Host) Lent() []Lent {
 	return all
 }
 
-// EndGrant ends what is granted to a name, as in ahp.Grant, of the terminal with that id, whoever granted it, for as long as it is lent to this host. It
-// reports whether it was granted.
+// EndGrant ends grants to a name, as in ahp.Grant, for the terminal with that id, by any grantor, while it is lent to this host. It reports
+// whether there was one.
 func (h *Host) EndGrant(id, to string) bool {
 	g, ok := h.grantee(h.lookAtPeople(), to)
 	h.mu.Lock()
@@ -68,7 +68,7 @@ func (h *Host) EndGrant(id, to string) bool {
 	return false
 }
 
-// owns reports whether g is to whom the client belongs.
+// owns reports whether g is the client's owner.
 func (c *client) owns(g Grantee) bool { return g.kind == toPerson && g.id == c.principal.Owner }
 
 // serveLent answers administrators: GET lists terminals, DELETE ends a grant.

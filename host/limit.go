@@ -28,8 +28,7 @@ type guesser struct {
 	refused int           // since it last had one
 }
 
-// PlaceOf is the place that a remote address, with or without a port, belongs to: what is counted where somebody may do something only
-// so often.
+// PlaceOf is the place of a remote address, with or without a port: limits of frequency count by place.
 func PlaceOf(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -83,8 +82,8 @@ func (g *authLimiter) wrong(remote string) {
 	one.left.Allow()
 }
 
-// forgetLocked makes room: of who has guessed nothing for long and, if that is not enough, of anybody, a quarter of all at a time so
-// that a flood of places does not cost a search each.
+// forgetLocked makes room: it forgets places without recent guesses and, if that is not enough, any, a quarter of all at a time so that a
+// flood of places does not cost a search each.
 func (g *authLimiter) forgetLocked() {
 	for place, one := range g.known {
 		if one.left.Tokens() >= guessBurst {

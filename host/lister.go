@@ -6,8 +6,8 @@ import (
 	"tether/ahp"
 )
 
-// lister is a principal at the host with what it is shown of the catalogue, however many connections and pages it has. While audiences are not in
-// force, all who see everything are one. A change costs what those cost who see it. Guarded by the host's mutex.
+// lister is a principal at the host with its view of the catalogue, for all its connections and pages. While audiences are not in force,
+// all who see everything share one. A change costs time only for those who see it. Guarded by the host's mutex.
 type lister struct {
 	viewer
 	key       listerKey
@@ -19,14 +19,14 @@ type lister struct {
 	encoded   [2]struct {
 		seq int64
 		msg []byte
-	} // the envelope of the newest change: as it is since 0.9.0, and before
+	} // the envelope of the newest change: in the form since 0.9.0, and the older one
 }
 
-// listerKey is the same for those who see the same.
+// listerKey is the same for equal views.
 type listerKey struct {
 	name, owner, guest string
 	role               Role
-	steward, all       bool // all: whoever sees everything
+	steward, all       bool // all: sees everything
 }
 
 func keyOf(p *Principal) listerKey {
@@ -67,7 +67,7 @@ func (h *Host) letGoLocked(use *hold) {
 	}
 }
 
-// listerLocked returns the lister of who sees the same as v, which is made if there is none.
+// listerLocked returns the lister of everyone who sees the same as v, which is made if there is none.
 func (h *Host) listerLocked(v viewer) *lister {
 	key := keyOf(&v.Principal)
 	switch {
@@ -136,7 +136,7 @@ func (h *Host) candidatesLocked(t *terminal, do func(*lister)) {
 	}
 }
 
-// reindexLocked shows t to the listers that see it now, and takes it from those that do not any more.
+// reindexLocked shows t to the listers that see it now, and removes it from those that do not any more.
 func (h *Host) reindexLocked(t *terminal) {
 	h.round += 2
 	for _, l := range t.listers {
@@ -165,7 +165,7 @@ func (h *Host) reindexLocked(t *terminal) {
 		}
 	}
 	if t.listers = now; changed {
-		h.rowChangedLocked(t) // so that it is new to those who see it since now
+		h.rowChangedLocked(t) // so that it is new for those who see it only now
 	}
 }
 
@@ -183,5 +183,5 @@ func (h *Host) loseLocked(l *lister, t *terminal) {
 	h.staleLocked(l)
 }
 
-// infosLocked is the catalogue as it is shown.
+// infosLocked is the displayed catalogue.
 func (l *lister) infosLocked() []ahp.TerminalInfo { return infosOf(l.terminals) }

@@ -10,16 +10,17 @@ import (
 // nobody a list each time.
 const listPace = 50 * time.Millisecond
 
-// listing is when the catalogue was told, as the root channel shows it. It is delivered as state: whoever is due a change gets the
-// newest, so a thousand terminals that come at once are not a thousand lists for everybody. Guarded by the host's mutex.
+// listing schedules updates of the catalogue on the root channel. It is delivered as state: a subscriber that is due a change gets the
+// newest, so a thousand new terminals at once are not a thousand lists for everybody. Guarded by the host's mutex.
 type listing struct {
 	changed int64 // serverSeq of the newest change that was told
 	told    time.Time
-	stale   map[*lister]struct{} // what they are shown has changed since
-	timer   *time.Timer          // tells of that; nil when none runs
+	stale   map[*lister]struct{} // those whose view has changed since
+	timer   *time.Timer          // sends the changes; nil if not running
 }
 
-// listChangedLocked says that what the catalogue shows of t has changed. Subscribers are told at once, or with what else changes within listPace.
+// listChangedLocked records that the catalogue's entry of t has changed. Subscribers are told at once, or together with other changes
+// within listPace.
 func (h *Host) listChangedLocked(t *terminal) {
 	for _, l := range t.listers {
 		h.listed.stale[l] = struct{}{}
@@ -50,7 +51,7 @@ func (h *Host) tellSoonLocked() {
 	}
 }
 
-// listNowLocked tells at once of what would be told soon: who comes back is told what has changed up to now.
+// listNowLocked sends pending changes at once: a returning client gets all changes up to now.
 func (h *Host) listNowLocked() {
 	if t := h.listed.timer; t != nil {
 		t.Stop()
@@ -58,7 +59,7 @@ func (h *Host) listNowLocked() {
 	}
 }
 
-// tellListLocked lets those know of what has changed who see it.
+// tellListLocked notifies those who see the changes.
 func (h *Host) tellListLocked() {
 	l := &h.listed
 	l.changed, l.told, l.timer = h.nextSeqLocked(), time.Now(), nil

@@ -159,10 +159,10 @@ func loadID(machine int) string { return fmt.Sprint("machine-", machine) }
 
 func loadURI(machine, n int) string { return fmt.Sprintf("ahp-terminal:/%d-%d", machine, n) }
 
-// loadText is what a terminal has printed before anybody floods.
+// loadText is a terminal's output before any flood.
 func loadText(machine, n int) string { return fmt.Sprintf("terminal %d of machine %d\r\n", n, machine) }
 
-// each does something as each of n at once, and fails the test with what fails.
+// each calls do for each of n concurrently, and fails the test with its errors.
 func each(t *testing.T, n int, do func(n int) error) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -179,9 +179,9 @@ func each(t *testing.T, n int, do func(n int) error) {
 	}
 }
 
-// One host has a thousand machines with five terminals each, 200 observers and floods on twenty: all get every byte of what they watch,
-// an observer that reads nothing holds up nobody, and what is kept stays below the bound. A host that takes its place has every terminal
-// with every byte again.
+// One host has a thousand machines with five terminals each, 200 observers and floods on twenty: all get every byte of their terminals, an
+// observer that reads nothing delays nobody, and memory stays below the bound. The host that follows it gets every terminal with every byte
+// again.
 func TestLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const memory = 24 << 20
@@ -269,7 +269,7 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-// loadStall subscribes an observer that reads nothing any more, and returns what ends it.
+// loadStall subscribes an observer that stops reading. end ends it.
 func loadStall(t *testing.T, h *host.Host, uri string) (end func()) {
 	near, far := jsonrpc.Pipe()
 	served := make(chan struct{})

@@ -12,8 +12,8 @@ type entry struct {
 	old   []byte  // the encoding for clients up to 0.8 where that differs; nil means msg
 	pos   int64   // position in the terminal's text after this entry
 	from  *client // the owner that sent this text, and does not get it back; nil for other entries
-	only  *client // the one client of a session that gets this entry, beside those that may see everything; nil means all
-	past  bool    // it shows what was before: not for who sees only what came later
+	only  *client // the one client of a session that gets this entry, besides those that may see everything; nil means all
+	past  bool    // it shows earlier text: not for viewers who see only later text
 	start int64   // bytes of all entries of this log before it; set by add
 }
 
@@ -38,8 +38,8 @@ type chanLog struct {
 	need  int64   // entries from this index on are kept beyond the bounds, up to neededTimes of these; math.MaxInt64: none are
 }
 
-// neededTimes is how many times its bounds a log may hold for subscribers that the child waits for. An owner that is held has up to
-// 256 KiB of text on its way, each byte of which may be six in an envelope, and others may be nearly as far behind.
+// neededTimes is the factor by which a log may exceed its bounds for subscribers for whom the child waits. An owner that is held has up to
+// 256 KiB of text in transit, each byte of which may be six in an envelope, and others may be nearly as far behind.
 const neededTimes = 4
 
 // add appends e and drops the oldest entries that no longer fit.

@@ -37,10 +37,10 @@ type logins struct {
 type login struct {
 	principal Principal
 	until     time.Time
-	end       context.CancelCauseFunc // ends what a browser has opened; nil for links
+	end       context.CancelCauseFunc // ends the browser's connections; nil for links
 }
 
-// Why what a browser has opened ends.
+// Reasons for the end of a browser's connections.
 var (
 	errLoggedOut = errors.New("the browser was logged out")
 	errLoginOver = errors.New("the browser has to log in again")
@@ -72,7 +72,7 @@ func (s *logins) add(to *map[[sha256.Size]byte]login, hash [sha256.Size]byte, on
 	(*to)[hash] = one
 }
 
-// forget takes an entry out of a map, if it is there, and ends what hangs on it.
+// forget removes an entry from a map, if it is there, and ends its connections.
 func forget(from map[[sha256.Size]byte]login, hash [sha256.Size]byte, why error) {
 	if one := from[hash]; one.end != nil {
 		one.end(why)
@@ -97,7 +97,7 @@ func (s *logins) follow(code string) (Principal, bool) {
 	return one.principal, ok && !one.over(time.Now())
 }
 
-// login returns the cookie of a browser that is logged in as p from now on. What it opens ends when it is logged out, at the latest after
+// login returns the cookie of a browser that is logged in as p from now on. Its connections end when it is logged out, at the latest after
 // loginTime. It returns when the login is kept for the next host.
 func (s *logins) login(p Principal) string {
 	cookie := rand.Text()
@@ -124,8 +124,8 @@ func (s *logins) restore() {
 	}
 }
 
-// let lets a browser in. It is an observer, also that of an administrator: the page needs no more, and browsers send a cookie to every
-// port of a machine, where a program may listen that an agent has started.
+// let admits a browser. It is an observer, even if it is an administrator's: the page needs no more, and browsers send a cookie to every
+// port of a machine, where a program that an agent has started may listen.
 func (s *logins) let(one Login) {
 	in := login{principal: one.Principal, until: one.Until}
 	live, end := context.WithCancelCause(in.principal.live())
@@ -137,7 +137,7 @@ func (s *logins) let(one Login) {
 	context.AfterFunc(timed, func() { s.drop(one.Cookie) })
 }
 
-// find returns who is logged in with a cookie.
+// find returns the principal of a cookie.
 func (s *logins) find(cookie string) (Principal, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +160,7 @@ func (s *logins) logout(cookie string) {
 	}
 }
 
-// drop forgets a login that is over, also what is kept of it.
+// drop forgets a login that is over, also in the file.
 func (s *logins) drop(hash [sha256.Size]byte) {
 	s.mu.Lock()
 	if s.closed {
@@ -179,7 +179,7 @@ func (s *logins) drop(hash [sha256.Size]byte) {
 	}
 }
 
-// close returns when nothing is dropped any more. What is kept stays for the next host.
+// close returns when no more logins are being dropped. Kept ones stay for the next host.
 func (s *logins) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -187,8 +187,8 @@ func (s *logins) close() {
 	s.work.Wait()
 }
 
-// Launch returns the path, with its query, of a link that logs one browser in as p. It can be followed once, within ten minutes. The
-// caller has seen to it that it is p who asks.
+// Launch returns the path, with its query, of a link that logs one browser in as p. It can be followed once, within ten minutes. The caller
+// has verified that p asks.
 func (h *Host) Launch(p Principal) string {
 	if p.Name == "" && h.opts.Token != "" {
 		p.token = sha256.Sum256([]byte(h.opts.Token))
@@ -196,8 +196,8 @@ func (h *Host) Launch(p Principal) string {
 	return launchPath + "?code=" + h.logins.launch(p)
 }
 
-// cookieName is that of the session's cookie. With https, no other name below the host's domain and no port without TLS can set it;
-// otherwise the name tells ports apart, which cookies do not.
+// cookieName is the name of the session's cookie. With https, no other name below the host's domain and no port without TLS can set it;
+// otherwise the name distinguishes ports, which cookies do not.
 func (h *Host) cookieName(r *http.Request) string {
 	if h.https(r) {
 		return "__Host-tether_host"
@@ -218,8 +218,8 @@ func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, p Principal) {
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.https(r)})
 }
 
-// LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller has seen to it that p is who asks; token is the one
-// that lets p in. It does not write the audit record.
+// LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller has verified that p asks; token is the one that
+// admits p. It does not write the audit record.
 func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p Principal, token string) {
 	p.token = sha256.Sum256([]byte(token))
 	PageHeaders(w.Header())
@@ -233,7 +233,7 @@ func (h *Host) LoginRefused(w http.ResponseWriter, status int, why string) {
 	h.loginPage(w, status, why)
 }
 
-// browser returns who is logged in with the request's cookie.
+// browser returns the principal of the request's cookie.
 func (h *Host) browser(r *http.Request) (Principal, bool) {
 	cookie, err := r.Cookie(h.cookieName(r))
 	if err != nil {
@@ -242,8 +242,8 @@ func (h *Host) browser(r *http.Request) (Principal, bool) {
 	return h.logins.find(cookie.Value)
 }
 
-// nameAllowed reports whether the request asks for this host under a name that cannot be somebody else's: a name of an attacker's may
-// resolve to this machine (DNS rebinding).
+// nameAllowed reports whether the request uses a name for this host that cannot be an attacker's: such a name may resolve to this machine
+// (DNS rebinding).
 func (h *Host) nameAllowed(r *http.Request) bool {
 	name := r.Host
 	if host, _, err := net.SplitHostPort(r.Host); err == nil {

@@ -15,19 +15,19 @@ import (
 	"time"
 )
 
-// This file is the part of the page where people see what is theirs beside terminals, and administrators what everybody has; and where they end it.
-// Nothing is granted here.
+// This file is the part of the page where people see their entries besides terminals, and administrators everybody's; and where they end
+// them. Nothing is granted here.
 
 const (
 	peoplePath = "/people"
-	entryPath  = peoplePath + "/entries" // GET: what there is, as JSON
+	entryPath  = peoplePath + "/entries" // GET: the entries, as JSON
 	endPath    = peoplePath + "/end"     // POST: ends one of them
 	// freshTime is how long after a login things can be ended.
 	freshTime  = 15 * time.Minute
 	csrfHeader = "X-Tether-Csrf"
 )
 
-// EntryKind says what an entry is.
+// EntryKind is the kind of an entry.
 type EntryKind string
 
 // The kinds, in the order of the page. A terminal cannot be ended at the host's page: machines end theirs.
@@ -41,13 +41,13 @@ const (
 	EntryTerminal EntryKind = "terminal"
 )
 
-// Entry is something that is kept of who may do what at the host.
+// Entry is a record of an access right at the host.
 type Entry struct {
 	Kind   EntryKind  `json:"kind"`
-	ID     string     `json:"id"` // names it among those of its kind
+	ID     string     `json:"id"` // unique among those of its kind
 	Name   string     `json:"name"`
 	Owner  string     `json:"owner,omitempty"`  // the person's name; empty: the administrator
-	Detail string     `json:"detail,omitempty"` // a role, groups, whom a grant is for
+	Detail string     `json:"detail,omitempty"` // a role, groups, the grantee
 	Since  *time.Time `json:"since,omitempty"`
 	Until  *time.Time `json:"until,omitempty"`
 	// Online and Terminals are of a machine, Size of a terminal: bytes of text that the host has.
@@ -58,20 +58,20 @@ type Entry struct {
 	OwnerID string `json:"-"`
 }
 
-// ErrNoEntry is returned by Register.End for what is not there, or no more.
+// ErrNoEntry is returned by Register.End for an entry that does not exist, or no more.
 var ErrNoEntry = errors.New("it is not there any more")
 
-// Register is what is kept of who is let in. It is safe for concurrent use, and may read and write files.
+// Register is the list of access rights. It is safe for concurrent use, and may read and write files.
 type Register interface {
 	// Entries returns all machines, agents, people and grants, and the logins that are not browsers' alone.
 	Entries() ([]Entry, error)
-	// End ends one of them, and what it has opened within two seconds. ErrNoEntry says that it is gone.
+	// End ends one of them, and its connections within two seconds. ErrNoEntry means that it is gone.
 	End(kind EntryKind, id string) error
 	// Session reports whether the token with that hash is one of a login that Entries has.
 	Session(token [sha256.Size]byte) bool
 }
 
-// entriesAnswer is what the page is told.
+// entriesAnswer is the answer for the page.
 type entriesAnswer struct {
 	Me      string  `json:"me"`      // name of the person; empty: the host's own token
 	Admin   bool    `json:"admin"`   // entries are everybody's
@@ -108,7 +108,7 @@ func (h *Host) entries(w http.ResponseWriter, r *http.Request, p Principal) *ref
 	return nil
 }
 
-// entriesOf are those that p may see, and end: their own, and an administrator's are all.
+// entriesOf are those that p may see, and end: their own, for an administrator all.
 func (h *Host) entriesOf(p Principal) ([]Entry, error) {
 	all := h.logins.entries(h.opts.Register)
 	if h.opts.Register != nil {
@@ -146,7 +146,7 @@ func (h *Host) entriesOf(p Principal) ([]Entry, error) {
 	return all, nil
 }
 
-// csrfOf is what only a page of this host's knows of a browser with that cookie, which no script sees.
+// csrfOf is a value that only this host's page knows, of a browser with that cookie, which no script sees.
 func csrfOf(cookie string) string {
 	sum := sha256.Sum256([]byte("tether-host page\x00" + cookie))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -223,7 +223,7 @@ const browserPrefix = "b-"
 // entryID names a login without its secret.
 func entryID(cookie [sha256.Size]byte) string { return hex.EncodeToString(cookie[:8]) }
 
-// entries are the browsers that are logged in, but for those whose login the register has.
+// entries are the logged-in browsers, except for those whose login the register has.
 func (s *logins) entries(besides Register) (all []Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

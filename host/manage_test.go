@@ -57,7 +57,7 @@ func newShelf() *shelf {
 	}}
 }
 
-// managed is what the page is told.
+// managed is the answer for the page.
 type managed struct {
 	Me                   string
 	Admin, Secure, Fresh bool
@@ -85,7 +85,7 @@ func (m *managed) names() string {
 	return strings.Join(all, ", ")
 }
 
-// end asks for the end of an entry, as the page does but for what change does.
+// end requests the end of an entry as the page does, modified by change.
 func end(t *testing.T, url, cookie, csrf, kind, id string, change func(*http.Request)) (int, string) {
 	t.Helper()
 	at := "http" + strings.TrimPrefix(url, "ws")
@@ -111,7 +111,7 @@ func end(t *testing.T, url, cookie, csrf, kind, id string, change func(*http.Req
 	return answer.StatusCode, string(body)
 }
 
-// People see what is theirs, administrators names, owners and sizes of everything.
+// People see their own entries, administrators names, owners and sizes of everything.
 func TestPeopleSeeWhatIsTheirs(t *testing.T) {
 	s := newStaff(true, "observer.ann.ann", "observer.bob.bob", "machine.laptop.ann")
 	h, url := serve(t, host.Options{Token: secret, Access: s, People: s, Register: newShelf(), Secure: true})
@@ -158,7 +158,7 @@ func TestPeopleSeeWhatIsTheirs(t *testing.T) {
 	}
 }
 
-// Things are ended by a page of this host's alone, over https, soon after a login; and only what is one's own.
+// Only a page of this host ends entries, over https, soon after a login; and people end only their own.
 func TestEndingAtThePage(t *testing.T) {
 	s := newStaff(true, "observer.ann.ann", "observer.bob.bob")
 	kept := newShelf()

@@ -11,15 +11,15 @@ import (
 	"tether/ahp"
 )
 
-// maxMarks and maxMarkBytes bound the marks of a terminal, in number and in bytes of command lines. What lies before the oldest one
-// counts as dropped for readers.
+// maxMarks and maxMarkBytes bound the marks of a terminal, in number and in bytes of command lines. Text before the oldest one counts as
+// dropped for readers.
 const (
 	maxMarks     = 2048
 	maxMarkBytes = 1 << 20
 )
 
-// mark is something in a terminal's stream that is not text. The end of a command takes one place in the offsets of readers, so that what is before
-// it and what is after it can be told apart. A mark with nothing in it only moves offsets on.
+// mark is an event in a terminal's stream. The end of a command takes one place in the offsets of readers, so that the text before and
+// after it can be told apart. An empty mark only advances offsets.
 type mark struct {
 	pos      int64               // in the stream of all text
 	ended    int64               // ends of commands up to here, with it
@@ -33,13 +33,13 @@ type marks struct {
 	list  []mark
 	first int64 // how many were dropped
 	from  int64 // text before it is before marks that were dropped
-	ended int64 // ends of commands so far, also of those that the host has never heard of
+	ended int64 // ends of commands so far, including those unknown to the host
 	base  int64 // of them, those before the first mark
 	known bool  // ended is right: a command's number has said so
 	bytes int   // of command lines
 }
 
-// cost is what a mark keeps beside itself, in bytes.
+// cost is the memory of a mark besides itself, in bytes.
 func (x *mark) cost() int {
 	if x.finished == nil {
 		return 0
@@ -102,8 +102,8 @@ func (m *marks) at(off int64, text *textOffsets) (pos, n int64) {
 	return pos, n
 }
 
-// began counts the ends of commands by the number of one that begins, which owners count from 1, as the open-th of those that run: those before it
-// have ended. So the count is right although the host has not heard of all of them.
+// began counts the ends of commands by the number of one that begins, which owners count from 1, as the open-th of those that run: those
+// before it have ended. So the count is right although the host does not know all of them.
 func (m *marks) began(n int64, open int, pos int64) {
 	ended := n - int64(open)
 	switch {
@@ -124,7 +124,7 @@ func (m *marks) began(n int64, open int, pos int64) {
 // maxCommandNumber bounds the numbers of commands that are believed.
 const maxCommandNumber = 1 << 40
 
-// commandNumber is the number in the id that owners give to a command, 0 if there is none.
+// commandNumber is the number in an owner's id of a command, 0 if there is none.
 func commandNumber(id string) int64 {
 	text, ok := strings.CutPrefix(id, "cmd-")
 	n, err := strconv.ParseInt(text, 10, 64)

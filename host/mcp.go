@@ -19,7 +19,7 @@ import (
 // the client says that nothing more comes, as the end of standard input does.
 const mcpPath = "/mcp"
 
-// maxWebhooks are the streams that webhooks of one principal may take, beside its own.
+// maxWebhooks bounds the streams for webhooks of one principal, besides its own.
 const maxWebhooks = 64
 
 // maxAgents bounds the principals with MCP sessions at a time.
@@ -65,7 +65,7 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	return s, nil
 }
 
-// holdAgent keeps what an agent is shown of the catalogue up to date for as long as its token lives, so that it misses no change between its questions.
+// holdAgent keeps an agent's view of the catalogue up to date while its token is valid, so that it misses no change between its requests.
 func (h *Host) holdAgent(who string, p Principal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -104,10 +104,10 @@ func (w ownWebhooks) Subscribe(ctx context.Context, r mcp.Webhook) (mcp.Subscrib
 // Unsubscribe implements mcp.Webhooks.
 func (w ownWebhooks) Unsubscribe(r mcp.Webhook) error { return w.all.Unsubscribe(w.p, r) }
 
-// errNoEvents ends a stream of a principal who may not have one any more.
+// errNoEvents ends a stream of a principal who has lost the right to it.
 var errNoEvents = &events.Error{Reason: events.Forbidden, Text: "the right to these events is gone", Data: map[string]any{"reason": "withdrawn"}}
 
-// StreamEvents tells out of the events that p asks for, with p's rights at each moment, until ctx ends. Its errors are those of
+// StreamEvents sends out the events that p asks for, with p's rights at each moment, until ctx ends. Its errors are those of
 // events.Engine.Stream.
 func (h *Host) StreamEvents(ctx context.Context, p Principal, r *events.Request, out events.Out) error {
 	s, why := h.agent(p)
@@ -216,7 +216,7 @@ type Lines struct {
 // NewLines returns conn as lines; it owns conn from then on, and ends with ctx.
 func NewLines(ctx context.Context, conn *wsconn.Conn) *Lines { return &Lines{ctx: ctx, conn: conn} }
 
-// Read returns what the other side said, io.EOF when it says nothing more.
+// Read returns the other side's lines, io.EOF at their end.
 func (l *Lines) Read(p []byte) (int, error) {
 	if len(l.rest) == 0 {
 		frame, err := l.conn.Recv(l.ctx)

@@ -64,14 +64,14 @@ func use(t *testing.T, s *sdk.ClientSession, tool string, args map[string]any, i
 	}
 }
 
-// listed is what list_terminals answers, in part.
+// listed is a part of the answer of list_terminals.
 type listed struct {
 	ID, Machine, Name, Cwd, Owner string
 	Exited                        bool
 	ExitCode                      int
 }
 
-// waited is what wait_terminal answers, in part.
+// waited is a part of the answer of wait_terminal.
 type waited struct {
 	Reason, Line, History string
 	Cursor                int64
@@ -161,7 +161,7 @@ func TestAgentWatchesADevServer(t *testing.T) {
 	}
 }
 
-// An agent has the terminals of all machines, those of the same name too, each with its own text, and reads on in each where it was.
+// An agent has the terminals of all machines, including equal names, each with its own text, and continues reading each where it was.
 func TestAgentSeesAllMachines(t *testing.T) {
 	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
 		t.Run(name, func(t *testing.T) {

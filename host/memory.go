@@ -2,7 +2,7 @@ package host
 
 import "slices"
 
-// leastKept is what the bound of all terminals together leaves each, in bytes.
+// leastKept is the least that the bound of all terminals together leaves each, in bytes.
 const leastKept = 4 << 10
 
 // largeEntry is how long an envelope must be to give way even if it is the only one of its log, in bytes: longer than any exit.
@@ -16,7 +16,7 @@ type memory struct {
 	again int64 // below it no room is made: that would cost a look at all terminals for little; 0 if there was room to be made
 }
 
-// recordLocked takes over what a terminal takes now that something was added, and makes room if that is too much for all.
+// recordLocked updates the amount of a terminal after an addition, and makes room if the sum is too large.
 func (h *Host) recordLocked(t *terminal) {
 	h.weighLocked(t)
 	m := &h.memory
@@ -25,7 +25,7 @@ func (h *Host) recordLocked(t *terminal) {
 	}
 	h.squeezeLocked()
 	m.again = 0
-	if m.used > m.most-m.step() { // what is left in any case takes it all
+	if m.used > m.most-m.step() { // the guaranteed parts take it all
 		m.again = m.used + m.step()
 	}
 }
@@ -44,8 +44,8 @@ func (h *Host) weighLocked(t *terminal) {
 	m.again = min(m.again, m.used+m.step()) // as there is less, there is room again
 }
 
-// squeezeLocked brings all terminals together under their bound, with some room: those that take the most give way, down to what is as
-// much for each of them. The oldest text goes, as it does at a terminal's own bound, and who has not been sent it is told.
+// squeezeLocked brings all terminals together under their bound, with some room: the largest give way, down to an equal amount each. The
+// oldest text is dropped, as at a terminal's own bound, and a subscriber that has not been sent it is told.
 func (h *Host) squeezeLocked() {
 	level := max(leastKept, levelOf(h.order, h.memory.most-h.memory.most/8))
 	for _, t := range h.order {
@@ -62,7 +62,7 @@ func (h *Host) squeezeLocked() {
 	}
 }
 
-// levelOf is how much each terminal may take so that they take no more than room together, if smaller ones keep what they have.
+// levelOf is the bound for each terminal with which they take no more than room together, if smaller ones keep theirs.
 func levelOf(all []*terminal, room int64) int64 {
 	weights := make([]int64, 0, len(all))
 	for _, t := range all {
@@ -100,7 +100,7 @@ func (c *content) shrink(n int) {
 	if c.held() <= n {
 		return
 	}
-	for before := 0; c.held() > n && c.held() != before; { // what is left may be more escaped than what has gone
+	for before := 0; c.held() > n && c.held() != before; { // the rest may be more escaped than the dropped text
 		before = c.held()
 		c.keep(int(max(1, int64(n)*int64(c.cost)/int64(before))))
 	}

@@ -15,8 +15,9 @@ import (
 	"tether/mcp"
 )
 
-// What messages of clients take of the host's memory before they have an effect is bounded over all connections: by receive buffers, and by
-// what is decoded, and by what agents' requests hold until they are answered. Together with sendingBytes, these are 256 MiB with 4,096 connections, of which each has a first buffer of 16 KiB.
+// The memory of clients' messages before they have an effect is bounded over all connections: receive buffers, decoded messages, and
+// agents' requests until they are answered. Together with sendingBytes, these are 256 MiB with 4,096 connections, of which each has a first
+// buffer of 16 KiB.
 const (
 	receiveBytes = 64 << 20  // bytes: half for buffers of up to 128 KiB, half for longer ones
 	decodedBytes = 64 << 20  // bytes that decoded messages are thought to take
@@ -29,11 +30,11 @@ const (
 	perText      = 4         // bytes for each byte of a message: it is copied, quoted and unquoted
 )
 
-// What is prepared for one connection alone, and waits until it has been read, is bounded over all connections, too: answers with snapshots, text
-// that pages show, and what brings a subscriber back that fell behind.
+// Data prepared for one connection alone, until it has been read, is bounded over all connections, too: answers with snapshots, text that
+// pages show, and resynchronisations of subscribers that fell behind.
 const (
 	sendingBytes = 32 << 20 // bytes
-	freeSending  = 4 << 10  // bytes that are not counted: what a snapshot has beside recorded text
+	freeSending  = 4 << 10  // bytes that are not counted: a snapshot's besides recorded text
 )
 
 // messageMemory holds these bounds.
@@ -50,16 +51,16 @@ func newMessageMemory(arrival time.Duration) *messageMemory {
 		asked: newBudget(askedBytes, askedBytes/4), sending: newBudget(sendingBytes, sendingBytes/4)}
 }
 
-// A budget is a number of bytes that connections share. Each name has a part of it at most, so that one name, with however many connections,
-// makes no other wait. The host's own token has no such bound. Those who wait are served in order, except that a name that has its part is
-// passed over.
+// A budget is a number of bytes that connections share. Each name has a part of it at most, so that one name, with any number of
+// connections, cannot make others wait. The host's own token has no such bound. Waiting connections are served in order, except that a name
+// that has its part is passed over.
 //
-// Who holds bytes of decoded waits for nothing but locks; who waits for decoded may hold bytes of medium and long, and who waits for long
-// those of medium. So nobody waits in a circle.
+// A holder of decoded bytes waits for nothing but locks; a connection that waits for decoded may hold bytes of medium and long, and one
+// that waits for long those of medium. So nobody waits in a circle.
 type budget struct {
 	mu      sync.Mutex
 	part    int            // bytes that one name has at most; set once
-	free    int            // guarded by mu, as what follows
+	free    int            // guarded by mu, like the fields below
 	used    map[string]int // by name
 	waiting []*claim       // oldest first
 }
@@ -140,7 +141,7 @@ func (b *budget) hasPartLocked(name string, n int) bool {
 
 func (b *budget) fitsLocked(name string, n int) bool { return n <= b.free && !b.hasPartLocked(name, n) }
 
-// serveLocked gives to those who wait what there is for them. Nobody overtakes who waits for more than there is.
+// serveLocked grants waiting connections the available bytes. Nobody overtakes one that waits for more than is available.
 func (b *budget) serveLocked() {
 	enough := true
 	b.waiting = slices.DeleteFunc(b.waiting, func(c *claim) bool {
@@ -155,8 +156,8 @@ func (b *budget) serveLocked() {
 	})
 }
 
-// recvMemory is what one connection has of the buffers; it implements wsconn.Memory. Apart from how it is made, it belongs to the goroutine that
-// receives.
+// recvMemory is one connection's share of the buffers; it implements wsconn.Memory. After its creation it belongs to the receiving
+// goroutine.
 type recvMemory struct {
 	all  *messageMemory
 	name string // of the principal
@@ -221,8 +222,8 @@ func (c *conn) taking(ctx context.Context, n int) (done func(), err error) {
 	return func() { b.give(name, n) }, nil
 }
 
-// decodedSize is what params are thought to take once they are decoded, in bytes. Each value but the first follows a comma, a colon or an
-// opening bracket, and no member's value is counted twice: its colon is not.
+// decodedSize estimates the size of decoded params, in bytes. Each value but the first follows a comma, a colon or an opening bracket, and
+// no member's value is counted twice: its colon is not.
 func decodedSize(params []byte) int {
 	values := 1 + bytes.Count(params, []byte{','}) + bytes.Count(params, []byte{'['}) + bytes.Count(params, []byte{'{'})
 	return min(perValue*min(values, maxValues)+perText*len(params), mostDecoded)
@@ -235,8 +236,8 @@ type later struct {
 	since time.Time // when it was asked for
 }
 
-// roomLocked reports whether there is room for the next reply. If there is none, nothing is sent until a goroutine has waited for it: for those of
-// the same name that do not read, which are closed after Options.StallTime.
+// roomLocked reports whether there is room for the next reply. If there is none, nothing is sent until a goroutine has waited for it: for
+// connections of the same name that do not read, which are closed after Options.StallTime.
 func (c *conn) roomLocked() bool {
 	switch {
 	case c.granted:
@@ -304,8 +305,8 @@ func (c *conn) shownLocked(ch *channel) int {
 // perListed is about how much a list of terminals takes for each, in bytes.
 const perListed = 512
 
-// resyncingLocked is how much text, in bytes, may be prepared for a subscriber that fell behind: little where others of the name have what
-// there is for it.
+// resyncingLocked is how much text, in bytes, may be prepared for a subscriber that fell behind: little if others of the name have used up
+// its part.
 func (c *conn) resyncingLocked() int {
 	n := c.h.opts.LogBytes / 4
 	c.caughtUpLocked()
@@ -316,7 +317,7 @@ func (c *conn) resyncingLocked() int {
 	return n
 }
 
-// sentLocked gives back what the last reply took: everything before has left.
+// sentLocked releases the bytes of the last reply: everything before has left.
 func (c *conn) sentLocked() {
 	if c.answer > 0 && !c.granted {
 		c.h.messages.sending.give(c.remote.principal.Name, c.answer)
@@ -327,7 +328,7 @@ func (c *conn) sentLocked() {
 	}
 }
 
-// caughtUpLocked gives back what the last resynchronisation took.
+// caughtUpLocked releases the bytes of the last resynchronisation.
 func (c *conn) caughtUpLocked() {
 	if c.resync > 0 {
 		c.h.messages.sending.give(c.remote.principal.Name, c.resync)
@@ -388,8 +389,8 @@ func (m *messageMemory) whole(w http.ResponseWriter, r *http.Request, name strin
 
 const codeBusy = -32000 // JSON-RPC: the first that a server may give a meaning of its own
 
-// called makes room for what an agent says over a WebSocket, or says why there is none: nobody would see the end of a connection whose next
-// message waits. done is called when it has been answered. One short call of a session, for which free stands, is not counted.
+// called makes room for an agent's message over a WebSocket, or returns why there is none: a closed connection would go unnoticed while its
+// next message waits. done is called when it has been answered. One short call of a session, marked by free, is not counted.
 func (m *messageMemory) called(name string, line []byte, free *atomic.Bool) (done func(), why error) {
 	if len(line) <= freeDecoded && free.CompareAndSwap(false, true) {
 		return func() { free.Store(false) }, nil

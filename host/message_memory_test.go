@@ -23,14 +23,14 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// What a message of a client's may take: the bounds of the host.
+// The host's bounds of a client's message.
 const (
 	longest    = 1 << 20  // bytes
 	mostValues = 32 << 10 // JSON values
 )
 
-// costly are messages of a client's, with a list of whatever costs the most once it is decoded: the element is repeated, with a new name
-// for each %.
+// costly are messages of a client's with a list of the elements that cost most to decode: the element is repeated, with a new name for each
+// %.
 var costly = map[string]struct{ method, head, element, tail string }{
 	"versions of initialize":       {ahp.MethodInitialize, `{"channel":"ahp-root://","clientId":"x","protocolVersions":[""`, `,""`, `]}`},
 	"subscriptions of initialize":  {ahp.MethodInitialize, `{"channel":"ahp-root://","clientId":"x","protocolVersions":["1.0.0"],"initialSubscriptions":[""`, `,""`, `]}`},
@@ -74,9 +74,9 @@ func largest(head, element, tail string) json.RawMessage {
 	return json.RawMessage(b.String())
 }
 
-// The largest message of each kind costs little memory, and so little time that other terminals need not wait for it. As a machine that tests
-// many things may stand still, the time is compared with what encoding/json needs for the largest message, which is 16 ms where a terminal is
-// to wait for 50 ms at most.
+// The largest message of each kind costs little memory, and so little time that other terminals need not wait for it. A busy test machine
+// may stand still, so the time is compared with that of encoding/json for the largest message: 16 ms on a machine where a terminal may wait
+// for at most 50 ms.
 func TestTheLargestMessageCostsLittle(t *testing.T) {
 	yardstick := largest(`{"x":1`, `,"%`+strings.Repeat("x", 16)+`":{}`, `}`)
 	decode := func() (took time.Duration) {
@@ -133,8 +133,8 @@ func (v *viewer) costOf(method string, params json.RawMessage) (time.Duration, u
 	return took, after.TotalAlloc - before.TotalAlloc
 }
 
-// However many connections send messages that are large once they are decoded, the host decodes few at a time. The messages of others do not
-// wait behind those of one name, and all have their effect in the end.
+// With any number of connections that send messages that are large once decoded, the host decodes few at a time. The messages of others do
+// not wait behind those of one name, and all have their effect in the end.
 func TestFewLargeMessagesAreDecodedAtATime(t *testing.T) {
 	h := steadyHost(t, host.Options{Sessions: true})
 	c := costly["tools of a session's client"]
@@ -264,9 +264,9 @@ func TestLongMessagesArriveInTime(t *testing.T) {
 	}
 }
 
-// Connections of all kinds do together what makes the host hold the most: messages that do not end, of machines and of agents; snapshots and
-// texts that nobody reads; and requests of agents that do not end. All of it takes less than what is promised, everybody else is served
-// meanwhile, and in the end nothing is held.
+// Connections of all kinds together make the host hold the most: messages that do not end, of machines and of agents; snapshots and texts
+// that nobody reads; and requests of agents that do not end. All of it takes less than promised, everybody else is served meanwhile, and in
+// the end nothing is held.
 func TestAllConnectionsTogetherTakeLittleMemory(t *testing.T) {
 	const names = 3
 	many := testkit.Load(60, 25) // of each kind and name
@@ -342,7 +342,7 @@ func TestAllConnectionsTogetherTakeLittleMemory(t *testing.T) {
 	})
 	grown := int64(inUse()) - int64(before)
 	t.Logf("%d connections make the host hold %d MiB", len(open), grown>>20)
-	if grown > 160<<20 { // what is received, sent and asked for may take 112 MiB, and each connection some KiB
+	if grown > 160<<20 { // received, sent and requested data may take 112 MiB, and each connection some KiB
 		t.Errorf("%d connections make the host hold %d MiB", len(open), grown>>20)
 	}
 
@@ -413,9 +413,9 @@ func TestLongRequestsOfAgents(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// What another machine prints reaches its observers while the largest messages of each kind come in, one after the other, and is late by no
-// more than 50 ms. A machine that tests many things may stand still for longer: so the longest delay is compared with the longest of the same run
-// while encoding/json decodes the largest message as often, which needs one processor as these messages do, but nothing of the host's.
+// Another machine's output reaches its observers while the largest messages of each kind arrive, one after the other, and is late by no
+// more than 50 ms. A busy test machine may stand still for longer: so the longest delay is compared with the longest of the same run while
+// encoding/json decodes the largest message as often, which needs one processor as these messages do, but no part of the host.
 func TestTheLargestMessagesDelayNobody(t *testing.T) {
 	const late = 50 * time.Millisecond
 	yardstick := largest(`{"x":1`, `,"%`+strings.Repeat("x", 16)+`":{}`, `}`)
@@ -500,7 +500,7 @@ func newCaller(t *testing.T, url, token string) *caller {
 
 func (c *caller) say(line string) { _ = c.conn.Send(c.t.Context(), []byte(line)) }
 
-// call calls a tool, with so much beside what the tool looks at.
+// call calls a tool, with so many bytes that the tool ignores.
 func (c *caller) call(id int, tool, args, beside string) {
 	c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d","method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"x":%s}}}`, id, tool, args, beside))
 }
@@ -595,8 +595,8 @@ func TestCallsOfAgentsTakeLittleMemory(t *testing.T) {
 	})
 }
 
-// A call for which there is no room, or that is too long, is answered with an error. A session has one short call all the same, and
-// there is room again when a call has ended.
+// A call for which there is no room, or that is too long, is answered with an error. A session still has one short call, and there is room
+// again when a call has ended.
 func TestCallsThatHaveNoRoomAreRefused(t *testing.T) {
 	h, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-honest", "agent-a")})
 	args, long := waitCall(t, url), `"`+strings.Repeat("x", 900<<10)+`"`

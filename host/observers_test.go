@@ -57,7 +57,7 @@ func TestObserversAreCounted(t *testing.T) {
 	})
 }
 
-// Agents that wait for a terminal, or follow it as a resource, watch it as long as they do; one that has read what is there does not.
+// Agents that wait for a terminal, or follow it as a resource, watch it meanwhile; one that has only read available output does not.
 func TestAgentsAreCountedAsObservers(t *testing.T) {
 	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestAgentsAreCountedAsObservers(t *testing.T) {
 	}
 }
 
-// Who did not show our marker is sent nothing that it may not know.
+// A client without our marker is sent nothing that it may not know.
 func TestObserversAreToldToWhoKnowsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})

@@ -2,9 +2,9 @@ package host
 
 import "sort"
 
-// The offsets that readers use are the owner's: bytes of the text that it sends, from the terminal's start, plus the number of commands that have ended
-// before. So they mean the same after a restart of the host, which then gets the text again. The host records a little more or less text than the owner sends: lines that say
-// what is missing, and no marks of shells. Both are mapped here.
+// The offsets that readers use are the owner's: bytes of the text that it sends, from the terminal's start, plus the number of commands
+// that have ended before. So they mean the same after a restart of the host, which then gets the text again. The host records a little more
+// or less text than the owner sends: lines that report losses, and no marks of shells. Both are mapped here.
 
 // textOffsets maps positions in the recorded text to offsets in the owner's. Neither goes back. The zero value says that they are the same. Guarded by the host's
 // mutex.
@@ -20,7 +20,7 @@ type offsetStep struct {
 	missing    int64 // bytes that the owner has not sent before it
 }
 
-// maxSteps bounds the steps of a terminal. Of more, the oldest are forgotten: what is before then has the offsets of what follows.
+// maxSteps bounds the steps of a terminal. Beyond it the oldest are forgotten: positions before then get the offsets of later ones.
 const maxSteps = 1024
 
 // step says that the text at a position has an offset.
@@ -51,7 +51,8 @@ func (o *textOffsets) ahead() int64 {
 	return o.base
 }
 
-// piece is how far offsets are ahead from a position on, and where that ends; -1: nowhere yet. missing is what is missing right before the position.
+// piece is how far offsets are ahead from a position on, and where that ends; -1: nowhere yet. missing is the number of bytes missing right
+// before the position.
 func (o *textOffsets) piece(pos int64) (ahead, end, missing int64) {
 	i := sort.Search(len(o.steps), func(i int) bool { return o.steps[i].pos > pos })
 	ahead, end = o.base, -1
@@ -77,7 +78,7 @@ func (o *textOffsets) at(pos int64) int64 {
 	return min(pos+ahead, end+next)
 }
 
-// pos is the position of an offset: of what is there, or comes after it.
+// pos is the position of an offset in available or later text.
 func (o *textOffsets) pos(off int64) int64 {
 	i := sort.Search(len(o.steps), func(i int) bool { return o.steps[i].pos+o.steps[i].ahead > off })
 	ahead := o.base
@@ -103,7 +104,8 @@ func (o *textOffsets) trim(pos int64) {
 	}
 }
 
-// placedLocked says that all of the owner's text up to an offset was recorded, but for what is held back; from is the position where it began.
+// placedLocked records that all of the owner's text up to an offset was recorded, except for held-back text; from is the position where it
+// began.
 func (t *terminal) placedLocked(from, end int64) {
 	if t.strip != nil {
 		end -= int64(len(t.strip.pending))
@@ -117,5 +119,5 @@ func (t *terminal) placedLocked(from, end int64) {
 // offsetLocked is the offset of a position behind so many ends of commands.
 func (t *terminal) offsetLocked(pos, ended int64) int64 { return t.offsets.at(pos) + ended }
 
-// endLocked is the offset of what comes next.
+// endLocked is the offset of later text.
 func (t *terminal) endOffsetLocked() int64 { return t.offsetLocked(t.content.end, t.marks.ended) }

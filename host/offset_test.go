@@ -9,7 +9,8 @@ import (
 	"tether/host"
 )
 
-// A host that is started again gets what its owner still has. Offsets mean the same there: of text, before and after the ends of commands.
+// A host that is started again gets the text that its owner still has. Offsets mean the same there: of text, before and after the ends of
+// commands.
 func TestOffsetsOutliveTheHost(t *testing.T) {
 	type piece struct {
 		text  string
@@ -26,7 +27,7 @@ func TestOffsetsOutliveTheHost(t *testing.T) {
 		}
 		pieces = append(pieces, piece{end: i})
 	}
-	// play sends all of it from a piece on, and returns what a reader sees there and behind.
+	// play sends all pieces from one on, and returns a reader's text there and behind.
 	play := func(t *testing.T, from int) map[string]int64 {
 		h, owner, uri := owned(t, host.Options{})
 		off := int64(0)
@@ -93,7 +94,7 @@ func TestOffsetsOutliveTheHost(t *testing.T) {
 	}
 }
 
-// Who goes on in what is missing is told so, and who goes on behind it is not.
+// A reader that continues inside a gap is told so, and one that continues behind it is not.
 func TestReaderInAGap(t *testing.T) {
 	h, owner, uri := owned(t, host.Options{})
 	owner.output(uri, "first\r\n", 0)

@@ -10,8 +10,8 @@ import (
 	"tether/screen"
 )
 
-// oldest is the screen of a terminal at its oldest text, or behind it: what the text that was dropped has left. Nothing is kept before anything
-// was dropped. Guarded by the host's mutex.
+// oldest is the screen of a terminal at its oldest text, or behind it: the result of the dropped text. Nothing is kept before anything was
+// dropped. Guarded by the host's mutex.
 type oldest struct {
 	cols, rows int            // the first size
 	pos        int64          // position in the stream of all text: nowhere before the oldest text that is kept
@@ -31,10 +31,10 @@ func (o *oldest) begun() *screen.Screen {
 	return o.screen
 }
 
-// oldestPart is the part of what a terminal may keep that this screen may take where memory is short.
+// oldestPart: this screen may take one part in this many of a terminal's bound if memory is short.
 const oldestPart = 8
 
-// lose gives the screen up: what it shows is not known any more.
+// lose gives the screen up: its contents are unknown from now on.
 func (o *oldest) lose() {
 	if o.screen != nil {
 		o.cols, o.rows = o.screen.Size()

@@ -8,7 +8,7 @@ import (
 	"tether/host"
 )
 
-// What a program has drawn long ago is on the screen, although the host has not kept it, until output is missing.
+// Text that a program has drawn long ago is on the screen, although the host has not kept it, until output is missing.
 func TestScreenOfTrimmedText(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-bot"), Scrollback: 64 << 10})
 	agent, err := overHTTP(t, url, "agent-bot", nil)
