@@ -10,32 +10,31 @@ import (
 
 // Options configure a Host. The zero value is a host that asks for no token, with the defaults named below.
 type Options struct {
-	// Token is what a client must show to connect; it is for RoleAdmin. Empty without Access means that everyone who reaches
-	// the listener may connect; then the caller must see to it that only this machine can.
+	// Token is the token of clients of RoleAdmin. Empty without Access means that everyone who reaches the listener may connect; then the
+	// caller must ensure that only this machine can.
 	Token string
 	// Access knows further tokens; nil means that there are none.
 	Access Authenticator
-	// People knows the people; nil means that there are none, and that everybody sees all that is lent.
+	// People knows the people; nil means that there are none, and that everybody sees all lent terminals.
 	People People
-	// Owners remembers the clientIds of those that Access knows; nil means that a host that is started anew knows none.
+	// Owners remembers the clientIds of those that Access knows; nil means that a restarted host knows none.
 	Owners Owners
 	// Logins remembers which browsers are logged in; nil means that they have to log in again when the host is started anew.
 	Logins Logins
-	// Register is what people and administrators see and end at the page beside terminals; nil means browsers' logins alone.
+	// Register has the entries, besides terminals, that people and administrators see and end at the page; nil means browsers' logins alone.
 	Register Register
-	// Shares keeps links by which guests watch one terminal; nil means that they end with the host. NoShares refuses them. ShareURL is what links begin
-	// with, before the share's id, such as https://host.example/s/#; empty: machines take the URL by which they have paired.
+	// Shares keeps links by which guests watch one terminal; nil means that they end with the host. NoShares refuses them. ShareURL begins the
+	// links, before the share's id, such as https://host.example/s/#; empty: machines take the URL by which they have paired.
 	Shares   Shares
 	NoShares bool
 	ShareURL string
-	// Provider is where people log in besides by tokens; nil means nowhere. What is at its path is not served by the Host.
+	// Provider is where people can also log in, besides by tokens; nil means nowhere. The Host does not serve its path.
 	Provider *LoginProvider
 	// Secure says that browsers reach the host by https although it is asked by http: behind a proxy.
 	Secure bool
 	// Webhooks delivers events to URLs that agents with a token name; nil means that the host sends nothing anywhere by itself.
 	Webhooks Webhooks
-	// Audit is told what principals do, from several goroutines; it may take as long as a write to a disk. nil means that nobody
-	// is told.
+	// Audit receives principals' actions, from several goroutines; it may take as long as a write to a disk. nil drops them.
 	Audit func(AuditEvent)
 	// Origins are the hosts (with port, if it is not the scheme's own) of web pages that may connect besides pages
 	// served by this host itself. A request without an Origin header does not come from a page and is not affected.
@@ -60,8 +59,8 @@ type Options struct {
 
 	// Scrollback is the recorded text kept per terminal, in bytes; 0 means 1 MiB.
 	Scrollback int
-	// MaxMemory bounds the recorded text and the envelopes that are kept of all terminals together, in bytes; beyond it, those that have
-	// most keep less. 0 means 1 GiB. Each terminal keeps some KiB in any case.
+	// MaxMemory bounds the recorded text and the envelopes that are kept of all terminals together, in bytes; beyond it, the largest keep
+	// less. 0 means 1 GiB. Each terminal keeps some KiB in any case.
 	MaxMemory int64
 	// LogBytes bounds the encoded envelopes kept per terminal for subscribers that lag and for reconnect; 0 means 512 KiB. Up to four times
 	// as much is kept while a subscriber needs it for whom the child waits.
@@ -80,8 +79,8 @@ type Options struct {
 	Sessions    bool
 	MaxSessions int
 
-	// AgentShells lets agents of RoleOperator run commands in shells of the host's, through the MCP door: with all that the user may do as
-	// whom the host runs. It has an effect only with Sessions and a Runner.
+	// AgentShells lets agents of RoleOperator run commands in shells of the host's, through the MCP door: with all rights of the host's user.
+	// It has an effect only with Sessions and a Runner.
 	AgentShells bool
 
 	// Runner runs server-executed terminals; nil means that this host has none and refuses to create them.
@@ -91,7 +90,7 @@ type Options struct {
 	ShellGrace time.Duration
 	// Nodes are the other nodes of the cluster that this host is one of; nil means that it is alone.
 	Nodes Nodes
-	// Logger gets what happens, never terminal content and never a token; nil means silence.
+	// Logger receives events, never terminal content and never a token; nil means silence.
 	Logger *zerolog.Logger
 }
 

@@ -13,7 +13,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// memory is a host.Owners of which tests know everything.
+// memory is a host.Owners with contents visible to tests.
 type memory struct {
 	mu   sync.Mutex
 	of   map[string]string
@@ -86,13 +86,13 @@ func TestOwnersThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// taken is a host.Owners to whom an id is somebody else's by the time that it is asked for.
+// taken is a host.Owners for which an id belongs to another principal by the time it is requested.
 type taken struct{}
 
 func (taken) Owner(string) (string, bool)      { return "", false }
 func (taken) Own(string, string) (bool, error) { return false, nil }
 
-// Who was refused as somebody else's clientId is refused the next time, too.
+// A client refused because its clientId belongs to another principal is refused the next time, too.
 func TestAnotherOnesIDStaysRefused(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-laptop"), Owners: taken{}})
 	v := as(t, url, "machine-laptop", "laptop-id", viewOptions{})

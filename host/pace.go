@@ -3,7 +3,7 @@ package host
 import "time"
 
 // An owner that sends faster than its observers read is paced: it waits while its acknowledgements are held back, and so does the host
-// itself for what a shell of its own prints. Which observers count depends on whether the child can wait:
+// itself for the output of its own shells. Which observers count depends on whether the child can wait:
 //
 //   - Terminals whose child waits for slow readers (createTerminal says so in its _meta) and server-executed ones wait for the slowest
 //     subscriber that keeps up, so that every one of them gets every byte.
@@ -102,7 +102,7 @@ func (t *terminal) holdLocked() {
 	})
 }
 
-// holdOnLocked looks at what is held, pacePeriod after the last look.
+// holdOnLocked checks the hold, pacePeriod after the last check.
 func (t *terminal) holdOnLocked() {
 	if !t.ack.held {
 		return
@@ -151,8 +151,8 @@ func (t *terminal) advancedLocked(s *subscription) {
 	}
 }
 
-// settleLocked releases the owner if all subscribers have caught up that it was held for. Where the child can wait, others may have fallen
-// behind meanwhile, by what was on its way: it is held for them then.
+// settleLocked releases the owner if all subscribers for which it was held have caught up. If the child can wait, others may have fallen
+// behind meanwhile, by the text in transit: it is held for them then.
 func (t *terminal) settleLocked() {
 	if t.ack.held && t.ack.slow == 0 && (!t.holds || !t.pacedLocked()) {
 		t.releaseAckLocked()

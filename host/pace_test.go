@@ -83,7 +83,7 @@ func TestEveryObserverOfAHoldingTerminalGetsEveryByte(t *testing.T) {
 	}
 }
 
-// What is on its way when the owner is held is kept for all that it waits for, however long it becomes in JSON.
+// Text in transit when the owner is held is kept for every subscriber that it waits for, however long it becomes in JSON.
 func TestWhatIsOnItsWayIsKept(t *testing.T) {
 	const most = 256 << 10 // on its way while nobody types, in bytes
 	synctest.Test(t, func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestAShellOfTheHostWaitsForAllObservers(t *testing.T) {
 	})
 }
 
-// An acknowledgement that was owed before the owner was held does not cover what came after.
+// An acknowledgement that was owed before the owner was held does not cover later text.
 func TestAnAckThatIsOwedCoversNothingLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{LogBytes: 128 << 10, Patience: time.Hour})

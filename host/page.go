@@ -46,7 +46,7 @@ var (
 	errUsedLink    = &refusal{status: http.StatusForbidden, text: "this link was already used or has expired; tether-host link makes another"}
 )
 
-// servePage serves what browsers ask for, and reports whether that was it.
+// servePage serves browsers' requests, and reports whether this was one.
 func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.URL.Path == "/" || r.URL.Path == launchPath || r.URL.Path == loginPath || r.URL.Path == logoutPath ||
@@ -56,7 +56,7 @@ func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if r.URL.Path == "/" {
 		if _, ok := requestToken(r); ok {
-			return false // no browser: somebody who looks for the agent host
+			return false // not a browser: a client that looks for the agent host
 		}
 	}
 	PageHeaders(w.Header())
@@ -66,7 +66,7 @@ func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// PageHeaders keeps other pages away from what is served to a browser, and what is served from loading anything of theirs.
+// PageHeaders keeps other pages away from this answer to a browser, and keeps the answer from loading anything of theirs.
 func PageHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", contentPolicy)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -124,7 +124,7 @@ func followed(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && (dest == "" || dest == "document")
 }
 
-// servePerson serves who is known.
+// servePerson serves an authenticated principal.
 func (h *Host) servePerson(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
 	switch {
 	case p.Guest != "" && strings.HasPrefix(r.URL.Path, peoplePath):
@@ -242,7 +242,7 @@ func (h *Host) askAgain(w http.ResponseWriter, r *http.Request, how string, why 
 func asset(w http.ResponseWriter, name string) *refusal {
 	file, err := web.Files().Open(path.Clean(name))
 	kind := mime.TypeByExtension(path.Ext(name))
-	switch path.Ext(name) { // whatever the system's table says
+	switch path.Ext(name) { // independent of the system's table
 	case ".mjs", ".js":
 		kind = "text/javascript; charset=utf-8"
 	case ".css":
@@ -257,7 +257,7 @@ func asset(w http.ResponseWriter, name string) *refusal {
 		return &refusal{status: http.StatusNotFound, text: "no such file", quiet: true}
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = io.Copy(w, file) // in pieces, since who reads slowly has shown no token; fails only with the connection
+	_, _ = io.Copy(w, file) // in pieces, since a slow reader has shown no token; fails only with the connection
 	return nil
 }
 
@@ -266,7 +266,7 @@ var (
 	errUnreadable = &refusal{status: http.StatusServiceUnavailable, text: "the terminal cannot be read", quiet: true}
 )
 
-// content serves /terminals/ID.txt, what the terminal has printed, as text, and /terminals/ID/problems.
+// content serves /terminals/ID.txt, the terminal's output as text, and /terminals/ID/problems.
 func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
 	name := strings.TrimPrefix(r.URL.Path, contentPath)
 	id, problems := strings.CutSuffix(name, "/problems")
@@ -297,7 +297,7 @@ func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal,
 	if at.from > 0 { // others see more of it
 		key = fmt.Sprint(key, " from ", at.from)
 	} else {
-		at.p = nil // what was found stays known when this person must not see it any more
+		at.p = nil // findings stay known when this person must not see it any more
 	}
 	a, err := h.matching.Ask(r.Context(), key, at, 0, maxPageProblems)
 	if err != nil {
@@ -337,7 +337,7 @@ func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, id 
 	return nil
 }
 
-// plainText renders what is recorded of a terminal.
+// plainText renders the recorded text of a terminal.
 func plainText(ctx context.Context, t agenttools.Terminal) (string, error) {
 	i := t.Info()
 	rd, err := t.Read(i.Start)

@@ -19,7 +19,7 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// visit is one request and what came back.
+// visit is one request and its answer.
 type visit struct {
 	method, path, host, origin, site, token, cookie, form string
 
@@ -119,7 +119,7 @@ func TestWhoGetsThePage(t *testing.T) {
 	}
 }
 
-// A host that was built where there is no Node shows its plain page to whoever follows a link, and one that has all scripts the page.
+// A host that was built without Node shows its plain page to a browser that follows a link, and one with all scripts the page.
 func TestPageWithoutNode(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret})
 	v := dial(t, url+"?tkn="+secret, "laptop", viewOptions{})

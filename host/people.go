@@ -12,13 +12,13 @@ import (
 type People interface {
 	// Look returns the people as they are now, the same Roster while nothing has changed. It may look at a file.
 	Look() *Roster
-	// Agent returns to whom an agent belongs, by the id of the person; ok is false if there is no agent of that name. It may look at a file.
+	// Agent returns the owner of an agent, by the id of the person; ok is false if there is no agent of that name. It may read a file.
 	Agent(name string) (owner string, ok bool)
 }
 
-// Roster is who is known at one time. It is never changed.
+// Roster is the known people at one time. It is never changed.
 type Roster struct {
-	// On says that audiences are in force: who sees which terminals. Otherwise everybody sees all.
+	// On reports that audiences are in force: they decide who sees which terminals. Otherwise everybody sees all.
 	On bool
 	// People are the names of those who have not ended, by their ids.
 	People map[string]string
@@ -35,7 +35,7 @@ type MachineGrant struct {
 	To      Grantee
 }
 
-// Grantee is to whom something is granted: the zero value is nobody.
+// Grantee is the person, group or agent of a grant; the zero value is nobody.
 type Grantee struct {
 	kind rune   // of the constants
 	name string // of a group or an agent
@@ -49,7 +49,7 @@ const (
 	toEveryone = 'e'
 )
 
-// Resolve returns whom a name in a grant means, as in ahp.Grant. ok is false for every name that means nobody now, whatever the reason.
+// Resolve returns the grantee of a name in a grant, as in ahp.Grant. ok is false for every name that means nobody now, for any reason.
 func Resolve(p People, r *Roster, to string) (g Grantee, ok bool) {
 	if name, is := strings.CutPrefix(to, ahp.GroupPrefix); is {
 		_, ok = r.Groups[name]
@@ -70,7 +70,7 @@ func Resolve(p People, r *Roster, to string) (g Grantee, ok bool) {
 	return Grantee{}, false
 }
 
-// ID returns what a name in a grant means beside its kind and its own name, to be kept with it: names of agents can be used again.
+// ID identifies a grantee besides its kind and its own name, to be kept with it: names of agents can be used again.
 func (g Grantee) ID() string { return g.id }
 
 // KeptGrantee is the Grantee of a name and an ID that were kept.
@@ -98,10 +98,10 @@ func (r *Roster) memberships() map[string][]string {
 	return of
 }
 
-// lookEvery is how often the host looks whether people have changed: the longest that somebody sees what is not for them any more.
+// lookEvery is how often the host looks for changes of the people: the longest that somebody sees a terminal that is no longer for them.
 const lookEvery = time.Second
 
-// followPeople looks at who is known until the host closes.
+// followPeople looks for changes of the people until the host closes.
 func (h *Host) followPeople() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -115,12 +115,12 @@ func (h *Host) followPeople() {
 	}
 }
 
-// lookAtPeople takes over who is known now, and returns them.
+// lookAtPeople reads the people, and returns them.
 func (h *Host) lookAtPeople() *Roster {
 	if h.opts.People == nil {
 		return &Roster{}
 	}
-	h.looking.Lock() // of two who look, the later one's is what stays
+	h.looking.Lock() // so that the later of two reads stays
 	defer h.looking.Unlock()
 	r := h.opts.People.Look()
 	h.mu.Lock()
@@ -131,7 +131,7 @@ func (h *Host) lookAtPeople() *Roster {
 	return r
 }
 
-// knowLocked takes over another roster, and ends what somebody has open who does not see it any more.
+// knowLocked applies another roster, and ends views of those who do not see a terminal any more.
 func (h *Host) knowLocked(r *Roster) {
 	before := h.roster
 	h.roster, h.groupsOf = r, r.memberships()
@@ -158,7 +158,7 @@ func (h *Host) knowLocked(r *Roster) {
 	}
 }
 
-// ended reports whether what was granted to g is over: the person has left, or the group is gone.
+// ended reports whether grants to g are over: the person has left, or the group is gone.
 func (r *Roster) ended(g Grantee) bool {
 	switch g.kind {
 	case toPerson:
@@ -170,7 +170,7 @@ func (r *Roster) ended(g Grantee) bool {
 	return false
 }
 
-// regroupLocked gives everybody another lister, and lets all begin anew: what is seen, and what the marker says, differs.
+// regroupLocked gives everybody another lister, and makes all start again: views, and the marker, have changed.
 func (h *Host) regroupLocked() {
 	h.listers, h.byOwner = map[listerKey]*lister{}, map[string][]*lister{}
 	clear(h.listed.stale)
@@ -217,7 +217,7 @@ func (h *Host) ownedAnewLocked(cl *client, p Principal) {
 	h.sight++
 	for _, t := range h.order {
 		if t.creator == cl {
-			t.audience.grants = nil // its new owner says whom it is for
+			t.audience.grants = nil // its new owner sets its audience
 			h.reindexLocked(t)
 			h.recheckLocked(t)
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Role is what a principal may do at the host. The zero Role is RoleAdmin: it is that of who holds the host's own token, or
-// came without one where none is asked for.
+// Role is a principal's set of rights at the host. The zero Role is RoleAdmin: it belongs to clients with the host's own token, or without
+// one if the host asks for none.
 type Role string
 
 // The roles, from the least to the most.
@@ -23,7 +23,7 @@ const (
 // Roles are all roles, in the order of their declaration.
 func Roles() []Role { return []Role{RoleMachine, RoleObserver, RoleAgent, RoleOperator, RoleAdmin} }
 
-// right is something that a role may do. Who may do what is decided by grants and nowhere else.
+// right is a right of a role. The only table of rights is grants.
 type right int
 
 const (
@@ -31,10 +31,10 @@ const (
 	rightSee                   // other clients' terminals
 	rightMCP                   // the door for agents
 	rightPage                  // the page for people
-	rightShells                // server-executed terminals: make them and do with them what AHP allows
+	rightShells                // server-executed terminals: make them and use them as AHP allows
 	rightDispose               // of other clients' terminals and sessions
 	rightTools                 // publish tools in sessions
-	rightSessions              // make sessions, see what is done in all of them, and call the tools there
+	rightSessions              // make sessions, see all of their contents, and call the tools there
 	rightCommands              // run commands in shells of the host's that a session holds, where the host is started so
 )
 
@@ -47,20 +47,19 @@ var grants = map[Role][]right{
 	RoleAdmin:    {rightLend, rightSee, rightMCP, rightPage, rightShells, rightDispose, rightTools, rightSessions, rightCommands},
 }
 
-// Principal is who has been let in.
+// Principal is an admitted client's identity.
 type Principal struct {
-	// Name is what its token was made for, such as the name of a machine. It is empty for who holds the host's own token.
+	// Name is the name for which its token was made, such as that of a machine. It is empty for the host's own token.
 	Name string
 	Role Role
-	// Live ends when the token is revoked or expires, with the reason as its cause; nil means never. What the principal has
-	// opened ends with it.
+	// Live ends when the token is revoked or expires, with the reason as its cause; nil means never. The principal's connections end with it.
 	Live context.Context
-	// Owner is the id of the person to whom it belongs: the person's own for who is one. Empty is the host's administrator.
+	// Owner is the id of the person who owns it: the person's own for a person. Empty is the host's administrator.
 	Owner string
 	// Guest is the URI of the one terminal that a guest may see, by a link; empty for all others.
 	Guest string
 
-	steward bool              // an administrator whom a browser let in with less: what has no owner is theirs
+	steward bool              // an administrator with a browser's lesser rights: owns things without an owner
 	token   [sha256.Size]byte // hash of the token by which it was let in; zero if that is not known
 }
 
@@ -98,16 +97,16 @@ type Authenticator interface {
 	Known(token string) (p Principal, ok bool)
 }
 
-// Owners remembers beyond the host's life which clientId belongs to whom among those that lend. It is safe for concurrent use.
+// Owners remembers beyond the host's life the owners of clientIds, for principals that lend. It is safe for concurrent use.
 type Owners interface {
 	// Owner returns the name of the principal that a clientId belongs to; ok is false if it is nobody's.
 	Owner(clientID string) (principal string, ok bool)
-	// Own gives a clientId that is nobody's to a principal and returns when that is kept. ours is false if it is another's. If it
-	// cannot be kept, it is the principal's all the same until the host ends.
+	// Own gives a clientId without an owner to a principal and returns when that is kept. ours is false if it is another's. If it cannot be
+	// kept, it is still the principal's until the host ends.
 	Own(clientID, principal string) (ours bool, err error)
 }
 
-// Login is a browser that is logged in, as it is kept beyond the host's life.
+// Login is a logged-in browser, as kept beyond the host's life.
 type Login struct {
 	Cookie    [sha256.Size]byte // hash of its cookie
 	Token     [sha256.Size]byte // hash of the token by which it was logged in
@@ -117,11 +116,11 @@ type Login struct {
 
 // Logins keeps browsers' logins beyond the host's life. It is safe for concurrent use.
 type Logins interface {
-	// Kept returns those whose token is still good.
+	// Kept returns those whose token is still valid.
 	Kept() []Login
 	// Keep adds one, unless its token is not good any more or ends with the host, and returns when it is kept.
 	Keep(Login) error
-	// Drop removes the one with that cookie, if it is there, and those whose token is not good any more.
+	// Drop removes the one with that cookie, if it is there, and those whose token is no longer valid.
 	Drop(cookie [sha256.Size]byte) error
 }
 
@@ -139,19 +138,19 @@ type AuditEvent struct {
 
 // Types of AuditEvents.
 const (
-	AuditConnected  = "connected"  // somebody was let in
-	AuditRefused    = "refused"    // somebody was not
-	AuditClient     = "client"     // a connection has become that of a client
+	AuditConnected  = "connected"  // a client was admitted
+	AuditRefused    = "refused"    // a client was refused
+	AuditClient     = "client"     // a connection has identified its client
 	AuditEnded      = "ended"      // a connection has ended
 	AuditCreated    = "created"    // a terminal was announced or started
 	AuditDisposed   = "disposed"   // a terminal was disposed of
-	AuditSubscribed = "subscribed" // somebody watches a terminal
+	AuditSubscribed = "subscribed" // a principal watches a terminal
 	AuditSession    = "session"    // a session was created or disposed of
 	AuditCalled     = "called"     // an agent has called a machine's tool
 	AuditWithdrawn  = "withdrawn"  // an administrator has ended a grant
 	AuditShared     = "shared"     // a machine has shared a terminal by a link
-	AuditRevoked    = "revoked"    // somebody has ended something at the page
-	AuditDenied     = "denied"     // somebody tried what the role does not allow
+	AuditRevoked    = "revoked"    // an entry was ended at the page
+	AuditDenied     = "denied"     // an attempt that the role does not allow
 )
 
 // audit keeps a record. It must not be called with the host's mutex.

@@ -10,12 +10,12 @@ import (
 	"tether/platform/ipc"
 )
 
-// progressStep is how much is handed to a socket at once: what a peer must read within the stall time to count as
-// alive. Ordinary frames are smaller and are written whole.
+// progressStep is how much is passed to a socket at once: a peer must read that much within the stall time to count as alive. Ordinary
+// frames are smaller and are written whole.
 const progressStep = 64 << 10 // bytes
 
-// trackedWriter is a ResponseWriter whose hijacked connection counts what its peer has taken, so that a slow reader of
-// one large message can be told from one that reads nothing.
+// trackedWriter is a ResponseWriter whose hijacked connection counts the bytes that its peer has taken, so that a slow reader of one large
+// message can be told from one that reads nothing.
 type trackedWriter struct {
 	http.ResponseWriter
 	conn *trackedConn
@@ -32,7 +32,7 @@ func (w *trackedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.conn, rw, nil
 }
 
-// progress is that of the hijacked connection, nil if there is none.
+// progress is that of the hijacked connection, or nil.
 func (w *trackedWriter) progress() *uptake {
 	if w.conn == nil {
 		return nil
@@ -43,7 +43,7 @@ func (w *trackedWriter) progress() *uptake {
 // uptake is how much a socket has taken and when. One goroutine writes; anyone may read.
 type uptake struct {
 	epoch  time.Time    // set once
-	socket *net.TCPConn // set once; nil if it is none
+	socket *net.TCPConn // set once; nil if it is another kind
 	bytes  atomic.Int64
 	at     atomic.Int64 // nanoseconds from epoch to when bytes last grew
 }
@@ -68,8 +68,8 @@ func (u *uptake) emptied() bool {
 // last is when the socket last took something.
 func (u *uptake) last() time.Time { return u.epoch.Add(time.Duration(u.at.Load())) }
 
-// sendBuffer bounds what the system keeps of what was written to a client's socket, in bytes (Linux takes up to twice as much). By itself
-// Linux keeps up to 4 MB for a client that reads nothing. 256 KiB are enough for 2.5 MB/s at a round trip of 100 ms.
+// sendBuffer bounds the system's buffer of data written to a client's socket, in bytes (Linux takes up to twice as much). By itself Linux
+// keeps up to 4 MB for a client that reads nothing. 256 KiB are enough for 2.5 MB/s at a round trip of 100 ms.
 const sendBuffer = 256 << 10
 
 // boundSending bounds the send buffer of a TCP socket, also below TLS, and returns it. Of anything else it returns nil.

@@ -12,8 +12,8 @@ const (
 	// shortText is the size in bytes of output that may be an echo.
 	shortText = 256
 
-	// shortMessage bounds what is written without asking whether the socket takes it, and what the socket may still hold then. It is a
-	// small part of sendBuffer, so such a write does not block.
+	// shortMessage bounds messages that are written without asking whether the socket takes them, and the socket's backlog then. It is a small
+	// part of sendBuffer, so such a write does not block.
 	shortMessage = 4 << 10 // bytes
 
 	// promptObservers bounds for how many observers the reading goroutine writes: a write takes some 5 µs, and the machine waits meanwhile.
@@ -46,7 +46,7 @@ func (c *conn) wakeLocked() {
 	p.n++
 }
 
-// endLocked returns what was collected, for sendPromptly.
+// endLocked returns the collected observers, for sendPromptly.
 func (p *promptly) endLocked() [promptObservers]*conn {
 	conns := p.conns
 	*p = promptly{last: p.last}

@@ -12,7 +12,7 @@ import (
 	"tether/host"
 )
 
-// watchedListener counts what its connections write within sendPromptly and elsewhere.
+// watchedListener counts its connections' writes within sendPromptly and elsewhere.
 type watchedListener struct {
 	net.Listener
 	promptly, otherwise atomic.Int64

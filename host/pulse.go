@@ -8,16 +8,16 @@ import (
 	"tether/jsonrpc"
 )
 
-// slowest is how many bytes a second a peer is thought to read at least, when it is asked for a sign of life behind what it was sent.
+// slowest is the assumed minimum reading speed of a peer, in bytes a second, when a ping waits behind other data.
 const slowest = 8 << 10
 
-// maxOnItsWay is how much of what the socket has taken can still be on its way: sockets and proxies keep some MB, however much was sent
-// since the peer was heard.
+// maxOnItsWay bounds how much data taken by the socket can still be in transit: sockets and proxies keep some MB, however much was sent
+// since the peer's last message.
 const maxOnItsWay = 16 << 20 // bytes
 
-// pulse finds out that the peer of a connection is gone although nobody has said so: a machine that was switched off, a network that
-// swallows everything. A peer that says nothing for the limit is pinged, at most an eighth of the limit later. Its timer looks once in that
-// time, and those of all connections together, so that an idle host seldom wakes.
+// pulse detects that the peer of a connection is gone without notice: a machine that was switched off, a network that swallows everything.
+// A peer that is silent for the limit is pinged, at most an eighth of the limit later. Its timer looks once in that time, and those of all
+// connections together, so that an idle host seldom wakes.
 type pulse struct {
 	// Set once.
 	limit time.Duration

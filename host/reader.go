@@ -12,8 +12,8 @@ import (
 // minRead is the least room that a reader must be given, in bytes.
 const minRead = 64
 
-// textReader implements agenttools.Reader over the recorded text of one terminal. It keeps nothing: what it has not read when it is trimmed
-// is lost to it, and it says so.
+// textReader implements agenttools.Reader over the recorded text of one terminal. It keeps no text: text trimmed before it was read is lost
+// to it, and it reports that.
 type textReader struct {
 	lookedAt
 	sight int64 // as of which p may see the terminal
@@ -21,7 +21,7 @@ type textReader struct {
 	pos  int64 // in the stream of all text
 	mark int64 // number of the next mark
 	over bool  // the exit was delivered
-	told int64 // position up to which is known what is missing
+	told int64 // position up to which losses were reported
 	wait int64 // offset that the text has not reached yet; 0: it has
 
 	// Of the text that is to be decoded: how far offsets are ahead of positions, and which they do not exceed.
@@ -33,7 +33,7 @@ type textReader struct {
 // span is a part of a run, still escaped.
 type span struct {
 	esc  []byte
-	skip int // bytes of decoded text before what is wanted
+	skip int // bytes of decoded text before the wanted ones
 	size int // of the whole, decoded
 }
 
@@ -46,7 +46,7 @@ func (l lookedAt) newReader(from int64) *textReader {
 	return r
 }
 
-// beginLocked goes to an offset. Text that is not there yet is waited for: after a restart of the host, owners send again what they have.
+// beginLocked goes to an offset. Text that is not there yet is waited for: after a restart of the host, owners send their text again.
 func (r *textReader) beginLocked(from int64) {
 	if r.wait = 0; from > r.t.endOffsetLocked() {
 		r.wait = from
@@ -57,7 +57,7 @@ func (r *textReader) beginLocked(from int64) {
 	}
 }
 
-// maySeeLocked reports whether the reader may go on: somebody may have taken the terminal from its audience.
+// maySeeLocked reports whether the reader may continue: the audience may have changed.
 func (r *textReader) maySeeLocked() bool {
 	if r.p == nil || r.sight == r.h.sight {
 		return true
@@ -100,8 +100,8 @@ func (r *textReader) Next(ctx context.Context, buf []byte) (agenttools.Event, er
 // Close implements agenttools.Reader.
 func (r *textReader) Close() {}
 
-// step returns the next event. If there is none, moved is closed when there may be one, if that was asked for. The host's lock is held
-// only to find the text, not to decode it.
+// step returns the next event. If there is none, moved is closed when there may be one, if wait is set. The host's lock is held only to
+// find the text, not to decode it.
 func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, moved <-chan struct{}, err error) {
 	if len(buf) < minRead {
 		return agenttools.Event{}, false, nil, io.ErrShortBuffer
@@ -142,7 +142,7 @@ func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, 
 	return agenttools.Event{Data: r.decode(buf), Off: r.off()}, true, nil, nil
 }
 
-// markLocked is the event before the next text, if there is one: what was lost, or a mark.
+// markLocked is the event before the next text, if there is one: a loss, or a mark.
 func (r *textReader) markLocked() (ev agenttools.Event, ok bool) {
 	m := &r.t.marks
 	if start := max(r.t.readableLocked(), r.from); r.pos < start {
@@ -207,7 +207,7 @@ func (r *textReader) findLocked(room int) {
 	}
 }
 
-// decode decodes what was found into buf, as much as fits, and moves on.
+// decode decodes the found text into buf, as much as fits, and moves on.
 func (r *textReader) decode(buf []byte) []byte {
 	out := r.text[:0] // not buf: quoted text may want more room than it takes in the end
 	for _, s := range r.spans {

@@ -41,7 +41,7 @@ func only(t testing.TB, h *host.Host) agenttools.Terminal {
 	return x
 }
 
-// drain reads what is there from an offset, with rooms of the given sizes in turn, as one line per event.
+// drain reads available text from an offset, with rooms of the given sizes in turn, as one line per event.
 func drain(t testing.TB, x agenttools.Terminal, from int64, rooms ...int) (events []string, next int64) {
 	t.Helper()
 	r, err := x.Read(from)
@@ -119,7 +119,7 @@ func TestReaderSeesTextAndMarksInOrder(t *testing.T) {
 	if diff := cmp.Diff(commands, x.Commands()); diff != "" {
 		t.Errorf("commands: -want +got\n%s", diff)
 	}
-	// Before and after a mark are two offsets: who has seen the end of a command does not see it again.
+	// The offsets before and after a mark differ: a reader that has seen the end of a command does not see it again.
 	if got, _ := drain(t, x, 36, 64); len(got) == 0 || got[0] != "finished 1" {
 		t.Errorf("from before the mark: %q", got)
 	}
@@ -137,7 +137,7 @@ func TestReaderSeesTextAndMarksInOrder(t *testing.T) {
 	}
 }
 
-// Whatever is printed and however it is read, a reader gets what is recorded, in order, or is told that something is lost.
+// For any output and any way of reading it, a reader gets the recorded text, in order, or is told of losses.
 func TestReaderGetsWhatIsRecorded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := host.New(host.Options{Scrollback: 2 << 10})
@@ -148,7 +148,7 @@ func TestReaderGetsWhatIsRecorded(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		var all, got strings.Builder // what was printed, and what was read; a loss is shown by skipping as much
+		var all, got strings.Builder // the output, and the read text; a loss is shown by skipping as much
 		marks, seen, lost := 0, 0, false
 		read := func(room int) bool {
 			ev, ok, err := r.TryNext(make([]byte, room))

@@ -17,7 +17,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// reconnect opens a new connection for a viewer's client and sends reconnect on it. The new viewer has what the old one had.
+// reconnect opens a new connection for a viewer's client and sends reconnect on it. The new viewer has the old one's state.
 func reconnect(t *testing.T, h *host.Host, old *viewer, subs ...string) (*viewer, reconnected, error) {
 	t.Helper()
 	v := connect(t, h, old.id, viewOptions{noInit: true})
@@ -64,7 +64,7 @@ type reconnected struct {
 func TestReconnect(t *testing.T) {
 	for _, test := range []struct {
 		name     string
-		while    func(owner *viewer) // what happens while the observer is away
+		while    func(owner *viewer) // happens while the observer is away
 		subs     []string
 		wantType string
 		missing  []string
@@ -115,7 +115,7 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// compareFresh compares what a viewer made of what it was sent with what a new subscriber is told.
+// compareFresh compares a viewer's state with a new subscriber's.
 func compareFresh(t *testing.T, h *host.Host, v *viewer) {
 	t.Helper()
 	fresh := connect(t, h, "fresh", viewOptions{subs: []string{ahp.RootURI, uri}})
@@ -226,7 +226,7 @@ func TestAnnouncedAnewOrGone(t *testing.T) {
 		first.close()
 		second := connect(t, h, "laptop", viewOptions{resume: true, subs: []string{ahp.RootURI}})
 		second.create("ahp-terminal:/0")
-		second.output("ahp-terminal:/1", "still here", 0) // what it does with it says the same
+		second.output("ahp-terminal:/1", "still here", 0) // the result shows the same
 		second.ping()
 		time.Sleep(time.Minute)
 		second.ping()
@@ -375,7 +375,7 @@ func TestTheCatalogueIsToldForTheRootAlone(t *testing.T) {
 	}
 }
 
-// However many terminals a machine lends, the answer to its reconnect stays below what its link takes.
+// However many terminals a machine lends, the answer to its reconnect stays below its link's bound.
 func TestAnswersToAMachineAreSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{MaxTerminals: 200, LogBytes: 64 << 10})

@@ -126,7 +126,7 @@ func TestAMachineSeesItsOwnTerminals(t *testing.T) {
 			}
 		}
 	}
-	// What it may not see it cannot disturb: nobody is told of what was refused.
+	// It cannot disturb terminals that it may not see: refusals are told to nobody.
 	seq := b.dispatch("ahp-terminal:/a0", ahp.TerminalTitleChanged{Title: "forged"})
 	if e := b.answer(seq); !e.Rejected() || *e.RejectionReason != "no such terminal" {
 		t.Errorf("a foreign terminal: %+v", e)
@@ -144,8 +144,8 @@ func TestAMachineSeesItsOwnTerminals(t *testing.T) {
 	}
 }
 
-// Who is at a machine watches there what it lends, with the machine's own key or token, as another client than its daemon: and no more
-// than that.
+// A person at a machine watches the machine's terminals at the host with the machine's own key or token, as another client than its daemon:
+// and no others.
 func TestAMachineWatchesItself(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-a", "machine-b")})
 	daemon := as(t, url, "machine-a", "daemon", viewOptions{resume: true, subs: []string{ahp.RootURI}})
@@ -188,7 +188,7 @@ func TestAMachineWatchesItself(t *testing.T) {
 	}
 }
 
-// A clientId belongs to who has come with it, and to machines first.
+// A clientId belongs to the principal that first used it, and to machines first.
 func TestForgedClientIDs(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-a", "machine-b", "observer-o", "admin-r")})
 	a := as(t, url, "machine-a", "laptop", viewOptions{resume: true})
@@ -281,7 +281,7 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
-// Whoever guesses, right tokens, cookies and links from the same address pass, and the file of tokens is left alone.
+// Despite guesses, right tokens, cookies and links from the same address pass, and the file of tokens is left alone.
 func TestRightTokensPassBesideGuesses(t *testing.T) {
 	users := newUsers("observer-o")
 	h, url := serve(t, host.Options{Access: users, Token: secret})
@@ -317,7 +317,7 @@ func TestRightTokensPassBesideGuesses(t *testing.T) {
 	}
 }
 
-// Pages of others use up no guesses: what they make a browser send is refused before a secret in it is looked at.
+// Foreign pages use up no guesses: requests that they make a browser send are refused before a secret in them is checked.
 func TestPagesOfOthersUseUpNoGuesses(t *testing.T) {
 	users := newUsers("observer-o")
 	_, url := serve(t, host.Options{Access: users, Token: secret})
@@ -436,7 +436,7 @@ func (s stubborn) CloseReason(int, string) error {
 	return s.Channel.Close()
 }
 
-// What is still asked on a connection that is being closed, as when its token was revoked, changes nothing.
+// Requests on a connection that is being closed, as when its token was revoked, change nothing.
 func TestAConnectionThatIsClosedAsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Sessions: true})

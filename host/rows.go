@@ -27,18 +27,18 @@ type row struct {
 	Title    string `json:"title"`
 	Cwd      string `json:"cwd,omitempty"`
 	Running  string `json:"running,omitempty"` // the command line that a shell runs now
-	Awaits   string `json:"awaits,omitempty"`  // awaiting_input or awaiting_secret, while somebody is to type
+	Awaits   string `json:"awaits,omitempty"`  // awaiting_input or awaiting_secret, while it waits for typed input
 	State    string `json:"state"`             // running, away (its machine is) or exited
 	ExitCode *int   `json:"exitCode,omitempty"`
 	Target   string `json:"target"` // client or server
-	Claim    string `json:"claim"`  // who holds it, by name
+	Claim    string `json:"claim"`  // its holder's name
 	Cols     int    `json:"cols"`
 	Rows     int    `json:"rows"`
 	Created  int64  `json:"created"` // Unix time in ms
 	Watching int    `json:"watching"`
 }
 
-// rowLocked is the row of t for who sees its text from a position on.
+// rowLocked is the row of t for a viewer who sees its text from a position on.
 func (h *Host) rowLocked(t *terminal, from int64) row {
 	i := t.describeLocked(from)
 	r := row{ID: i.ID, URI: t.uri, Machine: i.Machine, Name: t.name, Title: i.Title, Cwd: i.Cwd, Running: head(i.Running), State: "running",
@@ -60,7 +60,7 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 	return r
 }
 
-// holderLocked is who holds a claim, as people know them: the name of a machine or user, or what kind of holder it is.
+// holderLocked is the holder of a claim in words for people: the name of a machine or user, or the kind of holder.
 func (h *Host) holderLocked(claim ahp.Claim) string {
 	if claim.ClientID == "" {
 		return string(claim.Kind)
@@ -79,7 +79,7 @@ func head(line string) string {
 	return strings.ToValidUTF8(line[:min(len(line), maxRunning)], "")
 }
 
-// rowBook knows what of a lister's list changed when, so that pages are sent what is new to them alone. Guarded by the host's mutex.
+// rowBook knows the versions of the rows of a lister's list, so that pages are sent only new ones. Guarded by the host's mutex.
 type rowBook struct {
 	version int64         // of the newest change
 	moved   chan struct{} // closed at the next change; nil when nobody waits
@@ -111,7 +111,7 @@ func (b *rowBook) changedLocked(version int64) {
 	}
 }
 
-// movedLocked returns what is closed at the next change.
+// movedLocked returns a channel that is closed at the next change.
 func (b *rowBook) movedLocked() <-chan struct{} {
 	if b.moved == nil {
 		b.moved = make(chan struct{})
@@ -119,7 +119,7 @@ func (b *rowBook) movedLocked() <-chan struct{} {
 	return b.moved
 }
 
-// rowChangedLocked says that what pages list of t has changed.
+// rowChangedLocked records that the row of t has changed.
 func (h *Host) rowChangedLocked(t *terminal) {
 	if t.ended {
 		return
@@ -167,7 +167,7 @@ func (h *Host) rows(p Principal) []row {
 // rowBatch is how many rows are encoded without letting go of the mutex.
 const rowBatch = 256
 
-// update is what a page is sent: the whole list, or what has changed since the last one.
+// update is a message for a page: the whole list, or the changes since the last one.
 type update struct {
 	Whole bool              `json:"whole,omitempty"` // rows are all there are
 	Rows  []json.RawMessage `json:"rows"`            // in the order of creation, as far as they are new
@@ -176,8 +176,7 @@ type update struct {
 	Me *string `json:"me,omitempty"`
 }
 
-// updateSince is what is new since a version, which is 0 for a page that knows nothing, and the version up to which it is. moved is
-// closed when there is more.
+// updateSince is the update since a version, which is 0 for a page without a list, and the new version. moved is closed when there is more.
 func (h *Host) updateSince(use *hold, version int64) (u update, now int64, moved <-chan struct{}) {
 	h.mu.Lock()
 	b := &use.l.book
@@ -206,7 +205,7 @@ func (h *Host) updateSince(use *hold, version int64) (u update, now int64, moved
 	return u, now, moved
 }
 
-// encodeRows appends the rows of those terminals that are still there. Each is encoded once for all pages that see all its text.
+// encodeRows appends the rows of those terminals that still exist. Each is encoded once for all pages that see all its text.
 func (h *Host) encodeRows(use *hold, rows []json.RawMessage, terminals []*terminal) []json.RawMessage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -229,7 +228,7 @@ func (h *Host) encodeRows(use *hold, rows []json.RawMessage, terminals []*termin
 	return rows
 }
 
-// events sends the list, and then what changes in it, as server-sent events.
+// events sends the list, and then its changes, as server-sent events.
 func (h *Host) events(w http.ResponseWriter, r *http.Request, p Principal) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")

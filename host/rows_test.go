@@ -61,7 +61,7 @@ func sorted(rows iter.Seq[json.RawMessage]) []json.RawMessage {
 	return slices.SortedFunc(rows, func(a, b json.RawMessage) int { return bytes.Compare(a, b) })
 }
 
-// Whatever happens and whenever pages look, what they are sent adds up to the list as it is.
+// With any changes, and any times of pages' requests, the updates add up to the present list.
 func TestUpdatesAddUp(t *testing.T) {
 	for seed := range testkit.Rounds(t, 2, 200) {
 		random := rand.New(rand.NewPCG(uint64(seed), 7))
@@ -132,7 +132,7 @@ func crowd(t testing.TB, n int) (*host.Host, []*host.Feed) {
 	return h, feeds
 }
 
-// BenchmarkPageUpdate is what a change costs each page that shows 5,000 terminals.
+// BenchmarkPageUpdate is the cost of a change for each page that shows 5,000 terminals.
 func BenchmarkPageUpdate(b *testing.B) {
 	h, feeds := crowd(b, 5000)
 	_, version := h.PageUpdate(0)
@@ -145,7 +145,7 @@ func BenchmarkPageUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkPageWhole is what it costs to send the whole list, as before each change was sent alone.
+// BenchmarkPageWhole is the cost of sending the whole list, as before each change was sent alone.
 func BenchmarkPageWhole(b *testing.B) {
 	h, _ := crowd(b, 5000)
 	b.ReportAllocs()

@@ -59,8 +59,8 @@ func enterprise(t testing.TB, machines, people, each int) (*host.Host, []*host.P
 	return h, pages
 }
 
-// A change of the catalogue that five people see costs at a host with a thousand machines and hundreds of people no more than twice what it costs at
-// a host with those five. Both are asked in turn, and the best of each counts, so that other load does not.
+// A change of the catalogue that five people see costs at a host with a thousand machines and hundreds of people no more than twice its
+// cost at a host with those five. Both are measured in turn, and the best of each counts, so that other load does not.
 func TestAChangeCostsWhatThoseCostWhoSeeIt(t *testing.T) {
 	large, allPages := enterprise(t, 1000, 500, 5)
 	small, fewPages := enterprise(t, 10, 5, 5) // as many terminals for each of the five
@@ -87,7 +87,7 @@ func TestAChangeCostsWhatThoseCostWhoSeeIt(t *testing.T) {
 	}
 }
 
-// Whatever changes in whatever order, each is shown what the decision says.
+// With any changes in any order, each lister shows the result of the decision.
 func TestListersAreShownWhatTheDecisionSays(t *testing.T) {
 	for seed := range testkit.Rounds(t, 5, 100) {
 		random := rand.New(rand.NewPCG(uint64(seed), 5))
@@ -175,7 +175,7 @@ func TestListersAreShownWhatTheDecisionSays(t *testing.T) {
 	}
 }
 
-// The decision allocates nothing, and what output costs does not depend on how many may see it.
+// The decision allocates nothing, and the cost of output does not depend on how many may see it.
 func TestTheDecisionAllocatesNothing(t *testing.T) {
 	h, _ := enterprise(t, 3, 5, 1)
 	p := host.Principal{Role: host.RoleObserver, Name: "n4", Owner: "p-4"}

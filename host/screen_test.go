@@ -13,7 +13,7 @@ import (
 	"tether/screen"
 )
 
-// seen is what a client shows of a state: the screen at a place in the content, and then what follows, in the sizes that the terminal had.
+// seen is a client's display of a state: the screen at a place in the content, and the text behind it, in the sizes that the terminal had.
 func seen(t *testing.T, s ahp.TerminalState) string {
 	t.Helper()
 	at := s.Meta.Screen
@@ -35,8 +35,8 @@ func seen(t *testing.T, s ahp.TerminalState) string {
 	return string(shows.Replay())
 }
 
-// drawn is output of a program that has the whole screen, or prints lines. What the other screen shows is not known where the size changes, see
-// package screen.
+// drawn is output of a full-screen program, or of one that prints lines. The contents of the other screen are unknown if the size changes,
+// see package screen.
 func drawn(random *rand.Rand, other bool) string {
 	var b strings.Builder
 	for range random.IntN(300) {
@@ -54,7 +54,8 @@ func drawn(random *rand.Rand, other bool) string {
 	return b.String()
 }
 
-// Who joins at any moment sees what somebody sees who was there from the start, by what snapshots carry beside the retained text.
+// A client that joins at any moment sees the same as one that was there from the start, by the screen that snapshots have besides the
+// retained text.
 func TestObserversJoinAtTheScreen(t *testing.T) {
 	const uri = "ahp-terminal:/dev"
 	for round := range testkit.Rounds(t, 4, 1000) {
@@ -139,7 +140,7 @@ func TestSnapshotsSayWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// Who reads too slowly misses output, and sees the screen all the same.
+// A slow reader misses output, and still sees the screen.
 func TestFallenBehindSeeTheScreen(t *testing.T) {
 	for round := range testkit.Rounds(t, testkit.Load(10, 4), 1000) {
 		synctest.Test(t, func(t *testing.T) {
@@ -182,7 +183,7 @@ func TestFallenBehindSeeTheScreen(t *testing.T) {
 	}
 }
 
-// An owner says what the screen is where the host lacks the text before: it is what everybody sees from there on, in no content and no position.
+// An owner sends the screen if the host lacks the text before: everybody sees it from there on, but it is in no content and no position.
 func TestOwnersSayTheScreen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const uri = "ahp-terminal:/dev"

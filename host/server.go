@@ -15,7 +15,7 @@ type Runner interface {
 	Start(ctx context.Context, t ServerTerminal) (ServerProcess, error)
 }
 
-// ServerTerminal is what a client asked for.
+// ServerTerminal is a client's request.
 type ServerTerminal struct {
 	URI  string
 	Name string // may be empty
@@ -27,8 +27,7 @@ type ServerTerminal struct {
 // ServerProcess is a running server-executed terminal. One goroutine calls Next; the other methods may be called from any
 // goroutine and must not block for long.
 type ServerProcess interface {
-	// Next waits for what happened next. What it returns is valid until the next call. After a TerminalExited action, or
-	// when ctx ends, it returns an error.
+	// Next waits for the next event, which is valid until the next call. After a TerminalExited action, or when ctx ends, it returns an error.
 	Next(ctx context.Context) (ServerEvent, error)
 	// Input types text. An error is shown to who typed.
 	Input(text string) error
@@ -38,7 +37,7 @@ type ServerProcess interface {
 	Kill()
 }
 
-// Reporter is a ServerProcess that knows whether its shell will report its commands. One that is none does not.
+// Reporter is a ServerProcess that knows whether its shell will report its commands. Other processes do not report any.
 type Reporter interface {
 	ServerProcess
 	// Reports says that there will be command actions, unless the shell's start-up files prevent that.
@@ -51,7 +50,7 @@ type ServerEvent struct {
 	Action ahp.Action // any terminal action but data, output, input and claimed; nil if there is text
 }
 
-// maxServerTerminals bounds the shells of the host, whoever asks for them.
+// maxServerTerminals bounds the shells of the host, for all clients together.
 const maxServerTerminals = 256
 
 // createServer starts a server-executed terminal and answers when it runs.
@@ -127,7 +126,7 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 	return t, nil
 }
 
-// follow appends what a process does until it ends. While the terminal is held, it does not read on.
+// follow appends a process's events until it ends. While the terminal is held, it does not read on.
 func (h *Host) follow(t *terminal, proc ServerProcess) {
 	for {
 		ev, err := proc.Next(h.ctx)
@@ -174,7 +173,7 @@ func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
 func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (reason string) {
 	h := c.h
 	var err error
-	if concernsProcess(a) { // of two claims at a time, the second is judged by what the first has made of the terminal
+	if concernsProcess(a) { // of two concurrent claims, the second is judged by the state after the first
 		h.mu.Unlock()
 		err = actProcess(t.proc, a)
 		h.mu.Lock()
@@ -189,7 +188,7 @@ func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (r
 		h.applyLocked(t, a, origin)
 		return ""
 	}
-	// What is typed changes no state, and it is nobody else's business.
+	// Input changes no state, and concerns nobody else.
 	seq := h.nextSeqLocked()
 	c.directLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, t.uri, seq, origin, "", ahp.AppendAction(nil, a))})
 	return ""
@@ -199,7 +198,7 @@ func concernsProcess(a ahp.Action) bool {
 	return a.Type() == ahp.ActionTerminalInput || a.Type() == ahp.ActionTerminalResized
 }
 
-// actProcess does what an action asks of the process itself.
+// actProcess carries out an action on the process itself.
 func actProcess(proc ServerProcess, a ahp.Action) error {
 	switch a := a.(type) {
 	case ahp.TerminalInput:

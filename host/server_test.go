@@ -15,7 +15,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// fakeRunner runs processes that repeat what is typed and end at "exit".
+// fakeRunner runs processes that echo their input and end at "exit".
 type fakeRunner struct {
 	mu    sync.Mutex
 	procs map[string]*fakeProcess
@@ -38,7 +38,7 @@ type fakeProcess struct {
 	events chan host.ServerEvent
 	killed chan struct{}
 	once   sync.Once
-	front  atomic.Pointer[string] // what runs in it
+	front  atomic.Pointer[string] // the program that runs in it
 }
 
 func (p *fakeProcess) Next(ctx context.Context) (host.ServerEvent, error) {

@@ -11,7 +11,7 @@ import (
 	"tether/ahp"
 )
 
-// provider is what sessions here say of who runs their agent: those come through the host's doors.
+// provider is the agent's provider in sessions here: agents come through the host's doors.
 const provider = "tether"
 
 const (
@@ -21,7 +21,7 @@ const (
 	maxTurns          = 64        // turns that are kept
 	maxTurnBytes      = 1 << 20   // bytes of tool calls: more begin no call in the same turn, and older turns give way
 	maxToolResult     = 256 << 10 // bytes of a result
-	maxPublished      = 64 << 10  // bytes of what a client publishes, or else dispatches on a session
+	maxPublished      = 64 << 10  // bytes of a client's publication, or of another dispatch on a session
 )
 
 var (
@@ -31,7 +31,7 @@ var (
 	errNotText   = errors.New("not valid UTF-8")
 )
 
-// Session is a session at the host with its one chat. What agents do in it are tool calls: of tools that clients have published
+// Session is a session at the host with its one chat. Agents' actions in it are tool calls: of tools that clients have published
 // (CallTool), and of the host's own, which may use terminals (Begin). Its methods may be called from any goroutine.
 //
 //	ready → ended: disposed of, or its creator has gone and nobody else is in it
@@ -41,7 +41,7 @@ type Session struct {
 	chat    *channel // the channels never change
 	channel *channel
 	creator *client // nil: the host made it
-	person  string  // id of the person to whom it belongs; empty: the administrator
+	person  string  // id of the person who owns it; empty: the administrator
 	holder  *client // stands for the session as the creator of terminals
 
 	// Guarded by the host's mutex.
@@ -178,7 +178,7 @@ func (s *Session) summaryLocked() ahp.SessionSummary {
 		CreatedAt: ahp.FormatTime(s.created), ModifiedAt: ahp.FormatTime(s.modified), WorkingDirectories: dirs}
 }
 
-// applyLocked changes the session and tells its subscribers; with only, that client alone and who may see everything.
+// applyLocked changes the session and tells its subscribers; with only, that client and those that may see everything.
 func (s *Session) applyLocked(a ahp.Action, origin *ahp.Origin, only *client) {
 	s.state = ahp.ReduceSession(s.state, a)
 	s.h.logLocked(s.channel, a, origin, only)
@@ -221,7 +221,7 @@ func (s *Session) closeTurnLocked() {
 	s.turnOverLocked()
 }
 
-// turnOverLocked tells that the chat rests and bounds what is kept of it, which subscribers may keep for longer.
+// turnOverLocked announces that the chat rests and bounds its kept turns, which subscribers may keep for longer.
 func (s *Session) turnOverLocked() {
 	s.kept = append(s.kept, s.turnBytes)
 	sum := 0
@@ -248,7 +248,7 @@ func (s *Session) chatChangedLocked() {
 	s.h.sessionChangedLocked(s)
 }
 
-// agentSessionLocked is the session of an agent, nil if it has none: that of a former agent of the name, of another owner, may be about to end.
+// agentSessionLocked is the session of an agent, or nil: a session of a former agent of the name, of another owner, may be about to end.
 func (h *Host) agentSessionLocked(p Principal) *Session {
 	if s := h.agentSessions[p.Name]; s != nil && s.person == p.Owner {
 		return s
@@ -256,10 +256,9 @@ func (h *Host) agentSessionLocked(p Principal) *Session {
 	return nil
 }
 
-// agentSession sees to it that an agent that says something at the MCP door has a session: its own, so that machines can tell agents
-// apart. It ends with the agent's token, or when somebody disposes of it: that ends what the agent does and has, not the agent, who gets
-// another one with the next thing it says. Other requests must not call this, such as the one by which an agent takes its leave. When
-// there are too many sessions, the agent has none.
+// agentSession gives an agent that uses the MCP door a session of its own, so that machines can tell agents apart. It ends with the agent's
+// token, or when it is disposed of: that ends the agent's calls and terminals, not the agent, who gets another one with the next message.
+// Other requests must not call this, such as the one by which an agent disconnects. If there are too many sessions, the agent has none.
 func (h *Host) agentSession(p Principal) {
 	if !h.opts.Sessions || !p.may(rightSessions) {
 		return

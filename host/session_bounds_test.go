@@ -89,7 +89,7 @@ func TestSessionsAreReplayed(t *testing.T) {
 	}
 }
 
-// rejoin reconnects v as before was connected, and has it go on from what before had.
+// rejoin reconnects v as before was connected, continuing from the state of before.
 func rejoin(t *testing.T, v, before *viewer, uris ...string) {
 	t.Helper()
 	var r ahp.ReconnectResult
@@ -181,7 +181,7 @@ func TestBoundsOfCalls(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What a host keeps of a chat is bounded in turns and in bytes, whatever a machine answers.
+// A host's record of a chat is bounded in turns and in bytes, whatever a machine answers.
 func TestOldTurnsGiveWay(t *testing.T) {
 	for name, tt := range map[string]struct{ calls, bytes, fewest, most int }{
 		"many":  {80, 10, 64, 64},
@@ -247,7 +247,7 @@ func TestManyChatsInOneAnswer(t *testing.T) {
 	}
 }
 
-// Who does not read what happens in a session is not shown a state that never was, and costs the others nothing. Time is fake.
+// A slow reader of a session never sees an inconsistent state, and costs the others nothing. Time is fake.
 func TestSlowInASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Sessions: true, LogCount: 8, StallTime: time.Hour, SilenceTime: time.Hour})
@@ -283,7 +283,7 @@ func TestSlowInASession(t *testing.T) {
 	})
 }
 
-// A session outlives its creator's connection by the grace time, and longer where somebody else is in it. Time is fake.
+// A session outlives its creator's connection by the grace time, and longer if another client is in it. Time is fake.
 func TestWhenSessionsEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before func(t *testing.T, h *host.Host, creator *viewer)
@@ -383,8 +383,8 @@ func TestOneOfTwoClaims(t *testing.T) {
 	f.awaitClaim(uri, ahp.ClientClaim(holder))
 }
 
-// FuzzSessionDispatch: whatever a machine dispatches on its session, on the chat or for a call, the session stays one that can be read,
-// and the next call works.
+// FuzzSessionDispatch: with any dispatches of a machine on its session, on the chat or for a call, the session stays readable, and the next
+// call works.
 func FuzzSessionDispatch(f *testing.F) {
 	f.Add(true, []byte(`{"type":"chat/toolCallComplete","turnId":"T","toolCallId":"call-1","result":{"success":true,"pastTenseMessage":"x","content":[{"type":"terminal","resource":"a:b","title":"t"}]}}`))
 	f.Add(true, []byte(`{"type":"chat/toolCallContentChanged","turnId":"T","toolCallId":"call-1","content":[{"type":"text","text":"x"}],"_meta":{"a":1}}`))

@@ -25,17 +25,17 @@ type toolCall struct {
 	done   chan ahp.ToolResult // holds the result once there is one; one reads it
 }
 
-// ToolRequest says what tool is to be called.
+// ToolRequest names the tool to be called.
 type ToolRequest struct {
-	ClientID  string          // who has published it
+	ClientID  string          // the publishing client
 	Name      string          // of the tool
 	Arguments json.RawMessage // an object; nil is the empty one
-	Agent     string          // who asks, for people to read; may be empty
+	Agent     string          // the calling agent, for people to read; may be empty
 }
 
-// CallTool has a client execute a tool that it has published in the session, and waits for the result: until ctx ends, the client is gone
-// for longer than the grace time, or the session ends. What the tool says went wrong is in the result. Whether it does what it is asked
-// the client alone decides.
+// CallTool makes a client execute a tool that it has published in the session, and waits for the result: until ctx ends, the client is gone
+// for longer than the grace time, or the session ends. The tool's own failures are in the result. Only the client decides whether it
+// carries the call out.
 func (s *Session) CallTool(ctx context.Context, r ToolRequest) (ahp.ToolResult, error) {
 	call, err := s.ask(r)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 //	in use by a call ──(call ends, or a client detaches it)──▶ the session's ◀──(its holder gives it)── a client's
 //	       ▲───────────────────(Call.Claim)─────────────────────────┘  └────────────(a client claims it)──────▲
 
-// claim is that of the session, in use by a call unless that is nil.
+// claim is the session's claim, in use by call unless that is nil.
 func (s *Session) claim(call *toolCall) ahp.Claim {
 	c := ahp.Claim{Kind: ahp.ClaimSession, Session: s.uri, Chat: s.chat.uri}
 	if call != nil {
@@ -38,7 +38,8 @@ func (call *toolCall) uses(t *terminal) bool {
 	return c.Kind == ahp.ClaimSession && c.ToolCallID == call.ref.ToolCallID && c.TurnID == call.ref.TurnID
 }
 
-// grantLocked completes a session claim that a client asks for, or says why it cannot have it. What a call uses only the host knows.
+// grantLocked completes a session claim that a client asks for, or returns why it cannot have it. Only the host knows which terminals a
+// call uses.
 func (c *conn) grantLocked(claim ahp.Claim) (ahp.Claim, error) {
 	if claim.Kind != ahp.ClaimSession {
 		return claim, nil
@@ -55,7 +56,7 @@ func (c *conn) grantLocked(claim ahp.Claim) (ahp.Claim, error) {
 	return s.claim(nil), nil
 }
 
-// claimedLocked is an action on a server-executed terminal as it is done, or why it is not, with regard to session claims.
+// claimedLocked is an action on a server-executed terminal in the form to be applied, or why it is refused, with regard to session claims.
 func (c *conn) claimedLocked(t *terminal, a ahp.Action) (ahp.Action, string) {
 	held := t.state.Claim
 	switch a := a.(type) {
@@ -118,9 +119,9 @@ type Call struct {
 type CallInfo struct {
 	Name    string          // of the tool
 	Title   string          // the same for people; "" is Name
-	Message string          // what it does now, for people
+	Message string          // its present activity, for people
 	Input   json.RawMessage // its arguments, an object; nil is the empty one
-	Agent   string          // who asks, for people to read; may be empty
+	Agent   string          // the calling agent, for people to read; may be empty
 }
 
 // Begin begins a tool call of the host's own. End it.
@@ -143,12 +144,12 @@ func (s *Session) Begin(i CallInfo) (*Call, error) {
 }
 
 // Open starts a terminal of 80×24 that the call uses and shows it in the call; it returns the terminal's URI. It blocks until the process
-// has started, or ctx ends: then the terminal comes all the same, if it does.
+// has started, or ctx ends: the terminal then still appears, if the process starts.
 func (c *Call) Open(ctx context.Context, name, cwd string) (string, error) {
 	return c.open(ctx, name, cwd, math.MaxInt)
 }
 
-// open is Open for a session that may hold most terminals, with those that are being started.
+// open is Open for a session that may hold most terminals, including those that are being started.
 func (c *Call) open(ctx context.Context, name, cwd string, most int) (string, error) {
 	s, h := c.s, c.s.h
 	p := ahp.CreateTerminalParams{Channel: ahp.NewTerminalURI(rand.Text()), Name: cleanTitle(name), Cwd: cwd, Claim: s.claim(c.call)}
@@ -207,7 +208,7 @@ func (c *Call) run(p ahp.CreateTerminalParams, started chan<- error) {
 // runsLocked reports whether the call is under way.
 func (c *Call) runsLocked() bool { return c.s.calls[c.call.ref.ToolCallID] == c.call }
 
-// Claim takes a terminal back that the session holds: one that an earlier call has left running. ErrDetached if somebody else holds it.
+// Claim takes back a terminal that the session holds: one that an earlier call has left running. ErrDetached if another client holds it.
 func (c *Call) Claim(terminal string) error {
 	h := c.s.h
 	h.mu.Lock()
@@ -279,8 +280,8 @@ func (c *Call) until(ctx context.Context, terminal string, over func(*ahp.Termin
 	}
 }
 
-// Kill ends and removes a terminal that the session holds. A call that uses it is told by ErrDetached, as who asks for a terminal that
-// the session does not hold.
+// Kill ends and removes a terminal that the session holds. A call that uses it gets ErrDetached, as does a request for a terminal that the
+// session does not hold.
 func (s *Session) Kill(terminal string) error {
 	h := s.h
 	h.mu.Lock()
@@ -328,7 +329,7 @@ func (c *Call) showLocked() {
 	c.s.sayLocked(ahp.ChatToolCallContentChanged{ToolCallRef: c.call.ref, Content: blocks}, nil)
 }
 
-// previewBytes is how much of a terminal's output is shown to who does not subscribe.
+// previewBytes is how much of a terminal's output is shown to clients that do not subscribe.
 const previewBytes = 2 << 10
 
 // blockLocked shows t in a chat, with the outcome if it has exited.

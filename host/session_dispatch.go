@@ -55,7 +55,7 @@ func (s *Session) forbidsLocked(c *conn, d *ahp.Dispatch, a ahp.Action, err erro
 		return fmt.Sprintf("clients may not dispatch %.80q here", d.Kind)
 	case err != nil:
 		return err.Error()
-	case !utf8.Valid(d.Action): // what is kept as it came must not end the connections of others
+	case !utf8.Valid(d.Action): // values kept as received must not end the connections of others
 		return errNotText.Error()
 	case len(d.Action) > most:
 		return fmt.Sprintf("the action has %d bytes, at most %d are allowed", len(d.Action), most)
@@ -120,8 +120,8 @@ func forbidsAnswering(s *Session, c *conn, a ahp.Action) string {
 	return ""
 }
 
-// foreignBlockLocked refuses blocks that show another client's terminal as if it were the sender's. One that nobody sees to whom the session
-// belongs is as good as none.
+// foreignBlockLocked refuses blocks that show another client's terminal as if it were the sender's. A terminal invisible to the session's
+// owner counts as missing.
 func (s *Session) foreignBlockLocked(c *conn, contents []ahp.ToolContent) string {
 	h, v := s.h, s.h.viewerLocked(Principal{Role: RoleObserver, Owner: s.person})
 	for _, block := range contents {
@@ -158,7 +158,7 @@ func (s *Session) callLocked(c *conn, a ahp.Action) *toolCall {
 	return call
 }
 
-// acceptLocked does what a client may.
+// acceptLocked applies a client's permitted action.
 func (s *Session) acceptLocked(c *conn, a ahp.Action, origin *ahp.Origin) {
 	switch a := a.(type) {
 	case ahp.SessionActiveClientSet:
@@ -172,7 +172,7 @@ func (s *Session) acceptLocked(c *conn, a ahp.Action, origin *ahp.Origin) {
 	case ahp.ChatTurnCancelled:
 		s.cancelLocked(a, origin)
 	case ahp.ChatToolCallConfirmed:
-		// The reducers know no refusal of a call that runs: what ends it is the result that follows.
+		// The reducers know no refusal of a running call: the result that follows ends it.
 		s.sayLocked(a, origin)
 		s.finishLocked(s.callLocked(c, a), failed("the machine refused the call"+because(a.ReasonMessage)), nil)
 	case ahp.ChatToolCallContentChanged:
@@ -189,12 +189,12 @@ func because(reason *ahp.Text) string {
 	return ": " + reason.Value
 }
 
-// joinLocked publishes a client's tools. To publish what is published already moves nothing and is answered to the sender alone: VS Code
-// would take an announcement as a reason for one of its own.
+// joinLocked publishes a client's tools. Publishing the same tools again changes nothing and is answered to the sender alone: VS Code would
+// answer an announcement with one of its own.
 func (s *Session) joinLocked(c *conn, client ahp.ActiveClient, origin *ahp.Origin) {
 	client.DisplayName = cleanTitle(client.DisplayName)
 	a := ahp.SessionActiveClientSet{ActiveClient: client}
-	before, _ := json.Marshal(s.activeLocked(c.client.id)) // what was decoded can be encoded
+	before, _ := json.Marshal(s.activeLocked(c.client.id)) // decoded values can be encoded
 	now, _ := json.Marshal(&client)
 	if s.members[c.client.id] == c.client && string(before) == string(now) {
 		if c.echoes.Allow() {

@@ -11,7 +11,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// defaultSessionTitle is that of a session until somebody gives it another one.
+// defaultSessionTitle is a session's title until it gets another one.
 const defaultSessionTitle = "session"
 
 // createSession makes a session under the client's URI.
@@ -136,13 +136,13 @@ func (c *conn) listSessions(r *jsonrpc.Request) error {
 	return r.Reply(result)
 }
 
-// seesSessionLocked reports whether c may know of s. A machine sees, beside its own, those in which it may publish tools; what of them it
-// sees is Session.shows.
+// seesSessionLocked reports whether c may know of s. A machine sees, besides its own, those in which it may publish tools; Session.shows
+// decides which parts of them.
 func (c *conn) seesSessionLocked(s *Session) bool {
 	return s.open(c) || c.may(rightTools) && (s.creator == nil || s.creator.principal.may(rightSessions)) && s.offered(&c.remote.principal)
 }
 
-// open reports whether c may see everything in s: the chat too, and what is between the session and others.
+// open reports whether c may see everything in s: also the chat, and messages between the session and others.
 func (s *Session) open(c *conn) bool {
 	if s.h.roster.On && !c.hold.belongs(s.person) {
 		return false
@@ -224,7 +224,7 @@ func (h *Host) sessionChangedLocked(s *Session) {
 	}
 }
 
-// nextSessionLocked is what this connection is told next about sessions, nil if there is nothing. Who is slow is told of the newest.
+// nextSessionLocked is this connection's next message about sessions, or nil. A slow client gets the newest.
 func (c *conn) nextSessionLocked() []byte {
 	for s := range c.dueSessions {
 		delete(c.dueSessions, s)
@@ -247,7 +247,7 @@ func (c *conn) nextSessionLocked() []byte {
 }
 
 func notification(method string, params any) []byte {
-	msg, _ := json.Marshal(struct { // what is made here can be encoded
+	msg, _ := json.Marshal(struct { // values made here can be encoded
 		JSONRPC string `json:"jsonrpc"`
 		Method  string `json:"method"`
 		Params  any    `json:"params"`
@@ -255,7 +255,7 @@ func notification(method string, params any) []byte {
 	return msg
 }
 
-// knowSessionsLocked is called when c has become a client's: it lists what there is itself, and is told what changes.
+// knowSessionsLocked is called when c has identified its client: it lists the sessions itself, and is told changes.
 func (c *conn) knowSessionsLocked() {
 	if !c.h.opts.Sessions {
 		return

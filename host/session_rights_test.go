@@ -71,7 +71,7 @@ func TestWhatEachRoleMayDoWithSessions(t *testing.T) {
 			}
 		}
 		v.close()
-		if got.Disposes { // the next one finds what this one found
+		if got.Disposes { // the next one starts from the same state
 			if shared, err = h.NewSession("agents"); err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestWhatEachRoleMayDoWithSessions(t *testing.T) {
 	}
 }
 
-// What is between the host and one machine no other machine is sent, neither live nor in a replay nor in a snapshot.
+// No other machine is sent messages between the host and one machine, neither live nor in a replay nor in a snapshot.
 func TestMachinesDoNotSeeEachOthersCalls(t *testing.T) {
 	h, url := serve(t, host.Options{Sessions: true, Access: newUsers("machine-a", "machine-b", "operator-o")})
 	s, err := h.NewSession("")
@@ -212,7 +212,7 @@ func TestWrongSessionRequests(t *testing.T) {
 	}
 }
 
-// Whatever a machine dispatches in its session is done, or refused for a reason, and never disturbs a call of another's.
+// Any dispatch of a machine in its session is applied, or refused for a reason, and never disturbs another's call.
 func TestHostileMachineInASession(t *testing.T) {
 	h, url := serve(t, host.Options{Sessions: true, Access: newUsers("machine-a", "machine-b", "operator-o")})
 	a := as(t, url, "machine-a", "a", viewOptions{})

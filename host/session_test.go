@@ -23,12 +23,12 @@ const (
 	shellURI   = "ahp-terminal:/shell"
 )
 
-// talk is a session or a chat as a viewer has it: from its snapshot and what followed.
+// talk is a session or a chat in a viewer's state: from its snapshot and later actions.
 type talk struct {
 	session ahp.SessionState
 	chat    ahp.ChatState
 	isChat  bool
-	steps   []string // what happened: kinds of actions
+	steps   []string // kinds of actions
 }
 
 func isTalk(uri string) bool {
@@ -68,7 +68,7 @@ func notice(t testing.TB, r *jsonrpc.Request) string {
 	return r.Method + " " + p.Session + p.Summary.Resource
 }
 
-// session is what the viewer has of a session, chat of a chat.
+// session is a viewer's state of a session, chat that of a chat.
 func (v *viewer) session(uri string) ahp.SessionState {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -190,7 +190,7 @@ func (f *flow) end(call *host.Call) {
 	}
 }
 
-// claims says who holds a terminal: as its channel and as the list of terminals show it, which must agree.
+// awaitClaim waits for the holder of a terminal: in its channel and in the list of terminals, which must agree.
 func (f *flow) awaitClaim(uri string, want ahp.Claim) {
 	f.t.Helper()
 	f.person.await(fmt.Sprintf("the claim %+v", want), func() bool {
@@ -469,7 +469,7 @@ func TestClientTool(t *testing.T) {
 	}
 }
 
-// What becomes of a call that does not end as it should. Time is fake.
+// Calls that do not end as they should. Time is fake.
 func TestCallsThatFail(t *testing.T) {
 	type scene struct {
 		t      *testing.T

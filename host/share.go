@@ -20,8 +20,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// A share lets whoever has its link watch one terminal: without a login, and nothing else. Its machine makes and ends it; the host has the hash of
-// the link's secret, which is in the part of a URL that no browser sends, until a guest shows it.
+// A share lets everyone with its link watch one terminal: without a login, and nothing else. Its machine makes and ends it. The host has
+// the hash of the link's secret; the secret is in the part of a URL that no browser sends, until a guest sends it to open the share.
 
 // openPath is where guests open a link.
 const openPath = ahp.SharePath + "open"
@@ -35,18 +35,18 @@ const (
 	guestCookieTime = 30 * 24 * time.Hour // shares end earlier
 )
 
-// Share is a share as it is kept beyond the host's life.
+// Share is a share as kept beyond the host's life.
 type Share struct {
 	ID      string
 	Channel string            // URI of the terminal, by which its machine lends it now
 	Secret  [sha256.Size]byte // hash of the link's secret
 	Machine string            // name of its machine's token
-	Owner   string            // id of the person to whom the machine belonged
+	Owner   string            // id of the machine's owner at that time
 	Name    string            // of the terminal, for lists
 	Created time.Time
 	Until   time.Time
 	Once    bool                // only the first guest is let in
-	Guests  [][sha256.Size]byte // hashes of the tokens of those who were, the oldest first
+	Guests  [][sha256.Size]byte // hashes of the tokens of former guests, the oldest first
 }
 
 // Shares keeps shares beyond the host's life. It is safe for concurrent use.
@@ -57,7 +57,7 @@ type Shares interface {
 	Keep([]Share) error
 }
 
-// sharedLink is a share of the host's. Guarded by Host.mu, but for live.
+// sharedLink is a share of the host's. Guarded by Host.mu, except for live.
 type sharedLink struct {
 	Share
 	live context.Context // ends with the share, or with its loan
@@ -106,7 +106,7 @@ func (h *Host) addShareLocked(one Share) *sharedLink {
 	return s
 }
 
-// Why what a guest has opened ends.
+// Reasons for the end of a guest's connections.
 var (
 	errShareOver  = errShare("the link has expired")
 	errShareEnded = errShare("the link was ended")
@@ -121,7 +121,7 @@ func (h *Host) keepShares() {
 	if h.opts.Shares == nil {
 		return
 	}
-	h.keeping.Lock() // of two who write, the later one's is what stays
+	h.keeping.Lock() // so that the later of two writes stays
 	defer h.keeping.Unlock()
 	h.mu.Lock()
 	all := make([]Share, 0, len(h.shares))
@@ -137,8 +137,8 @@ func (h *Host) keepShares() {
 	}
 }
 
-// share serves ahp.MethodShare: the machine of a terminal lets whoever has a link watch it. The same id with the same secret is the same share:
-// it follows a terminal that its machine announces anew.
+// share serves ahp.MethodShare: the machine of a terminal lets everyone with a link watch it. The same id with the same secret is the same
+// share: it follows a terminal that its machine announces again.
 func (c *conn) share(r *jsonrpc.Request) error {
 	var p ahp.ShareParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -280,7 +280,7 @@ func (h *Host) guest(r *http.Request) (Principal, bool) {
 	return h.knownGuest(cookie.Value)
 }
 
-// serveGuest serves what is below ahp.SharePath: the page, the request that opens a share, and how a guest who has opened one stands.
+// serveGuest serves the paths below ahp.SharePath: the page, the request that opens a share, and the state of an opened one.
 func (h *Host) serveGuest(w http.ResponseWriter, r *http.Request) *refusal {
 	switch what := strings.TrimPrefix(r.URL.Path, ahp.SharePath); {
 	case h.opts.NoShares:
@@ -302,7 +302,7 @@ func (h *Host) serveGuest(w http.ResponseWriter, r *http.Request) *refusal {
 	return &refusal{status: http.StatusNotFound, text: "no such page", quiet: true}
 }
 
-// opened is what a guest is told.
+// opened is the answer for a guest.
 type opened struct {
 	Share     string `json:"share"`
 	Terminal  string `json:"terminal"`        // URI
@@ -349,8 +349,8 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// fromProgram reports whether no browser has sent the request: they say where it is from. What a program shows it was given, so it may ask for this
-// host under any name.
+// fromProgram reports whether no browser has sent the request: browsers name its origin. A program was given its secret, so it may use any
+// name for this host.
 func fromProgram(r *http.Request) bool {
 	return r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Cookie") == ""
 }

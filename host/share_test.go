@@ -57,7 +57,7 @@ func (v *viewer) shares(uri, id string, once bool, until time.Time) error {
 	return v.call(ahp.MethodShare, ahp.ShareParams{Channel: uri, ID: id, SecretHash: hash, ExpiresAt: until, Once: once}, nil)
 }
 
-// guest is what a guest is told.
+// guest is the answer for a guest.
 type guest struct {
 	Share, Terminal, Token string
 	ExpiresMs              int64
@@ -214,7 +214,7 @@ func TestLinkForOneBrowser(t *testing.T) {
 	if r, _ := ask(t, url, visit{path: "/s/state", cookie: own}); r.StatusCode != http.StatusOK {
 		t.Errorf("it is reloaded: %d", r.StatusCode)
 	}
-	// The cookie of a guest is one below /s/ alone, that of a login nothing there.
+	// The cookie of a guest counts only below /s/, that of a login does not count there.
 	if r, _ := ask(t, url, visit{path: "/plain", cookie: own}); r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a guest's cookie at the page for people: %d", r.StatusCode)
 	}
@@ -312,7 +312,7 @@ func TestWhoShares(t *testing.T) {
 	}
 }
 
-// A guest's program is a guest below /s/ by its token, also at a host that asks nobody for one, and under whatever name it has the host.
+// A guest's program is a guest below /s/ by its token, also at a host that asks nobody for one, and under any name of the host.
 func TestGuestsPrograms(t *testing.T) {
 	_, url := serve(t, host.Options{})
 	machine := dial(t, url, "laptop", viewOptions{})

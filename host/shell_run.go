@@ -19,13 +19,13 @@ type ran struct {
 	Reason     string `json:"reason"`
 	ExitCode   *int   `json:"exitCode,omitempty"` // of the command; after reason exit, of the shell
 	DurationMs int64  `json:"durationMs,omitempty"`
-	History    string `json:"history"` // what was printed, the newest
+	History    string `json:"history"` // the newest output
 	Cursor     int64  `json:"cursor"`
 }
 
 const (
 	ranBackground = "background" // nobody waits for it
-	ranDetached   = "detached"   // somebody has taken the terminal from the call
+	ranDetached   = "detached"   // another client has taken the terminal from the call
 	ranExit       = "exit"       // the shell has ended, which agenttools.Wait says
 )
 
@@ -193,7 +193,7 @@ func (c *Call) take(ref string) (uri string, err error) {
 	return uri, nil
 }
 
-// find returns the terminal of the session's with that id or name, and whether a call uses it; agenttools.ErrNotFound if there is none at all.
+// find returns the session's terminal with that id or name, and whether a call uses it; agenttools.ErrNotFound if there is none.
 func (s *Session) find(ref string) (uri string, used bool, err error) {
 	id, err := agenttools.Resolve(catalogue{s.h, &s.holder.principal}.List(), "", ref)
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *Session) find(ref string) (uri string, used bool, err error) {
 	return "", false, agenttools.ErrNotFound
 }
 
-// shellError says what has become of a shell that cannot be used.
+// shellError explains why a shell cannot be used.
 func shellError(id string, err error) error {
 	if errors.Is(err, ErrDetached) {
 		return fmt.Errorf("terminal %s was taken from this call: list_terminals shows whether it still exists", id)

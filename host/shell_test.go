@@ -19,7 +19,7 @@ import (
 // done and then ends it, everything else is printed back and has failed with 1 if it is "false". mute shells report nothing.
 type shellRunner struct {
 	mute bool
-	hold chan chan struct{} // unless it is nil, gets what a start waits for
+	hold chan chan struct{} // unless it is nil, receives a channel for which a start waits
 
 	mu    sync.Mutex
 	shell []*shellProcess
@@ -125,14 +125,14 @@ func (p *shellProcess) finish(text string, code int64) {
 	p.say("$ ")
 }
 
-// outcome is what run_command answers.
+// outcome is the answer of run_command.
 type outcome struct {
 	TerminalID, Reason, History string
 	ExitCode                    *int
 	Cursor                      int64
 }
 
-// desk is an agent at the MCP door of a host with shells, and a person who looks at what it does and may take part.
+// desk is an agent at the MCP door of a host with shells, and a person who watches it and may take part.
 type desk struct {
 	t       *testing.T
 	h       *host.Host
@@ -430,7 +430,7 @@ func TestAgentShellMistakes(t *testing.T) {
 	}
 }
 
-// However many ask at once, a session has no more shells than it may, with those that are being started.
+// With any number of concurrent requests, a session has no more shells than it may, including those that are being started.
 func TestAgentShellsAtOnce(t *testing.T) {
 	d := newDesk(t, overHTTP)
 	d.runner.hold = make(chan chan struct{})

@@ -37,14 +37,14 @@ var (
 // shellTool is one of the tools by which agents use shells of the host's.
 type shellTool struct {
 	name, title, description, schema string
-	// prepare reads the arguments: what people are shown, and what is to be done.
+	// prepare reads the arguments and returns the message for people, and the work.
 	prepare func(args json.RawMessage) (message string, do shellWork, err error)
 }
 
-// shellWork is what a call does; its answer is encoded as JSON.
+// shellWork carries out a call; its answer is encoded as JSON.
 type shellWork func(ctx context.Context, c *Call) (answer any, err error)
 
-// shellTools are those tools for a principal, none unless the host was started so and the role allows it.
+// shellTools are those tools for a principal: none unless the host was started so and the role allows it.
 func (h *Host) shellTools(p Principal) (all []mcp.Extra) {
 	if !h.opts.AgentShells || h.opts.Runner == nil || !p.may(rightCommands) {
 		return nil
@@ -60,7 +60,7 @@ func (h *Host) shellTools(p Principal) (all []mcp.Extra) {
 	return all
 }
 
-// callShellTool is a call in the agent's session, which whoever sees its chat can follow.
+// callShellTool is a call in the agent's session, which viewers of its chat can follow.
 func (h *Host) callShellTool(ctx context.Context, p Principal, t shellTool, args json.RawMessage) (string, error) {
 	message, do, err := t.prepare(args)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 // shellsPath is where administrators see the shells of the host, and end one.
 const shellsPath = "/shells"
 
-// Inspector is a ServerProcess that knows what runs in it. Its methods may read what the system says of processes.
+// Inspector is a ServerProcess that knows the programs in it. Its methods may ask the system about processes.
 type Inspector interface {
 	ServerProcess
-	// Command is what was started.
+	// Command is the started command.
 	Command() []string
 	// Foreground is the command line that has the terminal's keyboard, or a name for it; empty if that is the shell itself.
 	Foreground() string
@@ -28,16 +28,16 @@ type Shell struct {
 	ID         string     `json:"id"`
 	Name       string     `json:"name"`
 	Command    string     `json:"command,omitempty"`
-	Owner      string     `json:"owner"` // who started it: the name of a token, a session, or what the client calls itself
+	Owner      string     `json:"owner"` // its starter: the name of a token, a session, or the client's name for itself
 	Cwd        string     `json:"cwd,omitempty"`
 	Created    time.Time  `json:"created"`
 	AloneSince *time.Time `json:"alone_since,omitempty"` // since when no client is there; nil while one is
-	Foreground string     `json:"foreground,omitempty"`  // what runs in it; empty for the shell alone
+	Foreground string     `json:"foreground,omitempty"`  // the program that runs in it; empty for the shell alone
 	Exited     bool       `json:"exited,omitempty"`
 }
 
-// aloneLocked returns since when no client is there for a shell of the host's: neither who started it, nor who holds it, nor anybody who
-// watches. It is zero while one is, and for the shell of a session, which ends with that.
+// aloneLocked returns since when a shell of the host's has no client: neither its starter, nor its holder, nor a watcher. It is zero while
+// one is there, and for the shell of a session, which ends with that.
 func (h *Host) aloneLocked(t *terminal) time.Time {
 	holder := h.clients[t.state.Claim.ClientID]
 	if t.state.Claim.Kind == ahp.ClaimSession || t.creator.conn != nil || holder != nil && holder.conn != nil || t.observersLocked() > 0 {
@@ -55,7 +55,7 @@ func (h *Host) aloneLocked(t *terminal) time.Time {
 	return since
 }
 
-// shells lists the shells of the host, oldest first. What runs in them is shown only to who sees them.
+// shells lists the shells of the host, oldest first. The programs in them are shown only to those who see them.
 func (h *Host) shells(p Principal) []Shell {
 	h.mu.Lock()
 	v := h.viewerLocked(p)
@@ -90,7 +90,7 @@ func (h *Host) shells(p Principal) []Shell {
 	return all
 }
 
-// starterLocked names who has started a shell.
+// starterLocked names the starter of a shell.
 func (h *Host) starterLocked(t *terminal) string {
 	if s := h.sessions[t.creator.id]; s != nil {
 		for agent, of := range h.agentSessions {

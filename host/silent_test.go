@@ -50,8 +50,8 @@ func via(t *testing.T, id string, dial func() (net.Conn, error)) *viewer {
 	return v
 }
 
-// A machine behind a network that has gone without a word is noticed within two times of silence, all that it has is freed, and it may
-// come back. Who is only quiet stays.
+// A machine behind a network that is gone silently is noticed within twice the time of silence, its resources are freed, and it may return.
+// A merely quiet one stays.
 func TestASilentMachineIsNoticed(t *testing.T) {
 	for _, kind := range []testkit.FaultKind{testkit.BlackHole, testkit.HalfOpenFar} {
 		synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestASilentSocketIsNoticed(t *testing.T) {
 	testkit.Eventually(t, testkit.Patience, "the host notices", func() bool { return !ended.at("").IsZero() })
 }
 
-// How long a ping is waited for grows with what may be on its way to a slow client, not with all that it was ever sent.
+// The wait for a ping grows with the data that may be in transit to a slow client, not with all data ever sent.
 func TestAPingIsWaitedForWithinReason(t *testing.T) {
 	const limit = 30 * time.Second
 	if got := host.PingPatience(limit, 80<<10); got != limit+10*time.Second {

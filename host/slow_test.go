@@ -17,7 +17,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// gate is a Channel whose receiver reads only what it is let.
+// gate is a Channel whose receiver reads only as much as the test allows.
 type gate struct {
 	jsonrpc.Channel
 	tokens chan struct{} // one for each message that may be read
@@ -67,7 +67,7 @@ func TestFallenBehindIsBroughtBack(t *testing.T) {
 	}
 }
 
-// fallBehind lets an owner do all sorts of things while an observer reads now and then, and compares what both ends have.
+// fallBehind makes an owner do all sorts of things while an observer reads now and then, and compares both ends' states.
 func fallBehind(t *testing.T, random *rand.Rand) {
 	h := testHost(t, host.Options{LogBytes: 4000, LogCount: 50, Scrollback: 3000})
 	owner := connect(t, h, "laptop", viewOptions{})

@@ -52,7 +52,7 @@ type flooder struct {
 func (f *flooder) flood(t *testing.T, n int64, observers []*viewer) time.Duration {
 	t.Helper()
 	const frame, window = 16 << 10, 64 << 10
-	const behind = 256 << 10 // the host keeps more for observers: on a busy machine these would lose what a faster owner sends
+	const behind = 256 << 10 // the host keeps more for observers: on a busy machine these would lose a faster owner's output
 	began := time.Now()
 	for end := f.sent.Offset() + n; f.sent.Offset() < end; {
 		at := f.sent.Offset()
@@ -72,7 +72,7 @@ func (f *flooder) flood(t *testing.T, n int64, observers []*viewer) time.Duratio
 	return time.Since(began)
 }
 
-// subscribing is what an observer sends. That with a stalled one nobody waits for the answer.
+// subscribing is an observer's message. Nobody waits for a stalled one's answer.
 func subscribing(id string) []byte {
 	return []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersions":["1.0.0"],"clientId":"` + id +
 		`","initialSubscriptions":["` + uri + `"]}}`)
@@ -119,7 +119,7 @@ func through(t *testing.T, url string, fault testkit.Fault) {
 	t.Cleanup(func() { ch.Close(); <-done })
 }
 
-// What the system keeps for an observer that reads nothing is bounded.
+// The system's buffer for an observer that reads nothing is bounded.
 func TestSendBuffersAreBounded(t *testing.T) {
 	h, url := serve(t, host.Options{Scrollback: 16 << 20})
 	owner := dial(t, url, "laptop", viewOptions{resume: true})

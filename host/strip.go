@@ -5,8 +5,8 @@ import (
 	"tether/shellint"
 )
 
-// AHP wants OSC 133 and 633 never to reach clients as data: their terminals would act on them. Owners have to take them out. Since an
-// observer cannot tell which owner does, the host takes out what is left. Positions in the owner's stream count what it sent.
+// AHP forbids that OSC 133 and 633 reach clients as data: their terminals would act on them. Owners have to remove them. Since an observer
+// cannot tell whether an owner does, the host removes the rest. Positions in the owner's stream count the sent text.
 
 // stripper takes OSC 133 and 633 out of one terminal's output, also where they are divided between actions. It belongs to the terminal
 // from the first text that may hold one until nothing is open any more. Not safe for concurrent use.
@@ -17,13 +17,13 @@ type stripper struct {
 	any     bool   // a mark was taken out
 }
 
-// strip appends text, decoded, without the marks in it to dst. What may begin a mark is kept back.
+// strip appends text, decoded, without the marks in it to dst. The possible beginning of a mark is kept back.
 func (s *stripper) strip(dst, text []byte) []byte {
 	s.scanner.Scan(text, &s.result)
 	return s.take(dst, text)
 }
 
-// rest appends what was kept back, at the end of the stream.
+// rest appends the kept-back text, at the end of the stream.
 func (s *stripper) rest(dst []byte) []byte {
 	s.scanner.Close(&s.result)
 	return s.take(dst, nil)
@@ -37,7 +37,7 @@ func (s *stripper) take(dst, text []byte) []byte {
 			continue
 		}
 		dst = append(dst, raw[:span.Start-at]...)
-		if span.Splice || !s.any { // what came before the scanner may have begun a sequence, which the mark ended
+		if span.Splice || !s.any { // text before the scanner may have begun a sequence, which the mark ended
 			dst = append(dst, shellint.Splice...)
 		}
 		s.any = true
@@ -65,7 +65,7 @@ func (t *terminal) stripLocked(quoted []byte, found jsonspan.Check) ([]byte, jso
 	return requote(out)
 }
 
-// endStripLocked appends what was kept back where the owner's text does not go on: at a gap and at the exit.
+// endStripLocked appends the kept-back text if the owner's text does not continue: at a gap and at the exit.
 func (h *Host) endStripLocked(t *terminal) {
 	if t.strip == nil {
 		return

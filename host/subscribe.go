@@ -42,7 +42,7 @@ func (c *conn) subscribed(r *jsonrpc.Request, s *subscription) {
 	_ = r.Reply(json.RawMessage(append(snapshots[0].append([]byte(`{"snapshot":`)), '}'))) // likewise
 }
 
-// watches writes an audit record that the client watches a terminal of somebody else's.
+// watches writes an audit record that the client watches another owner's terminal.
 func (c *conn) watches(all ...*subscription) {
 	for _, s := range all {
 		if s.ch.term != nil && s.ch.term.creator != c.client && c.looks.first(s.ch.uri) {
@@ -98,7 +98,7 @@ type resync struct {
 	t       *terminal
 	entries []entry
 	pos     int64  // position of the text that comes next
-	sizes   []mark // those that it got from there on
+	sizes   []mark // its later sizes
 }
 
 func (r *resync) act(a ahp.Action) {
@@ -124,7 +124,7 @@ func (r *resync) text(s *subscription) {
 	if line != "" || from > r.t.content.base {
 		seq := r.h.nextSeqLocked()
 		at := r.t.unknownScreenLocked()
-		if since <= r.t.content.base { // else the screen may show what is not for this subscriber
+		if since <= r.t.content.base { // otherwise the screen may show text that is not for this subscriber
 			at = r.h.screenAtLocked(r.t, from, most)
 		}
 		msg := appendNote(r.t.uri, seq, line, noteMeta{Skipped: skipped, Screen: at})

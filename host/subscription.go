@@ -18,12 +18,12 @@ type subscription struct {
 	next   int64 // index in the log of the envelope to deliver next
 	pos    int64 // terminal: stream position of the text delivered so far
 
-	// Of the root: serverSeq of the newest change of what the subscriber sees of the catalogue, and of the newest delivered.
+	// Of the root: serverSeq of the newest change of the subscriber's view of the catalogue, and of the newest delivered.
 	changed, seen int64
 
 	patience patience // of a terminal's subscriber
 
-	// own is what only this subscriber is sent before it goes on in the log: the rest of a resynchronisation.
+	// own are entries for this subscriber alone before it continues in the log: the rest of a resynchronisation.
 	own []entry
 }
 
@@ -46,7 +46,7 @@ func (c *conn) subscribeLocked(ch *channel) *subscription {
 	return s
 }
 
-// startLocked lets deliveries begin after the state as it is now.
+// startLocked makes deliveries begin after the present state.
 func (s *subscription) startLocked() {
 	s.resumeLocked(s.ch.log.next)
 	s.seen = s.changed
@@ -82,7 +82,7 @@ func (s *subscription) endLocked() {
 	}
 }
 
-// noticeLocked puts the subscription among those with something to deliver and wakes the connection's writer.
+// noticeLocked adds the subscription to those with something to deliver and wakes the connection's writer.
 func (s *subscription) noticeLocked() {
 	if s.paused {
 		return
@@ -98,7 +98,7 @@ func (s *subscription) noticeLocked() {
 	s.conn.wakeLocked()
 }
 
-// skipOwnLocked moves past text that the subscriber itself sent, and what is not for it.
+// skipOwnLocked skips the subscriber's own text, and entries that are not for it.
 func (s *subscription) skipOwnLocked() {
 	for log := &s.ch.log; s.next >= log.first && s.next < log.next; s.next++ {
 		e := log.at(s.next)
@@ -109,8 +109,8 @@ func (s *subscription) skipOwnLocked() {
 	}
 }
 
-// peekLocked is the serverSeq of what the subscription delivers next, 0 if there is nothing. A cursor that has fallen off
-// the log is brought back first.
+// peekLocked is the serverSeq of the subscription's next delivery, 0 if there is none. A cursor that has fallen off the log is brought back
+// first.
 func (s *subscription) peekLocked() int64 {
 	log := &s.ch.log
 	if s.next < log.first {
@@ -154,15 +154,14 @@ func (s *subscription) takeLocked() []byte {
 	return e.to(s.conn.client)
 }
 
-// nextDataLocked is the envelope that the connection sends next, the one with the smallest serverSeq of all its
-// subscriptions; nil if there is none.
+// nextDataLocked is the connection's next envelope, the one with the smallest serverSeq of all its subscriptions, or nil.
 func (c *conn) nextDataLocked() []byte {
 	var first *subscription
 	least := int64(0)
 	for i := 0; i < len(c.ready); {
 		s := c.ready[i]
 		if s != c.catching && c.catching.catchesUp() && s.fallen() {
-			i++ // one after the other: what brings a subscriber back is prepared for it alone, and it may have a thousand channels
+			i++ // one after the other: a resynchronisation is prepared for one subscriber alone, and it may have a thousand channels
 			continue
 		}
 		seq := s.peekLocked()
@@ -194,7 +193,7 @@ func (s *subscription) fallen() bool {
 	return s.ch.term != nil && len(s.own) == 0 && s.next < s.ch.log.first
 }
 
-// restLocked takes a subscription with nothing to deliver out of the ready ones; that of an ended channel is over.
+// restLocked removes a subscription with nothing to deliver from the ready ones; that of an ended channel is over.
 func (c *conn) restLocked(s *subscription) {
 	if s.ch.ended {
 		s.endLocked()

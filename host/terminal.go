@@ -37,7 +37,7 @@ type terminal struct {
 	proc ServerProcess // of a server-executed terminal, once started
 
 	audience audience
-	over     []Grantee // to whom an administrator has ended what was granted
+	over     []Grantee // those whose grants an administrator has ended
 	number   int64     // counts terminals, by creation; never changes
 	listers  []*lister // who are shown it
 

@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// maxOutput is the most text taken in one terminal/output: twice what the marker asks for.
+	// maxOutput is the most text accepted in one terminal/output: twice the marker's value.
 	maxOutput = 2 * ahp.DefaultMaxDataBytes // bytes
 	// maxPosition bounds positions in a stream to what every JSON reader holds exactly.
 	maxPosition = 1 << 53 // bytes
 )
 
-// cleanText checks a JSON string that came from a client and returns it fit to be passed on as it is, beside other text,
-// in WebSocket text frames, with what is known of it. Only if it holds half characters or bytes that are not UTF-8 is it
-// decoded and encoded anew.
+// cleanText checks a client's JSON string and returns it in a form that can be passed on unchanged, next to other text, in WebSocket text
+// frames, with its properties. It is decoded and encoded again only if it holds half characters or bytes that are not UTF-8.
 func cleanText(quoted []byte) (clean []byte, found jsonspan.Check, err error) {
 	if found, err = jsonspan.CheckString(quoted); err != nil || found.UTF8 && joinable(quoted[1:len(quoted)-1]) {
 		return quoted, found, err
@@ -68,8 +67,8 @@ func (c *conn) output(d *ahp.Dispatch) {
 	c.place(d, quoted, found, newDrawn(after), err)
 }
 
-// place appends checked output, or refuses it; err says why it is no text. after is what the screen is behind it, nil if the owner does
-// not say. The host's lock is held only for that.
+// place appends checked output, or refuses it; err is its fault. after is the screen behind it, nil if the owner did not send one. The
+// host's lock is held only for that.
 func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, after *drawn, err error) {
 	n := len(d.Channel) + envelopeRoom
 	if len(quoted) < shareBytes {
@@ -78,7 +77,7 @@ func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, after
 	sendPromptly(c.outputLocking(d, make([]byte, 0, n), quoted, found, after, err))
 }
 
-// outputLocking is place with the lock. It returns to whom short output is to be sent.
+// outputLocking is place with the lock. It returns the observers for short output.
 func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, after *drawn, err error) (prompt [promptObservers]*conn) {
 	h, size := c.h, found.Size
 	h.mu.Lock()
@@ -110,8 +109,8 @@ func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan
 	return prompt
 }
 
-// placeLocked appends output of the owner where it belongs: what the host has already is dropped, and what is missing
-// before it is made visible. A negative offset means that it follows what came last.
+// placeLocked appends output of the owner at its place: text that the host has already is dropped, and missing text before it is made
+// visible. A negative offset means that it follows the last text.
 func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte, found jsonspan.Check) {
 	if offset < 0 {
 		offset = t.applied
@@ -151,8 +150,8 @@ func dropText(quoted []byte, n int) (rest []byte, found jsonspan.Check) {
 	return requote(text[n:])
 }
 
-// textLocked appends clean text to the terminal and to the log of its channel, in one copy. from is who does not get it
-// back. buf is given away.
+// textLocked appends clean text to the terminal and to the log of its channel, in one copy. from is the client that does not get it back.
+// buf is given away.
 func (h *Host) textLocked(t *terminal, buf, quoted []byte, found jsonspan.Check, from *client) {
 	if found.Size == 0 {
 		return
@@ -177,8 +176,8 @@ func (h *Host) missingLocked(t *terminal, n int64) {
 	t.addLocked(e)
 }
 
-// elided is a refused action as it is repeated to everyone: without text, which is nobody else's business and could be
-// long, and without what the host did not understand.
+// elided is a refused action as it is repeated to everyone: without text, which concerns nobody else and could be long, and without parts
+// that the host does not know.
 func elided(d *ahp.Dispatch) []byte {
 	const most = 1 << 10 // bytes; titles, sizes and claims are shorter
 	if d.Data == nil && len(d.Action) <= most && utf8.Valid(d.Action) {

@@ -8,8 +8,8 @@ import (
 	"tether/agenttools"
 )
 
-// watched is a catalogue that keeps a record of what its principal looks at, of each terminal once, not each time; and that counts who
-// waits for what a terminal prints among those who watch it.
+// watched is a catalogue that records which terminals its principal looks at, each once, not each time; and that counts callers that wait
+// for a terminal's output as watchers.
 type watched struct {
 	agenttools.Terminals
 	h *Host
@@ -38,8 +38,8 @@ func (w *watched) Changed(ctx context.Context, since uint64) (uint64, error) {
 // maxLooks bounds how many names looks remembers; then it begins anew.
 const maxLooks = 4096
 
-// looks remembers what somebody has looked at, so that the audit log has it once, even if it happens in a loop. The zero value is ready; its
-// methods may be called concurrently.
+// looks remembers viewed terminals, so that the audit log has each once, even for a loop. The zero value is ready; its methods may be
+// called concurrently.
 type looks struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -59,8 +59,8 @@ func (l *looks) first(what string) bool {
 	return true
 }
 
-// awaited is a terminal whose readers count as watching it from the first time that they wait until they are closed. To read what is
-// there already is over before anybody could be told.
+// awaited is a terminal whose readers count as watching it from the first time that they wait until they are closed. Reading available
+// output is over before anybody could be told.
 type awaited struct{ lookedAt }
 
 // Read implements agenttools.Terminal.
@@ -122,14 +122,14 @@ func (l lookedAt) agents(r *awaitingReader, more int) {
 	}
 }
 
-// watchState is what the owner of a terminal was told about who watches. Guarded by the host's mutex.
+// watchState is the last report to the owner of a terminal about the number of watchers. Guarded by the host's mutex.
 type watchState struct {
 	due   *conn // the connection that is to be told: the terminal is in its counts
-	conn  *conn // who was told last
-	count int   // and what
+	conn  *conn // the connection that was told last
+	count int   // the reported number
 }
 
-// observersLocked is how many watch: the subscriptions beside the owner's, and the agents that wait for what comes next.
+// observersLocked is the number of watchers: the subscriptions besides the owner's, and the agents that wait for output.
 func (t *terminal) observersLocked() int {
 	n := t.agents + t.watchingAtNodesLocked()
 	for _, s := range t.subs {
@@ -140,7 +140,7 @@ func (t *terminal) observersLocked() int {
 	return n
 }
 
-// watchedLocked lets the owner be told how many watch, if that is not what it was told last. Only who showed our marker is told.
+// watchedLocked schedules a report of the number of watchers, if it differs from the last one. Only a client with our marker is told.
 func (t *terminal) watchedLocked() {
 	t.watchersLocked()
 	c := t.bound
@@ -152,7 +152,7 @@ func (t *terminal) watchedLocked() {
 	c.wake()
 }
 
-// nextCountLocked is what this connection is told next about who watches, nil if there is nothing.
+// nextCountLocked is this connection's next report of watchers, or nil.
 func (c *conn) nextCountLocked() []byte {
 	for len(c.counts) > 0 {
 		t := c.counts[0]

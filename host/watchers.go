@@ -12,10 +12,10 @@ import (
 // watchersPace is the shortest time between two notifications of who watches a terminal.
 const watchersPace = 500 * time.Millisecond
 
-// watcherState is what the owner of a terminal was told of who may watch it, and who does. Guarded by the host's mutex.
+// watcherState is the last report to the owner of a terminal of who may watch it, and who does. Guarded by the host's mutex.
 type watcherState struct {
-	conn  *conn       // who was told last
-	last  string      // and what
+	conn  *conn       // the connection that was told last
+	last  string      // the report
 	at    time.Time   // and when
 	due   *conn       // the connection that is to be told: the terminal is in its watchers
 	timer *time.Timer // lets it be told; nil when none runs
@@ -23,7 +23,7 @@ type watcherState struct {
 	brief []ahp.Watcher
 }
 
-// watchersLocked lets the owner be told who watches, if it has said an audience: others do not know what that is.
+// watchersLocked schedules a report of watchers to the owner, if it has sent an audience: others do not know the message.
 func (t *terminal) watchersLocked() {
 	w := &t.told
 	if t.ended || !t.audience.told || t.bound == nil || !t.creator.resume || w.timer != nil || w.due == t.bound {
@@ -54,7 +54,7 @@ func (t *terminal) oweWatchersLocked() {
 	}
 }
 
-// nextWatchersLocked is what this connection is told next of who watches, nil if there is nothing.
+// nextWatchersLocked is this connection's next report of watchers, or nil.
 func (c *conn) nextWatchersLocked() []byte {
 	for len(c.watchers) > 0 {
 		t := c.watchers[0]

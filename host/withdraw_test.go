@@ -115,8 +115,8 @@ func exact(t *testing.T, who, text string) (end int) {
 	return end
 }
 
-// Whatever takes a terminal from whom, in the middle of a flood with 20 watchers: nothing that is printed from then on reaches them, and the
-// others get everything.
+// A terminal is withdrawn in every way from every kind of viewer, in the middle of a flood with 20 watchers: no later output reaches those
+// viewers, and the others get everything.
 func TestWithdrawingUnderAFlood(t *testing.T) {
 	const uri = "ahp-terminal:/flood"
 	var gone, stay []string
@@ -241,7 +241,7 @@ func leave(r *host.Roster, names []string) {
 	}
 }
 
-// Withdrawing ends what agents and pages wait for, too, and the machine is told who may watch and who does.
+// Withdrawing ends agents' and pages' waits, too, and the machine is told who may watch and who does.
 func TestWithdrawing(t *testing.T) {
 	s := newStaff(true, "machine.laptop.ann", "observer.ann.ann", "observer.bob.bob", "agent.ci.bob")
 	h, url := serve(t, host.Options{Access: s, People: s})
@@ -323,7 +323,7 @@ func TestWithdrawing(t *testing.T) {
 	}
 }
 
-// With a position, only what is printed from there on is shown, whichever way somebody comes.
+// With a position, only output from there on is shown, at every door.
 func TestGrantsFromNowOn(t *testing.T) {
 	s := newStaff(true, "machine.laptop.ann", "observer.bob.bob", "agent.ci.bob")
 	_, url := serve(t, host.Options{Access: s, People: s})
@@ -424,7 +424,7 @@ func TestSwitchingAudiences(t *testing.T) {
 			t.Errorf("%s sees %d terminals", token, got)
 		}
 	}
-	// What was for some is not for all because audiences end: the machine decides, and announces it again or does not.
+	// A terminal for some does not become one for all because audiences end: the machine decides, and announces it again or does not.
 	s.change(func(r *host.Roster) { r.On = false })
 	h.LookAtPeople()
 	<-again.done
@@ -437,7 +437,7 @@ func TestSwitchingAudiences(t *testing.T) {
 	bob.await("the terminal", func() bool { return len(bob.root.Terminals) == 1 })
 }
 
-// eventStream listens for lines of a terminal, and returns what it is told, message by message.
+// eventStream listens for lines of a terminal, and returns its messages.
 func eventStream(t *testing.T, url, token, id string) <-chan string {
 	t.Helper()
 	conn, err := wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
