@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -28,17 +29,27 @@ func (h *Host) viewerLocked(p Principal) viewer {
 // isAgent reports whether it is an agent, for which only grants to itself count.
 func (v *viewer) isAgent() bool { return v.Role == RoleAgent || v.Role == RoleOperator }
 
-// is reports whether it is meant by g.
-func (v *viewer) is(g Grantee) bool {
-	switch g.kind {
-	case toPerson:
-		return !v.isAgent() && v.Owner != "" && v.Owner == g.id
-	case toGroup:
-		return !v.isAgent() && slices.Contains(v.groups, g.name)
-	case toAgent:
-		return v.isAgent() && v.Name == g.name && v.Owner == g.id
+// firstLocked is the position from which on what is granted lets v see, notYet if nothing does. How long it takes depends on v alone, not on how much
+// is granted.
+func (v *viewer) firstLocked(to map[Grantee]int64) int64 {
+	first := int64(notYet)
+	look := func(g Grantee) {
+		if from, ok := to[g]; ok {
+			first = min(first, from)
+		}
 	}
-	return g.kind == toEveryone
+	look(Grantee{kind: toEveryone})
+	if v.isAgent() {
+		look(Grantee{kind: toAgent, name: v.Name, id: v.Owner})
+		return first
+	}
+	if v.Owner != "" {
+		look(Grantee{kind: toPerson, id: v.Owner})
+	}
+	for _, name := range v.groups {
+		look(Grantee{kind: toGroup, name: name})
+	}
+	return first
 }
 
 // administers reports whether things without an owner are the principal's.
@@ -57,6 +68,45 @@ type audience struct {
 	refused []string // names in it that mean nobody
 	pending bool     // a grant begins with text that has not come yet
 	unsaid  bool     // the machine has not said yet whether it lends also where everybody sees everything
+
+	rules rules // what follows from those, see reindexLocked
+}
+
+// rules are an audience by whom it is about, so that looking somebody up takes as long in every one. They are never empty, and never changed.
+type rules struct {
+	from   map[Grantee]int64 // the position from which on somebody sees
+	denied map[denied]struct{}
+}
+
+// denied is whom a denial names, whoever has the name now.
+type denied struct {
+	agent bool
+	name  string
+}
+
+// noRules are those of an audience of nobody.
+func noRules() rules {
+	return rules{map[Grantee]int64{{}: notYet}, map[denied]struct{}{{}: {}}}
+}
+
+// rulesLocked are the rules of the terminal's audience.
+func (t *terminal) rulesLocked() rules {
+	a := &t.audience
+	if len(a.grants)+len(a.said.Denied) == 0 {
+		return t.host.nobody
+	}
+	r := noRules()
+	for i := range a.grants {
+		g := &a.grants[i]
+		if before, ok := r.from[g.to]; (!ok || g.pos < before) && !slices.Contains(t.over, g.to) {
+			r.from[g.to] = g.pos
+		}
+	}
+	for _, name := range a.said.Denied {
+		name, agent := strings.CutPrefix(name, ahp.AgentPrefix)
+		r.denied[denied{agent, name}] = struct{}{}
+	}
+	return r
 }
 
 // grant is one of a terminal.
@@ -79,33 +129,61 @@ func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
 		return 0, false
 	case !h.roster.On:
 		return 0, true
-	case slices.ContainsFunc(a.said.Denied, v.denied):
+	case v.deniedBy(a.rules):
 		return 0, !v.isAgent() && v.belongs(owner.Owner) // nobody is denied their own terminals
 	case v.belongs(owner.Owner):
 		return 0, true
 	}
-	from = notYet
-	for i := range a.grants {
-		if g := &a.grants[i]; g.pos < from && v.is(g.to) && !slices.Contains(t.over, g.to) {
-			from = g.pos
-		}
+	return h.grantedLocked(v, t)
+}
+
+// grantedLocked decides whether t was granted to v.
+func (h *Host) grantedLocked(v *viewer, t *terminal) (from int64, ok bool) {
+	from = v.firstLocked(t.audience.rules.from)
+	machine, some := h.machineGrants[machineOf(&t.creator.principal)]
+	if !some {
+		machine = h.noMachine
 	}
-	if a.said.HostGrants {
-		for _, g := range h.machineGrants[machineOf(owner)] {
-			if v.is(g) && !slices.Contains(t.over, g) {
-				from = 0
-			}
-		}
+	if v.firstLocked(machine.from) == 0 && t.audience.said.HostGrants && v.firstLocked(machine.without(t.over)) == 0 {
+		from = 0
 	}
 	return from, from < notYet
 }
 
-// denied reports whether a name in a denial is that of the person or the agent, whoever has it now.
-func (v *viewer) denied(name string) bool {
-	if agent, is := strings.CutPrefix(name, ahp.AgentPrefix); is {
-		return v.isAgent() && v.Name == agent
+// deniedBy reports whether the person or the agent is denied.
+func (v *viewer) deniedBy(r rules) bool {
+	who := denied{false, v.person}
+	if v.isAgent() {
+		who = denied{true, v.Name}
 	}
-	return !v.isAgent() && v.person == name && name != ""
+	_, is := r.denied[who]
+	return is && who.name != ""
+}
+
+// machineGrantsLocked are those whom an administrator has granted all that the machine lends.
+func (h *Host) machineGrantsLocked(machine *Principal) []Grantee {
+	if m := h.machineGrants[machineOf(machine)]; m != nil {
+		return m.all
+	}
+	return nil
+}
+
+// machineAudience is whom an administrator has granted all that a machine lends. It is never changed.
+type machineAudience struct {
+	all  []Grantee
+	from map[Grantee]int64 // the same, each from the beginning; never empty
+}
+
+// without is from without the grants that were ended for one terminal.
+func (m *machineAudience) without(over []Grantee) map[Grantee]int64 {
+	if len(over) == 0 {
+		return m.from
+	}
+	left := maps.Clone(m.from)
+	for _, g := range over {
+		delete(left, g)
+	}
+	return left
 }
 
 // seesLocked reports whether c may know of t.

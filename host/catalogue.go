@@ -59,14 +59,17 @@ func (c catalogue) Open(id string) (agenttools.Terminal, error) {
 func (c catalogue) find(id string) (at lookedAt, ok bool) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	for _, t := range c.h.order {
-		if t.id == id {
-			if from, ok := c.fromLocked(t); ok {
-				return lookedAt{h: c.h, t: t, p: c.p, from: from}, true
-			}
+	t := &c.h.absent
+	for _, one := range c.h.order { // all of them, so that it takes as long wherever it is
+		if one.id == id {
+			t = one
 		}
 	}
-	return at, false
+	from, ok := c.fromLocked(t)
+	if !ok || t == &c.h.absent {
+		return at, false
+	}
+	return lookedAt{h: c.h, t: t, p: c.p, from: from}, true
 }
 
 // Changed implements agenttools.Watchable.

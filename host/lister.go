@@ -130,14 +130,16 @@ func (h *Host) candidatesLocked(t *terminal, do func(*lister)) {
 		to(t.audience.grants[i].to)
 	}
 	if t.audience.said.HostGrants {
-		for _, g := range h.machineGrants[machineOf(owner)] {
+		for _, g := range h.machineGrantsLocked(owner) {
 			to(g)
 		}
 	}
 }
 
-// reindexLocked shows t to the listers that see it now, and removes it from those that do not any more.
+// reindexLocked is called when the audience of t or the people have changed: it shows t to the listers that see it now, and removes it from those that do not
+// any more.
 func (h *Host) reindexLocked(t *terminal) {
+	t.audience.rules = t.rulesLocked()
 	h.round += 2
 	for _, l := range t.listers {
 		l.round = h.round - 1

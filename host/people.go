@@ -136,10 +136,16 @@ func (h *Host) knowLocked(r *Roster) {
 	before := h.roster
 	h.roster, h.groupsOf = r, r.memberships()
 	h.sight++
-	h.machineGrants = map[machineKey][]Grantee{}
+	h.machineGrants = map[machineKey]*machineAudience{}
 	for _, g := range r.Grants {
 		key := machineKey{g.Machine, g.Owner}
-		h.machineGrants[key] = append(h.machineGrants[key], g.To)
+		m := h.machineGrants[key]
+		if m == nil {
+			m = &machineAudience{from: map[Grantee]int64{}}
+			h.machineGrants[key] = m
+		}
+		m.all = append(m.all, g.To)
+		m.from[g.To] = 0
 	}
 	for use := range h.holds {
 		use.viewer = h.viewerLocked(use.Principal)

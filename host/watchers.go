@@ -151,7 +151,7 @@ func (t *terminal) mayWatchLocked() []string {
 		add(a.grants[i].name, a.grants[i].to)
 	}
 	if a.said.HostGrants {
-		for _, g := range h.machineGrants[machineOf(&owner)] {
+		for _, g := range h.machineGrantsLocked(&owner) {
 			add(h.roster.name(g), g)
 		}
 	}
