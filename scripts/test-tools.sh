@@ -80,14 +80,14 @@ if ! browser && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 fi
 browser || echo "not installed, so its tests are skipped: Chromium (it takes apt and a network)"
 
-# xterm.js is the oracle for the scanner, the grammar reads the script for PowerShell, nu is a shell.
+# xterm.js is the oracle for the scanner, the grammar reads the script for PowerShell, nu is a shell, jsQR reads QR codes.
 node=bin/tools/node modules=$PWD/bin/tools/node/node_modules
-if [ ! -d "$modules/@xterm/headless" ]; then
+if [ ! -d "$modules/@xterm/headless" ] || [ ! -d "$modules/jsqr" ]; then
 	rm -rf "$node"
 	if ! command -v npm >/dev/null || ! timeout 300 npm install --prefix "$node" --no-save --ignore-scripts --silent \
-		@xterm/headless@6.0.0 web-tree-sitter@0.27.1 tree-sitter-powershell@0.26.4 nushell@0.115.1 >/dev/null 2>&1; then
+		@xterm/headless@6.0.0 web-tree-sitter@0.27.1 tree-sitter-powershell@0.26.4 nushell@0.115.1 jsqr@1.4.0 >/dev/null 2>&1; then
 		rm -rf "$node"
-		echo "not installed, so their tests are skipped: xterm.js, PowerShell's grammar, nushell (they take npm and a network)"
+		echo "not installed, so their tests are skipped: xterm.js, PowerShell's grammar, nushell, jsQR (they take npm and a network)"
 	fi
 fi
 for nu in "$modules"/@nushell/*/bin/nu; do

@@ -233,6 +233,7 @@ func dirsOf(home string) dirs.Dirs {
 type testHost struct {
 	address string // "" before the first start
 	shares  string // the file with guests' links; "" is none
+	page    string // where guests find the host, as it says; "" leaves it to the machine
 	server  *http.Server
 	host    *host.Host
 }
@@ -247,7 +248,7 @@ func (h *testHost) start(token string) error {
 		return err
 	}
 	h.address = l.Addr().String()
-	o := host.Options{Token: token, Grace: time.Minute}
+	o := host.Options{Token: token, Grace: time.Minute, ShareURL: h.page}
 	if h.shares != "" {
 		o.Shares = access.OpenShares(h.shares, func(error) {})
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/internal/qr"
+	"tether/platform/tty"
 )
 
 func shareCommand(a *app) *cobra.Command {
@@ -18,7 +20,8 @@ func shareCommand(a *app) *cobra.Command {
 		Long: `make a link with which a guest watches one terminal in a browser, read-only and without a
 login. Whoever has the link sees the retained and the new output of this terminal, and
 nothing else, until the time is up or tether unshare ends it. A terminal that is not
-shared with the host is shown to the guests alone. The link is printed once and kept nowhere.`,
+shared with the host is shown to the guests alone. The link is printed once and kept nowhere;
+at a terminal it is also shown as a QR code, for phones.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if during < time.Millisecond {
 				return usage(c, "--for %s must be more than 0, such as 1h", during)
@@ -41,14 +44,35 @@ shared with the host is shown to the guests alone. The link is printed once and 
 			if s.Loopback {
 				a.notice("this link works on this machine only, since the host is at a loopback address")
 			}
-			_, err = fmt.Fprintln(a.stdout, s.Link)
-			return err
+			if _, err = fmt.Fprintln(a.stdout, s.Link); err != nil {
+				return err
+			}
+			return a.showCode(s)
 		},
 	}
 	c.Flags().StringVar(&r.Host, "host", "", "the paired host `NAME` instead of the default host")
 	c.Flags().DurationVar(&during, "for", time.Hour, "end the link after this `TIME`, at most 720h")
 	c.Flags().BoolVar(&r.Once, "once", false, "let only the first browser in that opens the link")
 	return c
+}
+
+// showCode shows a link as a QR code to a person at a terminal, where it fits and others than this machine can use it.
+func (a *app) showCode(s local.NewShare) error {
+	if s.Loopback || !tty.Is(a.stdout) {
+		return nil
+	}
+	code, err := qr.Encode(s.Link)
+	if err != nil {
+		a.notice("no QR code is shown: the link is too long for one")
+		return nil
+	}
+	cols, rows := code.Cells()
+	if w, h, ok := tty.Size(a.stdout); ok && (w < cols || h <= rows) {
+		a.notice("no QR code is shown: it takes %d columns and %d lines, and this terminal has %d and %d", cols, rows+1, w, h)
+		return nil
+	}
+	_, err = fmt.Fprint(a.stdout, code.Text(colours(a.stdout)))
+	return err
 }
 
 func sharesCommand(a *app) *cobra.Command {

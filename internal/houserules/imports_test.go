@@ -12,7 +12,7 @@ import (
 // import. A package that appears in no rule is an error, so that a new one gets a deliberate place. "*" stands for one path element.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, internal/lines, agent/ring, shellint, agent/lag;
+	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/qr, agent/ring, shellint, agent/lag;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc < jsonrpc/wsconn;
