@@ -35,6 +35,16 @@ func TestMain(m *testing.M) {
 		intrude(os.Args[2], os.Args[3])
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "listens" {
+		listens(os.Args[2], os.Args[3])
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "exists" {
+		if _, err := os.Stat(os.Args[2]); err != nil {
+			os.Exit(3)
+		}
+		return
+	}
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb {
 		os.Exit(sandbox.Main(os.Args[2:]))
 	}

@@ -20,6 +20,7 @@ type Metadata struct {
 	Name      string     `json:"name,omitempty"`
 	Command   []string   `json:"command,omitempty"`
 	Awaits    InputState `json:"awaits,omitempty"` // awaiting_input or awaiting_secret: the program waits for typed input
+	Ready     ReadyState `json:"ready,omitempty"`  // starting, ready, failed or stopped, where the user has said when the terminal is ready
 	Exited    bool       `json:"exited,omitempty"`
 	*ExitFields
 }
@@ -45,6 +46,9 @@ type details struct {
 	Cursor  int64      `json:"cursor"`               // offset of the end of the output
 	Input   InputState `json:"input,omitempty"`      // absent after the exit, and where nobody looks
 	Since   int64      `json:"inputSince,omitempty"` // Unix time in ms
+	// ReadySince is Unix time in ms; ReadyWhy says which condition holds, or why none does.
+	ReadySince int64  `json:"readySince,omitempty"`
+	ReadyWhy   string `json:"readyWhy,omitempty"`
 }
 
 func metadataOf(i Info) Metadata {
@@ -55,6 +59,7 @@ func metadataOf(i Info) Metadata {
 	if i.Machine != "" {
 		m.Machine, m.Name = screen.Clean(i.Machine), screen.Clean(i.Name)
 	}
+	m.Ready = i.Ready
 	m.Exited = i.Exit != nil
 	if i.Input.Awaits() {
 		m.Awaits = i.Input
@@ -77,6 +82,9 @@ func detailsOf(i Info) details {
 		d.Status, d.Pid = "exited", 0
 	case i.Input != "":
 		d.Input, d.Since = i.Input, millis(i.InputSince)
+	}
+	if i.Ready != "" {
+		d.ReadySince, d.ReadyWhy = millis(i.ReadySince), screen.Clean(i.ReadyWhy)
 	}
 	return d
 }

@@ -62,7 +62,8 @@ type ReadyState string
 const (
 	ReadyStarting ReadyState = "starting" // the condition does not hold yet
 	ReadyYes      ReadyState = "ready"
-	ReadyFailed   ReadyState = "failed" // it did not hold in time, or the program has ended
+	ReadyFailed   ReadyState = "failed"  // it did not hold in time, or the program has ended
+	ReadyStopped  ReadyState = "stopped" // it was ready, and its program has ended
 )
 
 // Watchable is a Terminals that tells when its list changes.

@@ -85,6 +85,10 @@ type Info struct {
 	// Input is whether it waits for typed input, InputSince since when; only List sets them, if they are known.
 	Input      InputState
 	InputSince time.Time
+	// Ready says how far a declared terminal is, "" where nobody has said when it is ready.
+	Ready      ReadyState
+	ReadySince time.Time
+	ReadyWhy   string
 	// Away is since when its machine has not been connected; zero while it is, and where terminals run on this machine.
 	Away time.Time
 }

@@ -113,9 +113,10 @@ func FindAgent(m Meta) string {
 
 // TerminalMeta holds the extension's additions to a terminal, in the _meta of its state and of its entry in the catalogue.
 type TerminalMeta struct {
-	Former  string   `json:"tether/formerTerminal,omitempty"` // FormerKey; "" = none
-	Missing int64    `json:"tether/missingBytes,omitempty"`   // MissingKey; only in the state
-	Awaits  Awaiting `json:"tether/awaits,omitempty"`         // AwaitsKey; only in the catalogue
+	Former  string    `json:"tether/formerTerminal,omitempty"` // FormerKey; "" = none
+	Missing int64     `json:"tether/missingBytes,omitempty"`   // MissingKey; only in the state
+	Awaits  Awaiting  `json:"tether/awaits,omitempty"`         // AwaitsKey; only in the catalogue
+	Ready   Readiness `json:"tether/ready,omitempty"`          // ReadyKey; only in the catalogue
 	// Screen is the value of ScreenKey. Nil: the content is everything that the terminal has printed, at one size, or the output before it is
 	// unknown.
 	Screen *Screen `json:"tether/screen,omitempty"`
@@ -130,6 +131,9 @@ func (m *TerminalMeta) UnmarshalJSON(raw []byte) error {
 	*m = TerminalMeta{Former: FindFormer(all), Screen: DecodeScreen(all[ScreenKey])}
 	if s := ""; json.Unmarshal(all[AwaitsKey], &s) == nil {
 		m.Awaits = Awaits(s)
+	}
+	if s := ""; json.Unmarshal(all[ReadyKey], &s) == nil {
+		m.Ready = ReadinessOf(s)
 	}
 	if n := int64(0); json.Unmarshal(all[MissingKey], &n) == nil && n > 0 {
 		m.Missing = n

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -145,6 +146,38 @@ func TestAwaits(t *testing.T) {
 		again, err := json.Marshal(m)
 		if err != nil || want != ahp.AwaitsNothing && string(again) != raw || want == ahp.AwaitsNothing && string(again) != "{}" {
 			t.Errorf("%s is written as %s, %v", raw, again, err)
+		}
+	}
+}
+
+// So it does how far a terminal is.
+func TestReadiness(t *testing.T) {
+	for raw, want := range map[string]string{`{"tether/ready":"starting"}`: ahp.ReadyStarting, `{"tether/ready":"ready"}`: ahp.ReadyYes, `{"tether/ready":"failed"}`: ahp.ReadyFailed,
+		`{"tether/ready":"stopped"}`: ahp.ReadyStopped, `{"tether/ready":"dancing"}`: "", `{"tether/ready":[]}`: ""} {
+		var m ahp.TerminalMeta
+		if err := json.Unmarshal([]byte(raw), &m); err != nil || m.Ready.String() != want {
+			t.Errorf("%s: %v, %v", raw, m.Ready, err)
+		}
+		if again, err := json.Marshal(m); err != nil || want != "" && string(again) != raw || want == "" && string(again) != "{}" {
+			t.Errorf("%s is written as %s, %v", raw, again, err)
+		}
+	}
+}
+
+func TestState(t *testing.T) {
+	want := ahp.NewState("ahp-terminal:/a", ahp.InputQuiet, time.UnixMilli(5))
+	want.SetReady(ahp.ReadyFailed, time.UnixMilli(7), "not \"ready\"\u2028")
+	var got struct{ Params json.RawMessage }
+	if err := json.Unmarshal(ahp.AppendState(nil, want), &got); err != nil {
+		t.Fatal(err)
+	}
+	var p ahp.StateParams
+	if err := ahp.DecodeParams(got.Params, &p); err != nil || p != want || !p.Since().Equal(time.UnixMilli(5)) || !p.BecameReady().Equal(time.UnixMilli(7)) {
+		t.Errorf("%s is %+v, %v", got.Params, p, err)
+	}
+	for _, raw := range []string{`{"channel":"a:b","input":"quiet","readySince":-1}`, `{"channel":"","input":"quiet"}`, `{"channel":"a:b","readyWhy":"` + strings.Repeat("x", 300) + `"}`} {
+		if err := ahp.DecodeParams([]byte(raw), &p); err == nil {
+			t.Errorf("%s was taken", raw)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // MethodState is the notification of a terminal's owner to a host that takes states, see [ClientTerminals]: what the program in the
-// foreground does with its keyboard. Params are StateParams. It is sent behind the output before it, and replaces what was said before.
+// foreground does with its keyboard, and whether a declared terminal is ready. Params are StateParams. It is sent behind the output before it, and replaces what was said before.
 const MethodState = "x-tether/state"
 
 // AwaitsKey is in a terminal's entry in the catalogue while its program waits for somebody to type: InputAwaits or InputSecret.
@@ -27,11 +27,32 @@ const (
 
 var inputs = []string{InputAwaits, InputSecret, InputRunning, InputQuiet, InputFullScreen, InputUnknown}
 
-// StateParams is the params of MethodState. No text of the terminal is in it: the host has what was printed.
+// ReadyKey is in a terminal's entry in the catalogue if the owner has said when it is ready: one of the states of readiness.
+const ReadyKey = "tether/ready"
+
+// The states of readiness.
+const (
+	ReadyStarting = "starting" // the condition does not hold yet
+	ReadyYes      = "ready"    // it held once
+	ReadyFailed   = "failed"   // it did not hold in time, or the program ended before
+	ReadyStopped  = "stopped"  // it was ready, and its program has ended
+)
+
+// readies are the states by their Readiness.
+var readies = []string{"", ReadyStarting, ReadyYes, ReadyFailed, ReadyStopped}
+
+// maxReadyWhy bounds StateParams.ReadyWhy, in bytes.
+const maxReadyWhy = 256
+
+// StateParams is the params of MethodState. No output of the terminal is in it: the host has that.
 type StateParams struct {
 	Channel    string `json:"channel"`
 	Input      string `json:"input"`                // one of the states of input
 	InputSince int64  `json:"inputSince,omitempty"` // when it became so by the owner's clock, in Unix milliseconds; 0: not said
+
+	Ready      string `json:"ready,omitempty"`      // a state of readiness; "": there is no condition
+	ReadySince int64  `json:"readySince,omitempty"` // as InputSince
+	ReadyWhy   string `json:"readyWhy,omitempty"`   // which condition holds, or why none does; secrets are masked
 }
 
 // NewState returns the params that say what a program does, and since when.
@@ -47,10 +68,29 @@ func (p StateParams) Since() time.Time {
 	return time.UnixMilli(p.InputSince)
 }
 
-// Validate tells what is wrong with the params. A state that is not known, as newer programs may have, becomes InputUnknown.
+// SetReady adds how far the terminal is.
+func (p *StateParams) SetReady(state string, since time.Time, why string) {
+	p.Ready, p.ReadySince, p.ReadyWhy = state, since.UnixMilli(), why
+}
+
+// BecameReady is when it became Ready by the owner's clock, the zero time if that is not said.
+func (p StateParams) BecameReady() time.Time {
+	if p.ReadySince == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(p.ReadySince)
+}
+
+// Validate tells what is wrong with the params. A state that is not known, as newer programs may have, becomes InputUnknown, or no readiness.
 func (p *StateParams) Validate() error {
-	if p.InputSince < 0 {
-		return fmt.Errorf("inputSince is %d, want 0 or more", p.InputSince)
+	if p.InputSince < 0 || p.ReadySince < 0 {
+		return fmt.Errorf("inputSince is %d and readySince is %d, want 0 or more", p.InputSince, p.ReadySince)
+	}
+	if err := checkLength("readyWhy", p.ReadyWhy, maxReadyWhy); err != nil {
+		return err
+	}
+	if ReadinessOf(p.Ready) == 0 {
+		p.Ready = ""
 	}
 	if !slices.Contains(inputs, p.Input) {
 		p.Input = InputUnknown
@@ -93,6 +133,23 @@ func (a Awaiting) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (a Awaiting) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
+// Readiness is a state of readiness in a catalogue, 0 for none; it is small, as Awaiting is.
+type Readiness uint8
+
+// ReadinessOf returns a state of readiness, 0 for a word that is none.
+func ReadinessOf(ready string) Readiness { return Readiness(max(slices.Index(readies, ready), 0)) }
+
+// String is the state, "" for none.
+func (r Readiness) String() string {
+	if int(r) >= len(readies) {
+		return ""
+	}
+	return readies[r]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Readiness) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
 // stateHead is what a message of MethodState begins with, up to its channel.
 const stateHead = `{"jsonrpc":"2.0","method":"` + MethodState + `","params":{"channel":`
 
@@ -102,5 +159,10 @@ func AppendState(dst []byte, p StateParams) []byte {
 	dst = jsonspan.AppendQuoteString(dst, p.Channel)
 	dst = append(dst, `,"input":`...)
 	dst = jsonspan.AppendQuoteString(dst, p.Input)
-	return append(fmt.Appendf(dst, `,"inputSince":%d`, p.InputSince), "}}"...)
+	dst = fmt.Appendf(dst, `,"inputSince":%d`, p.InputSince)
+	if p.Ready != "" {
+		dst = fmt.Appendf(dst, `,"ready":%q,"readySince":%d,"readyWhy":`, p.Ready, p.ReadySince)
+		dst = jsonspan.AppendQuoteString(dst, p.ReadyWhy)
+	}
+	return append(dst, "}}"...)
 }

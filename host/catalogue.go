@@ -221,6 +221,9 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	} else {
 		i.Input, i.InputSince = agenttools.InputState(t.input.state), t.input.since
 	}
+	if ready := t.readyLocked(); ready != "" {
+		i.Ready, i.ReadySince, i.ReadyWhy = agenttools.ReadyState(ready), t.input.readySince, t.input.readyWhy
+	}
 	if s.Lifecycle.Exited() {
 		i.Exit = &agenttools.Exit{Code: -1, Reason: "exited", At: t.exited}
 		if s.Lifecycle.ExitCode != nil {

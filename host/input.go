@@ -10,12 +10,18 @@ import (
 	"tether/screen"
 )
 
-// input is the owner's report of how the program in the foreground uses its keyboard. Guarded by the host's mutex.
+// input is the owner's report of how the program in the foreground uses its keyboard, and of how far a declared terminal is. Guarded by the
+// host's mutex.
 type input struct {
 	state string // one of ahp's; "" until the owner says it
 	said  int64  // since when, as the owner says
 	since time.Time
-	moved chan struct{} // closed and replaced when state or since becomes another one; nil while nobody waits
+	moved chan struct{} // closed and replaced when something of this becomes another one; nil while nobody waits
+
+	ready      string // one of ahp's; "": there is no condition
+	readySaid  int64
+	readySince time.Time
+	readyWhy   string
 }
 
 // inputSaid takes a notification of a terminal's owner. One from anybody else is ignored, as one that cannot be read.
@@ -33,21 +39,33 @@ func (c *conn) inputSaid(params []byte) {
 
 func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 	in := &t.input
-	if in.state == p.Input && in.said == p.InputSince {
+	before, was := t.awaitsLocked(), in.ready
+	if in.state == p.Input && in.said == p.InputSince && was == p.Ready && in.readySaid == p.ReadySince {
 		return
 	}
-	before := t.awaitsLocked()
-	in.state, in.said, in.since = p.Input, p.InputSince, plausible(p.Since(), t.created)
+	if in.state != p.Input || in.said != p.InputSince {
+		in.state, in.said, in.since = p.Input, p.InputSince, plausible(p.Since(), t.created)
+	}
+	if in.ready != p.Ready || in.readySaid != p.ReadySince {
+		in.ready, in.readySaid, in.readySince, in.readyWhy = p.Ready, p.ReadySince, plausible(p.BecameReady(), t.created), screen.Clean(p.ReadyWhy)
+	}
 	t.inputMovedLocked()
-	if t.awaitsLocked() != before { // all else would have lists change whenever something is printed
+	if t.awaitsLocked() != before || in.ready != was { // all else would have lists change whenever something is printed
 		h.rowChangedLocked(t)
 		h.listChangedLocked(t)
 	}
 }
 
-// endInputLocked forgets the state of a terminal that has exited.
+// endInputLocked forgets the state of a terminal that has exited, and says what the exit means for its readiness.
 func (h *Host) endInputLocked(t *terminal) {
-	t.input.state, t.input.said = "", 0
+	in := &t.input
+	in.state, in.said = "", 0
+	switch in.ready {
+	case ahp.ReadyStarting:
+		in.ready, in.readySince, in.readyWhy = ahp.ReadyFailed, time.Now(), "its program ended before it was ready"
+	case ahp.ReadyYes:
+		in.ready, in.readySince, in.readyWhy = ahp.ReadyStopped, time.Now(), "its program has ended"
+	}
 	t.inputMovedLocked()
 }
 
@@ -66,9 +84,17 @@ func (t *terminal) awaitsLocked() ahp.Awaiting {
 	return ahp.Awaits(t.input.state)
 }
 
-// awaitsAgainLocked updates the catalogue if the owner of t, which has connected or disconnected, had reported that it waits for input.
+// readyLocked is how far the terminal is. While the machine is away nobody knows, but of one that has exited.
+func (t *terminal) readyLocked() string {
+	if t.bound == nil && !t.state.Lifecycle.Exited() {
+		return ""
+	}
+	return t.input.ready
+}
+
+// awaitsAgainLocked updates the catalogue if the owner of t, which has connected or disconnected, had reported something that it shows.
 func (h *Host) awaitsAgainLocked(t *terminal) {
-	if ahp.Awaits(t.input.state) != ahp.AwaitsNothing {
+	if ahp.Awaits(t.input.state) != ahp.AwaitsNothing || t.input.ready != "" {
 		h.listChangedLocked(t)
 	}
 }
@@ -82,7 +108,8 @@ func (l lookedAt) State() (agenttools.State, <-chan struct{}) {
 		return agenttools.State{}, nil
 	}
 	in := &l.t.input
-	s := agenttools.State{Input: agenttools.InputState(in.state), InputSince: in.since}
+	s := agenttools.State{Input: agenttools.InputState(in.state), InputSince: in.since,
+		Ready: agenttools.ReadyState(in.ready), ReadySince: in.readySince, ReadyWhy: in.readyWhy}
 	if in.moved == nil {
 		in.moved = make(chan struct{})
 	}

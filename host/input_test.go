@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/events"
 	"tether/host"
+	"tether/internal/testkit"
 )
 
 // says makes a client report how the program in a terminal uses its keyboard.
@@ -161,6 +163,93 @@ func TestInputEvents(t *testing.T) {
 	})
 }
 
+// What the owner says of readiness is in the catalogue, the lists of agents and the page, and is an event; the exit ends it.
+func TestReadyIsShown(t *testing.T) {
+	h, url := serve(t, host.Options{Access: newUsers("machine-laptop", "observer-o", "agent-bot")})
+	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
+	const uri = "ahp-terminal:/web"
+	laptop.create(uri)
+	watcher := as(t, url, "observer-o", "watcher", viewOptions{subs: []string{ahp.RootURI}})
+	agent, err := overHTTP(t, url, "agent-bot", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var heard []string
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, active := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = h.StreamEvents(ctx, host.Principal{Name: "bot", Role: host.RoleAgent}, &events.Request{Name: events.Ready}, listener{active: sync.OnceFunc(func() { close(active) }), event: func(e events.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			heard = append(heard, fmt.Sprint(e.Data["state"], ": ", e.Data["why"]))
+		}})
+	}()
+	defer func() { cancel(); <-ended }()
+	<-active
+	say := func(ready, why string) {
+		t.Helper()
+		p := ahp.NewState(uri, ahp.InputQuiet, time.Now())
+		p.SetReady(ready, time.Now(), why)
+		if err := laptop.peer.SendRaw(t.Context(), ahp.AppendState(nil, p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(ready string) {
+		t.Helper()
+		watcher.await("ready "+ready, func() bool {
+			return len(watcher.root.Terminals) == 1 && watcher.root.Terminals[0].Meta.Ready.String() == ready
+		})
+		var list []struct{ Ready string }
+		if use(t, agent, "list_terminals", nil, &list); len(list) != 1 || list[0].Ready != ready {
+			t.Errorf("agents are told %+v, want %q", list, ready)
+		}
+		if _, first := event(t, url, "observer-o"); strings.Contains(first, `"ready":"`+ready+`"`) != (ready != "") {
+			t.Errorf("the page is told %s, want %q", first, ready)
+		}
+	}
+	want("")
+	say(ahp.ReadyStarting, "it is ready when it listens on port 5173")
+	want(ahp.ReadyStarting)
+	say(ahp.ReadyYes, "it listens on port 5173")
+	want(ahp.ReadyYes)
+	laptop.close()
+	want("") // nobody knows
+	laptop = as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
+	laptop.create(uri)
+	want(ahp.ReadyYes)
+	zero := int64(0)
+	laptop.dispatch(uri, ahp.TerminalExited{ExitCode: &zero})
+	want(ahp.ReadyStopped)
+
+	laptop.create("ahp-terminal:/second")
+	p := ahp.NewState("ahp-terminal:/second", ahp.InputQuiet, time.Now())
+	p.SetReady(ahp.ReadyFailed, time.Now(), "not ready within 5s: no program of it listens on port 5173")
+	if err := laptop.peer.SendRaw(t.Context(), ahp.AppendState(nil, p)); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, testkit.Patience, "both events", func() bool { mu.Lock(); defer mu.Unlock(); return len(heard) == 2 })
+	if !slices.Equal(heard, []string{"ready: it listens on port 5173", "failed: not ready within 5s: no program of it listens on port 5173"}) {
+		t.Errorf("heard %q", heard)
+	}
+}
+
+// listener is an events.Out.
+type listener struct {
+	active func()
+	event  func(events.Event)
+}
+
+// Active implements events.Out.
+func (l listener) Active(string, bool) error { l.active(); return nil }
+
+// Heartbeat implements events.Out.
+func (l listener) Heartbeat(string) error { return nil }
+
+// Event implements events.Out.
+func (l listener) Event(e events.Event) error { l.event(e); return nil }
+
 // listens keeps the events of input that a principal is told of, until the test ends.
 func listens(t *testing.T, h *host.Host, p host.Principal) *[]string {
 	var heard []string
@@ -168,24 +257,11 @@ func listens(t *testing.T, h *host.Host, p host.Principal) *[]string {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = h.StreamEvents(ctx, p, &events.Request{Name: events.AwaitingInput}, keeper{&heard})
+		_ = h.StreamEvents(ctx, p, &events.Request{Name: events.AwaitingInput}, listener{active: func() {}, event: func(e events.Event) {
+			heard = append(heard, fmt.Sprint(e.Data["kind"], " ", e.Data["promptLine"]))
+		}})
 	}()
 	synctest.Wait()
 	t.Cleanup(func() { cancel(); <-ended })
 	return &heard
-}
-
-// keeper is an events.Out.
-type keeper struct{ heard *[]string }
-
-// Active implements events.Out.
-func (k keeper) Active(string, bool) error { return nil }
-
-// Heartbeat implements events.Out.
-func (k keeper) Heartbeat(string) error { return nil }
-
-// Event implements events.Out.
-func (k keeper) Event(e events.Event) error {
-	*k.heard = append(*k.heard, fmt.Sprint(e.Data["kind"], " ", e.Data["promptLine"]))
-	return nil
 }

@@ -92,7 +92,7 @@ func infosOf(terminals []*terminal) []ahp.TerminalInfo {
 	for _, t := range terminals {
 		infos = append(infos, ahp.TerminalInfo{Resource: t.uri, Title: t.state.Title, Claim: t.state.Claim,
 			Lifecycle: t.state.Lifecycle, ExecutionTarget: t.state.ExecutionTarget,
-			Meta: ahp.TerminalMeta{Former: t.state.Meta.Former, Awaits: t.awaitsLocked()}})
+			Meta: ahp.TerminalMeta{Former: t.state.Meta.Former, Awaits: t.awaitsLocked(), Ready: ahp.ReadinessOf(t.readyLocked())}})
 	}
 	return infos
 }

@@ -28,6 +28,7 @@ type row struct {
 	Cwd      string `json:"cwd,omitempty"`
 	Running  string `json:"running,omitempty"` // the command line that a shell runs now
 	Awaits   string `json:"awaits,omitempty"`  // awaiting_input or awaiting_secret, while it waits for typed input
+	Ready    string `json:"ready,omitempty"`   // starting, ready, failed or stopped, if the owner has said when it is ready
 	State    string `json:"state"`             // running, away (its machine is) or exited
 	ExitCode *int   `json:"exitCode,omitempty"`
 	Target   string `json:"target"` // client or server
@@ -52,7 +53,7 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 	case t.isAwayLocked():
 		r.State = "away"
 	}
-	r.Awaits = t.awaitsLocked().String()
+	r.Awaits, r.Ready = t.awaitsLocked().String(), t.readyLocked()
 	r.Watching = t.observersLocked()
 	if h.roster.On {
 		r.Owner = h.roster.People[t.creator.principal.Owner]

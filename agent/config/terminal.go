@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,18 @@ type Declared struct {
 	// Audience lists who else may watch it at the hosts, besides the owner of this machine there, in the words of tether lend --to.
 	Audience []string `toml:"audience"`
 	Private  bool     `toml:"private"`
+	// Needs names declared terminals that must be ready before this one starts.
+	Needs []string `toml:"needs"`
+	// Agents lists what agents on this machine may do with it: AgentsRestart.
+	Agents []string `toml:"agents" oneof:"restart"`
+	Ready  Ready    `toml:"ready"`
 }
+
+// AgentsRestart in Declared.Agents lets agents restart the terminal.
+const AgentsRestart = "restart"
+
+// LetsAgents reports whether agents may do that with it.
+func (d *Declared) LetsAgents(do string) bool { return slices.Contains(d.Agents, do) }
 
 // The words of Restart.
 const (
@@ -61,7 +73,7 @@ func (c *Config) declaredProblems() []Problem {
 		}
 		first[d.Name] = i + 1
 	}
-	return all
+	return append(all, c.needProblems()...)
 }
 
 // problems returns the faults of one of them.
@@ -103,7 +115,13 @@ func (d *Declared) problems(at string) []Problem {
 			problem("audience", "%s", printable(err.Error()))
 		}
 	}
-	if text := strings.Join(append(append([]string{d.Line, d.Cwd}, d.Command...), d.Env...), ""); strings.ContainsRune(text, 0) {
+	if d.Private && len(d.Agents) > 0 {
+		problem("agents", "a private terminal is hidden from agents")
+	}
+	if err := d.Ready.check(); err != nil {
+		problem("ready", "%s", printable(err.Error()))
+	}
+	if text := strings.Join(slices.Concat([]string{d.Line, d.Cwd}, d.Command, d.Env, d.Ready.Command), ""); strings.ContainsRune(text, 0) {
 		problem("command", "a NUL byte is in its values")
 	}
 	return all

@@ -1,8 +1,10 @@
 package config_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -78,5 +80,78 @@ func TestProblemsOfDeclaredTerminals(t *testing.T) {
 	}
 	if _, err := config.Parse("f", []byte(many.String())); err == nil || !strings.HasSuffix(err.Error(), "terminal.100: there may be at most 100") {
 		t.Errorf("a hundred and one: %v", err)
+	}
+}
+
+func TestReadyOfDeclaredTerminals(t *testing.T) {
+	got, err := config.Parse("f", []byte(`
+[[terminal]]
+name = "web"
+line = "npm run dev"
+needs = ["db"]
+agents = ["restart"]
+ready = {port = 5173, timeout = "30s"}
+
+[[terminal]]
+name = "db"
+line = "postgres"
+ready = {command = ["pg_isready", "-q"]}
+`))
+	want := config.Default()
+	want.Terminal = []config.Declared{
+		{Name: "web", Line: "npm run dev", Needs: []string{"db"}, Agents: []string{"restart"}, Ready: config.Ready{Port: 5173, Timeout: config.Duration(30 * time.Second)}},
+		{Name: "db", Line: "postgres", Ready: config.Ready{Command: []string{"pg_isready", "-q"}}},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("%v\n%s", err, diff)
+	}
+	if w, d := &got.Terminal[0], &got.Terminal[1]; w.Ready.Within() != 30*time.Second || d.Ready.Within() != config.ReadyTimeout || !w.LetsAgents("restart") || d.LetsAgents("restart") {
+		t.Errorf("%+v", got.Terminal)
+	}
+	var b strings.Builder
+	if _, err := got.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	back, err := config.Parse("f", []byte(b.String()))
+	if diff := cmp.Diff(got, back); err != nil || diff != "" {
+		t.Errorf("read back: %v\n%s\n%s", err, diff, b.String())
+	}
+}
+
+func TestProblemsOfReady(t *testing.T) {
+	const web = "[[terminal]]\nname = \"web\"\nline = \"x\"\n"
+	long := web // each needs all before it, which must not take for ever
+	for i := range 90 {
+		names := []string{`"web"`}
+		for j := range i {
+			names = append(names, fmt.Sprintf(`"t%d"`, j))
+		}
+		long += fmt.Sprintf("[[terminal]]\nname = \"t%d\"\nline = \"x\"\nneeds = [%s]\n", i, strings.Join(names, ", "))
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"all of them":            {long, ""},
+		"http of this machine":   {web + `ready = {http = "https://web.localhost:5173/health"}`, ""},
+		"IPv6":                   {web + `ready = {http = "http://[::1]:5173"}`, ""},
+		"two conditions":         {web + `ready = {port = 1, pattern = "x"}`, "f:4: terminal.0.ready: give one of port, pattern, http and command"},
+		"a port that is none":    {web + `ready = {port = 70000}`, "f:4: terminal.0.ready.port: 70000 is out of range: 1 to 65535 (it is ready when it listens on this TCP port)"},
+		"a wrong pattern":        {web + `ready = {pattern = "("}`, "f:4: terminal.0.ready: pattern: error parsing regexp: missing closing ): `(`"},
+		"a time for nothing":     {web + `ready = {timeout = "5s"}`, "f:4: terminal.0.ready: timeout needs a condition: port, pattern, http or command"},
+		"no program":             {web + `ready = {command = []}`, `f:4: terminal.0.ready: command names no program; write command = ["pg_isready", "-q"]`},
+		"another machine":        {web + `ready = {http = "http://example.com/"}`, `f:4: terminal.0.ready: http: "example.com" is not this machine; name localhost or 127.0.0.1`},
+		"another address":        {web + `ready = {http = "http://10.0.0.1/"}`, `f:4: terminal.0.ready: http: "10.0.0.1" is not this machine; name localhost or 127.0.0.1`},
+		"no URL":                 {web + `ready = {http = "localhost:5173"}`, `f:4: terminal.0.ready: http: "localhost:5173" is no URL such as http://localhost:5173/`},
+		"an unknown name":        {web + `needs = ["db"]`, `f:4: terminal.0.needs: no terminal "db" is declared`},
+		"itself":                 {web + `needs = ["web"]`, `f:4: terminal.0.needs: they need each other, so that none could start: web needs web`},
+		"each other":             {web + "needs = [\"db\"]\n[[terminal]]\nname = \"db\"\nline = \"x\"\nneeds = [\"web\"]", `f:4: terminal.0.needs: they need each other, so that none could start: web needs db needs web`},
+		"more than restart":      {web + `agents = ["kill"]`, `f:4: terminal.0.agents.0: "kill" must be one of restart (what agents may do with it, although it is yours: restart)`},
+		"agents and private":     {web + "private = true\nagents = [\"restart\"]", "f:5: terminal.0.agents: a private terminal is hidden from agents"},
+		"a NUL in the condition": {web + `ready = {command = ["a\u0000"]}`, "f:1: terminal.0.command: a NUL byte is in its values"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.Parse("f", []byte(c.text))
+			if got := fmt.Sprint(err); got != c.want && !(err == nil && c.want == "") {
+				t.Errorf("%s\nwant %s", got, c.want)
+			}
+		})
 	}
 }

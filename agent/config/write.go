@@ -57,7 +57,7 @@ func writeTable(b *strings.Builder, v reflect.Value, name string, note func(key 
 // unset reports whether a key of a table in a list was left out, and has no
 // default that could stand there.
 func unset(v reflect.Value, f *field) bool {
-	return v.Kind() == reflect.Slice && v.IsNil() || f.words != nil && v.IsZero()
+	return v.Kind() == reflect.Slice && v.IsNil() || (f.words != nil || f.bounds.lo > 0) && v.IsZero()
 }
 
 func holdsTables(t reflect.Type) bool {

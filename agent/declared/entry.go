@@ -3,6 +3,7 @@ package declared
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"tether/agent/config"
@@ -30,6 +31,11 @@ type entry struct {
 	err       string
 	code      int
 	current   Terminal // that runs; nil if none does
+	waits     string   // while Blocked: for what
+
+	ready      ReadyState
+	readySince time.Time
+	readyWhy   string
 }
 
 // begin has the terminal kept up, beginning with t, or with one that an earlier
@@ -124,6 +130,8 @@ func await(ctx context.Context, done <-chan struct{}) error {
 // terminal continues after it.
 func (e *entry) keep(ctx context.Context, t Terminal, tried chan struct{}) {
 	defer close(e.ended)
+	say := sync.OnceFunc(func() { close(tried) })
+	defer say()
 	var pause backoff
 	for first := true; ; first = false {
 		if !first {
@@ -136,18 +144,20 @@ func (e *entry) keep(ctx context.Context, t Terminal, tried chan struct{}) {
 			}
 		}
 		var err error
+		if t == nil {
+			e.awaitNeeds(ctx, say)
+		}
 		if t == nil && ctx.Err() == nil {
 			t, err = e.start(ctx)
 		}
 		if ctx.Err() == nil && err == nil {
 			e.runs(t)
+			e.beginReady(t)
 		}
 		if err != nil {
 			e.failed(err)
 		}
-		if first {
-			close(tried)
-		}
+		say()
 		again, ran := e.restartsFailed(), time.Duration(0)
 		if err == nil {
 			again, ran = e.follow(ctx, t)
@@ -196,7 +206,7 @@ func (e *entry) start(ctx context.Context) (Terminal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	e.set.keep(spec.Name, func(k *kept) { k.ID, k.Down = id, false })
+	e.set.keep(spec.Name, func(k *kept) { k.ID, k.Down, k.Ready = id, false, false })
 	t, err := start()
 	if err != nil {
 		return nil, err
@@ -210,11 +220,17 @@ func (e *entry) follow(ctx context.Context, t Terminal) (again bool, ran time.Du
 	if t == nil {
 		return false, 0
 	}
+	looking, cancel := context.WithCancel(ctx)
+	var look sync.WaitGroup
+	look.Go(func() { e.becomeReady(looking, t) })
 	end, err := t.Wait(ctx)
+	cancel()
+	look.Wait()
 	if err != nil || e.set.ctx.Err() != nil { // the daemon ends, and this terminal perhaps with it
 		return false, 0
 	}
 	e.change(func() { e.current, e.code = nil, end.Code })
+	e.endReady()
 	if end.Killed {
 		e.set.keep(e.name(), func(k *kept) { k.Down = true })
 		e.enter(Down)
@@ -270,6 +286,10 @@ func (e *entry) enter(s State) {
 		if s != Waiting {
 			e.next = time.Time{}
 		}
+		if s == Starting || s == Down {
+			e.ready, e.readyWhy = "", ""
+		}
+		e.set.tellLocked()
 	})
 }
 

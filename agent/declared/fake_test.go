@@ -42,7 +42,7 @@ func (m *machine) Prepare(ctx context.Context, d config.Declared) (string, func(
 		if m.refuse != nil {
 			return nil, m.refuse
 		}
-		m.all[id] = &terminal{id: id, name: d.Name, began: time.Now(), done: make(chan struct{})}
+		m.all[id] = &terminal{id: id, name: d.Name, began: time.Now(), done: make(chan struct{}), holds: make(chan struct{})}
 		return m.all[id], nil
 	}, nil
 }
@@ -80,12 +80,36 @@ type terminal struct {
 	began    time.Time
 	stubborn bool // Kill does not end it
 
+	holds chan struct{} // closed by ready: its condition holds
+
+	mu   sync.Mutex
+	told []string // what SetReady was told
+
 	once sync.Once
 	done chan struct{}
 	end  declared.End // set before done is closed
 }
 
 func (t *terminal) ID() string { return t.id }
+
+func (t *terminal) Started() time.Time { return t.began }
+
+func (t *terminal) Await(ctx context.Context, d config.Declared) error {
+	select {
+	case <-t.holds:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("no program of it listens on port %d", d.Ready.Port)
+	}
+}
+
+func (t *terminal) SetReady(s declared.ReadyState, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told = append(t.told, string(s)+": "+why)
+}
+
+func (t *terminal) ready() { close(t.holds) }
 
 func (t *terminal) Over() bool {
 	select {

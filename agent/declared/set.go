@@ -22,6 +22,8 @@ type End struct {
 // Terminal is one that was started. Its methods are safe for concurrent use.
 type Terminal interface {
 	ID() string
+	// Started is when it began to run.
+	Started() time.Time
 	// Over reports whether it has ended.
 	Over() bool
 	// Wait returns when it has ended, or ctx's error.
@@ -29,6 +31,10 @@ type Terminal interface {
 	// Kill ends it with everything in it, and returns when that is done or ctx
 	// ends.
 	Kill(ctx context.Context) error
+	// Await returns when the condition of the declaration holds: nil; or when ctx ends or it cannot be found out: why not, in one line.
+	Await(ctx context.Context, d config.Declared) error
+	// SetReady has those told who see the terminal.
+	SetReady(state ReadyState, why string)
 }
 
 // Starter starts terminals. Its methods are safe for concurrent use.
@@ -66,6 +72,7 @@ type Set struct {
 	mu      sync.Mutex
 	entries []*entry // in the order of the file
 	store   store
+	moved   chan struct{} // closed and replaced when a terminal is in another state
 }
 
 // New returns an empty set.
@@ -73,7 +80,7 @@ func New(o Options) *Set {
 	if o.Report == nil {
 		o.Report = func(string) {}
 	}
-	s := &Set{opts: o, busy: make(chan struct{}, 1)}
+	s := &Set{opts: o, busy: make(chan struct{}, 1), moved: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -139,6 +146,7 @@ func (s *Set) declare(all []config.Declared) (added []*entry) {
 		kept = append(kept, e)
 	}
 	s.entries = kept
+	s.tellLocked()
 	for name := range gone {
 		delete(s.store.Terminals, name)
 	}
@@ -165,10 +173,11 @@ type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("no terminal %.70q is declared", e.Name) }
 
-// Up starts the named terminals that do not run; without names, all. It returns when each has been started or could not be, or when ctx
-// ends. A failed start is in the status, not the error. Errors: *UnknownError, ctx's, that the set is closed.
+// Up starts the named terminals that do not run, and those that they need; without names, all. It returns when each has been started,
+// could not be, or waits for what it needs; or when ctx ends. A failed start is in the status, not the error. Errors: *UnknownError,
+// ctx's, that the set is closed.
 func (s *Set) Up(ctx context.Context, names ...string) ([]Status, error) {
-	return s.each(ctx, names, (*entry).up)
+	return s.each(ctx, s.withNeeds(names), (*entry).up)
 }
 
 // Down ends those that run, and keeps them down until Up.
@@ -251,6 +260,7 @@ func (s *Set) give() { <-s.busy }
 func (e *entry) statusLocked() Status {
 	return Status{
 		Spec: e.spec, State: e.state, Since: e.since, ID: e.id, Next: e.next, Restarts: e.restarts, Err: e.err, Code: e.code,
+		Ready: e.ready, ReadySince: e.readySince, ReadyWhy: e.readyWhy, Waits: e.waits,
 		Changed: e.state == Running && e.startedAs != nil && !reflect.DeepEqual(*e.startedAs, e.spec),
 	}
 }

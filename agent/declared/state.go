@@ -11,12 +11,15 @@ type State string
 
 // The states.
 //
-//	       Up, Begin
+//	                Blocked (until all that it needs are ready)
+//	                 │  ▲
+//	       Up, Begin ▼  │
 //	Down ────────────▶ Starting ──▶ Running ──▶ Waiting ──▶ Starting …
 //	 ▲                    │            │  end     (it is due again)
 //	 │ Down, killed       ▼            ▼
 //	any                 Failed       Exited      (it is not)
 const (
+	Blocked  State = "blocked"  // it starts when all that it needs are ready
 	Starting State = "starting" // or being taken up from an earlier daemon
 	Running  State = "running"
 	Waiting  State = "waiting" // to be started again, at Next
@@ -34,8 +37,14 @@ type Status struct {
 	Next     time.Time // when Waiting: the next start
 	Restarts int       // since it was last asked to be up
 	Err      string    // why the last start failed, or the obstacle to one
+	Waits    string    // when Blocked: which of those that it needs is not ready, and why
 	Code     int       // the status it ended with; for Exited and Waiting
 	Changed  bool      // the running terminal was started by another declaration
+
+	// Ready is of what runs, or ran last, if there is a condition.
+	Ready      ReadyState
+	ReadySince time.Time
+	ReadyWhy   string // which condition holds, or why none does
 }
 
 // The time until a terminal is started again: it doubles with each end, and

@@ -19,6 +19,8 @@ type store struct {
 type kept struct {
 	ID   string `json:"id,omitempty"`   // of the one that was started last
 	Down bool   `json:"down,omitempty"` // the person wants it so
+	// Ready says that it was ready: what has shown that may be gone from the output.
+	Ready bool `json:"ready,omitempty"`
 }
 
 const storeVersion = 1

@@ -50,6 +50,11 @@ type Terminal struct {
 	// after the exit. InputSince is since when; except for running, it is the time of the last output or input.
 	Input      string    `json:"input,omitempty"`
 	InputSince time.Time `json:"input_since,omitzero"`
+	// Ready is how far a declared terminal with a condition is: starting, ready, failed or stopped. ReadyWhy says which condition holds, or why
+	// none does.
+	Ready      string    `json:"ready,omitempty"`
+	ReadySince time.Time `json:"ready_since,omitzero"`
+	ReadyWhy   string    `json:"ready_why,omitempty"`
 	// Listening is present if it was requested and the system can tell.
 	Listening []Listening `json:"listening,omitempty"`
 }
@@ -240,6 +245,8 @@ type Count struct {
 	Lent    int `json:"lent"`   // running terminals that are lent
 	There   int `json:"there"`  // lent terminals that at least one host has now
 	Awaits  int `json:"awaits"` // running terminals whose program waits for typed input
+	// NotReady is how many declared terminals run and are not ready: they are starting, or have failed to become ready.
+	NotReady int `json:"not_ready"`
 }
 
 // LogMemory is the kept output of all terminals.
@@ -314,6 +321,7 @@ func terminalFrom(i term.Info) Terminal {
 		Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Owner: i.Owner.String(), Visible: i.Visible, Private: i.Private,
 		LentTo: i.LentTo, Pid: i.Pid, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached, Held: i.Held, Lost: i.Lost,
 		CommandDetection: i.CommandDetection, Loans: loansFrom(i.Loans), Door: i.Door,
+		Ready: string(i.Ready.State), ReadySince: i.Ready.Since, ReadyWhy: i.Ready.Why,
 	}
 	if t.LentTo == nil {
 		t.LentTo = []string{}

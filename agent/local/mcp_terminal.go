@@ -23,6 +23,7 @@ func mcpInfo(i term.Info) agenttools.Info {
 	if i.Running != nil {
 		out.Running = i.Running.Line
 	}
+	out.Ready, out.ReadySince, out.ReadyWhy = agenttools.ReadyState(i.Ready.State), i.Ready.Since, i.Ready.Why
 	if i.Exit != nil {
 		out.Exit = &agenttools.Exit{Code: i.Exit.Code, Signal: i.Exit.Signal, Reason: string(i.Exit.Reason), At: i.Exit.At}
 	}
@@ -38,8 +39,13 @@ func (t mcpTerminal) Info() agenttools.Info { return mcpInfo(t.h.Info()) }
 // State implements agenttools.StatefulTerminal.
 func (t mcpTerminal) State() (agenttools.State, <-chan struct{}) {
 	in, changed := t.h.Input()
-	return agenttools.State{Input: agenttools.InputState(in.State), InputSince: in.Since, Prompt: in.Prompt}, changed
+	ready := t.h.Info().Ready
+	return agenttools.State{Input: agenttools.InputState(in.State), InputSince: in.Since, Prompt: in.Prompt,
+		Ready: agenttools.ReadyState(ready.State), ReadySince: ready.Since, ReadyWhy: ready.Why}, changed
 }
+
+// Readable is a terminal as [agenttools.Wait] wants it.
+func Readable(h term.Handle) agenttools.Terminal { return mcpTerminal{h} }
 
 // Commands implements agenttools.Terminal.
 func (t mcpTerminal) Commands() []agenttools.Command {

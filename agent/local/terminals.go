@@ -37,6 +37,9 @@ func (c *Count) Add(h term.Handle) {
 	if in, _ := h.Input(); in.State.Awaits() {
 		c.Awaits++
 	}
+	if ready := i.Ready.State; ready == term.ReadyStarting || ready == term.ReadyFailed {
+		c.NotReady++
+	}
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {

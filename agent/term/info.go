@@ -35,6 +35,7 @@ type Info struct {
 	Pid      int
 	Started  time.Time
 	Exit     *Exit // nil while running
+	Ready    Ready // of a declared terminal with a condition
 
 	CommandDetection bool // a mark that counts was seen, so Commands is meaningful
 	Running          *Command
@@ -52,6 +53,7 @@ func (i Info) LentToHost(name string) bool { return slices.Contains(i.LentTo, na
 // mask masks its texts for hosts.
 func (i *Info) mask(rules *redact.Rules) {
 	i.Name, i.Title, i.Cwd, i.StartCwd = rules.Redact(i.Name), rules.Redact(i.Title), rules.Redact(i.Cwd), rules.Redact(i.StartCwd)
+	i.Ready.Why = rules.Redact(i.Ready.Why)
 	command := slices.Clone(i.Command)
 	for n := range command {
 		command[n] = rules.Redact(command[n])

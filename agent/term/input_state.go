@@ -112,7 +112,7 @@ const lookAgain = 200 * time.Millisecond
 // attention is the state of input and its detection. Guarded by the terminal's mutex, except for turn.
 type attention struct {
 	input   Input
-	changed chan struct{} // closed and replaced when input becomes another one; nil while nobody waits
+	changed chan struct{} // closed and replaced when input or the terminal's readiness becomes another one; nil while nobody waits
 	timer   *time.Timer   // runs attend; nil before the first output
 	armed   bool
 	looked  time.Time     // when the last look ended
@@ -165,7 +165,14 @@ func (t *Terminal) setInputLocked(in Input) {
 	}
 	told := a.input.State != in.State || a.input.Prompt != in.Prompt
 	a.input = in
-	if told && a.changed != nil {
+	if told {
+		a.wakeLocked()
+	}
+}
+
+// wakeLocked tells those who wait that there may be another state.
+func (a *attention) wakeLocked() {
+	if a.changed != nil {
 		close(a.changed)
 		a.changed = nil
 	}

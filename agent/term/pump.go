@@ -62,6 +62,7 @@ func (t *Terminal) run() bool {
 	}
 	t.input.shut()
 	t.activity.stopIdle()
+	t.endReadyLocked()
 	t.stopAttendingLocked()
 	t.wakeLocked()
 	t.tellLocked()

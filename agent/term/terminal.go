@@ -81,6 +81,7 @@ type Terminal struct {
 	input     inputQueue // typed input that is not yet written
 	activity  activity   // when it was last used
 	attention attention  // whether it waits for the person
+	ready     Ready      // whether what it was declared for is there
 	ending    ending     // how it ends, why, and who knows
 	adoption  adoption   // output of earlier daemons that is scanned again
 	keeper    keeper     // state in transit to the holder
@@ -131,7 +132,7 @@ func (t *Terminal) infoLocked() Info {
 		Owner: t.ownership.owner, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter, Attached: t.ownership.attached,
 		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pty.Pid(), Held: t.holder != nil, Holds: t.origin.onSlow == Hold,
 		CommandDetection: t.commands.detected, Running: t.commands.running(end),
-		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost,
+		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost, Ready: t.ready,
 	}
 	if t.ending.exit != nil {
 		e := *t.ending.exit

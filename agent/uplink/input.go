@@ -45,7 +45,14 @@ func (p *publisher) tellInput(ctx context.Context) error {
 	}
 	p.input.changed = changed
 	said := ahp.NewState(p.le.uri, string(in.State), in.Since)
-	if said.Input == p.input.last.Input && (ahp.Awaits(said.Input) == ahp.AwaitsNothing || said == p.input.last) {
+	if ready := p.le.h.Info().Ready; ready.State != "" {
+		said.SetReady(string(ready.State), ready.Since, p.le.h.Outward().Redact(ready.Why))
+	}
+	last := p.input.last
+	if said.Input == last.Input && ahp.Awaits(said.Input) == ahp.AwaitsNothing {
+		last.InputSince = said.InputSince // it is when something was printed
+	}
+	if said == last {
 		return nil
 	}
 	p.input.last, p.input.at = said, time.Now()

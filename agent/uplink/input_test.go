@@ -1,6 +1,7 @@
 package uplink_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/internal/testkit"
@@ -166,4 +168,44 @@ func TestInputAtOtherHosts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// How far a declared terminal is goes up with it, again after an outage; secrets in the reason are masked.
+func TestReadyIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules, err := redact.Compile(redact.Options{Tokens: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := "ghp_" + strings.Repeat("a1B2", 9)
+		c := &capture{}
+		w := captured(t, c, term.Options{Outward: rules})
+		w.online()
+		began := time.Now()
+		h, _ := w.spawn(term.Spec{})
+		told := func() (all []string) {
+			for _, frame := range c.since(began) {
+				var m struct {
+					Method string
+					Params ahp.StateParams
+				}
+				if err := json.Unmarshal([]byte(frame), &m); err == nil && m.Method == ahp.MethodState && m.Params.Ready != "" {
+					all = append(all, m.Params.Ready+": "+m.Params.ReadyWhy)
+				}
+			}
+			return slices.Compact(all)
+		}
+		h.SetReady(term.ReadyStarting, "it is ready when a line matches "+token)
+		time.Sleep(time.Second)
+		h.SetReady(term.ReadyYes, "it listens on port 5432")
+		time.Sleep(time.Second)
+		got := told()
+		if len(got) != 2 || strings.Contains(got[0], token) || !strings.HasPrefix(got[0], "starting: it is ready when") || got[1] != "ready: it listens on port 5432" {
+			t.Errorf("told %q", got)
+		}
+		time.Sleep(time.Hour)
+		if again := told(); !slices.Equal(again, got) {
+			t.Errorf("an hour later told %q", again)
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/agent/term"
 	"tether/platform/tty"
 )
 
@@ -81,6 +82,9 @@ func (a *app) printDeclared(all []local.Declared) {
 	}
 	for _, d := range all {
 		fmt.Fprintln(a.stdout, d.Name, declaredText(d), d.ID)
+		if d.Ready == string(term.ReadyFailed) {
+			a.notice("%s is not ready: %s", printable(d.Name, 70), printable(d.ReadyWhy, 300))
+		}
 	}
 }
 
@@ -89,12 +93,24 @@ func declaredText(d local.Declared) string {
 	switch {
 	case d.State == "waiting":
 		return fmt.Sprintf("restarts in %s", ago(time.Until(d.Next)))
+	case d.State == "blocked":
+		return "waits: " + printable(d.Waits, 80)
+	case d.State == "running" && d.Ready != "":
+		return readyText(d.Ready)
 	case d.State == "exited" && d.ExitCode != nil:
 		return fmt.Sprintf("exited %d", *d.ExitCode)
 	case d.Changed:
 		return d.State + ", configuration changed"
 	}
 	return d.State
+}
+
+// readyText is a state of readiness in words.
+func readyText(ready string) string {
+	if ready == string(term.ReadyFailed) {
+		return "not ready"
+	}
+	return ready
 }
 
 // progressAfter is how long a command may take before it says what it waits for.

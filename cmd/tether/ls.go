@@ -114,6 +114,8 @@ func stateOf(t local.Terminal) (state string, since time.Time) {
 		return exitText(*t.Exit), t.Exit.At
 	case t.Input == string(term.AwaitingInput), t.Input == string(term.AwaitingSecret):
 		return awaitsText(t.Input), t.InputSince
+	case t.Ready != "":
+		return readyText(t.Ready), t.ReadySince
 	case !t.Visible:
 		return "background", t.Started
 	}

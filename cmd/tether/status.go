@@ -124,6 +124,9 @@ func countText(c local.Count) string {
 	if c.Awaits > 0 {
 		lent += fmt.Sprintf(", %d awaiting you: tether ls", c.Awaits)
 	}
+	if c.NotReady > 0 {
+		lent += fmt.Sprintf(", %d not ready: tether ls", c.NotReady)
+	}
 	return fmt.Sprintf("%d running (%s), %d exited", c.Running, lent, c.Exited)
 }
 

@@ -213,6 +213,7 @@ type hostTerminal struct {
 	URI      string `json:"uri"`
 	Title    string `json:"title"`
 	Awaits   string `json:"awaits,omitempty"` // awaiting_input or awaiting_secret, while it waits for typed input
+	Ready    string `json:"ready,omitempty"`  // starting, ready, failed or stopped, where that is said
 	Exited   bool   `json:"exited"`
 	ExitCode *int64 `json:"exit_code,omitempty"`
 	Target   string `json:"execution_target,omitempty"`
@@ -221,7 +222,7 @@ type hostTerminal struct {
 func (a *app) printHostTerminals(all []ahp.TerminalInfo, asJSON bool) error {
 	l := hostList{SchemaVersion: local.SchemaVersion, Terminals: []hostTerminal{}}
 	for _, t := range all {
-		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Resource, Title: t.Title, Awaits: t.Meta.Awaits.String(), Exited: t.Lifecycle.Exited(),
+		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Resource, Title: t.Title, Awaits: t.Meta.Awaits.String(), Ready: t.Meta.Ready.String(), Exited: t.Lifecycle.Exited(),
 			ExitCode: t.Lifecycle.ExitCode, Target: string(t.ExecutionTarget)})
 	}
 	if asJSON {
@@ -242,6 +243,8 @@ func printHostTerminal(w io.Writer, t hostTerminal) {
 		state = "exited"
 	case t.Awaits != "":
 		state = awaitsText(t.Awaits)
+	case t.Ready != "":
+		state = readyText(t.Ready)
 	}
 	if t.Target == string(ahp.TargetClient) {
 		at = "a client"

@@ -3,7 +3,7 @@
 import {clean, place} from "./text.js";
 
 export const states = {
-  running: t => t.awaits ? [t.awaits.replace("_", " "), "awaits"] : ["running", "running"],
+  running: t => t.awaits ? [t.awaits.replace("_", " "), "awaits"] : t.ready === "failed" ? ["not ready", "bad"] : t.ready ? [t.ready, t.ready === "ready" ? "running" : "starting"] : ["running", "running"],
   away: () => ["machine offline", "away"],
   exited: t => t.exitCode == null ? ["ended", "bad"] : t.exitCode === 0 ? ["exited 0", "exited"] : ["exited " + t.exitCode, "bad"],
 };

@@ -1,0 +1,167 @@
+package declared
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"tether/agent/config"
+)
+
+// ReadyState says how far a terminal with a condition is.
+type ReadyState string
+
+// The states. Without a condition there is none.
+const (
+	ReadyStarting ReadyState = "starting" // the condition does not hold yet
+	ReadyYes      ReadyState = "ready"    // it held once
+	ReadyFailed   ReadyState = "failed"   // it did not hold in time, or the program has ended before
+	ReadyStopped  ReadyState = "stopped"  // it was ready, and its program has ended
+)
+
+// leastLook is how long a condition is looked at whose time is over already, as after a restart of the daemon.
+const leastLook = 2 * time.Second
+
+// beginReady says how far t is, which has just begun to run. What an earlier daemon has found ready stays so.
+func (e *entry) beginReady(t Terminal) {
+	switch r := e.startedSpec().Ready; {
+	case r.IsZero():
+	case e.wasReady(t.ID()):
+		e.setReady(t, ReadyYes, r.String())
+	default:
+		e.setReady(t, ReadyStarting, "it is ready when "+r.String())
+	}
+}
+
+// becomeReady finds out when t is ready, and says so. It returns then, when the time for it is over, or with ctx.
+func (e *entry) becomeReady(ctx context.Context, t Terminal) {
+	spec := e.startedSpec()
+	r := spec.Ready
+	if r.IsZero() || e.wasReady(t.ID()) {
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, max(time.Until(t.Started().Add(r.Within())), leastLook))
+	defer cancel()
+	err := t.Await(within, spec)
+	switch {
+	case ctx.Err() != nil: // it has ended, or the daemon is about to
+	case err == nil:
+		e.set.keep(e.name(), func(k *kept) { k.Ready = k.ID == t.ID() })
+		e.setReady(t, ReadyYes, r.String())
+	case within.Err() != nil:
+		e.setReady(t, ReadyFailed, fmt.Sprintf("not ready within %s: %v", config.Duration(r.Within()), err))
+	default:
+		e.setReady(t, ReadyFailed, err.Error())
+	}
+}
+
+// wasReady reports whether that terminal was ready for this daemon or an earlier one.
+func (e *entry) wasReady(id string) bool {
+	e.set.mu.Lock()
+	defer e.set.mu.Unlock()
+	k := e.set.store.Terminals[e.spec.Name]
+	return k.Ready && k.ID == id
+}
+
+// startedSpec is the declaration with which what runs was started, as far as that is known.
+func (e *entry) startedSpec() (d config.Declared) {
+	e.change(func() {
+		if d = e.spec; e.startedAs != nil {
+			d = *e.startedAs
+		}
+	})
+	return d
+}
+
+func (e *entry) setReady(t Terminal, s ReadyState, why string) {
+	e.change(func() {
+		e.ready, e.readySince, e.readyWhy = s, time.Now(), why
+		e.set.tellLocked()
+	})
+	t.SetReady(s, why)
+}
+
+// endReady says what an end means.
+func (e *entry) endReady() {
+	e.change(func() {
+		switch e.ready {
+		case ReadyStarting:
+			e.ready, e.readySince, e.readyWhy = ReadyFailed, time.Now(), "its program ended before it was ready"
+		case ReadyYes:
+			e.ready, e.readySince, e.readyWhy = ReadyStopped, time.Now(), "its program has ended"
+		}
+	})
+}
+
+// awaitNeeds returns when all that the terminal needs are ready, or with ctx. If it has to wait, it says so and calls blocked, once.
+func (e *entry) awaitNeeds(ctx context.Context, blocked func()) {
+	for {
+		e.set.mu.Lock()
+		missing, moved, was := e.missingLocked(), e.set.moved, e.state == Blocked
+		known := was && e.waits == missing
+		e.waits = missing
+		e.set.mu.Unlock()
+		switch {
+		case missing == "" && was:
+			e.enter(Starting)
+			return
+		case missing == "":
+			return
+		case !known:
+			e.enter(Blocked)
+			blocked()
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// missingLocked says which of those that it needs is not ready, "" if all are.
+func (e *entry) missingLocked() string {
+	for _, name := range e.spec.Needs {
+		i := slices.IndexFunc(e.set.entries, func(o *entry) bool { return o.spec.Name == name })
+		if i < 0 {
+			return name + " is not declared any more"
+		}
+		switch o := e.set.entries[i]; {
+		case o.state == Running && (o.spec.Ready.IsZero() || o.ready == ReadyYes):
+		case o.state == Running && o.ready == ReadyFailed:
+			return name + " is " + o.readyWhy
+		case o.state == Running:
+			return name + " is starting"
+		default:
+			return name + " is " + string(o.state)
+		}
+	}
+	return ""
+}
+
+// withNeeds adds to names what those need, all that is needed for that, and so on.
+func (s *Set) withNeeds(names []string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(names)
+	for i := 0; i < len(all); i++ {
+		for _, e := range s.entries {
+			if e.spec.Name != all[i] {
+				continue
+			}
+			for _, name := range e.spec.Needs {
+				if !slices.Contains(all, name) {
+					all = append(all, name)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// tellLocked wakes those that wait for what they need.
+func (s *Set) tellLocked() {
+	close(s.moved)
+	s.moved = make(chan struct{})
+}

@@ -1,0 +1,165 @@
+package declared_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/config"
+	"tether/agent/declared"
+)
+
+var (
+	db  = config.Declared{Name: "db", Line: "postgres", Ready: config.Ready{Port: 5432, Timeout: config.Duration(time.Minute)}}
+	api = config.Declared{Name: "api", Line: "npm run api", Needs: []string{"db"}}
+	top = config.Declared{Name: "top", Line: "npm run dev", Needs: []string{"api", "db"}}
+)
+
+// steps is how each is, in a word or two.
+func steps(s *declared.Set) (all []string) {
+	synctest.Wait()
+	for _, x := range s.List() {
+		text := fmt.Sprintf("%s %s", x.Spec.Name, x.State)
+		switch {
+		case x.State == declared.Blocked:
+			text += ": " + x.Waits
+		case x.Ready != "":
+			text += ", " + string(x.Ready)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func wantSteps(t *testing.T, s *declared.Set, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, steps(s)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Each starts when those that it needs are ready, however they are declared in order; a restart of the daemon changes nothing of that.
+func TestNeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, dir := newMachine(), private(t)
+		s := begin(t, m, dir, top, api, db)
+		wantSteps(t, s, "top blocked: api is blocked", "api blocked: db is starting", "db running, starting")
+		time.Sleep(30 * time.Second)
+		wantSteps(t, s, "top blocked: api is blocked", "api blocked: db is starting", "db running, starting")
+
+		// The next daemon finds it as it is, and what waits waits on.
+		s.Close()
+		s = begin(t, m, dir, top, api, db)
+		wantSteps(t, s, "top blocked: api is blocked", "api blocked: db is starting", "db running, starting")
+		m.all["db-1"].ready()
+		wantSteps(t, s, "top running", "api running", "db running, ready")
+		if n := m.running(); len(n) != 3 {
+			t.Errorf("%v run", n)
+		}
+		if x := s.List()[2]; x.ReadyWhy != "it listens on port 5432" {
+			t.Errorf("%+v", x)
+		}
+
+		// Another daemon does not look again: what was ready is.
+		s.Close()
+		m.all["db-1"].holds = make(chan struct{})
+		s = begin(t, m, dir, top, api, db)
+		wantSteps(t, s, "top running", "api running", "db running, ready")
+		if told := m.all["db-1"].told; !slices.Equal(told, []string{"starting: it is ready when it listens on port 5432", "starting: it is ready when it listens on port 5432",
+			"ready: it listens on port 5432", "ready: it listens on port 5432"}) {
+			t.Errorf("told %q", told)
+		}
+
+		// A start anew begins anew, and those that run stay.
+		if _, err := s.Restart(t.Context(), "db"); err != nil {
+			t.Fatal(err)
+		}
+		wantSteps(t, s, "top running", "api running", "db running, starting")
+		if _, err := s.Restart(t.Context(), "api"); err != nil {
+			t.Fatal(err)
+		}
+		wantSteps(t, s, "top running", "api blocked: db is starting", "db running, starting")
+		m.all["db-2"].ready()
+		wantSteps(t, s, "top running", "api running", "db running, ready")
+		m.all["db-2"].exit(declared.End{Code: 1})
+		wantSteps(t, s, "top running", "api running", "db exited, stopped")
+	})
+}
+
+// What is not ready in time has failed, and says why; what needs it says so, and starts once it is ready after all.
+func TestNotReadyInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, dir := newMachine(), private(t)
+		s := begin(t, m, dir, db, api)
+		time.Sleep(59 * time.Second)
+		wantSteps(t, s, "db running, starting", "api blocked: db is starting")
+		time.Sleep(2 * time.Second)
+		const why = "not ready within 1m: no program of it listens on port 5432"
+		wantSteps(t, s, "db running, failed", "api blocked: db is "+why)
+		if x := s.List()[0]; x.ReadyWhy != why || time.Since(x.ReadySince) > 2*time.Second {
+			t.Errorf("%+v", x)
+		}
+		// The next daemon looks for a moment, then it has failed again.
+		s.Close()
+		s = begin(t, m, dir, db, api)
+		wantSteps(t, s, "db running, starting", "api blocked: db is starting")
+		time.Sleep(3 * time.Second)
+		wantSteps(t, s, "db running, failed", "api blocked: db is "+why)
+		// What it waits for may be put down, and up.
+		if _, err := s.Down(t.Context(), "db"); err != nil {
+			t.Fatal(err)
+		}
+		wantSteps(t, s, "db down", "api blocked: db is down")
+		all, err := s.Up(t.Context(), "api")
+		if err != nil || len(all) != 2 {
+			t.Fatalf("up: %+v, %v", all, err)
+		}
+		wantSteps(t, s, "db running, starting", "api blocked: db is starting")
+		m.all["db-2"].exit(declared.End{Code: 3})
+		wantSteps(t, s, "db exited, failed", "api blocked: db is exited")
+		if _, err := s.Down(t.Context(), "api"); err != nil {
+			t.Fatal(err)
+		}
+		wantSteps(t, s, "db exited, failed", "api down")
+		if _, err := s.Up(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.all["db-3"].ready()
+		wantSteps(t, s, "db running, ready", "api running")
+		// What is not declared any more is not there for those that need it.
+		m.all["api-1"].exit(declared.End{})
+		if err := s.Declare(t.Context(), []config.Declared{api}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Up(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantSteps(t, s, "api blocked: db is not declared any more")
+	})
+}
+
+// A terminal that is kept up waits for what it needs each time that it is started.
+func TestNeedsAtARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine()
+		kept := api
+		kept.Restart = config.RestartAlways
+		s := begin(t, m, private(t), db, kept)
+		m.all["db-1"].ready()
+		wantSteps(t, s, "db running, ready", "api running")
+		m.all["db-1"].exit(declared.End{Code: 1})
+		m.all["api-1"].exit(declared.End{Code: 1})
+		wantSteps(t, s, "db exited, stopped", "api waiting")
+		time.Sleep(2 * time.Second)
+		wantSteps(t, s, "db exited, stopped", "api blocked: db is exited")
+		if _, err := s.Up(t.Context(), "db"); err != nil {
+			t.Fatal(err)
+		}
+		m.all["db-2"].ready()
+		wantSteps(t, s, "db running, ready", "api running")
+	})
+}

@@ -1,0 +1,185 @@
+package agent_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tether/agent"
+	"tether/agent/config"
+	"tether/agent/local"
+	"tether/internal/testkit"
+	"tether/platform/proc"
+)
+
+// listens is a server that, once the gate sends no more, listens on an address, and answers 503, and after a request for /go 200.
+func listens(address, gate string) {
+	if conn, err := net.Dial("tcp", gate); err == nil {
+		_, _ = io.Copy(io.Discard, conn)
+		conn.Close()
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("listens on", l.Addr())
+	var good atomic.Bool
+	_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/go" {
+			good.Store(true)
+		}
+		if !good.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+}
+
+// freePort is a TCP port that nobody has now.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// declared is how a declared terminal is.
+func (d *daemon) declared(name string) (x local.Declared) {
+	d.t.Helper()
+	list, err := d.client.List(d.t.Context())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, x := range list.Declared {
+		if x.Name == name {
+			return x
+		}
+	}
+	d.t.Fatalf("%s is not declared: %+v", name, list.Declared)
+	return x
+}
+
+func (d *daemon) awaitReady(name, ready string) local.Declared {
+	d.t.Helper()
+	var x local.Declared
+	testkit.Eventually(d.t, patience, name+" is "+ready, func() bool { x = d.declared(name); return x.Ready == ready })
+	return x
+}
+
+// Each kind of condition, at a real program: not before it holds, and what needs the terminal starts then.
+func TestReadiness(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := proc.Listens(proc.Terminal{Pid: os.Getpid()}, 1); err != nil {
+		t.Logf("this system does not tell who listens: %v", err)
+	}
+	for name, c := range map[string]struct {
+		ready func(port int, file string) config.Ready
+		// late is what makes it hold, after the program listens; nil: that does.
+		late func(port int, file string) error
+	}{
+		"port":    {func(port int, _ string) config.Ready { return config.Ready{Port: port} }, nil},
+		"pattern": {func(int, string) config.Ready { return config.Ready{Pattern: "^listens on 127"} }, nil},
+		"http": {func(port int, _ string) config.Ready {
+			return config.Ready{HTTP: "http://localhost:" + strconv.Itoa(port) + "/health"}
+		}, func(port int, _ string) error {
+			r, err := http.Get("http://127.0.0.1:" + strconv.Itoa(port) + "/go")
+			if err == nil {
+				_, _ = io.Copy(io.Discard, r.Body)
+				r.Body.Close()
+			}
+			return err
+		}},
+		"command": {func(_ int, file string) config.Ready { return config.Ready{Command: []string{self, "exists", file}} },
+			func(_ int, file string) error { return os.WriteFile(file, nil, 0o600) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			port, file := freePort(t), filepath.Join(t.TempDir(), "go")
+			gate, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer gate.Close()
+			settings := config.Default()
+			settings.Terminal = []config.Declared{
+				{Name: "web", Command: testkit.Sleep(), Needs: []string{"db"}},
+				{Name: "db", Command: []string{self, "listens", "127.0.0.1:" + strconv.Itoa(port), gate.Addr().String()}, Ready: c.ready(port, file)},
+			}
+			d := start(t, agent.Config{Dirs: home(t), Settings: &settings})
+			db := d.awaitReady("db", "starting")
+			testkit.Eventually(t, patience, "web waits", func() bool { return d.declared("web").Waits == "db is starting" })
+			if web := d.declared("web"); web.State != "blocked" || web.ID != "" {
+				t.Errorf("%+v", web)
+			}
+			conn, err := gate.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+			if c.late != nil {
+				testkit.Eventually(t, patience, "it listens", func() bool {
+					conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port))
+					if err == nil {
+						conn.Close()
+					}
+					return err == nil
+				})
+				if got := d.declared("db"); got.Ready != "starting" {
+					t.Errorf("before the condition holds: %+v", got)
+				}
+				if err := c.late(port, file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			db = d.awaitReady("db", "ready")
+			testkit.Eventually(t, patience, "web runs", func() bool { return d.declared("web").State == "running" })
+			one, err := d.client.Find(t.Context(), db.ID)
+			if err != nil || one.Ready != "ready" || one.ReadyWhy != db.ReadyWhy || db.ReadyWhy == "" {
+				t.Errorf("%+v, %v; declared %+v", one, err, db)
+			}
+			if s := d.status("nothing is not ready", func(s local.Status) bool { return s.Terminals.NotReady == 0 }); s.Terminals.Running != 2 {
+				t.Errorf("%+v", s.Terminals)
+			}
+		})
+	}
+}
+
+// Another program on the port does not make it ready, and the limit of time says so.
+func TestSomebodyElsesPort(t *testing.T) {
+	if _, err := proc.Listens(proc.Terminal{Pid: os.Getpid()}, 1); err != nil {
+		t.Skipf("this system does not tell who listens: %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	settings := config.Default()
+	settings.Terminal = []config.Declared{
+		{Name: "db", Command: testkit.Sleep(), Ready: config.Ready{Port: port, Timeout: config.Duration(time.Second)}},
+		{Name: "web", Command: testkit.Sleep(), Needs: []string{"db"}},
+	}
+	d := start(t, agent.Config{Dirs: home(t), Settings: &settings})
+	db := d.awaitReady("db", "failed")
+	if want := fmt.Sprintf("not ready within 1s: no program of it listens on port %d", port); db.ReadyWhy != want || db.State != "running" {
+		t.Errorf("%+v, want %s", db, want)
+	}
+	testkit.Eventually(t, patience, "what needs it says why it waits", func() bool { return strings.Contains(d.declared("web").Waits, "db is not ready within 1s") })
+	if s := d.status("one is not ready", func(s local.Status) bool { return s.Terminals.NotReady == 1 }); s.Terminals.Running != 1 {
+		t.Errorf("%+v", s.Terminals)
+	}
+}
