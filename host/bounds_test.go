@@ -556,3 +556,49 @@ func TestMemoryOfEscapedText(t *testing.T) {
 		t.Errorf("it counts %d bytes, and there are %d, %d of text; at most %d should be", counted, real, escaped, most)
 	}
 }
+
+// The screens that terminals keep of what they have dropped count, too: where they are too large they are given up, and are not known then.
+func TestMemoryOfScreens(t *testing.T) {
+	const most = 4 << 20
+	h := testHost(t, host.Options{MaxMemory: most, Scrollback: 128 << 10, LogBytes: 64 << 10})
+	var small, large []*host.Feed
+	for i := range 8 {
+		f := host.NewFeed(h, fmt.Sprint("ahp-terminal:/large", i))
+		f.Act(ahp.TerminalResized{Cols: 500, Rows: 500})
+		for n := range 4 {
+			for y := range 500 { // 500x500 cells take 4 MB
+				f.Text(fmt.Sprintf("\x1b[%d;1H\x1b[3%dm%s", y+1, (y+n)%8, strings.Repeat("x", 500)))
+			}
+		}
+		large = append(large, f)
+		f = host.NewFeed(h, fmt.Sprint("ahp-terminal:/small", i))
+		f.Text("\x1b[HTHE HEADER")
+		for range 40 {
+			f.Text(strings.Repeat("\x1b[4;1H\x1b[Kcounter", 500))
+		}
+		small = append(small, f)
+	}
+	if counted, real, _ := h.Memory(); counted != real || counted > most {
+		t.Errorf("it counts %d bytes, and there are %d; at most %d should be", counted, real, most)
+	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if limit := uint64(2*most + 24<<20); m.HeapAlloc > limit {
+		t.Errorf("the heap has %d bytes, more than %d", m.HeapAlloc, limit)
+	}
+	for _, f := range small {
+		if text, truncated := f.Screen(); truncated || !strings.HasPrefix(text, "THE HEADER") {
+			t.Errorf("a small terminal shows %.100q, truncated %t", text, truncated)
+		}
+	}
+	lost := 0
+	for _, f := range large {
+		if _, truncated := f.Screen(); truncated {
+			lost++
+		}
+	}
+	if lost == 0 {
+		t.Error("no screen was given up")
+	}
+}

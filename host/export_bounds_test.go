@@ -1,9 +1,11 @@
 package host
 
 import (
+	"context"
 	"time"
 	"weak"
 
+	"tether/agenttools"
 	"tether/ahp"
 )
 
@@ -139,4 +141,13 @@ func PingPatience(limit time.Duration, sent int64) time.Duration {
 func PulseDue(limit, heard time.Duration) time.Duration {
 	p := pulse{limit: limit, guard: &stallGuard{epoch: time.Now().Add(-heard)}}
 	return heard + p.wait(limit)
+}
+
+// Screen is what the terminal shows, and whether a part of it is not known.
+func (f *Feed) Screen() (text string, truncated bool) {
+	is, _, err := agenttools.Showing(context.Background(), lookedAt{h: f.h, t: f.t})
+	if err != nil {
+		return err.Error(), true
+	}
+	return is.Text(), is.Doubtful()
 }

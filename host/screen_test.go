@@ -140,6 +140,23 @@ func TestSnapshotsSayWhatIsNotKnown(t *testing.T) {
 	}
 }
 
+// Nor is the screen known where the host has none of the output from the start.
+func TestSnapshotsSayThatTheStartIsNotKnown(t *testing.T) {
+	const uri = "ahp-terminal:/dev"
+	h := testHost(t, host.Options{Scrollback: 16 << 10})
+	laptop := connect(t, h, "laptop", viewOptions{resume: true})
+	laptop.create(uri)
+	for offset := int64(5000); offset < 45_000; offset += 2000 {
+		laptop.output(uri, strings.Repeat("\x1b[4;1H\x1b[Kcounter", 133)[:2000], offset)
+		laptop.ping()
+		v := connect(t, h, "observer", viewOptions{subs: []string{uri}})
+		if at := v.state(uri).Meta.Screen; at == nil || !at.Truncated {
+			t.Errorf("after %d bytes the screen is %+v", offset, at)
+		}
+		v.close()
+	}
+}
+
 // A slow reader misses output, and still sees the screen.
 func TestFallenBehindSeeTheScreen(t *testing.T) {
 	for round := range testkit.Rounds(t, testkit.Load(10, 4), 1000) {

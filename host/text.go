@@ -166,7 +166,9 @@ func (h *Host) textLocked(t *terminal, buf, quoted []byte, found jsonspan.Check,
 // missingLocked shows in the terminal's output that n bytes are missing there, and counts them in its state.
 func (h *Host) missingLocked(t *terminal, n int64) {
 	t.state.Meta.Missing += n
-	t.oldest.gap = t.content.end
+	if t.oldest.gap = t.content.end; t.content.end == 0 {
+		t.oldest.unknown = true // the screen was not blank before
+	}
 	line := fmt.Sprintf("\r\n[tether: %d bytes of output are missing here]\r\n", n)
 	quoted := jsonspan.AppendQuoteString(nil, line)
 	e := entry{seq: h.nextSeqLocked()}

@@ -156,9 +156,12 @@ func (t *Terminal) laggingLocked() int64 {
 }
 
 // setLimit sets the bound of the log and its dependent state, in bytes, and returns the terminal's present amount.
+// It discards a screen that takes more.
 func (t *Terminal) setLimit(limit int) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.stream.setLimit(min(limit, t.pool.opts.LogBytes)) // which moves the screen on
+	t.stream.oldest.giveUp(limit)
 	return t.setLimitLocked(min(limit, t.pool.opts.LogBytes))
 }
 

@@ -256,3 +256,66 @@ func TestTrimmedReaderIsTold(t *testing.T) {
 		}
 	})
 }
+
+// drawing is output that fills large screens with cells of their own and goes on: 500x500 cells take 4 MB.
+func drawing(n int) string {
+	var b strings.Builder
+	for y := range 500 {
+		fmt.Fprintf(&b, "\x1b[%d;1H\x1b[3%dm%s", y+1, (y+n)%8, strings.Repeat(string(rune('a'+n%26)), 500))
+	}
+	return b.String()
+}
+
+// The screens that terminals keep of what they have dropped are within the bound, too: where they are too large they are given up, and are not known
+// then.
+func TestScreensCountToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const bound, many = 4 << 20, 8
+		c := newCrowd(t, term.Options{TotalLogBytes: bound, LogBytes: 256 << 10})
+		var small, large []term.Handle
+		for i := range many {
+			h, child := c.spawn(term.User, term.Spec{Size: term.Size{Cols: 500, Rows: 500}})
+			large = append(large, h)
+			for n := range 4 {
+				child.Print(drawing(i + n))
+			}
+			other, lines := c.spawn(term.User, term.Spec{})
+			small = append(small, other)
+			lines.Print("\x1b[HTHE HEADER")
+			for range 40 {
+				lines.Print(strings.Repeat("\x1b[4;1H\x1b[Kcounter", 500))
+			}
+		}
+		synctest.Wait()
+		if used, _ := c.pool.Memory(); used > bound {
+			t.Errorf("%d bytes are kept, the bound is %d", used, bound)
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if limit := uint64(2*bound + 16<<20); m.HeapAlloc > limit {
+			t.Errorf("the heap has %d bytes, more than %d", m.HeapAlloc, limit)
+		}
+		oldest := func(h term.Handle) term.Screen {
+			at, err := reader(t, h, term.ReaderOptions{View: term.ViewScreen}).Oldest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return at
+		}
+		for _, h := range small {
+			if at := oldest(h); !at.Exact || !strings.Contains(string(at.Replay), "THE HEADER") {
+				t.Errorf("of a small terminal the screen is %q, exact %t", at.Replay, at.Exact)
+			}
+		}
+		lost := 0
+		for _, h := range large {
+			if !oldest(h).Exact {
+				lost++
+			}
+		}
+		if lost == 0 {
+			t.Error("no screen was given up")
+		}
+	})
+}

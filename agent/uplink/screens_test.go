@@ -1,0 +1,188 @@
+package uplink_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/redact"
+	"tether/agent/term"
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/host"
+	"tether/internal/testkit"
+	"tether/internal/xterm"
+)
+
+// shownOf is what somebody shows of a terminal's state.
+func shownOf(s ahp.TerminalState) xterm.Stream {
+	at := s.Meta.Screen
+	if at == nil {
+		at = &ahp.Screen{Cols: s.Cols, Rows: s.Rows}
+	}
+	x := xterm.Stream{Cols: int(at.Cols), Rows: int(at.Rows), Parts: []xterm.Part{{Data: []byte(at.Data)}}}
+	text, pos := s.Text(), at.After
+	for _, z := range at.Sizes {
+		x.Parts = append(x.Parts, xterm.Part{Data: []byte(text[pos:z[0]])}, xterm.Part{Cols: int(z[1]), Rows: int(z[2])})
+		pos = z[0]
+	}
+	x.Parts = append(x.Parts, xterm.Part{Data: []byte(text[pos:])})
+	return x
+}
+
+// joined is what observers show at some moments, and what the terminal had printed by then.
+type joined struct {
+	late, whole []xterm.Stream
+}
+
+func (j *joined) add(late, whole xterm.Stream) {
+	j.late, j.whole = append(j.late, late), append(j.whole, whole)
+}
+
+// compare has xterm.js show what observers see, and what somebody sees who was there from the start.
+func (j *joined) compare(t *testing.T, round int) {
+	t.Helper()
+	n := len(j.late)
+	shown := xterm.Show(t, xterm.Widths, append(j.late, j.whole...))
+	known := 0
+	for i, got := range shown[:n] {
+		want := shown[n+i]
+		if got == nil || want == nil {
+			continue
+		}
+		known++
+		if d := xterm.Differ(got, want); d != "" {
+			t.Fatalf("round %d: observer %d of %d\n%s", round, i+1, n, d)
+		}
+	}
+	if known < n/2 {
+		t.Errorf("round %d: xterm.js showed %d of %d", round, known, n)
+	}
+}
+
+// follower is an observer that stays.
+type follower struct {
+	mu    sync.Mutex
+	uri   string
+	shows xterm.Stream
+}
+
+func (f *follower) see(v ahp.EnvelopeView) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if v.Channel != f.uri || v.Rejected {
+		return
+	}
+	a, _ := ahp.DecodeAction(v.Action)
+	switch a := a.(type) {
+	case ahp.TerminalData:
+		if f.shows.Parts = append(f.shows.Parts, xterm.Part{Data: []byte(a.Data)}); a.Screen != nil {
+			f.shows = shownOf(ahp.TerminalState{Meta: ahp.TerminalMeta{Screen: a.Screen}})
+		}
+	case ahp.TerminalResized:
+		f.shows.Parts = append(f.shows.Parts, xterm.Part{Cols: int(a.Cols), Rows: int(a.Rows)})
+	}
+}
+
+// follow joins the one terminal and stays.
+func (w *world) follow() *follower {
+	w.t.Helper()
+	f := &follower{}
+	for f.uri = range w.observe() {
+	}
+	ch, err := w.dial()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "follower", OnEnvelope: f.see})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(c.Close)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := c.Subscribe(w.ctx, f.uri)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var s ahp.TerminalState
+	if err := json.Unmarshal(r.Snapshot.State, &s); err != nil {
+		w.t.Fatal(err)
+	}
+	f.shows = shownOf(s)
+	return f
+}
+
+// An observer at a host, who joins at any moment of what a program prints and gives it as sizes, sees what xterm.js shows that was there from the
+// start, whatever the daemon and the host have dropped, and also at a host that has forgotten everything.
+func TestObserversSeeTheScreenThroughAHost(t *testing.T) {
+	for round := range testkit.Rounds(t, 8, 1000) {
+		rng := rand.New(rand.NewPCG(uint64(round), 22))
+		s := xterm.Long(rng, 20<<10+rng.IntN(180<<10), round%2 == 1, xterm.Wider)
+		var j joined
+		synctest.Test(t, func(t *testing.T) { throughHost(t, rng, s, &j) })
+		j.compare(t, round)
+	}
+}
+
+func throughHost(t *testing.T, rng *rand.Rand, s xterm.Stream, j *joined) {
+	options := host.Options{Scrollback: 16 << 10, LogBytes: 32 << 10}
+	rules, err := redact.Compile(redact.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorldOf(t, options, term.Options{Outward: rules}, nil)
+	w.online()
+	h, child := w.spawn(term.Spec{Size: term.Size{Cols: uint16(s.Cols), Rows: uint16(s.Rows)}})
+	var stays *follower
+	forgets := rng.IntN(len(s.Parts) + 1) // with this part the host loses all, or its connection
+	var waits strings.Builder
+	settle := func() {
+		if waits.Len() > 0 {
+			child.Print(waits.String())
+			waits.Reset()
+		}
+		time.Sleep(time.Minute) // also until the link is there again
+		synctest.Wait()
+	}
+	for i, p := range s.Parts {
+		if p.Data == nil {
+			settle()
+			if err := h.Resize(term.Size{Cols: uint16(p.Cols), Rows: uint16(p.Rows)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waits.Write(p.Data)
+		last := i == len(s.Parts)-1
+		if !last && i != forgets && rng.IntN(8) > 0 {
+			continue
+		}
+		settle()
+		if i == forgets {
+			if stays = nil; rng.IntN(3) > 0 {
+				w.restartHost(options)
+			}
+			w.cut(false)
+			w.online()
+			settle()
+		}
+		whole := xterm.Stream{Cols: s.Cols, Rows: s.Rows, Parts: s.Parts[:i+1]}
+		now := w.only()
+		if now.Meta.Screen != nil && now.Meta.Screen.Truncated {
+			t.Errorf("part %d: the screen is said to be truncated", i)
+		}
+		j.add(shownOf(now), whole)
+		if stays == nil {
+			stays = w.follow()
+		}
+		if last {
+			stays.mu.Lock()
+			j.add(stays.shows, whole)
+			stays.mu.Unlock()
+		}
+	}
+}
