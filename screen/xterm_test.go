@@ -72,7 +72,7 @@ func replayed(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// TestRecordings is TestReplay with real output: of vim, less, htop, tmux and a Bubble Tea program.
+// TestRecordings is TestReplay with real output: of vim, less, htop, tmux, npm init and a Bubble Tea program.
 func TestRecordings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 4))
 	files, err := filepath.Glob("../agent/redact/testdata/screens/*.raw")

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Records what vim, less, htop, tmux and a Bubble Tea program print at a terminal of 80x24, for agent/redact's TestScreensStayTheSame. The last
+# Records what vim, less, htop, tmux, npm init and a Bubble Tea program print at a terminal of 80x24, for agent/redact's TestScreensStayTheSame. The last
 # one is built in a module of its own, so that it is no dependency of the product. What is not installed keeps its recording.
 #   usage: scripts/record-screens.sh
 set -eu
@@ -37,7 +37,12 @@ record() {
 ! { command -v htop && command -v unshare; } >/dev/null || record htop "unshare -pf --mount-proc htop -d 5" '\033OB' 't' 'h' ' ' 'q'
 ! command -v tmux >/dev/null || record tmux "tmux -L record-screens -f tmux.conf new" \
 	'echo one; printf "\\\\033[31mred\\\\033[0m\\\\n"\r' '\002"' 'head -5 sample.go\r' '\002%%' '\002o' '\002[' 'kkk' 'q' '\002:kill-server\r'
-for tool in vim less htop tmux go; do
+if command -v npm >/dev/null; then
+	mkdir -p demo
+	record npm "sh -c 'cd demo && exec npm init --no-update-notifier'" '' '' '' '' '' '' '' '' '' '' '\r' '1.2.3\r' 'a description\177\177n\r' '\r' 'one two\033[D\033[Dx\r' '\r' 'me\r' '\r' '\r' '\r' 'yes\r' '' ''
+	sed -i "s|$work|/home/me|" "$out/npm.raw"
+fi
+for tool in vim less htop tmux npm go; do
 	command -v "$tool" >/dev/null || echo "not installed, so its recording stays: $tool"
 done
 if command -v go >/dev/null && mkdir -p tea && cp "$out/tea.go.txt" tea/main.go &&

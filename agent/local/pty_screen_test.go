@@ -14,23 +14,17 @@ import (
 // stream is what an interface shows that was sent a pty:attached.
 func (m said) stream() xterm.Stream {
 	before, text := m.drawn()
-	s := xterm.Stream{Cols: m.at("cols"), Rows: m.at("rows")}
-	off, sizes := m.at("offset"), [][3]int{}
+	cols, rows, off := int64(m.at("cols")), int64(m.at("rows")), int64(m.at("offset"))
+	var sizes [][3]int64
 	all, _ := m["sizes"].([]any)
 	for _, z := range all {
 		z := z.([]any)
-		sizes = append(sizes, [3]int{int(z[0].(float64)), int(z[1].(float64)), int(z[2].(float64))})
+		sizes = append(sizes, [3]int64{int64(z[0].(float64)) - off, int64(z[1].(float64)), int64(z[2].(float64))})
 	}
 	if len(sizes) > 0 {
-		s.Cols, s.Rows, sizes = sizes[0][1], sizes[0][2], sizes[1:]
+		cols, rows, sizes = sizes[0][1], sizes[0][2], sizes[1:]
 	}
-	s.Parts = append(s.Parts, xterm.Part{Data: []byte(before)})
-	for _, z := range sizes {
-		s.Parts = append(s.Parts, xterm.Part{Data: []byte(text[:z[0]-off])}, xterm.Part{Cols: z[1], Rows: z[2]})
-		text, off = text[z[0]-off:], z[0]
-	}
-	s.Parts = append(s.Parts, xterm.Part{Data: []byte(text)})
-	return s
+	return xterm.Joined(cols, rows, before, text, 0, sizes)
 }
 
 // An interface that joins at any moment shows what one shows that was there from the start, by the history alone.

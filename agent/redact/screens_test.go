@@ -23,6 +23,7 @@ var screenPrograms = []struct {
 	{"less", nil},
 	{"htop", nil},
 	{"tmux", []string{`"\x1b[>c"`, `"\x1b[>q"`, `"\x1b[?7727h"`}}, // the last is a mode of mintty's alone
+	{"npm", nil},
 	{"tea", []string{`"\x1b]11;?"`, `"\x1b[6n"`}},
 }
 

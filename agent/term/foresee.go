@@ -216,11 +216,11 @@ func (r recordedSize) size() Size { return Size{Cols: r.Cols, Rows: r.Rows} }
 // maxRecordedSizes bounds the sizes in a record.
 const maxRecordedSizes = 256
 
-// recordedSizesLocked is the size of the terminal at the oldest output, and the later ones. If there are very many, the newest are
-// included.
+// recordedSizesLocked is the size of the terminal at the oldest output, with the offset at which it began, and the later ones. If there are
+// very many, the newest are included.
 func (t *Terminal) recordedSizesLocked() []recordedSize {
 	s := &t.stream
-	all := []recordedSize{{s.log.Start(), s.before.Cols, s.before.Rows}}
+	all := []recordedSize{{s.since, s.before.Cols, s.before.Rows}} // a holder may keep more than a daemon
 	for i := range s.marks.len() {
 		if m := s.marks.at(i); m.Kind == MarkResized {
 			all = append(all, recordedSize{m.Off, m.Size.Cols, m.Size.Rows})
@@ -247,6 +247,9 @@ func (t *Terminal) expectSizes(all []recordedSize, raw int64, past *Past) (known
 		first, all = all[0], all[1:]
 	}
 	t.display.size, t.stream.before, t.stream.oldest.size = first.size(), first.size(), first.size()
+	if t.stream.since = first.Off; known == math.MaxInt64 {
+		t.stream.since = past.End
+	}
 	if o := &t.stream.oldest; o.screen != nil {
 		o.resize(first.size())
 	}

@@ -26,6 +26,7 @@ type stream struct {
 	lost      int64  // raw bytes that nobody could record
 	joined    []byte // scratch for text that wraps in the log
 	before    Size   // of the terminal before the oldest mark
+	since     int64  // raw offset from which on it had that, perhaps dropped
 	oldest    oldest // the screen at the log's oldest byte
 }
 
@@ -262,7 +263,7 @@ func (s *stream) trim(base int64, limit int) {
 	n := 0
 	for n < s.marks.len() && (s.marks.at(n).Off < base || s.marks.len()-n > limit/markCost) {
 		if m := s.marks.at(n); m.Kind == MarkResized {
-			s.before = m.Size
+			s.before, s.since = m.Size, m.Off
 		}
 		n++
 	}

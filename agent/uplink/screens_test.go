@@ -20,18 +20,10 @@ import (
 
 // shownOf is what somebody shows of a terminal's state.
 func shownOf(s ahp.TerminalState) xterm.Stream {
-	at := s.Meta.Screen
-	if at == nil {
-		at = &ahp.Screen{Cols: s.Cols, Rows: s.Rows}
+	if at := s.Meta.Screen; at != nil {
+		return xterm.Joined(at.Cols, at.Rows, at.Data, s.Text(), at.After, at.Sizes)
 	}
-	x := xterm.Stream{Cols: int(at.Cols), Rows: int(at.Rows), Parts: []xterm.Part{{Data: []byte(at.Data)}}}
-	text, pos := s.Text(), at.After
-	for _, z := range at.Sizes {
-		x.Parts = append(x.Parts, xterm.Part{Data: []byte(text[pos:z[0]])}, xterm.Part{Cols: int(z[1]), Rows: int(z[2])})
-		pos = z[0]
-	}
-	x.Parts = append(x.Parts, xterm.Part{Data: []byte(text[pos:])})
-	return x
+	return xterm.Joined(s.Cols, s.Rows, "", s.Text(), 0, nil)
 }
 
 // joined is what observers show at some moments, and what the terminal had printed by then.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -36,8 +37,9 @@ type mortal struct {
 	socket string
 	door   *local.Client
 	host   *host.Host
-	proxy  *testkit.Proxy // between the daemon and the host
-	away   atomic.Bool    // the proxy lets nobody through
+	serves atomic.Pointer[host.Host] // host, for its server
+	proxy  *testkit.Proxy            // between the daemon and the host
+	away   atomic.Bool               // the proxy lets nobody through
 	daemon *exec.Cmd
 	said   testkit.Output // on standard error
 }
@@ -63,7 +65,8 @@ func newMortal(t *testing.T) *mortal {
 	m.door = local.NewClient(m.socket).With((&app{stderr: os.Stderr}).token())
 	// The observer must never lag behind the host's memory: all of it is compared.
 	m.host = host.New(host.Options{Grace: time.Hour, LogBytes: mortalLog, LogCount: 1 << 20, Scrollback: 512 << 10})
-	server := httptest.NewServer(m.host)
+	m.serves.Store(m.host)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serves.Load().ServeHTTP(w, r) }))
 	m.proxy = testkit.NewProxy(t, func() (net.Conn, error) {
 		if m.away.Load() {
 			return nil, net.ErrClosed
@@ -114,6 +117,13 @@ func (m *mortal) holders() []string {
 		m.t.Fatal(err)
 	}
 	return ids
+}
+
+// forget replaces the host by one that has forgotten everything.
+func (m *mortal) forget(o host.Options) {
+	m.host.Close()
+	m.host = host.New(o)
+	m.serves.Store(m.host)
 }
 
 // kill is kill -9.
