@@ -14,6 +14,8 @@ package pty
 import (
 	"errors"
 	"fmt"
+
+	"tether/platform/proc"
 )
 
 // ErrExited is returned by Signal when the program has ended.
@@ -79,3 +81,14 @@ func (e *StartError) Error() string {
 }
 
 func (e *StartError) Unwrap() error { return e.Err }
+
+// Look is how a terminal handles typed input, at the moment of the look.
+type Look struct {
+	Lines   bool // whole lines, which can be edited before they are sent (canonical mode)
+	Echo    bool // typed text is shown
+	Front   int  // leader of the process group in the foreground, or 0
+	Reading proc.Reading
+}
+
+// Secret reports whether lines are taken and not shown, as programs ask for passwords.
+func (l Look) Secret() bool { return l.Lines && !l.Echo }

@@ -20,3 +20,9 @@ func Raw(f *os.File) (restore func(), err error) {
 
 // Keys returns the input typed at f.
 func Keys(f *os.File) io.Reader { return f }
+
+// ^D ends a read: at the start of a line an empty one, within a line one of the text typed so far.
+const (
+	endOfLine  = "\x04"
+	endOfInput = "\x04"
+)

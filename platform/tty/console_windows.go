@@ -113,3 +113,9 @@ func (k *keys) decode(units []uint16) []byte {
 	}
 	return b
 }
+
+// Ctrl+Z counts only at the start of a line, which has to be ended as any other.
+const (
+	endOfLine  = "\r"
+	endOfInput = "\x1a\r"
+)

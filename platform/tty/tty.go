@@ -68,3 +68,11 @@ func readSecret(ctx context.Context, f *os.File, readPassword func(fd int) ([]by
 	_ = term.Restore(fd, state)
 	return "", ctx.Err()
 }
+
+// EndOfInput is the input with which a person ends a program's input, at the start of a line or within one.
+func EndOfInput(atLineStart bool) []byte {
+	if atLineStart {
+		return []byte(endOfInput)
+	}
+	return []byte(endOfLine + endOfInput)
+}

@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+const foldNames = false
+
+func onLine(line string) []string { return []string{"/bin/sh", "-c", line} }
+
 // listed reports whether /etc/shells, which only the administrator changes, has the path.
 func listed(path string) bool {
 	data, err := os.ReadFile("/etc/shells")
@@ -20,3 +24,6 @@ func listed(path string) bool {
 	}
 	return false
 }
+
+// Editor is the editor that every system of this kind has.
+const Editor = "vi"

@@ -1,6 +1,0 @@
-//go:build !windows
-
-package shell
-
-// Editor is the editor that every system of this kind has.
-const Editor = "vi"
