@@ -18,7 +18,7 @@ import (
 	"tether/platform/proc"
 )
 
-func init() { // the programs of TestWhatOutlivesAnAgentsTerminal
+func init() { // the programs of TestProcessesThatOutliveAnAgentsTerminal
 	if len(os.Args) != 4 {
 		return
 	}
@@ -64,7 +64,7 @@ func allowing(program string) *config.Config {
 
 // A program that outlives its agent's terminal in a session of its own and without its environment is the agent to the next daemon, and
 // ends with tether stop, also where the person's terminals have no holders.
-func TestWhatOutlivesAnAgentsTerminal(t *testing.T) {
+func TestProcessesThatOutliveAnAgentsTerminal(t *testing.T) {
 	testkit.Leaks(t)
 	for _, off := range []string{"", "the test has switched them off"} {
 		d := home(t)

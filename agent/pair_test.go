@@ -102,7 +102,7 @@ func TestPairWithHostsThatDoNotFit(t *testing.T) {
 	})
 }
 
-func TestWhatIsAURL(t *testing.T) {
+func TestURLValues(t *testing.T) {
 	for given, want := range map[string]string{
 		"wss://Host.Example/":         "wss://host.example",
 		" https://host.example/path/": "wss://host.example/path",

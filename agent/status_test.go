@@ -171,7 +171,7 @@ func TestMovesReachTheLinks(t *testing.T) {
 }
 
 // The clock is compared with the time in the host's answer; a host without one is not taken to be in 1970.
-func TestStatusTellsOfClocks(t *testing.T) {
+func TestStatusReportsClockSkew(t *testing.T) {
 	d := home(t)
 	urls := map[string]string{}
 	dates := map[string]func() string{

@@ -85,7 +85,7 @@ func TestTCPIsServedWhereConfigured(t *testing.T) {
 	}
 }
 
-func TestTCPThatCannotBeServedIsTold(t *testing.T) {
+func TestTCPFailureIsReported(t *testing.T) {
 	dir := home(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -168,7 +168,7 @@ func TestLimitsOfAnAgentOnWindows(t *testing.T) {
 	a.stop()
 }
 
-func init() { // programs of TestWhatOutlivesAnAgentsTerminalOnWindows
+func init() { // programs of TestProcessesThatOutliveAnAgentsTerminalOnWindows
 	if len(os.Args) != 4 {
 		return
 	}
@@ -195,7 +195,7 @@ func init() { // programs of TestWhatOutlivesAnAgentsTerminalOnWindows
 }
 
 // A program that outlives its agent's terminal is the agent to the next daemon, and ends with tether stop.
-func TestWhatOutlivesAnAgentsTerminalOnWindows(t *testing.T) {
+func TestProcessesThatOutliveAnAgentsTerminalOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	d := home(t)
 	c := withHolders(t, d)
@@ -239,7 +239,7 @@ func TestWhatOutlivesAnAgentsTerminalOnWindows(t *testing.T) {
 }
 
 // Killing an agent's exited terminal ends the processes that it has left, and spares those of the agent's other terminals.
-func TestKillFindsWhatIsLeftOnWindows(t *testing.T) {
+func TestKillFindsLeftoverProcessesOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	d := home(t)
 	daemon := start(t, withHolders(t, d))

@@ -254,7 +254,7 @@ func TestWithdrawnAndForgotten(t *testing.T) {
 	})
 }
 
-func TestLostIsTold(t *testing.T) {
+func TestLossIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakes{}
 		web := f.add("pty-web")

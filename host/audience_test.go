@@ -596,7 +596,7 @@ func TestEveryMethodIsADoor(t *testing.T) {
 
 // Ten thousand requests for an invisible terminal and for a missing one, in turn, cannot be distinguished by the time they take, whatever the audience of the
 // first.
-func TestTimeTellsNothing(t *testing.T) {
+func TestTimeRevealsNothing(t *testing.T) {
 	many := ahp.Audience{HostGrants: true}
 	for i := range ahp.MaxGrants {
 		many.Grants = append(many.Grants, ahp.Grant{To: fmt.Sprint("group:g", i)})

@@ -7,7 +7,7 @@ import (
 )
 
 // Who waits for changes of the list hears of a machine that goes away and of its terminals that go.
-func TestCatalogueTellsOfChanges(t *testing.T) {
+func TestCatalogueReportsChanges(t *testing.T) {
 	h := New(Options{})
 	defer h.Close()
 	c := catalogue{h: h}

@@ -122,7 +122,7 @@ func FuzzContent(f *testing.F) {
 	})
 }
 
-func TestContentIsATailOfWhatTheReducerHas(t *testing.T) {
+func TestContentIsATailOfTheReducersText(t *testing.T) {
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		limit := 600 + random.IntN(20_000)

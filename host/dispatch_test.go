@@ -28,7 +28,7 @@ var everyAction = []ahp.Action{
 	ahp.TerminalExited{},
 }
 
-func TestWhoMayDispatchWhat(t *testing.T) {
+func TestDispatchRights(t *testing.T) {
 	owner := map[string]bool{ahp.ActionTerminalResized: true, ahp.ActionTerminalTitleChanged: true, ahp.ActionTerminalCwdChanged: true,
 		ahp.ActionTerminalCleared: true, ahp.ActionTerminalCommandDetectionAvailable: true, ahp.ActionTerminalCommandExecuted: true,
 		ahp.ActionTerminalCommandFinished: true, ahp.ActionTerminalExited: true, ahp.ActionTerminalOutput: true}

@@ -23,7 +23,7 @@ func drained(ctx context.Context, h *host.Host) <-chan struct{} {
 	return over
 }
 
-func TestDrainSendsWhatWaits(t *testing.T) {
+func TestDrainSendsWaitingMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runner := &fakeRunner{procs: map[string]*fakeProcess{}}
 		h := testHost(t, host.Options{Runner: runner})
@@ -96,7 +96,7 @@ func TestDrainIsBounded(t *testing.T) {
 }
 
 // Close tells everybody that the host goes away, however busy the machine is.
-func TestAllAreToldOfTheEnd(t *testing.T) {
+func TestEverySubscriberGetsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
 		l := testkit.NewPipes()
@@ -118,7 +118,7 @@ func TestAllAreToldOfTheEnd(t *testing.T) {
 }
 
 // A client that connects while the host ends is told so and tries again; its messages are not acknowledged.
-func TestNobodyIsLetInAtTheEnd(t *testing.T) {
+func TestNewClientsAreRefusedAtTheEnd(t *testing.T) {
 	testkit.Leaks(t)
 	h, url := serve(t, host.Options{})
 	owner := dial(t, url, "laptop", viewOptions{resume: true})

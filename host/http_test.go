@@ -280,7 +280,7 @@ func TestBeforeTheHandshake(t *testing.T) {
 	<-v.done // after an offer of unknown versions
 }
 
-func TestReplacedConnectionIsTold(t *testing.T) {
+func TestReplacedConnectionGetsAMessage(t *testing.T) {
 	_, url := serve(t, host.Options{})
 	first := dial(t, url, "laptop", viewOptions{})
 	second := dial(t, url, "laptop", viewOptions{})

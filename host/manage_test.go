@@ -112,7 +112,7 @@ func end(t *testing.T, url, cookie, csrf, kind, id string, change func(*http.Req
 }
 
 // People see their own entries, administrators names, owners and sizes of everything.
-func TestPeopleSeeWhatIsTheirs(t *testing.T) {
+func TestPeopleSeeTheirOwnEntries(t *testing.T) {
 	s := newStaff(true, "observer.ann.ann", "observer.bob.bob", "machine.laptop.ann")
 	h, url := serve(t, host.Options{Token: secret, Access: s, People: s, Register: newShelf(), Secure: true})
 	machine := dial(t, url+"?tkn=machine.laptop.ann", "laptop", viewOptions{})

@@ -303,7 +303,7 @@ func TestWhoMayUseTheAgentsDoor(t *testing.T) {
 }
 
 // A session of lines ends with the reason why the token has ended, which the agent's user is shown.
-func TestARevokedAgentIsToldWhy(t *testing.T) {
+func TestARevokedAgentGetsTheReason(t *testing.T) {
 	users := newUsers("agent-bot")
 	_, url := serve(t, host.Options{Access: users})
 	conn, err := wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer agent-bot"}}})

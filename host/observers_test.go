@@ -102,7 +102,7 @@ func TestAgentsAreCountedAsObservers(t *testing.T) {
 }
 
 // A client without our marker is sent nothing that it may not know.
-func TestObserversAreToldToWhoKnowsThem(t *testing.T) {
+func TestObserverCountsNeedTheMarker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
 		owner := connect(t, h, "other", viewOptions{})

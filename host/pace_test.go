@@ -84,7 +84,7 @@ func TestEveryObserverOfAHoldingTerminalGetsEveryByte(t *testing.T) {
 }
 
 // Text in transit when the owner is held is kept for every subscriber that it waits for, however long it becomes in JSON.
-func TestWhatIsOnItsWayIsKept(t *testing.T) {
+func TestTextInTransitIsKept(t *testing.T) {
 	const most = 256 << 10 // on its way while nobody types, in bytes
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})

@@ -138,7 +138,7 @@ func TestReaderSeesTextAndMarksInOrder(t *testing.T) {
 }
 
 // For any output and any way of reading it, a reader gets the recorded text, in order, or is told of losses.
-func TestReaderGetsWhatIsRecorded(t *testing.T) {
+func TestReaderGetsTheRecordedText(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := host.New(host.Options{Scrollback: 2 << 10})
 		defer h.Close()

@@ -341,7 +341,7 @@ func TestReplacedConnectionChangesNothing(t *testing.T) {
 }
 
 // The catalogue is the root's: who comes back to other channels alone is not told it, and nobody is told it for each of them.
-func TestTheCatalogueIsToldForTheRootAlone(t *testing.T) {
+func TestTheCatalogueIsSentForTheRootAlone(t *testing.T) {
 	for _, subs := range [][]string{{}, {ahp.RootURI}} {
 		synctest.Test(t, func(t *testing.T) {
 			h := testHost(t, host.Options{Sessions: true})

@@ -57,7 +57,7 @@ func as(t *testing.T, url, token, id string, o viewOptions) *viewer {
 	return dial(t, url+"?tkn="+token, id, o)
 }
 
-func TestWhatEachRoleMayDo(t *testing.T) {
+func TestRightsOfEachRole(t *testing.T) {
 	_, url := serve(t, host.Options{Runner: &fakeRunner{procs: map[string]*fakeProcess{}}, Access: newUsers("machine-laptop", "machine-other", "observer-ann", "agent-bot", "admin-root")})
 	owner := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true, subs: []string{ahp.RootURI}})
 	const lent, shell = "ahp-terminal:/lent", "ahp-terminal:/shell"
@@ -282,7 +282,7 @@ func TestGuessing(t *testing.T) {
 }
 
 // Despite guesses, right tokens, cookies and links from the same address pass, and the file of tokens is left alone.
-func TestRightTokensPassBesideGuesses(t *testing.T) {
+func TestRightTokensPassDuringGuesses(t *testing.T) {
 	users := newUsers("observer-o")
 	h, url := serve(t, host.Options{Access: users, Token: secret})
 	cookie := launchedAs(t, h, url, host.Principal{Name: "o", Role: host.RoleObserver})

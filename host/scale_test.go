@@ -61,7 +61,7 @@ func enterprise(t testing.TB, machines, people, each int) (*host.Host, []*host.P
 
 // A change of the catalogue that five people see costs at a host with a thousand machines and hundreds of people no more than twice its
 // cost at a host with those five. Both are measured in turn, and the best of each counts, so that other load does not.
-func TestAChangeCostsWhatThoseCostWhoSeeIt(t *testing.T) {
+func TestAChangeCostsOnlyItsViewers(t *testing.T) {
 	large, allPages := enterprise(t, 1000, 500, 5)
 	small, fewPages := enterprise(t, 10, 5, 5) // as many terminals for each of the five
 	best := func(h *host.Host, pages []*host.Page, round int) time.Duration {
@@ -88,7 +88,7 @@ func TestAChangeCostsWhatThoseCostWhoSeeIt(t *testing.T) {
 }
 
 // With any changes in any order, each lister shows the result of the decision.
-func TestListersAreShownWhatTheDecisionSays(t *testing.T) {
+func TestListersMatchTheDecision(t *testing.T) {
 	for seed := range testkit.Rounds(t, 5, 100) {
 		random := rand.New(rand.NewPCG(uint64(seed), 5))
 		s := newStaff(false)

@@ -103,7 +103,7 @@ func TestObserversJoinAtTheScreen(t *testing.T) {
 }
 
 // A snapshot says where a part of the screen is not known, and has no screen where all text is there.
-func TestSnapshotsSayWhatIsNotKnown(t *testing.T) {
+func TestSnapshotsReportUnknownText(t *testing.T) {
 	const uri = "ahp-terminal:/dev"
 	h := testHost(t, host.Options{Scrollback: 16 << 10})
 	laptop := connect(t, h, "laptop", viewOptions{})

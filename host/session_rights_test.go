@@ -32,7 +32,7 @@ func (v *viewer) rejected(uri string, a ahp.Action) string {
 	return *e.RejectionReason
 }
 
-func TestWhatEachRoleMayDoWithSessions(t *testing.T) {
+func TestRightsOfEachRoleOnSessions(t *testing.T) {
 	h, url := serve(t, host.Options{Sessions: true, Access: newUsers("machine-laptop", "machine-other", "observer-ann", "agent-bot", "operator-op", "admin-root")})
 	shared, err := h.NewSession("agents\x1b[31m")
 	if err != nil {

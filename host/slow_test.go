@@ -123,7 +123,7 @@ func fallBehind(t *testing.T, random *rand.Rand) {
 	}
 }
 
-func TestFallenBehindIsToldHowMuch(t *testing.T) {
+func TestFallingBehindReportsTheAmount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{LogBytes: 4000})
 		owner := connect(t, h, "laptop", viewOptions{})

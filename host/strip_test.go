@@ -96,7 +96,7 @@ func TestMarksAtAGap(t *testing.T) {
 }
 
 // A sequence that a mark ended is ended without it, too.
-func TestMarksEndWhatIsOpen(t *testing.T) {
+func TestMarksEndOpenSequences(t *testing.T) {
 	h := steadyHost(t, host.Options{})
 	owner := connect(t, h, "laptop", viewOptions{resume: true})
 	owner.create(uri)

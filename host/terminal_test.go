@@ -11,7 +11,7 @@ import (
 
 const uri = "ahp-terminal:/t1"
 
-func TestObserverSeesWhatTheOwnerSends(t *testing.T) {
+func TestObserverSeesTheOwnersOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
 		owner := connect(t, h, "laptop", viewOptions{resume: true})

@@ -132,7 +132,7 @@ func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 
 // The write goroutine and callers of PullDirectly send the source's messages: one of them at a time, in order, even if a message is too
 // long for the caller.
-func TestSourceIsSentInOrderByWhoeverIsFirst(t *testing.T) {
+func TestSourceIsSentInOrderByAnyWriter(t *testing.T) {
 	const n = 5000
 	a, b := jsonrpc.Pipe()
 	defer b.Close()

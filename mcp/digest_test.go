@@ -116,7 +116,7 @@ func TestDigestOfAShortOutput(t *testing.T) {
 }
 
 // The default says how much it left out.
-func TestReadSaysWhatItLeftOut(t *testing.T) {
+func TestReadReportsOmittedOutput(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerAgent)
 	session := one(t, f)

@@ -196,7 +196,7 @@ func TestReadOnBehindEndlessSequence(t *testing.T) {
 	}
 }
 
-func TestReadWhatIsGone(t *testing.T) {
+func TestReadOfAForgottenTerminal(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
 	lines(x, 100, "line %02d")

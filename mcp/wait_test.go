@@ -216,7 +216,7 @@ func TestWaitIsFreed(t *testing.T) {
 	}
 }
 
-func TestWaitTellsProgress(t *testing.T) {
+func TestWaitReportsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeTerminals{}
 		f.add("pty-a", agenttools.OwnerUser)

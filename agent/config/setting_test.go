@@ -32,7 +32,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-func TestWhatComesFirst(t *testing.T) {
+func TestPrecedence(t *testing.T) {
 	path := file(t, "[terminals]\nmax_running = 10\nkeep_exited = 10\n[lend]\nnotice = false\n[[policy.rules]]\nname = \"x\"\neffect = \"deny\"\n")
 	over := []config.Setting{from("terminals.max_running", "20"), from("lend.notice", "1"), from("--terminals.max_running", "30"), from("--uplink.heartbeat", "9s")}
 	c, err := config.Load(path, over...)

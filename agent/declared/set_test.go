@@ -249,7 +249,7 @@ func TestCannotStart(t *testing.T) {
 	})
 }
 
-func TestDeclareAnew(t *testing.T) {
+func TestDeclareAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := newMachine(), private(t)
 		s := begin(t, m, dir, web("always"), config.Declared{Name: "old", Line: "x"})

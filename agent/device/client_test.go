@@ -75,7 +75,7 @@ func opens(k ed25519.PrivateKey) func([]byte) (int, any) {
 	}
 }
 
-func TestWhatASessionBelieves(t *testing.T) {
+func TestAnswersToASession(t *testing.T) {
 	refuse := func(code string) func([]byte) (int, any) {
 		return always(403, pairing.Refusal{Code: code, Message: "no\x1b[2J"})
 	}

@@ -230,7 +230,7 @@ func TestDaemonInTimeLosesNothing(t *testing.T) {
 }
 
 // Output that a daemon had taken when it was killed is not dropped first.
-func TestAQuarterIsForWhatWasTaken(t *testing.T) {
+func TestAQuarterIsForTakenOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})
 		defer b.end()
@@ -383,7 +383,7 @@ func TestDrainIsBounded(t *testing.T) {
 }
 
 // The last output of a child that was silent for long is waited for as well, even if the machine delivers it slowly.
-func TestLastWordsAfterASilence(t *testing.T) {
+func TestLastOutputAfterASilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})
 		c := b.stream(0)
@@ -429,7 +429,7 @@ func TestExitWhileAway(t *testing.T) {
 	})
 }
 
-func TestNobodyComesForTheExit(t *testing.T) {
+func TestExitWithoutADaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		b := newBench(t, holder.Spec{KeepExited: 2 * time.Hour})

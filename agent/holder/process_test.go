@@ -269,7 +269,7 @@ func send(t *testing.T, signal, pid string) {
 	}
 }
 
-func TestListKeepsWhatLives(t *testing.T) {
+func TestListKeepsLivingHolders(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
 	if ids, err := holder.List(o.Dir); len(ids) > 0 || err != nil {

@@ -40,7 +40,7 @@ func gone(pid int) bool {
 
 // A process that an agent's terminal has left counts as the agent's after its leader has ended, for the next daemon, and when nobody knows
 // the terminal any more; its holder keeps nothing else, and ends with it.
-func TestHolderStaysForWhatAnAgentHasLeft(t *testing.T) {
+func TestHolderStaysForAnAgentsLeftoverProcesses(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
 	file := filepath.Join(t.TempDir(), "pid")
@@ -77,7 +77,7 @@ func TestHolderStaysForWhatAnAgentHasLeft(t *testing.T) {
 }
 
 // The holder ends by itself with the last process, and a kill after the leader's end ends those processes.
-func TestKillEndsWhatAnAgentHasLeft(t *testing.T) {
+func TestKillEndsAnAgentsLeftoverProcesses(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
 	for _, how := range []string{"kill", "signal"} {

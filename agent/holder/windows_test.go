@@ -168,7 +168,7 @@ func leave(args []string) int {
 
 // A process that an agent's terminal has left counts as the agent's by its job: after its leader has ended, for the next daemon, and when
 // nobody knows the terminal any more. Its holder stays for it, and ends with it.
-func TestHolderStaysForWhatAnAgentHasLeftOnWindows(t *testing.T) {
+func TestHolderStaysForAnAgentsLeftoverProcessesOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
 	file := filepath.Join(t.TempDir(), "pid")

@@ -99,7 +99,7 @@ func TestFollowRefusals(t *testing.T) {
 	w.follow(agent, tm.ID, local.FollowOptions{}).Close()
 }
 
-func TestFollowersAreToldOfTheEnd(t *testing.T) {
+func TestFollowersGetTheEnd(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, _ := w.spawn("x")
 	f := w.follow(w.client, tm.ID, local.FollowOptions{})

@@ -9,7 +9,7 @@ import (
 )
 
 // A person is told who can watch even while the terminal prints without a pause: most is seen then.
-func TestLendingsAreToldInAFlood(t *testing.T) {
+func TestLendingsAreReportedInAFlood(t *testing.T) {
 	const ahead, most = 1 << 20, 32 << 20 // bytes
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")

@@ -37,7 +37,7 @@ func TestAttachDrawsTheScreen(t *testing.T) {
 }
 
 // Who has missed output because they did not read it gets the whole screen of a full-screen program again, whatever theirs shows.
-func TestAttachDrawsAnewAfterALoss(t *testing.T) {
+func TestAttachRedrawsAfterALoss(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
 	m, child := w.spawn("counter")
 	child.Print("before\r\n")

@@ -192,7 +192,7 @@ func TestClientThatNeverReadsIsDropped(t *testing.T) {
 	}
 }
 
-func TestDrainTellsTheAttached(t *testing.T) {
+func TestDrainClosesAttachmentsInOrder(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	_, child := w.spawn("a")
 	a := w.attach("a", local.AttachOptions{})
@@ -279,7 +279,7 @@ func TestEnsureFindsARunningDaemon(t *testing.T) {
 	}
 }
 
-func TestEnsureTellsWhy(t *testing.T) {
+func TestEnsureReportsTheReason(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := testkit.Home(t)
 	c := local.NewClient(home + "/run/daemon.sock")

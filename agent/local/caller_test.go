@@ -337,7 +337,7 @@ func TestPeerThatIsGone(t *testing.T) {
 // The agent that has started tether mcp, behind a shell, is that agent, and all
 // that it starts, also after its server has ended. The shell that it was started
 // in is the person's, before and after.
-func TestAgentBesideMCP(t *testing.T) {
+func TestAgentRunsCommandsOutsideMCP(t *testing.T) {
 	d := openReal(t, local.Options{Agents: local.OpenAgents(t.TempDir())})
 	got := d.says(t, term.User, `exec >out.tmp; set -m; "$SELF"; TETHER_TEST_SAY=agent "$SELF"; "$SELF"; mv out.tmp out`, sayVar+"=whoami")
 	if strings.Count(got, "agent bob|process") != 3 || strings.Count(got, "user|no agent has started") != 2 {

@@ -12,7 +12,7 @@ import (
 
 // A request that was admitted just before the server drained is either waited for or refused: a WaitGroup alone covers only requests
 // counted before the wait.
-func TestDrainMissesNobody(t *testing.T) {
+func TestDrainWaitsForEveryRequest(t *testing.T) {
 	pool := term.NewPool(term.Options{})
 	for range 50 {
 		s := local.NewServer(local.Options{Access: pool.As})

@@ -112,7 +112,7 @@ func TestToolsAtAHost(t *testing.T) {
 }
 
 // Only terminals lent to its host exist for it, and it types nowhere.
-func TestWhatAnAgentAtAHostDoesNotSee(t *testing.T) {
+func TestInvisibleTerminalsForAnAgentAtAHost(t *testing.T) {
 	w := away(t)
 	s := w.at("s1")
 	id, child := w.spawnAway(s, "serve")

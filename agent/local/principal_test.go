@@ -23,7 +23,7 @@ func wantCode(t *testing.T, what string, err error, code local.Code) {
 	}
 }
 
-func TestAgentSeesWhatIsItsOwnOrThePersons(t *testing.T) {
+func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	ctx := t.Context()
 	w.spawn("persons")

@@ -127,7 +127,7 @@ func TestPatientClient(t *testing.T) {
 }
 
 // Every body below /v1 says that it is JSON.
-func TestBodiesSayWhatTheyAre(t *testing.T) {
+func TestBodiesHaveContentTypes(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	for _, c := range []struct {
 		kind string

@@ -98,7 +98,7 @@ func TestEventsFollow(t *testing.T) {
 }
 
 // An agent may have a command run for an event that it may run anyway.
-func TestWhatRunsOnAnEvent(t *testing.T) {
+func TestCommandsOnAnEvent(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	if err := w.client.MayRun(t.Context(), []string{"rm", "-rf", "/"}, testkit.Abs("/")); err != nil {
 		t.Errorf("the person: %v", err)

@@ -255,7 +255,7 @@ func TestAgentsOnTCPDoNotApproveThemselves(t *testing.T) {
 	}
 }
 
-func TestRenewedTokenEndsWhatTheOldOneOpened(t *testing.T) {
+func TestRenewedTokenEndsOldConnections(t *testing.T) {
 	d := serveTCP(t)
 	d.spawn("a")
 	old := d.token

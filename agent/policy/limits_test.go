@@ -90,7 +90,7 @@ func TestPlacesInTheBackground(t *testing.T) {
 }
 
 // Refused and failed starts cost nothing.
-func TestWhatDidNotStartIsNotCounted(t *testing.T) {
+func TestFailedStartsAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, p := engine(t, policy.Options{}), pool(t)
 		boom := errors.New("boom")

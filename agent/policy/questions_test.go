@@ -462,7 +462,7 @@ func TestQuestionsTakeNoPlace(t *testing.T) {
 
 // An approval also covers the values of the variables and the contents of the scripts: both are shown if they decide which code runs, and
 // if anything has changed before the start, the person is asked again.
-func TestApprovalsBindWhatRuns(t *testing.T) {
+func TestApprovalsBindScriptsAndSettings(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	dir := t.TempDir()
 	write := func(name, text string) {

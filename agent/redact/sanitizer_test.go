@@ -79,7 +79,7 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-func TestWhatIsAllowed(t *testing.T) {
+func TestAllowedSequences(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		o       redact.Options

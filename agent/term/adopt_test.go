@@ -262,7 +262,7 @@ func TestGap(t *testing.T) {
 }
 
 // If there is no room to keep exited terminals, the holder keeps the exit until everyone concerned was told.
-func TestHolderIsDismissedWhenAllAreTold(t *testing.T) {
+func TestHolderIsDismissedOnceAllKnowTheExit(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		spec term.Spec
@@ -646,7 +646,7 @@ func TestAnEndWhileATerminalIsTakenUpIsForgotten(t *testing.T) {
 }
 
 // Whose a terminal was before it became the person's is known to the next daemon, too.
-func TestWhoStartedWhatWasPromotedIsKept(t *testing.T) {
+func TestStarterOfAPromotedTerminalIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
 		pool, h, l := keepingOf(t, v, term.Agent("bob"), term.Options{}, term.Spec{})

@@ -114,7 +114,7 @@ func TestHandleRefuses(t *testing.T) {
 }
 
 // An agent at a host reads as the host does: until the terminal is withdrawn.
-func TestAnAgentAtAHostReadsWhatIsLent(t *testing.T) {
+func TestAnAgentAtAHostReadsLentTerminals(t *testing.T) {
 	h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab"}})
 	seen, err := pool.As(term.AgentAt("lab", "s1")).Find(string(h.ID()))
 	if err != nil {

@@ -150,7 +150,7 @@ func TestLooksAtInput(t *testing.T) {
 }
 
 // A system that does not tell says so.
-func TestInputOfASystemThatDoesNotTell(t *testing.T) {
+func TestInputOfASystemWithoutReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
 		f.Print("name: ")

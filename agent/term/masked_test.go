@@ -19,7 +19,7 @@ func seenBy(t testing.TB, pool *term.Pool, name string) term.Handle {
 }
 
 // An agent sees the same as hosts in any view, unless it is configured to see everything. The person's view is masked only on demand.
-func TestAgentsSeeWhatHostsSee(t *testing.T) {
+func TestAgentsHaveTheViewOfHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := redacted(t, redact.Options{Tokens: true})
 		o.Unredacted = func(a term.Actor) bool { return a == term.Agent("cursor") }

@@ -228,7 +228,7 @@ func TestMarksCountToo(t *testing.T) {
 }
 
 // A reader that held its place in a log that had to shrink is told.
-func TestTrimmedReaderIsTold(t *testing.T) {
+func TestTrimmedReaderGetsAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, term.Options{TotalLogBytes: 600 << 10})
 		h, child := c.spawn(term.Agent("a"), term.Spec{})

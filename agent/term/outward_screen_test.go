@@ -13,7 +13,7 @@ import (
 
 // A host that lacks dropped output gets the screen after it, without secrets, even one that the remaining text cannot reveal. Text printed
 // while nobody looked for secrets is not on it.
-func TestHostsAreToldTheScreen(t *testing.T) {
+func TestHostsGetTheScreen(t *testing.T) {
 	const drawn = "\x1b[?1049h\x1b[2J\x1b[1;1Hpassword: Zq81xvT0pW2\x1b[1;1Hsomething\x1b[2;1HTHE HEADER"
 	for _, early := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

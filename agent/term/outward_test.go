@@ -98,7 +98,7 @@ func TestHostsSeeRedactedOutput(t *testing.T) {
 }
 
 // Output printed before a terminal was lent is redacted, too, even if it is too much for one pass.
-func TestWhatWasThereIsRedacted(t *testing.T) {
+func TestEarlierOutputIsRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
 		line := strings.Repeat("x", 60) + value + "\r\n"

@@ -21,7 +21,7 @@ var smallLog = term.Options{LogBytes: 64 << 10, Stall: 10 * time.Second}
 // line is 1 KiB with a newline at its end.
 var line = strings.Repeat("x", 1023) + "\n"
 
-func TestLaggingReaderIsToldAndGoesOnAtALine(t *testing.T) {
+func TestLaggingReaderGetsAGapAndContinuesAtALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{})
 		r := reader(t, h, term.ReaderOptions{})
@@ -57,7 +57,7 @@ func TestLaggingReaderIsToldAndGoesOnAtALine(t *testing.T) {
 
 // Where a text view goes on after a loss is told as a raw offset, too: from there
 // another reader reads the same.
-func TestALossIsToldInBothOffsets(t *testing.T) {
+func TestALossIsReportedInBothOffsets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{})
 		r := reader(t, h, term.ReaderOptions{View: term.ViewText})

@@ -42,7 +42,7 @@ func paced(t *testing.T, limit int) (*term.Pool, term.Handle, *vault, *pacedWire
 }
 
 // The holder learns how far the child may go for readers that may slow it a little; the daemon has all output at once.
-func TestTheHolderIsToldHowFarTheChildMayGo(t *testing.T) {
+func TestTheHolderGetsTheChildsBudget(t *testing.T) {
 	const limit = 64 << 10
 	synctest.Test(t, func(t *testing.T) {
 		pool, h, v, w := paced(t, limit)

@@ -91,7 +91,7 @@ func TestToolsAreOffered(t *testing.T) {
 	})
 }
 
-func TestWhatAHostMayLack(t *testing.T) {
+func TestOptionalFeaturesOfAHost(t *testing.T) {
 	for _, c := range []struct {
 		name, of string
 		err      *jsonrpc.Error
@@ -262,7 +262,7 @@ func TestACallSurvivesACut(t *testing.T) {
 
 // An answer that was lost with the link is told again, the same; the call is not
 // carried out again.
-func TestALostAnswerIsToldAgain(t *testing.T) {
+func TestALostAnswerIsSentAgain(t *testing.T) {
 	inBubble(t, func(w *world, h *fakeHost) {
 		h.mu.Lock()
 		h.mute = true

@@ -84,7 +84,7 @@ func (s *tools) Envelope(v ahp.EnvelopeView)          { s.note(v.Kind) }
 func (s *tools) Notification(method string, _ []byte) { s.note(method) }
 
 // A link passes to the tools everything that does not concern terminals lent on it, over each of its connections.
-func TestWhatIsTheTools(t *testing.T) {
+func TestToolsGetOtherMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &tools{}
 		w := newWorld(t, host.Options{}, func(o *uplink.Options) { o.Tools = s })

@@ -131,7 +131,7 @@ func (f *audienceHost) last() (a ahp.Audience, seen []string) {
 }
 
 // The host gets the audience with the announcement, and changes in the order of the output; after an outage before any output.
-func TestAudienceIsTold(t *testing.T) {
+func TestAudienceIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, func(o *uplink.Options) { o.HostGrants = true })
 		w.cut(true)

@@ -199,7 +199,7 @@ func TestUnlendSilencesAFlood(t *testing.T) {
 
 // Output that waits in the daemon because the network takes nothing is not sent after unlend either, except for the one message that is
 // being written. Other terminals lose no output by that.
-func TestUnlendDropsWhatWaits(t *testing.T) {
+func TestUnlendDropsWaitingOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &capture{}
 		w := captured(t, c, term.Options{})
@@ -277,7 +277,7 @@ func TestObserversInStatus(t *testing.T) {
 }
 
 // Other texts about a terminal are redacted like its output.
-func TestWhatIsToldBesideTheOutput(t *testing.T) {
+func TestOtherTextsAreRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const value = "hunter2-value"
 		rules, err := redact.Compile(redact.Options{Tokens: true})

@@ -47,7 +47,7 @@ func (c *capture) inputs(since time.Time) (all []string) {
 
 // The host hears what the program does behind the output before it, never a character of what was typed or printed with that, and at most four times
 // a second.
-func TestInputIsTold(t *testing.T) {
+func TestInputStateIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &capture{}
 		w := captured(t, c, term.Options{})

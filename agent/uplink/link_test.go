@@ -138,7 +138,7 @@ func TestCommandsAtTheCutAreNotRepeatedAndNotLost(t *testing.T) {
 	}
 }
 
-func TestAfterTheGraceTimeAllIsSentAnew(t *testing.T) {
+func TestAfterTheGraceTimeAllIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{Grace: 10 * time.Second}, nil)
 		_, child := w.spawn(term.Spec{})
@@ -251,7 +251,7 @@ func TestDisposalEndsTheChildOrTheLending(t *testing.T) {
 	}
 }
 
-func TestStatusTellsTheState(t *testing.T) {
+func TestStatusReportsTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
 		w.online()

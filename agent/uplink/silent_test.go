@@ -154,7 +154,7 @@ func TestTheLogIsNotTheHosts(t *testing.T) {
 	})
 }
 
-func TestCommandDetectionIsToldAfterALoss(t *testing.T) {
+func TestCommandDetectionIsSentAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
 		_, child := w.spawn(term.Spec{Nonce: "n0"})

@@ -62,7 +62,7 @@ func (f *fakeHost) refuse(t *testing.T, uri string, a ahp.Action, reason string)
 }
 
 // Final output that the host has refused has not arrived, although the exit behind it was sent.
-func TestRefusedLastWordsAreToldAgain(t *testing.T) {
+func TestRefusedFinalOutputIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, deaf: 1}
 		w := fakeWorld(t, f, literal)
@@ -194,7 +194,7 @@ func TestAnExitedTerminalOutlivesTheLink(t *testing.T) {
 }
 
 // A host that answers reconnect with nonsense, or with more than the link takes, is met with initialize.
-func TestAHostThatSpoilsReconnectIsMetAnew(t *testing.T) {
+func TestABrokenReconnectStartsAgain(t *testing.T) {
 	for name, answer := range map[string]any{
 		"nonsense": "nonsense",
 		"too much": ahp.ReconnectResult{Type: ahp.ReconnectReplay, Missing: make([]string, client.LenderMaxValues+1)},
@@ -249,7 +249,7 @@ func TestACommandBeginsOnce(t *testing.T) {
 
 // If a host claims to have more than was ever printed, or the URI belongs to another client, the output must not be lost: it goes under
 // another URI.
-func TestAHostThatHasTooMuchGetsEverythingAnew(t *testing.T) {
+func TestAHostWithTooMuchTextGetsEverythingAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
 		w := fakeWorld(t, f, nil)

@@ -68,7 +68,7 @@ func TestTitlesArePaced(t *testing.T) {
 }
 
 // A title that waits is told before the exit, and after a connection was lost.
-func TestALastTitleIsTold(t *testing.T) {
+func TestTheLastTitleIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
 		w.online()

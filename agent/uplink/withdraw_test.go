@@ -278,7 +278,7 @@ func TestUnlendAndLendWhileTheLinkLooks(t *testing.T) {
 }
 
 // Who unpairs waits until the host has nothing any more, not only until the link has begun to see to it.
-func TestStatusCountsWhatTheHostMayHave(t *testing.T) {
+func TestStatusCountsTerminalsAtTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
 		w := fakeWorld(t, f, literal)

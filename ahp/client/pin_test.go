@@ -56,7 +56,7 @@ func secureHost(t *testing.T, c tls.Certificate, most uint16) (url string) {
 }
 
 // A pin decides instead of the authorities, but not about names, dates and old TLS; each failure says which it was.
-func TestWhatIsBelievedOfACertificate(t *testing.T) {
+func TestCertificateVerification(t *testing.T) {
 	now := time.Now()
 	day := 24 * time.Hour
 	good := certificate(t, "127.0.0.1", now.Add(-day), now.Add(day))

@@ -9,7 +9,7 @@ import (
 )
 
 // Two commands that set different variables are two questions: an answer to one does not answer the other.
-func TestQuestionsOfAnEditorTellVariablesApart(t *testing.T) {
+func TestQuestionsOfAnEditorDifferByVariables(t *testing.T) {
 	a := &agentTerminals{name: "bob"}
 	q := local.Approval{State: local.ApprovalWaiting, Actor: "agent bob", Door: policy.DoorACP, Argv: []string{"make"}, Cwd: "/x", Env: []string{"LD_PRELOAD"}}
 	c := acp.Command{Argv: []string{"make"}, Cwd: "/x"}

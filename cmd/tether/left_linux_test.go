@@ -14,7 +14,7 @@ import (
 
 // A process that an agent's terminal has left, in its own session and without its environment, counts as that agent for the daemon that
 // follows a killed one, even if the person's terminals have no holders: it may not do what only a person may.
-func TestWhatAgentsLeaveOutlivesAKilledDaemon(t *testing.T) {
+func TestAgentsLeftoverProcessesAfterAKilledDaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for _, off := range []string{"", "off"} {
 		t.Run("holders "+off, func(t *testing.T) {

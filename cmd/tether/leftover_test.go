@@ -15,7 +15,7 @@ import (
 
 // A background process of a terminal ends when the terminal is killed, even after its leader has ended, although it ignores a hang-up, and
 // also for the next daemon.
-func TestKillOfAnExitedTerminalEndsWhatItLeft(t *testing.T) {
+func TestKillOfAnExitedTerminalEndsItsProcesses(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	for _, next := range []func(){func() {}, func() { m.kill(); m.start("daemon") }} {
@@ -78,7 +78,7 @@ func (m *mortal) goOn(id, seconds string) {
 
 // Stop ends background processes that exited terminals of agents have left, and reports how many processes of the person's continue: with a
 // daemon, and without one.
-func TestStopEndsWhatAgentsHaveLeft(t *testing.T) {
+func TestStopEndsAgentsLeftoverProcesses(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for _, c := range []struct {
 		name   string

@@ -12,7 +12,7 @@ import (
 )
 
 // Who takes a lent terminal in hand is told so, and can switch that off.
-func TestLentIsSaid(t *testing.T) {
+func TestLentIsShown(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
 	h := host.New(host.Options{})

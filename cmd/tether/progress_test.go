@@ -10,7 +10,7 @@ import (
 )
 
 // A command that takes longer than a second tells at a terminal what it waits for. None of these can be quicker.
-func TestWhatIsWaitedForIsSaid(t *testing.T) {
+func TestSlowCommandsShowProgress(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel() // it waits most of the time
 	home := acpHome(t)

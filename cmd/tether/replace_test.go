@@ -160,7 +160,7 @@ func TestPersonOutlivesDaemons(t *testing.T) {
 }
 
 // If nobody starts another daemon, the person is told, and their terminals continue.
-func TestPersonIsToldThatNobodyCame(t *testing.T) {
+func TestPersonIsToldThatNoDaemonCame(t *testing.T) {
 	m := newMortal(t)
 	t.Setenv(awayVar, "1s") // so long for a person
 	p := sit(t, "run", "--private", "--name", "left", "--", "does", "print:ready", "after:1h")

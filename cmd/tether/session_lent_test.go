@@ -7,7 +7,7 @@ import (
 
 // A message about lending is neither in a program's screen nor in the middle of a control sequence, where pieces of endless output may be
 // cut.
-func TestLentIsSaidBetweenSequences(t *testing.T) {
+func TestLentIsShownBetweenSequences(t *testing.T) {
 	a, printed := printing(t)
 	s := &session{app: a, id: "pty-a", name: "web", unsaid: "is shared with lab"}
 	for _, piece := range []string{"\x1b", "[3", "1m\x1b[?1049h", "screen\x1b[?1049l\x1b["} {

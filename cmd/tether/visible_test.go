@@ -8,7 +8,7 @@ import (
 )
 
 // A person is told the truth about a lent terminal: who watches, and that nobody can if the host is away or refuses it.
-func TestWhatIsSaidOfALoan(t *testing.T) {
+func TestMessagesAboutALoan(t *testing.T) {
 	two := 2
 	since := time.Now()
 	at := clock(since)

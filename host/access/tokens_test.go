@@ -161,7 +161,7 @@ func TestManyCommandsAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestRefusedTokens(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := secret.Dir(dir); err != nil {
 		t.Fatal(err)

@@ -236,7 +236,7 @@ func TestRefusedPairingsFillNoLog(t *testing.T) {
 	})
 }
 
-func TestSameCodesLetNobodyIn(t *testing.T) {
+func TestReusedCodesAreRefused(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.begin(key(1), "laptop")
 	data, err := os.ReadFile(w.pending)

@@ -107,7 +107,7 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 }
 
 // Challenges and tokens end after a minute of the monotonic clock, and unused ones do not pile up.
-func TestWhatIsNotUsedEnds(t *testing.T) {
+func TestUnusedTokensExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.admit(key(1))

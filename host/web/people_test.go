@@ -80,7 +80,7 @@ func TestPageOfPeople(t *testing.T) {
 }
 
 // The person's own terminals and shared ones are separate, once the host reports owners.
-func TestPageTellsMineFromShared(t *testing.T) {
+func TestPageSeparatesMineAndShared(t *testing.T) {
 	b := newBrowser(t)
 	people := &team{roster: &host.Roster{On: true, People: map[string]string{"p-ann": "ann"}, Groups: map[string][]string{}}}
 	s := newSite(t, host.Options{People: people, Register: &register{}})

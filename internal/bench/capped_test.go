@@ -6,7 +6,7 @@ import (
 	"tether/agent/config"
 )
 
-func TestCapIsWhatIsConfigured(t *testing.T) {
+func TestCapIsTheConfiguredOne(t *testing.T) {
 	c, err := config.Parse("f", []byte(capConfig))
 	if err != nil || c.Terminals.TotalLogBytes != cappedLogs || c.Terminals.MaxRunning < thorough.floods {
 		t.Errorf("%+v, %v", c.Terminals, err)

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestChildPrintsWhatIsExpected(t *testing.T) {
+func TestChildPrintsTheExpectedText(t *testing.T) {
 	for _, c := range corpora {
 		w := newWork(c, 3)
 		var out bytes.Buffer

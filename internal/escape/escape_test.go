@@ -20,7 +20,7 @@ func text(p []byte) []byte {
 	return out
 }
 
-func TestTextIsWhatIsLeft(t *testing.T) {
+func TestTextIsTheRest(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"text", "a\tb\r\n\x07é", "a\tb\r\n\x07é"},
 		{"colours", "\x1b[1;31mred\x1b[0m", "red"},

@@ -110,7 +110,7 @@ func receiver(d *ast.FuncDecl) (name string) {
 var dotted = regexp.MustCompile(`^\w+(\.\w+)+$`)
 
 // Owners and goroutines have the names that they have in the code.
-func TestInternalsNameWhatIsThere(t *testing.T) {
+func TestInternalsNameExistingCode(t *testing.T) {
 	there := members{}
 	for _, f := range parseTree(t) {
 		if !f.isTest() {

@@ -21,7 +21,7 @@ func flooded(n int) string {
 	return b.String()
 }
 
-func TestTheFloodIsWhatItsLinesAre(t *testing.T) {
+func TestTheFloodConsistsOfItsLines(t *testing.T) {
 	want := flooded(500)
 	for _, size := range []int{1, 7, 64, 1 << 20} {
 		var f Flood

@@ -28,7 +28,7 @@ func init() {
 }
 
 // A program that hangs, and that nobody kills, ends with the tests that have started it, and not before.
-func TestWhatHangsEndsWithTheTests(t *testing.T) {
+func TestHangingProgramsEndWithTheTests(t *testing.T) {
 	Leaks(t)
 	tests := exec.Command(os.Args[0])
 	tests.Env = append(os.Environ(), hangVar+"=leave")

@@ -69,7 +69,7 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-func TestSeesWhatIsLeft(t *testing.T) {
+func TestLeaksAreFound(t *testing.T) {
 	before := look()
 	f, err := os.Open(os.DevNull)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestSeesWhatIsLeft(t *testing.T) {
 	defer child.Wait() // until then it is a zombie at least
 
 	left := strings.Join(look().minus(before), "\n")
-	for _, want := range []string{"TestSeesWhatIsLeft", "descriptor ", "child process"} {
+	for _, want := range []string{"TestLeaksAreFound", "descriptor ", "child process"} {
 		if want == "descriptor " && filepath.Separator != '/' {
 			continue // Windows has none
 		}

@@ -151,7 +151,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-func TestFlushSendsWhatWasHeldBack(t *testing.T) {
+func TestFlushSendsHeldMessages(t *testing.T) {
 	client, server := connect(t, wsconn.Options{}, wsconn.Options{})
 	if err := client.SendMore(t.Context(), []byte("held")); err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestFlushSendsWhatWasHeldBack(t *testing.T) {
 	}
 }
 
-func TestCloseDeliversWhatWasHeldBack(t *testing.T) {
+func TestCloseDeliversHeldMessages(t *testing.T) {
 	client, server := connect(t, wsconn.Options{}, wsconn.Options{})
 	if err := client.SendMore(t.Context(), []byte("last")); err != nil {
 		t.Fatal(err)

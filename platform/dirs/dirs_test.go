@@ -81,7 +81,7 @@ func TestFor(t *testing.T) {
 	}
 }
 
-func TestForSaysWhatIsMissing(t *testing.T) {
+func TestForNamesMissingParts(t *testing.T) {
 	for _, c := range []struct {
 		goos string
 		env  []string

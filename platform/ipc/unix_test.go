@@ -29,7 +29,7 @@ func wantPrivate(t *testing.T, path string) {
 	}
 }
 
-func TestNeverRemovesWhatLives(t *testing.T) {
+func TestNeverRemovesAServedSocket(t *testing.T) {
 	testkit.Leaks(t)
 	home := testkit.Home(t)
 	foreign := filepath.Join(home, "foreign.sock")

@@ -61,7 +61,7 @@ func wantPrivate(t *testing.T, path string) {
 	}
 }
 
-func TestNeverRemovesWhatLives(t *testing.T) {
+func TestNeverRemovesAServedSocket(t *testing.T) {
 	testkit.Leaks(t)
 	home := testkit.Home(t)
 	for name, text := range map[string]string{

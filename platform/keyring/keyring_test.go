@@ -122,7 +122,7 @@ func TestAKeyringThatIsNotThereSaysSo(t *testing.T) {
 }
 
 // A locked keyring waits for a person. Its callers do not wait, and only one goroutine is left behind.
-func TestALockedKeyringHangsNobody(t *testing.T) {
+func TestALockedKeyringBlocksNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unlocked := make(chan struct{})
 		f := &fake{answer: func() { <-unlocked }}

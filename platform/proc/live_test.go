@@ -101,7 +101,7 @@ func TestStartDetached(t *testing.T) {
 	}
 }
 
-func TestStartDetachedSaysWhatIsWrong(t *testing.T) {
+func TestStartDetachedReportsFaults(t *testing.T) {
 	testkit.Leaks(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

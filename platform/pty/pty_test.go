@@ -71,7 +71,7 @@ func TestExit(t *testing.T) {
 	}
 }
 
-func TestStartSaysWhatIsWrong(t *testing.T) {
+func TestStartReportsFaults(t *testing.T) {
 	testkit.Leaks(t)
 	dir := t.TempDir()
 	write := func(name, text string, mode fs.FileMode) string {
@@ -137,7 +137,7 @@ func TestDirAndRelativeProgram(t *testing.T) {
 	p.Wait()
 }
 
-func TestEnvironmentIsOnlyWhatWasGiven(t *testing.T) {
+func TestEnvironmentIsOnlyTheGivenOne(t *testing.T) {
 	for _, env := range [][]string{nil, {}, {"A=1"}} {
 		p, err := pty.Start(pty.Command{Path: "/usr/bin/env", Env: env})
 		if err != nil {

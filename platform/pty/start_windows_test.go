@@ -106,7 +106,7 @@ func TestLineOfTheInterpreter(t *testing.T) {
 	}
 }
 
-func TestEnvironmentIsOnlyWhatWasGiven(t *testing.T) {
+func TestEnvironmentIsOnlyTheGivenOne(t *testing.T) {
 	testkit.Leaks(t)
 	c := helper("env")
 	c.Env = []string{"B=2", helperVar + "=env", "a=bär", "A=über", "EMPTY="}
@@ -141,7 +141,7 @@ func TestDirAndRelativeProgram(t *testing.T) {
 	}
 }
 
-func TestStartSaysWhatIsWrong(t *testing.T) {
+func TestStartReportsFaults(t *testing.T) {
 	testkit.Leaks(t)
 	dir := t.TempDir()
 	write := func(name, text string) string {

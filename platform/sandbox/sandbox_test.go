@@ -199,7 +199,7 @@ func TestWrap(t *testing.T) {
 
 // The profile for macOS is rendered on every system.
 // A kind that does not work here is refused: nothing is run instead. On Windows that is each.
-func TestWrapRefusesWhatDoesNotWork(t *testing.T) {
+func TestWrapRefusesUnavailableKinds(t *testing.T) {
 	dir := testkit.Abs("/work")
 	p := sandbox.Profile{Writable: []string{dir}, Home: testkit.Abs("/home")}
 	_, none := sandbox.Best(self(t))

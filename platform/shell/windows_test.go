@@ -60,7 +60,7 @@ func TestEnvironmentIsThatOfTheAccount(t *testing.T) {
 	}
 }
 
-func TestLoginIsWhatShellSays(t *testing.T) {
+func TestLoginUsesTheShellVariable(t *testing.T) {
 	cmd := filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe")
 	for value, want := range map[string]string{cmd: cmd, "/usr/bin/bash": "", `C:\no\such.exe`: "", "cmd.exe": "", "": ""} {
 		t.Setenv("SHELL", value)
