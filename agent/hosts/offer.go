@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -130,7 +131,7 @@ func (p *Paired) Offer(ctx context.Context, r local.PairRequest) (local.PairOffe
 // already returns the paired host if it is paired by the given key, with all options as wanted, and still accepts this machine.
 func (p *Paired) already(ctx context.Context, want host, hostKey ed25519.PublicKey, store string) (known host, ok bool) {
 	known = p.pairedAt(want.URL, want.Name)
-	if !hostKey.Equal(ed25519.PublicKey(known.HostKey)) || known.Pin != want.Pin || known.Default != want.Default ||
+	if !hostKey.Equal(ed25519.PublicKey(known.HostKey)) || known.Pin != want.Pin || !slices.Equal(known.Also, want.Also) || known.Default != want.Default ||
 		known.AssumeClientTerminals != want.AssumeClientTerminals || cmp.Or(known.OnDispose, term.DisposeAuto) != want.OnDispose {
 		return host{}, false
 	}
@@ -248,12 +249,18 @@ func (p *Paired) leave(h host) error {
 		return err
 	}
 	pin, _ := client.ParsePin(h.Pin)
-	c, err := device.New(client.Endpoint{URL: h.URL, Pin: pin}, key)
-	if err != nil {
-		return err
+	for _, url := range append([]string{h.URL}, h.Also...) {
+		var c *device.Client
+		if c, err = device.New(client.Endpoint{URL: url, Pin: pin}, key); err != nil {
+			return err
+		}
+		err = c.Leave(ctx, h.HostKey)
+		c.Close()
+		if err == nil || errors.Is(err, client.ErrUnauthorized) {
+			break
+		}
 	}
-	defer c.Close()
-	return c.Leave(ctx, h.HostKey)
+	return err
 }
 
 // plainName turns a machine's name into one that hosts accept.

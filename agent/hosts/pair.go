@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +31,9 @@ const (
 	verifyTimeout = 15 * time.Second
 	// withdrawTimeout bounds the wait of Unpair until the host has disposed of the withdrawn terminals.
 	withdrawTimeout = 2 * time.Second
-	maxToken        = 4 << 10 // bytes
+	// alsoTimeout bounds the look at a host's further addresses.
+	alsoTimeout = 5 * time.Second
+	maxToken    = 4 << 10 // bytes
 )
 
 // hostName matches valid names of hosts. It is compiled on first use: holders run this program too, and never need it.
@@ -63,6 +67,9 @@ func (p *Paired) keep(ctx context.Context, h host) (local.HostStatus, error) {
 	if err := p.verify(ctx, h); err != nil {
 		return local.HostStatus{}, err
 	}
+	if err := p.verifyAlso(ctx, h); err != nil {
+		return local.HostStatus{}, err
+	}
 	old, _ := p.store.find(h.Name)
 	h.ClientTools = old.ClientTools && (old.HostKey == nil || bytes.Equal(old.HostKey, h.HostKey)) // tools that were given to one host are not another's
 	if err := p.store.put(h); err != nil {
@@ -82,7 +89,7 @@ func (p *Paired) keep(ctx context.Context, h host) (local.HostStatus, error) {
 
 // linksAs reports whether a link made for old serves h, too. The same clientId implies the same credential.
 func (h host) linksAs(old host) bool {
-	return h.ClientID == old.ClientID && h.URL == old.URL && h.Pin == old.Pin && h.OnDispose == old.OnDispose &&
+	return h.ClientID == old.ClientID && h.URL == old.URL && slices.Equal(h.Also, old.Also) && h.Pin == old.Pin && h.OnDispose == old.OnDispose &&
 		h.AssumeClientTerminals == old.AssumeClientTerminals && h.ClientTools == old.ClientTools
 }
 
@@ -118,8 +125,12 @@ func (p *Paired) newHost(r local.PairRequest) (host, error) {
 	if r.Pin != "" && address.Scheme != "wss" {
 		return host{}, bad("a pin needs a certificate, and %s has none; use wss://", address.Redacted())
 	}
+	also, err := alsoAt(address, r.Also, r.Pin)
+	if err != nil {
+		return host{}, err
+	}
 	h := host{
-		Name: r.Name, URL: address.String(), Token: r.Token, Pin: pin.String(), ClientID: client.NewID(),
+		Name: r.Name, URL: address.String(), Also: also, Token: r.Token, Pin: pin.String(), ClientID: client.NewID(),
 		Default: r.Default || len(p.store.list()) == 0, AssumeClientTerminals: r.AssumeClientTerminals, OnDispose: how,
 	}
 	known := p.pairedAt(h.URL, r.Name)
@@ -141,6 +152,29 @@ func (p *Paired) newHost(r local.PairRequest) (host, error) {
 			Hint: "choose another with --name, or first: tether unpair " + h.Name}
 	}
 	return h, nil
+}
+
+// maxAddresses bounds the addresses of one host.
+const maxAddresses = 16
+
+// alsoAt checks the further addresses of a host, and leaves out what is there twice.
+func alsoAt(first *url.URL, texts []string, pin string) (also []string, err error) {
+	if len(texts) >= maxAddresses {
+		return nil, bad("a host has at most %d addresses", maxAddresses)
+	}
+	for _, text := range texts {
+		u, err := hostURL(text)
+		if err != nil {
+			return nil, err
+		}
+		if pin != "" && u.Scheme != "wss" {
+			return nil, bad("a pin needs a certificate, and %s has none; use wss://", u.Redacted())
+		}
+		if one := u.String(); one != first.String() && !slices.Contains(also, one) {
+			also = append(also, one)
+		}
+	}
+	return also, nil
 }
 
 // sameClient reports whether the known clientId goes with this token at the host, and so may be used again.
@@ -228,6 +262,7 @@ func loopback(name string) bool {
 func (p *Paired) verify(ctx context.Context, h host) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
+	h.Also = nil // the first address is the one that was paired with
 	conn, err := client.Connect(ctx, p.store.endpoint(h), client.Options{
 		ClientID: client.NewID(), Info: ahp.Implementation{Name: "tether", Version: p.opts.Version}, Meta: ahp.NewClientMeta(),
 		ReadLimit: client.LenderReadLimit, MaxValues: client.LenderMaxValues,
@@ -244,6 +279,25 @@ func (p *Paired) verify(ctx context.Context, h host) error {
 	if !ok && !h.AssumeClientTerminals {
 		return &local.Error{Code: local.CodeUnsupportedHost, Message: "the host does not announce client terminals; nothing can be lent to it",
 			Hint: "if the host supports them: --assume-client-terminals"}
+	}
+	return nil
+}
+
+// verifyAlso sees that what answers at the further addresses is the same host, by its key. An address that does not answer now may do so when it is needed.
+func (p *Paired) verifyAlso(ctx context.Context, h host) error {
+	if h.HostKey == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, alsoTimeout)
+	defer cancel()
+	for _, url := range h.Also {
+		one := h
+		one.URL = url
+		key, err := p.offers(ctx, one)
+		if err == nil && !key.Equal(ed25519.PublicKey(h.HostKey)) {
+			return &local.Error{Code: local.CodeRefused, Message: fmt.Sprintf("%s is another host: its key is %s", url, pairing.Fingerprint(key)),
+				Hint: "give addresses of one host only"}
+		}
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (p *Paired) Status() []local.HostStatus {
 
 func (p *Paired) hostStatus(h host) local.HostStatus {
 	first, ok := p.store.byDefault()
-	s := local.HostStatus{Name: h.Name, URL: h.URL, Pin: h.Pin, Credential: h.credential(), Default: ok && first.Name == h.Name, Lent: []local.Lent{}}
+	s := local.HostStatus{Name: h.Name, URL: h.URL, Also: h.Also, Pin: h.Pin, Credential: h.credential(), Default: ok && first.Name == h.Name, Lent: []local.Lent{}}
 	if h.HostKey != nil {
 		s.HostKey = pairing.Fingerprint(h.HostKey)
 	}

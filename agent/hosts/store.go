@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"tether/agent/device"
 	"tether/agent/term"
@@ -24,6 +26,7 @@ import (
 type host struct {
 	Name                  string         `json:"name"`
 	URL                   string         `json:"url"`
+	Also                  []string       `json:"also,omitempty"` // further addresses of the same host
 	Token                 string         `json:"token,omitempty"`
 	Pin                   string         `json:"pin,omitempty"`        // client.Pin
 	Sealed                bool           `json:"in_keyring,omitempty"` // the token is
@@ -47,23 +50,26 @@ const fileVersion = 1
 // endpoint says how to reach a host, with the credential that is kept for it.
 func (s *store) endpoint(h host) client.Endpoint {
 	pin, _ := client.ParsePin(h.Pin) // openStore has checked it
-	e := client.Endpoint{URL: h.URL, Token: h.Token, Pin: pin}
+	e := client.Endpoint{URL: h.URL, Also: h.Also, Token: h.Token, Pin: pin}
+	if len(h.Also) > 0 {
+		e.Last = new(atomic.Pointer[string])
+	}
 	switch {
 	case h.HostKey != nil:
-		e.Credential = func(ctx context.Context) (string, error) { return s.session(ctx, h, pin) }
+		e.Credential = func(ctx context.Context, url string) (string, error) { return s.session(ctx, h, url, pin) }
 	case h.Sealed:
-		e.Credential = func(context.Context) (string, error) { return s.secret(h.ClientID) }
+		e.Credential = func(context.Context, string) (string, error) { return s.secret(h.ClientID) }
 	}
 	return e
 }
 
-// session proves to the host that this is the machine it was paired with.
-func (s *store) session(ctx context.Context, h host, pin client.Pin) (token string, err error) {
+// session proves to the host, at one of its addresses, that this is the machine it was paired with.
+func (s *store) session(ctx context.Context, h host, url string, pin client.Pin) (token string, err error) {
 	key, err := s.deviceKey(false)
 	if err != nil {
 		return "", err
 	}
-	c, err := device.New(client.Endpoint{URL: h.URL, Pin: pin}, key)
+	c, err := device.New(client.Endpoint{URL: url, Pin: pin}, key)
 	if err != nil {
 		return "", err
 	}
@@ -95,7 +101,10 @@ func openStore(path string, secrets Secrets) (*store, error) {
 	for _, h := range f.Hosts {
 		_, err := client.ParsePin(h.Pin)
 		if err == nil {
-			_, err = hostURL(h.URL) // the file may have been edited, and clear text must never leave the machine
+			for _, url := range append([]string{h.URL}, h.Also...) {
+				_, wrong := hostURL(url) // the file may have been edited, and clear text must never leave the machine
+				err = cmp.Or(err, wrong)
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("paired hosts: %s: %s: %w", path, h.Name, err)
@@ -148,12 +157,15 @@ func paired(d dirs.Dirs, where string) (s *store, h host, found bool, err error)
 	}
 	address, _ := URL(where) // a name gives "", which is no host's
 	for _, h := range s.all {
-		if h.Name == where || h.URL == address {
+		if h.Name == where || h.has(address) {
 			return s, h, true, nil
 		}
 	}
 	return nil, h, false, nil
 }
+
+// has reports whether a URL is one of the host's.
+func (h host) has(url string) bool { return h.URL == url || slices.Contains(h.Also, url) }
 
 func path(d dirs.Dirs) string { return filepath.Join(d.State, "hosts.json") }
 

@@ -138,11 +138,13 @@ type Environment struct {
 
 // PairRequest adds a host.
 type PairRequest struct {
-	Name    string `json:"name,omitempty"` // "" is made of the URL
-	URL     string `json:"url"`
-	Token   string `json:"token,omitempty"`
-	Pin     string `json:"pin,omitempty"`     // client.Pin of the host's certificate
-	Default bool   `json:"default,omitempty"` // lend here when nothing else is said; the first host is it anyway
+	Name string `json:"name,omitempty"` // "" is made of the URL
+	URL  string `json:"url"`
+	// Also are further URLs of the same host, which may be several nodes: the link tries another one where one does not answer.
+	Also    []string `json:"also,omitempty"`
+	Token   string   `json:"token,omitempty"`
+	Pin     string   `json:"pin,omitempty"`     // client.Pin of the host's certificate
+	Default bool     `json:"default,omitempty"` // lend here when nothing else is said; the first host is it anyway
 	// AssumeClientTerminals pairs with a host that does not say that it takes
 	// client-executed terminals.
 	AssumeClientTerminals bool   `json:"assume_client_terminals,omitempty"`
@@ -259,7 +261,9 @@ type LogMemory struct {
 type HostStatus struct {
 	Name string `json:"name"`
 	URL  string `json:"url"` // without credentials
-	Pin  string `json:"pin,omitempty"`
+	// Also are its further URLs.
+	Also []string `json:"also,omitempty"`
+	Pin  string   `json:"pin,omitempty"`
 	// Credential is how this machine authenticates: key (its own), token or none.
 	Credential string    `json:"credential"`
 	HostKey    string    `json:"host_key,omitempty"` // fingerprint of the host's key, if paired by keys

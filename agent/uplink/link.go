@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -141,8 +142,12 @@ func (l *Link) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if l.Status().State == StateOnline {
+		lost := l.Status().State == StateOnline
+		if lost {
 			retry.lost()
+		}
+		if last := l.opts.Endpoint.Last; last != nil && time.Since(began) < shortLived {
+			last.Store(new(string)) // another address may have more to offer
 		}
 		moved, now := l.moves.wait()
 		if now != moves || time.Since(began) > healthyAfter {
@@ -150,6 +155,9 @@ func (l *Link) Run(ctx context.Context) error {
 		}
 		state := stateFor(err)
 		wait := retry.next(l.retryProfile(state))
+		if lost && len(l.opts.Endpoint.Also) > 0 && time.Since(began) >= shortLived {
+			wait = min(wait, rand.N(firstEager)) // another node is there
+		}
 		if errors.Is(err, errWrongTarget) {
 			wait, moved = wrongTargetRetry, nil
 		}
@@ -166,6 +174,9 @@ func (l *Link) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// shortLived is how long a connection lasts at least to an address that is tried first again, and after whose loss another address is tried at once.
+const shortLived = 5 * time.Second
 
 // retryProfile says how soon to try again in a state.
 func (l *Link) retryProfile(s State) retryProfile {

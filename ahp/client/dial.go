@@ -5,10 +5,15 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
+	"sync/atomic"
 	"time"
 
+	"tether/ahp"
+	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -34,8 +39,27 @@ type Endpoint struct {
 	Token  string      // sent as the query parameter tkn, as VS Code's host takes it; "" = none
 	Header http.Header // added to the upgrade request
 	Pin    Pin         // of the host's certificate, for wss
-	// Credential, if not nil, is asked for the token before each connection, instead of Token. Connect returns its error.
-	Credential func(context.Context) (token string, err error)
+	// Credential, if not nil, is asked for the token before each connection to a URL, instead of Token. Connect returns its error.
+	Credential func(ctx context.Context, url string) (token string, err error)
+	// Also are further URLs of the same host, which may be several nodes. Connect tries another one where one does not answer.
+	Also []string
+	// Last, if not nil, is where Connect notes the URL that has answered, to begin with it the next time. Reset it with "".
+	Last *atomic.Pointer[string]
+}
+
+// urls are those to try: first that which has answered last, the others in any order, so that the machines of a node that has died do not all
+// come to the same one.
+func (e Endpoint) urls() []string {
+	all := append([]string{e.URL}, e.Also...)
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if e.Last != nil {
+		if last := e.Last.Load(); last != nil {
+			if i := slices.Index(all, *last); i > 0 {
+				all[0], all[i] = all[i], all[0]
+			}
+		}
+	}
+	return all
 }
 
 // TLS is the configuration of a TLS connection to it; nil means Go's defaults.
@@ -63,9 +87,49 @@ func (e Endpoint) withToken() (string, error) {
 
 // Connect dials the host and initializes, or resumes if o.Resume is set. It blocks until that is done or ctx is; later ctx
 // has no effect. Besides the errors of ConnectChannel it returns ErrUnauthorized, ErrUnreachable and ErrPin.
-func Connect(ctx context.Context, e Endpoint, o Options) (*Conn, error) {
+func Connect(ctx context.Context, e Endpoint, o Options) (conn *Conn, err error) {
+	if len(e.Also) == 0 {
+		return connect(ctx, e, o)
+	}
+	urls := e.urls()
+	for i, url := range urls {
+		one := e
+		one.URL = url
+		conn, err = connectWithin(ctx, one, o, len(urls)-i)
+		if err == nil || errors.Is(err, ErrNotResumed) {
+			if e.Last != nil {
+				e.Last.Store(&url)
+			}
+			return conn, err
+		}
+		if final(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, err
+}
+
+// final reports whether another node of the host would say the same.
+func final(err error) bool {
+	_, version := errors.AsType[*ahp.VersionError](err)
+	said, answered := errors.AsType[*jsonrpc.Error](err)
+	return version || errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrPin) || answered && said.Code == ahp.CodePermissionDenied
+}
+
+// connectWithin is connect with its part of the time that ctx leaves, while there are so many URLs to try. What it opens does not end with that.
+func connectWithin(ctx context.Context, e Endpoint, o Options, left int) (*Conn, error) {
+	if end, bounded := ctx.Deadline(); bounded && left > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
+		defer cancel()
+	}
+	return connect(ctx, e, o)
+}
+
+// connect is Connect for one URL.
+func connect(ctx context.Context, e Endpoint, o Options) (*Conn, error) {
 	if e.Credential != nil {
-		token, err := e.Credential(ctx)
+		token, err := e.Credential(ctx, e.URL)
 		if err != nil {
 			return nil, err
 		}

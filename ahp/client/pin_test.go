@@ -121,7 +121,7 @@ func TestCredentialIsAskedEachTime(t *testing.T) {
 	defer s.Close()
 	next := "one"
 	refusal := errors.New("no credential today")
-	e := client.Endpoint{URL: strings.Replace(s.URL, "http", "ws", 1), Token: "not this", Credential: func(context.Context) (string, error) {
+	e := client.Endpoint{URL: strings.Replace(s.URL, "http", "ws", 1), Token: "not this", Credential: func(context.Context, string) (string, error) {
 		if next == "" {
 			return "", refusal
 		}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,6 +94,83 @@ func TestNodes(t *testing.T) {
 	}
 	alone.end(t)
 	machine.Close()
+}
+
+// The node at which a machine is may be killed again and again while the machine's terminals flood it: the machine goes on at another address, and who
+// watches at a node that lives has every byte once.
+func TestNodesAreKilled(t *testing.T) {
+	servers := testkit.StartJetStream(t, clusterTools)
+	s := newStage(t)
+	const lent, kills = 2, 5
+	var files []string
+	args := func(n int) []string {
+		return []string{"--tokens", files[n], "--nats", servers.URLs, "--grace", "30m", "--scrollback", "8000000"}
+	}
+	for n := range 3 {
+		files = append(files, filepath.Join(s.dir, fmt.Sprint("node", n), "tokens.json"))
+	}
+	var nodes [3]*exec.Cmd
+	var addresses [3]string
+	for n := range 3 {
+		if n > 0 {
+			copyKey(t, files[0], files[n])
+		}
+		nodes[n], addresses[n] = s.host(t, "127.0.0.1:0", args(n)...)
+	}
+	kill := func(n int) {
+		if err := nodes[n].Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = nodes[n].Wait() // it was killed
+	}
+	kill(1) // so that the machine is at node 0
+	once := s.do(t, "tether-host", "token", "create", "laptop", "--once", "--tokens", files[2])
+	token := filepath.Join(s.dir, "laptop.token")
+	if err := os.WriteFile(token, []byte(once), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := s.machine(t)
+	m.do(t, "tether", "pair", "--token-file", token, "ws://"+addresses[0], "ws://"+addresses[1])
+	for range lent {
+		m.do(t, "tether", "run", "--detach", "--", "/bin/sh", "-c", aFlood)
+	}
+	own, err := os.ReadFile(filepath.Join(s.dir, "own.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a audience
+	a.watch(t, client.Endpoint{URL: "ws://" + addresses[2], Token: strings.TrimSpace(string(own))})
+	for part := range kills {
+		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", part)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.await(t, lent, floodSize(part)+20_000, "all terminals flood the node that will be killed")
+		owner, next := part%2, (part+1)%2
+		nodes[next], _ = s.host(t, addresses[next], args(next)...)
+		kill(owner)
+		a.await(t, lent, floodSize(part+1), fmt.Sprintf("all terminals go on after kill %d", part+1))
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, restartPatience, "the ends", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		n := 0
+		for _, over := range a.ended {
+			if over {
+				n++
+			}
+		}
+		return n == lent
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for uri, text := range a.texts {
+		if err := whole(text); err != nil {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
 }
 
 // Flags that contradict each other are refused before anything is asked.

@@ -85,7 +85,7 @@ func (a *app) loginEndpoint(c *cobra.Command, where string) (d dirs.Dirs, e clie
 	if err == nil && !found {
 		e.URL, err = hosts.URL(where)
 	}
-	e.Token, e.Credential = "", nil
+	e.Token, e.Credential, e.Also = "", nil, nil // a login is known at one node
 	return d, e, err
 }
 
@@ -198,7 +198,7 @@ func (a *app) loggedIn(d dirs.Dirs, e *client.Endpoint) bool {
 	if !ok {
 		return false
 	}
-	e.Credential, e.Token = nil, l.Token
+	e.Credential, e.Token, e.Also = nil, l.Token, nil // it is known at one node
 	return true
 }
 

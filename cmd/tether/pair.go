@@ -18,7 +18,7 @@ func pairCommand(a *app) *cobra.Command {
 	var r local.PairRequest
 	var token tokenSource
 	c := &cobra.Command{
-		Use: "pair URL", Short: "pair with an agent host, to lend it terminals", Args: someArgs(1, 1, "the host's URL"),
+		Use: "pair URL [URL…]", Short: "pair with an agent host, to lend it terminals", Args: someArgs(1, 16, "the host's URL"),
 		Long: `pair with an agent host, to lend it terminals.
 
 Hosts that support it, such as tether-host, are paired by keys: this command shows a
@@ -30,15 +30,21 @@ Tokens are read from --token-file (- is standard input), never from the command 
 If the host refuses the token, or the token may not lend, nothing changes. Pairing
 again with the same URL replaces the token and lends your shared terminals again; if
 the host accepts this machine's key, nothing changes. tether unpair makes the host
-forget this machine's key.`,
+forget this machine's key.
+
+A host of several nodes has several URLs. The first is paired with; afterwards any of
+them serves, and another one is tried when one does not answer.`,
 		Example: `  tether pair wss://host.example
   tether pair --token-file - wss://host.example < token
+  tether pair wss://one.host.example wss://two.host.example
   tether pair --without-token ws://127.0.0.1:9187`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := refuseToken(c, args[0]); err != nil {
-				return err
+			for _, url := range args {
+				if err := refuseToken(c, url); err != nil {
+					return err
+				}
 			}
-			r.URL = args[0]
+			r.URL, r.Also = args[0], args[1:]
 			h, err := a.pair(c, r, token)
 			if err != nil {
 				return err

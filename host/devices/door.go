@@ -137,9 +137,21 @@ func (b both) Known(token string) (host.Principal, bool) {
 	return b[1].Known(token)
 }
 
+// sharedTime is how long a change at another node may take to come here.
+const sharedTime = time.Second
+
+// knows reports whether a machine is paired. One that was paired at another node a moment ago may not be known here yet: that is waited for.
+func (d *Door) knows(device ed25519.PublicKey) bool {
+	for began := time.Now(); ; time.Sleep(look) {
+		if _, ok := d.opts.Tokens.Device(device); ok || !d.opts.Shared || time.Since(began) > sharedTime {
+			return ok
+		}
+	}
+}
+
 // challengeFor makes a challenge for a machine.
 func (d *Door) challengeFor(device ed25519.PublicKey) (pairing.Challenge, error) {
-	if _, ok := d.opts.Tokens.Device(device); !ok {
+	if !d.knows(device) {
 		return pairing.Challenge{}, errUnknownDevice
 	}
 	now := time.Now()
