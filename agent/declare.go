@@ -61,6 +61,44 @@ func (a *Agent) Declare(ctx context.Context, r local.DeclareRequest) ([]local.De
 	return declaredStatus(all), err
 }
 
+// MayRestart implements local.Declarer.
+func (a *Agent) MayRestart() bool {
+	return slices.ContainsFunc(a.declared.List(), func(s declared.Status) bool { return s.Spec.LetsAgents(config.AgentsRestart) })
+}
+
+// errDown: agents do not start what the person has ended.
+var errDown = errors.New("the user has ended it, and only the user starts it again")
+
+// RestartFor implements local.Declarer. It starts what this daemon knows as declared: it does not read the file, which an agent may have changed.
+func (a *Agent) RestartFor(ctx context.Context, actor term.Actor, door, ref string) (local.Declared, error) {
+	all := a.declared.List()
+	i := slices.IndexFunc(all, func(s declared.Status) bool {
+		return (s.Spec.Name == ref || s.ID == ref) && s.Spec.LetsAgents(config.AgentsRestart) && !s.Spec.Private
+	})
+	if i < 0 || ref == "" {
+		return local.Declared{}, term.ErrNotFound
+	}
+	d := &all[i].Spec
+	if all[i].State == declared.Down {
+		return local.Declared{}, errDown
+	}
+	cwd, err := homeward(d.Cwd)
+	if err != nil {
+		return local.Declared{}, err
+	}
+	if err := a.policy.Restart(policy.Request{Door: door, Actor: actor, Argv: d.Command, Line: d.Line, Cwd: cwd, Env: d.Env}, term.ID(all[i].ID)); err != nil {
+		return local.Declared{}, err
+	}
+	done, err := a.declared.Restart(ctx, d.Name)
+	switch {
+	case err != nil:
+		return local.Declared{}, err
+	case done[0].Err != "":
+		return local.Declared{}, errors.New(done[0].Err)
+	}
+	return declaredStatus(done)[0], nil
+}
+
 // declaredHint says which names there are.
 func declaredHint(all []declared.Status) string {
 	if len(all) == 0 {

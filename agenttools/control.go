@@ -167,3 +167,60 @@ func (s *Set) promoteTool() tool {
 		return Result{Answer: Promoted{metadataOf(i)}, Structured: detailsOf(i)}, nil
 	}}
 }
+
+// restartTimeout is how long a call waits for the end of what ran and the new start.
+const restartTimeout = time.Minute
+
+// Restarter is a Terminals whose principal may restart terminals that the user has declared for that.
+type Restarter interface {
+	Terminals
+	// MayRestart reports whether there is such a terminal.
+	MayRestart() bool
+	// Restart ends what runs in the terminal with that id or declared name, and starts it again. Errors: ErrNotFound also for a terminal that the
+	// principal may not know of, ErrDenied for one that it sees and may not restart; the text of others is for the model.
+	Restart(ctx context.Context, ref string) (Restarted, error)
+}
+
+// Restarted is the answer of restart_terminal.
+type Restarted struct {
+	ID    string     `json:"id,omitempty"` // of the terminal that runs now; "" while it waits for others
+	Name  string     `json:"name"`
+	State string     `json:"state"`              // running, or blocked
+	Ready ReadyState `json:"ready,omitempty"`    // starting, if the user has said when it is ready
+	Waits string     `json:"waitsFor,omitempty"` // while blocked: what is not ready yet
+}
+
+func (s *Set) restartTool(r Restarter) tool {
+	return tool{Tool: Tool{
+		Name: "restart_terminal", Title: "Restart a terminal",
+		Description: "End what runs in a terminal of the user's and start it again, for example a dev server that hangs. Only for terminals whose configuration lets agents do that. The new terminal has another id; where ready is \"starting\", list_terminals or the event terminal.ready tells when it is ready.",
+		InputSchema: json.RawMessage(targetSchema),
+		Destructive: true,
+	}, call: func(ctx context.Context, c call) (Result, error) {
+		var in target
+		if err := c.decode(&in); err != nil {
+			return Result{}, err
+		}
+		if err := in.check(); err != nil {
+			return Result{}, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, restartTimeout)
+		defer cancel()
+		got, err := r.Restart(ctx, in.TerminalID) // a declared name has priority over those of terminals that have exited
+		if given := in.TerminalID; errors.Is(err, ErrNotFound) {
+			if err := s.resolve(&in); err != nil {
+				return Result{}, err
+			}
+			if in.TerminalID != given {
+				got, err = r.Restart(ctx, in.TerminalID)
+			}
+		}
+		switch {
+		case errors.Is(err, ErrDenied):
+			return Result{}, said("Cannot restart this terminal: its configuration does not let agents do that")
+		case err != nil:
+			return Result{}, about(in.TerminalID, err)
+		}
+		return Result{Answer: got}, nil
+	}}
+}

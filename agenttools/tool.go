@@ -55,6 +55,9 @@ func New(o Options) *Set {
 	if s.control != nil {
 		s.tools = append(s.tools, s.spawnTool(), s.promoteTool(), s.killTool(), s.writeTool(), s.signalTool())
 	}
+	if r, ok := o.Terminals.(Restarter); ok && r.MayRestart() {
+		s.tools = append(s.tools, s.restartTool(r))
+	}
 	return s
 }
 

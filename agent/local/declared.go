@@ -14,6 +14,11 @@ type Declarer interface {
 	Declared() []Declared
 	// Declare carries the request out for some or all of them and returns those. It may take as long as their ends take, or until ctx ends.
 	Declare(context.Context, DeclareRequest) ([]Declared, error)
+	// MayRestart reports whether agents may restart one of them.
+	MayRestart() bool
+	// RestartFor restarts the one with that name or terminal id for an agent, if its declaration and the policy let it. term.ErrNotFound: there is
+	// none that agents may restart.
+	RestartFor(ctx context.Context, actor term.Actor, door, ref string) (Declared, error)
 }
 
 // Operations on declared terminals.

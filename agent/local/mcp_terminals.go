@@ -109,6 +109,32 @@ func (a *agentTerminals) Kill(ctx context.Context, id string) error {
 	return mcpError(err)
 }
 
+// MayRestart implements agenttools.Restarter. It is not for agents at hosts.
+func (a *agentTerminals) MayRestart() bool {
+	d := a.server.opts.Declared
+	return d != nil && a.host == "" && d.MayRestart()
+}
+
+// Restart implements agenttools.Restarter.
+func (a *agentTerminals) Restart(ctx context.Context, ref string) (agenttools.Restarted, error) {
+	if !a.MayRestart() {
+		return agenttools.Restarted{}, agenttools.ErrNotFound
+	}
+	d, err := a.server.opts.Declared.RestartFor(ctx, a.access.Actor(), a.door, ref)
+	if h, unseen := a.find(ref); errors.Is(err, term.ErrNotFound) && unseen == nil {
+		a.server.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Actor: a.access.Actor(), Door: a.door, Terminal: h.ID(), Detail: "restart: its declaration does not let agents do that"})
+		return agenttools.Restarted{}, agenttools.ErrDenied
+	}
+	if err != nil {
+		return agenttools.Restarted{}, mcpError(err)
+	}
+	r := agenttools.Restarted{ID: d.ID, Name: d.Name, State: d.State, Ready: agenttools.ReadyState(d.Ready), Waits: d.Waits}
+	if d.Waits != "" {
+		r.ID = "" // it is the id of the terminal that has ended
+	}
+	return r, nil
+}
+
 // Write implements agenttools.Controller.
 func (a *agentTerminals) Write(ctx context.Context, id string, p []byte) error {
 	h, err := a.find(id)

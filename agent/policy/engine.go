@@ -112,6 +112,27 @@ func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle
 	return h, nil
 }
 
+// ruleDeclared is the rule that allows a restart.
+const ruleDeclared = "terminal.agents"
+
+// Restart decides about an agent's restart of a terminal whose declaration lets agents do that; r is the command that the person has declared. Rules
+// that would ask do not; a denial counts, and restarts count among the agent's starts per minute. It is audited. Errors: a *Refusal.
+func (e *Engine) Restart(r Request, id term.ID) error {
+	if d := e.Check(r); d.Effect == Deny {
+		return e.refuse(r, &Refusal{d, CodeBlocked})
+	}
+	limit := bound{perMinute: e.book.boundsOf(r.Actor, e.config.Limits, true).perMinute}
+	p, refused := e.limits.reserve(account{counted(r.Actor), true}, limit)
+	if refused != nil {
+		return e.refuse(r, refused)
+	}
+	e.limits.free(p)
+	ev := r.event(EventRestart, Decision{Allow, ruleDeclared, "the declaration of this terminal lets agents restart it"})
+	ev.Terminal = id
+	e.Audit(ev)
+	return nil
+}
+
 // Sandbox lists the paths that a principal's commands may reach. Paths are absolute.
 type Sandbox struct {
 	Kind      string   // of platform/sandbox; "" for none

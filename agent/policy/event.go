@@ -17,6 +17,7 @@ const (
 	EventFailed   EventType = "failed"   // something allowed that went wrong, as starting it
 	EventExit     EventType = "exit"     // a terminal's child has ended
 	EventKill     EventType = "kill"     // a terminal was ended
+	EventRestart  EventType = "restart"  // an agent had a declared terminal restarted, as its declaration allows
 	EventSignal   EventType = "signal"   // a signal was sent to the processes in a terminal
 	EventInput    EventType = "input"    // an agent typed into a terminal of its own; the beginning of the text
 	EventLend     EventType = "lend"     // a terminal was announced at a host

@@ -165,6 +165,15 @@ func (l *limits) give(p *place) {
 	}
 }
 
+// free gives a place back; its start counts.
+func (l *limits) free(p *place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u := l.usage[p.account]; u != nil {
+		delete(u.places, p)
+	}
+}
+
 // fail gives the place of a terminal back that could not be started.
 func (l *limits) fail(p *place) {
 	l.give(p)
