@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -68,7 +70,7 @@ func (s *staff) change(f func(*host.Roster)) {
 }
 
 func (s *staff) changeLocked(f func(*host.Roster)) {
-	next := &host.Roster{On: s.roster.On, People: map[string]string{}, Groups: map[string][]string{}, Grants: slices.Clone(s.roster.Grants)}
+	next := &host.Roster{On: s.roster.On, People: map[string]string{}, Groups: map[string][]string{}, Grants: slices.Clone(s.roster.Grants), Withdrawn: maps.Clone(s.roster.Withdrawn)}
 	for id, name := range s.roster.People {
 		next.People[id] = name
 	}
@@ -96,6 +98,17 @@ func (s *staff) Agent(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// Withdraw implements host.People.
+func (s *staff) Withdraw(terminal, _ string, g host.Grantee) error {
+	s.change(func(r *host.Roster) {
+		if r.Withdrawn == nil {
+			r.Withdrawn = map[string][]host.Grantee{}
+		}
+		r.Withdrawn[terminal] = append(slices.Clone(r.Withdrawn[terminal]), g)
+	})
+	return nil
 }
 
 // Authenticate implements host.Authenticator.
@@ -499,6 +512,42 @@ func TestAdministratorsSeeNames(t *testing.T) {
 	}
 }
 
+// What an administrator has ended stays ended while the terminal is lent, also at the next hosts, at which it has other URIs.
+func TestWhatAdministratorsEndOutlivesTheHost(t *testing.T) {
+	s := newStaff(true, "machine.laptop.ann", "observer.bob.bob", "observer.carol.carol")
+	begin := func(uri, former string) *host.Host {
+		h := steadyHost(t, host.Options{People: s})
+		laptop := joined(t, h, s.of["machine.laptop.ann"], viewOptions{resume: true})
+		p := clientTerminal(uri, laptop.id)
+		p.Meta = ahp.AddAudience(nil, to("bob", "carol"))
+		if former != "" {
+			p.Meta[ahp.FormerKey], _ = json.Marshal(former)
+		}
+		check(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
+		return h
+	}
+	sees := func(h *host.Host, who, uri string) bool { return h.Decides(s.of["observer."+who+"."+who], uri) }
+	const first = "ahp-terminal:/first"
+	h := begin(first, "")
+	if !sees(h, "bob", first) || !h.EndGrant(host.IDOf(first), "bob") || sees(h, "bob", first) {
+		t.Fatal("nothing was ended")
+	}
+	before := ""
+	for _, uri := range []string{first, "ahp-terminal:/second", "ahp-terminal:/third"} {
+		h.Close()
+		h = begin(uri, before)
+		testkit.Eventually(t, patience, "it is kept for the next host", func() bool { return len(s.Look().Withdrawn[uri]) > 0 })
+		if sees(h, "bob", uri) || !sees(h, "carol", uri) {
+			t.Errorf("at %s: bob %t, carol %t", uri, sees(h, "bob", uri), sees(h, "carol", uri))
+		}
+		before = uri
+	}
+	h.Close()
+	if h = begin("ahp-terminal:/lent-anew", ""); !sees(h, "bob", "ahp-terminal:/lent-anew") {
+		t.Error("another loan is not what it was ended for")
+	}
+}
+
 // mayLook are the functions of the host that access terminals or their list without asking who sees them, each for a reason. Other
 // functions ask Host.seesLocked.
 var mayLook = map[string]string{
@@ -516,7 +565,7 @@ var mayLook = map[string]string{
 	"Host.changesLocked": "other nodes ask it for who sees them there", "Host.Feed": "likewise", "Host.Mirror": "of another node's own", "Host.MirrorGone": "of another node's own",
 	"Host.MirrorsOf": "of another node's own", "Host.NodeSilent": "of another node's own", "Host.Fill": "of another node's own", "Host.Wants": "whoever follows it has been asked", "Host.Pace": "waits",
 	"Host.movedLocked": "of the client's own", "conn.take": "of the client's own",
-	"Host.Lent": "names, owners and sizes for administrators", "Host.EndGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells", "lookedAt.agents": "is the terminal still there",
+	"Host.Lent": "names, owners and sizes for administrators", "Host.endGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells", "lookedAt.agents": "is the terminal still there",
 }
 
 // A door that does not ask who sees a terminal fails here: every function of the host that accesses the terminals must be among those that

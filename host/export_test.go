@@ -205,6 +205,14 @@ func (f *Feed) Act(a ahp.Action) {
 	f.h.applyLocked(f.t, a, nil)
 }
 
+// Lend puts an audience in force, as its machine does.
+func (f *Feed) Lend(a ahp.Audience) {
+	m := f.h.understand(a)
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	f.h.setAudienceLocked(f.t, f.h.resolveLocked(m, f.t))
+}
+
 // Vacant is why no command can be run there, nil if one can.
 func (f *Feed) Vacant() error { return vacant(lookedAt{h: f.h, t: f.t}) }
 

@@ -53,19 +53,51 @@ func (h *Host) Lent() []Lent {
 // whether there was one.
 func (h *Host) EndGrant(id, to string) bool {
 	g, ok := h.grantee(h.lookAtPeople(), to)
+	if !ok {
+		return false
+	}
+	uri := h.endGrant(id, to, g)
+	if uri != "" && h.opts.People != nil {
+		h.keepEnded(uri, to, g)
+	}
+	return uri != ""
+}
+
+// endGrant is EndGrant until the host ends; it returns the terminal's URI, "" if nothing was granted.
+func (h *Host) endGrant(id, to string, g Grantee) (uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.order {
-		if t.id != id || t.mirror != nil || !slices.Contains(t.mayWatchLocked(), to) {
-			continue
-		}
-		if ok && !t.creator.owns(g) {
+		if t.id == id && t.mirror == nil && slices.Contains(t.mayWatchLocked(), to) && !t.creator.owns(g) {
 			t.over = append(t.over, g)
 			h.setAudienceLocked(t, t.audience)
-			return true
+			return t.uri
 		}
 	}
-	return false
+	return ""
+}
+
+// keepEnded keeps the end of a grant for the next host. It must not be called with the host's mutex.
+func (h *Host) keepEnded(uri, to string, g Grantee) {
+	if err := h.opts.People.Withdraw(uri, to, g); err != nil {
+		h.log.Error().Err(err).Str("terminal", uri).Msg("the end of a grant is not kept: it is in force again after a restart of the host")
+	}
+}
+
+// endedBeforeLocked are those to whom a terminal was granted until an administrator of an earlier host ended that. former is the URI that the terminal had
+// there, "" if it is the same.
+func (h *Host) endedBeforeLocked(uri, former string) []Grantee {
+	over := slices.Clone(h.roster.Withdrawn[uri])
+	if former == "" {
+		return over
+	}
+	for _, g := range h.roster.Withdrawn[former] {
+		if name := h.roster.name(g); name != "" && !slices.Contains(over, g) {
+			over = append(over, g)
+			h.work.Go(func() { h.keepEnded(uri, name, g) })
+		}
+	}
+	return over
 }
 
 // owns reports whether g is the client's owner.

@@ -14,6 +14,8 @@ type People interface {
 	Look() *Roster
 	// Agent returns the owner of an agent, by the id of the person; ok is false if there is no agent of that name. It may read a file.
 	Agent(name string) (owner string, ok bool)
+	// Withdraw keeps that an administrator has ended what was granted to g, with the name to, of the terminal with that URI. It may write a file.
+	Withdraw(terminal, to string, g Grantee) error
 }
 
 // Roster is the known people at one time. It is never changed.
@@ -26,6 +28,8 @@ type Roster struct {
 	Groups map[string][]string
 	// Grants are those that administrators made for all terminals of a machine whose owner lets them.
 	Grants []MachineGrant
+	// Withdrawn are those to whom a terminal, by its URI, was granted until an administrator ended that.
+	Withdrawn map[string][]Grantee
 }
 
 // MachineGrant lets somebody watch a machine's terminals.

@@ -3,7 +3,9 @@ package host_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -182,4 +184,86 @@ func TestTheDecisionAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { h.Decides(p, "ahp-terminal:/0-0") }); n > 0 || !h.Decides(p, "ahp-terminal:/0-0") || h.Decides(p, "ahp-terminal:/2-0") {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// Output costs as many allocations whether audiences are in force or not, and however many names the terminal is granted to: with nobody who watches exactly,
+// with observers but for what their connections do in the meantime.
+func TestOutputAllocatesNothingForAudiences(t *testing.T) {
+	line := strings.Repeat("x", 79) + "\n"
+	allocations := func(on bool, grants, observers int) float64 {
+		s := newStaff(on)
+		s.change(func(r *host.Roster) {
+			for n := range ahp.MaxGrants {
+				r.People[fmt.Sprint("p-", n)] = fmt.Sprint("n", n)
+			}
+		})
+		h := steadyHost(t, host.Options{People: s})
+		f := host.NewFeed(h, uri)
+		a := ahp.Audience{}
+		for n := range grants {
+			a.Grants = append(a.Grants, ahp.Grant{To: fmt.Sprint("n", n)})
+		}
+		f.Lend(a)
+		for n := range observers {
+			joined(t, h, host.Principal{Role: host.RoleObserver, Name: fmt.Sprint("n", n), Owner: fmt.Sprint("p-", n)}, viewOptions{subs: []string{uri}})
+		}
+		for range 1 << 15 { // until what is kept is as large as it gets
+			f.Text(line)
+		}
+		return testing.AllocsPerRun(2000, func() { f.Text(line) })
+	}
+	off, on := allocations(false, 0, 0), allocations(true, ahp.MaxGrants, 0)
+	t.Logf("without observers: %.0f off, %.0f on", off, on)
+	if on > off {
+		t.Errorf("%.0f allocations for a line, without audiences %.0f", on, off)
+	}
+	off, on = allocations(false, 5, 5), allocations(true, ahp.MaxGrants, 5)
+	t.Logf("with five observers: %.0f off, %.0f on", off, on)
+	if on > off+2 {
+		t.Errorf("%.0f allocations for a line with five observers, without audiences %.0f", on, off)
+	}
+}
+
+// At a running host a person takes at most 1 KiB of memory, and so does a grant of a terminal.
+func TestMemoryOfPeopleAndGrants(t *testing.T) {
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // the first one's findings
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const people, terminals = 2000, 200
+	s := newStaff(true)
+	h := steadyHost(t, host.Options{People: s})
+	var feeds []*host.Feed
+	for n := range terminals {
+		feeds = append(feeds, host.NewFeed(h, fmt.Sprint(uri, n)))
+	}
+	before := heap()
+	s.change(func(r *host.Roster) {
+		for n := range people {
+			id := fmt.Sprintf("p-%016d", n)
+			r.People[id] = fmt.Sprintf("%032d", n)
+			for _, group := range []string{fmt.Sprint("team", n/10), fmt.Sprint("floor", n/100)} {
+				r.Groups[group] = append(r.Groups[group], id)
+			}
+		}
+	})
+	h.LookAtPeople()
+	person := (heap() - before) / people
+	before = heap()
+	for n, f := range feeds {
+		a := ahp.Audience{}
+		for i := range ahp.MaxGrants {
+			a.Grants = append(a.Grants, ahp.Grant{To: fmt.Sprintf("%032d", (n+i)%people)})
+		}
+		f.Lend(a)
+	}
+	grant := (heap() - before) / (terminals * ahp.MaxGrants)
+	t.Logf("%d bytes for a person, %d for a grant", person, grant)
+	if person > 1<<10 || grant > 1<<10 {
+		t.Errorf("a person takes %d bytes, a grant %d", person, grant)
+	}
+	runtime.KeepAlive(h)
 }

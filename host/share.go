@@ -332,9 +332,6 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 	p, token, ok := h.admitGuest(asked.ID, hash, before)
 	if !ok || err != nil {
 		h.links.wrong(r.RemoteAddr)
-		if h.recorded(r, errNoShare) {
-			h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: "a shared link that does not work"})
-		}
 		return errNoShare
 	}
 	h.keepShares()

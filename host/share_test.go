@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,7 +156,12 @@ func TestGuestsSeeOneTerminal(t *testing.T) {
 
 // Every link that does not work is answered alike, and guessing is limited.
 func TestLinksThatDoNotWork(t *testing.T) {
-	_, url := serve(t, host.Options{Token: secret})
+	var refusals atomic.Int64
+	_, url := serve(t, host.Options{Token: secret, Audit: func(ev host.AuditEvent) {
+		if ev.Type == host.AuditRefused {
+			refusals.Add(1)
+		}
+	}})
 	machine := dial(t, url+"?tkn="+secret, "laptop", viewOptions{})
 	machine.create(uri)
 	if err := machine.shares(uri, shareID, false, time.Now().Add(time.Hour)); err != nil {
@@ -169,6 +175,9 @@ func TestLinksThatDoNotWork(t *testing.T) {
 			t.Errorf("%s: %d", name, status)
 		}
 		texts = append(texts, text)
+	}
+	if n := refusals.Load(); n != 5 {
+		t.Errorf("%d refusals of 5 links are on record", n)
 	}
 	if slices.Sort(texts); texts[0] != texts[len(texts)-1] {
 		t.Errorf("answers differ: %q", texts)

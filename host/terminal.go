@@ -71,7 +71,7 @@ func (t *terminal) ownedBy(c *conn) bool {
 func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState, a audience) *terminal {
 	h.nextSeqLocked() // so that a snapshot of an earlier terminal with this URI is not taken for one of this terminal
 	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
-		id: idOf(uri), name: state.Title, created: time.Now(), audience: a, number: h.nextRowLocked()}
+		id: idOf(uri), name: state.Title, created: time.Now(), audience: a, over: h.endedBeforeLocked(uri, state.Meta.Former), number: h.nextRowLocked()}
 	t.channel.term = t
 	t.content.left = func(runs []run) { h.scratch = t.leaveLocked(h.scratch, runs) }
 	t.rowVersion = t.number

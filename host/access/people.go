@@ -21,6 +21,7 @@ const (
 	maxGroups        = 256
 	maxMembers       = 4000 // of all groups together
 	maxMachineGrants = 1000
+	maxWithdrawn     = 1000
 )
 
 var (
@@ -52,6 +53,14 @@ type MachineGrant struct {
 	Created time.Time `json:"created"`
 }
 
+// withdrawal is a grant of one terminal that an administrator has ended.
+type withdrawal struct {
+	Terminal string    `json:"terminal"` // URI
+	To       string    `json:"to"`       // as in ahp.Grant
+	ID       string    `json:"id,omitempty"`
+	Created  time.Time `json:"created"`
+}
+
 // peopleFile is the content of the file.
 type peopleFile struct {
 	Version int           `json:"version"`
@@ -61,6 +70,8 @@ type peopleFile struct {
 	// Provided are the groups that identity providers name. They count like the others, and only a login changes them.
 	Provided []groupRecord  `json:"provided_groups,omitempty"`
 	Grants   []MachineGrant `json:"grants"`
+	// Withdrawn are the newest, the oldest first.
+	Withdrawn []withdrawal `json:"withdrawn,omitempty"`
 }
 
 // groupRecord is a group in the file.
@@ -306,6 +317,16 @@ func (p *People) EndGrant(machine, to string) (ended int, err error) {
 	return ended, err
 }
 
+// Withdraw implements host.People. Beyond 1,000 withdrawals the oldest are forgotten.
+func (p *People) Withdraw(terminal, to string, g host.Grantee) error {
+	return p.change(func(f *peopleFile) error {
+		f.Withdrawn = slices.DeleteFunc(f.Withdrawn, func(w withdrawal) bool { return w.Terminal == terminal && w.To == to })
+		f.Withdrawn = append(f.Withdrawn, withdrawal{Terminal: terminal, To: to, ID: g.ID(), Created: time.Now().UTC().Truncate(time.Second)})
+		f.Withdrawn = f.Withdrawn[max(0, len(f.Withdrawn)-maxWithdrawn):]
+		return nil
+	})
+}
+
 // find is the index of the person of that name, or -1.
 func (f *peopleFile) find(name string) int {
 	return slices.IndexFunc(f.People, func(o Person) bool { return o.Name == name && o.Ended == nil })
@@ -334,6 +355,12 @@ func (f *peopleFile) roster() *host.Roster {
 	for _, g := range f.Grants {
 		r.Grants = append(r.Grants, host.MachineGrant{Machine: g.Machine, Owner: g.Owner, To: host.KeptGrantee(g.To, g.ID)})
 	}
+	for _, w := range f.Withdrawn {
+		if r.Withdrawn == nil {
+			r.Withdrawn = map[string][]host.Grantee{}
+		}
+		r.Withdrawn[w.Terminal] = append(r.Withdrawn[w.Terminal], host.KeptGrantee(w.To, w.ID))
+	}
 	return r
 }
 
@@ -357,6 +384,11 @@ func (f *peopleFile) check() error {
 	}
 	if len(f.People) > maxPeople || len(f.Groups) > maxGroups || members > maxMembers || len(f.Grants) > maxMachineGrants {
 		return fmt.Errorf("more than %d people, %d groups, %d members of groups or %d grants", maxPeople, maxGroups, maxMembers, maxMachineGrants)
+	}
+	for _, w := range f.Withdrawn {
+		if ahp.CheckURI(w.Terminal) != nil || ahp.CheckAudienceName(w.To, false) != nil || len(f.Withdrawn) > maxWithdrawn {
+			return fmt.Errorf("the withdrawal from %.80q is none, or one of more than %d", w.To, maxWithdrawn)
+		}
 	}
 	ids, names := map[string]bool{}, map[string]bool{}
 	for _, o := range f.People {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -305,5 +306,40 @@ func TestMemoryOfPeople(t *testing.T) {
 	t.Logf("%d bytes for each", each)
 	if len(r.People) != people || len(r.Grants) != grants || each > 1<<10 {
 		t.Errorf("%d people and %d grants take %d bytes each", len(r.People), len(r.Grants), each)
+	}
+}
+
+// What administrators have ended outlives the host: the newest, each once.
+func TestWithdrawn(t *testing.T) {
+	p, tokens, dir := company(t)
+	bob := must(t, p, "bob")
+	to := host.KeptGrantee("bob", bob.ID)
+	path := filepath.Join(dir, "people.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := strings.Repeat(`{"terminal":"ahp-terminal:/old","to":"bob"},`, 998) // and two more is as many as there may be
+	text := strings.Replace(string(data), `"grants":`, `"withdrawn":[`+strings.TrimSuffix(full, ",")+`],"grants":`, 1)
+	if err := secret.WriteFile(path, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 12 {
+		if err := p.Withdraw(fmt.Sprint("ahp-terminal:/", n), "bob", to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Withdraw("ahp-terminal:/0", "bob", to); err != nil {
+		t.Fatal(err)
+	}
+	again, err := access.OpenPeople(path, tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.Look().Withdrawn; len(got) != 13 || len(got["ahp-terminal:/old"]) != 988 || len(got["ahp-terminal:/0"]) != 1 || got["ahp-terminal:/11"][0] != to {
+		t.Errorf("%d terminals, %d of the old one", len(got), len(got["ahp-terminal:/old"]))
+	}
+	if err := p.Withdraw("no uri", "bob", to); err == nil {
+		t.Error("a terminal without a URI is taken")
 	}
 }

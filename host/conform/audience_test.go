@@ -23,6 +23,9 @@ func (a apart) Known(token string) (host.Principal, bool) { return a.Authenticat
 
 func (apart) Look() *host.Roster { return together }
 
+// Withdraw implements host.People. Nobody does here.
+func (apart) Withdraw(string, string, host.Grantee) error { return nil }
+
 func (apart) Agent(string) (string, bool) { return "", false }
 
 var together = &host.Roster{On: true, People: map[string]string{"p-ann": "ann", "p-bob": "bob"}, Groups: map[string][]string{}}

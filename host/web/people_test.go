@@ -99,5 +99,8 @@ type team struct{ roster *host.Roster }
 // Look implements host.People.
 func (t *team) Look() *host.Roster { return t.roster }
 
+// Withdraw implements host.People. Nobody does here.
+func (t *team) Withdraw(string, string, host.Grantee) error { return nil }
+
 // Agent implements host.People.
 func (t *team) Agent(string) (string, bool) { return "", false }
