@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,6 +95,47 @@ func TestNodes(t *testing.T) {
 	}
 	alone.end(t)
 	machine.Close()
+}
+
+// status is the answer to a GET at a path of the host.
+func status(t *testing.T, r *running, path string) int {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(r.url, "ws", "http", 1)+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Close = true
+	resp, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// Load balancers are told, without a token, that the host serves, and whether it takes machines; a node that does not reach its cluster does not.
+func TestHealth(t *testing.T) {
+	testkit.Leaks(t)
+	alone := start(t, "--token", ownToken)
+	if health, ready, other := status(t, alone, "/healthz"), status(t, alone, "/readyz"), status(t, alone, "/healthz/x"); health != 200 || ready != 200 || other == 200 {
+		t.Errorf("alone: %d, %d, another path %d", health, ready, other)
+	}
+	servers := testkit.StartJetStream(t, clusterTools)
+	node := start(t, "--token", ownToken, "--nats", servers.URLs)
+	if ready := status(t, node, "/readyz"); ready != 200 {
+		t.Errorf("a node: %d", ready)
+	}
+	for i := range 3 {
+		servers.Kill(i)
+	}
+	testkit.Eventually(t, patience, "it is not ready without NATS", func() bool { return status(t, node, "/readyz") == 503 })
+	if health := status(t, node, "/healthz"); health != 200 {
+		t.Errorf("it serves, and says %d", health)
+	}
+	for i := range 3 {
+		servers.Start(i)
+	}
+	testkit.Eventually(t, patience, "it is ready again", func() bool { return status(t, node, "/readyz") == 200 })
 }
 
 // The node at which a machine is may be killed again and again while the machine's terminals flood it: the machine goes on at another address, and who

@@ -30,7 +30,8 @@ const (
 	// leastPayload is how long messages must be allowed to be, in bytes: one entry of a terminal's log may have six times 128 KiB.
 	leastPayload = 1 << 20
 	// joinTime bounds each question to the servers when a node joins.
-	joinTime = 15 * time.Second
+	joinTime  = 15 * time.Second
+	pingEvery = 2 * time.Second
 	// startTime is how long servers may take until one answers.
 	startTime = 3 * time.Second
 	// readyTime bounds the question whether the servers are ready, which is then asked again.
@@ -114,6 +115,7 @@ func (n *Node) ID() string { return n.id }
 // connect opens the connection, which is kept up from then on.
 func (n *Node) connect(ctx context.Context) error {
 	opts := []nats.Option{nats.Name("tether-host " + n.id), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(joinTime),
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), // a connection that is dead without a word is given up within six seconds
 		nats.ReconnectBufSize(-1), // what is asked while there is no connection fails at once, and is asked again
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { n.log.Warn().Err(err).Msg("the connection to NATS is lost") }),
 		nats.ReconnectHandler(func(nc *nats.Conn) {

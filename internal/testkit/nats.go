@@ -63,11 +63,11 @@ func StartNATS(t testing.TB, tools string, servers int, args ...string) *NATS {
 // StartJetStream is StartNATS for three servers that keep what is stored.
 func StartJetStream(t testing.TB, tools string) *NATS {
 	t.Helper()
-	return StartNATS(t, tools, 3, "-js", "-sd", filepath.Join(t.TempDir(), serverNumber))
+	return StartNATS(t, tools, 3, "-js", "-sd", filepath.Join(t.TempDir(), ServerNumber))
 }
 
-// serverNumber stands for the number of the server in arguments.
-const serverNumber = "SERVER"
+// ServerNumber stands for the number of the server in the arguments of StartNATS.
+const ServerNumber = "SERVER"
 
 // URL is that of one server.
 func (n *NATS) URL(i int) string { return fmt.Sprintf("nats://127.0.0.1:%d", n.ports[i]) }
@@ -77,7 +77,7 @@ func (n *NATS) Start(i int) {
 	n.t.Helper()
 	args := append([]string{}, n.args[i]...)
 	for j := range args {
-		args[j] = strings.ReplaceAll(args[j], serverNumber, fmt.Sprint(i))
+		args[j] = strings.ReplaceAll(args[j], ServerNumber, fmt.Sprint(i))
 	}
 	log, err := os.OpenFile(filepath.Join(n.dir, fmt.Sprintf("%d.log", i)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"tether/host/cluster"
+)
+
+// withHealth answers load balancers and service managers: /healthz says that the process serves, /readyz that somebody may be sent here. Nobody is asked for
+// a token, and nothing else is told.
+func withHealth(ctx context.Context, h http.Handler, n *cluster.Node) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Upgrade") != "" {
+			h.ServeHTTP(w, r)
+			return
+		}
+		switch r.URL.Path {
+		case "/healthz":
+		case "/readyz":
+			switch {
+			case ctx.Err() != nil:
+				http.Error(w, "the host is going away", http.StatusServiceUnavailable)
+				return
+			case n != nil && !n.Reached():
+				http.Error(w, "NATS is not reached: this node takes no new machines", http.StatusServiceUnavailable)
+				return
+			}
+		default:
+			h.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write([]byte("ok\n")) // fails only with the connection
+	})
+}
