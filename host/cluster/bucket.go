@@ -13,7 +13,7 @@ import (
 	"tether/host/access"
 )
 
-// watch keeps what is in the bucket up to date, and returns when all of it is here.
+// watch keeps the copy of the bucket up to date, and returns when all of it has arrived.
 func (n *Node) watch(ctx context.Context) error {
 	w, err := n.kv.WatchAll(n.ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (n *Node) known(key string) value {
 	return n.kept[key]
 }
 
-// change replaces a value by what do makes of it. do is called again when another node has changed it meanwhile.
+// change replaces a value by the result of do. do is called again when another node has changed the value meanwhile.
 func (n *Node) change(ctx context.Context, key string, do func(old []byte) ([]byte, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -106,7 +106,7 @@ func (n *Node) change(ctx context.Context, key string, do func(old []byte) ([]by
 	}
 }
 
-// newest waits for a value that is newer than a revision: the copy here may be behind what refused a change.
+// newest waits for a value that is newer than a revision: the copy here may lag behind the bucket, which refused a change.
 func (n *Node) newest(ctx context.Context, key string, than uint64) (value, error) {
 	for {
 		if v := n.known(key); v.revision > than {
@@ -156,7 +156,7 @@ func (p place) Version() access.Version {
 // Change implements access.Place.
 func (p place) Change(do func([]byte) ([]byte, error)) error { return p.n.change(p.n.ctx, p.key, do) }
 
-// hashed is a key for what may hold anything.
+// hashed is a key for any text.
 func hashed(kind, what string) string {
 	sum := sha256.Sum256([]byte(what))
 	return kind + "." + hex.EncodeToString(sum[:16])

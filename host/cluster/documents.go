@@ -8,8 +8,8 @@ import (
 	"tether/host/access"
 )
 
-// Documents opens the documents of a cluster for a command that is no node: the function returns the one with a name. They are as they were when this was
-// called; a change connects again and is made to what is there then.
+// Documents opens the documents of a cluster for a command that is not a node: the function returns the one with a name. Their contents are
+// those at the time of this call; a change connects again and is applied to the present contents.
 func Documents(ctx context.Context, o Options) (func(name string) access.Place, error) {
 	o.HostKey = nil
 	n, err := Join(ctx, o)

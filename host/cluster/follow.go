@@ -34,10 +34,10 @@ func (n *Node) Wanted(uri string) {
 	n.spawnLocked(func() { n.follow(n.ctx, uri) })
 }
 
-// follow asks the owner of a terminal for its text for as long as somebody here follows it.
+// follow requests the text of a terminal from its owner while somebody here follows it.
 func (n *Node) follow(ctx context.Context, uri string) {
-	var was host.FeedRequest // what was asked last
-	var at string            // and of whom
+	var was host.FeedRequest // the last request
+	var at string            // its destination
 	var number, index int64
 	last := time.Now()
 	for ctx.Err() == nil {
@@ -75,7 +75,7 @@ func (n *Node) follow(ctx context.Context, uri string) {
 	}
 }
 
-// unwanted ends the following of a terminal, unless somebody has come to follow it.
+// unwanted ends the following of a terminal, unless somebody has begun to follow it meanwhile.
 func (n *Node) unwanted(uri string) bool {
 	n.mu.Lock()
 	delete(n.wanted, uri)
@@ -102,7 +102,7 @@ func (n *Node) end(node string, r host.FeedRequest) {
 	_ = n.nc.Publish(n.subject("node."+node+".feed"), data)
 }
 
-// ask asks a node for what comes next.
+// ask sends a node a request and returns the answer.
 func (n *Node) ask(ctx context.Context, node string, r host.FeedRequest) (a host.FeedAnswer, err error) {
 	data, err := json.Marshal(r)
 	if err != nil {

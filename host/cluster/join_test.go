@@ -66,7 +66,7 @@ func TestJoinIsRefused(t *testing.T) {
 	}
 }
 
-// All nodes have one host key, and know the version of what is in the bucket.
+// All nodes have one host key, and know the version of the bucket's contents.
 func TestJoinChecksTheCluster(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)
@@ -123,7 +123,8 @@ func docsRefusal(t *testing.T, servers string) *cluster.JoinError {
 	return why
 }
 
-// Tokens that are made and revoked at one node, or by a command, count at every other within two seconds, and what a revoked one has opened ends.
+// Tokens that are made and revoked at one node, or by a command, count at every other within two seconds, and connections of a revoked one
+// end.
 func TestTokensAreShared(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

@@ -21,7 +21,7 @@ func (n *Node) Own(ctx context.Context, clientID string, least int64) (epoch int
 	err = n.change(ctx, hashed(leases, clientID), func(old []byte) ([]byte, error) {
 		var l lease
 		if old != nil {
-			_ = json.Unmarshal(old, &l) // what cannot be read is replaced
+			_ = json.Unmarshal(old, &l) // an unreadable value is replaced
 		}
 		epoch = max(l.Epoch, least) + 1
 		return json.Marshal(lease{clientID, n.id, epoch})

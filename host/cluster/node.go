@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// replicas are those of the bucket: two servers may be lost, or one of three with the others going on.
+	// replicas are the bucket's: two servers may be lost, or one of three while the others continue.
 	replicas = 3
-	// bucketVersion is that of what is in the bucket.
+	// bucketVersion is the version of the bucket's contents.
 	bucketVersion = "1"
 	// oldest is the oldest server that this works with.
 	oldestServer = "2.11"
@@ -44,7 +44,7 @@ const (
 type Options struct {
 	Servers string // URLs, divided by commas
 	Creds   string // file with credentials; empty: none
-	CA      string // file with certificates; empty: those of the system
+	CA      string // file with certificates; empty: the system's
 	Name    string // of the cluster: several may share the servers
 	// HostKey is the host's, which all nodes share. Nil for a command that is no node.
 	HostKey ed25519.PublicKey
@@ -54,7 +54,7 @@ type Options struct {
 // JoinError is why a node does not join, for the person who starts it.
 type JoinError struct{ Message, Hint string }
 
-// Error says what is wrong.
+// Error returns the message.
 func (e *JoinError) Error() string { return e.Message }
 
 func refused(hint, format string, args ...any) error {
@@ -75,7 +75,7 @@ type Node struct {
 	work sync.WaitGroup
 
 	mu      sync.Mutex
-	kept    map[string]value // what is in the bucket
+	kept    map[string]value // the contents of the bucket
 	host    *host.Host       // nil before Run
 	peers   map[string]*peer
 	wanted  map[string]bool // terminals that are followed, by URI
@@ -89,7 +89,7 @@ type value struct {
 	revision uint64
 }
 
-// Join connects to the servers and opens the bucket, which the first node makes. A *JoinError says what to do. Close the node.
+// Join connects to the servers and opens the bucket, which the first node makes. A *JoinError has a remedy. Close the node.
 func Join(ctx context.Context, o Options) (*Node, error) {
 	if !clusterName.MatchString(o.Name) {
 		return nil, refused("use 1 to 32 letters, digits, - and _", "--cluster: %.40q is no name", o.Name)
@@ -161,7 +161,7 @@ func (n *Node) leave(err error) error {
 // older reports whether a version such as 2.10.4 is older than another one.
 func older(version, than string) bool {
 	var a, b [2]int
-	_, _ = fmt.Sscanf(version, "%d.%d", &a[0], &a[1]) // what is no version is an old one
+	_, _ = fmt.Sscanf(version, "%d.%d", &a[0], &a[1]) // an invalid version counts as an old one
 	_, _ = fmt.Sscanf(than, "%d.%d", &b[0], &b[1])
 	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) < 0
 }

@@ -8,8 +8,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// What a machine lends to one node is listed, read and followed at every other, each byte once; also by who comes late, and where the machine
-// floods.
+// A terminal that a machine lends to one node is listed, read and followed at every other, each byte once; also by late observers, and
+// during a flood.
 func TestObserverAtAnotherNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)
@@ -27,7 +27,8 @@ func TestObserverAtAnotherNode(t *testing.T) {
 	m.conn.Close()
 }
 
-// A machine may go to another node at any time: who follows its terminal at whichever node has each byte once, and the former owner lets go of it.
+// A machine may move to another node at any time: followers of its terminal at any node have each byte once, and the former owner releases
+// it.
 func TestMachineMoves(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

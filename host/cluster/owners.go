@@ -14,7 +14,7 @@ const maxOwned = 16
 // Owners keeps which clientId belongs to which principal, for all nodes. It implements host.Owners.
 type Owners struct {
 	n      *Node
-	tokens *access.Tokens // who has no token owns nothing
+	tokens *access.Tokens // a principal without a token owns nothing
 }
 
 // Owners returns those of the cluster.
@@ -30,7 +30,7 @@ const ownersKind = "owner"
 
 var errTaken = errors.New("taken")
 
-// Owner implements host.Owners. What belonged to a principal that has no token any more belongs to nobody.
+// Owner implements host.Owners. A clientId of a principal without a token belongs to nobody.
 func (o *Owners) Owner(clientID string) (principal string, ok bool) {
 	return o.of(o.n.known(hashed(ownersKind, clientID)).data)
 }

@@ -19,13 +19,13 @@ const (
 	listHold = 5 * time.Second
 	// grace is how long an answer may take beyond the time for which it was to be held.
 	grace = time.Second
-	// retry is how soon is asked again what was not answered.
+	// retry is the pause before an unanswered request is repeated.
 	retry = 200 * time.Millisecond
 	// maxNodes bounds the nodes of a cluster.
 	maxNodes = 64
 )
 
-// hello is what a node says of itself.
+// hello is a node's description of itself.
 type hello struct {
 	ID  string `json:"id"`
 	Bye bool   `json:"bye,omitempty"` // it goes away
@@ -35,7 +35,7 @@ type hello struct {
 type peer struct {
 	id    string
 	heard time.Time
-	end   context.CancelFunc // of what is asked of it
+	end   context.CancelFunc // of requests to it
 }
 
 // subject is one of the cluster's.
@@ -174,13 +174,13 @@ func (n *Node) dropAll() {
 	}
 }
 
-// listRequest asks for what has changed in a node's catalogue.
+// listRequest asks for changes of a node's catalogue.
 type listRequest struct {
 	Since int64 `json:"since"`
 	Hold  int64 `json:"hold"` // ms
 }
 
-// answerList answers with what has changed in the catalogue here, once there is something.
+// answerList answers with changes of the catalogue here, once there are any.
 func (n *Node) answerList(ctx context.Context, m *nats.Msg) {
 	var r listRequest
 	if json.Unmarshal(m.Data, &r) != nil {
@@ -196,10 +196,10 @@ func (n *Node) answerList(ctx context.Context, m *nats.Msg) {
 	})
 }
 
-// followList asks a node for its catalogue, and then for what changes in it, until ctx ends.
+// followList asks a node for its catalogue, and then for its changes, until ctx ends.
 func (n *Node) followList(ctx context.Context, p *peer) {
 	var since int64
-	var whole map[string]bool // what the node has, while it tells all there is
+	var whole map[string]bool // the node's terminals, while it sends the whole list
 	for ctx.Err() == nil {
 		data, _ := json.Marshal(listRequest{since, listHold.Milliseconds()})
 		asking, cancel := context.WithTimeout(ctx, listHold+grace)

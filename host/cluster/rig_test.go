@@ -104,7 +104,7 @@ type machine struct {
 
 const lent = "ahp-terminal:/6d1e0000-0000-4000-8000-000000000001"
 
-// lend connects to a node and announces the terminal, from which the flood goes on at what the node has.
+// lend connects to a node and announces the terminal, whose flood continues where the node's text ends.
 func (m *machine) lend(n *node) {
 	m.t.Helper()
 	if m.conn != nil {
@@ -264,7 +264,7 @@ func (w *watcher) take(ev client.Event, uri string) {
 	}
 }
 
-// has returns what it has seen.
+// has returns the received text.
 func (w *watcher) has() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -51,8 +51,8 @@ func sees(t *testing.T, n *node, token string) bool {
 	return err == nil && r.Snapshot != nil
 }
 
-// Who may watch a terminal may do so at every node, and nobody else at any; what the machine or the administrator changes counts at every node within
-// two seconds.
+// Those who may watch a terminal may do so at every node, and nobody else at any; changes by the machine or the administrator count at
+// every node within two seconds.
 func TestAudiencesOfEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)
