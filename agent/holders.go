@@ -118,7 +118,7 @@ func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
 func startWithout(why error) func(term.ID, pty.Command) (term.PTY, error) {
 	return func(_ term.ID, c pty.Command) (term.PTY, error) {
 		if proc.KeepsOrphans && holder.IsAgents(c.Env) {
-			return nil, fmt.Errorf("an agent's terminal needs a holder, a process that keeps what it leaves behind, and none could be started: %w; tether doctor says more", why)
+			return nil, fmt.Errorf("an agent's terminal needs a holder process, which tracks its leftover processes, and none could be started: %w; tether doctor says more", why)
 		}
 		return pty.Start(c)
 	}

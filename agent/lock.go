@@ -108,7 +108,7 @@ func (a *Agent) reportLock() {
 	}
 	text := fmt.Sprintf("%s was removed or replaced, so that another daemon could start beside this one", lockPath(a.cfg.Dirs))
 	if pid := ipc.Holder(lockPath(a.cfg.Dirs)); pid != 0 {
-		text += "; " + lockError(&ipc.LockedError{Path: lockPath(a.cfg.Dirs), Pid: pid}).holder() + " holds what is there now"
+		text += "; " + lockError(&ipc.LockedError{Path: lockPath(a.cfg.Dirs), Pid: pid}).holder() + " holds the new one"
 	}
 	a.degraded.report(LockCause, text+": tether daemon --replace --background puts it right")
 }

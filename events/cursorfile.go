@@ -26,7 +26,7 @@ func (f CursorFile) Recall(subs []Request) error {
 		err = json.Unmarshal(data, &cursors)
 	}
 	if err != nil {
-		return fmt.Errorf("--cursor-file: %w; remove the file to begin anew", err)
+		return fmt.Errorf("--cursor-file: %w; remove the file to start again", err)
 	}
 	for i := range subs {
 		if text, ok := cursors[subs[i].key()]; ok {

@@ -91,7 +91,7 @@ func (e *NodeEntry) check() error {
 	name := func(s string, most int) bool { return len(s) <= most }
 	switch {
 	case ahp.CheckURI(e.URI) != nil || e.Client == "" || !name(e.Client, ahp.MaxClientID) || e.Epoch < 1:
-		return fmt.Errorf("the entry of %.80q is none", e.URI)
+		return fmt.Errorf("the entry of %.80q is invalid", e.URI)
 	case !name(e.Title, ahp.MaxTitle) || !name(e.Announced, ahp.MaxTitle) || !name(e.Machine, ahp.MaxTitle) || !name(e.Name, ahp.MaxTitle):
 		return fmt.Errorf("a name in the entry of %s is too long", e.URI)
 	case e.Cols < 0 || e.Cols > ahp.MaxSize || e.Rows < 0 || e.Rows > ahp.MaxSize || e.Start < 0 || e.End < e.Start || e.End > maxPosition || e.Commands < 0 || e.Commands > maxCommandNumber:

@@ -29,7 +29,7 @@ func installed(path string) (text string, s Service, ok bool, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", s, false, nil
 	case err != nil:
-		return "", s, false, fmt.Errorf("look at what is installed: %w", err)
+		return "", s, false, fmt.Errorf("read the installed service: %w", err)
 	case len(b) > maxFile:
 		return "", s, false, foreign(path)
 	}

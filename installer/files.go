@@ -46,7 +46,7 @@ func notWritten(path string, err error) error {
 // in, up to but not including stop.
 func remove(path, stop string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove what is installed: %w", err)
+		return fmt.Errorf("remove the installed files: %w", err)
 	}
 	for dir := filepath.Dir(path); len(dir) > len(stop); dir = filepath.Dir(dir) {
 		if os.Remove(dir) != nil { // something else is in it

@@ -89,6 +89,6 @@ func callsPath(d dirs.Dirs, h host) string {
 // forgetCalls deletes the record of a host's tool calls.
 func (p *Paired) forgetCalls(h host) {
 	if err := os.Remove(callsPath(p.opts.Dirs, h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.opts.Logger.Warn().Err(err).Str("host", h.Name).Msg("what was noted of its calls stays")
+		p.opts.Logger.Warn().Err(err).Str("host", h.Name).Msg("its recorded calls stay")
 	}
 }

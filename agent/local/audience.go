@@ -107,7 +107,7 @@ func (s *Server) unlendFrom(w http.ResponseWriter, r *http.Request, h term.Handl
 		s.awaitAudience(r.Context(), loan.Host, h)
 	}
 	if !some {
-		return &Error{Code: CodeBadRequest, Message: "the terminal is not shared", Hint: "tether ls shows what is"}
+		return &Error{Code: CodeBadRequest, Message: "the terminal is not shared", Hint: "tether ls lists shared terminals"}
 	}
 	return reply(w, s.terminal(h, s.views(r)))
 }

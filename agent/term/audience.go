@@ -131,7 +131,7 @@ func (c *LoanChange) text(a *Audience) string {
 	}
 	add("to", c.Audience.Grant)
 	if c.Audience.FromNow && len(c.Audience.Grant) > 0 {
-		parts = append(parts, "what is printed from now on")
+		parts = append(parts, "only later output")
 	}
 	add("not to", c.Audience.Deny)
 	add("no more to", c.Audience.Drop)

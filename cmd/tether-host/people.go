@@ -322,7 +322,7 @@ func groupCommand(stdout io.Writer) *cobra.Command {
 		}
 	}
 	return family("group", "put people into groups, to which terminals can be granted", "",
-		change("add GROUP PERSON…", "put people into a group, which is made if there is none", 2, "a group and people", (*access.People).Join),
+		change("add GROUP PERSON…", "add people to a group, which is made if it is missing", 2, "a group and people", (*access.People).Join),
 		change("rm GROUP [PERSON…]", "take people out of a group, or remove it", 1, "a group", (*access.People).Leave),
 		func(path *string) *cobra.Command {
 			return &cobra.Command{Use: "ls", Short: "list groups and their members", Args: exactly(0, "no argument"), RunE: func(*cobra.Command, []string) error {

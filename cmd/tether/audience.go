@@ -108,7 +108,7 @@ func meansText(h local.HostStatus) string {
 func (a *app) sayGranted(t local.Terminal, to []string, fromNow bool) {
 	shown := "all retained output and what follows"
 	if fromNow {
-		shown = "what is printed from now on"
+		shown = "only later output"
 	}
 	a.notice("%s may watch %s: %s is shown, and nobody can type", namesText(to), nameOf(t), shown)
 }
@@ -117,7 +117,7 @@ func (a *app) sayGranted(t local.Terminal, to []string, fromNow bool) {
 func (a *app) sayStill(t local.Terminal) {
 	for _, l := range t.Loans {
 		if l.State == local.LoanOffline {
-			a.notice("%s is offline; until it reconnects it still shows what it had", printable(l.Host, 70))
+			a.notice("%s is offline; until it reconnects it shows the terminal as before", printable(l.Host, 70))
 		}
 	}
 }

@@ -49,7 +49,7 @@ token or a login. They see all retained output, unless --from-now is given.`,
 	}
 	c.Flags().StringVar(&host, "host", "", "the paired host `NAME` instead of the default host")
 	c.Flags().StringSliceVar(&to, "to", nil, "let `NAMES` at the host watch: NAME, group:NAME, agent:NAME or everyone")
-	c.Flags().BoolVar(&fromNow, "from-now", false, "show them only what is printed from now on")
+	c.Flags().BoolVar(&fromNow, "from-now", false, "show them only later output")
 	c.Flags().DurationVar(&during, "for", 0, "stop sharing after this `TIME`, such as 1h or 30m")
 	return c
 }

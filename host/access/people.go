@@ -369,7 +369,7 @@ func (f *peopleFile) check() error {
 	members, provided := 0, 0
 	for _, g := range f.Provided {
 		if checkName(g.Name) != nil {
-			return fmt.Errorf("the group %.80q has a name that is none", g.Name)
+			return fmt.Errorf("the group %.80q has an invalid name", g.Name)
 		}
 		provided += len(g.Members)
 	}
@@ -378,7 +378,7 @@ func (f *peopleFile) check() error {
 	}
 	for _, g := range f.Groups {
 		if checkName(g.Name) != nil {
-			return fmt.Errorf("the group %.80q has a name that is none", g.Name)
+			return fmt.Errorf("the group %.80q has an invalid name", g.Name)
 		}
 		members += len(g.Members)
 	}
@@ -397,13 +397,13 @@ func (f *peopleFile) check() error {
 			return fmt.Errorf("the entry of %.80q is not a person, or there twice", o.Name)
 		}
 		if (o.Issuer == "") != (o.Subject == "") || len(o.Issuer)+len(o.Subject) > maxIdentity {
-			return fmt.Errorf("the identity of %.80q is none", o.Name)
+			return fmt.Errorf("the identity of %.80q is invalid", o.Name)
 		}
 		ids[o.ID], names[name] = true, true
 	}
 	for _, g := range f.Grants {
 		if checkName(g.Machine) != nil || ahp.CheckAudienceName(g.To, false) != nil {
-			return fmt.Errorf("the grant for %.80q is none", g.Machine)
+			return fmt.Errorf("the grant for %.80q is invalid", g.Machine)
 		}
 	}
 	return nil

@@ -85,7 +85,7 @@ func (s *Shares) Kept() (all []host.Share) {
 		s.onError(fmt.Errorf("shared links: %w; the file cannot be put aside: %w", err, moved))
 		return nil
 	}
-	s.onError(fmt.Errorf("shared links: %w; the file is put aside as %s, and links have to be made anew", err, aside))
+	s.onError(fmt.Errorf("shared links: %w; the file is put aside as %s, and links must be made again", err, aside))
 	return nil
 }
 

@@ -211,7 +211,7 @@ func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, e
 	info, err := d.opts.Tokens.Redeem(token, r.DeviceKey)
 	if errors.Is(err, access.ErrPairingToken) {
 		d.wrong(place)
-		d.audit(host.AuditRefused, from, "", "a pairing token that is none, or no more")
+		d.audit(host.AuditRefused, from, "", "an invalid or used pairing token")
 		return pairing.Redeemed{}, errWrongToken
 	}
 	if err != nil {

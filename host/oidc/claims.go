@@ -164,7 +164,7 @@ func (p *Provider) admit(c claims) error {
 		}
 	}
 	if len(p.opts.Groups) > 0 && !slices.ContainsFunc(c.groups, func(g string) bool { return slices.Contains(p.opts.Groups, g) }) {
-		return fmt.Errorf("%w (no group of those that are asked for)", errStranger)
+		return fmt.Errorf("%w (in none of the required groups)", errStranger)
 	}
 	return nil
 }

@@ -71,8 +71,8 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("release", flag.ContinueOnError)
 	var (
-		out     = f.String("o", "dist/release", "`directory` of what is made; it is emptied first")
-		work    = f.String("work", "dist/work", "`directory` for what is needed on the way; it is emptied first")
+		out     = f.String("o", "dist/release", "`directory` for the results; it is emptied first")
+		work    = f.String("work", "dist/work", "`directory` for intermediate files; it is emptied first")
 		tools   = f.String("tools", "bin/tools", "`directory` of nfpm")
 		v       = f.String("version", "", "`version`, instead of what git says")
 		targets = f.String("targets", allTargets, "`systems` to build for")
