@@ -54,7 +54,7 @@ func openSSH(r *reader, c Command, _ input) bool {
 		more, rest = o.parse(rest[1:])
 		met = append(met, more...)
 	}
-	d := deed{reader: r, of: c}
+	d := effect{reader: r, of: c}
 	quiet := len(rest) > 0
 	for _, m := range met {
 		switch m.name {
@@ -78,7 +78,7 @@ func openSSH(r *reader, c Command, _ input) bool {
 }
 
 // sshOption reads a line of ssh's configuration.
-func (d *deed) sshOption(w Word) {
+func (d *effect) sshOption(w Word) {
 	name, line, _ := strings.Cut(strings.TrimLeft(w.Text, " "), "=")
 	if n, rest, ok := strings.Cut(name, " "); ok { // "ProxyCommand x" is the same
 		name, line = n, strings.TrimSpace(rest+line)

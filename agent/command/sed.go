@@ -7,7 +7,7 @@ import "strings"
 func openSed(r *reader, c Command, _ input) bool {
 	met, rest := programs()["sed"].split(c.Words[1:])
 	p := programs()["sed"]
-	d := deed{reader: r, of: c}
+	d := effect{reader: r, of: c}
 	scripts := []Word{}
 	inPlace := false
 	for _, m := range met {

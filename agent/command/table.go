@@ -194,7 +194,7 @@ func (p *program) split(words []Word) (met []option, operands []Word) {
 func (p *program) open(r *reader, c Command, in input) bool {
 	met, rest := p.split(c.Words[min(p.names, len(c.Words)):])
 	r.setBy(met)
-	d := deed{reader: r, of: c, in: in}
+	d := effect{reader: r, of: c, in: in}
 	for _, m := range met {
 		if m.name == "=" {
 			continue

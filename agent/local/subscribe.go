@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/agenttools"
 	"tether/events"
 )
 
@@ -26,9 +29,9 @@ type EventsRequest struct {
 // maxSubscriptions bounds the subscriptions of one request.
 const maxSubscriptions = events.DefaultStreams
 
-// Happening is one line of the stream. Exactly one of Event, Active, End and Dropped is set, or none: then it reports how far the log was
+// EventLine is one line of the stream. Exactly one of Event, Active, End and Dropped is set, or none: then it reports how far the log was
 // examined.
-type Happening struct {
+type EventLine struct {
 	Sub    int           `json:"sub"` // index of the subscription
 	Event  *events.Event `json:"event,omitempty"`
 	Active bool          `json:"active,omitempty"` // where it begins, and again if something is missing
@@ -64,14 +67,14 @@ func (s *Server) subscribe(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	defer context.AfterFunc(s.draining, cancel)()
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	out := &happenings{out: &deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}}
+	out := &eventWriter{out: &deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}}
 	if err := out.out.control.Flush(); err != nil {
 		return nil // the client is gone
 	}
 	var wg sync.WaitGroup
 	for i := range req.Subscriptions {
 		wg.Go(func() {
-			one := &subscriber{happenings: out, sub: i}
+			one := &subscriber{eventWriter: out, sub: i}
 			if req.Follow {
 				one.end(engine.Stream(ctx, &req.Subscriptions[i], one))
 			} else {
@@ -81,7 +84,7 @@ func (s *Server) subscribe(w http.ResponseWriter, r *http.Request) error {
 	}
 	wg.Wait()
 	if s.draining.Err() != nil {
-		_ = out.send(Happening{Dropped: true})
+		_ = out.send(EventLine{Dropped: true})
 	}
 	_ = out.out.control.SetWriteDeadline(time.Time{})
 	return nil
@@ -102,13 +105,13 @@ func eventsError(err error) error {
 	return &Error{Code: CodeBadRequest, Message: e.Text}
 }
 
-// happenings writes lines, of several subscriptions.
-type happenings struct {
+// eventWriter writes lines, of several subscriptions.
+type eventWriter struct {
 	mu  sync.Mutex // held while a line is written
 	out *deadlined
 }
 
-func (h *happenings) send(x Happening) error {
+func (h *eventWriter) send(x EventLine) error {
 	line, err := json.Marshal(x)
 	if err != nil {
 		return err
@@ -121,7 +124,7 @@ func (h *happenings) send(x Happening) error {
 
 // subscriber is one subscription's part in them. It implements events.Out.
 type subscriber struct {
-	*happenings
+	*eventWriter
 	sub    int
 	cursor string // that was sent last
 }
@@ -129,12 +132,12 @@ type subscriber struct {
 // Active implements events.Out.
 func (o *subscriber) Active(cursor string, truncated bool) error {
 	o.cursor = cursor
-	return o.send(Happening{Sub: o.sub, Active: true, Truncated: truncated, Cursor: cursor})
+	return o.send(EventLine{Sub: o.sub, Active: true, Truncated: truncated, Cursor: cursor})
 }
 
 // Event implements events.Out.
 func (o *subscriber) Event(ev events.Event) error {
-	x := Happening{Sub: o.sub, Event: &ev}
+	x := EventLine{Sub: o.sub, Event: &ev}
 	if ev.Cursor != nil {
 		x.Cursor = *ev.Cursor
 		o.cursor = x.Cursor
@@ -148,7 +151,7 @@ func (o *subscriber) Heartbeat(cursor string) error {
 		return nil // who listens looks for signs of life by itself
 	}
 	o.cursor = cursor
-	return o.send(Happening{Sub: o.sub, Cursor: cursor})
+	return o.send(EventLine{Sub: o.sub, Cursor: cursor})
 }
 
 // all sends past events.
@@ -181,7 +184,7 @@ func (o *subscriber) end(err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the client or the daemon goes
 	}
-	x := Happening{Sub: o.sub, End: true}
+	x := EventLine{Sub: o.sub, End: true}
 	if err != nil {
 		e := errorFor(eventsError(err))
 		x.Error = e
@@ -189,8 +192,8 @@ func (o *subscriber) end(err error) {
 	_ = o.send(x)
 }
 
-// Happenings reads events. It is for one goroutine, except Close.
-type Happenings struct {
+// EventStream reads events. It is for one goroutine, except Close.
+type EventStream struct {
 	body io.ReadCloser
 	in   *bufio.Scanner
 }
@@ -199,7 +202,7 @@ type Happenings struct {
 const maxHappening = 256 << 10
 
 // Events asks for events. The caller must Close it; it ends early when ctx does.
-func (c *Client) Events(ctx context.Context, r EventsRequest) (*Happenings, error) {
+func (c *Client) Events(ctx context.Context, r EventsRequest) (*EventStream, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
@@ -208,20 +211,20 @@ func (c *Client) Events(ctx context.Context, r EventsRequest) (*Happenings, erro
 	if err != nil {
 		return nil, err
 	}
-	h := &Happenings{resp.Body, bufio.NewScanner(resp.Body)}
+	h := &EventStream{resp.Body, bufio.NewScanner(resp.Body)}
 	h.in.Buffer(make([]byte, 0, 8<<10), maxHappening)
 	return h, nil
 }
 
 // Next waits for the next line. It returns io.EOF when nothing more comes, and ErrDropped when the daemon has gone.
-func (h *Happenings) Next() (Happening, error) {
+func (h *EventStream) Next() (EventLine, error) {
 	if !h.in.Scan() {
 		if err := h.in.Err(); err != nil {
-			return Happening{}, fmt.Errorf("%w: %w", ErrDropped, err)
+			return EventLine{}, fmt.Errorf("%w: %w", ErrDropped, err)
 		}
-		return Happening{}, io.EOF
+		return EventLine{}, io.EOF
 	}
-	var x Happening
+	var x EventLine
 	if err := json.Unmarshal(h.in.Bytes(), &x); err != nil {
 		return x, fmt.Errorf("the daemon's event: %w", err)
 	}
@@ -232,7 +235,7 @@ func (h *Happenings) Next() (Happening, error) {
 }
 
 // Close ends the subscriptions.
-func (h *Happenings) Close() { h.body.Close() }
+func (h *EventStream) Close() { h.body.Close() }
 
 // MayRunRequest asks whether a command may run that the caller starts itself.
 type MayRunRequest struct {
@@ -270,4 +273,34 @@ func (s *Server) mayRun(w http.ResponseWriter, r *http.Request) error {
 func (c *Client) MayRun(ctx context.Context, command []string, cwd string) error {
 	var out MayRun
 	return c.do(ctx, http.MethodPost, "/v1/events/command", MayRunRequest{command, cwd}, &out)
+}
+
+// newEvents returns an actor's events about the terminals that it may see.
+func (s *Server) newEvents(t agenttools.Terminals, access term.Access, find *agenttools.Matching) *events.Engine {
+	return events.New(events.Options{
+		Terminals: t, Machine: s.opts.Machine, Problems: find, Bug: s.toolBug,
+		Ports: func() (map[string][]events.Port, error) { return openPorts(access) },
+	})
+}
+
+// openPorts are the ports on which programs of an actor's terminals listen, each once.
+func openPorts(access term.Access) (map[string][]events.Port, error) {
+	found, err := listening(access.List()...)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]events.Port{}
+	for id, some := range found {
+		for i, l := range some {
+			if i > 0 && some[i-1].Port == l.Port {
+				continue
+			}
+			address := l.Address
+			if l.URL != "" {
+				address = "localhost"
+			}
+			all[string(id)] = append(all[string(id)], events.Port{Number: l.Port, Address: net.JoinHostPort(address, strconv.Itoa(l.Port))})
+		}
+	}
+	return all, nil
 }

@@ -228,7 +228,7 @@ func (l *listener) listen(ctx context.Context, each func(*events.Event) error, a
 }
 
 // take takes one line.
-func (l *listener) take(x *local.Happening, each func(*events.Event) error) error {
+func (l *listener) take(x *local.EventLine, each func(*events.Event) error) error {
 	sub := &l.subs[x.Sub]
 	switch {
 	case x.Event != nil:

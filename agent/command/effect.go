@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// deed is the effect of one command of the table.
-type deed struct {
+// effect works out the effect of one command of the table.
+type effect struct {
 	*reader
 	of       Command
 	in       input
@@ -16,7 +16,7 @@ type deed struct {
 	unknown  bool // Option was found
 }
 
-func (d *deed) finding(k Kind) {
+func (d *effect) finding(k Kind) {
 	if k == Option {
 		if d.unknown {
 			return
@@ -27,7 +27,7 @@ func (d *deed) finding(k Kind) {
 }
 
 // interactive notes that it runs typed text, or its input.
-func (d *deed) interactive() {
+func (d *effect) interactive() {
 	switch {
 	case d.in.text != nil && d.in.text.Fixed && !sqlRuns(*d.in.text) && isSQL(d.of):
 	case d.in.fed():
@@ -38,7 +38,7 @@ func (d *deed) interactive() {
 }
 
 // option notes the effect of an option.
-func (d *deed) option(act string, m option) {
+func (d *effect) option(act string, m option) {
 	switch act {
 	case "line":
 		d.lineIn(m.value, input{})
@@ -74,7 +74,7 @@ func (d *deed) option(act string, m option) {
 }
 
 // value notes the effect of an option that depends on its value.
-func (d *deed) value(act string, w Word) {
+func (d *effect) value(act string, w Word) {
 	runs := false
 	switch act {
 	case "sql":
@@ -97,7 +97,7 @@ func (d *deed) value(act string, w Word) {
 }
 
 // after reads the words after an option as a command.
-func (d *deed) after(name string) {
+func (d *effect) after(name string) {
 	for i, w := range d.of.Words {
 		if (w.Text == "-"+name || w.Text == "--"+name) && i+1 < len(d.of.Words) {
 			d.command(d.of.Words[i+1:], d.in)
@@ -108,7 +108,7 @@ func (d *deed) after(name string) {
 }
 
 // operands reads the words after the options. It reports whether they are a command, or a line.
-func (d *deed) operands(p *program, met []option, rest []Word) bool {
+func (d *effect) operands(p *program, met []option, rest []Word) bool {
 	switch p.operands {
 	case "cmd":
 		return d.cmd(p, rest)
@@ -137,7 +137,7 @@ func (d *deed) operands(p *program, met []option, rest []Word) bool {
 
 // cmd reads the operands as a command. Several programs also take -c LINE
 // there.
-func (d *deed) cmd(p *program, rest []Word) bool {
+func (d *effect) cmd(p *program, rest []Word) bool {
 	if p.acts["c"] == "line" && d.found {
 		return true
 	}
@@ -162,7 +162,7 @@ func (d *deed) cmd(p *program, rest []Word) bool {
 }
 
 // verb goes on with the row of the verb.
-func (d *deed) verb(p *program, met []option, rest []Word) bool {
+func (d *effect) verb(p *program, met []option, rest []Word) bool {
 	interpretedAs(d.reader, d.of, d.in)
 	if len(rest) == 0 {
 		return d.found
@@ -197,7 +197,7 @@ func verbOf(c Command, words int) *program {
 	return programs()[canonical()[c.Name()]+verbs]
 }
 
-func (d *deed) other(kind string, rest []Word) {
+func (d *effect) other(kind string, rest []Word) {
 	switch kind {
 	case "script":
 		if len(rest) > 0 {
@@ -248,7 +248,7 @@ func (d *deed) other(kind string, rest []Word) {
 
 // writes notes a written file. If its name is unknown, only a place outside is noted: in a redirection a name of several words needs a
 // question, in cp it does not.
-func (d *deed) writes(w Word) {
+func (d *effect) writes(w Word) {
 	bare := strings.Trim(w.Text, `"'`)
 	switch {
 	case w.Text == "" || w.Text == "-" || w.Fixed && isRemote(w.Text):
@@ -264,7 +264,7 @@ func isRemote(s string) bool {
 }
 
 // gitConfig finds settings of git's that name a program.
-func (d *deed) gitConfig(rest []Word) {
+func (d *effect) gitConfig(rest []Word) {
 	if len(rest) > 0 && rest[0].Text == "set" {
 		rest = rest[1:]
 	}
