@@ -29,4 +29,4 @@ run() { # NAME TOOL COMMAND: records a shell command
 	fi
 	echo "$1" >&2
 }
-for family in ${FAMILY:-compiled scripted javascript}; do . "$HERE/record-problems/$family.sh"; done
+for family in ${FAMILY:-compiled jvm scripted javascript}; do . "$HERE/record-problems/$family.sh"; done
