@@ -196,7 +196,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.hosts, err = hosts.Open(hosts.Options{
 		Dirs: a.cfg.Dirs, Secrets: a.cfg.Secrets, Uplink: a.settings.Uplink, Version: a.cfg.Version, Machine: machineName(), Logger: &a.log,
 		Audit: a.policy.Audit, Report: a.degraded.report, Up: a.auditUp, Patience: a.cfg.Patience, Watch: a.cfg.Watch,
-		Watched: a.watched.note, HostGrants: a.settings.Lend.HostGrants,
+		Watched: a.watched.note, HostGrants: a.settings.Lend.HostGrants, Park: time.Duration(a.settings.Lend.Park),
 	})
 	if err != nil {
 		return err

@@ -19,8 +19,11 @@ type Metadata struct {
 	Machine   string     `json:"machine,omitempty"` // with Name, where there are several machines
 	Name      string     `json:"name,omitempty"`
 	Command   []string   `json:"command,omitempty"`
-	Awaits    InputState `json:"awaits,omitempty"` // awaiting_input or awaiting_secret: the program waits for typed input
-	Ready     ReadyState `json:"ready,omitempty"`  // starting, ready, failed or stopped, where the user has said when the terminal is ready
+	Awaits    InputState `json:"awaits,omitempty"`    // awaiting_input or awaiting_secret: the program waits for typed input
+	Ready     ReadyState `json:"ready,omitempty"`     // starting, ready, failed or stopped, where the user has said when the terminal is ready
+	AwaySince int64      `json:"awaySince,omitempty"` // Unix time in ms: since when its machine is not connected, so that nothing new comes
+	KeptUntil int64      `json:"keptUntil,omitempty"` // Unix time in ms: the host alone has it, until its machine is back, and forgets it then
+	Dropped   string     `json:"dropped,omitempty"`   // why what it had printed is not kept any more
 	Exited    bool       `json:"exited,omitempty"`
 	*ExitFields
 }
@@ -60,6 +63,13 @@ func metadataOf(i Info) Metadata {
 		m.Machine, m.Name = screen.Clean(i.Machine), screen.Clean(i.Name)
 	}
 	m.Ready = i.Ready
+	m.Dropped = i.Dropped
+	if !i.Away.IsZero() {
+		m.AwaySince = millis(i.Away)
+	}
+	if !i.KeptUntil.IsZero() {
+		m.KeptUntil = millis(i.KeptUntil)
+	}
 	m.Exited = i.Exit != nil
 	if i.Input.Awaits() {
 		m.Awaits = i.Input
@@ -96,12 +106,13 @@ const (
 	listOwn  = "List all terminal sessions with metadata: the user's (owner \"user\") and your own background terminals (owner \"agent\")."
 	listRead = "List the terminals that people's machines lend to this host (owner \"user\"), and shells of your own here if you have any (owner \"agent\"), with metadata. Names begin with the machine, such as laptop/dev-server."
 	listExit = " Terminals that have exited stay listed and readable for a while. \"awaits\" is there when the program in a terminal waits for somebody to type."
+	listAway = " A terminal with \"awaySince\" is on a machine that is not connected now: what it had printed can be read, and waits go on when the machine is back."
 )
 
 func (s *Set) listTool() tool {
 	about := listOwn
 	if s.control == nil {
-		about = listRead
+		about = listRead + listAway
 	}
 	return tool{Tool: Tool{
 		Name: "list_terminals", Title: "List terminals",

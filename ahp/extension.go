@@ -31,6 +31,9 @@ type ClientTerminals struct {
 	Audiences *Audiences `json:"audiences,omitempty"`
 	// Shares says that the host takes shares, see MethodShare.
 	Shares bool `json:"shares,omitempty"`
+	// ParkMs is for how long at most the host keeps terminals whose machine is away for its own doors, in milliseconds, if their owner
+	// allows it; see Park. 0: it keeps none.
+	ParkMs int64 `json:"parkMs,omitempty"`
 }
 
 // Forbids reports whether the host says that this connection may not create client-executed terminals.
@@ -68,6 +71,7 @@ func readMarker(raw json.RawMessage) (t ClientTerminals, ok bool) {
 		return ClientTerminals{}, false
 	}
 	t.GraceMs = min(max(t.GraceMs, 0), MaxGraceMs)
+	t.ParkMs = min(max(t.ParkMs, 0), MaxPark.Milliseconds())
 	if t.MaxDataBytes == 0 {
 		t.MaxDataBytes = DefaultMaxDataBytes
 	}

@@ -206,6 +206,16 @@ var doors = map[string]func(v *visitor, x target) string{
 	"AHP claim of a session": func(v *visitor, x target) string { // that names a terminal where a session belongs
 		return x.plain(fmt.Sprint(v.ahp.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: "ahp-terminal:/new", Claim: ahp.Claim{Kind: ahp.ClaimSession, Session: x.uri}}, nil)))
 	},
+	"AHP park": func(v *visitor, x target) string {
+		return x.plain(fmt.Sprint(v.ahp.call(ahp.MethodPark, ahp.ParkParams{Channel: x.uri}, nil)))
+	},
+	"AHP parked": func(v *visitor, x target) string {
+		var r ahp.ParkedResult
+		err := v.ahp.call(ahp.MethodParked, struct{}{}, &r)
+		return fmt.Sprint(err, slices.ContainsFunc(r.Terminals, func(one ahp.Parked) bool {
+			return one.Channel == x.uri || one.ID == x.id || one.Machine+"/"+one.Name == x.name
+		}))
+	},
 	"AHP audience": func(v *visitor, x target) string { return x.plain(fmt.Sprint(v.ahp.audience(x.uri, to()))) },
 	"AHP share": func(v *visitor, x target) string {
 		return x.plain(fmt.Sprint(v.ahp.shares(x.uri, "matrixid", false, time.Now().Add(time.Hour))))
@@ -288,6 +298,10 @@ var doors = map[string]func(v *visitor, x target) string{
 	},
 	"page text": func(v *visitor, x target) string {
 		r, body := ask(v.t, v.url, visit{path: "/terminals/" + x.id + ".txt", token: v.token})
+		return x.plain(fmt.Sprint(r.StatusCode, body))
+	},
+	"page state": func(v *visitor, x target) string {
+		r, body := ask(v.t, v.url, visit{path: "/terminals/" + x.id + "/state", token: v.token})
 		return x.plain(fmt.Sprint(r.StatusCode, body))
 	},
 	"page problems": func(v *visitor, x target) string {
@@ -391,7 +405,12 @@ func event(t *testing.T, url, token string) (status int, first string) {
 
 // Through any door, before, during and after a grant: the terminal exists for its audience, and for all others every answer is that for a
 // missing one.
-func TestTheAudienceAtEachDoor(t *testing.T) {
+func TestTheAudienceAtEachDoor(t *testing.T) { audienceAtEachDoor(t, false) }
+
+// The same while the terminal is parked; for AHP it is not there at all.
+func TestTheAudienceOfAParkedTerminalAtEachDoor(t *testing.T) { audienceAtEachDoor(t, true) }
+
+func audienceAtEachDoor(t *testing.T, parked bool) {
 	const always, granted, never = "always", "granted", "never"
 	roles := map[string]string{
 		"observer.ann.ann": always, "agent.helper.ann": always, "operator.doer.ann": always, "machine.laptop.ann": always, "guest.lent.": always,
@@ -408,9 +427,19 @@ func TestTheAudienceAtEachDoor(t *testing.T) {
 		r.Groups["web"] = []string{"p-gus", "p-dan"}
 		r.Grants = []host.MachineGrant{{Machine: "laptop", Owner: "p-ann", To: host.KeptGrantee("hal", "p-hal")}, {Machine: "desk", Owner: "p-sam", To: host.KeptGrantee("fay", "p-fay")}}
 	})
-	h, url := serve(t, host.Options{Access: s, People: s, Sessions: true, Runner: &fakeRunner{procs: map[string]*fakeProcess{}}})
-	laptop := as(t, url, "machine.laptop.ann", "laptop", viewOptions{resume: true})
-	laptop.create(theLent.uri)
+	o := host.Options{Access: s, People: s, Sessions: true, Runner: &fakeRunner{procs: map[string]*fakeProcess{}}}
+	if parked {
+		o.Grace, o.Park = time.Millisecond, time.Hour
+	}
+	h, url := serve(t, o)
+	lend := func() *viewer {
+		laptop := as(t, url, "machine.laptop.ann", "laptop", viewOptions{resume: true})
+		p := clientTerminal(theLent.uri, "laptop")
+		p.Meta = ahp.AddPark(nil, ahp.NewPark(time.Hour, -1))
+		check(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
+		return laptop
+	}
+	laptop := lend()
 	laptop.output(theLent.uri, "hello\r\nmain.go:3:1: broken\r\n", 0)
 	laptop.says(theLent.uri, ahp.InputAwaits, time.Now())
 	denied := []string{"dan", "agent:mole"}
@@ -426,8 +455,15 @@ func TestTheAudienceAtEachDoor(t *testing.T) {
 		name string
 		a    ahp.Audience
 	}{{"before", ahp.Audience{Denied: denied}}, {"during", during}, {"after", ahp.Audience{Denied: denied}}} {
+		if parked && phase.name != "before" {
+			laptop = lend() // it is back
+		}
 		if err := laptop.audience(theLent.uri, phase.a); err != nil {
 			t.Fatal(err)
+		}
+		if parked {
+			laptop.close()
+			awaitParked(t, h, 1)
 		}
 		for token, when := range roles {
 			v := &visitor{t: t, h: h, url: url, token: token, lent: laptop, round: phase.name}
@@ -439,6 +475,14 @@ func TestTheAudienceAtEachDoor(t *testing.T) {
 				role, _, _ := strings.Cut(token, ".")
 				admin := role == "admin"
 				switch kind, _, _ := strings.Cut(door, " "); {
+				case door == "AHP park":
+					want = false // it is another client's
+				case parked && door == "MCP read_terminal awaits":
+					want = false // nobody knows while the machine is away
+				case door == "AHP parked":
+					want = want && parked
+				case kind == "AHP" && parked:
+					want = false
 				case door == "MCP resources/subscribe": // answered alike to all: see TestWithdrawing
 					want = false
 				case kind == "MCP":
@@ -447,6 +491,9 @@ func TestTheAudienceAtEachDoor(t *testing.T) {
 					want = want && (role == "observer" || role == "guest" || admin)
 				case kind == "shells" || kind == "lent" || kind == "end" || door == "AHP claim of a session" || door == "AHP audience" || door == "AHP share":
 					want = false // it is neither a shell nor a session, and another owner's in any case
+				}
+				if admin && door == "AHP dispose" && parked {
+					continue // it would be gone: see TestParkedTerminalsAreDisposedOf
 				}
 				if admin && door == "AHP dispose" { // administrators know that there is something to dispose of
 					scrap := target{uri: "ahp-terminal:/scrap", id: "none", name: "none"}
@@ -558,6 +605,9 @@ var mayLook = map[string]string{
 	"conn.terminalLocked": "it asks it", "Host.channelLocked": "sessions: is the URI in use", "conn.disposeTerminal": "for administrators",
 	"conn.announce": "of the client's own; that another has the URI may be told", "Host.admitServerLocked": "likewise, and a limit",
 	"conn.setAudience": "of the client's own", "conn.inputSaid": "of the client's own", "conn.putShare": "of the client's own", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
+	"conn.listParked": "it asks it", "Host.unparkAllLocked": "of one machine, which is at another node", "conn.unparkLocked": "of the client's own, and for administrators", "conn.park": "of the client's own", "Host.parkedByLocked": "of the client's own",
+	"Host.leaveLocked": "the list itself", "Host.parkLocked": "a limit, and the list itself", "Host.unparkLocked": "the list itself", "Host.unlistParkedLocked": "the list itself", "Host.continueLocked": "the list itself", "Host.everyLocked": "the list itself",
+	"Host.shortName":             "a name that follows from the URI",
 	"Session.foreignBlockLocked": "it asks it for the session's person", "Host.heldLocked": "of the session's own", "Session.Kill": "of the session's own", "Call.using": "of the session's own",
 	"Call.until": "of the session's own", "Call.Claim": "of the session's own",
 	"Host.addTerminalLocked": "the list itself", "Host.removeLocked": "the list itself", "New": "the list itself", "Host.Close": "the host's end", "Host.Drain": "the host's end", "Host.admitTerminalLocked": "a limit of the host",
@@ -565,8 +615,11 @@ var mayLook = map[string]string{
 	"Host.changesLocked": "other nodes ask it for who sees them there", "Host.Feed": "likewise", "Host.Mirror": "of another node's own", "Host.MirrorGone": "of another node's own",
 	"Host.MirrorsOf": "of another node's own", "Host.NodeSilent": "of another node's own", "Host.Fill": "of another node's own", "Host.Wants": "whoever follows it has been asked", "Host.Pace": "waits",
 	"Host.movedLocked": "of the client's own", "conn.take": "of the client's own",
-	"Host.Lent": "names, owners and sizes for administrators", "Host.endGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells", "lookedAt.agents": "is the terminal still there",
+	"Host.Lent": "names, owners and sizes for administrators", "Host.endGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells",
 }
+
+// theList are the names under which functions of the host get at terminals: those of AHP's catalogue, parked ones, and both.
+var theList = []string{"order", "terminals", "parked", "byID", "everyLocked"}
 
 // A door that does not ask who sees a terminal fails here: every function of the host that accesses the terminals must be among those that
 // may.
@@ -598,7 +651,7 @@ func TestEveryDoorAsks(t *testing.T) {
 				name = of.(*ast.Ident).Name + "." + name
 			}
 			ast.Inspect(fn.Body, func(n ast.Node) bool {
-				if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "order" || s.Sel.Name == "terminals") && isHost(s.X) {
+				if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains(theList, s.Sel.Name) && isHost(s.X) {
 					seen[name] = true
 				}
 				return true
@@ -634,7 +687,7 @@ func TestEveryMethodIsADoor(t *testing.T) {
 		ahp.MethodPing: "names none", ahp.MethodInitialize: "AHP initialize", ahp.MethodReconnect: "AHP reconnect", ahp.MethodSubscribe: "AHP subscribe",
 		ahp.MethodListSessions: "names none", ahp.MethodCreateSession: "that another has the URI may be told", ahp.MethodDisposeSession: "names none",
 		ahp.MethodCreateTerminal: "AHP claim of a session", ahp.MethodDisposeTerminal: "AHP dispose", ahp.MethodAudience: "AHP audience",
-		ahp.MethodShare: "AHP share", ahp.MethodUnshare: "names none",
+		ahp.MethodShare: "AHP share", ahp.MethodUnshare: "names none", ahp.MethodPark: "AHP park", ahp.MethodParked: "AHP parked",
 	}
 	for _, method := range host.Methods() {
 		if door := want[method]; door == "" || strings.HasPrefix(door, "AHP") && doors[door] == nil {

@@ -35,7 +35,7 @@ func (c catalogue) List() []agenttools.Info {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	all := make([]agenttools.Info, 0, len(c.h.order))
-	for _, t := range c.h.order {
+	for t := range c.h.everyLocked() {
 		if from, ok := c.fromLocked(t); ok {
 			all = append(all, t.infoLocked(from))
 		}
@@ -59,14 +59,12 @@ func (c catalogue) Open(id string) (agenttools.Terminal, error) {
 func (c catalogue) find(id string) (at lookedAt, ok bool) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	t := &c.h.absent
-	for _, one := range c.h.order { // all of them, so that it takes as long wherever it is
-		if one.id == id {
-			t = one
-		}
+	t, known := c.h.byID[id]
+	if !known {
+		t = &c.h.absent // so that it takes as long
 	}
 	from, ok := c.fromLocked(t)
-	if !ok || t == &c.h.absent {
+	if !ok || !known {
 		return at, false
 	}
 	return lookedAt{h: c.h, t: t, p: c.p, from: from}, true
@@ -223,6 +221,9 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	}
 	if ready := t.readyLocked(); ready != "" {
 		i.Ready, i.ReadySince, i.ReadyWhy = agenttools.ReadyState(ready), t.input.readySince, t.input.readyWhy
+	}
+	if t.parked != nil {
+		i.KeptUntil, i.Dropped = t.parked.until, t.parked.dropped
 	}
 	if s.Lifecycle.Exited() {
 		i.Exit = &agenttools.Exit{Code: -1, Reason: "exited", At: t.exited}

@@ -321,6 +321,8 @@ var methods = map[string]method{
 	ahp.MethodAudience:        {serve: (*conn).setAudience},
 	ahp.MethodShare:           {serve: (*conn).share},
 	ahp.MethodUnshare:         {serve: (*conn).unshare},
+	ahp.MethodPark:            {serve: (*conn).park},
+	ahp.MethodParked:          {serve: (*conn).listParked},
 }
 
 // Handle implements jsonrpc.Handler.

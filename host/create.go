@@ -71,6 +71,7 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 
 // announce creates a client-executed terminal, or returns an orphaned one to its owner. An owner that negotiated resume learns at once
 // which position the host has. The audience is in force before any output; without one, only the machine's owner may watch.
+// A parked terminal goes on, under the URI that it has now.
 func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) error {
 	h := c.h
 	h.mu.Lock()
@@ -87,6 +88,18 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		}
 		state := stateOf(p)
 		state.Meta.Former = h.formerLocked(c.client, state.Meta.Former)
+		if before := h.beforeLocked(c.client, p.Channel, state.Meta.Former); before != nil && c.client.resume {
+			a := h.resolveLocked(said, before)
+			a.told = told
+			h.continueLocked(before, c.client, p.Channel, state, a)
+			h.claimedLocked(c.client, p.Channel)
+			t = before
+			t.bindLocked(c)
+			break
+		}
+		if h.byID[idOf(p.Channel)] != nil { // another one began under this URI
+			return errExists
+		}
 		a := h.resolveLocked(said, nil)
 		a.told = told
 		t = h.addTerminalLocked(p.Channel, c.client, state, a)
@@ -108,9 +121,14 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		}
 		h.updateLocked(t, stateOf(p))
 	}
-	t.holds = ahp.FindHolds(p.Meta)
+	t.holds, t.keep = ahp.FindHolds(p.Meta), termsOf(ahp.FindPark(p.Meta))
 	t.oweAckNowLocked()
 	return nil
+}
+
+// beforeLocked is the parked terminal that an owner announces again, by its own URI or by the one that it had.
+func (h *Host) beforeLocked(c *client, uri, former string) *terminal {
+	return cmp.Or(h.parkedByLocked(c, uri), h.parkedByLocked(c, former))
 }
 
 // stateOf returns the initial state of a requested terminal.
@@ -166,6 +184,11 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	if c.may(rightDispose) {
 		t = h.terminals[p.Channel] // administrators know that it is there
 	}
+	if t == nil && c.unparkLocked(p.Channel) {
+		h.mu.Unlock()
+		h.audit(AuditDisposed, c.remote, AuditEvent{Client: c.client.id, Terminal: p.Channel, Detail: "while its machine was away"})
+		return r.Reply(nil)
+	}
 	switch {
 	case t == nil:
 		if c.may(rightLend) {
@@ -190,6 +213,17 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 		proc.Kill()
 	}
 	return r.Reply(nil)
+}
+
+// unparkLocked removes the parked terminal with that URI, and reports whether there was one of which the client may dispose.
+func (c *conn) unparkLocked(uri string) bool {
+	for _, t := range c.h.parked {
+		if t.uri == uri && (t.lentBy(c.client) || c.may(rightDispose)) {
+			c.h.unparkLocked(t, "it was disposed of")
+			return true
+		}
+	}
+	return false
 }
 
 // disposeLocked ends and removes t. Unless the owner itself asked for that, it is told even if it has not subscribed, and even if t had

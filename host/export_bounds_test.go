@@ -30,7 +30,9 @@ func (h *Host) Prepared() (bytes, subscriptions int) {
 func (h *Host) Memory() (counted, real, least int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i, t := range h.order {
+	i := -1
+	for t := range h.everyLocked() {
+		i++
 		n := int64(t.content.held()+t.oldest.cost()) + t.log.behind(t.log.first) + int64(t.marks.bytes)
 		if real += n; i == 0 || n < least {
 			least = n

@@ -244,7 +244,7 @@ func (x *LoginTable) Len() (launches, browsers int) { return len(x.s.launches), 
 func ToolName(machine, tool string) string { return toolName(machine, tool) }
 
 // ResultText is resultText.
-func ResultText(r ahp.ToolResult) (string, error) { return resultText(r) }
+func ResultText(r ahp.ToolResult) (string, error) { return resultText(r, idOf) }
 
 // IDOf is idOf.
 func IDOf(uri string) string { return idOf(uri) }
@@ -359,4 +359,23 @@ func (h *Host) Misindexed() (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// Parked are the ids of the terminals that are parked, the longest first.
+func (h *Host) Parked() (ids []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.parked {
+		ids = append(ids, t.id)
+	}
+	return ids
+}
+
+// AgentReader is a reader of a terminal from its beginning, as an agent has it.
+func AgentReader(h *Host, id string) (agenttools.Reader, error) {
+	t, err := catalogue{h, nil}.Open(id)
+	if err != nil {
+		return nil, err
+	}
+	return t.Read(0)
 }

@@ -118,6 +118,9 @@ func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 	h, marker, mayLend := c.h, ahp.NewClientTerminals(c.h.opts.Grace.Milliseconds()), c.may(rightLend)
 	marker.MayLend, marker.Screens, marker.States, marker.Shares = &mayLend, true, true, mayLend && !h.opts.NoShares
+	if mayLend {
+		marker.ParkMs = h.opts.Park.Milliseconds()
+	}
 	h.mu.Lock()
 	if h.roster.On {
 		marker.Audiences = &ahp.Audiences{Version: ahp.AudiencesVersion, Owner: h.roster.People[c.remote.principal.Owner]}

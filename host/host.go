@@ -46,6 +46,8 @@ type Host struct {
 	root      *channel
 	terminals map[string]*terminal // by URI
 	order     []*terminal          // the catalogue: by creation
+	parked    []*terminal          // not in it: those of machines that are away, the longest first
+	byID      map[string]*terminal // of both, by their short names
 	listed    listing
 	starting  map[string]bool     // URIs of server-executed terminals on their way
 	clients   map[string]*client  // by clientId
@@ -91,6 +93,7 @@ func New(o Options) *Host {
 		renders:   make(chan struct{}, maxRenders),
 		scripts:   web.Complete(),
 		terminals: make(map[string]*terminal),
+		byID:      make(map[string]*terminal),
 		clients:   make(map[string]*client),
 		accounts:  make(map[string]*account),
 		memory:    memory{most: o.MaxMemory},
@@ -135,7 +138,7 @@ func (h *Host) Close() {
 	for c := range h.conns {
 		c.closeLocked(closeGoingAway, "the host is going away")
 	}
-	for _, t := range h.order {
+	for t := range h.everyLocked() {
 		t.stopTimersLocked()
 	}
 	for _, s := range h.shares {

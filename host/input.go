@@ -103,7 +103,7 @@ func (h *Host) awaitsAgainLocked(t *terminal) {
 // connection does not make two questions of one.
 func (l lookedAt) State() (agenttools.State, <-chan struct{}) {
 	l.h.mu.Lock()
-	if _, ok := (catalogue{l.h, l.p}).fromLocked(l.t); !ok || l.t.ended {
+	if _, ok := (catalogue{l.h, l.p}).fromLocked(l.t); !ok || l.t.gone() {
 		l.h.mu.Unlock()
 		return agenttools.State{}, nil
 	}

@@ -33,8 +33,8 @@ type Lent struct {
 func (h *Host) Lent() []Lent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make([]Lent, 0, len(h.order))
-	for _, t := range h.order {
+	all := make([]Lent, 0, len(h.order)+len(h.parked))
+	for t := range h.everyLocked() {
 		i := t.describeLocked(0)
 		one := Lent{ID: t.id, Machine: screen.Clean(i.Machine), Owner: h.roster.People[t.creator.principal.Owner], Name: screen.Clean(t.name), State: "running", Cols: i.Cols, Rows: i.Rows,
 			Bytes: t.content.end - t.content.oldest(), Created: t.created.UTC(), May: t.mayWatchLocked(), Watching: t.observersLocked()}
@@ -67,7 +67,7 @@ func (h *Host) EndGrant(id, to string) bool {
 func (h *Host) endGrant(id, to string, g Grantee) (uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range h.order {
+	for t := range h.everyLocked() {
 		if t.id == id && t.mirror == nil && slices.Contains(t.mayWatchLocked(), to) && !t.creator.owns(g) {
 			t.over = append(t.over, g)
 			h.setAudienceLocked(t, t.audience)

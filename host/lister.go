@@ -81,7 +81,7 @@ func (h *Host) listerLocked(v viewer) *lister {
 		l = &lister{viewer: v, key: key, book: rowBook{version: h.rowVersion, from: h.rowVersion}}
 		h.listers[key] = l
 		h.byOwner[v.Owner] = append(h.byOwner[v.Owner], l)
-		for _, t := range h.order {
+		for t := range h.everyLocked() {
 			if _, ok := h.seesLocked(&l.viewer, t); ok {
 				l.terminals = append(l.terminals, t)
 				t.listers = append(t.listers, l)

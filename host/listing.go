@@ -90,6 +90,9 @@ func (s *subscription) listingLocked() []byte {
 func infosOf(terminals []*terminal) []ahp.TerminalInfo {
 	infos := make([]ahp.TerminalInfo, 0, len(terminals))
 	for _, t := range terminals {
+		if t.parked != nil { // AHP knows it no more
+			continue
+		}
 		infos = append(infos, ahp.TerminalInfo{Resource: t.uri, Title: t.state.Title, Claim: t.state.Claim,
 			Lifecycle: t.state.Lifecycle, ExecutionTarget: t.state.ExecutionTarget,
 			Meta: ahp.TerminalMeta{Former: t.state.Meta.Former, Awaits: t.awaitsLocked(), Ready: ahp.ReadinessOf(t.readyLocked())}})

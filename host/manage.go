@@ -126,7 +126,7 @@ func (h *Host) entriesOf(p Principal) ([]Entry, error) {
 		return !v.administers() && (e.OwnerID == "" || e.OwnerID != v.Owner || e.Kind == EntryPerson)
 	})
 	online, lent := map[string]bool{}, map[string]int{}
-	for _, t := range h.order {
+	for t := range h.everyLocked() {
 		if v.administers() {
 			owner := &t.creator.principal
 			all = append(all, Entry{Kind: EntryTerminal, ID: t.id, Name: t.creator.machineLocked() + "/" + t.name, Owner: h.roster.People[owner.Owner], Since: &t.created, Size: t.content.end - t.content.oldest()})

@@ -75,6 +75,13 @@ func (m *marks) drop(n int) {
 	m.first += int64(n)
 }
 
+// forget drops all marks before a position: what was between them is not known any more.
+func (m *marks) forget(pos int64) {
+	if n := sort.Search(len(m.list), func(i int) bool { return m.list[i].pos >= pos }); n > 0 {
+		m.drop(n)
+	}
+}
+
 // trim forgets marks before a position, when there are many.
 func (m *marks) trim(pos int64) {
 	n := sort.Search(len(m.list), func(i int) bool { return m.list[i].pos >= pos })

@@ -35,7 +35,7 @@ func (m *memory) step() int64 { return m.most / 16 }
 
 func (h *Host) weighLocked(t *terminal) {
 	now := int64(t.content.held()+t.oldest.cost()) + t.log.behind(t.log.first) + int64(t.marks.bytes)
-	if t.ended {
+	if t.gone() {
 		now = 0
 	}
 	m := &h.memory
@@ -46,8 +46,19 @@ func (h *Host) weighLocked(t *terminal) {
 
 // squeezeLocked brings all terminals together under their bound, with some room: the largest give way, down to an equal amount each. The
 // oldest text is dropped, as at a terminal's own bound, and a subscriber that has not been sent it is told.
+// Before that, parked terminals lose their text, the one that has been away longest first.
 func (h *Host) squeezeLocked() {
-	level := max(leastKept, levelOf(h.order, h.memory.most-h.memory.most/8))
+	room := h.memory.most - h.memory.most/8
+	for _, t := range h.parked {
+		if h.memory.used <= room {
+			return
+		}
+		h.dropTextLocked(t, droppedForMemory)
+	}
+	for _, t := range h.parked {
+		room -= t.weight
+	}
+	level := max(leastKept, levelOf(h.order, room))
 	for _, t := range h.order {
 		if t.weight <= level {
 			continue

@@ -187,6 +187,7 @@ func (h *Host) movedLocked(cl *client, node string, epoch int64) {
 	if !here {
 		return
 	}
+	h.unparkAllLocked(cl)
 	for _, t := range h.order {
 		if t.creator == cl && t.remote() && t.mirror == nil {
 			h.noteGoneLocked(t, true)

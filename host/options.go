@@ -44,6 +44,9 @@ type Options struct {
 
 	// Grace is how long the terminals of a client that negotiated resume outlive its connection; 0 means 30 s.
 	Grace time.Duration
+	// Park is how long at most terminals are kept for this host's own doors whose machine is away for longer than Grace, if the machine
+	// allows it, counted from when it went away; 0 means that none is.
+	Park time.Duration
 	// StallTime is how long a connection may leave everything it is sent unread before it is closed; 0 means 15 s.
 	StallTime time.Duration
 	// Patience is how long, in all, an observer that takes less than 128 KiB/s may hold a terminal whose child can wait, until it has

@@ -263,21 +263,28 @@ func asset(w http.ResponseWriter, name string) *refusal {
 
 var (
 	errClientGone = &refusal{status: http.StatusServiceUnavailable, text: "the client has gone", quiet: true}
+	errNoTerminal = &refusal{status: http.StatusNotFound, text: "no such terminal", quiet: true}
 	errUnreadable = &refusal{status: http.StatusServiceUnavailable, text: "the terminal cannot be read", quiet: true}
 )
 
-// content serves /terminals/ID.txt, the terminal's output as text, and /terminals/ID/problems.
+// content serves /terminals/ID.txt, the terminal's output as text, /terminals/ID/state and /terminals/ID/problems.
 func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
 	name := strings.TrimPrefix(r.URL.Path, contentPath)
-	id, problems := strings.CutSuffix(name, "/problems")
-	id, text := strings.CutSuffix(id, ".txt")
+	id, what := name, ""
+	for _, suffix := range []string{".txt", "/state", "/problems"} {
+		if before, ok := strings.CutSuffix(name, suffix); ok {
+			id, what = before, suffix
+		}
+	}
 	t, err := catalogue{h, &p}.Open(id)
-	switch {
-	case err != nil || problems == text:
-		return &refusal{status: http.StatusNotFound, text: "no such terminal", quiet: true}
+	if err != nil || what == "" {
+		return errNoTerminal
 	}
 	t.(lookedAt).looked()
-	if problems {
+	switch what {
+	case "/state":
+		return h.serveState(w, r, p, t.(lookedAt))
+	case "/problems":
 		return h.pageProblems(w, r, p, t)
 	}
 	return h.download(w, r, p, id, t)
@@ -371,7 +378,7 @@ var plainPage = template.Must(template.New("plain").Parse(`<!doctype html>
 <title>tether-host</title><link rel="stylesheet" href="/assets/plain.css"></head><body>
 <header><h1>tether<span>host</span></h1><form method="post" action="/logout"><button>Log out</button></form></header>
 {{define "row"}}<li><a href="/terminals/{{.ID}}.txt">{{.Name}}</a> <span class="state {{.State}}">{{or .Awaits .State}}{{with .ExitCode}} {{.}}{{end}}</span>
-<small>held by {{.Claim}}{{if ne .Title .Name}} · {{.Title}}{{end}}{{with .Running}} · runs <code>{{.}}</code>{{end}}{{with .Cwd}} · {{.}}{{end}}</small></li>
+<small>held by {{.Claim}}{{if ne .Title .Name}} · {{.Title}}{{end}}{{with .Running}} · runs <code>{{.}}</code>{{end}}{{with .Cwd}} · {{.}}{{end}}{{with .Kept}} · {{.}}{{end}}</small></li>
 {{end}}{{range .}}<section><h2>{{.Machine}}</h2><ul>{{range .Live}}{{template "row" .}}{{end}}</ul>
 {{with .Exited}}<h3>exited</h3><ul>{{range .}}{{template "row" .}}{{end}}</ul>{{end}}</section>
 {{else}}<p>No terminals are shared now. On a machine, <code>tether pair</code> and <code>tether run</code> change that.</p>{{end}}

@@ -160,7 +160,7 @@ func (h *Host) knowLocked(r *Roster) {
 	if before.On != r.On {
 		h.regroupLocked()
 	}
-	for _, t := range h.order {
+	for t := range h.everyLocked() {
 		t.audience.grants = slices.DeleteFunc(t.audience.grants, func(g grant) bool { return r.ended(g.to) })
 		h.reindexLocked(t)
 		h.recheckLocked(t)
@@ -185,7 +185,7 @@ func (h *Host) regroupLocked() {
 	h.listers, h.byOwner = map[listerKey]*lister{}, map[string][]*lister{}
 	clear(h.listed.stale)
 	h.nextRowLocked() // so that pages, which knew another lister, are sent everything
-	for _, t := range h.order {
+	for t := range h.everyLocked() {
 		t.listers = nil
 		t.audience.unsaid = !h.roster.On && t.remote() // until it is announced again
 		if t.mirror != nil {
@@ -225,7 +225,7 @@ func (h *Host) ownedAnewLocked(cl *client, p Principal) {
 	}
 	cl.principal, cl.anew = p, true
 	h.sight++
-	for _, t := range h.order {
+	for t := range h.everyLocked() {
 		if t.creator == cl {
 			t.audience.grants = nil // its new owner sets its audience
 			h.reindexLocked(t)

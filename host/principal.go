@@ -83,9 +83,9 @@ func (p Principal) live() context.Context {
 	return p.Live
 }
 
-// same reports whether two are the same principal.
+// same reports whether two are the same principal. A guest stays one when the terminal has another URI.
 func (p Principal) same(q Principal) bool {
-	return p.Name == q.Name && p.Role == q.Role && p.Guest == q.Guest
+	return p.Name == q.Name && p.Role == q.Role && (p.Guest == "") == (q.Guest == "")
 }
 
 // Authenticator knows tokens. It is safe for concurrent use.

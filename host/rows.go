@@ -37,6 +37,22 @@ type row struct {
 	Rows     int    `json:"rows"`
 	Created  int64  `json:"created"` // Unix time in ms
 	Watching int    `json:"watching"`
+	Away     int64  `json:"away,omitempty"`    // since when its machine is not connected, Unix time in ms
+	Until    int64  `json:"until,omitempty"`   // until when the host keeps it that it alone has, while the machine is away; Unix time in ms
+	Dropped  string `json:"dropped,omitempty"` // why its text is not kept any more
+}
+
+// Kept says of a parked terminal since when its machine is away, and until when the host keeps it; "" of others. It is for the plain page.
+func (r row) Kept() string {
+	if r.Until == 0 {
+		return ""
+	}
+	at := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04 UTC") }
+	text := "away since " + at(r.Away) + ", kept until " + at(r.Until)
+	if r.Dropped != "" {
+		text += "; its text is gone: " + r.Dropped
+	}
+	return text
 }
 
 // rowLocked is the row of t for a viewer who sees its text from a position on.
@@ -54,6 +70,12 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 		r.State = "away"
 	}
 	r.Awaits, r.Ready = t.awaitsLocked().String(), t.readyLocked()
+	if !i.Away.IsZero() {
+		r.Away = i.Away.UnixMilli()
+	}
+	if !i.KeptUntil.IsZero() {
+		r.Until, r.Dropped = i.KeptUntil.UnixMilli(), i.Dropped
+	}
 	r.Watching = t.observersLocked()
 	if h.roster.On {
 		r.Owner = h.roster.People[t.creator.principal.Owner]
@@ -122,7 +144,7 @@ func (b *rowBook) movedLocked() <-chan struct{} {
 
 // rowChangedLocked records that the row of t has changed.
 func (h *Host) rowChangedLocked(t *terminal) {
-	if t.ended {
+	if t.gone() {
 		return
 	}
 	t.rowVersion = h.nextRowLocked()
@@ -148,7 +170,7 @@ func (h *Host) rows(p Principal) []row {
 	defer h.mu.Unlock()
 	v := h.viewerLocked(p)
 	var all []row
-	for _, t := range h.order {
+	for t := range h.everyLocked() {
 		if from, ok := h.seesLocked(&v, t); ok {
 			all = append(all, h.rowLocked(t, from))
 		}
@@ -212,7 +234,7 @@ func (h *Host) encodeRows(use *hold, rows []json.RawMessage, terminals []*termin
 	defer h.mu.Unlock()
 	for _, t := range terminals {
 		from, ok := h.seesLocked(&use.viewer, t)
-		if t.ended || !ok {
+		if t.gone() || !ok {
 			continue // the next update says so
 		}
 		if from > 0 {

@@ -79,7 +79,7 @@ func (h *Host) admitServerLocked(cl *client, uri string) error {
 	switch {
 	case h.closed || h.draining.Load():
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the host is going away")
-	case h.terminals[uri] != nil || h.starting[uri] || h.sessions[uri] != nil:
+	case h.terminals[uri] != nil || h.byID[idOf(uri)] != nil || h.starting[uri] || h.sessions[uri] != nil:
 		return errExists
 	case servers >= maxServerTerminals:
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals at this host", maxServerTerminals)

@@ -64,7 +64,7 @@ func (h *Host) extra(s *Session, cl *client, t ahp.ToolDefinition, p Principal) 
 			if err != nil {
 				return "", err
 			}
-			return resultText(r)
+			return resultText(r, h.shortName)
 		},
 	}
 }
@@ -87,13 +87,13 @@ func toolName(machine, tool string) string {
 }
 
 // resultText is a result as a model reads it; a tool that has failed is an error. A terminal in it is named as this host's other tools
-// name it.
-func resultText(r ahp.ToolResult) (string, error) {
+// name it, by its URI.
+func resultText(r ahp.ToolResult, name func(uri string) string) (string, error) {
 	var lines []string
 	for _, c := range r.Content {
 		switch {
 		case c.Terminal != nil:
-			lines = append(lines, "[terminal "+idOf(c.Terminal.Resource)+" at this host: "+cleanTitle(c.Terminal.Title)+"]")
+			lines = append(lines, "[terminal "+name(c.Terminal.Resource)+" at this host: "+cleanTitle(c.Terminal.Title)+"]")
 		case c.Type == ahp.ContentText:
 			lines = append(lines, c.Text)
 		}

@@ -291,10 +291,13 @@ func (h *Host) serveGuest(w http.ResponseWriter, r *http.Request) *refusal {
 		return &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only GET", quiet: true}
 	case what == "":
 		return asset(w, "guest.html")
-	case what == "state":
+	case what == "state" || what == "terminal":
 		p, ok := h.guest(r)
-		if !ok {
+		switch {
+		case !ok:
 			return errNoToken
+		case what == "terminal":
+			return h.guestTerminal(w, r, p)
 		}
 		h.answerGuest(w, p, "")
 		return nil
@@ -306,7 +309,7 @@ func (h *Host) serveGuest(w http.ResponseWriter, r *http.Request) *refusal {
 type opened struct {
 	Share     string `json:"share"`
 	Terminal  string `json:"terminal"`        // URI
-	Row       *row   `json:"row,omitempty"`   // as the page lists it; absent while its machine is away
+	Row       *row   `json:"row,omitempty"`   // as the page lists it; absent while its machine is away and nothing is kept
 	ExpiresMs int64  `json:"expiresMs"`       // until the share ends
 	Token     string `json:"token,omitempty"` // for programs: browsers get a cookie
 }
@@ -388,6 +391,25 @@ func (h *Host) answerGuest(w http.ResponseWriter, p Principal, token string) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(a) // fails only with the connection
+}
+
+// guestTerminal serves a guest's terminal as AHP would: for one that is parked.
+func (h *Host) guestTerminal(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+	done, ok := h.ask(p)
+	if !ok {
+		return errAsksTooMuch
+	}
+	defer done()
+	all := h.rows(p)
+	if len(all) != 1 {
+		return errNoTerminal
+	}
+	t, err := catalogue{h, &p}.Open(all[0].ID)
+	if err != nil {
+		return errNoTerminal
+	}
+	t.(lookedAt).looked()
+	return h.serveState(w, r, p, t.(lookedAt))
 }
 
 // shareEntriesLocked are the shares for the page of people.

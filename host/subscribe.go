@@ -81,12 +81,15 @@ func (s *subscription) resyncLocked() {
 		s.next, s.seen = s.ch.log.first, 0
 		return
 	}
-	r := resync{h: s.conn.h, t: t}
+	r := resync{h: s.conn.h, t: t, uri: s.ch.uri}
 	if !t.ownedBy(s.conn) {
 		r.text(s)
 	}
 	r.rest(s)
-	s.own, s.next, s.pos = r.entries, t.log.next, t.content.end
+	if s.ch.ended && !t.state.Lifecycle.Exited() { // it is parked, or goes on under another URI
+		r.act(ahp.TerminalExited{ExitCode: &noCode})
+	}
+	s.own, s.next, s.pos = r.entries, s.ch.log.next, t.content.end
 	s.conn.client.exact = max(s.conn.client.exact, r.h.seq)
 	s.conn.skipped++
 	t.advancedLocked(s)
@@ -96,6 +99,7 @@ func (s *subscription) resyncLocked() {
 type resync struct {
 	h       *Host
 	t       *terminal
+	uri     string // of the channel
 	entries []entry
 	pos     int64  // position of the text that comes next
 	sizes   []mark // its later sizes
@@ -103,12 +107,12 @@ type resync struct {
 
 func (r *resync) act(a ahp.Action) {
 	seq := r.h.nextSeqLocked()
-	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendEnvelope(nil, r.t.uri, seq, nil, "", ahp.AppendAction(nil, a))})
+	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendEnvelope(nil, r.uri, seq, nil, "", ahp.AppendAction(nil, a))})
 }
 
 func (r *resync) data(quoted []byte) {
 	seq := r.h.nextSeqLocked()
-	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendData(nil, r.t.uri, seq, nil, quoted)})
+	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendData(nil, r.uri, seq, nil, quoted)})
 }
 
 // text replaces the subscriber's content with the tail of the terminal's.
@@ -127,7 +131,7 @@ func (r *resync) text(s *subscription) {
 		if since <= r.t.content.base { // otherwise the screen may show text that is not for this subscriber
 			at = r.h.screenAtLocked(r.t, from, most)
 		}
-		msg := appendNote(r.t.uri, seq, line, noteMeta{Skipped: skipped, Screen: at})
+		msg := appendNote(r.uri, seq, line, noteMeta{Skipped: skipped, Screen: at})
 		r.entries = append(r.entries, entry{seq: seq, msg: msg})
 	}
 	r.pos, r.sizes = from, r.t.resizesLocked(from)

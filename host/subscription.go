@@ -77,6 +77,9 @@ func (s *subscription) endLocked() {
 	if t := s.ch.term; t != nil {
 		s.conn.h.rowChangedLocked(t)
 		t.leftLocked(s)
+		if t.parked != nil {
+			s.conn.h.trimParkedLocked(t)
+		}
 		t.unwatched = time.Now()
 		t.watchedLocked()
 	}

@@ -9,11 +9,12 @@ import (
 
 // terminal is one terminal and its channel. Guarded by the host's mutex.
 //
-//	client-executed:  served (bound) ⇄ orphaned (the owner is away, grace runs) → removed
+//	client-executed:  served (bound) ⇄ orphaned (the owner is away, grace runs) → parked, if the owner allows it → removed
+//	                  parked → served, under another URI, when the owner is back
 //	server-executed:  running → exited → removed, by disposal
 type terminal struct {
 	*channel
-	creator *client           // never changes; for a client-executed terminal, its owner
+	creator *client           // for a client-executed terminal, its owner; changes only when a parked one is continued
 	state   ahp.TerminalState // without Content
 	content content
 	oldest  oldest
@@ -28,6 +29,8 @@ type terminal struct {
 	holds   bool      // the child waits for slow readers: the slowest subscriber determines its pace
 	watch   watchState
 	input   input
+	keep    parkTerms // what its owner allows while that is away
+	parked  *parking  // nil unless it is parked
 
 	mirror *mirror          // nil: this node owns it
 	feeds  map[string]*feed // the nodes that follow it, by their ids; nil without
@@ -42,7 +45,7 @@ type terminal struct {
 	listers  []*lister // who are shown it
 
 	// For readers.
-	id              string // see idOf; never changes
+	id              string // see idOf: of the URI that it had first; never changes
 	name            string // with which it was announced
 	created, exited time.Time
 	marks           marks
@@ -78,6 +81,7 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 	t.clearOldestLocked()
 	h.terminals[uri] = t
 	h.order = append(h.order, t)
+	h.byID[t.id] = t
 	creator.terminals++
 	h.countLocked(creator.principal, 0, 1)
 	h.reindexLocked(t)
@@ -90,6 +94,13 @@ func (h *Host) removeLocked(t *terminal) {
 	if t.ended {
 		return
 	}
+	delete(h.byID, t.id)
+	h.leaveLocked(t)
+	h.unlistLocked(t)
+}
+
+// leaveLocked takes t out of AHP's catalogue.
+func (h *Host) leaveLocked(t *terminal) {
 	delete(h.terminals, t.uri)
 	if m := t.mirror; m != nil {
 		t.fillDoneLocked(m)
@@ -104,6 +115,10 @@ func (h *Host) removeLocked(t *terminal) {
 	t.stopTimersLocked()
 	t.bound = nil
 	t.endLocked()
+}
+
+// unlistLocked takes t from those who are shown it.
+func (h *Host) unlistLocked(t *terminal) {
 	for _, l := range t.listers {
 		h.loseLocked(l, t)
 	}
@@ -116,8 +131,14 @@ func (t *terminal) stopTimersLocked() {
 			timer.Stop()
 		}
 	}
-	t.grace = nil
+	t.grace, t.told.timer = nil, nil
+	if t.parked != nil {
+		t.parked.stop()
+	}
 }
+
+// gone reports whether nobody is shown t any more.
+func (t *terminal) gone() bool { return t.ended && t.parked == nil }
 
 // noCode is the exit code that clients up to 0.8 get if none is known: without a code they take the terminal for a running one. It is
 // never modified.
@@ -194,8 +215,12 @@ func (h *Host) orphanLocked(t *terminal) {
 		h.abandonLocked(t)
 		return
 	}
+	grace := h.opts.Grace
+	if end := t.keep.loanEnd; !end.IsZero() {
+		grace = min(grace, max(0, time.Until(end)))
+	}
 	var timer *time.Timer
-	timer = time.AfterFunc(h.opts.Grace, func() {
+	timer = time.AfterFunc(grace, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if t.grace == timer && !h.closed {
@@ -205,8 +230,12 @@ func (h *Host) orphanLocked(t *terminal) {
 	t.grace = timer
 }
 
-// abandonLocked ends and removes a terminal whose owner did not come back.
+// abandonLocked parks a terminal whose owner did not come back, or else ends and removes it.
 func (h *Host) abandonLocked(t *terminal) {
+	if until := h.parkUntilLocked(t); time.Now().Before(until) {
+		h.parkLocked(t, until)
+		return
+	}
 	h.exitLocked(t, -1)
 	h.removeLocked(t)
 }

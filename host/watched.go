@@ -116,7 +116,7 @@ func (l lookedAt) agents(r *awaitingReader, more int) {
 		l.t.waits = remove(l.t.waits, r)
 	}
 	l.t.unwatched = time.Now()
-	if l.h.terminals[l.t.uri] == l.t {
+	if !l.t.gone() {
 		l.h.rowChangedLocked(l.t)
 		l.t.watchedLocked()
 	}

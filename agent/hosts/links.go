@@ -29,6 +29,7 @@ type links struct {
 	up         func(name string, more int)                         // is told that a host has accepted this machine, and how often since it was told last; set before the first link
 	watched    func(name string, id term.ID, who []uplink.Watcher) // may be nil; set before the first link
 	hostGrants bool
+	park       time.Duration
 	atMost     func(time.Duration) time.Duration // bounds a wait; set before the first link
 
 	mu      sync.Mutex
@@ -105,7 +106,7 @@ func (l *links) start(h host, e client.Endpoint) {
 		Name: h.Name, Endpoint: e, ClientID: h.ClientID,
 		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: l.machine, OnDispose: h.OnDispose,
 		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
-		Anew: anew, Tools: desk, Up: l.cameUp(h.Name), HostGrants: l.hostGrants, Watched: l.watchedAt(h.Name),
+		Anew: anew, Tools: desk, Up: l.cameUp(h.Name), HostGrants: l.hostGrants, Park: l.park, Watched: l.watchedAt(h.Name),
 	})}
 	l.mu.Lock()
 	l.all[h.Name] = r

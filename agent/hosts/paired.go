@@ -34,6 +34,8 @@ type Options struct {
 	Watched func(host string, id term.ID, who []uplink.Watcher)
 	// HostGrants accepts grants by administrators of a host.
 	HostGrants bool
+	// Park is for how long hosts may keep terminals while this machine is away.
+	Park time.Duration
 	// Patience, if not 0, replaces the times for which a person waits at most for hosts to hear of something. For tests.
 	Patience time.Duration
 	// Watch replaces roam.Watch in tests.
@@ -69,7 +71,7 @@ func (p *Paired) Link(pool *term.Pool, tools func(host string) Tools) {
 	p.pool, p.tools = pool, tools
 	p.links = &links{
 		pool: pool, version: p.opts.Version, machine: p.opts.Machine, settings: p.opts.Uplink, log: p.opts.Logger, watch: p.opts.Watch,
-		desk: p.newDesk, up: p.opts.Up, watched: p.opts.Watched, hostGrants: p.opts.HostGrants, atMost: p.atMost, all: map[string]*running{},
+		desk: p.newDesk, up: p.opts.Up, watched: p.opts.Watched, hostGrants: p.opts.HostGrants, park: p.opts.Park, atMost: p.atMost, all: map[string]*running{},
 	}
 	for _, h := range p.store.list() {
 		p.links.start(h, p.store.endpoint(h))
@@ -138,14 +140,16 @@ func (p *Paired) hostStatus(h host) local.HostStatus {
 	s.Tools = p.toolsStatus(h)
 	s.Protocol, s.Server, s.Resume, s.Refused = link.Version, link.Server, link.Resume, link.Refused
 	s.LentMeans, s.Owner, s.Shares = link.LentMeans, link.Owner, link.Shares
+	s.Park = link.Park.Milliseconds()
 	if link.ClockSkew.Abs() > time.Second { // smaller differences are below the precision of Date and the delay
 		s.ClockSkew = int64(link.ClockSkew / time.Second)
 	}
 	if link.Err != nil {
 		s.Error = link.Err.Error()
 	}
+	s.Withdrawn, s.KeptUntil = link.Withdrawn, link.KeptUntil
 	for _, t := range link.Terminals {
-		s.Lent = append(s.Lent, local.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, There: t.There, Problem: t.Problem, Observers: t.Observers, Watchers: watchersFrom(t.Watchers)})
+		s.Lent = append(s.Lent, local.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, There: t.There, Problem: t.Problem, KeptUntil: t.KeptUntil, Observers: t.Observers, Watchers: watchersFrom(t.Watchers)})
 	}
 	return s
 }

@@ -33,6 +33,7 @@ type Terminal struct {
 	Private  bool      `json:"private"`
 	LentTo   []string  `json:"lent_to"`
 	Loans    []Loan    `json:"loans"`          // one for each host in lent_to, in the same order
+	Kept     []KeptAt  `json:"kept,omitempty"` // after the end of sharing: the offline hosts that may still keep the text
 	Door     string    `json:"door,omitempty"` // the interface that started the terminal
 	Pid      int       `json:"pid"`
 	Started  time.Time `json:"started"`
@@ -282,6 +283,10 @@ type HostStatus struct {
 	LentMeans string `json:"lent_means,omitempty"`
 	Owner     string `json:"machine_owner,omitempty"` // who that is, as the host says; absent: its administrators
 	Shares    bool   `json:"shares"`                  // the host takes links for guests
+	// Park is for how many milliseconds the host may keep shared text while this
+	// machine is away, the smaller of lend.park and what the host allows; absent
+	// if it keeps none, and while not online.
+	Park int64 `json:"park_ms,omitempty"`
 	// ClockSkew is how many seconds the host's clock is ahead of this machine's,
 	// accurate to about a second; absent if the clocks agree, and while not
 	// online.
@@ -289,11 +294,16 @@ type HostStatus struct {
 	// Unacked is how many bytes of text the host has not acknowledged, over all
 	// lent terminals. Gaps is how often bytes were dropped before they could be
 	// sent, since the daemon's start, and GapBytes how many.
-	Unacked  int64     `json:"unacked_bytes"`
-	Gaps     int       `json:"gaps"`
-	GapBytes int64     `json:"gap_bytes"`
-	Lent     []Lent    `json:"lent"`
-	Tools    HostTools `json:"tools"`
+	Unacked  int64  `json:"unacked_bytes"`
+	Gaps     int    `json:"gaps"`
+	GapBytes int64  `json:"gap_bytes"`
+	Lent     []Lent `json:"lent"`
+	// Withdrawn is how many terminals that are not shared any more the host may
+	// still keep, since it is offline and does not know; KeptUntil is until when
+	// at the latest. Absent if there are none.
+	Withdrawn int       `json:"withdrawn,omitempty"`
+	KeptUntil time.Time `json:"kept_until,omitzero"`
+	Tools     HostTools `json:"tools"`
 }
 
 // Lent is one terminal at one host.
@@ -305,6 +315,10 @@ type Lent struct {
 	// There reports whether the host has the terminal now; false: pending.
 	There   bool   `json:"there"`
 	Problem string `json:"problem,omitempty"`
+	// KeptUntil is until when the host may keep the terminal's text while this
+	// machine is away (lend.park); absent while it is online, and if it keeps
+	// nothing.
+	KeptUntil time.Time `json:"kept_until,omitzero"`
 	// Observers is the number of observers at the host; absent if the host does
 	// not report it.
 	Observers *int `json:"observers,omitempty"`

@@ -47,6 +47,13 @@ type Loan struct {
 	Watchers *Watchers `json:"host_says,omitempty"`
 }
 
+// KeptAt is a host that may still keep the text of a terminal whose sharing was
+// ended: it is offline and hears of that when it is reached again.
+type KeptAt struct {
+	Host  string    `json:"host"`
+	Until time.Time `json:"until"` // at the latest
+}
+
 // Values of Loan.State.
 const (
 	LoanThere   = "there"
@@ -132,10 +139,28 @@ func (s *Server) unlend(w http.ResponseWriter, r *http.Request) error {
 	if len(req.From) > 0 {
 		return s.unlendFrom(w, r, h, req)
 	}
+	kept := s.keptAt(r, h, req.Host)
 	if err := unlend(h, req.Host); err != nil {
 		return err
 	}
-	return reply(w, s.terminal(h, s.views(r)))
+	t := s.terminal(h, s.views(r))
+	t.Kept = kept
+	return reply(w, t)
+}
+
+// keptAt are the hosts among those named that may keep the terminal after the end of its lending, for the person alone. "" names all.
+func (s *Server) keptAt(r *http.Request, h term.Handle, host string) (all []KeptAt) {
+	if ActorFrom(r.Context()) != term.User {
+		return nil
+	}
+	for _, one := range s.opts.Daemon.Status().Hosts {
+		for _, l := range one.Lent {
+			if l.ID == string(h.ID()) && (host == "" || host == one.Name) && !l.KeptUntil.IsZero() {
+				all = append(all, KeptAt{one.Name, l.KeptUntil})
+			}
+		}
+	}
+	return all
 }
 
 // unlendAll ends the lending of every terminal and answers with those that were lent.
@@ -158,10 +183,13 @@ func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request) error {
 		if len(i.LentTo) == 0 || req.Host != "" && !i.LentToHost(req.Host) {
 			continue
 		}
+		kept := s.keptAt(r, h, req.Host)
 		if err := unlend(h, req.Host); err != nil {
 			return err
 		}
-		all.Terminals = append(all.Terminals, s.terminal(h, nil))
+		t := s.terminal(h, nil)
+		t.Kept = kept
+		all.Terminals = append(all.Terminals, t)
 	}
 	return reply(w, all)
 }

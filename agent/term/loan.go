@@ -15,7 +15,7 @@ type Loan struct {
 	Host  string
 	Since time.Time
 	Until time.Time // zero: for as long as the terminal is there
-	// Audience is the audience there, and Version changes whenever it does; it is not 0.
+	// Audience is the audience there. Version changes whenever it does, or Until; it is not 0.
 	Audience Audience
 	Version  uint64
 	// Shares let guests with a link watch. The slice is never changed.
@@ -156,7 +156,8 @@ func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed boo
 		t.addShareLocked(l, *c.Share)
 	}
 	if c.Until != nil && !l.Until.Equal(*c.Until) {
-		l.Until, changed = *c.Until, true
+		t.lending.version++ // the host may have been told when the loan ends
+		l.Until, l.Version, changed = *c.Until, t.lending.version, true
 	}
 	if !t.lending.has(host) {
 		t.beginLoanLocked(*l)

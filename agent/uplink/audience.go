@@ -96,7 +96,7 @@ func (s *session) suits(a *term.Audience) error {
 	return nil
 }
 
-// addAudience adds the audience to the _meta of an announcement, and records that the host knows it.
+// addAudience adds the audience, and what the host may keep, to the _meta of an announcement, and records that the host knows it.
 func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 	loan, ok := p.le.h.LoanHere()
 	if !ok {
@@ -111,6 +111,9 @@ func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 			le.told = 0 // the publisher's first step sends them
 		}
 	})
+	if p.s.parkFor() > 0 {
+		m = ahp.AddPark(m, p.s.park(&loan))
+	}
 	return ahp.AddAudience(m, p.s.link.audience(&loan.Audience)), nil // also where it names nobody: such a host says who watches
 }
 
@@ -171,6 +174,9 @@ func (s *session) tellAudience(ctx context.Context, le *lending) error {
 		return fmt.Errorf("say who may watch: %w", err)
 	}
 	if err := s.tellShares(ctx, le, &loan); err != nil {
+		return err
+	}
+	if err := s.tellPark(ctx, le, &loan); err != nil {
 		return err
 	}
 	s.link.mu.Lock()

@@ -42,6 +42,8 @@ type Options struct {
 	Tools Tools
 	// HostGrants accepts grants of the host's administrators for terminals of this machine.
 	HostGrants bool
+	// Park is for how long the host may keep terminals for its own doors while this machine is away; 0: not at all.
+	Park time.Duration
 	// Watched, if not nil, is told who watches a terminal whenever the host says so, and that nobody is known to when the connection has
 	// ended. It must not block.
 	Watched func(term.ID, []Watcher)
@@ -85,14 +87,15 @@ type Link struct {
 	mu        sync.Mutex
 	status    Status
 	lendings  map[term.ID]*lending
-	retired   []string           // URIs that hosts may have and that are lent no more
-	withdrawn map[term.ID]string // the last one of each terminal that ran on, for lend
-	replaced  map[term.ID]string // with Anew, the URIs under which an earlier link announced terminals
-	leaving   int                // withdrawals under way
-	session   *session           // that is connected, nil if there is none
-	announced chan struct{}      // closed and replaced when a terminal was announced, or the host was told who may watch one
-	resume    *resumption        // how to continue the last connection, nil if there is none
-	left      time.Time          // when the last one ended
+	retired   []string              // URIs that hosts may have and that are lent no more
+	withdrawn map[term.ID]string    // the last one of each terminal that ran on, for lend
+	replaced  map[term.ID]string    // with Anew, the URIs under which an earlier link announced terminals
+	leaving   int                   // withdrawals under way
+	kept      map[term.ID]time.Time // until when the host may keep terminals while this machine is away; empty while it is connected
+	session   *session              // that is connected, nil if there is none
+	announced chan struct{}         // closed and replaced when a terminal was announced, or the host was told who may watch one
+	resume    *resumption           // how to continue the last connection, nil if there is none
+	left      time.Time             // when the last one ended
 }
 
 // resumption is the state of the former connection that `reconnect` needs.
@@ -125,6 +128,7 @@ func New(o Options) *Link {
 			l.replaced[h.ID()] = h.LinkState()
 		}
 	}
+	l.kept = keptBefore(&l.opts)
 	l.status = Status{Name: o.Name, URL: o.Endpoint.URL, State: StateConnecting, Since: time.Now(), DownSince: time.Now()}
 	return l
 }

@@ -117,8 +117,9 @@ func (s *session) greet() error {
 	if marker.KeepsAudiences() {
 		st.LentMeans, st.Owner = LentToAudience, fit(marker.Audiences.Owner, maxWho)
 	}
-	st.Shares = marker.Shares
+	st.Shares, st.Park = marker.Shares, s.keeps()
 	s.left, s.link.session = s.link.left, s
+	clear(s.link.kept)
 	s.link.mu.Unlock()
 	s.live.Store(true)
 	s.link.setState(StateOnline, nil, time.Time{})
@@ -144,6 +145,7 @@ func (s *session) leave() {
 	s.link.roseLocked()
 	s.link.resume = &resumption{initial: s.conn.Result(), lastSeq: s.lastSeq.Load()}
 	s.link.left = time.Now()
+	s.keptLocked(s.link.left)
 	for _, le := range s.link.lendings {
 		le.sent, le.observers, le.there = max(le.acked, 0), nil, false
 		le.watchers, le.told, le.shares = nil, 0, nil
@@ -161,10 +163,11 @@ func (s *session) leave() {
 func (s *session) announce(ctx context.Context) {
 	changes := make(chan struct{}, 1)
 	s.wg.Go(func() { s.watch(ctx, changes) })
-	part := s.link.part
+	part, once := s.link.part, sync.OnceFunc(func() { s.wg.Go(func() { s.reclaim(ctx) }) })
 	for {
 		s.settle()
 		s.match(ctx)
+		once()
 		select {
 		case <-part:
 			part = nil

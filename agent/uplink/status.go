@@ -42,12 +42,18 @@ type Status struct {
 	LentMeans string
 	Owner     string
 	Shares    bool
+	// Park is for how long the host may keep terminals while this machine is away: the smaller of what both allow; 0: not beyond its grace time.
+	Park    time.Duration
 	Refused   int64 // actions from upstream that were not obeyed
 	Gaps      int   // since New: how often output was dropped before it was sent
 	GapBytes  int64 // and how many bytes of text that were
 	Unacked   int64 // sum over Terminals
 	Known     int   // terminals that the host may have, also exited ones and those that are being withdrawn
 	Terminals []TerminalStatus
+	// Withdrawn is how many terminals the host may still keep that were withdrawn while there is no connection, KeptUntil until when: it hears of
+	// it when it is reached again.
+	Withdrawn int
+	KeptUntil time.Time
 }
 
 // TerminalStatus is one lent terminal.
@@ -59,6 +65,9 @@ type TerminalStatus struct {
 	Over    bool   // the host knows of its exit
 	There   bool   // the host has it now, and has said so on this connection
 	Problem string // why it is not shown at the host, "" if it is
+	// KeptUntil is until when the host may keep what it has of the terminal while there is no connection; zero while there is one, and where it
+	// keeps nothing beyond its grace time.
+	KeptUntil time.Time
 	// Observers is how many watch there, nil where the host does not say.
 	Observers *int
 	// Watchers lists who may watch there and who does, nil if the host does not report them.
@@ -77,14 +86,23 @@ func (l *Link) Status() Status {
 	l.mu.Lock()
 	s := l.status
 	s.Known = l.knownLocked()
+	kept := l.keptNowLocked()
 	for _, h := range lent {
 		t := TerminalStatus{ID: h.ID()} // not announced yet, as while the link is down
 		if le := l.lendings[h.ID()]; le != nil {
 			t = TerminalStatus{ID: h.ID(), URI: le.uri, Unacked: -le.acked, Lost: le.lost, Over: le.over, There: le.there, Problem: le.problem, Observers: le.observers, Watchers: le.watchers}
 		}
+		t.KeptUntil = kept[t.ID]
+		delete(kept, t.ID)
 		s.Terminals = append(s.Terminals, t)
 	}
 	l.mu.Unlock()
+	for _, until := range kept {
+		s.Withdrawn++
+		if until.After(s.KeptUntil) {
+			s.KeptUntil = until
+		}
+	}
 	for i, h := range lent { // a terminal's lock may be held for a while
 		t := &s.Terminals[i]
 		t.Unacked = max(t.Unacked+h.TextEnd(), 0)
@@ -112,7 +130,7 @@ func (l *Link) setState(s State, err error, retry time.Time) {
 	}
 	if s != StateOnline {
 		st.Version, st.Server, st.Resume, st.ClockSkew = "", "", false, 0
-		st.LentMeans, st.Owner, st.Shares = "", "", false
+		st.LentMeans, st.Owner, st.Shares, st.Park = "", "", false, 0
 	}
 	switch {
 	case err != nil:

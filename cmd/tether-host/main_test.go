@@ -192,6 +192,8 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		{[]string{"--token-file", file("two", "t-secret words\n", 0o600)}, exitUsage, "is invalid"},
 		{[]string{"--token-file", filepath.Join(dir, "no", "such", "place")}, exitFailure, "place"},
 		{[]string{"--grace", "0s"}, exitUsage, "--grace"},
+		{[]string{"--park", "-1s"}, exitUsage, "--park"},
+		{[]string{"--park", "721h"}, exitUsage, "--park"},
 		{[]string{"--grace", "soon"}, exitUsage, "--grace"},
 		{[]string{"--drain", "2h"}, exitUsage, "--drain"},
 		{[]string{"--scrollback", "-1"}, exitUsage, "--scrollback"},

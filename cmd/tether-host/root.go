@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"tether/ahp"
 	"tether/host/cluster"
 	"tether/internal/manual"
 	"tether/internal/version"
@@ -21,7 +22,7 @@ type settings struct {
 	tokenFile    string
 	withoutToken bool
 	origins      []string
-	grace        time.Duration
+	grace, park  time.Duration
 	drain        time.Duration
 	scrollback   int
 	shells       bool
@@ -93,6 +94,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.BoolVar(&s.withoutToken, "without-token", false, "let everyone on this machine connect; only on a loopback address")
 	f.StringArrayVar(&s.origins, "allow-origin", nil, "`HOST` of web pages that may connect, besides this host's own")
 	f.DurationVar(&s.grace, "grace", 30*time.Second, "how long terminals outlive the connection of a machine that can resume them")
+	f.DurationVar(&s.park, "park", 24*time.Hour, "keep terminals for agents and the page for at most this long while their machine is away, if it allows that; 0s: never")
 	f.DurationVar(&s.drain, "drain", 5*time.Second, "how long clients may take to read pending data when the host stops")
 	f.IntVar(&s.scrollback, "scrollback", 1<<20, "`BYTES` of text kept per terminal")
 	f.BoolVar(&s.shells, "shells", true, "run shells on this machine for clients that ask for them; off by default with --without-token")
@@ -133,6 +135,8 @@ func (s *settings) check() error {
 	switch {
 	case s.grace <= 0 || s.grace > time.Hour:
 		return &usageError{fmt.Sprintf("--grace is %v", s.grace), "use more than 0 and at most 1h"}
+	case s.park < 0 || s.park > ahp.MaxPark:
+		return &usageError{fmt.Sprintf("--park is %v", s.park), "use 0s for never, or at most 720h"}
 	case s.shellGrace != 0 && s.shellGrace < time.Second:
 		return &usageError{fmt.Sprintf("--shell-grace is %v", s.shellGrace), "use 1s or more, or 0s for never"}
 	case s.drain < 0 || s.drain > time.Hour:

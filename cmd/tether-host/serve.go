@@ -55,7 +55,7 @@ func (s *settings) plan(stderr io.Writer) (p plan, err error) {
 
 // options are the host's options that follow from the flags alone.
 func (s *settings) options(p *plan) host.Options {
-	return host.Options{Token: p.cred.token, Origins: s.origins, Grace: s.grace, Scrollback: s.scrollback, Logger: &p.log,
+	return host.Options{Token: p.cred.token, Origins: s.origins, Grace: s.grace, Park: s.park, Scrollback: s.scrollback, Logger: &p.log,
 		Secure: strings.HasPrefix(s.publicURL, "https:"), NoShares: !s.shares, ShareURL: s.shareURL(), MaxConnections: s.most, MaxTerminals: s.perMachine, MaxMemory: s.memory,
 		Sessions: s.sessions, ShellGrace: s.shellGrace, AgentShells: s.agentShells, Info: ahp.Implementation{Name: "tether-host", Version: version.Text()}}
 }

@@ -61,7 +61,8 @@ func unlendCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "unlend ID…|--all [--host NAME] [--from NAME,…]", Short: "stop sharing terminals", Args: someArgs(0, -1, ""),
 		Long: `stop sharing terminals. The daemon sends no more of their output and asks the hosts to
-delete the output that they have. The terminals keep running.
+delete the output that they have. The terminals keep running. A host that is offline hears
+of it when it reconnects; what it may keep until then is set by lend.park.
 
 With --from, the sharing goes on without those that it names: NAME and agent:NAME cannot
 watch any more, whoever let them; group:NAME and everyone lose what lend --to gave them.`,
@@ -81,7 +82,9 @@ watch any more, whoever let them; group:NAME and everyone lose what lend --to ga
 				})
 			case !all:
 				return a.each(refs, func(client *local.Client, ref string) (local.Terminal, error) {
-					return client.Unlend(c.Context(), ref, host)
+					t, err := client.Unlend(c.Context(), ref, host)
+					a.sayKept(t)
+					return t, err
 				})
 			}
 			client, _, err := a.client()
@@ -92,6 +95,7 @@ watch any more, whoever let them; group:NAME and everyone lose what lend --to ga
 			for _, t := range ended.Terminals {
 				fmt.Fprintln(a.stdout, nameOf(t), lentPhrase(t))
 			}
+			a.sayKept(ended.Terminals...)
 			if err == nil && len(ended.Terminals) == 0 {
 				a.notice("no terminal was shared")
 			}

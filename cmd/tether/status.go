@@ -187,6 +187,9 @@ func (a *app) printHost(h local.HostStatus) {
 	if backlog := backlogText(h); backlog != "" {
 		fmt.Fprintln(a.stdout, "          ", backlog)
 	}
+	if kept := hostKeeps(h); kept != "" {
+		fmt.Fprintln(a.stdout, "          ", kept)
+	}
 	if tools := toolsText(h.Tools); tools != "" {
 		fmt.Fprintln(a.stdout, "          ", tools)
 	}

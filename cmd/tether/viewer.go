@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
+	"time"
 
 	"tether/agent/local"
 	"tether/ahp"
@@ -59,7 +61,7 @@ func (v *viewer) lost(err error) (done bool, _ error) {
 func (v *viewer) terminals(all []ahp.TerminalInfo) (done bool, err error) {
 	switch {
 	case v.want.list:
-		return true, v.app.printHostTerminals(all, v.want.asJSON)
+		return true, v.app.printHostTerminals(all, v.parked(), v.want.asJSON)
 	case v.want.guest:
 		return false, v.followGuest(all)
 	case v.one != nil:
@@ -217,13 +219,40 @@ type hostTerminal struct {
 	Exited   bool   `json:"exited"`
 	ExitCode *int64 `json:"exit_code,omitempty"`
 	Target   string `json:"execution_target,omitempty"`
+	// AwaySince is since when the terminal's machine is away; then only the
+	// host's own interfaces have the terminal, until KeptUntil. Both are absent for others.
+	AwaySince time.Time `json:"away_since,omitzero"`
+	KeptUntil time.Time `json:"kept_until,omitzero"`
+	Dropped   string    `json:"dropped,omitempty"` // why its text is not kept any more
 }
 
-func (a *app) printHostTerminals(all []ahp.TerminalInfo, asJSON bool) error {
+// parked is what the host keeps of terminals whose machines are away.
+func (v *viewer) parked() []ahp.Parked {
+	ctx, cancel := context.WithTimeout(context.Background(), parkedTimeout)
+	defer cancel()
+	r, err := v.observer.Parked(ctx)
+	switch {
+	case err != nil:
+		v.app.notice("terminals of machines that are away are not listed: %v", err)
+	case r.More > 0:
+		v.app.notice("%d more terminals of machines that are away are not listed", r.More)
+	}
+	return r.Terminals
+}
+
+// parkedTimeout bounds the wait for that.
+const parkedTimeout = 5 * time.Second
+
+func (a *app) printHostTerminals(all []ahp.TerminalInfo, parked []ahp.Parked, asJSON bool) error {
 	l := hostList{SchemaVersion: local.SchemaVersion, Terminals: []hostTerminal{}}
 	for _, t := range all {
 		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Resource, Title: t.Title, Awaits: t.Meta.Awaits.String(), Ready: t.Meta.Ready.String(), Exited: t.Lifecycle.Exited(),
 			ExitCode: t.Lifecycle.ExitCode, Target: string(t.ExecutionTarget)})
+	}
+	now := time.Now()
+	for _, t := range parked {
+		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Channel, Title: t.Title, Target: string(ahp.TargetClient), Dropped: t.Dropped,
+			AwaySince: now.Add(-time.Duration(t.AwayMs) * time.Millisecond).Truncate(time.Second), KeptUntil: now.Add(time.Duration(t.LeftMs) * time.Millisecond).Truncate(time.Second)})
 	}
 	if asJSON {
 		return a.printJSON(l)
@@ -245,6 +274,10 @@ func printHostTerminal(w io.Writer, t hostTerminal) {
 		state = awaitsText(t.Awaits)
 	case t.Ready != "":
 		state = readyText(t.Ready)
+	case t.Dropped != "":
+		state = "away since " + clock(t.AwaySince) + ", its text is gone: " + printable(t.Dropped, 80)
+	case !t.AwaySince.IsZero():
+		state = "away since " + clock(t.AwaySince) + ", kept until " + clock(t.KeptUntil)
 	}
 	if t.Target == string(ahp.TargetClient) {
 		at = "a client"

@@ -15,6 +15,7 @@ function show() {
   document.body.dataset.pane = id ? "view" : "list";
   $("view").hidden = !t && !view.t;
   $("empty").hidden = !$("view").hidden;
+  if (!t && id && view.t?.id === id && view.parked) view.gone();
   if (t) { view.show(t); requestAnimationFrame(() => view.fit()); }
   else if (!id || view.t?.id !== id) { view.leave(); $("view").hidden = true; $("empty").hidden = false; document.title = "tether-host"; }
   start(id && !t);

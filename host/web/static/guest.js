@@ -16,7 +16,7 @@ function wrong(text) {
 function watch(opened) {
   history.replaceState(null, "", location.pathname + "#" + id);
   const host = new Host("/s/ahp", "/s/state");
-  view = new View(host);
+  view = new View(host, () => "/s/terminal");
   const wish = matchMedia("(prefers-color-scheme: dark)");
   const theme = () => { document.documentElement.dataset.theme = wish.matches ? "dark" : "light"; view.theme(wish.matches); };
   wish.addEventListener("change", theme);
@@ -30,9 +30,16 @@ function watch(opened) {
   $("view").hidden = false;
   view.show(opened.row);
   requestAnimationFrame(() => view.fit());
+  setInterval(() => { if (view.parked || view.over || view.state?.lifecycle?.status === "exited") follow(); }, 5000);
   globalThis.tetherPage = Object.freeze({
     screen: () => { const b = view.term.buffer.active, out = []; for (let i = 0; i < b.length; i++) out.push(b.getLine(i).translateToString(true)); return out.join("\n"); },
   });
+}
+
+// follow looks what has become of a terminal that AHP does not know any more: its machine may be away, or back.
+async function follow() {
+  const state = await fetch("/s/state").catch(() => null), row = state?.ok && (await state.json()).row;
+  if (row) view.show(row);
 }
 
 function take(opened) {

@@ -1,10 +1,10 @@
 // The list of terminals, grouped by machine: running ones first, the newest on top, exited ones folded. The host sends all of it, and
 // then what changes. Tab stops once in it; arrow keys move within.
-import {clean, place} from "./text.js";
+import {clean, place, when} from "./text.js";
 
 export const states = {
   running: t => t.awaits ? [t.awaits.replace("_", " "), "awaits"] : t.ready === "failed" ? ["not ready", "bad"] : t.ready ? [t.ready, t.ready === "ready" ? "running" : "starting"] : ["running", "running"],
-  away: () => ["machine offline", "away"],
+  away: t => [t.until ? "away since " + when(t.away) : "machine offline", "away"],
   exited: t => t.exitCode == null ? ["ended", "bad"] : t.exitCode === 0 ? ["exited 0", "exited"] : ["exited " + t.exitCode, "bad"],
 };
 
@@ -210,7 +210,7 @@ function fill(a, t) {
   a.children[1].hidden = !a.children[1].textContent || a.children[1].textContent === name.textContent;
   set(a.children[2], place(t.cwd));
   a.children[2].hidden = !t.cwd;
-  a.title = [clean(t.machine) + "/" + clean(t.name), place(t.cwd), t.watching + " watching"].filter(Boolean).join("\n");
+  a.title = [clean(t.machine) + "/" + clean(t.name), place(t.cwd), t.until ? "kept until " + when(t.until) : "", t.watching + " watching"].filter(Boolean).join("\n");
 }
 
 function set(e, text) { if (e.textContent !== text) e.textContent = text; }

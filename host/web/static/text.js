@@ -18,6 +18,12 @@ export function duration(ms) {
   return m < 60 ? m + " min " + Math.round(ms / 1000 % 60) + " s" : Math.floor(m / 60) + " h " + m % 60 + " min";
 }
 
+// when is a time of day, with the date if it is not today.
+export function when(ms) {
+  const at = new Date(ms), day = at.toDateString() === new Date().toDateString();
+  return day ? at.toLocaleTimeString([], {hour: "2-digit", minute: "2-digit"}) : at.toLocaleString([], {dateStyle: "short", timeStyle: "short"});
+}
+
 export function bytes(n) { return n < 1000 ? n + " bytes" : n < 1e6 ? (n / 1000).toFixed(0) + " kB" : (n / 1e6).toFixed(1) + " MB"; }
 
 // place is a working directory without the form of a URL.

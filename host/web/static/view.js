@@ -4,7 +4,7 @@ import {Terminal} from "./vendor/xterm.mjs";
 import {SearchAddon} from "./vendor/addon-search.mjs";
 import {Blocks} from "./blocks.js";
 import {Problems} from "./problems.js";
-import {bytes, clean, colour, place, readable, safeLink, shown} from "./text.js";
+import {bytes, clean, colour, place, readable, safeLink, shown, when} from "./text.js";
 import {states} from "./list.js";
 
 const scrollback = 5000; // lines
@@ -22,8 +22,10 @@ const marks = {matchBackground: "#ffd54d", activeMatchBackground: "#ff9a3d", mat
 const $ = id => document.getElementById(id);
 
 export class View {
-  constructor(host) {
+  // stored is where the host serves the state of a parked terminal, whose machine is away: AHP does not know it.
+  constructor(host, stored = t => "/terminals/" + t.id + "/state") {
     this.host = host;
+    this.stored = stored;
     this.waiting = 0;
     this.blocks = new Blocks($("commands"), $("count"));
     this.problems = new Problems($("problems"), $("problem-count"));
@@ -57,12 +59,13 @@ export class View {
 
   // show turns to a terminal of the list.
   show(t) {
-    if (this.t && this.t.uri !== t.uri) this.leave();
+    if (this.t && (this.t.uri !== t.uri || !this.t.until !== !t.until)) this.leave();
     const first = !this.t;
     this.t = t;
     this.facts();
     if (!first) return;
     this.state = null;
+    this.over = false;
     this.term.reset();
     this.blocks.reset(false);
     this.problems.reset(t.id);
@@ -70,18 +73,37 @@ export class View {
     $("download").href = "/terminals/" + t.id + ".txt?download";
     this.sub = {load: (s, how) => this.load(s, how), apply: a => this.apply(a), gone: () => this.gone(),
       replayed: n => this.note(n ? "Connected again. Nothing was missed." : "Connected again.", "good", 4000)};
-    this.host.subscribe(t.uri, this.sub);
+    if (t.until) this.fetch(t, this.sub);
+    else this.host.subscribe(t.uri, this.sub);
+  }
+
+  // parked says that what is shown is kept by the host alone.
+  get parked() { return Boolean(this.t?.until); }
+
+  // fetch shows what the host has kept of a parked terminal.
+  async fetch(t, sub) {
+    try {
+      const answer = await fetch(this.stored(t));
+      if (this.sub !== sub) return;
+      if (!answer.ok) return this.gone();
+      const kept = await answer.json();
+      if (this.sub !== sub) return;
+      this.load(kept.state, "first");
+      this.note("The machine is away since " + when(t.away) + ". " + (t.dropped ? "What it had printed is not kept any more: " + clean(t.dropped) + "." : "This is what it had printed by then; the host keeps it until " + when(t.until) + "."));
+    } catch {
+      if (this.sub === sub) this.note("The host cannot be reached.", "bad");
+    }
   }
 
   leave() {
     if (!this.t) return;
-    this.host.unsubscribe(this.t.uri);
+    if (!this.parked) this.host.unsubscribe(this.t.uri);
     this.t = this.sub = null;
     this.waiting = 0;
     this.behind = false;
   }
 
-  gone() { this.note("This terminal is gone from the host. What is shown here is the last of it.", "bad"); }
+  gone() { this.over = true; this.note("This terminal is gone from the host. What is shown here is the last of it.", "bad"); }
 
   note(text, kind = "", ms = 0) {
     clearTimeout(this.noted);
@@ -183,7 +205,7 @@ export class View {
     if (!text || this.behind) return;
     const {sub} = this, size = text.length;
     this.waiting += size;
-    if (this.waiting > enough + newest && this.t) {
+    if (this.waiting > enough + newest && this.t && !this.parked) {
       this.behind = true;
       this.waiting -= size;
       this.host.unsubscribe(this.t.uri);

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"net"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tether/host"
+	"tether/internal/testkit"
+)
+
+// A person closes a machine, as the host sees it: status and unlend say what the host may keep, watch --list shows it there as away, and when the machine is
+// back, what was unlent meanwhile is gone and the rest goes on; while the host is connected, unlend removes at once.
+func TestWhatAHostKeepsWhileTheMachineIsAway(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	t.Setenv("TETHER_LEND_PARK", "2h")
+	h := host.New(host.Options{Grace: time.Millisecond, Park: time.Hour})
+	server := httptest.NewServer(h)
+	var away atomic.Bool
+	proxy := testkit.NewProxy(t, func() (net.Conn, error) {
+		if away.Load() {
+			return nil, net.ErrClosed
+		}
+		return net.Dial("tcp", server.Listener.Addr().String())
+	}, func(int) testkit.Fault { return testkit.Fault{} })
+	t.Cleanup(func() { proxy.Close(); server.Close(); h.Close() })
+	if out, status := command(t, "pair", "--without-token", "--name", "lab", "ws://"+proxy.Listen(t)); status != 0 {
+		t.Fatalf("pair: %d %s", status, out)
+	}
+	says := func(args ...string) string {
+		out, _ := exec.Command("tether", args...).CombinedOutput() // what it says tells
+		return string(out)
+	}
+	if out := says("status"); !strings.Contains(out, "keeps shared text for up to 1h while this machine is away") {
+		t.Errorf("status: %s", out)
+	}
+	command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", "echo ready; read x")
+	command(t, "run", "--detach", "--name", "db", "--", "sh", "-c", "echo ready; read x")
+	lent := func(state string, n int) func() bool {
+		return func() bool {
+			got := 0
+			for _, one := range h.Lent() {
+				if one.State == state && one.Bytes > 0 {
+					got++
+				}
+			}
+			return got == n
+		}
+	}
+	testkit.Eventually(t, patience, "both are at the host", lent("running", 2))
+	away.Store(true)
+	proxy.Cut()
+	list := func() string {
+		return says("watch", "--without-token", "--list", "ws://"+server.Listener.Addr().String())
+	}
+	testkit.Eventually(t, patience, "both are parked", func() bool { return strings.Count(list(), "away since ") == 2 })
+	testkit.Eventually(t, patience, "the daemon notices", func() bool { return strings.Contains(says("status"), "may keep the text of 2 terminals") })
+	if out := says("unlend", "db"); !strings.Contains(out, "lab is offline and may still show what it has of it; it deletes that when it reconnects, at ") {
+		t.Errorf("unlend: %s", out)
+	}
+	if out := says("status"); !strings.Contains(out, "may keep the text of 2 terminals while it is offline, until ") || !strings.Contains(out, "1 no longer shared, which it deletes when it reconnects") {
+		t.Errorf("status: %s", out)
+	}
+	if out := list(); strings.Count(out, "away since ") != 2 {
+		t.Errorf("while it is away: %s", out)
+	}
+	away.Store(false)
+	testkit.Eventually(t, patience, "one is back, the other one gone", func() bool { return lent("running", 1)() && lent("away", 0)() })
+	if out := list(); strings.Contains(out, "away since ") {
+		t.Errorf("when it is back: %s", out)
+	}
+	if out := says("unlend", "web"); strings.Contains(out, "may still show") {
+		t.Errorf("online: %s", out)
+	}
+	testkit.Eventually(t, patience, "nothing is left", func() bool { return len(h.Lent()) == 0 })
+}

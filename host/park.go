@@ -1,0 +1,272 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"tether/ahp"
+	"tether/jsonrpc"
+	"tether/screen"
+)
+
+// A parked terminal is one whose machine has been away for longer than the grace time. AHP knows it no more: everybody who followed it there was
+// told that it has exited. The host's own doors show it as away, with the text that was there, until the machine is back: the terminal that its
+// owner then announces as its former one continues it, with the same id and offsets that go on. It is in memory alone.
+
+// parkTerms are what the owner of a terminal allows.
+type parkTerms struct {
+	during  time.Duration // from when the machine went away; 0: nothing is kept beyond the grace time
+	loanEnd time.Time     // when it is not lent any more; zero: not known to end
+}
+
+func termsOf(p ahp.Park) parkTerms {
+	return parkTerms{during: p.During(), loanEnd: p.LoanEnd(time.Now())}
+}
+
+// parking is what a parked terminal has beside the others. Guarded by the host's mutex.
+type parking struct {
+	until   time.Time
+	timer   *time.Timer
+	revoked func() bool // stops waiting for the end of the machine's token
+	dropped string      // why its text is not kept any more; empty while it is
+}
+
+// droppedForMemory is why a parked terminal has no text.
+const droppedForMemory = "the host needed its memory for other terminals"
+
+func (p *parking) stop() {
+	p.timer.Stop()
+	p.revoked()
+}
+
+// everyLocked yields all terminals that the host's own doors know: those of AHP's catalogue, and parked ones. The loop must not add or remove any.
+func (h *Host) everyLocked() iter.Seq[*terminal] {
+	return func(yield func(*terminal) bool) {
+		for _, all := range [][]*terminal{h.order, h.parked} {
+			for _, t := range all {
+				if !yield(t) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// parkUntilLocked is until when a terminal may be kept whose machine is away: the smaller of what its owner allows and what the host does, and
+// not beyond its loan. It is the zero time for one that must not be.
+func (h *Host) parkUntilLocked(t *terminal) time.Time {
+	during := min(h.opts.Park, t.keep.during)
+	if during <= 0 || t.bound != nil || t.mirror != nil || !t.creator.resume || t.creator.principal.live().Err() != nil {
+		return time.Time{}
+	}
+	until := t.away.Add(during)
+	if end := t.keep.loanEnd; !end.IsZero() && end.Before(until) {
+		until = end
+	}
+	return until
+}
+
+// parkLocked takes a terminal whose machine is away out of AHP's catalogue, and keeps it for the host's own doors. Where one machine would have
+// too many of them, the one that has been away longest is dropped.
+func (h *Host) parkLocked(t *terminal, until time.Time) {
+	own, first := 0, (*terminal)(nil)
+	for _, p := range h.parked {
+		if ownerOf(p.creator) == ownerOf(t.creator) {
+			first = cmp.Or(first, p)
+			own++
+		}
+	}
+	if own >= h.opts.MaxTerminals {
+		h.unparkLocked(first, "the machine has too many parked terminals")
+	}
+	if len(h.parked) >= allTerminals*h.opts.MaxConnections {
+		h.unparkLocked(h.parked[0], "the host has too many parked terminals")
+	}
+	if !t.state.Lifecycle.Exited() { // for AHP alone: readers of the host's own doors wait for the machine
+		e := entry{seq: h.nextSeqLocked(), pos: t.content.end}
+		e.msg = ahp.AppendEnvelope(nil, t.uri, e.seq, nil, "", ahp.AppendAction(nil, ahp.TerminalExited{ExitCode: &noCode}))
+		t.addLocked(e)
+	}
+	p := &parking{until: until}
+	var timer *time.Timer
+	over := func(why string) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if t.parked == p && !h.closed {
+			h.unparkLocked(t, why)
+		}
+	}
+	timer = time.AfterFunc(max(0, time.Until(until)), func() { over("its time is up") })
+	p.timer, p.revoked = timer, context.AfterFunc(t.creator.principal.live(), func() { over("its machine's token was revoked or has expired") })
+	h.leaveLocked(t)
+	t.parked = p
+	h.parked = append(h.parked, t)
+	h.trimParkedLocked(t)
+	h.listChangedLocked(t)
+	h.rowChangedLocked(t)
+	h.log.Info().Str("terminal", t.uri).Time("until", until).Msg("terminal parked: its machine is away")
+}
+
+// unparkLocked ends a parked terminal for good. Who waits for it is told that it has exited, as it is of one whose machine does not come back where
+// nothing is parked.
+func (h *Host) unparkLocked(t *terminal, why string) {
+	h.unlistParkedLocked(t)
+	delete(h.byID, t.id)
+	if !t.state.Lifecycle.Exited() {
+		t.strip = nil
+		exited := ahp.TerminalExited{ExitCode: &noCode}
+		t.reduceLocked(exited)
+		t.markLocked(exited)
+		h.endInputLocked(t)
+	}
+	t.wakeLocked()
+	h.weighLocked(t)
+	h.unlistLocked(t)
+	h.log.Info().Str("terminal", t.uri).Str("why", why).Msg("parked terminal dropped")
+}
+
+// unlistParkedLocked takes t from those that are parked.
+func (h *Host) unlistParkedLocked(t *terminal) {
+	t.parked.stop()
+	t.parked = nil
+	h.parked = slices.DeleteFunc(h.parked, func(o *terminal) bool { return o == t })
+}
+
+// trimParkedLocked forgets what nobody is sent any more of the log of a parked terminal.
+func (h *Host) trimParkedLocked(t *terminal) {
+	if len(t.subs) == 0 {
+		t.log.shrink(0)
+	}
+	h.weighLocked(t)
+}
+
+// dropTextLocked forgets the text of a parked terminal, which stays listed with the reason.
+func (h *Host) dropTextLocked(t *terminal, why string) {
+	if t.parked.dropped != "" {
+		return
+	}
+	t.parked.dropped = why
+	t.marks.forget(t.content.end)
+	t.content.clear()
+	t.oldest.lose()
+	t.log.shrink(0)
+	h.weighLocked(t)
+	h.rowChangedLocked(t)
+	t.wakeLocked()
+	h.log.Info().Str("terminal", t.uri).Str("why", why).Msg("text of a parked terminal dropped")
+}
+
+// parkedByLocked is the parked terminal with that URI if it belongs to the owner c speaks for, and nil otherwise.
+func (h *Host) parkedByLocked(c *client, uri string) *terminal {
+	if uri == "" {
+		return nil
+	}
+	for _, t := range h.parked {
+		if t.uri == uri {
+			if ownerOf(t.creator) != ownerOf(c) || t.creator.principal.Owner != c.principal.Owner {
+				return nil
+			}
+			return t
+		}
+	}
+	return nil
+}
+
+// continueLocked puts a parked terminal back into the catalogue, under the URI by which its owner announces it now.
+func (h *Host) continueLocked(t *terminal, c *client, uri string, now ahp.TerminalState, a audience) {
+	h.unlistParkedLocked(t)
+	h.nextSeqLocked() // as for a new one
+	former := t.uri
+	t.channel = h.newChannel(uri)
+	t.channel.term = t
+	t.creator = c
+	for _, g := range h.endedBeforeLocked(uri, former) {
+		if !slices.Contains(t.over, g) {
+			t.over = append(t.over, g)
+		}
+	}
+	t.ack, t.watch, t.told = ackState{}, watchState{}, watcherState{}
+	clear(t.feeds)
+	t.state.Claim = now.Claim
+	t.state.Meta.Former = now.Meta.Former
+	h.terminals[uri] = t
+	i, _ := slices.BinarySearchFunc(h.order, t.number, func(t *terminal, n int64) int { return cmp.Compare(t.number, n) })
+	h.order = slices.Insert(h.order, i, t)
+	c.terminals++
+	h.countLocked(c.principal, 0, 1)
+	h.setAudienceLocked(t, a)
+	h.updateLocked(t, now)
+	h.weighLocked(t)
+	h.listChangedLocked(t)
+	h.rowChangedLocked(t)
+	h.nodesLocked()
+	h.log.Info().Str("terminal", uri).Str("former", former).Msg("parked terminal continues")
+}
+
+// shortName is the short name of a terminal with that URI, which is not that of the URI for one that continues another.
+func (h *Host) shortName(uri string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.terminals[uri]; t != nil {
+		return t.id
+	}
+	return idOf(uri)
+}
+
+// unparkAllLocked ends what is parked of a client whose machine has come to another node, which has its terminals from now on.
+func (h *Host) unparkAllLocked(cl *client) {
+	for _, t := range slices.Clone(h.parked) {
+		if t.lentBy(cl) {
+			h.unparkLocked(t, "its machine is at another node")
+		}
+	}
+}
+
+// park serves ahp.MethodPark: what the owner of a terminal allows has changed.
+func (c *conn) park(r *jsonrpc.Request) error {
+	var p ahp.ParkParams
+	if err := ahp.DecodeParams(r.Params, &p); err != nil {
+		return invalid(err)
+	}
+	if !c.may(rightLend) {
+		return c.denied("lend terminals")
+	}
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	t := c.h.terminals[p.Channel]
+	if t == nil || !t.ownedBy(c) {
+		return errUnknownChannel
+	}
+	t.keep = termsOf(p.Park)
+	return r.Reply(struct{}{})
+}
+
+// listParked serves ahp.MethodParked.
+func (c *conn) listParked(r *jsonrpc.Request) error {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	var own, others []ahp.Parked
+	for _, t := range c.h.parked {
+		if !c.seesLocked(t) {
+			continue
+		}
+		one := ahp.Parked{Channel: t.uri, ID: t.id, Machine: screen.Clean(t.creator.machineLocked()), Name: screen.Clean(t.name), Title: screen.Clean(t.state.Title), Dropped: t.parked.dropped,
+			AwayMs: max(0, time.Since(t.away).Milliseconds()), LeftMs: max(0, time.Until(t.parked.until).Milliseconds()), Own: t.lentBy(c.client)}
+		if one.Own {
+			own = append(own, one)
+		} else {
+			others = append(others, one)
+		}
+	}
+	all := append(append([]ahp.Parked{}, own...), others...)
+	some := all[:min(len(all), ahp.MaxParked)]
+	return r.Reply(ahp.ParkedResult{Terminals: some, More: int64(len(all) - len(some))})
+}
+
+// lentBy reports whether the client has lent the parked terminal t: the host may have forgotten the record of the client meanwhile.
+func (t *terminal) lentBy(c *client) bool {
+	return t.creator.id == c.id && ownerOf(t.creator) == ownerOf(c) && t.creator.principal.Owner == c.principal.Owner
+}
