@@ -137,3 +137,68 @@ func TestWebhooksReachTheAISDK(t *testing.T) {
 		t.Fatalf("unsubscribed: %s", r.lines.Bytes())
 	}
 }
+
+// A subscription of a client that others have made outlives the host: the next one tells its receiver of what was printed meanwhile, each line
+// once, and then of what comes.
+func TestTheAISDKOverARestartOfTheHost(t *testing.T) {
+	s := newStage(t)
+	port := freePort(t)
+	tokens := filepath.Join(s.dir, "state", "tokens.json")
+	own, agent := filepath.Join(s.dir, "own.token"), filepath.Join(s.dir, "agent.token")
+	args := []string{"--listen", "127.0.0.1:" + port, "--tokens", tokens, "--token-file", own, "--webhooks", "--webhook-allow", "127.0.0.1"}
+	host := start(t, args...)
+	if err := os.WriteFile(agent, []byte(s.do(t, "tether-host", "token", "create", "ci", "--role", "agent", "--tokens", tokens)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.do(t, "tether", "pair", "--token-file", own, "ws://127.0.0.1:"+port)
+	s.do(t, "tether", "run", "--detach", "--name", "server", "--", "sh", "-c", `n=1; while :; do until [ -e line$n ]; do sleep 0.05; done; echo "error $n"; n=$((n+1)); done`)
+	r := newReceiver(t, "http://127.0.0.1:"+port+"/mcp", agent, "terminal.line", `{"pattern":"^error"}`)
+	if one := r.next(); !strings.HasPrefix(one.Subscribed, "sub_") {
+		t.Fatalf("subscribed: %+v", one)
+	}
+	seen, matches := map[string]bool{}, 0
+	// expect takes events until so many lines are accounted for, each delivery of the same event once; the last of them is line n.
+	expect := func(when string, n int) {
+		t.Helper()
+		for matches < n {
+			one := r.next()
+			if one.Event == nil {
+				t.Fatalf("%s: %s", when, r.lines.Bytes())
+			}
+			if seen[one.Event.EventID] {
+				continue
+			}
+			seen[one.Event.EventID] = true
+			last := one.Event.Data.Line
+			if matches += max(one.Event.Data.Count, 1); one.Event.Data.Count > 1 {
+				last = one.Event.Data.Last
+			}
+			if want := fmt.Sprintf("error %d", matches); last != want {
+				t.Fatalf("%s: after %d matches the last is %q, want %q", when, matches, last, want)
+			}
+		}
+		if matches != n {
+			t.Fatalf("%s: %d matches, want %d", when, matches, n)
+		}
+	}
+	printed := 0
+	print := func() {
+		t.Helper()
+		printed++
+		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprintf("line%d", printed)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	print()
+	expect("before", printed)
+	for range 3 {
+		host.end(t)
+		for range 4 {
+			print()
+		}
+		host = start(t, args...)
+		expect("what was printed while there was no host", printed)
+		print()
+		expect("what is printed then", printed)
+	}
+}

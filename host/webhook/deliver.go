@@ -147,6 +147,26 @@ func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, k
 	return nil
 }
 
+// answerTime is how long an attempt goes on after the end of its subscription or host: a receiver that has taken an event just then is not to be
+// told again by the next host, which might join it with later ones under another id.
+const answerTime = 2 * time.Second
+
+// attempt is a context that ends answerTime after ctx. The caller calls end.
+func attempt(ctx context.Context) (lasting context.Context, end func()) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(answerTime):
+		case <-lasting.Done():
+		}
+		cancel()
+	})
+	return lasting, func() {
+		stop()
+		cancel()
+	}
+}
+
 // deliver sends one message of a subscription until it is taken or given up. It returns false if the subscription ends before.
 func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []byte, tries int) bool {
 	for _, pause := range pauses[:tries] {
@@ -158,8 +178,13 @@ func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []by
 				return false
 			}
 		}
-		status, _, failure := h.post(ctx, message{s.principal, s.request.URL, id, s.id, h.keys(s), body}, maxAnswer)
 		if ctx.Err() != nil {
+			return false
+		}
+		lasting, end := attempt(ctx)
+		status, _, failure := h.post(lasting, message{s.principal, s.request.URL, id, s.id, h.keys(s), body}, maxAnswer)
+		end()
+		if ctx.Err() != nil && failure != "" {
 			return false
 		}
 		h.note(s, failure)

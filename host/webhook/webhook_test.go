@@ -293,6 +293,51 @@ func TestSubscriptionsOutliveTheHost(t *testing.T) {
 	})
 }
 
+// What a receiver takes while the host ends is not sent again by the next one; one that hangs then is not waited for.
+func TestTakenWhileTheHostEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, filepath.Join(t.TempDir(), "webhooks.json"))
+		r.mustSubscribe(nil)
+		var tried []string
+		slow := func(d time.Duration) {
+			r.receiver.now(func() {
+				r.receiver.answer = func(w http.ResponseWriter, req *http.Request, id string) {
+					tried = append(tried, id)
+					select {
+					case <-time.After(d):
+					case <-req.Context().Done():
+					}
+					w.WriteHeader(http.StatusNoContent)
+				}
+			})
+		}
+		slow(time.Second)
+		r.journal.add(1)
+		synctest.Wait()
+		r.stop()
+		slow(0)
+		r.start()
+		r.journal.add(1)
+		if got := r.receiver.taken(); got != "verification e-1 e-2" || len(tried) != 2 {
+			t.Errorf("taken: %s; tried %q", got, tried)
+		}
+		slow(time.Hour)
+		r.journal.add(1)
+		synctest.Wait()
+		began := time.Now()
+		r.stop()
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("the end took %v", took)
+		}
+		r.receiver.now(func() { r.receiver.answer = nil })
+		r.start()
+		if got := r.receiver.taken(); got != "verification e-1 e-2 e-3" {
+			t.Errorf("taken: %s", got)
+		}
+		r.stop()
+	})
+}
+
 // An agent of the same name with another owner is another agent: the former one's subscriptions do not get the rights of the new one.
 func TestAnotherOwnersSubscriptionsAreNotTakenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
