@@ -66,7 +66,7 @@ func (a *Agent) MayRestart() bool {
 	return slices.ContainsFunc(a.declared.List(), func(s declared.Status) bool { return s.Spec.LetsAgents(config.AgentsRestart) })
 }
 
-// errDown: agents do not start what the person has ended.
+// errDown: agents do not start a terminal that the person has ended.
 var errDown = errors.New("the user has ended it, and only the user starts it again")
 
 // RestartFor implements local.Declarer. It starts what this daemon knows as declared: it does not read the file, which an agent may have changed.

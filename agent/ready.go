@@ -110,7 +110,7 @@ func (t *declaredTerminal) answers(ctx context.Context, url string) error {
 	return errors.New(got.Detail)
 }
 
-// wait waits in the terminal; what is said when it was in vain.
+// wait waits in the terminal; vain is the error text of a failed wait.
 func (t *declaredTerminal) wait(ctx context.Context, r agenttools.WaitRequest, vain string) error {
 	h, _ := t.newest()
 	got, err := agenttools.Wait(ctx, local.Readable(h), nil, r)

@@ -77,7 +77,7 @@ func (d *daemon) awaitReady(name, ready string) local.Declared {
 	return x
 }
 
-// Each kind of condition, at a real program: not before it holds, and what needs the terminal starts then.
+// Each kind of condition, at a real program: not before it holds; terminals that need this one start then.
 func TestReadiness(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

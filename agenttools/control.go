@@ -168,7 +168,7 @@ func (s *Set) promoteTool() tool {
 	}}
 }
 
-// restartTimeout is how long a call waits for the end of what ran and the new start.
+// restartTimeout is how long a call waits for the end of the running program and the new start.
 const restartTimeout = time.Minute
 
 // Restarter is a Terminals whose principal may restart terminals that the user has declared for that.
@@ -176,8 +176,8 @@ type Restarter interface {
 	Terminals
 	// MayRestart reports whether there is such a terminal.
 	MayRestart() bool
-	// Restart ends what runs in the terminal with that id or declared name, and starts it again. Errors: ErrNotFound also for a terminal that the
-	// principal may not know of, ErrDenied for one that it sees and may not restart; the text of others is for the model.
+	// Restart ends the program in the terminal with that id or declared name, and starts it again. Errors: ErrNotFound also for a terminal
+	// that the principal may not know of, ErrDenied for one that it sees and may not restart; the text of others is for the model.
 	Restart(ctx context.Context, ref string) (Restarted, error)
 }
 
@@ -187,7 +187,7 @@ type Restarted struct {
 	Name  string     `json:"name"`
 	State string     `json:"state"`              // running, or blocked
 	Ready ReadyState `json:"ready,omitempty"`    // starting, if the user has said when it is ready
-	Waits string     `json:"waitsFor,omitempty"` // while blocked: what is not ready yet
+	Waits string     `json:"waitsFor,omitempty"` // while blocked: terminals that are not ready yet
 }
 
 func (s *Set) restartTool(r Restarter) tool {

@@ -16,8 +16,8 @@ func Showing(ctx context.Context, t Terminal) (s *screen.Screen, masked int, err
 	return s, r.Masked, err
 }
 
-// followScreen is the screen of a terminal after all the output that it had when i was taken; in r it says what is the offset after it, and
-// how many places are masked.
+// followScreen is the screen of a terminal after all the output that it had when i was taken; it stores in r the offset after it, and the
+// number of masked places.
 func followScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (*screen.Screen, error) {
 	s, gap, rd, err := oldScreen(t, i, &r.Masked)
 	if err != nil {

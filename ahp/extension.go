@@ -24,7 +24,7 @@ type ClientTerminals struct {
 	CommandActions bool  `json:"commandActions"`         // the owner may dispatch command actions
 	MaxDataBytes   int64 `json:"maxDataBytes,omitempty"` // bytes of text in one output action
 	Screens        bool  `json:"screens,omitempty"`      // the owner may send the screen, see TerminalOutput
-	States         bool  `json:"states,omitempty"`       // the owner may say what the program does with its keyboard, see MethodState
+	States         bool  `json:"states,omitempty"`       // the owner may report how the program uses its keyboard, see MethodState
 	MayLend        *bool `json:"mayLend,omitempty"`      // whether this connection may create client-executed terminals; nil = not said
 
 	// Audiences says that the host shows a lent terminal only to its audience. Nil: everybody at the host sees it.

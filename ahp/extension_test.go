@@ -135,7 +135,7 @@ func TestTerminalMeta(t *testing.T) {
 	}
 }
 
-// A catalogue says in a word whether somebody is to type, and what it does not know is nothing.
+// A catalogue has a word for a terminal that waits for input; an unknown word means nothing.
 func TestAwaits(t *testing.T) {
 	for raw, want := range map[string]ahp.Awaiting{`{"tether/awaits":"awaiting_input"}`: ahp.AwaitsInput, `{"tether/awaits":"awaiting_secret"}`: ahp.AwaitsSecret,
 		`{"tether/awaits":"quiet"}`: ahp.AwaitsNothing, `{"tether/awaits":7}`: ahp.AwaitsNothing} {

@@ -8,8 +8,9 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// MethodState is the notification of a terminal's owner to a host that takes states, see [ClientTerminals]: what the program in the
-// foreground does with its keyboard, and whether a declared terminal is ready. Params are StateParams. It is sent behind the output before it, and replaces what was said before.
+// MethodState is the notification of a terminal's owner to a host that takes states, see [ClientTerminals]: how the program in the
+// foreground uses its keyboard, and whether a declared terminal is ready. Params are StateParams. It is sent behind the output before it,
+// and replaces the former state.
 const MethodState = "x-tether/state"
 
 // AwaitsKey is in a terminal's entry in the catalogue while its program waits for somebody to type: InputAwaits or InputSecret.
@@ -55,7 +56,7 @@ type StateParams struct {
 	ReadyWhy   string `json:"readyWhy,omitempty"`   // which condition holds, or why none does; secrets are masked
 }
 
-// NewState returns the params that say what a program does, and since when.
+// NewState returns the params for a program's state, and since when.
 func NewState(channel, input string, since time.Time) StateParams {
 	return StateParams{Channel: channel, Input: input, InputSince: since.UnixMilli()}
 }
@@ -81,7 +82,7 @@ func (p StateParams) BecameReady() time.Time {
 	return time.UnixMilli(p.ReadySince)
 }
 
-// Validate tells what is wrong with the params. A state that is not known, as newer programs may have, becomes InputUnknown, or no readiness.
+// Validate checks the params. An unknown state, as newer programs may have, becomes InputUnknown, or no readiness.
 func (p *StateParams) Validate() error {
 	if p.InputSince < 0 || p.ReadySince < 0 {
 		return fmt.Errorf("inputSince is %d and readySince is %d, want 0 or more", p.InputSince, p.ReadySince)
@@ -108,7 +109,7 @@ const (
 	AwaitsSecret           // InputSecret
 )
 
-// Awaits is what a state of input says of that.
+// Awaits is the part of a state of input for the catalogue.
 func Awaits(input string) Awaiting {
 	switch input {
 	case InputAwaits:
@@ -150,7 +151,7 @@ func (r Readiness) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (r Readiness) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// stateHead is what a message of MethodState begins with, up to its channel.
+// stateHead is the beginning of a message of MethodState, up to its channel.
 const stateHead = `{"jsonrpc":"2.0","method":"` + MethodState + `","params":{"channel":`
 
 // AppendState appends a whole message of MethodState to dst.

@@ -42,7 +42,7 @@ func (l ShareLink) Text() string { return l.URL + l.ID + "." + l.SecretText() }
 // SecretText is the secret as it is in the link.
 func (l ShareLink) SecretText() string { return base64.RawURLEncoding.EncodeToString(l.Secret[:]) }
 
-// SecretHash is what the host is told of the secret, see ShareParams.
+// SecretHash is the hash of the secret for the host, see ShareParams.
 func (l ShareLink) SecretHash() string {
 	sum := sha256.Sum256(l.Secret[:])
 	return hex.EncodeToString(sum[:])

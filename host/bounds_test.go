@@ -557,7 +557,7 @@ func TestMemoryOfEscapedText(t *testing.T) {
 	}
 }
 
-// The screens that terminals keep of what they have dropped count, too: where they are too large they are given up, and are not known then.
+// The screens that terminals keep of dropped output count, too: too large ones are given up, and are unknown then.
 func TestMemoryOfScreens(t *testing.T) {
 	const most = 4 << 20
 	h := testHost(t, host.Options{MaxMemory: most, Scrollback: 128 << 10, LogBytes: 64 << 10})

@@ -145,7 +145,7 @@ func PulseDue(limit, heard time.Duration) time.Duration {
 	return heard + p.wait(limit)
 }
 
-// Screen is what the terminal shows, and whether a part of it is not known.
+// Screen is the terminal's screen, and whether a part of it is unknown.
 func (f *Feed) Screen() (text string, truncated bool) {
 	is, _, err := agenttools.Showing(context.Background(), lookedAt{h: f.h, t: f.t})
 	if err != nil {

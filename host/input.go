@@ -56,7 +56,7 @@ func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 	}
 }
 
-// endInputLocked forgets the state of a terminal that has exited, and says what the exit means for its readiness.
+// endInputLocked forgets the state of a terminal that has exited, and sets its readiness after the exit.
 func (h *Host) endInputLocked(t *terminal) {
 	in := &t.input
 	in.state, in.said = "", 0

@@ -163,7 +163,7 @@ func TestInputEvents(t *testing.T) {
 	})
 }
 
-// What the owner says of readiness is in the catalogue, the lists of agents and the page, and is an event; the exit ends it.
+// The owner's report of readiness is in the catalogue, the lists of agents and the page, and is an event; the exit ends it.
 func TestReadyIsShown(t *testing.T) {
 	h, url := serve(t, host.Options{Access: newUsers("machine-laptop", "observer-o", "agent-bot")})
 	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})

@@ -207,7 +207,7 @@ func TestOutputAllocatesNothingForAudiences(t *testing.T) {
 		for n := range observers {
 			joined(t, h, host.Principal{Role: host.RoleObserver, Name: fmt.Sprint("n", n), Owner: fmt.Sprint("p-", n)}, viewOptions{subs: []string{uri}})
 		}
-		for range 1 << 15 { // until what is kept is as large as it gets
+		for range 1 << 15 { // until the kept data is as large as it gets
 			f.Text(line)
 		}
 		return testing.AllocsPerRun(2000, func() { f.Text(line) })

@@ -50,7 +50,7 @@ func (v *viewer) answerCalls(uri string, answer func(n int, r ahp.InputRequest) 
 	}
 }
 
-// Who comes back by reconnect has the same session and chat as who looks only now.
+// A client that returns by reconnect has the same session and chat as a new one.
 func TestSessionsAreReplayed(t *testing.T) {
 	h, url := serve(t, host.Options{Sessions: true})
 	laptop := dial(t, url, "laptop", viewOptions{})

@@ -179,7 +179,7 @@ func (c *conn) putShare(p *ahp.ShareParams) error {
 			again := s.Share
 			again.Channel, again.Until = p.Channel, p.ExpiresAt
 			delete(h.shares, p.ID)
-			s.end(errShareEnded) // guests come back with what they have
+			s.end(errShareEnded) // guests return with their tokens
 			h.addShareLocked(again)
 		}
 		return nil

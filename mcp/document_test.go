@@ -12,7 +12,7 @@ import (
 	"tether/agenttools"
 )
 
-// recordedRun is what a tool printed at a terminal, as it would have in /home/me/app.
+// recordedRun is a tool's output at a terminal, as printed in /home/me/app.
 func recordedRun(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("../problems/testdata/runs", name+".pty.out"))
@@ -25,7 +25,7 @@ func recordedRun(t *testing.T, name string) string {
 	return string(data)
 }
 
-// The examples of docs/MCP.md are what the tools answer today about recorded runs of a broken Vite and a failing cargo test.
+// The examples of docs/MCP.md are the tools' answers today about recorded runs of a broken Vite and a failing cargo test.
 func TestDocumentedExamples(t *testing.T) {
 	document, err := os.ReadFile("../docs/MCP.md")
 	if err != nil {

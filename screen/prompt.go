@@ -9,7 +9,7 @@ import (
 // terminal of that size. It is exact where the tail begins with a line.
 func BeforeCursor(tail []byte, cols, rows int) string {
 	s := NewState(cols, rows)
-	_, _ = s.Write(bytes.Repeat([]byte{'\n'}, rows)) // what goes up from the last line has room
+	_, _ = s.Write(bytes.Repeat([]byte{'\n'}, rows)) // room for lines that scroll up from the last one
 	_, _ = s.Write(tail)
 	x, y := s.Cursor()
 	for line := range strings.Lines(s.Text()) {

@@ -168,7 +168,7 @@ func TestNoRouteTellsAgentsSecrets(t *testing.T) {
 	}
 }
 
-// Nor do the streams: what an agent follows, attaches to or shows in an interface.
+// Nor do the streams that an agent follows, attaches to or shows in an interface.
 func TestNoStreamTellsAgentsSecrets(t *testing.T) {
 	w := hushed(t)
 	shown, child := w.secretly(w.client, "build")

@@ -41,8 +41,8 @@ func over(t *testing.T, url string, via http.RoundTripper) *tools {
 	return &tools{t, s}
 }
 
-// Who comes over HTTP is who the token or the header says, and the same agent
-// as over lines. The person's own token makes no agent of the person.
+// A client over HTTP is the principal of its token or header, and the same agent as over lines. The person's own token makes no agent of
+// the person.
 func TestMCPPrincipalsOverHTTP(t *testing.T) {
 	d := serveTCP(t)
 	person, _ := d.spawn("shell")

@@ -37,7 +37,7 @@ func TestLeavingWaitsForNoReader(t *testing.T) {
 	})
 }
 
-// Who comes for a terminal in the moment in which its holder gets out of reach does not wait for output for ever.
+// A reader that opens a terminal at the moment in which its holder gets out of reach does not wait for output for ever.
 func TestReaderOfALeftTerminalEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)

@@ -266,8 +266,7 @@ func drawing(n int) string {
 	return b.String()
 }
 
-// The screens that terminals keep of what they have dropped are within the bound, too: where they are too large they are given up, and are not known
-// then.
+// The screens that terminals keep of dropped output are within the bound, too: too large ones are given up, and are unknown then.
 func TestScreensCountToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound, many = 4 << 20, 8

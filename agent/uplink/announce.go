@@ -176,7 +176,7 @@ func (p *publisher) guard(ctx context.Context, seen *ahp.TerminalState) (ahp.Ter
 	return state, errWrongTarget
 }
 
-// adopt learns from the snapshot what the host shows already.
+// adopt learns the host's present state from the snapshot.
 func (p *publisher) adopt(state ahp.TerminalState) {
 	p.open, p.known, p.told = nil, map[string]bool{}, state.SupportsCommandDetection
 	for _, part := range state.Content {

@@ -50,7 +50,7 @@ func TestAnnounced(t *testing.T) {
 	})
 }
 
-// tools records what a link passes on.
+// tools records the messages that a link passes on.
 type tools struct {
 	mu     sync.Mutex
 	served int

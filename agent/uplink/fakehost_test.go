@@ -346,7 +346,7 @@ func TestAShellOfALostAttemptIsDisposedOf(t *testing.T) {
 	}
 }
 
-// What a host says of its own program and files stays out of status.
+// A host's text about its own program and files stays out of status.
 func TestInnardsOfAHostAreNotShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := "Error: cannot start file:///opt/code/out/server.js:3 for /home/dev/ws\n    at spawn (/opt/code/out/server.js:1:2)"
@@ -423,8 +423,8 @@ func TestTheBareProposalAfterACutIsReplayed(t *testing.T) {
 	})
 }
 
-// A host without resume that discovers late that the connection before is dead ends the terminals of it. That must not kill what the
-// person runs. The end of what this connection has announced is a disposal, however soon it comes.
+// A host without resume that discovers late that the former connection is dead ends its terminals. That must not kill the person's
+// programs. The end of a terminal that this connection has announced is a disposal, however soon it comes.
 func TestALateLossIsNoDisposal(t *testing.T) {
 	for name, loss := range map[string]func(*world){
 		"connection": func(w *world) { w.cut(false) },
@@ -468,7 +468,7 @@ func TestALateLossIsNoDisposal(t *testing.T) {
 	}
 }
 
-// What is withdrawn while the link is down goes from a host that has not noticed the loss.
+// A terminal withdrawn while the link is down is removed from a host that has not noticed the loss.
 func TestUnlendWhileTheLinkIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}

@@ -10,14 +10,14 @@ import (
 // inputPause is the least time between two states of input of a terminal that a host is told: the newest counts.
 const inputPause = 250 * time.Millisecond
 
-// toldInput is what the host was told on this connection of what the program does with its keyboard. Owned by the publisher.
+// toldInput is the last report to the host on this connection of how the program uses its keyboard. Owned by the publisher.
 type toldInput struct {
 	changed <-chan struct{} // closed when there may be another state; nil: it has not been asked for, or may be another one already
 	last    ahp.StateParams
 	at      time.Time
 }
 
-// owesInput reports whether the host is to be told of the state once what was printed before is sent.
+// owesInput reports whether the host must be sent the state after earlier output.
 func (p *publisher) owesInput() bool {
 	if !p.s.marker.States {
 		return false
@@ -33,8 +33,8 @@ func (p *publisher) owesInput() bool {
 // inputRest is how long the next state has to wait.
 func (p *publisher) inputRest() time.Duration { return inputPause - time.Since(p.input.at) }
 
-// tellInput tells the host what the program in the foreground does with its keyboard, behind all output before it. No text goes with it:
-// what a prompt says is in the output, where secrets are masked.
+// tellInput tells the host how the program in the foreground uses its keyboard, behind all output before it. It sends no text: a prompt is
+// in the output, where secrets are masked.
 func (p *publisher) tellInput(ctx context.Context) error {
 	if !p.owesInput() || p.inputRest() > 0 || p.reader.Pending() > 0 {
 		return nil

@@ -45,8 +45,8 @@ func (c *capture) inputs(since time.Time) (all []string) {
 	return all
 }
 
-// The host hears what the program does behind the output before it, never a character of what was typed or printed with that, and at most four times
-// a second.
+// The host gets the program's state behind the output before it, never a character of input or output with it, and at most four times a
+// second.
 func TestInputStateIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &capture{}
@@ -109,7 +109,7 @@ func TestInputStateIsSent(t *testing.T) {
 	})
 }
 
-// What waits for the network when the loan ends is taken back.
+// A report that waits for the network when the loan ends is removed.
 func TestInputOfAnEndedLoanIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &capture{}

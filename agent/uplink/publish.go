@@ -177,7 +177,7 @@ func (p *publisher) output(ctx context.Context, ev term.Event, buf *buffer) erro
 	return p.s.conn.Peer().SendRaw(ctx, buf.msg)
 }
 
-// mark sends what a mark means, unless the host shows it already.
+// mark sends a mark's action, unless the host shows it already.
 func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 	if m.Kind == term.MarkTitle {
 		p.retitled = true
@@ -218,8 +218,7 @@ func (p *publisher) dispatch(ctx context.Context, a ahp.Action) error {
 	return err
 }
 
-// confirmExit waits until the exit, which was just sent, has arrived, and the
-// host has refused neither that nor what came before.
+// confirmExit waits until the exit, which was just sent, has arrived, and the host has refused neither it nor anything before it.
 func (p *publisher) confirmExit(ctx context.Context) error {
 	if err := p.barrier(ctx); err != nil {
 		return err

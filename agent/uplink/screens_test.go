@@ -26,7 +26,7 @@ func shownOf(s ahp.TerminalState) xterm.Stream {
 	return xterm.Joined(s.Cols, s.Rows, "", s.Text(), 0, nil)
 }
 
-// joined is what observers show at some moments, and what the terminal had printed by then.
+// joined is the observers' display at some moments, and the terminal's output by then.
 type joined struct {
 	late, whole []xterm.Stream
 }

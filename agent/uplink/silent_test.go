@@ -122,7 +122,7 @@ func TestAnErrorOfTheHostIsSafeToShow(t *testing.T) {
 	})
 }
 
-// A host's text makes no line of the log long: what is kept of it is bounded.
+// A host's text makes no line of the log long: its kept part is bounded.
 func TestTheLogIsNotTheHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("1.0.0", 100_000)

@@ -116,7 +116,8 @@ func final(err error) bool {
 	return version || errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrPin) || answered && said.Code == ahp.CodePermissionDenied
 }
 
-// connectWithin is connect with its part of the time that ctx leaves, while there are so many URLs to try. What it opens does not end with that.
+// connectWithin is connect with an equal part of ctx's time for each of the URLs that are left. The opened connection does not end with
+// that part.
 func connectWithin(ctx context.Context, e Endpoint, o Options, left int) (*Conn, error) {
 	if end, bounded := ctx.Deadline(); bounded && left > 1 {
 		var cancel context.CancelFunc

@@ -32,7 +32,7 @@ func copyKey(t *testing.T, from, to string) {
 	}
 }
 
-// failing runs the command, which is to end with the status of a usage error, and returns what it says.
+// failing runs the command, which must end with the status of a usage error, and returns its message.
 func failing(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer

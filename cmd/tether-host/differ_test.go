@@ -128,7 +128,8 @@ func outcomeOf(err error) string {
 	return "null"
 }
 
-// missedMuch makes a shell print more than hosts keep for returning clients while other is away, and returns what it is told then.
+// missedMuch makes a shell print more than hosts keep for returning clients while other is away, and returns the messages that other then
+// gets.
 func missedMuch(t *testing.T, e client.Endpoint, owner, other *guest, uri string) string {
 	t.Helper()
 	r, err := other.Subscribe(t.Context(), uri)

@@ -26,12 +26,12 @@ import (
 	"tether/jsonrpc"
 )
 
-// painting is a terminal that prints what a test wants.
+// painting is a terminal that prints a test's text.
 type painting struct {
 	name  string
 	id    string
 	left  []xterm.Part // to be printed
-	done  xterm.Stream // what is printed
+	done  xterm.Stream // the printed text
 	bytes int64        // of that
 	last  string       // the end of that, which is at no other place
 	pipe  *os.File
@@ -58,7 +58,7 @@ func (m *mortal) paint(name string, s xterm.Stream) *painting {
 func (p *painting) print(t *testing.T, parts int) {
 	t.Helper()
 	p.last = fmt.Sprintf("\x1b[38;5;%dm", len(p.done.Parts))
-	next := append(slices.Clip(p.left[:parts]), xterm.Part{Data: []byte("\x18" + p.last)}) // which ends what is not complete
+	next := append(slices.Clip(p.left[:parts]), xterm.Part{Data: []byte("\x18" + p.last)}) // which ends incomplete sequences
 	p.left = p.left[parts:]
 	for _, part := range next {
 		n, err := p.pipe.Write(part.Data)

@@ -87,7 +87,7 @@ func parse(at Place, data []byte) ([]record, error) {
 	return f.Tokens, nil
 }
 
-// saidError is what was said in a change, apart from what keeps the document.
+// saidError is an error of the change itself, not of storing the document.
 type saidError struct{ error }
 
 // change lets f alter the records while nobody else does.

@@ -99,7 +99,7 @@ func OpenPeople(path string, tokens *Tokens) (*People, error) {
 	return OpenPeopleAt(File(path), tokens)
 }
 
-// OpenPeopleAt is OpenPeople for what is kept elsewhere.
+// OpenPeopleAt is OpenPeople for a document at another place.
 func OpenPeopleAt(at Place, tokens *Tokens) (*People, error) {
 	p := &People{at: at, tokens: tokens, roster: &host.Roster{}}
 	p.Look()
@@ -420,7 +420,7 @@ func loadPeople(at Place) (*peopleFile, error) {
 	return parsePeople(at, data)
 }
 
-// parsePeople reads what the document holds; nil is one that is not there.
+// parsePeople reads the document; nil is a missing one.
 func parsePeople(at Place, data []byte) (*peopleFile, error) {
 	f := &peopleFile{Version: peopleVersion}
 	if data == nil {

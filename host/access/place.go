@@ -11,7 +11,7 @@ import (
 	"tether/platform/secret"
 )
 
-// Place is where a document is kept: a file, or what the nodes of a cluster share. It is safe for concurrent use.
+// Place is where a document is kept: a file, or the nodes' shared state of a cluster. It is safe for concurrent use.
 type Place interface {
 	// String names it, for messages.
 	String() string

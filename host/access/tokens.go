@@ -81,7 +81,7 @@ type grant struct {
 // Open reads the tokens in a file, which may not be there yet.
 func Open(path string) (*Tokens, error) { return OpenAt(File(path)) }
 
-// OpenAt is Open for what is kept elsewhere.
+// OpenAt is Open for a document at another place.
 func OpenAt(at Place) (*Tokens, error) {
 	t := &Tokens{at: at, grants: map[string]*grant{}}
 	t.mu.Lock()

@@ -57,7 +57,7 @@ type Door struct {
 	public ed25519.PublicKey
 
 	writing sync.Mutex      // held while Pending is written, so that the newest state stays
-	shown   map[string]bool // commitments of what was shown there; guarded by writing
+	shown   map[string]bool // commitments of the pairings shown there; guarded by writing
 
 	mu         sync.Mutex
 	pending    map[string]*pending // by id

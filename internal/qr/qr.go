@@ -215,7 +215,7 @@ func check(v, width, divisor int) int {
 	return rest
 }
 
-// fix draws a module that is no data. What is outside is left out.
+// fix draws a module that is no data. Modules outside the code are left out.
 func (c *Code) fix(x, y int, dark bool) {
 	if x >= 0 && y >= 0 && x < c.Size && y < c.Size {
 		c.dark[y*c.Size+x], c.fixed[y*c.Size+x] = dark, true
@@ -248,8 +248,8 @@ func (c *Code) drawFormat() {
 	c.fix(8, n-8, true)
 }
 
-// mask is the pattern that data is drawn with: every other module is inverted, as on a chessboard. The standard has eight, of which a printer chooses the one
-// that is easiest to read; what is said here is as good as random, and reads well with any.
+// mask is the pattern with which data is drawn: every other module is inverted, as on a chessboard. The standard has eight, of which a
+// printer chooses the one that is easiest to read; the data here is as good as random, and reads well with any.
 const mask = 0
 
 // place draws the codewords: up and down in columns of two, from the right.

@@ -105,7 +105,7 @@ func TestEncodeIsAsItWas(t *testing.T) {
 	}
 }
 
-// What is shown has the code's modules, light around it, in the lines and columns that it says.
+// The text has the code's modules, light around it, in the promised lines and columns.
 func TestText(t *testing.T) {
 	c, err := qr.Encode("https://host.example")
 	if err != nil {

@@ -11,8 +11,8 @@ func (c *Code) Cells() (cols, rows int) {
 	return n, (n + 1) / 2
 }
 
-// Text draws the code with half blocks, a line for two rows of modules. With colours it is black on white in every terminal; without, what is light
-// is the colour of text, which suits light text on a dark screen.
+// Text draws the code with half blocks, a line for two rows of modules. With colours it is black on white in every terminal; without, light
+// modules have the colour of text, which suits light text on a dark screen.
 func (c *Code) Text(colours bool) string {
 	var out strings.Builder
 	cols, rows := c.Cells()

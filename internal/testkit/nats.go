@@ -60,7 +60,7 @@ func StartNATS(t testing.TB, tools string, servers int, args ...string) *NATS {
 	return n
 }
 
-// StartJetStream is StartNATS for three servers that keep what is stored.
+// StartJetStream is StartNATS for three servers that keep stored data.
 func StartJetStream(t testing.TB, tools string) *NATS {
 	t.Helper()
 	return StartNATS(t, tools, 3, "-js", "-sd", filepath.Join(t.TempDir(), ServerNumber))

@@ -56,7 +56,7 @@ func (w *wider) Write(p []byte) (int, error) { return len(p), nil }
 func (w *wider) Resize(cols, _ int)          { w.cols = cols }
 func (w *wider) Breaks(cols int) bool        { return cols < w.cols }
 
-// Random is what a program may print, with changes of the size where sizes is true. begin returns a blank screen of a size.
+// Random is possible output of a program, with changes of the size if sizes is true. begin returns a blank screen of a size.
 func Random(rng *rand.Rand, sizes bool, begin func(cols, rows int) Screen) Stream {
 	return random(rng, 0, sizes, begin)
 }

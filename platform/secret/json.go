@@ -18,7 +18,7 @@ func ReadJSON(path string, version int, into any) error {
 	return DecodeJSON(data, path, version, into)
 }
 
-// DecodeJSON is ReadJSON for what was read already, from what path names.
+// DecodeJSON is ReadJSON for data that was read already from path.
 func DecodeJSON(data []byte, path string, version int, into any) (err error) {
 	var head struct{ Version int }
 	if err := json.Unmarshal(data, &head); err != nil {
