@@ -25,11 +25,17 @@ name = "logs"
 line = "tail -f *.log | grep -v debug"
 lend = []
 private = true
+
+[[terminal]]
+name = "docs"
+line = "mkdocs serve"
+audience = ["bob", "group:web", "agent:ci", "everyone"]
 `))
 	want := config.Default()
 	want.Terminal = []config.Declared{
 		{Name: "web", Command: []string{"npm", "run", "dev"}, Cwd: "~/src/site", Env: []string{"PORT=3000"}, Restart: config.RestartOnFailure},
 		{Name: "logs", Line: "tail -f *.log | grep -v debug", Lend: []string{}, Private: true},
+		{Name: "docs", Line: "mkdocs serve", Audience: []string{"bob", "group:web", "agent:ci", "everyone"}},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
@@ -61,6 +67,9 @@ func TestProblemsOfDeclaredTerminals(t *testing.T) {
 		{"a relative directory", good + "cwd = \"src\"", `f:4: terminal.0.cwd: "src" must be an absolute path or begin with "~/"`},
 		{"a secret instead of a variable", good + "env = [\"hunter2\"]", "f:4: terminal.0.env: an entry is not of the form NAME=value"},
 		{"lent and private", good + "private = true\nlend = [\"work\"]", "f:5: terminal.0.lend: a private terminal is lent to nobody"},
+		{"for somebody and private", good + "private = true\naudience = [\"bob\"]", "f:5: terminal.0.audience: a private terminal is lent to nobody"},
+		{"for a name that is none", good + "audience = [\"team:web\"]", `f:4: terminal.0.audience: "team:web" is not a name: NAME, group:NAME, agent:NAME or everyone, of letters, digits and . _ - @`},
+		{"for too many", good + "audience = [" + strings.Repeat(`"bob",`, 65) + "]", "f:4: terminal.0.audience: there may be at most 64 names"},
 		{"a NUL", "[[terminal]]\nname = \"web\"\nline = \"x\\u0000\"", "f:1: terminal.0.command: a NUL byte is in its values"},
 		{"another restart", good + "restart = \"often\"", `f:4: terminal.0.restart: "often" must be one of never, on-failure, always (when to restart the terminal after it exits)`},
 		{"a line as command", "[[terminal]]\nname = \"web\"\ncommand = \"npm run dev\"", `f:3: terminal.0.command: "npm run dev" is not a list of strings (the program and its arguments)`},

@@ -117,6 +117,16 @@ sees ann.token && sees bob.token
 ! tether watch --list --token-file carol.token ws://$address | grep -q dev
 tether-host terminals --url ws://$address --token-file own.token >terminals.out
 `
+	// What the configuration lends to Bob he sees, and the agent does not.
+	script += `
+mkdir -p "$(dirname "$(tether config path)")"
+printf '[[terminal]]\nname = "docs"\ncommand = ["sleep", "1000"]\naudience = ["bob"]\n' >>"$(tether config path)"
+tether daemon --replace --background
+tether up docs
+shows() { for try in $(seq 50); do tether watch --list --token-file "$1" ws://$address >list.out 2>&1 || true; grep -q docs list.out && return 0; sleep 0.2; done; return 1; }
+shows bob.token
+! tether watch --list --token-file ci.token ws://$address | grep -q docs
+`
 	out, err := s.command("/bin/sh", "-c", script).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, script, out)
