@@ -163,3 +163,37 @@ func TestEndsOfSharesAreRecorded(t *testing.T) {
 		}
 	})
 }
+
+// What cannot be lent cannot be shared either: private terminals, those that a rule forbids, and others' requests.
+func TestWhatCannotBeLentIsNotShared(t *testing.T) {
+	forbidden := errors.New("a rule says never")
+	for name, c := range map[string]struct {
+		options term.Options
+		spec    term.Spec
+		want    error
+	}{
+		"a private terminal":     {term.Options{}, term.Spec{Private: true}, term.ErrPrivate},
+		"one that may not leave": {term.Options{MayLend: func(term.Info, string) error { return forbidden }}, term.Spec{}, forbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pool, h, l := keeping(t, newVault(1<<20), c.options, c.spec)
+				defer func() { l.cut(); synctest.Wait(); pool.Close(context.Background()) }()
+				if err := share(h, "aaaaaaaa", time.Hour); !errors.Is(err, c.want) {
+					t.Errorf("%v, want %v", err, c.want)
+				}
+				if loan, ok := h.Loan("lab"); ok {
+					t.Errorf("it is lent: %+v", loan)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		pool, h, l := keepingOf(t, newVault(1<<20), term.Agent("claude"), term.Options{}, term.Spec{})
+		defer func() { l.cut(); synctest.Wait(); pool.Close(context.Background()) }()
+		var denied *term.DeniedError
+		if err := share(h, "aaaaaaaa", time.Hour); !errors.As(err, &denied) {
+			t.Errorf("an agent shares its terminal: %v", err)
+		}
+	})
+}
