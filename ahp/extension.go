@@ -25,6 +25,7 @@ type ClientTerminals struct {
 	MaxDataBytes   int64 `json:"maxDataBytes,omitempty"` // bytes of text in one output action
 	Screens        bool  `json:"screens,omitempty"`      // the owner may send the screen, see TerminalOutput
 	States         bool  `json:"states,omitempty"`       // the owner may report how the program uses its keyboard, see MethodState
+	HeartbeatMs    int64 `json:"heartbeatMs,omitempty"`  // milliseconds between signs of life that the host asks for; 0 = as the owner likes
 	MayLend        *bool `json:"mayLend,omitempty"`      // whether this connection may create client-executed terminals; nil = not said
 
 	// Audiences says that the host shows a lent terminal only to its audience. Nil: everybody at the host sees it.
@@ -72,6 +73,9 @@ func readMarker(raw json.RawMessage) (t ClientTerminals, ok bool) {
 	}
 	t.GraceMs = min(max(t.GraceMs, 0), MaxGraceMs)
 	t.ParkMs = min(max(t.ParkMs, 0), MaxPark.Milliseconds())
+	if t.HeartbeatMs != 0 {
+		t.HeartbeatMs = max(t.HeartbeatMs, MinHeartbeatMs)
+	}
 	if t.MaxDataBytes == 0 {
 		t.MaxDataBytes = DefaultMaxDataBytes
 	}

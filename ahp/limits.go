@@ -28,6 +28,7 @@ const (
 	MaxID            = 256       // bytes of the id of a turn or a tool call
 	MaxToolContents  = 256       // blocks in a tool call's result
 	MaxGraceMs       = 3_600_000 // milliseconds; longer grace times of a marker count as this
+	MinHeartbeatMs   = 1000      // milliseconds; shorter heartbeats of a marker count as this
 )
 
 func checkSize(name string, n int64) error {

@@ -122,6 +122,9 @@ func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 		marker.ParkMs = h.opts.Park.Milliseconds()
 	}
 	h.mu.Lock()
+	if h.opts.Nodes != nil {
+		marker.HeartbeatMs = nodeHeartbeat.Milliseconds()
+	}
 	if h.roster.On {
 		marker.Audiences = &ahp.Audiences{Version: ahp.AudiencesVersion, Owner: h.roster.People[c.remote.principal.Owner]}
 	}

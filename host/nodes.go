@@ -29,6 +29,8 @@ type Nodes interface {
 const (
 	// NodeLost is how long terminals of a node that is not heard any more are shown as away.
 	NodeLost = 5 * time.Minute
+	// nodeHeartbeat is the time between signs of life that machines are asked for: one that finds its node silent has others to go to.
+	nodeHeartbeat = 5 * time.Second
 	// fillTime is how long who asks for a terminal of another node waits for its text, at most. Then they are shown what is here.
 	fillTime = 2 * time.Second
 	// wantTime is how long the text of a terminal is followed for after somebody has looked at it.

@@ -19,9 +19,18 @@ const (
 	deaf = 4
 )
 
+// beat is the time between pings: the link's, or a shorter one that the host asks for.
+func (s *session) beat() time.Duration {
+	asked := time.Duration(s.marker.HeartbeatMs) * time.Millisecond
+	if asked <= 0 {
+		return s.link.opts.Heartbeat
+	}
+	return min(s.link.opts.Heartbeat, asked)
+}
+
 // heartbeat returns when the host does not answer any more: at most two heartbeats after its last message.
 func (s *session) heartbeat(ctx context.Context) error {
-	tick := time.NewTicker(s.link.opts.Heartbeat)
+	tick := time.NewTicker(s.beat())
 	defer tick.Stop()
 	for {
 		select {
@@ -29,7 +38,7 @@ func (s *session) heartbeat(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if err := s.ping(ctx, s.link.opts.Heartbeat); err != nil {
+		if err := s.ping(ctx, s.beat()); err != nil {
 			return err
 		}
 	}

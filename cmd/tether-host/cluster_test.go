@@ -215,6 +215,74 @@ func TestNodesAreKilled(t *testing.T) {
 	}
 }
 
+// A node that is stopped without a word, as one is that the system has frozen, is left by its machines for another one. When it goes on, it lets go of what it had:
+// who watches at a third node has every byte once.
+func TestFrozenNode(t *testing.T) {
+	servers := testkit.StartJetStream(t, clusterTools)
+	s := newStage(t)
+	var nodes [3]*exec.Cmd
+	var addresses, files [3]string
+	for n := range 3 {
+		files[n] = filepath.Join(s.dir, fmt.Sprint("node", n), "tokens.json")
+		if n > 0 {
+			copyKey(t, files[0], files[n])
+		}
+		nodes[n], addresses[n] = s.host(t, "127.0.0.1:0", "--tokens", files[n], "--nats", servers.URLs, "--grace", "30m", "--scrollback", "8000000", "--log-level", "info")
+	}
+	once := s.do(t, "tether-host", "token", "create", "laptop", "--once", "--tokens", files[2])
+	token := filepath.Join(s.dir, "laptop.token")
+	if err := os.WriteFile(token, []byte(once), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := s.machine(t)
+	stopped := func(n int, stop bool) {
+		signal := "-CONT"
+		if stop {
+			signal = "-STOP"
+		}
+		s.do(t, "kill", signal, fmt.Sprint(nodes[n].Process.Pid))
+	}
+	stopped(1, true) // so that the machine comes to node 0
+	m.do(t, "tether", "pair", "--token-file", token, "ws://"+addresses[0], "ws://"+addresses[1])
+	m.do(t, "tether", "run", "--detach", "--", "/bin/sh", "-c", aFlood)
+	own, err := os.ReadFile(filepath.Join(s.dir, "own.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a audience
+	a.watch(t, client.Endpoint{URL: "ws://" + addresses[2], Token: strings.TrimSpace(string(own))})
+	for part := range 3 {
+		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", part)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.await(t, 1, floodSize(part)+20_000, "the terminal floods the node that will be frozen")
+		stopped((part+1)%2, false)
+		stopped(part%2, true)
+		a.await(t, 1, floodSize(part+1), fmt.Sprintf("the terminal goes on after node %d was frozen", part%2))
+	}
+	stopped(0, false)
+	if err := os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, restartPatience, "the end", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, over := range a.ended {
+			if over {
+				return true
+			}
+		}
+		return false
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for uri, text := range a.texts {
+		if err := whole(text); err != nil {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+}
+
 // Flags that contradict each other are refused before anything is asked.
 func TestClusterFlags(t *testing.T) {
 	for _, args := range [][]string{{"--nats-creds", "f"}, {"--nats", "nats://127.0.0.1:1", "--without-token"}, {"--nats", "nats://127.0.0.1:1", "--cluster", "a b"}} {
