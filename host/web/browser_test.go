@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -186,6 +188,9 @@ type site struct {
 	server  *httptest.Server
 	conns   *connections
 	machine *client.Conn
+
+	mu    sync.Mutex
+	heads []string // address and header of each request so far
 }
 
 // connections are those that a listener has accepted.
@@ -233,7 +238,12 @@ func newSite(t *testing.T, o host.Options) *site {
 	t.Helper()
 	o.Token = token
 	s := &site{t: t, host: host.New(o)}
-	s.server = httptest.NewUnstartedServer(s.host)
+	s.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.heads = append(s.heads, fmt.Sprint(r.RequestURI, r.Header))
+		s.mu.Unlock()
+		s.host.ServeHTTP(w, r)
+	}))
 	s.conns = &connections{Listener: s.server.Listener}
 	s.server.Listener = s.conns
 	s.server.Start()

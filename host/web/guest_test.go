@@ -47,4 +47,14 @@ func TestPageOfGuests(t *testing.T) {
 	b.do("goto", args{"url": s.server.URL + "/s/#abcdefgh." + text}, nil)
 	b.do("click", args{"selector": "#open"}, nil)
 	b.wait("document.querySelector('#wrong').textContent.includes('does not work')")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, head := range s.heads { // of a referrer, too
+		if strings.Contains(head, text) {
+			t.Errorf("the browser sent the secret outside a body: %s", head)
+		}
+	}
+	if len(s.heads) < 5 {
+		t.Errorf("only %d requests were seen", len(s.heads))
+	}
 }
