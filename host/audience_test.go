@@ -493,7 +493,7 @@ func audienceAtEachDoor(t *testing.T, parked bool) {
 					want = false // it is neither a shell nor a session, and another owner's in any case
 				}
 				if admin && door == "AHP dispose" && parked {
-					continue // it would be gone: see TestParkedTerminalsAreDisposedOf
+					continue // it would be gone: see TestTheEndOfAParkedTerminal
 				}
 				if admin && door == "AHP dispose" { // administrators know that there is something to dispose of
 					scrap := target{uri: "ahp-terminal:/scrap", id: "none", name: "none"}
