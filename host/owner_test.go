@@ -33,7 +33,12 @@ func TestTheFormerTerminalIsNamed(t *testing.T) {
 			owner.output(uri, "later", 100)
 			owner.ping()
 			watcher := connect(t, h, "watcher", viewOptions{subs: []string{ahp.RootURI, uri}})
-			if got, want := watcher.state(uri).Meta, (ahp.TerminalMeta{Former: test.want, Missing: 100}); got != want {
+			got := watcher.state(uri).Meta
+			if got.Screen == nil || !got.Screen.Truncated {
+				t.Errorf("the screen behind missing output is %+v, want a truncated one", got.Screen)
+			}
+			got.Screen = nil
+			if want := (ahp.TerminalMeta{Former: test.want, Missing: 100}); got != want {
 				t.Errorf("the state says %+v, want %+v", got, want)
 			}
 			if got, want := watcher.catalogue().Terminals[0].Meta, (ahp.TerminalMeta{Former: test.want}); got != want {
