@@ -119,7 +119,7 @@ func TestAParkedTerminalGoesOn(t *testing.T) {
 				if seen := w.observeWhileDown(); len(seen) > 0 {
 					t.Errorf("AHP still shows %v", seen)
 				}
-				if kept := w.parked(); len(kept) != 1 || kept[0].Channel != first.Resource || kept[0].ID != id || kept[0].AwayMs != 40_000 || kept[0].LeftMs != (time.Hour - 40*time.Second).Milliseconds() || kept[0].Own {
+				if kept := w.parked(); len(kept) != 1 || kept[0].Channel != first.Resource || kept[0].ID != id || kept[0].AwayMs != 40_000 || kept[0].LeftMs != (time.Hour-40*time.Second).Milliseconds() || kept[0].Own {
 					t.Fatalf("parked: %+v", kept)
 				}
 				if again, text := w.door(); again != id || text != "before" {

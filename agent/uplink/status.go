@@ -43,7 +43,7 @@ type Status struct {
 	Owner     string
 	Shares    bool
 	// Park is for how long the host may keep terminals while this machine is away: the smaller of what both allow; 0: not beyond its grace time.
-	Park    time.Duration
+	Park      time.Duration
 	Refused   int64 // actions from upstream that were not obeyed
 	Gaps      int   // since New: how often output was dropped before it was sent
 	GapBytes  int64 // and how many bytes of text that were
