@@ -116,7 +116,8 @@ func (n *Node) ID() string { return n.id }
 func (n *Node) connect(ctx context.Context) error {
 	opts := []nats.Option{nats.Name("tether-host " + n.id), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(joinTime),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), // a connection that is dead without a word is given up within six seconds
-		nats.ReconnectBufSize(-1), // requests without a connection fail at once, and are repeated
+		nats.NoCallbacksAfterClientClose(), // Close is no loss of the connection, and nothing is logged after it
+		nats.ReconnectBufSize(-1),          // requests without a connection fail at once, and are repeated
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { n.log.Warn().Err(err).Msg("the connection to NATS is lost") }),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			n.log.Warn().Str("server", nc.ConnectedUrlRedacted()).Msg("connected to NATS again")
