@@ -1,0 +1,205 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tether/internal/testkit"
+)
+
+// waitingModel implements the part of three model APIs that agents need: Chat Completions, Responses and Gemini's. It calls wait_terminal
+// if it is offered that, and ends its turn with the result.
+type waitingModel struct {
+	asked chan struct{} // closed once it has called the tool
+
+	mu     sync.Mutex
+	calls  int
+	result string // the tool's answer, as sent to the model
+}
+
+// ServeHTTP implements http.Handler.
+func (m *waitingModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Messages, Input, Contents []json.RawMessage
+		Tools                     []json.RawMessage
+	}
+	if json.NewDecoder(r.Body).Decode(&body) != nil {
+		http.NotFound(w, r)
+		return
+	}
+	var answer func(tool, namespace, args string) []any
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
+		answer = chatAnswer
+	case strings.HasSuffix(r.URL.Path, "/responses"):
+		answer = responsesAnswer
+	case strings.HasSuffix(r.URL.Path, ":streamGenerateContent"):
+		answer = geminiAnswer
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	tool, namespace := offeredTool(body.Tools)
+	for _, said := range append(append(body.Messages, body.Input...), body.Contents...) {
+		if text := string(said); strings.Contains(text, `"tool_call_id"`) || strings.Contains(text, `"function_call_output"`) || strings.Contains(text, `"functionResponse"`) {
+			m.mu.Lock()
+			m.result = text
+			m.mu.Unlock()
+			tool = ""
+		}
+	}
+	if tool != "" {
+		m.mu.Lock()
+		if m.calls++; m.calls == 1 {
+			close(m.asked)
+		}
+		m.mu.Unlock()
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, event := range answer(tool, namespace, `{"terminalId":"web","pattern":"error","timeoutMs":600000}`) {
+		data, _ := json.Marshal(event)
+		fmt.Fprintf(w, "data: %s\n\n", data)
+	}
+}
+
+// offeredTool returns the name under which wait_terminal is offered, and its namespace where the API has those; "" if it is not offered.
+func offeredTool(tools []json.RawMessage) (name, namespace string) {
+	for _, raw := range tools {
+		var t struct {
+			Name                 string
+			Function             struct{ Name string }
+			FunctionDeclarations []struct{ Name string }
+			Tools                []struct{ Name string }
+		}
+		_ = json.Unmarshal(raw, &t)
+		for _, n := range append(t.FunctionDeclarations, t.Function) {
+			if strings.HasSuffix(n.Name, "wait_terminal") {
+				return n.Name, ""
+			}
+		}
+		for _, n := range t.Tools {
+			if n.Name == "wait_terminal" {
+				return n.Name, t.Name
+			}
+		}
+	}
+	return "", ""
+}
+
+func chatAnswer(tool, _, args string) []any {
+	delta, why := object{"role": "assistant", "content": "Done."}, "stop"
+	if tool != "" {
+		call := object{"index": 0, "id": "call_1", "type": "function", "function": object{"name": tool, "arguments": args}}
+		delta, why = object{"role": "assistant", "tool_calls": []any{call}}, "tool_calls"
+	}
+	chunk := func(delta object, why any) object {
+		return object{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []any{object{"index": 0, "delta": delta, "finish_reason": why}}}
+	}
+	return []any{chunk(delta, nil), chunk(object{}, why)}
+}
+
+func responsesAnswer(tool, namespace, args string) []any {
+	item := object{"type": "message", "id": "msg_1", "role": "assistant", "content": []any{object{"type": "output_text", "text": "Done."}}}
+	if tool != "" {
+		item = object{"type": "function_call", "id": "fc_1", "call_id": "call_1", "namespace": namespace, "name": tool, "arguments": args}
+	}
+	usage := object{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+	return []any{object{"type": "response.created", "response": object{"id": "r"}}, object{"type": "response.output_item.done", "output_index": 0, "item": item},
+		object{"type": "response.completed", "response": object{"id": "r", "usage": usage}}}
+}
+
+func geminiAnswer(tool, _, args string) []any {
+	part := object{"text": "Done."}
+	if tool != "" {
+		part = object{"functionCall": object{"name": tool, "args": json.RawMessage(args)}}
+	}
+	return []any{object{"candidates": []any{object{"index": 0, "finishReason": "STOP", "content": object{"role": "model", "parts": []any{part}}}}}}
+}
+
+// TestAgentsWaitWithinTheTurn follows docs/AGENTS.md with the real programs that nothing wakes between two turns: their models call wait_terminal,
+// which blocks until the server in the terminal breaks, and are shown the line.
+func TestAgentsWaitWithinTheTurn(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	tether, err := exec.LookPath("tether")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bin = "agents/node_modules/.bin/"
+	for _, agent := range []struct {
+		name string
+		file string // its configuration, in its home
+		text func(model, home string) string
+		args []string
+	}{
+		{"opencode", "opencode.json", func(model, home string) string {
+			return asJSON(object{"provider": object{"scripted": object{"npm": "@ai-sdk/openai-compatible", "options": object{"baseURL": model + "/v1", "apiKey": "none"},
+				"models": object{"m": object{"tool_call": true}}}}, "model": "scripted/m", "small_model": "scripted/m", "autoupdate": false, "share": "disabled",
+				"mcp": object{"tether": object{"type": "local", "command": []string{tether, "mcp", "--as", "opencode"}, "environment": object{"TETHER_HOME": home, allowRootVar: "1"}, "timeout": 600_000}}})
+		}, []string{"run", "watch the dev server"}},
+		{"codex", "config.toml", func(model, home string) string {
+			return fmt.Sprintf("model = \"m\"\nmodel_provider = \"scripted\"\n[model_providers.scripted]\nname = \"scripted\"\nbase_url = %q\nwire_api = \"responses\"\n"+
+				"[mcp_servers.tether]\ncommand = %q\nargs = [\"mcp\", \"--as\", \"codex\"]\nenv = { TETHER_HOME = %q, %s = \"1\" }\ntool_timeout_sec = 600\n", model+"/v1", tether, home, allowRootVar)
+		}, []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "watch the dev server"}},
+		{"gemini", ".gemini/settings.json", func(_, home string) string {
+			return asJSON(object{"mcpServers": object{"tether": object{"command": tether, "args": []string{"mcp", "--as", "gemini"}, "env": object{"TETHER_HOME": home, allowRootVar: "1"},
+				"timeout": 600_000, "trust": true}}, "security": object{"auth": object{"selectedType": "gemini-api-key"}}, "privacy": object{"usageStatisticsEnabled": false}})
+		}, []string{"-p", "watch the dev server", "-m", "gemini-2.5-flash", "--approval-mode", "yolo", "--skip-trust"}},
+	} {
+		t.Run(agent.name, func(t *testing.T) {
+			program, node := acpTool(t, bin+agent.name), node(t)
+			home, own := newHome(t), t.TempDir()
+			trigger := filepath.Join(own, "break")
+			command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", "echo ready; while [ ! -e "+trigger+" ]; do sleep 0.05; done; echo 'fine again'; echo 'error: the port is taken'; exec sleep 600")
+			command(t, "wait", "web", "--pattern", "ready")
+			model := &waitingModel{asked: make(chan struct{})}
+			server := httptest.NewServer(model)
+			t.Cleanup(server.Close)
+			file := filepath.Join(own, agent.file)
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(agent.text(server.URL, home)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c := exec.CommandContext(t.Context(), program, agent.args...)
+			c.Dir = own
+			c.Env = []string{"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "HOME=" + own, "CODEX_HOME=" + own, "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + server.URL}
+			var out testkit.Output
+			c.Stdout, c.Stderr = &out, &out
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- c.Wait() }()
+			select {
+			case <-model.asked:
+			case err := <-ended:
+				t.Fatalf("it never called wait_terminal: %v, %s", err, out.String())
+			}
+			if err := os.WriteFile(trigger, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err != nil {
+				t.Errorf("%v: %s", err, out.String())
+			}
+			model.mu.Lock()
+			defer model.mu.Unlock()
+			if model.calls != 1 || !strings.Contains(model.result, "error: the port is taken") {
+				t.Errorf("%d calls, and the model was shown %.400q", model.calls, model.result)
+			}
+		})
+	}
+}
+
+func asJSON(v any) string {
+	data, _ := json.Marshal(v)
+	return string(data)
+}
