@@ -72,7 +72,7 @@ func TestScreensStayTheSame(t *testing.T) {
 					t.Fatalf("behind %d bytes the observer sees %q at %d,%d, here it is %q at %d,%d", to, there.Text(), c, r, here.Text(), col, row)
 				}
 			}
-			if len(raw) < 4<<10 || !bytes.Contains(raw, []byte("\x1b[?1049h")) {
+			if program.name != "npm" && (len(raw) < 4<<10 || !bytes.Contains(raw, []byte("\x1b[?1049h"))) { // npm init asks line by line
 				t.Errorf("a recording of %d bytes is of no full-screen program", len(raw))
 			}
 		})

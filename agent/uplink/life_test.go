@@ -79,7 +79,8 @@ func TestOtherSignsOfLife(t *testing.T) {
 		w.until(uplink.StateOnline, time.Minute)
 		_, child := w.spawn(term.Spec{})
 		sky.mu.Lock()
-		sky.wires[0].drops = func(msg []byte) bool { return bytes.Contains(msg, []byte(`"ping"`)) }
+		drops := func(msg []byte) bool { return bytes.Contains(msg, []byte(`"ping"`)) }
+		sky.wires[0].drops.Store(&drops)
 		sky.mu.Unlock()
 		stop := make(chan struct{})
 		var wg sync.WaitGroup

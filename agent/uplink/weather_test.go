@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tether/agent/uplink"
@@ -103,7 +104,7 @@ type wire struct {
 	dead, closed chan struct{}
 	die, close   sync.Once
 
-	drops func(msg []byte) bool // messages to drop while it lives; nil for none
+	drops atomic.Pointer[func(msg []byte) bool] // messages to drop while it lives; nil for none
 }
 
 func (c *wire) Send(ctx context.Context, msg []byte) error {
@@ -112,7 +113,7 @@ func (c *wire) Send(ctx context.Context, msg []byte) error {
 		return nil
 	default:
 	}
-	if c.drops != nil && c.drops(msg) {
+	if drops := c.drops.Load(); drops != nil && (*drops)(msg) {
 		return nil
 	}
 	return c.Channel.Send(ctx, msg)

@@ -30,7 +30,7 @@ const (
 	DefaultReadLimit = 16 << 20 // bytes
 	DefaultMaxValues = 1 << 20  // JSON values, at any depth
 	LenderReadLimit  = 2 << 20
-	LenderMaxValues  = 20 << 10
+	LenderMaxValues  = 19 << 10
 )
 
 // Endpoint is where a host is and how to get in.
