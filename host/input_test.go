@@ -147,6 +147,7 @@ func TestInputEvents(t *testing.T) {
 		laptop.output(uri, "me\r\npassword: hunter2", 13)
 		laptop.says(uri, ahp.InputSecret, time.Now())
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if got := *helper; !slices.Equal(got, []string{"awaiting_input name:", "awaiting_secret <nil>"}) {
 			t.Errorf("Ann's agent heard %q", got)
 		}
@@ -157,6 +158,7 @@ func TestInputEvents(t *testing.T) {
 		laptop.says(uri, ahp.InputRunning, time.Now())
 		laptop.says(uri, ahp.InputAwaits, time.Now())
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if len(*helper) != 3 || len(*ci) != 2 {
 			t.Errorf("after the end of the grant Ann's agent heard %q, the other %q", *helper, *ci)
 		}
