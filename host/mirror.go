@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -349,14 +348,6 @@ func (h *Host) fill(t *terminal) {
 			return
 		}
 	}
-}
-
-// nodeOf names the node that owns a terminal, "" for this one.
-func (t *terminal) nodeOf() string {
-	if t.mirror == nil {
-		return ""
-	}
-	return cmp.Or(t.mirror.node, "another")
 }
 
 // Wants reports whether somebody here follows the terminal of another node, and from where on to ask that.

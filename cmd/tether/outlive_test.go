@@ -119,13 +119,6 @@ func (m *mortal) holders() []string {
 	return ids
 }
 
-// forget replaces the host by one that has forgotten everything.
-func (m *mortal) forget(o host.Options) {
-	m.host.Close()
-	m.host = host.New(o)
-	m.serves.Store(m.host)
-}
-
 // kill is kill -9.
 func (m *mortal) kill() {
 	m.t.Helper()

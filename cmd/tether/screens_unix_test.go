@@ -203,3 +203,10 @@ func screensThroughEverything(t *testing.T, round int) {
 		t.Errorf("round %d: xterm.js showed %d of %d", round, known, n)
 	}
 }
+
+// forget replaces the host by one that has forgotten everything.
+func (m *mortal) forget(o host.Options) {
+	m.host.Close()
+	m.host = host.New(o)
+	m.serves.Store(m.host)
+}

@@ -131,7 +131,7 @@ func (d *Door) show() error {
 			_ = json.Unmarshal(old, &f) // what cannot be read shows nobody
 			now := time.Now()
 			for _, p := range f.Pending {
-				if c := string(p.Commitment); !d.shown[c] && !known[c] && now.Before(p.Expires) {
+				if !d.shown[string(p.Commitment)] && !known[string(p.Commitment)] && now.Before(p.Expires) {
 					all = append(all, p)
 				}
 			}
