@@ -167,6 +167,9 @@ func (c *Client) readLoop(in *frames) {
 }
 
 func (c *Client) readFrame(in *frames) error {
+	if in.owes {
+		c.acknowledgeDirect(in)
+	}
 	k, size, err := in.next()
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ type frames struct {
 	r     *bufio.Reader
 	known func(kind) bool
 	small [64]byte // most frames fit: reading them allocates nothing
+	owes  bool     // output that was passed to Direct's function may not be acknowledged yet
 }
 
 // next returns the head of the next frame whose kind is known, or an error

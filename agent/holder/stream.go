@@ -97,9 +97,7 @@ func (c *Client) readData(in *frames, size int) error {
 			return err
 		}
 	}
-	if given { // else the reader may have some of it in its hands, and acknowledges it later
-		c.acknowledgeDirect(in.r.Buffered() > 0)
-	}
+	in.owes = given // else the reader may have some of it in its hands, and acknowledges it later
 	return nil
 }
 
@@ -284,10 +282,12 @@ func (c *Client) give(p []byte) bool {
 	return taken
 }
 
-// acknowledgeDirect is acknowledge for output passed to take. If more has arrived already, it gathers more before it acknowledges. The
-// reading goroutine calls it, which must not wait for the end of the connection.
-func (c *Client) acknowledgeDirect(more bool) {
+// acknowledgeDirect is acknowledge for output passed to take. If more has arrived already, of whatever kind, it may gather more before it
+// acknowledges: it is called before each frame. The reading goroutine calls it, which must not wait for the end of the connection.
+func (c *Client) acknowledgeDirect(in *frames) {
+	more := in.r.Buffered() > 0
 	if off := c.toAcknowledge(more); off > 0 {
 		_ = c.write(appendTaken(nil, off, c.typed.rest())) // if it fails, so does the next read
 	}
+	in.owes = more
 }
