@@ -2,7 +2,12 @@ package holder_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,5 +109,61 @@ func TestDirectEnds(t *testing.T) {
 		if calls != 2 {
 			t.Errorf("%d calls", calls)
 		}
+	})
+}
+
+// Output is acknowledged also where a frame that is not output came behind it: nothing else would make the holder go on.
+func TestDirectIsAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, theirs := net.Pipe()
+		var tasks sync.WaitGroup
+		told := make(chan []byte, 100)
+		tasks.Go(func() {
+			if _, err := meet(conn, plainHello()); err != nil {
+				t.Error(err)
+			}
+			tasks.Go(func() {
+				for head := [5]byte{}; ; {
+					if _, err := io.ReadFull(conn, head[:]); err != nil {
+						return
+					}
+					p := make([]byte, binary.BigEndian.Uint32(head[1:]))
+					if _, err := io.ReadFull(conn, p); err != nil {
+						return
+					}
+					if head[0] == 0x02 {
+						told <- p
+					}
+				}
+			})
+			_, _ = conn.Write(frame(0x41, strings.Repeat("\x00", 48)))
+			_, _ = conn.Write(frame(0x44, ""))
+		})
+		c, err := holder.Connect(t.Context(), theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Direct(func([]byte) bool { return true })
+		stream(t, c, 0)
+		tasks.Go(func() { _ = c.WaitReadable() })
+		synctest.Wait()
+		const reply = "\x00\x00\x00\x01\x00" // to a request that nobody waits for
+		for n, more := range [][]byte{nil, frame(0x47, reply)} {
+			output := frame(0x45, strings.Repeat("\x00", 7)+string(rune(20*n))+strings.Repeat("x", 20))
+			if _, err := conn.Write(append(output, more...)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			select {
+			case p := <-told:
+				if off := binary.BigEndian.Uint64(p); off != uint64(20*n+20) {
+					t.Errorf("acknowledged up to %d", off)
+				}
+			default:
+				t.Errorf("after %d frames nothing was acknowledged", n)
+			}
+		}
+		c.Close()
+		tasks.Wait()
 	})
 }
