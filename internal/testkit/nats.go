@@ -26,6 +26,7 @@ type NATS struct {
 // installed; path is that of bin/tools.
 func StartNATS(t testing.TB, tools string, servers int, args ...string) *NATS {
 	t.Helper()
+	Unix(t, "scripts/test-tools.sh installs nats-server for the system that runs it")
 	program, err := filepath.Abs(filepath.Join(tools, "nats-server"))
 	if err == nil {
 		_, err = os.Stat(program)
