@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strings"
 	"sync"
@@ -131,14 +132,14 @@ func (n *Node) connect(ctx context.Context) error {
 		opts = append(opts, nats.RootCAs(n.opts.CA))
 	}
 	nc, err := nats.Connect(n.opts.Servers, opts...)
-	for began := time.Now(); errors.Is(err, nats.ErrNoServers) && time.Since(began) < startTime; { // they may have been started a moment ago
+	for began := time.Now(); nobodyThere(err) && time.Since(began) < startTime; { // they may have been started a moment ago
 		pause(ctx, retry)
 		nc, err = nats.Connect(n.opts.Servers, opts...)
 	}
 	switch {
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || err != nil && strings.Contains(strings.ToLower(err.Error()), "authorization"):
 		return refused("give the right file with --nats-creds", "the NATS servers refuse the credentials")
-	case errors.Is(err, nats.ErrNoServers):
+	case nobodyThere(err):
 		return refused("check that the servers run and --nats names them", "no NATS server answers at %s", n.opts.Servers)
 	case err != nil:
 		return refused("check --nats, --nats-creds and --nats-ca", "NATS: %v", err)
@@ -152,6 +153,12 @@ func (n *Node) connect(ctx context.Context) error {
 		return n.leave(refused("set max_payload there", "the NATS server at %s takes messages of %d bytes, %d are needed", nc.ConnectedUrlRedacted(), nc.MaxPayload(), leastPayload))
 	}
 	return nil
+}
+
+// nobodyThere reports whether no server took a connection: on Windows the client passes the system's error on.
+func nobodyThere(err error) bool {
+	dial, ok := errors.AsType[*net.OpError](err)
+	return errors.Is(err, nats.ErrNoServers) || ok && dial.Op == "dial"
 }
 
 func (n *Node) leave(err error) error {
