@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"tether/ahp"
@@ -157,14 +158,19 @@ func (t *terminal) feedLocked(r *FeedRequest) *feed {
 		f.next = min(max(r.Index, 0), t.log.next)
 	}
 	f.asked = time.Now()
-	if r.Watching = max(r.Watching, 0); f.watching != r.Watching || len(f.watchers) != len(r.Watchers) {
-		f.watching, f.watchers = r.Watching, r.Watchers[:min(len(r.Watchers), ahp.MaxWatchers)]
+	watching, watchers := max(r.Watching, 0), r.Watchers[:min(len(r.Watchers), ahp.MaxWatchers)]
+	if f.watching != watching || !slices.EqualFunc(f.watchers, watchers, sameWatcher) {
+		f.watching, f.watchers = watching, watchers
 		t.watchedLocked()
 	}
 	if t.ack.held && !f.farBehind(&t.log) {
 		t.settleLocked()
 	}
 	return f
+}
+
+func sameWatcher(a, b ahp.Watcher) bool {
+	return a.Who == b.Who && a.Kind == b.Kind && a.Since.Equal(b.Since)
 }
 
 // takeFeedLocked is what comes after what the node has, at most about r.Most bytes.

@@ -230,8 +230,11 @@ func (h *Host) NodeSilent(node string) {
 		if t.mirror != nil && t.mirror.node == node {
 			h.loseMirrorLocked(t, NodeLost)
 		}
-		delete(t.feeds, node)
-		t.settleLocked()
+		if t.feeds[node] != nil {
+			delete(t.feeds, node)
+			t.settleLocked()
+			t.watchedLocked() // nobody watches there any more
+		}
 	}
 }
 

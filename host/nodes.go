@@ -37,8 +37,8 @@ const (
 	wantTime = 30 * time.Second
 	// maxNodeGone bounds how many terminals are remembered that are gone. A node that has missed more is told all there are.
 	maxNodeGone = 4096
-	// changesAtOnce bounds the entries in one answer.
-	changesAtOnce = 500
+	// ChangesAtOnce bounds the entries in one answer.
+	ChangesAtOnce = 500
 	// listedEvery is the shortest time between two answers to one node that tell of changes.
 	listedEvery = 50 * time.Millisecond
 )
@@ -219,12 +219,12 @@ func (h *Host) noteGoneLocked(t *terminal, moved bool) {
 	h.nodesLocked()
 }
 
-// NodeChanges returns what has changed here since a version, which is 0 for a node that knows nothing. It waits for a change until ctx ends, and then
-// returns none.
-func (h *Host) NodeChanges(ctx context.Context, since int64) NodeChanges {
+// NodeChanges returns what has changed here since a version, which is 0 for a node that knows nothing: at most so many
+// entries, 1 to ChangesAtOnce. It waits for a change until ctx ends, and then returns none.
+func (h *Host) NodeChanges(ctx context.Context, since int64, most int) NodeChanges {
 	for first := true; ; first = false {
 		h.mu.Lock()
-		c := h.changesLocked(since)
+		c := h.changesLocked(since, most)
 		if c.Whole || len(c.Entries)+len(c.Gone) > 0 || ctx.Err() != nil {
 			h.mu.Unlock()
 			return c
@@ -247,7 +247,7 @@ func (h *Host) NodeChanges(ctx context.Context, since int64) NodeChanges {
 	}
 }
 
-func (h *Host) changesLocked(since int64) NodeChanges {
+func (h *Host) changesLocked(since int64, most int) NodeChanges {
 	c := NodeChanges{Version: h.rowVersion, On: h.roster.On, Whole: since == 0 || since < h.nodes.from}
 	if c.Whole {
 		since = 0
@@ -259,9 +259,9 @@ func (h *Host) changesLocked(since int64) NodeChanges {
 		}
 	}
 	slices.SortFunc(due, func(a, b *terminal) int { return int(a.rowVersion - b.rowVersion) })
-	if len(due) > changesAtOnce { // versions are of one terminal each
-		due, c.More = due[:changesAtOnce], true
-		c.Version = due[changesAtOnce-1].rowVersion
+	if len(due) > most { // versions are of one terminal each
+		due, c.More = due[:most], true
+		c.Version = due[most-1].rowVersion
 	}
 	for _, t := range due {
 		c.Entries = append(c.Entries, h.nodeEntryLocked(t))

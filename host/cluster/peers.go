@@ -189,11 +189,19 @@ func (n *Node) answerList(ctx context.Context, m *nats.Msg) {
 	n.spawn(func() {
 		ctx, cancel := context.WithTimeout(ctx, time.Duration(min(max(r.Hold, 0), 10_000))*time.Millisecond)
 		defer cancel()
-		data, err := json.Marshal(n.host.NodeChanges(ctx, r.Since))
-		if err == nil {
-			_ = m.Respond(data) // it asks again
-		}
+		data := n.changes(ctx, r.Since, int(n.nc.MaxPayload()))
+		_ = m.Respond(data) // it asks again
 	})
+}
+
+// changes encodes changes of the catalogue here, as many as fit into one message.
+func (n *Node) changes(ctx context.Context, since int64, room int) []byte {
+	for most := host.ChangesAtOnce; ; most /= 2 {
+		data, _ := json.Marshal(n.host.NodeChanges(ctx, since, most)) // has nothing that cannot be encoded
+		if len(data) <= room || most == 1 {
+			return data
+		}
+	}
 }
 
 // followList asks a node for its catalogue, and then for its changes, until ctx ends.

@@ -1,0 +1,90 @@
+package host_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/ahp"
+	"tether/host"
+)
+
+// engine is a cluster in which this node owns whatever comes.
+type engine struct{ epochs atomic.Int64 }
+
+// Own implements host.Nodes.
+func (e *engine) Own(_ context.Context, _ string, least int64) (int64, error) {
+	return max(e.epochs.Add(1), least+1), nil
+}
+
+// Wanted implements host.Nodes.
+func (e *engine) Wanted(string) {}
+
+// A machine is told who watches at other nodes, also when one takes the place of another, and when a node goes.
+func TestWatchersAtOtherNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStaff(true, "machine.laptop.ann")
+		h := testHost(t, host.Options{Access: s, People: s, Nodes: &engine{}})
+		laptop := joined(t, h, s.of["machine.laptop.ann"], viewOptions{resume: true})
+		const uri = "ahp-terminal:/web"
+		laptop.create(uri)
+		check(t, laptop.audience(uri, to()))
+		epoch := h.NodeChanges(t.Context(), 0, 1).Entries[0].Epoch
+		watching := func() (who string) {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			laptop.mu.Lock()
+			defer laptop.mu.Unlock()
+			if all := laptop.watchers[uri]; len(all) > 0 {
+				for _, w := range all[len(all)-1].Watching {
+					who += w.Who
+				}
+			}
+			return who
+		}
+		for _, who := range []string{"bob", "cyd"} {
+			r := host.FeedRequest{From: "other", URI: uri, Epoch: epoch, Offset: -1, Most: 1000, Watching: 1, Watchers: []ahp.Watcher{{Who: who, Kind: ahp.WatcherPerson}}}
+			if _, err := h.Feed(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			if got := watching(); got != who {
+				t.Errorf("%q watches, want %q", got, who)
+			}
+		}
+		h.NodeSilent("other")
+		if got := watching(); got != "" {
+			t.Errorf("%q watches at a node that is gone", got)
+		}
+	})
+}
+
+// The catalogue comes in as small parts as it is asked for in, each terminal once.
+func TestNodeChangesInParts(t *testing.T) {
+	s := newStaff(true, "machine.laptop.ann")
+	h := testHost(t, host.Options{Access: s, People: s, Nodes: &engine{}})
+	laptop := joined(t, h, s.of["machine.laptop.ann"], viewOptions{resume: true})
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		laptop.create("ahp-terminal:/" + name)
+	}
+	seen := map[string]int{}
+	for since, more := int64(0), true; more; {
+		c := h.NodeChanges(t.Context(), since, 2)
+		if len(c.Entries) > 2 {
+			t.Errorf("%d entries at once", len(c.Entries))
+		}
+		for _, e := range c.Entries {
+			seen[e.URI]++
+		}
+		since, more = c.Version, c.More
+	}
+	if len(seen) != 5 {
+		t.Errorf("seen: %v", seen)
+	}
+	for uri, n := range seen {
+		if n != 1 {
+			t.Errorf("%s came %d times", uri, n)
+		}
+	}
+}
