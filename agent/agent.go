@@ -42,19 +42,16 @@ type Config struct {
 	Settings *config.Config
 	// Over are the settings that override the configuration file, needed when the file is read again.
 	Over []config.Setting
-	// Secrets says where tokens and this machine's key may be kept. The zero
-	// value is a file that only the user can read.
+	// Secrets says where tokens and this machine's key may be kept. The zero value is a file that only the user can read.
 	Secrets hosts.Secrets
 	// LogLevel, if not "", overrides that of Settings.
 	LogLevel string
 	// Ready, if not nil, is called once when requests are answered.
 	Ready func()
-	// Notify, if not nil, shows a text on the person's desktop. It may block
-	// until ctx ends.
+	// Notify, if not nil, shows a text on the person's desktop. It may block until ctx ends.
 	Notify func(ctx context.Context, title, body string) error
-	// AskDesktop, if not nil, shows a text with buttons there, and returns the key
-	// of the one that the person has pressed, see notify.Ask. Where it returns an
-	// error Notify shows the text instead.
+	// AskDesktop, if not nil, shows a text with buttons there, and returns the key of the one that the person has pressed, see notify.Ask.
+	// Where it returns an error Notify shows the text instead.
 	AskDesktop func(ctx context.Context, title, body string, buttons []notify.Button, trust func(pid int) error) (string, error)
 	// Holder starts the process that each terminal gets, so that it outlives
 	// this one. The zero value means that terminals run in this process.
@@ -68,9 +65,8 @@ type Config struct {
 	Terminals term.Options
 	// Watch replaces roam.Watch in tests.
 	Watch func(context.Context, func(roam.Change)) error
-	// Patience, if not 0, replaces the times for which a person waits at most
-	// for terminals to end and hosts to hear of something. For tests, on
-	// machines that stand still.
+	// Patience, if not 0, replaces the times for which a person waits at most for terminals to end and hosts to hear of something. For tests,
+	// on machines that stand still.
 	Patience time.Duration
 }
 
@@ -83,8 +79,7 @@ func LogPath(d dirs.Dirs) string { return filepath.Join(d.State, "daemon.log") }
 // ErrRoot is returned by Run for root without AllowRoot.
 var ErrRoot = errors.New("the daemon does not run as root")
 
-// RunningError is returned by Run when another daemon serves the same
-// directories.
+// RunningError is returned by Run when another daemon serves the same directories.
 type RunningError struct{ Pid int }
 
 func (e *RunningError) Error() string {
@@ -94,8 +89,7 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("a daemon is already running (process %d)", e.Pid)
 }
 
-// atMost is how long something is waited for that takes at most d while a
-// person waits.
+// atMost is how long something is waited for that takes at most d while a person waits.
 func (a *Agent) atMost(d time.Duration) time.Duration { return cmp.Or(a.cfg.Patience, d) }
 
 // How long the end of a daemon may take, 5 s in all.
@@ -281,12 +275,10 @@ const lockPatience = time.Second
 // lockEvery is how often the lock is tried meanwhile.
 const lockEvery = 5 * time.Millisecond
 
-// replacePatience is the same for one that was asked to hand over: its end
-// may take 5 s.
+// replacePatience is the same for one that was asked to hand over: its end may take 5 s.
 const replacePatience = 8 * time.Second
 
-// lock makes this the only daemon with these directories. The socket has a
-// lock too, but is there only when everything else is.
+// lock makes this the only daemon with these directories. The socket has a lock too, but is there only when everything else is.
 func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 	if err := secret.Dir(a.cfg.Dirs.Runtime); err != nil {
 		return nil, err

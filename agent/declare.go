@@ -21,8 +21,7 @@ import (
 	"tether/agent/term"
 )
 
-// declaredCause is the cause in status when it is not kept which terminals are
-// declared ones.
+// declaredCause is the cause in status when it is not kept which terminals are declared ones.
 const declaredCause = "declared terminals"
 
 // openDeclared begins to start the declared terminals.
@@ -206,8 +205,7 @@ func (t *declaredTerminal) Over() bool {
 	return over
 }
 
-// look says whether it has ended, and how; away, that it runs out of this
-// daemon's hands.
+// look says whether it has ended, and how; away, that it runs out of this daemon's hands.
 func (t *declaredTerminal) look() (end declared.End, over, away bool) {
 	h, listed := t.newest()
 	i := h.Info()
@@ -233,8 +231,7 @@ func (t *declaredTerminal) newest() (h term.Handle, listed bool) {
 	return t.handle, listed
 }
 
-// awayPoll is how often it is looked whether a terminal that is out of hands has
-// come back or has ended: its holder tells nobody.
+// awayPoll is how often it is looked whether a terminal that is out of hands has come back or has ended: its holder tells nobody.
 const awayPoll = time.Second
 
 // Wait implements declared.Terminal.

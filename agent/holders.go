@@ -23,8 +23,7 @@ import (
 	"tether/platform/secret"
 )
 
-// Program is how this program is started as another process that calls
-// holder.Main.
+// Program is how this program is started as another process that calls holder.Main.
 type Program struct {
 	Path string   // absolute
 	Argv []string // whole; the id is added
@@ -88,8 +87,7 @@ type holders struct {
 	wg   sync.WaitGroup
 }
 
-// start starts a terminal in a holder, or, when there can be none, the person's
-// in this process.
+// start starts a terminal in a holder, or, when there can be none, the person's in this process.
 func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
 	if s.agentsOnly && !holder.IsAgents(c.Env) {
 		return pty.Start(c)
@@ -184,8 +182,7 @@ func (s *holders) again(id term.ID) {
 	}
 }
 
-// adoptOne adopts a terminal, patiently. tried is called after the first
-// attempt.
+// adoptOne adopts a terminal, patiently. tried is called after the first attempt.
 func (s *holders) adoptOne(id string, tried func()) {
 	tried = sync.OnceFunc(tried)
 	defer tried()
@@ -257,9 +254,8 @@ func (s *holders) removeScripts(alive []string) {
 	}
 }
 
-// LeftRunning returns the ids of the terminals that run and that no daemon
-// serves, if no daemon runs; the error is a *RunningError if one does. A holder
-// that does not answer within a second counts as one that runs.
+// LeftRunning returns the ids of the terminals that run and that no daemon serves, if no daemon runs; the error is a *RunningError if one
+// does. A holder that does not answer within a second counts as one that runs.
 func LeftRunning(d dirs.Dirs) ([]string, error) {
 	ids, err := holder.List(holdersDir(d))
 	if len(ids) == 0 || err != nil {
@@ -303,8 +299,7 @@ func hasExited(o holder.Options, id string) bool {
 	return !at.IsZero()
 }
 
-// LeftDead returns how many terminals' holders were killed and have left their
-// sockets; the next daemon removes them.
+// LeftDead returns how many terminals' holders were killed and have left their sockets; the next daemon removes them.
 func LeftDead(d dirs.Dirs) (int, error) { return holder.Dead(holdersDir(d)) }
 
 // Ended lists the processes that EndLeftRunning has ended, and those that it has not.

@@ -14,8 +14,7 @@ import (
 	"tether/platform/proc"
 )
 
-// LockError says that a process holds the daemon's lock without serving, so that
-// no daemon can start.
+// LockError says that a process holds the daemon's lock without serving, so that no daemon can start.
 type LockError struct {
 	Path    string
 	Pid     int    // 0 where it is not known
@@ -91,8 +90,7 @@ func lockError(locked *ipc.LockedError) *LockError {
 	return e
 }
 
-// isDaemon reports whether the holder may be a daemon that begins or ends: it has
-// written its number into the file, and is this program.
+// isDaemon reports whether the holder may be a daemon that begins or ends: it has written its number into the file, and is this program.
 func (e *LockError) isDaemon(claimed int) bool {
 	return e.Pid != 0 && e.Pid == claimed && e.Program == filepath.Base(os.Args[0])
 }

@@ -16,8 +16,7 @@ import (
 	"tether/platform/secret"
 )
 
-// maxLog bounds the log file in bytes; with the one before it, twice that is
-// kept.
+// maxLog bounds the log file in bytes; with the one before it, twice that is kept.
 const maxLog = 5 << 20
 
 // logRetry is how often a log that cannot be opened is tried again.
@@ -70,8 +69,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write appends one whole line. It never fails: there is nobody who could do
-// anything about it.
+// Write appends one whole line. It never fails: there is nobody who could do anything about it.
 func (l *logFile) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

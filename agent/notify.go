@@ -81,8 +81,7 @@ func (a *Agent) askDesktop(ctx context.Context, q policy.Question, text string, 
 	}
 }
 
-// cancelAnswered calls cancel when the question does not wait any more. It ends
-// with ctx.
+// cancelAnswered calls cancel when the question does not wait any more. It ends with ctx.
 func (a *Agent) cancelAnswered(ctx context.Context, cancel func(), id string) {
 	for {
 		asked, _, version := a.policy.Questions()

@@ -10,8 +10,7 @@ import (
 	"tether/platform/proc"
 )
 
-// quietAfter is how long no terminal has begun or ended, and nobody has come or
-// gone, before memory is given back.
+// quietAfter is how long no terminal has begun or ended, and nobody has come or gone, before memory is given back.
 const quietAfter = 500 * time.Millisecond
 
 // keepSmall returns memory that the start of the daemon, of terminals or of user interfaces needed, once it is free: a daemon mostly waits,
@@ -42,8 +41,7 @@ func (a *Agent) stir() {
 	}
 }
 
-// quiet waits until something began or ended and then nothing for a while. It
-// returns false when ctx has ended.
+// quiet waits until something began or ended and then nothing for a while. It returns false when ctx has ended.
 func (a *Agent) quiet(ctx context.Context) bool {
 	var calm <-chan time.Time
 	for {

@@ -33,8 +33,7 @@ func (a *Agent) openStarter() {
 // scriptsDir holds, per terminal, the files that its shell reads at its start.
 func scriptsDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "sh") }
 
-// Environment returns the environment of an interactive login of the person,
-// asking the login shell the first time and, if refresh, again.
+// Environment returns the environment of an interactive login of the person, asking the login shell the first time and, if refresh, again.
 func (a *Agent) Environment(ctx context.Context, refresh bool) ([]string, error) {
 	if refresh {
 		return a.login().Refresh(ctx)

@@ -10,8 +10,7 @@ import (
 	"tether/platform/secret"
 )
 
-// AddressPath is where a daemon that serves loopback TCP writes its address,
-// since the port may be any that was free.
+// AddressPath is where a daemon that serves loopback TCP writes its address, since the port may be any that was free.
 func AddressPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, "local.addr") }
 
 // Causes of faults of loopback TCP.

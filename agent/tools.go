@@ -23,8 +23,7 @@ var offered = []string{"list_terminals", "read_terminal", "wait_terminal", "spaw
 // aboutTools begins each description.
 const aboutTools = "Of a person's machine; only terminals that it lends to this host are there. "
 
-// showWithin is how long the answer to a call that has started a terminal
-// waits for the host to know it.
+// showWithin is how long the answer to a call that has started a terminal waits for the host to know it.
 const showWithin = 5 * time.Second
 
 // toolsFor are this machine's tools as the sessions of a host get them. Their calls are the server's to carry out.

@@ -152,8 +152,7 @@ func (h *toolHost) session() *host.Session {
 	return s
 }
 
-// laptop is a daemon with terminals whose children the test plays, paired with
-// a host as "lab".
+// laptop is a daemon with terminals whose children the test plays, paired with a host as "lab".
 type laptop struct {
 	*daemon
 	host     *toolHost
@@ -367,8 +366,7 @@ func (l *laptop) audited(t *testing.T, id string) {
 	}
 }
 
-// await waits until the state of a channel, as everybody at the host may see it,
-// is as ok wants it.
+// await waits until the state of a channel, as everybody at the host may see it, is as ok wants it.
 func (h *toolHost) await(uri, what string, state any, ok func() bool) {
 	h.t.Helper()
 	near, far := jsonrpc.Pipe()

@@ -8,8 +8,7 @@ import (
 	"tether/screen"
 )
 
-// Metadata is a terminal in the words of the tools. A terminal that runs has
-// the first six fields and no other.
+// Metadata is a terminal in the words of the tools. A terminal that runs has the first six fields and no other.
 type Metadata struct {
 	ID        string     `json:"id"`
 	Cwd       string     `json:"cwd"`

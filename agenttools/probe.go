@@ -56,8 +56,7 @@ func (w *wait) addURL(text string) error {
 	return nil
 }
 
-// startProbes tries each until one succeeds or ctx ends. The function it
-// returns waits for their end.
+// startProbes tries each until one succeeds or ctx ends. The function it returns waits for their end.
 func (w *wait) startProbes(ctx context.Context, end context.CancelCauseFunc) func() {
 	var wg sync.WaitGroup
 	for _, p := range w.probes {
@@ -106,8 +105,7 @@ func (p *portProbe) try(ctx context.Context) error {
 
 func (p *portProbe) why() Reason { return ReasonPort }
 
-// Who listens on a port, as wait_terminal tells it: a server that is left over
-// from before may have the port that this one wanted.
+// Who listens on a port, as wait_terminal tells it: a server that is left over from before may have the port that this one wanted.
 const (
 	listenerSame  = "this terminal"
 	listenerOther = "another program"

@@ -150,8 +150,7 @@ func (q query) readOn(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (i
 	}
 }
 
-// render is the capture in the format, without an incomplete end, which the
-// next call gets.
+// render is the capture in the format, without an incomplete end, which the next call gets.
 func (q query) render(ctx context.Context, t Terminal, i Info, c *capture) (string, error) {
 	s, err := c.render(ctx, i)
 	if err != nil {

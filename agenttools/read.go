@@ -14,8 +14,7 @@ const (
 	maxLines     = 100_000
 	maxPattern   = 1000 // bytes of a regular expression
 	maxCommands  = 50   // the newest of those that began in the returned output
-	// maxHeld is the most that is kept for the next call because it is an
-	// incomplete sequence, in bytes.
+	// maxHeld is the most that is kept for the next call because it is an incomplete sequence, in bytes.
 	maxHeld = 64 << 10
 )
 
@@ -106,8 +105,7 @@ func (s *Set) readTool() tool {
 	}}
 }
 
-// choose applies grep, tail and the bound, in that order. cut tells that the
-// bound took something away.
+// choose applies grep, tail and the bound, in that order. cut tells that the bound took something away.
 func (q query) choose(text string) (_ string, cut bool) {
 	if q.grep != nil {
 		var b strings.Builder
@@ -139,8 +137,7 @@ func lastLines(s string, n int) string {
 	return s[end+1:]
 }
 
-// newest is the end of s, at most n bytes, from the beginning of a line if
-// there is one and else of a character.
+// newest is the end of s, at most n bytes, from the beginning of a line if there is one and else of a character.
 func newest(s string, n int) string {
 	at := len(s) - n
 	if s[at-1] == '\n' {

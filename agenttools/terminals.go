@@ -21,22 +21,18 @@ type Controller interface {
 	Spawn(context.Context, SpawnRequest) (Info, error)
 	// Promote gives a terminal of the principal's to the person.
 	Promote(id string) (Info, error)
-	// Kill ends the terminal's processes and returns when they have ended or
-	// ctx ends.
+	// Kill ends the terminal's processes and returns when they have ended or ctx ends.
 	Kill(ctx context.Context, id string) error
 	// Write types p. It may wait while the child does not read.
 	Write(ctx context.Context, id string, p []byte) error
-	// Signal sends a signal, such as "SIGINT", to the process group in the
-	// foreground.
+	// Signal sends a signal, such as "SIGINT", to the process group in the foreground.
 	Signal(id, name string) error
 }
 
-// Locator is a Terminals that can tell which program listens on a port of this
-// machine.
+// Locator is a Terminals that can tell which program listens on a port of this machine.
 type Locator interface {
 	Terminals
-	// Listens reports whether a program of the terminal listens on the TCP
-	// port; known is false where that cannot be found out.
+	// Listens reports whether a program of the terminal listens on the TCP port; known is false where that cannot be found out.
 	Listens(id string, port int) (yes, known bool)
 }
 

@@ -10,9 +10,8 @@ import (
 // dispatchHead is the beginning of a dispatchAction message, up to its channel.
 const dispatchHead = `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":`
 
-// AppendOutput appends a whole dispatchAction message carrying terminal/output to dst. Each byte of data that is not
-// valid UTF-8 becomes U+FFFD, so data must not end inside a character. offset is written as OffsetKey; a negative
-// one is not. It allocates only to grow dst.
+// AppendOutput appends a whole dispatchAction message carrying terminal/output to dst. Each byte of data that is not valid UTF-8 becomes
+// U+FFFD, so data must not end inside a character. offset is written as OffsetKey; a negative one is not. It allocates only to grow dst.
 func AppendOutput(dst []byte, channel string, clientSeq int64, data []byte, offset int64) []byte {
 	dst = append(dst, dispatchHead...)
 	dst = jsonspan.AppendQuoteString(dst, channel)

@@ -120,8 +120,7 @@ func skipNested(valid []byte, i int) int {
 	return i
 }
 
-// skipString returns where the string that begins at i ends. A quote with an odd number of backslashes before it is one of
-// the text.
+// skipString returns where the string that begins at i ends. A quote with an odd number of backslashes before it is one of the text.
 func skipString(valid []byte, i int) int {
 	for i++; ; i++ {
 		n := bytes.IndexByte(valid[i:], '"')

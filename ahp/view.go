@@ -8,8 +8,7 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// Dispatch is the params of MethodDispatchAction with the action found but not decoded. Its slices alias the params; its
-// strings do not.
+// Dispatch is the params of MethodDispatchAction with the action found but not decoded. Its slices alias the params; its strings do not.
 type Dispatch struct {
 	Channel      string
 	ClientSeq    int64

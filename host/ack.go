@@ -5,9 +5,8 @@ import (
 )
 
 const (
-	// promptAck is the amount of text, in bytes, that is acknowledged at once. Less waits for ackDelay, so that the echo of a key reaches
-	// its observers first: they may share this machine's processors with the owner. Owners send 2 KiB without waiting for an
-	// acknowledgement.
+	// promptAck is the amount of text, in bytes, that is acknowledged at once. Less waits for ackDelay, so that the echo of a key reaches its
+	// observers first: they may share this machine's processors with the owner. Owners send 2 KiB without waiting for an acknowledgement.
 	promptAck = 1 << 10
 	ackDelay  = time.Millisecond
 )

@@ -46,8 +46,7 @@ func PlaceOf(remote string) string {
 	return ip.String()
 }
 
-// blocked reports whether the place has no guess left; first is true for the first refusal of a row, which is worth a line in
-// the log.
+// blocked reports whether the place has no guess left; first is true for the first refusal of a row, which is worth a line in the log.
 func (g *authLimiter) blocked(remote string) (blocked, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

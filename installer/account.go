@@ -10,8 +10,7 @@ import (
 	"tether/platform/dirs"
 )
 
-// For fills in the user that a service runs as: the one named, or with "" the
-// one who calls.
+// For fills in the user that a service runs as: the one named, or with "" the one who calls.
 func (s *Service) For(ctx context.Context, run Runner, name string) error {
 	u, err := user.Current()
 	if name != "" {
@@ -28,8 +27,7 @@ func (s *Service) For(ctx context.Context, run Runner, name string) error {
 	return nil
 }
 
-// lookup also finds users who are only in a directory on the network, which
-// the system's own command asks and a program without C does not.
+// lookup also finds users who are only in a directory on the network, which the system's own command asks and a program without C does not.
 func lookup(ctx context.Context, run Runner, name string) (*user.User, error) {
 	u, err := user.Lookup(name)
 	if err == nil {

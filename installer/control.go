@@ -9,8 +9,7 @@ import (
 	"os"
 )
 
-// control installs a file of the service and has it obeyed. kardianos/service
-// is one for the services of the machine.
+// control installs a file of the service and has it obeyed. kardianos/service is one for the services of the machine.
 type control interface {
 	Install() error   // writes the file, which is not there, and enables the service
 	Uninstall() error // disables it and removes the file

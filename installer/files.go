@@ -42,8 +42,7 @@ func notWritten(path string, err error) error {
 	return &Problem{Text: "write " + path, Next: next, Err: err}
 }
 
-// remove removes a file and, where they are empty then, the directories it was
-// in, up to but not including stop.
+// remove removes a file and, where they are empty then, the directories it was in, up to but not including stop.
 func remove(path, stop string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the installed files: %w", err)

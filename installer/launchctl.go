@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// launchd is the Manager of macOS: LaunchAgents of users, LaunchDaemons of the
-// machine.
+// launchd is the Manager of macOS: LaunchAgents of users, LaunchDaemons of the machine.
 type launchd struct {
 	run    Runner
 	system bool
@@ -204,8 +203,7 @@ func (m *launchd) Restart(ctx context.Context) error {
 	return m.Start(ctx)
 }
 
-// isRunning reads the state line of launchctl print, which indents it once;
-// deeper ones are of other things.
+// isRunning reads the state line of launchctl print, which indents it once; deeper ones are of other things.
 func isRunning(said string) bool { return launchState(said) == "running" }
 
 func launchState(said string) string {

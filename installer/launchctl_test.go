@@ -13,8 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeLaunchd answers launchctl as its manual page and others' logs have it; no
-// Mac was asked.
+// fakeLaunchd answers launchctl as its manual page and others' logs have it; no Mac was asked.
 type fakeLaunchd struct {
 	screen          bool // a person is logged in at the screen
 	loaded, running bool

@@ -2,17 +2,14 @@ package installer
 
 import "strings"
 
-// RunKey is the registry key, below HKEY_CURRENT_USER, whose values are run
-// when the user logs on to Windows. RunValue is the name of ours.
+// RunKey is the registry key, below HKEY_CURRENT_USER, whose values are run when the user logs on to Windows. RunValue is the name of ours.
 const (
 	RunKey   = `Software\Microsoft\Windows\CurrentVersion\Run`
 	RunValue = Name
 )
 
-// LogonCommand returns the command line that starts the daemon of s at logon.
-// The daemon goes on without a window of its own. A home directory is handed
-// over as an argument, because a logon entry has no environment. s must have
-// passed Check.
+// LogonCommand returns the command line that starts the daemon of s at logon. The daemon goes on without a window of its own. A home
+// directory is handed over as an argument, because a logon entry has no environment. s must have passed Check.
 func LogonCommand(s Service) string {
 	args := append([]string{s.Program, "service", "logon"}, s.homeArgs()...)
 	for i, arg := range args {
@@ -21,8 +18,7 @@ func LogonCommand(s Service) string {
 	return strings.Join(args, " ")
 }
 
-// windowsWord quotes one argument as CommandLineToArgvW takes it apart: a
-// backslash is one unless it stands before a quote.
+// windowsWord quotes one argument as CommandLineToArgvW takes it apart: a backslash is one unless it stands before a quote.
 func windowsWord(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\"") {
 		return s

@@ -20,8 +20,7 @@ func machineControl(name string, s Service, args []string, options service.KeyVa
 
 const description = "lends terminals of this machine to agent hosts"
 
-// idle is the program that kardianos/service would run. It is only used to
-// install one.
+// idle is the program that kardianos/service would run. It is only used to install one.
 type idle struct{}
 
 // Start is never called.

@@ -9,11 +9,9 @@ import (
 	"strings"
 )
 
-// A Manager makes a Service start by itself with the means of one system, and
-// takes that back. There is at most one tether service per user, and one of the
-// machine. Its methods are for one goroutine; all of them run commands of the
-// system and wait for them. Their errors are *Problem wherever a person can do
-// something about it.
+// A Manager makes a Service start by itself with the means of one system, and takes that back. There is at most one tether service per
+// user, and one of the machine. Its methods are for one goroutine; all of them run commands of the system and wait for them. Their errors
+// are *Problem wherever a person can do something about it.
 type Manager interface {
 	// Install installs and starts s, or updates the installed service to match it; the Change tells which. Calling it twice is harmless. It
 	// returns when the daemon answers. After a failure, everything is as before.

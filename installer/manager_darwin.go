@@ -11,8 +11,7 @@ import (
 
 const machineLists = "/Library/LaunchDaemons"
 
-// New returns the Manager for services of the user who calls, or of the
-// machine.
+// New returns the Manager for services of the user who calls, or of the machine.
 func New(system bool) Manager {
 	home, _ := os.UserHomeDir() // without it nothing of the user's can be found, and the error says so
 	m := &launchd{run: Execute, system: system, uid: os.Getuid(), dir: filepath.Join(home, "Library/LaunchAgents"), daemon: machineLists,
@@ -31,8 +30,7 @@ func sessionEnv() []string { return os.Environ() }
 // AdministratorHint is how one becomes an administrator here.
 const AdministratorHint = "sudo"
 
-// IsAdministrator reports whether this process may change services of the
-// machine.
+// IsAdministrator reports whether this process may change services of the machine.
 func IsAdministrator() bool { return os.Geteuid() == 0 }
 
 // ExecuteAs is Execute as the user of a service of the machine, from an administrator. The output includes the command's error messages.

@@ -9,8 +9,7 @@ import (
 	"github.com/kardianos/service"
 )
 
-// New returns the Manager for services of the user who calls, or of the
-// machine.
+// New returns the Manager for services of the user who calls, or of the machine.
 func New(system bool) Manager {
 	m := &systemd{run: Execute, system: system, places: usualPlaces}
 	if system {
@@ -36,8 +35,7 @@ func sessionEnv() []string {
 // AdministratorHint is how one becomes an administrator here.
 const AdministratorHint = "sudo"
 
-// IsAdministrator reports whether this process may change services of the
-// machine.
+// IsAdministrator reports whether this process may change services of the machine.
 func IsAdministrator() bool { return os.Geteuid() == 0 }
 
 // ExecuteAs is Execute as the user of a service of the machine, from an administrator. The output includes the command's error messages.

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/windows/svc/mgr"
 )
 
-// New returns the Manager for services of the user who calls, or of the
-// machine.
+// New returns the Manager for services of the user who calls, or of the machine.
 func New(system bool) Manager {
 	if system {
 		return &scm{run: Execute, newControl: func(s Service) (service.Service, error) {
@@ -76,8 +75,7 @@ func sessionEnv() []string { return os.Environ() }
 // AdministratorHint is how one becomes an administrator here.
 const AdministratorHint = "a command line that was started by Run as administrator"
 
-// IsAdministrator reports whether this process may change services of the
-// machine. It asks the one who decides.
+// IsAdministrator reports whether this process may change services of the machine. It asks the one who decides.
 func IsAdministrator() bool {
 	m, err := mgr.Connect()
 	if err != nil {

@@ -62,8 +62,7 @@ func isLogonCommand(line string) bool {
 	return strings.HasSuffix(line, " service logon") || strings.Contains(line, " service logon --home ")
 }
 
-// program takes the first word off a line of windowsWord. A path of a program
-// has no quotes in it.
+// program takes the first word off a line of windowsWord. A path of a program has no quotes in it.
 func program(line string) string {
 	if rest, ok := strings.CutPrefix(line, `"`); ok {
 		first, _, _ := strings.Cut(rest, `"`)

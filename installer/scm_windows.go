@@ -16,8 +16,7 @@ import (
 // service of the machine. A variable, because an argument can be seen by all.
 const PasswordVar = "TETHER_SERVICE_PASSWORD"
 
-// scm is the Manager of Windows services. It runs as an account, in a session
-// without a screen.
+// scm is the Manager of Windows services. It runs as an account, in a session without a screen.
 type scm struct {
 	run        Runner
 	newControl func(s Service) (service.Service, error)
@@ -54,8 +53,7 @@ func (m *scm) Install(ctx context.Context, s Service) (Change, error) {
 	return change, nil
 }
 
-// known is the service as Windows has written it down, where everybody may
-// read it; without a Program if it is not ours.
+// known is the service as Windows has written it down, where everybody may read it; without a Program if it is not ours.
 func known() (s Service, found bool) {
 	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `System\CurrentControlSet\Services\`+Name, registry.QUERY_VALUE)
 	if err != nil {
@@ -146,9 +144,8 @@ func (m *scm) Status(context.Context) (Status, error) {
 // Printed implements Manager.
 func (m *scm) Printed(int, bool) []string { return nil }
 
-// RunAsService runs the daemon under the service manager of Windows, until that
-// ends it. It does not look around whether it is a service: only the command
-// line of one says so.
+// RunAsService runs the daemon under the service manager of Windows, until that ends it. It does not look around whether it is a service:
+// only the command line of one says so.
 func RunAsService(run func(context.Context) error) error {
 	h := &handler{run: run}
 	if err := svc.Run(Name, h); err != nil {

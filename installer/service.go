@@ -19,29 +19,24 @@ const Label = "dev.tether.daemon"
 type Service struct {
 	// Program is the absolute path of the tether binary.
 	Program string `json:"program"`
-	// Home is the value of TETHER_HOME for the daemon, "" to leave it to the
-	// system's own directories.
+	// Home is the value of TETHER_HOME for the daemon, "" to leave it to the system's own directories.
 	Home string `json:"home,omitempty"`
 	// Env are further entries of the daemon's environment, NAME=value: those that decide where it keeps its files. A Windows logon entry has
 	// none.
 	Env []string `json:"env,omitempty"`
-	// System makes it a service of the machine that runs as User. Otherwise
-	// it is a service of the user who installs it.
+	// System makes it a service of the machine that runs as User. Otherwise it is a service of the user who installs it.
 	System bool `json:"system,omitempty"`
-	// User is the name of the user it runs as, UID the number and UserHome
-	// the home directory. On Windows there are no numbers.
+	// User is the name of the user it runs as, UID the number and UserHome the home directory. On Windows there are no numbers.
 	User     string `json:"user"`
 	UID      int    `json:"uid"`
 	UserHome string `json:"user_home"`
 	// AllowRoot lets it run as root.
 	AllowRoot bool `json:"allow_root,omitempty"`
-	// Lingers says that the installation let the user linger, which its
-	// removal takes back. Install sets it.
+	// Lingers says that the installation let the user linger, which its removal takes back. Install sets it.
 	Lingers bool `json:"lingers,omitempty"`
 }
 
-// ErrRootService is returned for a service that would lend shells of root
-// without being told to.
+// ErrRootService is returned for a service that would lend shells of root without being told to.
 var ErrRootService = errors.New("the service would run terminals as root")
 
 // Check returns why s cannot be installed on the system goos, which is named as in runtime.GOOS.
@@ -97,8 +92,7 @@ func isAbs(p, goos string) bool {
 	return drive || strings.HasPrefix(p, `\\`)
 }
 
-// args are the daemon's arguments. It takes the place of one that tether run
-// has started, with its terminals.
+// args are the daemon's arguments. It takes the place of one that tether run has started, with its terminals.
 func (s *Service) args() []string {
 	args := []string{"daemon", "--replace"}
 	if s.AllowRoot {
@@ -119,8 +113,7 @@ func (s *Service) record() string {
 	return recordMark + string(text)
 }
 
-// recorded finds the service that an installed file was rendered from. ok is
-// false for a file that is not ours.
+// recorded finds the service that an installed file was rendered from. ok is false for a file that is not ours.
 func recorded(text string) (s Service, ok bool) {
 	_, rest, found := strings.Cut(text, recordMark)
 	if !found || !strings.Contains(text, madeBy) {

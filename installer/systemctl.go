@@ -80,8 +80,7 @@ func (m *systemd) check() error {
 	return nil
 }
 
-// path is where the unit goes. A user's manager has been started with an
-// environment of its own, so it is asked.
+// path is where the unit goes. A user's manager has been started with an environment of its own, so it is asked.
 func (m *systemd) path(ctx context.Context) (string, error) {
 	if err := m.check(); err != nil {
 		return "", err

@@ -16,8 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeSystemd answers systemctl and loginctl as systemd 252 does, as far as a
-// Manager looks.
+// fakeSystemd answers systemctl and loginctl as systemd 252 does, as far as a Manager looks.
 type fakeSystemd struct {
 	t      *testing.T
 	dir    string // of units

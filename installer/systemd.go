@@ -42,14 +42,12 @@ OOMPolicy=continue
 WantedBy=%[4]s
 `
 
-// SystemdUnit returns the unit of s: of the user's own manager, or of the
-// machine if s.System. s must have passed Check.
+// SystemdUnit returns the unit of s: of the user's own manager, or of the machine if s.System. s must have passed Check.
 func SystemdUnit(s Service) string {
 	var after, settings strings.Builder
 	target := "default.target"
 	if s.System {
-		// The socket is in the user's runtime directory, where a shell of that
-		// user looks for it, so this is there first.
+		// The socket is in the user's runtime directory, where a shell of that user looks for it, so this is there first.
 		target = "multi-user.target"
 		fmt.Fprintf(&after, "Wants=user-runtime-dir@%d.service\nAfter=user-runtime-dir@%d.service\n", s.UID, s.UID)
 		fmt.Fprintf(&settings, "User=%s\n", s.User)
@@ -63,9 +61,8 @@ func SystemdUnit(s Service) string {
 	return fmt.Sprintf(unit, after.String(), settings.String(), strings.Join(command, " "), target, s.record())
 }
 
-// unitWord quotes one word as systemd.syntax(7) takes it apart again. A dollar
-// stays one in Environment= and in the path of a program, for which alone this
-// is used.
+// unitWord quotes one word as systemd.syntax(7) takes it apart again. A dollar stays one in Environment= and in the path of a program, for
+// which alone this is used.
 func unitWord(s string) string {
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(s)
 	if s == "" || strings.ContainsAny(s, " \t'\"\\;") {

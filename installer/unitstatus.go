@@ -82,8 +82,7 @@ func (m *systemd) Printed(lines int, follow bool) []string {
 	return argv
 }
 
-// How many lines are shown of a service that does not start, and how long the
-// journal may take to have them: it writes when it has time to.
+// How many lines are shown of a service that does not start, and how long the journal may take to have them: it writes when it has time to.
 const (
 	lastLines     = 6
 	wordsPatience = 5 * time.Second

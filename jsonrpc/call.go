@@ -6,9 +6,8 @@ import (
 	"fmt"
 )
 
-// Call sends a request on the control queue and waits for its response, until
-// ctx is done or the peer has ended ([ErrClosed]). params is encoded as for
-// [Peer.Notify]; the result is decoded into result unless that is nil, a
+// Call sends a request on the control queue and waits for its response, until ctx is done or the peer has ended ([ErrClosed]). params is
+// encoded as for [Peer.Notify]; the result is decoded into result unless that is nil, a
 // *json.RawMessage gets a copy as it is. An error of the other side is an
 // [*Error] inside the returned error.
 //

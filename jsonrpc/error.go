@@ -6,16 +6,14 @@ import (
 	"fmt"
 )
 
-// ErrClosed is returned by every operation on a [Peer] that has ended, and by
-// calls that were waiting when it did. It is wrapped together with the cause
-// if that is not a Close by this side.
+// ErrClosed is returned by every operation on a [Peer] that has ended, and by calls that were waiting when it did. It is wrapped together
+// with the cause if that is not a Close by this side.
 var ErrClosed = errors.New("jsonrpc: connection closed")
 
 // ErrTooLarge is returned for an outbound message larger than [Options.MaxMessage]; no part of it was sent.
 var ErrTooLarge = errors.New("jsonrpc: message too large")
 
-// ErrTooMany is why a connection ended that brought a message with more values
-// than [Options.MaxValues].
+// ErrTooMany is why a connection ended that brought a message with more values than [Options.MaxValues].
 var ErrTooMany = errors.New("jsonrpc: received a message with too many values")
 
 // ErrReplied is returned by the second reply to one [Request].
@@ -37,8 +35,7 @@ const (
 	CodeOverloaded Code = -32000
 )
 
-// String returns the name of a code defined by the specification, or its
-// number.
+// String returns the name of a code defined by the specification, or its number.
 func (c Code) String() string {
 	switch c {
 	case CodeParse:
@@ -78,8 +75,7 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// MethodNotFound returns the error for a method that the handler does not
-// know. The name, which came from the other side, is shortened.
+// MethodNotFound returns the error for a method that the handler does not know. The name, which came from the other side, is shortened.
 func MethodNotFound(method string) *Error {
 	const most = 80 // bytes; longer than any method of AHP, MCP and ACP
 	return Errorf(CodeMethodNotFound, "unknown method %.*q", most, method)

@@ -14,20 +14,17 @@ const (
 	// maxID is the longest request id that is answered, in bytes. Ids are echoed; nobody needs long ones.
 	maxID = 256
 
-	// maxErrorMessage is how much is kept of the text of a received error, in
-	// bytes.
+	// maxErrorMessage is how much is kept of the text of a received error, in bytes.
 	maxErrorMessage = 1 << 10
 )
 
-// A message holds the spans of one received JSON-RPC message, nil for members
-// it does not have. They alias the message.
+// A message holds the spans of one received JSON-RPC message, nil for members it does not have. They alias the message.
 type message struct {
 	version, id, method, params, result, err []byte
 }
 
-// split finds the members of the one object in data; of duplicates the last
-// counts, as for encoding/json. It does not look into them, but counts the
-// values in them: more than max are an error, unless max is 0.
+// split finds the members of the one object in data; of duplicates the last counts, as for encoding/json. It does not look into them, but
+// counts the values in them: more than max are an error, unless max is 0.
 func split(data []byte, max int) (m message, err error) {
 	err = jsonspan.BoundedObject(data, max, func(key, value []byte) error {
 		switch string(key) {
@@ -151,8 +148,7 @@ func encodeRequest(id int64, method string, params any) ([]byte, error) {
 	return append(msg, '}'), nil
 }
 
-// encodeReply returns the reply to the request with the id, null if nil. kind
-// is "result" or "error", value its encoded value.
+// encodeReply returns the reply to the request with the id, null if nil. kind is "result" or "error", value its encoded value.
 func encodeReply(id []byte, kind string, value []byte) []byte {
 	if id == nil {
 		id = []byte("null")

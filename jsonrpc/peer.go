@@ -18,10 +18,8 @@ const (
 
 // A Handler serves the other side's requests and notifications.
 type Handler interface {
-	// Handle is called on the read goroutine for each request and
-	// notification, in order of arrival; nothing is read before it returns.
-	// A request must be replied to once, then or later. ctx ends with the
-	// peer. r and what it holds follow the rules of [Request].
+	// Handle is called on the read goroutine for each request and notification, in order of arrival; nothing is read before it returns. A
+	// request must be replied to once, then or later. ctx ends with the peer. r and what it holds follow the rules of [Request].
 	Handle(ctx context.Context, r *Request)
 }
 
@@ -33,8 +31,7 @@ func (f HandlerFunc) Handle(ctx context.Context, r *Request) { f(ctx, r) }
 
 // Options are the settings of a [Peer]. Zero values mean the defaults.
 type Options struct {
-	// Handler serves requests and notifications. If nil, requests are
-	// answered with -32601 and notifications ignored.
+	// Handler serves requests and notifications. If nil, requests are answered with -32601 and notifications ignored.
 	Handler Handler
 
 	// Shortcut, if not nil, gets each message on the read goroutine before the message is split; this saves a tenth of the CPU in a flood. It
@@ -42,13 +39,11 @@ type Options struct {
 	// connection. msg is valid until Shortcut returns.
 	Shortcut func(ctx context.Context, msg []byte) (done bool, err error)
 
-	// QueueBytes bounds the bulk queue: [Peer.SendRaw] blocks beyond it. In
-	// bytes, each message counted with 64 more; default 1 MiB. Memory in use
-	// may be twice that, because messages are stored in chunks.
+	// QueueBytes bounds the bulk queue: [Peer.SendRaw] blocks beyond it. In bytes, each message counted with 64 more; default 1 MiB. Memory in
+	// use may be twice that, because messages are stored in chunks.
 	QueueBytes int
 
-	// ControlBytes bounds the control queue likewise: [Peer.Call] and
-	// [Peer.Notify] block beyond it. Replies are never delayed; instead
+	// ControlBytes bounds the control queue likewise: [Peer.Call] and [Peer.Notify] block beyond it. Replies are never delayed; instead
 	// nothing more is read while they exceed it. Default 1 MiB.
 	ControlBytes int
 
@@ -67,8 +62,7 @@ type Options struct {
 	// more ends the connection with [ErrTooMany]. Default: no bound.
 	MaxValues int
 
-	// MaxRequests bounds the requests received but not replied to; more are
-	// refused with -32000. Default 256.
+	// MaxRequests bounds the requests received but not replied to; more are refused with -32000. Default 256.
 	MaxRequests int
 }
 
@@ -90,16 +84,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Peer is one end of a JSON-RPC connection; it both calls and is called.
-// Methods other than Run may be called by any goroutine at any time, also
-// before Run; what they queue goes out when it runs.
+// A Peer is one end of a JSON-RPC connection; it both calls and is called. Methods other than Run may be called by any goroutine at any
+// time, also before Run; what they queue goes out when it runs.
 //
 //	new ──Run──▶ running ──channel ends, ctx done, Close──▶ closed
 //	 └───────────────────────────Close────────────────────────┘
 //
-// Goroutines: Run's caller reads and calls the handler; writeLoop, started by
-// Run and ended before it returns, calls Channel.Send, except when SendRaw or
-// PullDirectly finds it idle and does so itself.
+// Goroutines: Run's caller reads and calls the handler; writeLoop, started by Run and ended before it returns, calls Channel.Send, except
+// when SendRaw or PullDirectly finds it idle and does so itself.
 type Peer struct {
 	// Set once by NewPeer.
 	ch   Channel
@@ -135,8 +127,7 @@ type counters struct {
 	bytesIn, bytesOut, messagesIn, messagesOut, invalid, stray atomic.Int64
 }
 
-// NewPeer returns a peer on ch, which it owns from now on. It starts nothing;
-// call [Peer.Run].
+// NewPeer returns a peer on ch, which it owns from now on. It starts nothing; call [Peer.Run].
 func NewPeer(ch Channel, o Options) *Peer {
 	o = o.withDefaults()
 	return &Peer{
@@ -152,12 +143,9 @@ func NewPeer(ch Channel, o Options) *Peer {
 	}
 }
 
-// Run serves the connection until the channel ends, ctx is done or the peer is
-// closed, and returns why: the channel's error (for which errors.Is(err,
-// io.EOF) if the other side closed cleanly), ctx's cause, or [ErrClosed]. It
-// is never nil. When Run returns, the channel is closed, no goroutine of the
-// peer is left, and all calls and senders have been released. Run is called
-// once.
+// Run serves the connection until the channel ends, ctx is done or the peer is closed, and returns why: the channel's error (for which
+// errors.Is(err, io.EOF) if the other side closed cleanly), ctx's cause, or [ErrClosed]. It is never nil. When Run returns, the channel is
+// closed, no goroutine of the peer is left, and all calls and senders have been released. Run is called once.
 func (p *Peer) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { p.shut(context.Cause(ctx), nil) })
 	defer stop()
@@ -174,8 +162,7 @@ func (p *Peer) Run(ctx context.Context) error {
 	writer.Wait()
 	<-p.gone
 
-	// A failed write closes the channel. If reading had meanwhile found out
-	// why (the other side's close frame), that says more.
+	// A failed write closes the channel. If reading had meanwhile found out why (the other side's close frame), that says more.
 	if werr, ok := errors.AsType[*writeError](p.Err()); ok && errors.Is(err, net.ErrClosed) {
 		return werr
 	} else if ok {
@@ -198,9 +185,8 @@ type writeError struct{ err error }
 func (e *writeError) Error() string { return fmt.Sprintf("jsonrpc: send: %v", e.err) }
 func (e *writeError) Unwrap() error { return e.err }
 
-// shut ends the peer because of cause, unless it has ended; closeChannel, if
-// not nil, is used in place of the channel's Close. Everything that waits sees
-// done at once, also if closing takes its time.
+// shut ends the peer because of cause, unless it has ended; closeChannel, if not nil, is used in place of the channel's Close. Everything
+// that waits sees done at once, also if closing takes its time.
 func (p *Peer) shut(cause error, closeChannel func() error) {
 	p.mu.Lock()
 	if p.cause != nil {
@@ -230,9 +216,8 @@ func (p *Peer) Close() error {
 	return nil
 }
 
-// CloseReason is [Peer.Close] that tells the other side why, if the channel is
-// a [ReasonCloser]; it may then block for a few seconds. Calls and senders are
-// released at once.
+// CloseReason is [Peer.Close] that tells the other side why, if the channel is a [ReasonCloser]; it may then block for a few seconds. Calls
+// and senders are released at once.
 func (p *Peer) CloseReason(code int, reason string) error {
 	var closeChannel func() error
 	if rc, ok := p.ch.(ReasonCloser); ok {

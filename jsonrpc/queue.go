@@ -6,8 +6,7 @@ import (
 )
 
 const (
-	// chunkSize is the unit in which queued messages are stored, in bytes.
-	// It holds a full frame of terminal output (32 KiB before escaping).
+	// chunkSize is the unit in which queued messages are stored, in bytes. It holds a full frame of terminal output (32 KiB before escaping).
 	chunkSize = 64 << 10
 
 	// messageCost is the cost of a queued message beyond its bytes, so that very many tiny messages are bounded too. In bytes; the real cost
@@ -52,8 +51,7 @@ type queue struct {
 
 func (q *queue) empty() bool { return q.head == len(q.msgs) }
 
-// fits reports whether a message may be queued now. One message always fits
-// into an empty queue.
+// fits reports whether a message may be queued now. One message always fits into an empty queue.
 func (q *queue) fits(size int) bool {
 	return q.cost == 0 || q.cost+size+messageCost <= q.limit
 }
@@ -160,8 +158,7 @@ func (q *queue) remove(match func(msg []byte) bool) {
 	q.admit()
 }
 
-// drop forgets everything without sending it. Chunks still in use are left to
-// the collector, because the writer may be reading one.
+// drop forgets everything without sending it. Chunks still in use are left to the collector, because the writer may be reading one.
 func (q *queue) drop() {
 	*q = queue{limit: q.limit}
 }

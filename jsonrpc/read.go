@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// maxMethods bounds the names remembered, maxMethod their length in
-	// bytes. AHP has about forty, none longer than 40.
+	// maxMethods bounds the names remembered, maxMethod their length in bytes. AHP has about forty, none longer than 40.
 	maxMethods = 128
 	maxMethod  = 128
 )
@@ -49,8 +48,7 @@ func (p *Peer) awaitReplies(ctx context.Context) error {
 	return p.wait(ctx, &p.control, w)
 }
 
-// receive deals with one message. data is valid until it returns. An error ends
-// the connection.
+// receive deals with one message. data is valid until it returns. An error ends the connection.
 func (p *Peer) receive(ctx context.Context, data []byte) error {
 	if p.opts.Shortcut != nil {
 		if done, err := p.opts.Shortcut(ctx, data); done || err != nil {

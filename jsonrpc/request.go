@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A Request is a request or a notification of the other side. A request may be
-// kept and replied to later, from any goroutine; a notification is reused for
-// the next one and must not be kept.
+// A Request is a request or a notification of the other side. A request may be kept and replied to later, from any goroutine; a
+// notification is reused for the next one and must not be kept.
 type Request struct {
 	// Method is the name as sent, of any length up to the channel's limit.
 	Method string
@@ -34,11 +33,9 @@ func (r *Request) Decode(params any) error {
 	return nil
 }
 
-// Reply queues the result of a request on the control queue and returns at
-// once. result is encoded as JSON; a json.RawMessage is sent as it is and must
-// be valid, nil is sent as null. If it cannot be encoded or is larger than
-// [Options.MaxMessage], the other side gets -32603 and Reply returns why. For
-// a notification it does nothing.
+// Reply queues the result of a request on the control queue and returns at once. result is encoded as JSON; a json.RawMessage is sent as it
+// is and must be valid, nil is sent as null. If it cannot be encoded or is larger than [Options.MaxMessage], the other side gets -32603 and
+// Reply returns why. For a notification it does nothing.
 func (r *Request) Reply(result any) error {
 	if r.IsNotification() {
 		return nil

@@ -273,8 +273,7 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
-// TestNothingStaysHeldBack has a source that announces another message and then
-// has none.
+// TestNothingStaysHeldBack has a source that announces another message and then has none.
 func TestNothingStaysHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -348,8 +347,7 @@ func TestFailedWriteEndsPeer(t *testing.T) {
 	})
 }
 
-// TestUnreadRepliesStopReading checks that a peer that asks and never listens
-// is not read from without bound.
+// TestUnreadRepliesStopReading checks that a peer that asks and never listens is not read from without bound.
 func TestUnreadRepliesStopReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := jsonrpc.Pipe()

@@ -89,8 +89,7 @@ func formatTranscript(sections []section) string {
 	return text
 }
 
-// A stage is a peer with everything around it recorded. It lives in a bubble:
-// after synctest.Wait nothing else touches its fields.
+// A stage is a peer with everything around it recorded. It lives in a bubble: after synctest.Wait nothing else touches its fields.
 type stage struct {
 	peer   *jsonrpc.Peer
 	other  jsonrpc.Channel

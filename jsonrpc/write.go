@@ -298,8 +298,7 @@ func (p *Peer) wait(ctx context.Context, q *queue, w *waiter) error {
 	return err
 }
 
-// reply queues msg, which its caller gives away, on the control queue without
-// regard to its bound: [Peer.readLoop] stops reading instead.
+// reply queues msg, which its caller gives away, on the control queue without regard to its bound: [Peer.readLoop] stops reading instead.
 func (p *Peer) reply(msg []byte) error {
 	p.mu.Lock()
 	err := p.closedLocked()

@@ -141,9 +141,8 @@ func (u *uses) old(there map[string]*sdk.ServerSession, idle time.Duration, n in
 	return silent
 }
 
-// requests are the HTTP requests under way. A session outlives them, and the
-// protocol does not end a call when its request goes away; but then nobody can
-// hear the answer any more, and nothing should wait for it.
+// requests are the HTTP requests under way. A session outlives them, and the protocol does not end a call when its request goes away; but
+// then nobody can hear the answer any more, and nothing should wait for it.
 type requests struct {
 	mu   sync.Mutex
 	last int64
@@ -166,8 +165,7 @@ func (q *requests) add(ctx context.Context) (id string, forget func()) {
 	}
 }
 
-// callContext is a context that ends with the call, the HTTP request that
-// brought it and the server.
+// callContext is a context that ends with the call, the HTTP request that brought it and the server.
 func (s *Server) callContext(ctx context.Context, req *sdk.CallToolRequest) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stops := []func() bool{context.AfterFunc(s.ctx, cancel)}

@@ -230,8 +230,7 @@ func TestVanishingHTTPClient(t *testing.T) {
 	}
 }
 
-// A session makes room for others when nobody uses it: the one that was silent
-// longest, but none with a request or a stream that is open.
+// A session makes room for others when nobody uses it: the one that was silent longest, but none with a request or a stream that is open.
 func TestSessionsMakeRoom(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)

@@ -135,8 +135,7 @@ func TestReadScreen(t *testing.T) {
 	}
 }
 
-// Reading on with the cursor gives everything once, however it was cut, and
-// half a character or sequence waits for its rest.
+// Reading on with the cursor gives everything once, however it was cut, and half a character or sequence waits for its rest.
 func TestReadOn(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)

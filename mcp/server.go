@@ -18,13 +18,11 @@ type Options struct {
 	Version string          // of this program, shown to clients
 	// Sessions bounds the sessions at the same time, default 64.
 	Sessions int
-	// SessionIdle is how long a session over HTTP may be without a request under
-	// way before it is forgotten to make room, default 1 h. A client that comes
-	// back notices and begins anew. When there is no other room, it is shorter.
+	// SessionIdle is how long a session over HTTP may be without a request under way before it is forgotten to make room, default 1 h. A
+	// client that comes back notices and begins anew. When there is no other room, it is shorter.
 	SessionIdle time.Duration
-	// FollowIdle is the same for a session that has subscribed to terminals,
-	// default 5 min: it counts as watching them. It is then ended at once, not
-	// only to make room.
+	// FollowIdle is the same for a session that has subscribed to terminals, default 5 min: it counts as watching them. It is then ended at
+	// once, not only to make room.
 	FollowIdle time.Duration
 	// Events, if not nil, sends clients events of the terminals; the server closes it.
 	Events *events.Engine
@@ -142,8 +140,7 @@ func (s *Server) Close() {
 // Events is the engine of clients' events, or nil.
 func (s *Server) Events() *events.Engine { return s.opts.Events }
 
-// Idle reports whether no session is used and nobody is told of events, so that the server can be closed
-// with little harm.
+// Idle reports whether no session is used and nobody is told of events, so that the server can be closed with little harm.
 func (s *Server) Idle() bool {
 	if s.opts.Events != nil && s.opts.Events.Busy() {
 		return false

@@ -19,13 +19,11 @@ import (
 // maxMessage bounds one message of a client, in bytes.
 const maxMessage = 1 << 20
 
-// maxCalls bounds the requests of a session that are being answered. Further
-// ones wait to be read, so that a client that sends and does not listen costs
-// no more than this.
+// maxCalls bounds the requests of a session that are being answered. Further ones wait to be read, so that a client that sends and does not
+// listen costs no more than this.
 const maxCalls = 256
 
-// lastAnswers is how long answers under way may take after the client has
-// closed its side.
+// lastAnswers is how long answers under way may take after the client has closed its side.
 const lastAnswers = 2 * time.Second
 
 // ErrTooMany: the principal has as many sessions as it may have.
@@ -189,8 +187,7 @@ func (c *lineConn) read() {
 	}
 }
 
-// settle gives the answers under way a moment: a script that pipes its requests
-// in closes its side before it has read them.
+// settle gives the answers under way a moment: a script that pipes its requests in closes its side before it has read them.
 func (c *lineConn) settle() {
 	patience := time.NewTimer(lastAnswers)
 	defer patience.Stop()

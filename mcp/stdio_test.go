@@ -202,8 +202,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	})
 }
 
-// A client that sends and does not listen is not served without bound, and is
-// served when it listens.
+// A client that sends and does not listen is not served without bound, and is served when it listens.
 func TestFloodOfRequests(t *testing.T) {
 	client := raw(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
 	const n = 5000

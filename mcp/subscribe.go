@@ -13,16 +13,14 @@ import (
 )
 
 const (
-	// updateEvery is the shortest time between two notifications about one
-	// terminal: the first comes at once, a flood is not one each.
+	// updateEvery is the shortest time between two notifications about one terminal: the first comes at once, a flood is not one each.
 	updateEvery = 250 * time.Millisecond
 	// maxWatched bounds the terminals that are subscribed to at a time.
 	maxWatched = 256
 )
 
-// subscriptions are the terminals that sessions want to hear about. The
-// notifications themselves go through the SDK, which knows the sessions of
-// each URI; here is one watcher per URI.
+// subscriptions are the terminals that sessions want to hear about. The notifications themselves go through the SDK, which knows the
+// sessions of each URI; here is one watcher per URI.
 type subscriptions struct {
 	mu       sync.Mutex
 	watched  map[string]*watch
@@ -113,8 +111,7 @@ func (s *Server) forget(session *sdk.ServerSession) {
 	}
 }
 
-// endSilent ends the session when it has been silent for FollowIdle, unless it
-// ends before.
+// endSilent ends the session when it has been silent for FollowIdle, unless it ends before.
 func (s *Server) endSilent(session *sdk.ServerSession, ended <-chan struct{}) {
 	for {
 		left, ok := s.uses.left(session.ID(), s.opts.FollowIdle)

@@ -38,8 +38,7 @@ func (s *Server) addTools() {
 	}
 }
 
-// handler turns a call into the protocol's form. A tool's failure is a result
-// that the model can read, not a failure of the protocol.
+// handler turns a call into the protocol's form. A tool's failure is a result that the model can read, not a failure of the protocol.
 func (s *Server) handler(tool string) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		ctx, cancel := s.callContext(ctx, req)
@@ -71,8 +70,7 @@ func encode(r agenttools.Result) (*sdk.CallToolResult, error) {
 
 func text(s string) []sdk.Content { return []sdk.Content{&sdk.TextContent{Text: s}} }
 
-// notifyProgress tells the client from time to time that the call is alive. The
-// function it returns ends that.
+// notifyProgress tells the client from time to time that the call is alive. The function it returns ends that.
 func notifyProgress(ctx context.Context, req *sdk.CallToolRequest, what string) func() {
 	token := req.Params.GetProgressToken()
 	if token == nil {

@@ -236,8 +236,7 @@ func TestMetadataIsClean(t *testing.T) {
 	}
 }
 
-// Two sessions of one server are one principal; a session more or less
-// changes nothing.
+// Two sessions of one server are one principal; a session more or less changes nothing.
 func TestSessionsShareTerminals(t *testing.T) {
 	f := &fakeTerminals{}
 	s := newServer(t, mcp.Options{Tools: toolsOver(f)})

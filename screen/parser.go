@@ -48,13 +48,11 @@ type parser struct {
 	body    int              // where a string begins in raw
 	utf8    [utf8.UTFMax]byte
 	held    int // bytes in utf8
-	// pending is the number of bytes since a border between characters and
-	// sequences.
+	// pending is the number of bytes since a border between characters and sequences.
 	pending int
 }
 
-// Write interprets p. It takes everything and never fails; how p was cut into
-// pieces makes no difference.
+// Write interprets p. It takes everything and never fails; how p was cut into pieces makes no difference.
 func (s *Screen) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -150,9 +148,8 @@ func (s *Screen) quick(p []byte) int {
 	return i + 1
 }
 
-// Pending is the number of bytes at the end of the input that begin a
-// character or a sequence and do not finish it. Another Screen that goes on
-// before them loses nothing.
+// Pending is the number of bytes at the end of the input that begin a character or a sequence and do not finish it. Another Screen that
+// goes on before them loses nothing.
 func (s *Screen) Pending() int { return s.parser.pending }
 
 // multibyte takes one non-ASCII character, as far as it has arrived.

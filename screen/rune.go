@@ -5,9 +5,8 @@ import (
 	"unicode"
 )
 
-// hidden reports whether r shows nothing and only changes how others look, or
-// whether they are seen at all: directional formatting, zero width, tags,
-// variation selectors, fillers.
+// hidden reports whether r shows nothing and only changes how others look, or whether they are seen at all: directional formatting, zero
+// width, tags, variation selectors, fillers.
 func hidden(r rune) bool {
 	switch {
 	case r < 0x34f:
@@ -67,8 +66,7 @@ func width(r rune) int {
 	return 1
 }
 
-// graphics are the line drawing characters that stand at 0x60 to 0x7e when
-// that set is chosen (VT100 manual, table 3-9).
+// graphics are the line drawing characters that stand at 0x60 to 0x7e when that set is chosen (VT100 manual, table 3-9).
 var graphics = [...]rune{
 	'◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺',
 	'⎻', '─', '⎼', '⎽', '├', '┤', '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·',

@@ -227,8 +227,7 @@ func FuzzScreen(f *testing.F) {
 	})
 }
 
-// A stream that goes on at the border that Pending names shows the same as one
-// that was never cut, as long as it only prints lines.
+// A stream that goes on at the border that Pending names shows the same as one that was never cut, as long as it only prints lines.
 func TestGoesOnAtBorder(t *testing.T) {
 	data := []byte("one \x1b[1mtwo\x1b[0m 世界\r\nthree \x1b]8;;http://x\x1b\\four\x1b]8;;\x1b\\\r\n")
 	want := screen.Render(data, 80, 24)

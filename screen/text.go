@@ -55,8 +55,7 @@ func (l *line) textWidth() int {
 // blank reports whether no character can be seen in the line.
 func (l *line) blank() bool { return l.textWidth() == 0 }
 
-// Text returns the rows of the screen without the blanks at their ends and
-// without the empty rows at the bottom, joined by newlines.
+// Text returns the rows of the screen without the blanks at their ends and without the empty rows at the bottom, joined by newlines.
 func (s *Screen) Text() string {
 	var b []byte
 	for i := range s.on.filled() {

@@ -99,8 +99,7 @@ const (
 	termCancel                             // ends the sequence, which then does not count
 )
 
-// terminator judges the control or C2 at the start of rest inside an open OSC or DCS. n is the number of bytes that belong
-// to the sequence.
+// terminator judges the control or C2 at the start of rest inside an open OSC or DCS. n is the number of bytes that belong to the sequence.
 func terminator(rest []byte, dcs bool) (n int, term Terminator) {
 	switch rest[0] {
 	case bel:

@@ -162,8 +162,7 @@ func hasNonce(payload []byte, nonce string) bool {
 	return false
 }
 
-// lastOption finds the last field key=value of the payload of an OSC 133, spaces before the key aside. rest is the payload
-// from value on.
+// lastOption finds the last field key=value of the payload of an OSC 133, spaces before the key aside. rest is the payload from value on.
 func lastOption(payload []byte, key string) (value, rest []byte, ok bool) {
 	_, next, more := cutField(payload)
 	for more {

@@ -99,8 +99,7 @@ const (
 	QueryAnswerback       // ENQ
 )
 
-// Payload is the text of an OSC after its number and ";" (of a DCS query: after its final byte), without C0 bytes.
-// It is not to be changed.
+// Payload is the text of an OSC after its number and ";" (of a DCS query: after its final byte), without C0 bytes. It is not to be changed.
 func (m *Mark) Payload() []byte { return m.payload }
 
 // Clone is a copy of m whose methods keep working.

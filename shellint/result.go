@@ -3,9 +3,8 @@ package shellint
 // Result holds the findings of one call of [Scanner.Scan]. The zero value is ready. A Result that is passed again keeps its memory; its
 // slices are then overwritten.
 type Result struct {
-	// Decided is a raw offset: every byte before it is plain output or inside a Span that was reported, and will not be
-	// judged again. It never decreases. The bytes from Decided to Scanner.Offset are an introducer that is not yet
-	// complete, at most [MaxUndecided] of them.
+	// Decided is a raw offset: every byte before it is plain output or inside a Span that was reported, and will not be judged again. It never
+	// decreases. The bytes from Decided to Scanner.Offset are an introducer that is not yet complete, at most [MaxUndecided] of them.
 	Decided int64
 
 	// Spans are ranges of the raw stream in ascending order that do not overlap, all before Decided. A sequence that is
@@ -39,8 +38,7 @@ type Class uint8
 
 // The classes of sequences. Everything else is plain output.
 const (
-	// ClassMark is OSC 133 and OSC 633, well-formed or not, authentic or not. No observer may see it: a client's
-	// terminal would act on it.
+	// ClassMark is OSC 133 and OSC 633, well-formed or not, authentic or not. No observer may see it: a client's terminal would act on it.
 	ClassMark Class = iota + 1
 	// ClassReport is state a host keeps of its own: OSC 7, 9;9, 9;12, 1337 with CurrentDir, RemoteHost,
 	// ShellIntegrationVersion or SetMark, and 3008.
@@ -59,10 +57,9 @@ type Span struct {
 	Start, End int64
 	Class      Class
 
-	// Splice tells a consumer that leaves this span out to put [Splice] in its place: the bytes before it are an unfinished
-	// sequence or character, which the span's own introducer ended and which would else go on with the bytes after
-	// it. It holds whether or not the spans before this one are left out too; at worst the terminal gets a string
-	// terminator where none was open, which it ignores.
+	// Splice tells a consumer that leaves this span out to put [Splice] in its place: the bytes before it are an unfinished sequence or
+	// character, which the span's own introducer ended and which would else go on with the bytes after it. It holds whether or not the spans
+	// before this one are left out too; at worst the terminal gets a string terminator where none was open, which it ignores.
 	Splice bool
 }
 

@@ -7,8 +7,7 @@ type Options struct {
 	// LimitPayload is the longest payload of an OSC 133 or 633 that counts, in bytes; a longer one is taken out without
 	// a Mark. 0 or less means [DefaultLimitPayload].
 	LimitPayload int
-	// Queries switches on the recognition of queries that are no OSC. It costs speed, because every ESC must then be
-	// looked at.
+	// Queries switches on the recognition of queries that are no OSC. It costs speed, because every ESC must then be looked at.
 	Queries bool
 }
 

@@ -56,8 +56,7 @@ type command struct {
 	aid       string
 }
 
-// Feed handles a whole Result in stream order: its marks, and the plain output between them. Bytes in a Span of any
-// class are no output.
+// Feed handles a whole Result in stream order: its marks, and the plain output between them. Bytes in a Span of any class are no output.
 func (t *Tracker) Feed(r *Result) []CommandEvent {
 	t.events = t.events[:0]
 	spans := r.Spans

@@ -52,10 +52,8 @@ type permissionOption struct {
 
 var options = []permissionOption{{optionRun, "Run it", "allow_once"}, {optionDont, "Do not run it", "reject_once"}}
 
-// ask asks whether a command may run, and why that is asked, in a tool call of
-// its own: which of the agent's it belongs to is not known. It waits for the
-// answer, for ctx or for the editor's end. A turn that is cancelled meanwhile
-// gives context.Canceled.
+// ask asks whether a command may run, and why that is asked, in a tool call of its own: which of the agent's it belongs to is not known. It
+// waits for the answer, for ctx or for the editor's end. A turn that is cancelled meanwhile gives context.Canceled.
 func (a *asker) ask(ctx context.Context, session string, c Command, reason string) (bool, error) {
 	id, answer := a.begin()
 	defer a.end(id)

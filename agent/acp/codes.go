@@ -28,8 +28,7 @@ type errorData struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// ErrStopped is returned by Stream.Next when the serving side has ended in
-// order and did not lose the terminal.
+// ErrStopped is returned by Stream.Next when the serving side has ended in order and did not lose the terminal.
 var ErrStopped = errors.New("the daemon has stopped")
 
 // errReleased answers requests that wait for a terminal that was released and could not be ended.

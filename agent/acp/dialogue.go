@@ -49,8 +49,7 @@ func newDialogue(o Options) *dialogue {
 	return &dialogue{mode: o.Mode, notice: o.Notice, server: o.MCP, serve: o.Serve, pending: map[string]pending{}, sessions: map[string]string{}}
 }
 
-// state returns whether terminals are taken over, and whether the editor shows
-// ours as terminals.
+// state returns whether terminals are taken over, and whether the editor shows ours as terminals.
 func (d *dialogue) state() (taking, rich bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,8 +103,7 @@ func (d *dialogue) initialize(line []byte, m message) []byte {
 	}), ending(line)...)
 }
 
-// isNewer reports whether the version is 2 or later: a version without
-// terminals of the client's.
+// isNewer reports whether the version is 2 or later: a version without terminals of the client's.
 func isNewer(version json.RawMessage) bool {
 	var n float64
 	return json.Unmarshal(version, &n) == nil && n >= 2

@@ -155,8 +155,7 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// An agent that asks and does not read is held up; when it reads, it has all
-// its answers.
+// An agent that asks and does not read is held up; when it reads, it has all its answers.
 func TestAgentThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fromAgent, agentIn := io.Pipe()
@@ -251,8 +250,7 @@ type block struct{ ctx context.Context }
 
 func (b block) Read([]byte) (int, error) { <-b.ctx.Done(); return 0, io.EOF }
 
-// ours says, by other means than the proxy's, whether the proxy answers the
-// line.
+// ours says, by other means than the proxy's, whether the proxy answers the line.
 func ours(line []byte) bool {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(line, &m) != nil || depth(line) > 64 {

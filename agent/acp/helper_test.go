@@ -301,8 +301,7 @@ func (s *side) silent() {
 	}
 }
 
-// greets opens the conversation: an editor with these capabilities, and a
-// session in /work.
+// greets opens the conversation: an editor with these capabilities, and a session in /work.
 func (w *world) greets(capabilities string) {
 	w.t.Helper()
 	w.editor.says(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":` + capabilities + `}}`)

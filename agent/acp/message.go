@@ -48,8 +48,7 @@ func stringOf(value []byte) string {
 	return s
 }
 
-// idKey makes ids comparable that mean the same in another spelling: an agent
-// decodes and encodes them.
+// idKey makes ids comparable that mean the same in another spelling: an agent decodes and encodes them.
 func idKey(id []byte) string {
 	if len(id) > 0 && id[0] == '"' {
 		return `"` + stringOf(id)

@@ -74,8 +74,7 @@ func (o *output) lineEnds(dst, p []byte) []byte {
 // truncated reports whether the limit has cost anything.
 func (o *output) truncated() bool { return o.log.End()+int64(len(o.plain.line)) > int64(o.limit) }
 
-// tail returns the newest text, at most n bytes of it, from a character on and
-// not from within an escape sequence.
+// tail returns the newest text, at most n bytes of it, from a character on and not from within an escape sequence.
 func (o *output) tail(n int) []byte {
 	line := o.plain.line
 	if len(line) > n {
@@ -112,8 +111,7 @@ func cutSequence(text []byte) int {
 	return 0
 }
 
-// snapshot returns the text as a JSON string. It is made once for the same
-// text: agents poll. The slice is not changed any more.
+// snapshot returns the text as a JSON string. It is made once for the same text: agents poll. The slice is not changed any more.
 func (o *output) snapshot() []byte {
 	if o.quoted == nil {
 		o.quoted = jsonspan.AppendQuote(nil, o.tail(o.limit))

@@ -77,8 +77,7 @@ func hidden(r rune) bool {
 	return false
 }
 
-// add appends text to the line, as much as can be kept for changes; a full
-// line goes to dst.
+// add appends text to the line, as much as can be kept for changes; a full line goes to dst.
 func (t *plain) add(dst, p []byte) ([]byte, int) {
 	n := min(len(p), max(maxEdited-len(t.line), 0))
 	for n > 0 && n < len(p) && !utf8.RuneStart(p[n]) {
@@ -128,8 +127,7 @@ func (t *plain) control(dst []byte, c byte) []byte {
 	return dst
 }
 
-// sequence reads on in an escape sequence and returns by how many bytes: one,
-// or none where it turns out to be none.
+// sequence reads on in an escape sequence and returns by how many bytes: one, or none where it turns out to be none.
 func (t *plain) sequence(c byte) int {
 	switch t.escape.Next(c) {
 	case escape.Text:
@@ -171,8 +169,7 @@ func (t *plain) number() int {
 	return n
 }
 
-// moveTo puts the cursor behind the first n characters; there are blanks where
-// nothing was written.
+// moveTo puts the cursor behind the first n characters; there are blanks where nothing was written.
 func (t *plain) moveTo(n int) {
 	t.col = 0
 	for n = min(n, maxEdited); n > 0; n-- {

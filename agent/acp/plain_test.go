@@ -40,8 +40,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// Pieces that end at characters give the same as the whole, which has no
-// control characters.
+// Pieces that end at characters give the same as the whole, which has no control characters.
 func FuzzPlain(f *testing.F) {
 	for _, s := range []string{"10%\r\x1b[K50%\r\n", "\x1b]0;t\x07a\b\u202eb\x1b[3Dc", strings.Repeat("abc端", 900) + "\r\x1b[2C!\n"} {
 		f.Add(s, uint8(1))

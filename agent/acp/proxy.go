@@ -30,15 +30,12 @@ type Pipe struct {
 	Out io.Writer
 }
 
-// maxRequests bounds the agent's requests that are being answered. The next
-// one then waits, and all that the agent says after it.
+// maxRequests bounds the agent's requests that are being answered. The next one then waits, and all that the agent says after it.
 const maxRequests = 1024
 
-// Proxy is one conversation between an editor and an agent. It is used for
-// one Run.
+// Proxy is one conversation between an editor and an agent. It is used for one Run.
 //
-// Goroutines: one per direction, one per request that is being answered, one
-// per terminal that is followed, one per terminal that is shown.
+// Goroutines: one per direction, one per request that is being answered, one per terminal that is followed, one per terminal that is shown.
 type Proxy struct {
 	// Set at construction.
 	dialogue *dialogue

@@ -77,9 +77,8 @@ var (
 	mentionsTerminal = []byte(`"terminal"`)
 )
 
-// matters reports whether the parameters of a session/update may have to do
-// with terminals: they show one, they may have to announce one, or they may
-// take one away.
+// matters reports whether the parameters of a session/update may have to do with terminals: they show one, they may have to announce one,
+// or they may take one away.
 func (s *screen) matters(params []byte, rich bool) bool {
 	return bytes.Contains(params, mentionsTerminal) || rich && bytes.Contains(params, mentionsCall) ||
 		s.refreshed.Load() > 0 && bytes.Contains(params, mentionsUpdate)
@@ -190,8 +189,7 @@ func (s *screen) terminalIn(session string, item json.RawMessage) *terminal {
 	return s.table.shown(session, v.TerminalID)
 }
 
-// withTexts returns the content with a text for each of our terminals that is
-// still in it under our own id.
+// withTexts returns the content with a text for each of our terminals that is still in it under our own id.
 func (s *screen) withTexts(key callKey, content []json.RawMessage) []json.RawMessage {
 	out := make([]json.RawMessage, len(content))
 	for i, item := range content {

@@ -161,8 +161,7 @@ func (s *screen) contentLine(key callKey, c *call) []byte {
 	return key.line(toolCallUpdate{Content: s.withTexts(key, content)})
 }
 
-// asText is the terminal as a block of text, in the Markdown that editors
-// render.
+// asText is the terminal as a block of text, in the Markdown that editors render.
 func (t *terminal) asText() json.RawMessage {
 	t.mu.Lock()
 	text, ansi, exit := t.out.tail(tombBytes), t.out.ansi, t.exit

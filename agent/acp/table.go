@@ -12,16 +12,13 @@ import (
 )
 
 const (
-	// maxTerminals bounds the terminals that an agent has not released. Of more
-	// than that the oldest that have ended are released for it.
+	// maxTerminals bounds the terminals that an agent has not released. Of more than that the oldest that have ended are released for it.
 	maxTerminals = 256
-	// maxTombs bounds the released ones that are remembered, because agents
-	// show them again with the end of their tool call.
+	// maxTombs bounds the released ones that are remembered, because agents show them again with the end of their tool call.
 	maxTombs = 256
 	// tombBytes bounds the text that is kept of each.
 	tombBytes = 16 << 10
-	// killWithin bounds how long the end of a terminal is waited for: the
-	// daemon's grace and its sweep.
+	// killWithin bounds how long the end of a terminal is waited for: the daemon's grace and its sweep.
 	killWithin = 15 * time.Second
 	// hearWithin is how long after a kill its exit may take to be heard of.
 	hearWithin = 2 * time.Second
@@ -54,8 +51,7 @@ func newTable(t Terminals, ansi bool) *table {
 	return &table{terminals: t, ansi: ansi, ctx: ctx, cancel: cancel, live: map[string]*terminal{}, tombs: map[string]*terminal{}}
 }
 
-// create starts a command; commands are tried in turn when a program does not
-// exist. It ends with ctx, and then leaves nothing behind.
+// create starts a command; commands are tried in turn when a program does not exist. It ends with ctx, and then leaves nothing behind.
 func (tb *table) create(ctx context.Context, p *createParams, commands []Command, viewed bool) (t *terminal, ran int, err error) {
 	if err := tb.begin(); err != nil {
 		return nil, 0, err
@@ -82,8 +78,7 @@ func (tb *table) create(ctx context.Context, p *createParams, commands []Command
 	return t, ran, nil
 }
 
-// begin counts a spawn, unless there are too many terminals or none is wanted
-// any more.
+// begin counts a spawn, unless there are too many terminals or none is wanted any more.
 func (tb *table) begin() error {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -179,8 +174,7 @@ func (tb *table) releaseLocked(t *terminal) {
 	}
 }
 
-// end kills a released terminal and returns when its end is known, or nothing
-// more will be.
+// end kills a released terminal and returns when its end is known, or nothing more will be.
 func (tb *table) end(t *terminal) {
 	if err := tb.kill(t); err != nil {
 		close(t.given)

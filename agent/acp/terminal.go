@@ -185,8 +185,7 @@ func (t *terminal) status() *exitStatus {
 	return statusOf(t.exit)
 }
 
-// exitStatus is TerminalExitStatus and WaitForTerminalExitResponse of the
-// schema. Both null means that nothing is known.
+// exitStatus is TerminalExitStatus and WaitForTerminalExitResponse of the schema. Both null means that nothing is known.
 type exitStatus struct {
 	ExitCode *uint32 `json:"exitCode"`
 	Signal   *string `json:"signal"`

@@ -8,14 +8,12 @@ import (
 // Terminals runs commands for one agent. Methods may be called concurrently. An error that is a *Failure is reported to the agent; others
 // are reported as internal.
 type Terminals interface {
-	// Spawn starts a command in a terminal of its own and returns its id. It
-	// may wait for the person's approval, and use Command.Ask for it; when ctx ends before it has returned,
-	// nothing is left running.
+	// Spawn starts a command in a terminal of its own and returns its id. It may wait for the person's approval, and use Command.Ask for it;
+	// when ctx ends before it has returned, nothing is left running.
 	Spawn(context.Context, Command) (id string, err error)
 	// Follow streams the terminal's output from an offset on, see Event. The caller must Close the stream, which ends with ctx too.
 	Follow(ctx context.Context, id string, from int64) (Stream, error)
-	// Kill ends the terminal's process tree, asking first, and returns when it
-	// is gone. It is idempotent.
+	// Kill ends the terminal's process tree, asking first, and returns when it is gone. It is idempotent.
 	Kill(ctx context.Context, id string) error
 	// Revive restarts the daemon that serves the terminals after it crashed.
 	Revive(context.Context) error
@@ -35,9 +33,8 @@ type Command struct {
 	Cwd  string   // absolute
 	Env  []string // NAME=value, in addition to those of a login
 	Name string   // for people
-	// Ask, if not nil, asks the person whether the command may run, and says
-	// why it is asked. It waits for the answer or ctx. An error means that
-	// nobody wants the command any more.
+	// Ask, if not nil, asks the person whether the command may run, and says why it is asked. It waits for the answer or ctx. An error means
+	// that nobody wants the command any more.
 	Ask func(ctx context.Context, reason string) (allowed bool, err error)
 }
 

@@ -19,9 +19,8 @@ func newWriter(w io.Writer) *writer {
 	return &writer{w: w, slot: make(chan struct{}, 1), over: make(chan struct{})}
 }
 
-// send writes the line that make returns, unless the writer was closed or ctx
-// ended before its turn came. make is called when it has come, so that a line
-// that waits takes no memory and is not old; it may return nil for none.
+// send writes the line that make returns, unless the writer was closed or ctx ended before its turn came. make is called when it has come,
+// so that a line that waits takes no memory and is not old; it may return nil for none.
 func (w *writer) send(ctx context.Context, make func() []byte) error {
 	if err := w.lock(ctx); err != nil {
 		return err

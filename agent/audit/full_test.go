@@ -16,8 +16,7 @@ import (
 	"tether/agent/audit"
 )
 
-// fullVar makes the test's program write a log on a disk that is full at some
-// point: files may have so many bytes.
+// fullVar makes the test's program write a log on a disk that is full at some point: files may have so many bytes.
 const fullVar = "TETHER_TEST_FULL_DISK"
 
 func TestMain(m *testing.M) {

@@ -23,12 +23,10 @@ type Options struct {
 	Keep int
 }
 
-// retry is how long a log that could not be opened is not tried again: a
-// disk that fails slowly must not slow everything down.
+// retry is how long a log that could not be opened is not tried again: a disk that fails slowly must not slow everything down.
 const retry = time.Second
 
-// Log is a log that is being written. It is safe for concurrent use. Only one
-// process may write a log; the daemon's lock sees to that.
+// Log is a log that is being written. It is safe for concurrent use. Only one process may write a log; the daemon's lock sees to that.
 type Log struct {
 	opts Options
 
@@ -46,8 +44,7 @@ type Log struct {
 	full    bool // the file has its last line
 }
 
-// New returns a log. It opens nothing yet: where there is no disk, there is
-// no log, but a daemon.
+// New returns a log. It opens nothing yet: where there is no disk, there is no log, but a daemon.
 func New(o Options) *Log {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 8 << 20
@@ -153,8 +150,7 @@ func readHead(path string) (Head, error) {
 	return h, nil
 }
 
-// openLocked opens the files and finds the end of the chain, unless that is
-// done.
+// openLocked opens the files and finds the end of the chain, unless that is done.
 func (l *Log) openLocked() error {
 	if l.file != nil {
 		return nil
@@ -180,8 +176,7 @@ func (l *Log) openLocked() error {
 	return nil
 }
 
-// resumeLocked cuts a line that was half written, and goes on where the
-// chain ends: at the last line, or where the head says that it was.
+// resumeLocked cuts a line that was half written, and goes on where the chain ends: at the last line, or where the head says that it was.
 // Then lines are missing, and the numbers will show it.
 func (l *Log) resumeLocked() error {
 	last, size, err := lastRecord(l.opts.Path)
@@ -312,8 +307,7 @@ func (l *Log) Head() Head {
 	return l.head
 }
 
-// Trouble returns why the last record could not be written, nil if it was, and
-// how many are lost and not yet noted in the log.
+// Trouble returns why the last record could not be written, nil if it was, and how many are lost and not yet noted in the log.
 func (l *Log) Trouble() (lost int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -168,8 +168,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A disk that takes nothing loses records, but not the count of them, and is
-// not tried all the time.
+// A disk that takes nothing loses records, but not the count of them, and is not tried all the time.
 func TestNoDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "later")

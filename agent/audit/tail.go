@@ -46,8 +46,7 @@ func (t *Tail) Next() ([]Record, error) {
 			}
 			all = append(all, t.records(data)...)
 		}
-		// Its successor is only looked for after its end was read: nothing is
-		// added to a file that was renamed.
+		// Its successor is only looked for after its end was read: nothing is added to a file that was renamed.
 		f, err := secret.OpenRead(t.path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return all, nil // between two files

@@ -36,8 +36,7 @@ type Report struct {
 	Problems []Problem `json:"problems"` // at most maxProblems
 }
 
-// maxProblems is how many problems are reported. After a change, all lines
-// that follow may be wrong.
+// maxProblems is how many problems are reported. After a change, all lines that follow may be wrong.
 const maxProblems = 20
 
 // Verify reads the log at path with its older files. live is the head known to the daemon that writes it, or nil: with it, Verify also
@@ -169,8 +168,7 @@ func (v *verifier) finish(path string) {
 	}
 }
 
-// lines yields the lines of a file with their newlines. A line beyond
-// maxRecord comes without its end.
+// lines yields the lines of a file with their newlines. A line beyond maxRecord comes without its end.
 func lines(name string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		f, err := secret.OpenRead(name)

@@ -2,8 +2,7 @@ package command
 
 import "strings"
 
-// opener looks for commands behind one. It reports whether the command does
-// nothing but run them.
+// opener looks for commands behind one. It reports whether the command does nothing but run them.
 type opener func(r *reader, c Command, in input) bool
 
 // command notes a command and the commands that it runs.
@@ -60,8 +59,7 @@ func openerOf(c Command) opener {
 	return nil
 }
 
-// openers has the commands whose arguments a row of the table cannot describe.
-// It is filled in init, as they need each other.
+// openers has the commands whose arguments a row of the table cannot describe. It is filled in init, as they need each other.
 var openers map[string]opener
 
 func init() {

@@ -135,8 +135,7 @@ func (d *effect) operands(p *program, met []option, rest []Word) bool {
 	return false
 }
 
-// cmd reads the operands as a command. Several programs also take -c LINE
-// there.
+// cmd reads the operands as a command. Several programs also take -c LINE there.
 func (d *effect) cmd(p *program, rest []Word) bool {
 	if p.acts["c"] == "line" && d.found {
 		return true

@@ -44,8 +44,7 @@ func FuzzLine(f *testing.F) {
 
 func sameCommand(a, b command.Command) bool { return slices.Equal(a.Words, b.Words) }
 
-// FuzzArgv: words come back as they were, and none of them is lost behind a
-// wrapper.
+// FuzzArgv: words come back as they were, and none of them is lost behind a wrapper.
 func FuzzArgv(f *testing.F) {
 	f.Add("a\x00b\x00$(c)")
 	f.Add("env\x00-u\x00X\x00a")

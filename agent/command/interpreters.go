@@ -112,8 +112,7 @@ func (i *interpreter) isCode(name string) bool {
 var codeModules = []string{"timeit", "pty", "code", "pdb", "cprofile", "profile", "trace", "runpy", "asyncio", "idlelib", "ipython", "bdb", "doctest", "imp",
 	"antigravity", "xmlrpc", "webbrowser", "subprocess", "os", "shutil", "multiprocessing"}
 
-// runsModule reports whether python -m MODULE runs code that is not the
-// project's.
+// runsModule reports whether python -m MODULE runs code that is not the project's.
 func runsModule(w Word) bool {
 	first, _, _ := strings.Cut(strings.ToLower(w.Text), ".")
 	return !w.Fixed || slices.Contains(codeModules, first)

@@ -26,8 +26,7 @@ type reader struct {
 	text  string // the line that is being read
 	depth int    // of commands behind commands
 	full  bool   // maxCommands were met
-	// evaluates says that the line has arithmetic, in which text that looks like
-	// a[$(b)] runs b; hides is such a text, "" for none.
+	// evaluates says that the line has arithmetic, in which text that looks like a[$(b)] runs b; hides is such a text, "" for none.
 	evaluates bool
 	hides     string
 }
@@ -94,8 +93,7 @@ func parseProblem(err error) string {
 	return err.Error()
 }
 
-// node reads everything below n. Commands in it have the input in, unless
-// something nearer says otherwise.
+// node reads everything below n. Commands in it have the input in, unless something nearer says otherwise.
 func (r *reader) node(n syntax.Node, in input) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -295,8 +293,7 @@ func (r *reader) fixed(w *syntax.Word) Word {
 	return Word{b.String(), true}
 }
 
-// expands reports whether unquoted text stands for names of files or for
-// several words.
+// expands reports whether unquoted text stands for names of files or for several words.
 func expands(s string) bool {
 	if strings.ContainsAny(s, "*?") {
 		return true

@@ -44,8 +44,7 @@ func openFd(r *reader, c Command, in input) bool {
 	return false
 }
 
-// openSSH reads the line for the shell on the other side. Options may follow the
-// host.
+// openSSH reads the line for the shell on the other side. Options may follow the host.
 func openSSH(r *reader, c Command, _ input) bool {
 	o := options{short: "BbcDEeFIiJLlmOoPpQRSWw"}
 	met, rest := o.parse(c.Words[1:])
@@ -155,8 +154,7 @@ func openAwk(r *reader, c Command, _ input) bool {
 	return false
 }
 
-// awkWrites reports whether the program may write a file: its ">" does so after
-// print alone, and compares elsewhere.
+// awkWrites reports whether the program may write a file: its ">" does so after print alone, and compares elsewhere.
 func awkWrites(program string) bool {
 	at := strings.Index(program, "print")
 	if strings.Contains(program, "\\\n") { // a word may go on in the next line

@@ -84,8 +84,7 @@ type Reading struct {
 	// Outer are those that run one of the others: sh -c, env, xargs.
 	Outer    []Command
 	Findings []Finding
-	// Writes are the files that are opened for writing by redirections. Their By
-	// has no words.
+	// Writes are the files that are opened for writing by redirections. Their By has no words.
 	Writes []File
 	// Files are those that commands write because of their arguments, as far as the table of programs knows.
 	Files []File
@@ -93,8 +92,7 @@ type Reading struct {
 	Sets []Setting
 	// Scripts are the files that shells and interpreters run, and programs that are named by a path.
 	Scripts []Word
-	// Moves are the directories to which the shell changes, in the order of the
-	// text.
+	// Moves are the directories to which the shell changes, in the order of the text.
 	Moves []Word
 	Lines int // texts that were read as lines for a shell
 }
@@ -103,13 +101,11 @@ type Reading struct {
 type File struct {
 	Name Word
 	By   Command
-	// Moves is how many of the reading's Moves, from the first, may have been made
-	// when it is written.
+	// Moves is how many of the reading's Moves, from the first, may have been made when it is written.
 	Moves int
 }
 
-// anytime, as File.Moves, says that a write may follow every move: functions,
-// traps and aliases run later than they are written.
+// anytime, as File.Moves, says that a write may follow every move: functions, traps and aliases run later than they are written.
 const anytime = math.MaxInt
 
 // Setting gives a variable a value.
@@ -122,8 +118,7 @@ func (r *Reading) find(k Kind, text string) { r.add(Finding{Kind: k, Text: brief
 
 func (r *Reading) findIn(k Kind, c Command) { r.add(Finding{k, brief(c.String()), c}) }
 
-// add keeps a finding. Of too many the last is that there are too many: none
-// may hide behind others.
+// add keeps a finding. Of too many the last is that there are too many: none may hide behind others.
 func (r *Reading) add(f Finding) {
 	if len(r.Findings) == maxFindings {
 		r.Findings[maxFindings-1] = Finding{Kind: Unparsed, Text: "too much to look at"}

@@ -2,8 +2,7 @@ package command
 
 import "strings"
 
-// openSed reads sed's scripts: the commands e and w, and the flags e and w of
-// s, run lines and write files.
+// openSed reads sed's scripts: the commands e and w, and the flags e and w of s, run lines and write files.
 func openSed(r *reader, c Command, _ input) bool {
 	met, rest := programs()["sed"].split(c.Words[1:])
 	p := programs()["sed"]

@@ -50,8 +50,7 @@ func TestShellsRunNothingUnread(t *testing.T) {
 	}
 }
 
-// shellWorld is a PATH with commands that note their name, and some real ones
-// that run others.
+// shellWorld is a PATH with commands that note their name, and some real ones that run others.
 type shellWorld struct {
 	bin, dir, logs string
 	runs           int

@@ -5,8 +5,7 @@ import "strings"
 // shells read the language that Line reads, or nearly so.
 var shells = []string{"sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "yash"}
 
-// IsShell reports whether a program of that name, or path, reads the language
-// of Line.
+// IsShell reports whether a program of that name, or path, reads the language of Line.
 func IsShell(name string) bool {
 	name = baseName(name)
 	for _, s := range shells {

@@ -19,8 +19,7 @@ const (
 var filters = []string{"cat", "tee", "wc", "head", "tail", "sort", "uniq", "grep", "egrep", "fgrep", "rg", "tr", "cut", "nl", "rev", "tac", "fold", "paste", "jq", "sleep",
 	"base64", "sha256sum", "md5sum", "xxd", "od", "hexdump", "column", "comm", "join", "true", "yes", "seq", "ping", "false", "echo", "printf", "date", "ls"}
 
-// otherShells read lines of another language: they are judged as if they read
-// this one.
+// otherShells read lines of another language: they are judged as if they read this one.
 var otherShells = []string{"fish", "nu", "xonsh", "csh", "tcsh", "pwsh", "powershell", "cmd", "elvish", "oil", "osh", "ysh"}
 
 // Takes returns the program's use of typed text.

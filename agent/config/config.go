@@ -32,8 +32,7 @@ type Terminals struct {
 	LogBytes Size `toml:"log_bytes" range:"64KiB..1GiB"`
 	// TotalLogBytes is how much is kept over all terminals.
 	TotalLogBytes Size `toml:"total_log_bytes" range:"1MiB..1TiB"`
-	// MaxRunning bounds the running terminals, KeepExited the exited ones that
-	// can still be read, KeepFor their age.
+	// MaxRunning bounds the running terminals, KeepExited the exited ones that can still be read, KeepFor their age.
 	MaxRunning int      `toml:"max_running" range:"1..10000"`
 	KeepExited int      `toml:"keep_exited" range:"1..10000"`
 	KeepFor    Duration `toml:"keep_for" range:"1s..720h"`
@@ -46,8 +45,7 @@ type Terminals struct {
 	KillGrace Duration `toml:"kill_grace" range:"100ms..1m"`
 }
 
-// ShellIntegration is about the marks that shells print around prompts and
-// commands.
+// ShellIntegration is about the marks that shells print around prompts and commands.
 type ShellIntegration struct {
 	// Unsigned is the treatment of marks without the terminal's nonce, as those of a shell in ssh: mark makes unverified commands of them,
 	// ignore does not.
@@ -62,8 +60,7 @@ const (
 
 // Uplink is about the links to hosts.
 type Uplink struct {
-	// Heartbeat is the time between two pings; a link whose ping is not
-	// answered within one more is given up.
+	// Heartbeat is the time between two pings; a link whose ping is not answered within one more is given up.
 	Heartbeat Duration `toml:"heartbeat" range:"1s..5m"`
 	// ClientTools lets sessions be offered this machine's tools at the hosts for
 	// which the person has switched them on; without it they are nowhere.

@@ -42,9 +42,8 @@ var meanings = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// Keys returns all keys with the values of the default, section by section.
-// Keys of tables in lists have the list's name and [] before theirs, and their
-// zero value.
+// Keys returns all keys with the values of the default, section by section. Keys of tables in lists have the list's name and [] before
+// theirs, and their zero value.
 func Keys() []Key {
 	c := Default()
 	return c.Keys()

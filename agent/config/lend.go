@@ -23,8 +23,7 @@ type Lend struct {
 	HostGrants bool `toml:"host_grants"`
 	// Shares lets links for guests be made.
 	Shares bool `toml:"shares"`
-	// Park is for how long hosts may keep terminals for their own doors while
-	// this machine is away; 0s: not at all.
+	// Park is for how long hosts may keep terminals for their own doors while this machine is away; 0s: not at all.
 	Park Duration `toml:"park" range:"0s..720h"`
 	// Clipboard lets programs in lent terminals set observers' clipboards.
 	Clipboard bool `toml:"clipboard"`
@@ -41,8 +40,7 @@ type Lend struct {
 	Rules          []LendRule `toml:"rules"`
 }
 
-// LendRule is about the terminals that fit all of its conditions; a condition
-// without values fits all.
+// LendRule is about the terminals that fit all of its conditions; a condition without values fits all.
 type LendRule struct {
 	// Effect is yes: lent when nothing is said; no: only when asked; never.
 	Effect string   `toml:"effect" oneof:"yes no never"`
@@ -157,9 +155,8 @@ func (r *LendRule) fits(q Lending, home string) bool {
 		(len(r.Directories) == 0 || slices.ContainsFunc(r.Directories, func(d string) bool { return r.about(d, q.Dirs, home) }))
 }
 
-// about reports whether one of the directories is top or in it. Where that is
-// below a home directory that is not known, any might be: a never counts, and
-// nothing else does.
+// about reports whether one of the directories is top or in it. Where that is below a home directory that is not known, any might be: a
+// never counts, and nothing else does.
 func (r *LendRule) about(top string, dirs []string, home string) bool {
 	if home == "" && strings.HasPrefix(top, "~") {
 		return r.Effect == LendNever

@@ -14,8 +14,7 @@ func Nearest(s string, words []string) string {
 // maxCompared is how many bytes of a word are compared.
 const maxCompared = 64
 
-// distance is the number of letters to insert, delete, replace or swap with
-// their neighbour that makes b of a (optimal string alignment).
+// distance is the number of letters to insert, delete, replace or swap with their neighbour that makes b of a (optimal string alignment).
 func distance(a, b string) int {
 	a, b = a[:min(len(a), maxCompared)], b[:min(len(b), maxCompared)]
 	var rows [3][maxCompared + 1]int

@@ -14,8 +14,7 @@ type Policy struct {
 	Default string `toml:"default" oneof:"allow ask deny"`
 	// AskTimeout is how long a question waits; then it is denied.
 	AskTimeout Duration `toml:"ask_timeout" range:"1s..1h"`
-	// AskWait is after how long a tool call that waits for an answer is told to
-	// call again. Several clients give a call up after 60 s.
+	// AskWait is after how long a tool call that waits for an answer is told to call again. Several clients give a call up after 60 s.
 	AskWait Duration `toml:"ask_wait" range:"1s..1h"`
 	// Notify tells the person's desktop about questions.
 	Notify bool `toml:"notify"`
@@ -32,8 +31,7 @@ type Policy struct {
 
 // PolicyLimits bounds the terminals of one agent.
 type PolicyLimits struct {
-	// SpawnsPerMinute and Background are about terminals in the background,
-	// CommandsPerMinute and Commands about the others.
+	// SpawnsPerMinute and Background are about terminals in the background, CommandsPerMinute and Commands about the others.
 	SpawnsPerMinute   int `toml:"spawns_per_minute" range:"1..10000"`
 	Background        int `toml:"background" range:"1..10000"`
 	CommandsPerMinute int `toml:"commands_per_minute" range:"1..10000"`
@@ -44,8 +42,7 @@ type PolicyLimits struct {
 	// processor's time each process of an agent's may take; 0 bounds neither.
 	CommandTime Duration `toml:"command_time" range:"0s..720h"`
 	CPUTime     Duration `toml:"cpu_time" range:"0s..720h"`
-	// Processes and Memory bound all that one agent runs, where the system can
-	// do that; 0 bounds nothing.
+	// Processes and Memory bound all that one agent runs, where the system can do that; 0 bounds nothing.
 	Processes int  `toml:"processes" range:"0..4194304"`
 	Memory    Size `toml:"memory" range:"0KiB..1024GiB"`
 	// Questions bounds the waiting questions of one agent.

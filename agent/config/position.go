@@ -78,8 +78,7 @@ func (found positions) value(path []string, v *unstable.Node, data []byte) {
 	}
 }
 
-// within puts into a path which element of each list of tables is meant: the
-// last one so far.
+// within puts into a path which element of each list of tables is meant: the last one so far.
 func within(path, keys []string, lists map[string]int) []string {
 	for _, k := range keys {
 		path = append(path, k)

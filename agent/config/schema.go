@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// field is one field of a section: the schema is nothing but the structs and
-// their tags.
+// field is one field of a section: the schema is nothing but the structs and their tags.
 type field struct {
 	key    string // as in the file
 	index  int
@@ -24,8 +23,7 @@ var (
 	typeDuration = reflect.TypeFor[Duration]()
 )
 
-// fieldsOf returns the fields of a section's type in order. It panics for tags
-// that make no sense: a test walks all of them.
+// fieldsOf returns the fields of a section's type in order. It panics for tags that make no sense: a test walks all of them.
 func fieldsOf(t reflect.Type) []field {
 	var all []field
 	for i := range t.NumField() {

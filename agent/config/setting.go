@@ -13,8 +13,7 @@ import (
 // Prefix begins the environment variables of keys, and tether's others.
 const Prefix = "TETHER_"
 
-// Source says where a key's value comes from. A later one comes before an
-// earlier one.
+// Source says where a key's value comes from. A later one comes before an earlier one.
 type Source string
 
 // The sources, in that order.
@@ -41,11 +40,9 @@ func (s Setting) String() string {
 	return variable(s.Key)
 }
 
-// Variable is the name of the key's environment variable, such as
-// TETHER_TERMINALS_LOG_BYTES. The key itself is the name of its flag:
+// Variable is the name of the key's environment variable, such as TETHER_TERMINALS_LOG_BYTES. The key itself is the name of its flag:
 // --terminals.log_bytes. Tables in lists have neither: they are of several keys,
-// and some hold commands and variables, which are nothing for a command line
-// that others can read. It is "" for them.
+// and some hold commands and variables, which are nothing for a command line that others can read. It is "" for them.
 func (k Key) Variable() string {
 	if k.listed() {
 		return ""

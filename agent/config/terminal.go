@@ -14,17 +14,14 @@ import (
 type Declared struct {
 	// Name is unique among the declared ones; commands take it.
 	Name string `toml:"name"`
-	// Command is the argv, or Line a line for the system's shell. One of both is
-	// there.
+	// Command is the argv, or Line a line for the system's shell. One of both is there.
 	Command []string `toml:"command"`
 	Line    string   `toml:"line"`
-	// Cwd is an absolute directory, or one below the home directory: "~/src". ""
-	// means the home directory.
+	// Cwd is an absolute directory, or one below the home directory: "~/src". "" means the home directory.
 	Cwd string `toml:"cwd"`
 	// Env is added to the environment of a login, NAME=value.
 	Env []string `toml:"env"`
-	// Restart says whether another one follows when it has ended: never (""),
-	// on-failure or always.
+	// Restart says whether another one follows when it has ended: never (""), on-failure or always.
 	Restart string `toml:"restart" oneof:"never on-failure always"`
 	// Lend names the hosts that see it. Nil means the same hosts as for any terminal of the person's, an empty list none.
 	Lend []string `toml:"lend"`

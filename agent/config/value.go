@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Size is a number of bytes, written as a string with a unit: "64MiB". The
-// units are B, KiB, MiB, GiB and TiB.
+// Size is a number of bytes, written as a string with a unit: "64MiB". The units are B, KiB, MiB, GiB and TiB.
 type Size int64
 
 // units from the largest to the smallest.

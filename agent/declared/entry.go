@@ -38,9 +38,8 @@ type entry struct {
 	readyWhy   string
 }
 
-// begin has the terminal kept up, beginning with t, or with one that an earlier
-// daemon has left, or a new one. The channel it returns is closed when that was
-// tried.
+// begin has the terminal kept up, beginning with t, or with one that an earlier daemon has left, or a new one. The channel it returns is
+// closed when that was tried.
 func (e *entry) begin(ctx context.Context, t Terminal) <-chan struct{} {
 	ctx, e.cancel = context.WithCancel(ctx)
 	e.ended = make(chan struct{})

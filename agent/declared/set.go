@@ -28,8 +28,7 @@ type Terminal interface {
 	Over() bool
 	// Wait returns when it has ended, or ctx's error.
 	Wait(ctx context.Context) (End, error)
-	// Kill ends it with everything in it, and returns when that is done or ctx
-	// ends.
+	// Kill ends it with everything in it, and returns when that is done or ctx ends.
 	Kill(ctx context.Context) error
 	// Await returns when the condition of the declaration holds: nil; or when ctx ends or it cannot be found out: why not, in one line.
 	Await(ctx context.Context, d config.Declared) error
@@ -39,8 +38,7 @@ type Terminal interface {
 
 // Starter starts terminals. Its methods are safe for concurrent use.
 type Starter interface {
-	// Prepare returns how to start one, with the id that it will have. It may
-	// block, until ctx ends at most.
+	// Prepare returns how to start one, with the id that it will have. It may block, until ctx ends at most.
 	Prepare(ctx context.Context, d config.Declared) (id string, start func() (Terminal, error), err error)
 	// Find returns the terminal with that id, if there is one. pending says that
 	// there is one that runs, which the daemon has not taken up yet.
@@ -50,8 +48,7 @@ type Starter interface {
 // Options configures a Set. Starter is required.
 type Options struct {
 	Starter Starter
-	// Keep is the file in which it is kept which terminal is whose, and which
-	// are down.
+	// Keep is the file in which it is kept which terminal is whose, and which are down.
 	Keep string
 	// Report receives the fault that prevents writing the file; "" when there is none.
 	Report func(trouble string)
@@ -59,8 +56,7 @@ type Options struct {
 
 // Set is the declared terminals. It is safe for concurrent use.
 //
-// Goroutines: one per terminal that is to be up, see entry.keep. They end with
-// Close, which leaves the terminals as they are.
+// Goroutines: one per terminal that is to be up, see entry.keep. They end with Close, which leaves the terminals as they are.
 type Set struct {
 	opts Options
 	ctx  context.Context // of the goroutines; set by Begin

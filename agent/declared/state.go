@@ -47,8 +47,7 @@ type Status struct {
 	ReadyWhy   string // which condition holds, or why none does
 }
 
-// The time until a terminal is started again: it doubles with each end, and
-// begins anew after a run of healthyAfter.
+// The time until a terminal is started again: it doubles with each end, and begins anew after a run of healthyAfter.
 const (
 	firstRestart = time.Second
 	maxRestart   = time.Minute

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// begin registers a request whose frame put makes, and sends it. The answer's
-// channel is closed when the connection ends.
+// begin registers a request whose frame put makes, and sends it. The answer's channel is closed when the connection ends.
 func (c *Client) begin(k kind, put func(frame []byte) []byte) (id uint32, answer chan reply, err error) {
 	c.mu.Lock()
 	if c.err != nil || c.requests == nil {
@@ -69,8 +68,7 @@ func (c *Client) await(id uint32, answer chan reply, within time.Duration) error
 	return errSilent
 }
 
-// outcome is the error of an answer; the zero reply, which has no request,
-// stands for the end of the connection.
+// outcome is the error of an answer; the zero reply, which has no request, stands for the end of the connection.
 func (c *Client) outcome(r reply) error {
 	switch {
 	case r.request == 0:

@@ -20,8 +20,7 @@ type end interface {
 	Kill(ctx context.Context, grace time.Duration) error
 }
 
-// ways are how a daemon may have a child: on a pty of its own, or through a
-// holder.
+// ways are how a daemon may have a child: on a pty of its own, or through a holder.
 var ways = []struct {
 	name  string
 	start func(b *testing.B, o holder.Options, id string, c pty.Command) end
@@ -112,8 +111,7 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-// BenchmarkSpawn is the time until a child runs and its terminal is
-// connected.
+// BenchmarkSpawn is the time until a child runs and its terminal is connected.
 func BenchmarkSpawn(b *testing.B) {
 	for _, way := range ways {
 		b.Run(way.name, func(b *testing.B) {

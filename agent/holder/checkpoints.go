@@ -32,8 +32,7 @@ func (s *checkpoints) put(c Checkpoint) {
 	}
 }
 
-// leastMissed is the index of the one whose neighbours are closest to each
-// other.
+// leastMissed is the index of the one whose neighbours are closest to each other.
 func (s *checkpoints) leastMissed() int {
 	best := 1
 	for i := 1; i < len(s.all)-1; i++ {

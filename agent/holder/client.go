@@ -14,14 +14,12 @@ import (
 	"tether/platform/ipc"
 )
 
-// Client is a daemon's connection to one holder. It has the methods of
-// term.PTY. Its methods may be called concurrently, but Read and WaitReadable
-// only from one goroutine at a time.
+// Client is a daemon's connection to one holder. It has the methods of term.PTY. Its methods may be called concurrently, but Read and
+// WaitReadable only from one goroutine at a time.
 //
 //	connected ──StreamFrom──▶ streaming ──Close, replaced, holder gone──▶ over
 //
-// It has one goroutine, which ends with the connection; if this process has
-// started the holder, with the holder, for which it then waits.
+// It has one goroutine, which ends with the connection; if this process has started the holder, with the holder, for which it then waits.
 type Client struct {
 	// Set at construction.
 	id       string
@@ -247,16 +245,14 @@ func (c *Client) ended() error {
 // Done is closed when the connection is over.
 func (c *Client) Done() <-chan struct{} { return c.over }
 
-// Err says why the connection is over, nil while it is not: ErrDetached,
-// ErrReplaced, ErrLost, or an error of the framing.
+// Err says why the connection is over, nil while it is not: ErrDetached, ErrReplaced, ErrLost, or an error of the framing.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Close ends the connection; the holder and the child live on. It wakes
-// everything that waits. A second call does nothing.
+// Close ends the connection; the holder and the child live on. It wakes everything that waits. A second call does nothing.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.detached = true

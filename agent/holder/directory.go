@@ -67,8 +67,7 @@ func Dead(dir string) (int, error) {
 	return n, err
 }
 
-// removeDead removes the socket and the lock file of a holder that is gone
-// and reports whether it was. A living holder has the lock.
+// removeDead removes the socket and the lock file of a holder that is gone and reports whether it was. A living holder has the lock.
 func removeDead(path string) bool {
 	lock, err := ipc.Lock(path + lockSuffix)
 	if err != nil {
@@ -87,9 +86,8 @@ func removeDead(path string) bool {
 	return true
 }
 
-// removeLock removes a lock file. That is safe because an id is used once,
-// and because ipc.Listen does not rely on the lock alone: it never takes the
-// place of a socket that answers.
+// removeLock removes a lock file. That is safe because an id is used once, and because ipc.Listen does not rely on the lock alone: it never
+// takes the place of a socket that answers.
 func removeLock(path string) error {
 	err := os.Remove(path + lockSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,8 +105,7 @@ func (c *Client) Pid() int { return c.state.pid }
 // Started is when the child was started, by the wall clock of then.
 func (c *Client) Started() time.Time { return c.state.started }
 
-// Base is the offset of the oldest byte the holder had when the Client
-// connected.
+// Base is the offset of the oldest byte the holder had when the Client connected.
 func (c *Client) Base() int64 { return c.state.base }
 
 // End is the offset after the newest byte of then.
@@ -120,9 +117,8 @@ func (c *Client) Taken() int64 { return c.state.taken }
 // Size is the size of the terminal when the Client connected.
 func (c *Client) Size() pty.Size { return c.state.size }
 
-// Checkpoints returns the notes the holder had when the Client connected,
-// ascending by offset. At most one is before Base: the newest of all, if none is
-// in the log. The caller must not change them.
+// Checkpoints returns the notes the holder had when the Client connected, ascending by offset. At most one is before Base: the newest of
+// all, if none is in the log. The caller must not change them.
 func (c *Client) Checkpoints() []Checkpoint { return c.notes }
 
 // Meta returns the value that Spawn or this Client's SetMeta set last.

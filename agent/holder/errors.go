@@ -19,14 +19,12 @@ var (
 	ErrReplaced = errors.New("another daemon has taken over this terminal")
 	// ErrLost is the end of a Client whose holder ended without a word.
 	ErrLost = errors.New("the holder is gone")
-	// ErrDetached is the end of a Client that was closed here. It is
-	// os.ErrClosed.
+	// ErrDetached is the end of a Client that was closed here. It is os.ErrClosed.
 	ErrDetached = fmt.Errorf("detached from the holder: %w", os.ErrClosed)
 )
 
-// GapError is returned by Client.Read, once, where output is missing because
-// the holder's log was too small for how long nobody took it. The next Read
-// continues at To.
+// GapError is returned by Client.Read, once, where output is missing because the holder's log was too small for how long nobody took it.
+// The next Read continues at To.
 type GapError struct{ From, To int64 }
 
 func (e *GapError) Error() string {

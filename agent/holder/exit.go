@@ -11,9 +11,8 @@ import (
 	"tether/platform/pty"
 )
 
-// Wait blocks until the child has ended, or the connection has, and, if the
-// Client streams, Read has returned all there is; Close ends it at once. It
-// tells how the child ended, or code -1 if that is not known: Err says why.
+// Wait blocks until the child has ended, or the connection has, and, if the Client streams, Read has returned all there is; Close ends it
+// at once. It tells how the child ended, or code -1 if that is not known: Err says why.
 func (c *Client) Wait() pty.Exit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,8 +38,7 @@ func (c *Client) settledLocked() bool {
 	}
 }
 
-// ExitedAt is when the child ended, the zero time if it has not, and the
-// offset at which its output ended.
+// ExitedAt is when the child ended, the zero time if it has not, and the offset at which its output ended.
 func (c *Client) ExitedAt() (at time.Time, end int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,8 +66,7 @@ func (c *Client) Gone() bool {
 	}
 }
 
-// Left is how many processes the terminal's programs have left below the holder
-// of an agent's terminal; it is 0 for others.
+// Left is how many processes the terminal's programs have left below the holder of an agent's terminal; it is 0 for others.
 func (c *Client) Left() int {
 	peer, err := ipc.PeerOf(c.conn)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"io"
 )
 
-// beginFrame appends the head of a frame with its length still open and
-// endFrame, given where that was, fills it in.
+// beginFrame appends the head of a frame with its length still open and endFrame, given where that was, fills it in.
 func beginFrame(dst []byte, k kind) []byte { return append(dst, byte(k), 0, 0, 0, 0) }
 
 func endFrame(dst []byte, at int) []byte {

@@ -14,8 +14,7 @@ import (
 	"tether/platform/ipc"
 )
 
-// VersionError is returned when no version of the framing is known to both
-// sides.
+// VersionError is returned when no version of the framing is known to both sides.
 type VersionError struct{ Min, Max int } // the other side's versions
 
 func (e *VersionError) Error() string {
@@ -72,8 +71,7 @@ func readHello(r io.Reader) (hello, error) {
 	return h, nil
 }
 
-// agree makes sure that there is a version that both sides know, and a nonce
-// to prove the key with.
+// agree makes sure that there is a version that both sides know, and a nonce to prove the key with.
 func (h hello) agree() error {
 	if h.max < minVersion || h.min > maxVersion {
 		return &VersionError{int(h.min), int(h.max)}

@@ -234,8 +234,7 @@ func countCommand(t testing.TB, lines int) pty.Command {
 	return pty.Command{Path: path, Args: []string{path, "count", strconv.Itoa(lines)}}
 }
 
-// daemon follows a holder into a file, whose length is where it goes on. It
-// is there to be killed.
+// daemon follows a holder into a file, whose length is where it goes on. It is there to be killed.
 func daemon(args []string) int {
 	dir, id, name := args[0], args[1], args[2]
 	fmt.Println(takeOutput(holder.Options{Dir: dir, Key: holder.Key()}, id, name))

@@ -285,8 +285,7 @@ func TestStalledDaemon(t *testing.T) {
 	})
 }
 
-// A daemon that takes something within each stall time loses nothing, however
-// slow it is.
+// A daemon that takes something within each stall time loses nothing, however slow it is.
 func TestSlowDaemonLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})
@@ -608,8 +607,7 @@ func TestLostHolder(t *testing.T) {
 	})
 }
 
-// A child that does not read stops the input, of this daemon and the next,
-// but nothing else.
+// A child that does not read stops the input, of this daemon and the next, but nothing else.
 func TestInputThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, child: fake{Child: testkit.NewChild(), blocked: make(chan struct{})}}

@@ -29,9 +29,8 @@ type child interface {
 //	running ──child reaped, output ended──▶ exited ──Forget, 24 h, TERM──▶ over
 //	   └──────────────────TERM: tree killed───────────────────────────────▶
 //
-// Goroutines: run waits for the child; pump is the only one that appends
-// output; writeInput writes input; each connection has a reader (serve) and a
-// writer (publish). All end with the holder.
+// Goroutines: run waits for the child; pump is the only one that appends output; writeInput writes input; each connection has a reader
+// (serve) and a writer (publish). All end with the holder.
 type holder struct {
 	// Set at construction.
 	spec    Spec
@@ -167,8 +166,7 @@ func (h *holder) recordExit(status pty.Exit) {
 	h.mu.Unlock()
 }
 
-// linger waits until the exit was acknowledged, or nobody came for it in
-// time.
+// linger waits until the exit was acknowledged, or nobody came for it in time.
 func (h *holder) linger() {
 	defer h.finish()
 	timer := time.NewTimer(h.spec.KeepExited)
@@ -225,8 +223,7 @@ func (h *holder) stop() {
 	_ = h.child.Kill(context.Background(), killGrace) // the remaining processes are another user's
 }
 
-// writeInput writes input, one piece after the other. It ends with the holder,
-// whose child was closed then, so that no write blocks.
+// writeInput writes input, one piece after the other. It ends with the holder, whose child was closed then, so that no write blocks.
 func (h *holder) writeInput() {
 	for {
 		select {
@@ -282,8 +279,7 @@ func (h *holder) setMeta(p []byte) {
 	h.mu.Unlock()
 }
 
-// forget ends the holder once the exit was recorded. The socket is gone when
-// it returns, the holder is over when the session says so.
+// forget ends the holder once the exit was recorded. The socket is gone when it returns, the holder is over when the session says so.
 func (h *holder) forget() error {
 	h.mu.Lock()
 	over := h.exit != nil

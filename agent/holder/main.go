@@ -63,10 +63,8 @@ func Main(args []string) int {
 	return 0
 }
 
-// Memory of the runtime. A holder has little garbage. Where little was printed,
-// the first collection alone would take half a MiB for its own needs, so it is
-// not to come; where much was, a small heap that is swept often costs next to
-// nothing.
+// Memory of the runtime. A holder has little garbage. Where little was printed, the first collection alone would take half a MiB for its
+// own needs, so it is not to come; where much was, a small heap that is swept often costs next to nothing.
 const (
 	gcFirst   = 100
 	gcPercent = 25
@@ -82,8 +80,7 @@ func tune(logBytes int) {
 // maxProcs lets reading from the child and writing to the daemon overlap.
 const maxProcs = 1
 
-// open listens, then starts the child: an id in use is found before anything
-// runs.
+// open listens, then starts the child: an id in use is found before anything runs.
 func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 	path := socketPath(o.Dir, s.ID)
 	socket, err := ipc.Listen(path)

@@ -130,8 +130,7 @@ func decodeReading(p []byte) (proc.Reading, error) {
 	return proc.Reading{Waits: proc.Waits(waits), Pid: int(pid), Alone: flags&readingAlone != 0, Relays: flags&readingRelays != 0, Timed: flags&readingTimed != 0}, nil
 }
 
-// Checkpoint is a daemon's note about the stream at an offset, or the screen
-// there. The holder does not look into it.
+// Checkpoint is a daemon's note about the stream at an offset, or the screen there. The holder does not look into it.
 type Checkpoint struct {
 	Off  int64
 	Blob []byte // at most 64 KiB of a note, 1 MiB of a screen
@@ -156,8 +155,7 @@ func appendBytesFrame(dst []byte, k kind, p []byte) []byte {
 	return endFrame(append(beginFrame(dst, k), p...), at)
 }
 
-// appendRequest begins a request's frame; the caller adds its fields and
-// calls endFrame.
+// appendRequest begins a request's frame; the caller adds its fields and calls endFrame.
 func appendRequest(dst []byte, k kind, id uint32) []byte {
 	return binary.BigEndian.AppendUint32(beginFrame(dst, k), id)
 }
@@ -187,8 +185,7 @@ func appendStream(dst []byte, off int64, window int) []byte {
 	return endFrame(binary.BigEndian.AppendUint32(dst, uint32(window)), at)
 }
 
-// putDataHead writes the head of a data frame of n bytes into dst, which has
-// dataHead bytes.
+// putDataHead writes the head of a data frame of n bytes into dst, which has dataHead bytes.
 func putDataHead(dst []byte, off int64, n int) {
 	dst[0] = byte(kindData)
 	binary.BigEndian.PutUint32(dst[1:], uint32(8+n))

@@ -13,8 +13,7 @@ import (
 	"tether/platform/pty"
 )
 
-// SetMeta replaces the meta, at most 64 KiB, and returns when the holder has
-// it.
+// SetMeta replaces the meta, at most 64 KiB, and returns when the holder has it.
 func (c *Client) SetMeta(p []byte) error {
 	if len(p) > maxBlob {
 		return tooLarge("meta", len(p), maxBlob)
@@ -55,10 +54,9 @@ func (c *Client) Keep(off int64) error {
 	return c.send(appendKeep(nil, off))
 }
 
-// Until says up to which offset the child may print without waiting for readers
-// that may slow it only a little; beyond it the child waits within the bounds of
-// package lag. KeepNothing means that it waits for none. It ends with the
-// connection. It does not wait for the holder; only one that Paces may be told.
+// Until says up to which offset the child may print without waiting for readers that may slow it only a little; beyond it the child waits
+// within the bounds of package lag. KeepNothing means that it waits for none. It ends with the connection. It does not wait for the holder;
+// only one that Paces may be told.
 func (c *Client) Until(off int64) error { return c.send(appendUntil(nil, off)) }
 
 // Paces reports whether the holder knows Until.
@@ -79,9 +77,8 @@ func (c *Client) Screen(off int64, blob []byte) error {
 // KeepsScreens reports whether the holder knows Screen.
 func (c *Client) KeepsScreens() bool { return c.features&featureScreen != 0 }
 
-// Signal sends a signal, by its name with or without SIG, to the process group
-// in the foreground, as pty.PTY.Signal does. ErrNoSignal is returned when the
-// holder is of an older program.
+// Signal sends a signal, by its name with or without SIG, to the process group in the foreground, as pty.PTY.Signal does. ErrNoSignal is
+// returned when the holder is of an older program.
 func (c *Client) Signal(name string) error {
 	if c.features&featureSignal == 0 {
 		return ErrNoSignal
@@ -156,9 +153,8 @@ func (c *Client) TryWrite(p []byte) (int, error) {
 	return c.keyboard.TryWrite(p), nil
 }
 
-// Write sends input and returns when the terminal has taken all of it; it
-// blocks while the child does not read. Close ends it; how much the terminal
-// took is then not known.
+// Write sends input and returns when the terminal has taken all of it; it blocks while the child does not read. Close ends it; how much the
+// terminal took is then not known.
 func (c *Client) Write(p []byte) (n int, err error) {
 	c.typed.now()
 	select {
@@ -177,10 +173,8 @@ func (c *Client) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Kill ends the child and all that descends from it, as pty.PTY.Kill does, in
-// the holder: it goes on if the connection ends. Cancelling ctx ends the
-// grace early; a holder that then does not answer within 3 s is an error. An
-// exit that it causes is reported as any other.
+// Kill ends the child and all that descends from it, as pty.PTY.Kill does, in the holder: it goes on if the connection ends. Cancelling ctx
+// ends the grace early; a holder that then does not answer within 3 s is an error. An exit that it causes is reported as any other.
 func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
 	ms := min(max(grace.Milliseconds(), 0), int64(^uint32(0)))
 	id, answer, err := c.begin(kindKill, func(frame []byte) []byte { return binary.BigEndian.AppendUint32(frame, uint32(ms)) })
@@ -205,8 +199,7 @@ type Typed struct{ last atomic.Pointer[time.Time] }
 
 const (
 	typedFor = 250 * time.Millisecond // after input floods rest
-	// floodRest is for how long. A Go program that waits for less than a
-	// millisecond on Linux waits for 1.1 ms, in epoll_wait.
+	// floodRest is for how long. A Go program that waits for less than a millisecond on Linux waits for 1.1 ms, in epoll_wait.
 	floodRest = 500 * time.Microsecond
 )
 

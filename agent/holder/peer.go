@@ -29,9 +29,8 @@ func agentsAbove(lineage []proc.Ancestor) []string {
 	return all
 }
 
-// check refuses a process that does not hold the daemon's lock, where the
-// system can tell, and one that an agent has started, unless the same agent has
-// started the holder's first daemon: that is a tether of the agent's own.
+// check refuses a process that does not hold the daemon's lock, where the system can tell, and one that an agent has started, unless the
+// same agent has started the holder's first daemon: that is a tether of the agent's own.
 func (g guard) check(conn net.Conn) error {
 	peer, err := ipc.PeerOf(conn)
 	known := !errors.Is(err, ipc.ErrNoPeer)

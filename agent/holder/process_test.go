@@ -218,8 +218,7 @@ func follow(t *testing.T, c *holder.Client, off int64) {
 	}
 }
 
-// A hang-up is not the end of a holder, SIGTERM is; a holder that was killed
-// leaves a socket, which List removes.
+// A hang-up is not the end of a holder, SIGTERM is; a holder that was killed leaves a socket, which List removes.
 func TestSignals(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
@@ -305,8 +304,7 @@ func TestListKeepsLivingHolders(t *testing.T) {
 	}
 }
 
-// The environment and the arguments of a terminal are secrets: a look at the
-// holder shows neither, nor the daemon's environment.
+// The environment and the arguments of a terminal are secrets: a look at the holder shows neither, nor the daemon's environment.
 func TestHolderShowsNothing(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)

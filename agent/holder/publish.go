@@ -12,10 +12,8 @@ const smallFrame = 512
 
 var dataBuffers = sync.Pool{New: func() any { return new([dataHead + maxData]byte) }}
 
-// publish is the only writer of the connection: control frames first, then
-// output as far as the daemon's window allows. After a last frame it closes
-// the connection. When the daemon has closed it, that is left to the reader,
-// for which there may be something yet.
+// publish is the only writer of the connection: control frames first, then output as far as the daemon's window allows. After a last frame
+// it closes the connection. When the daemon has closed it, that is left to the reader, for which there may be something yet.
 func (s *session) publish() {
 	var small [smallFrame]byte
 	rested := time.NewTimer(0)

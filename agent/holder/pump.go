@@ -68,9 +68,8 @@ func (h *holder) setInRead(v bool) {
 	h.mu.Unlock()
 }
 
-// put appends output. While the log is full of bytes that the daemon has not
-// taken it waits, so that the child does, but not for ever. In a flood it returns
-// how long the daemon wants it to rest.
+// put appends output. While the log is full of bytes that the daemon has not taken it waits, so that the child does, but not for ever. In a
+// flood it returns how long the daemon wants it to rest.
 func (h *holder) put(p []byte) (rest time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -163,8 +162,7 @@ func (h *holder) patienceLocked() time.Duration {
 	return bound - time.Since(h.since)
 }
 
-// await pauses pump until something changed, d passed, or a signal asked for
-// the end.
+// await pauses pump until something changed, d passed, or a signal asked for the end.
 func (h *holder) await(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -178,8 +176,7 @@ func (h *holder) await(d time.Duration) {
 	}
 }
 
-// movedLocked is called when a daemon took something, came or went: patience
-// counts anew.
+// movedLocked is called when a daemon took something, came or went: patience counts anew.
 func (h *holder) movedLocked() {
 	h.since = time.Now()
 	h.lookLocked()

@@ -220,8 +220,7 @@ func (s *session) reading(request uint32) {
 	s.h.mu.Unlock()
 }
 
-// kill ends the child's tree, on a goroutine of its own that a lost
-// connection does not stop.
+// kill ends the child's tree, on a goroutine of its own that a lost connection does not stop.
 func (s *session) kill(request uint32, grace time.Duration, check func() error) error {
 	if err := check(); err != nil {
 		return err

@@ -15,17 +15,13 @@ import (
 
 // Options says where holders live and how one is started.
 type Options struct {
-	// Dir is the absolute directory of the sockets, this user's alone; it is
-	// made if missing. Dir/ID.sock must fit into ipc.MaxPath.
+	// Dir is the absolute directory of the sockets, this user's alone; it is made if missing. Dir/ID.sock must fit into ipc.MaxPath.
 	Dir string
-	// Key is the secret of KeyBytes by which this process and holders know
-	// each other. It is the same for all holders of the directory.
+	// Key is the secret of KeyBytes by which this process and holders know each other. It is the same for all holders of the directory.
 	Key []byte
-	// Lock is the absolute path of the lock that a daemon holds while it is
-	// connected, see ipc.Lock. "" asks for none.
+	// Lock is the absolute path of the lock that a daemon holds while it is connected, see ipc.Lock. "" asks for none.
 	Lock string
-	// Path is the absolute path of a program that calls Main, and Argv the
-	// whole argument list that makes it do so; the id is added.
+	// Path is the absolute path of a program that calls Main, and Argv the whole argument list that makes it do so; the id is added.
 	Path string
 	Argv []string
 	// Typed is when input came last, for all holders that share it. nil: each for itself.
@@ -74,8 +70,7 @@ func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 	return c, nil
 }
 
-// launch starts the process, gives it the message and waits until it is
-// ready.
+// launch starts the process, gives it the message and waits until it is ready.
 func launch(ctx context.Context, path string, argv, env []string, message []byte) (*os.Process, error) {
 	spec, specW, err := os.Pipe()
 	if err != nil {
@@ -112,9 +107,8 @@ func launch(ctx context.Context, path string, argv, env []string, message []byte
 	return process, nil
 }
 
-// end ends a holder that is not wanted and waits for it. It ends by itself
-// when it cannot say that it is ready; the signal is for one that hangs or
-// has said so.
+// end ends a holder that is not wanted and waits for it. It ends by itself when it cannot say that it is ready; the signal is for one that
+// hangs or has said so.
 func end(process *os.Process) {
 	_ = proc.Terminate(process)
 	_, _ = process.Wait()

@@ -14,8 +14,7 @@ import (
 
 // The data in the pipes between a new holder and its starter: the command to run, and the confirmation that it runs, or the error.
 
-// Fields of a spawn frame: key u8, length u32, value. Keys with bit 7 may be
-// skipped by a holder that does not know them.
+// Fields of a spawn frame: key u8, length u32, value. Keys with bit 7 may be skipped by a holder that does not know them.
 const (
 	fieldSocket     = 1 // directory of the socket
 	fieldID         = 2

@@ -108,8 +108,7 @@ func EndStaying(ctx context.Context, dir string) (n int, err error) {
 	return n, nil
 }
 
-// holds reports whether a process holds a lock; where the system does not tell,
-// whether it says so itself.
+// holds reports whether a process holds a lock; where the system does not tell, whether it says so itself.
 func holds(pid int, path string) bool {
 	held, err := ipc.Holds(pid, path)
 	if errors.Is(err, errors.ErrUnsupported) {

@@ -14,17 +14,14 @@ const window = 256 << 10 // bytes
 // Window is how many bytes beyond Taken a daemon may have had.
 const Window = window
 
-// ackEvery is how much may be read before the holder is told, if there is
-// more to read.
+// ackEvery is how much may be read before the holder is told, if there is more to read.
 const ackEvery = window / 4 // bytes
 
-// ackLate is after how long it is told of less, so that it does not take a
-// slow reader for one that stands still.
+// ackLate is after how long it is told of less, so that it does not take a slow reader for one that stands still.
 const ackLate = time.Second
 
-// inflow is output that has arrived and was not read. It is guarded by the
-// Client's mu, but while filling the last chunk's bytes after w belong to
-// readData. A client with nothing to read holds no chunk.
+// inflow is output that has arrived and was not read. It is guarded by the Client's mu, but while filling the last chunk's bytes after w
+// belong to readData. A client with nothing to read holds no chunk.
 type inflow struct {
 	streaming bool
 	pos       int64 // offset of the next byte of Read
@@ -48,9 +45,8 @@ var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
 var errStreaming = errors.New("holder: StreamFrom was called before")
 
-// StreamFrom asks for the output from off on, which must not be beyond End.
-// It must be called once before Read. If off is before Base, Read returns a
-// GapError first.
+// StreamFrom asks for the output from off on, which must not be beyond End. It must be called once before Read. If off is before Base, Read
+// returns a GapError first.
 func (c *Client) StreamFrom(off int64) error {
 	if off < 0 || off > c.state.end {
 		return fmt.Errorf("stream from %d: the holder has %d to %d", off, c.state.base, c.state.end)
@@ -101,8 +97,7 @@ func (c *Client) readData(in *frames, size int) error {
 	return nil
 }
 
-// expect checks that n bytes at off may come now, and notes a gap before
-// them.
+// expect checks that n bytes at off may come now, and notes a gap before them.
 func (c *Client) expect(off int64, n int, bad bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,8 +154,7 @@ func (c *Client) WaitReadable() error {
 	return c.readableLocked()
 }
 
-// readableLocked waits until there are bytes or a gap, or the error that says
-// that there will be none.
+// readableLocked waits until there are bytes or a gap, or the error that says that there will be none.
 func (c *Client) readableLocked() error {
 	in := &c.in
 	defer func() { in.waiting = false }()

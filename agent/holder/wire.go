@@ -2,15 +2,13 @@ package holder
 
 import "errors"
 
-// The framing of version 1 is frozen; docs/HOLDER.md has it byte by byte. All
-// numbers are big-endian.
+// The framing of version 1 is frozen; docs/HOLDER.md has it byte by byte. All numbers are big-endian.
 
 const (
 	magic      = "TETHER-H"
 	minVersion = 1
 	maxVersion = 1
-	// features is the set of abilities beyond version 1 that this program
-	// has. A side uses one only when both have it.
+	// features is the set of abilities beyond version 1 that this program has. A side uses one only when both have it.
 	features = featureSignal | featureKeep | featureUntil | featureScreen | featureReading
 
 	featureSignal  uint64 = 1 << 0 // kindSignal

@@ -84,8 +84,7 @@ func (s scene) plain() scene {
 	return s
 }
 
-// Where things are in the first words of a side: its hello, and a frame with
-// its proof.
+// Where things are in the first words of a side: its hello, and a frame with its proof.
 const (
 	atFeatures = 14
 	atNonce    = 22
@@ -276,8 +275,7 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// The holder answers the recorded bytes of a daemon with the recorded bytes,
-// however they arrive.
+// The holder answers the recorded bytes of a daemon with the recorded bytes, however they arrive.
 func TestTranscriptAgainstHolder(t *testing.T) {
 	for _, size := range []int{1, 3, 1 << 20} {
 		synctest.Test(t, func(t *testing.T) {
@@ -320,8 +318,7 @@ func TestTranscriptAgainstHolder(t *testing.T) {
 	}
 }
 
-// The client works with the recorded bytes of a holder, and says the
-// recorded ones.
+// The client works with the recorded bytes of a holder, and says the recorded ones.
 func TestTranscriptAgainstClient(t *testing.T) {
 	for _, size := range []int{1, 3, 1 << 20} {
 		synctest.Test(t, func(t *testing.T) {
@@ -392,8 +389,7 @@ func frame(kind byte, payload string) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(payload))), payload...)
 }
 
-// A daemon two versions newer still speaks version 1 and asks for more than
-// this holder knows.
+// A daemon two versions newer still speaks version 1 and asks for more than this holder knows.
 func TestNewerDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTranscriptBench(t)
@@ -470,8 +466,7 @@ func TestNoCommonVersion(t *testing.T) {
 	}
 }
 
-// What does not follow the framing ends the connection, on either side, at
-// once.
+// What does not follow the framing ends the connection, on either side, at once.
 func TestBadFrames(t *testing.T) {
 	zero := strings.Repeat("\x00", 8)
 	for name, p := range map[string][]byte{

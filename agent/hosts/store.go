@@ -132,8 +132,7 @@ func ByKey(d dirs.Dirs, where string) bool {
 	return err == nil && found && h.HostKey != nil
 }
 
-// Names returns the names of the paired hosts, in the order of pairing. It
-// needs no daemon, and asks no keyring.
+// Names returns the names of the paired hosts, in the order of pairing. It needs no daemon, and asks no keyring.
 func Names(d dirs.Dirs) ([]string, error) {
 	s, err := openStore(path(d), Secrets{})
 	if _, ok := errors.AsType[*secret.DamagedError](err); ok {
@@ -186,8 +185,7 @@ func (s *store) find(name string) (host, bool) {
 	return all[i], true
 }
 
-// byDefault returns the host that terminals are lent to when nothing is said:
-// the one marked so, or the only one.
+// byDefault returns the host that terminals are lent to when nothing is said: the one marked so, or the only one.
 func (s *store) byDefault() (host, bool) {
 	all := s.list()
 	if len(all) == 1 {
@@ -200,8 +198,7 @@ func (s *store) byDefault() (host, bool) {
 	return all[i], true
 }
 
-// put adds a host or replaces the one of that name. A default takes that from
-// all others.
+// put adds a host or replaces the one of that name. A default takes that from all others.
 func (s *store) put(h host) error { return s.replace(h.Name, h) }
 
 // replace is put for a host that was called name before.

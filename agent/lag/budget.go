@@ -1,6 +1,5 @@
-// Package lag bounds how long a child may wait for readers that may slow it only
-// a little: at most Hold of any Window. It is counted where the child's output is read:
-// in its holder, or by the terminal itself. The package does no locking.
+// Package lag bounds how long a child may wait for readers that may slow it only a little: at most Hold of any Window. It is counted where
+// the child's output is read: in its holder, or by the terminal itself. The package does no locking.
 package lag
 
 import "time"
@@ -17,8 +16,7 @@ const (
 	slices = int(Window/slice) + 1 // a window touches so many
 )
 
-// Budget is how long the child has waited, by the slice of time in which the
-// wait ended. The zero value has waited for nothing.
+// Budget is how long the child has waited, by the slice of time in which the wait ended. The zero value has waited for nothing.
 type Budget struct {
 	epoch  time.Time
 	newest int64 // slice

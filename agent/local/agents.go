@@ -29,23 +29,20 @@ type AgentRecord struct {
 	Editor bool `json:"editor,omitempty"`
 	// Confined says that it runs in a sandbox.
 	Confined bool `json:"confined,omitempty"`
-	// Group is the process group that it leads, or a wrapper that has started it;
-	// else 0.
+	// Group is the process group that it leads, or a wrapper that has started it; else 0.
 	Group int `json:"group,omitempty"`
 }
 
 const agentRecordVersion = 1
 
-// maxAgentRecord bounds a record in bytes, maxAgentRecords how many are looked
-// at: far more than there are agents at a time.
+// maxAgentRecord bounds a record in bytes, maxAgentRecords how many are looked at: far more than there are agents at a time.
 const (
 	maxAgentRecord  = 4 << 10
 	maxAgentRecords = 4096
 )
 
-// Agents are the records of agents' processes, each a file in the state
-// directory, so that tether acp can write one where no daemon runs. It is safe
-// for concurrent use, also by several processes. The zero value keeps none.
+// Agents are the records of agents' processes, each a file in the state directory, so that tether acp can write one where no daemon runs.
+// It is safe for concurrent use, also by several processes. The zero value keeps none.
 type Agents struct {
 	dir  string
 	used atomic.Bool
@@ -132,8 +129,7 @@ func (a *Agents) Use() error {
 	return nil
 }
 
-// Used reports whether an agent has ever used this home. Where that cannot be
-// found out one has.
+// Used reports whether an agent has ever used this home. Where that cannot be found out one has.
 func (a *Agents) Used() bool {
 	if a.used.Load() || a.dir == "" {
 		return a.used.Load()
@@ -145,8 +141,7 @@ func (a *Agents) Used() bool {
 // doors are those through which a program may say that its request came.
 var doors = []string{policy.DoorCLI, policy.DoorACP}
 
-// asAgent turns the request into an agent's at the given door. It refuses options
-// that only the person may choose.
+// asAgent turns the request into an agent's at the given door. It refuses options that only the person may choose.
 func asAgent(r *start.Request, door string) error {
 	r.Door = cmp.Or(door, policy.DoorCLI)
 	switch {

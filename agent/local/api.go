@@ -44,8 +44,7 @@ type Terminal struct {
 	Attached int       `json:"attached"`          // number of attached people
 	Held     bool      `json:"held"`              // a holder process keeps the terminal running without the daemon
 	Lost     int64     `json:"lost_bytes"`        // bytes of output that were not recorded
-	// CommandDetection reports whether the shell reports the start and end of
-	// commands. Without it, the list of commands is not meaningful.
+	// CommandDetection reports whether the shell reports the start and end of commands. Without it, the list of commands is not meaningful.
 	CommandDetection bool `json:"command_detection"`
 	// Input is the state of the program in the foreground: awaiting_input, awaiting_secret, running, quiet, full_screen or unknown; absent
 	// after the exit. InputSince is since when; except for running, it is the time of the last output or input.
@@ -72,8 +71,7 @@ type TerminalList struct {
 	SchemaVersion int        `json:"schema_version"`
 	Terminals     []Terminal `json:"terminals"`
 	Waiting       int        `json:"approvals_waiting"` // number of pending approval requests
-	// Declared lists the terminals of the configuration, in its order, including
-	// those that are not running.
+	// Declared lists the terminals of the configuration, in its order, including those that are not running.
 	Declared []Declared `json:"declared,omitempty"`
 }
 
@@ -100,8 +98,7 @@ type CommandList struct {
 
 // SpawnRequest starts a terminal.
 type SpawnRequest struct {
-	// Command is the argv. Empty with Shell set means the person's own login
-	// shell.
+	// Command is the argv. Empty with Shell set means the person's own login shell.
 	Command []string `json:"command,omitempty"`
 	// Line is a line for the system's shell (sh -c) instead of a Command.
 	Line  string `json:"line,omitempty"`
@@ -118,14 +115,11 @@ type SpawnRequest struct {
 	Rows    uint16   `json:"rows,omitempty"`
 	Private bool     `json:"private,omitempty"`
 	OnSlow  string   `json:"on_slow,omitempty"` // "lag" or "hold"; absent means the owner's configured value
-	// LendTo names hosts; absent means the default host, if there is one and
-	// the terminal is not private.
+	// LendTo names hosts; absent means the default host, if there is one and the terminal is not private.
 	LendTo []string `json:"lend_to,omitempty"`
-	// Leased binds the terminal to who follows it: it is killed some seconds
-	// after the last Follow with Lease has ended, or when none begins.
+	// Leased binds the terminal to who follows it: it is killed some seconds after the last Follow with Lease has ended, or when none begins.
 	Leased bool `json:"leased,omitempty"`
-	// Door says where an agent's request came in, for the policy: "cli" (the
-	// default) or "acp".
+	// Door says where an agent's request came in, for the policy: "cli" (the default) or "acp".
 	Door string `json:"door,omitempty"`
 	// Approved names who has approved exactly this request at that door.
 	Approved string `json:"approved,omitempty"`
@@ -146,8 +140,7 @@ type PairRequest struct {
 	Token   string   `json:"token,omitempty"`
 	Pin     string   `json:"pin,omitempty"`     // client.Pin of the host's certificate
 	Default bool     `json:"default,omitempty"` // lend here when nothing else is said; the first host is it anyway
-	// AssumeClientTerminals pairs with a host that does not say that it takes
-	// client-executed terminals.
+	// AssumeClientTerminals pairs with a host that does not say that it takes client-executed terminals.
 	AssumeClientTerminals bool   `json:"assume_client_terminals,omitempty"`
 	OnDispose             string `json:"on_dispose,omitempty"` // auto, kill or unlend
 	// Store is where secrets are kept, keyring or file; "" means the present or best place.
@@ -171,8 +164,7 @@ type Status struct {
 	Waiting       int          `json:"approvals_waiting"` // number of pending approval requests
 	// Degraded lists current problems, oldest first.
 	Degraded []Degraded `json:"degraded"`
-	// Secrets says where tokens and keys are stored; absent before the first
-	// pairing.
+	// Secrets says where tokens and keys are stored; absent before the first pairing.
 	Secrets *SecretStore `json:"secrets,omitempty"`
 	// Root is present if the daemon runs as root.
 	Root *Root `json:"root,omitempty"`
@@ -180,8 +172,7 @@ type Status struct {
 	Agents []AgentStatus `json:"agents,omitempty"`
 	// Sandbox is present if any agent has a sandbox.
 	Sandbox *SandboxStatus `json:"sandbox,omitempty"`
-	// Unredacted is present if some agents on this machine are shown terminals
-	// without masks.
+	// Unredacted is present if some agents on this machine are shown terminals without masks.
 	Unredacted *Unredacted `json:"unredacted,omitempty"`
 }
 
@@ -209,8 +200,7 @@ type SandboxStatus struct {
 
 // Root describes the effects of running as root, or as LocalSystem of Windows.
 type Root struct {
-	// Lends reports whether terminals are lent as for other users; false: only
-	// terminals that are named are lent.
+	// Lends reports whether terminals are lent as for other users; false: only terminals that are named are lent.
 	Lends bool `json:"lends"`
 }
 
@@ -283,24 +273,20 @@ type HostStatus struct {
 	LentMeans string `json:"lent_means,omitempty"`
 	Owner     string `json:"machine_owner,omitempty"` // who that is, as the host says; absent: its administrators
 	Shares    bool   `json:"shares"`                  // the host takes links for guests
-	// Park is for how many milliseconds the host may keep shared text while this
-	// machine is away, the smaller of lend.park and what the host allows; absent
-	// if it keeps none, and while not online.
+	// Park is for how many milliseconds the host may keep shared text while this machine is away, the smaller of lend.park and what the host
+	// allows; absent if it keeps none, and while not online.
 	Park int64 `json:"park_ms,omitempty"`
-	// ClockSkew is how many seconds the host's clock is ahead of this machine's,
-	// accurate to about a second; absent if the clocks agree, and while not
-	// online.
+	// ClockSkew is how many seconds the host's clock is ahead of this machine's, accurate to about a second; absent if the clocks agree, and
+	// while not online.
 	ClockSkew int64 `json:"clock_skew_seconds,omitempty"`
-	// Unacked is how many bytes of text the host has not acknowledged, over all
-	// lent terminals. Gaps is how often bytes were dropped before they could be
-	// sent, since the daemon's start, and GapBytes how many.
+	// Unacked is how many bytes of text the host has not acknowledged, over all lent terminals. Gaps is how often bytes were dropped before
+	// they could be sent, since the daemon's start, and GapBytes how many.
 	Unacked  int64  `json:"unacked_bytes"`
 	Gaps     int    `json:"gaps"`
 	GapBytes int64  `json:"gap_bytes"`
 	Lent     []Lent `json:"lent"`
-	// Withdrawn is how many terminals that are not shared any more the host may
-	// still keep, since it is offline and does not know; KeptUntil is until when
-	// at the latest. Absent if there are none.
+	// Withdrawn is how many terminals that are not shared any more the host may still keep, since it is offline and does not know; KeptUntil
+	// is until when at the latest. Absent if there are none.
 	Withdrawn int       `json:"withdrawn,omitempty"`
 	KeptUntil time.Time `json:"kept_until,omitzero"`
 	Tools     HostTools `json:"tools"`
@@ -315,12 +301,10 @@ type Lent struct {
 	// There reports whether the host has the terminal now; false: pending.
 	There   bool   `json:"there"`
 	Problem string `json:"problem,omitempty"`
-	// KeptUntil is until when the host may keep the terminal's text while this
-	// machine is away (lend.park); absent while it is online, and if it keeps
-	// nothing.
+	// KeptUntil is until when the host may keep the terminal's text while this machine is away (lend.park); absent while it is online, and if
+	// it keeps nothing.
 	KeptUntil time.Time `json:"kept_until,omitzero"`
-	// Observers is the number of observers at the host; absent if the host does
-	// not report it.
+	// Observers is the number of observers at the host; absent if the host does not report it.
 	Observers *int `json:"observers,omitempty"`
 	// Watchers lists who may watch and who does, according to the host; absent if it does not report them.
 	Watchers *Watchers `json:"host_says,omitempty"`

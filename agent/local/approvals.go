@@ -11,8 +11,7 @@ import (
 	"tether/agent/policy"
 )
 
-// Approval is a question that waits for the person, one that nobody answered
-// in time, or an approval that stands.
+// Approval is a question that waits for the person, one that nobody answered in time, or an approval that stands.
 type Approval struct {
 	ID       string          `json:"id"`    // "q-…" of a question, "g-…" of an approval
 	State    string          `json:"state"` // waiting, expired, granted
@@ -64,8 +63,7 @@ type Approved struct {
 // longPoll is how long a list waits for a change.
 const longPoll = 30 * time.Second
 
-// approvals answers with the list, with ?since=VERSION when it has changed or
-// after longPoll.
+// approvals answers with the list, with ?since=VERSION when it has changed or after longPoll.
 func (s *Server) approvals(w http.ResponseWriter, r *http.Request) error {
 	if since := r.URL.Query().Get("since"); since != "" {
 		version, err := strconv.ParseUint(since, 10, 64)

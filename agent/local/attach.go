@@ -74,16 +74,14 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// offsetsHeader in the answer says that each binary message begins with the raw
-// offset after its data, as 8 bytes, big-endian, so that the client can go on
-// from there with another daemon. It asks for that by offsets=1.
+// offsetsHeader in the answer says that each binary message begins with the raw offset after its data, as 8 bytes, big-endian, so that the
+// client can go on from there with another daemon. It asks for that by offsets=1.
 const (
 	offsetsHeader = "Tether-Offsets"
 	offsetBytes   = 8
 )
 
-// parseStart reads where the client wants to begin: from=OFFSET, or the last
-// tail=BYTES, or now.
+// parseStart reads where the client wants to begin: from=OFFSET, or the last tail=BYTES, or now.
 func parseStart(q url.Values) (term.ReaderOptions, error) {
 	o := term.ReaderOptions{View: term.ViewScreen, Hold: true}
 	from, err := number(q, "from", 1<<62)
@@ -98,8 +96,7 @@ func parseStart(q url.Values) (term.ReaderOptions, error) {
 	return o, err
 }
 
-// attachment is one client on one terminal. run's goroutine is the only one
-// that writes; input's reads.
+// attachment is one client on one terminal. run's goroutine is the only one that writes; input's reads.
 type attachment struct {
 	conn     *websocket.Conn
 	terminal term.Handle

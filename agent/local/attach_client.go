@@ -15,8 +15,7 @@ import (
 // ErrDropped: the daemon ended the attachment although the terminal may live.
 var ErrDropped = errors.New("the daemon closed the connection")
 
-// AttachOptions says where an attachment begins. The zero value means from
-// now on.
+// AttachOptions says where an attachment begins. The zero value means from now on.
 type AttachOptions struct {
 	FromStart bool  // with all that is kept
 	Tail      int64 // with at most this many bytes before now, from the start of a line
@@ -24,15 +23,13 @@ type AttachOptions struct {
 	From      int64 // if not 0: from this raw offset on, such as Message.Raw
 }
 
-// Attachment is a terminal at the hands of its person. Next is for one
-// goroutine; Write and Resize may be called from any.
+// Attachment is a terminal at the hands of its person. Next is for one goroutine; Write and Resize may be called from any.
 type Attachment struct {
 	conn    *websocket.Conn
 	offsets bool // the daemon says them
 }
 
-// Attach opens the terminal that ref names. ctx bounds only the opening. The
-// caller must Close it.
+// Attach opens the terminal that ref names. ctx bounds only the opening. The caller must Close it.
 func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Attachment, error) {
 	q := url.Values{"offsets": {"1"}}
 	switch {
@@ -65,9 +62,8 @@ type Message struct {
 	Control *Control
 }
 
-// Next waits for the next message. After a ControlExit or ControlDropped there
-// is none. A connection that ends without them gives ErrDropped. When ctx ends
-// the attachment is closed.
+// Next waits for the next message. After a ControlExit or ControlDropped there is none. A connection that ends without them gives
+// ErrDropped. When ctx ends the attachment is closed.
 func (a *Attachment) Next(ctx context.Context) (Message, error) {
 	kind, data, err := a.conn.Read(ctx)
 	if err != nil {

@@ -21,8 +21,7 @@ type (
 	callerKey struct{}
 )
 
-// peer is the process at the other end of a connection, as it was when the
-// connection came.
+// peer is the process at the other end of a connection, as it was when the connection came.
 type peer struct {
 	proc.ID
 	err error // why it is not known
@@ -38,8 +37,7 @@ func (s *Server) withPeer(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, peerOf(conn))
 }
 
-// peerOf takes the start time while the kernel's handle says that the number
-// still is the peer's.
+// peerOf takes the start time while the kernel's handle says that the number still is the peer's.
 func peerOf(conn net.Conn) peer {
 	at, err := ipc.PeerOf(conn)
 	if err != nil {
@@ -102,9 +100,8 @@ func (s *Server) PersonsProcess(pid int) error {
 	return nil
 }
 
-// settleWithin is how long a caller waits for terminals that are being started by
-// agents, or without a sign, and whose children are not known yet. It takes
-// milliseconds.
+// settleWithin is how long a caller waits for terminals that are being started by agents, or without a sign, and whose children are not
+// known yet. It takes milliseconds.
 const settleWithin = 5 * time.Second
 
 // settle waits for terminals that are being started now, and reports whether there were any.

@@ -29,8 +29,7 @@ import (
 	"tether/platform/pty"
 )
 
-// askVar makes the test's program ask, without a name, whether it may see the
-// questions.
+// askVar makes the test's program ask, without a name, whether it may see the questions.
 const askVar = "TETHER_TEST_ASK_AT"
 
 // sayVar makes it claim more rights: "as NAME", or "approved".
@@ -89,8 +88,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// throughAnother asks through a connection that another program has opened, which
-// has ended.
+// throughAnother asks through a connection that another program has opened, which has ended.
 func throughAnother(socket string) string {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -137,8 +135,7 @@ func throughAnother(socket string) string {
 	return text
 }
 
-// beAgentsServer is tether mcp: it says when it is served, and ends with its
-// input.
+// beAgentsServer is tether mcp: it says when it is served, and ends with its input.
 func beAgentsServer(c *local.Client) {
 	conn, err := c.As("bob").MCP(context.Background())
 	if err != nil {
@@ -334,9 +331,8 @@ func TestPeerThatIsGone(t *testing.T) {
 	}
 }
 
-// The agent that has started tether mcp, behind a shell, is that agent, and all
-// that it starts, also after its server has ended. The shell that it was started
-// in is the person's, before and after.
+// The agent that has started tether mcp, behind a shell, is that agent, and all that it starts, also after its server has ended. The shell
+// that it was started in is the person's, before and after.
 func TestAgentRunsCommandsOutsideMCP(t *testing.T) {
 	d := openReal(t, local.Options{Agents: local.OpenAgents(t.TempDir())})
 	got := d.says(t, term.User, `exec >out.tmp; set -m; "$SELF"; TETHER_TEST_SAY=agent "$SELF"; "$SELF"; mv out.tmp out`, sayVar+"=whoami")
@@ -345,9 +341,8 @@ func TestAgentRunsCommandsOutsideMCP(t *testing.T) {
 	}
 }
 
-// A program that an agent has started acts as that agent, though it does not
-// say so, and though it has left its parent and its session. With real
-// terminals and processes.
+// A program that an agent has started acts as that agent, though it does not say so, and though it has left its parent and its session.
+// With real terminals and processes.
 func TestOriginLowers(t *testing.T) {
 	d := openReal(t, local.Options{})
 	pool, dir := d.pool, t.TempDir()

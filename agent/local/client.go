@@ -33,8 +33,7 @@ type Client struct {
 	sign    time.Duration     // signWithin; the same
 }
 
-// NewClient returns a client for the socket at the absolute path. It does not
-// connect yet. Close gives its idle connections back.
+// NewClient returns a client for the socket at the absolute path. It does not connect yet. Close gives its idle connections back.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialPatiently(ctx, socket) }
 	return &Client{socket: socket, after: silentAfter, sign: signWithin, http: http.Client{
@@ -43,10 +42,8 @@ func NewClient(socket string) *Client {
 	}}
 }
 
-// As returns a client that acts as the agent called principal, 1 to 64 of the
-// characters A-Z a-z 0-9 . _ : @ -. It may do less: see its own terminals and
-// the person's, and start ones in the background. It shares its connections
-// with c, so that closing one is enough.
+// As returns a client that acts as the agent called principal, 1 to 64 of the characters A-Z a-z 0-9 . _ : @ -. It may do less: see its own
+// terminals and the person's, and start ones in the background. It shares its connections with c, so that closing one is enough.
 func (c *Client) As(principal string) *Client {
 	as := *c
 	as.header = http.Header{PrincipalHeader: {principal}}
@@ -90,8 +87,7 @@ func (c *Client) Find(ctx context.Context, ref string) (Terminal, error) {
 	return t, c.do(ctx, http.MethodGet, terminalPath(ref, ""), nil, &t)
 }
 
-// Environment returns the environment of an interactive login, as the daemon
-// remembers it or, if refresh, asked anew.
+// Environment returns the environment of an interactive login, as the daemon remembers it or, if refresh, asked anew.
 func (c *Client) Environment(ctx context.Context, refresh bool) (Environment, error) {
 	var e Environment
 	if refresh {
@@ -218,8 +214,7 @@ func (f *Output) Read(p []byte) (int, error) {
 // Close ends the reading.
 func (f *Output) Close() error { return f.resp.Body.Close() }
 
-// segment is name as one segment of a path. Dots are escaped because servers take
-// "." and ".." for steps up and down the path.
+// segment is name as one segment of a path. Dots are escaped because servers take "." and ".." for steps up and down the path.
 func segment(name string) string { return strings.ReplaceAll(url.PathEscape(name), ".", "%2E") }
 
 // checkPath refuses a path with a name that no path can hold: "", or "/".

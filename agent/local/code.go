@@ -46,8 +46,7 @@ const (
 	CodeInternal        Code = "internal"         // a bug, or the system
 )
 
-// Exit statuses of the command line; docs/CLI.md is the contract. The last two are of
-// commands that were connected to a terminal.
+// Exit statuses of the command line; docs/CLI.md is the contract. The last two are of commands that were connected to a terminal.
 const (
 	ExitOK          = 0
 	ExitFailure     = 1

@@ -19,11 +19,9 @@ const (
 )
 
 const (
-	// handOverPatience is how long a client waits while one daemon makes way for
-	// another, or starts.
+	// handOverPatience is how long a client waits while one daemon makes way for another, or starts.
 	handOverPatience = 5 * time.Second
-	// secondLook is when a client looks again, in case it looked between the end
-	// of one daemon and the start of the next.
+	// secondLook is when a client looks again, in case it looked between the end of one daemon and the start of the next.
 	secondLook = 10 * time.Millisecond
 )
 
@@ -42,9 +40,8 @@ func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
 	}
 }
 
-// locked reports whether a daemon starts or ends. The one that is to come is
-// looked for first: it holds its file before the other gives up the lock. A
-// process that replaces the daemon does not wait for itself.
+// locked reports whether a daemon starts or ends. The one that is to come is looked for first: it holds its file before the other gives up
+// the lock. A process that replaces the daemon does not wait for itself.
 func locked(socket string) bool {
 	for _, name := range []string{NextName, LockName} {
 		lock, err := ipc.Lock(filepath.Join(filepath.Dir(socket), name))

@@ -27,8 +27,7 @@ type Launch struct {
 
 const (
 	startTimeout = 5 * time.Second
-	// outcome is how long after the end of the daemon that we started another
-	// one, which was faster, has to show up.
+	// outcome is how long after the end of the daemon that we started another one, which was faster, has to show up.
 	outcome   = time.Second
 	firstLook = time.Millisecond
 	lastLook  = 25 * time.Millisecond

@@ -19,8 +19,7 @@ type FollowOptions struct {
 	Lease bool
 }
 
-// Follower reads the events of one terminal. It is for one goroutine, except
-// Close.
+// Follower reads the events of one terminal. It is for one goroutine, except Close.
 type Follower struct {
 	body  io.ReadCloser
 	lines *bufio.Reader
@@ -44,8 +43,7 @@ func (c *Client) Follow(ctx context.Context, ref string, o FollowOptions) (*Foll
 	return &Follower{body: resp.Body, lines: bufio.NewReaderSize(resp.Body, 64<<10)}, nil
 }
 
-// Next waits for the next event. After EventExit or EventDropped there is
-// none. A connection that ends without them gives ErrDropped.
+// Next waits for the next event. After EventExit or EventDropped there is none. A connection that ends without them gives ErrDropped.
 func (f *Follower) Next() (Event, error) {
 	f.line = f.line[:0]
 	for {

@@ -5,8 +5,7 @@ import (
 	"net/http"
 )
 
-// HandOverRequest asks the daemon to end and leave its terminals to the next
-// one.
+// HandOverRequest asks the daemon to end and leave its terminals to the next one.
 type HandOverRequest struct {
 	Force bool `json:"force,omitempty"` // also if some would end
 }
@@ -18,16 +17,14 @@ type HandOver struct {
 	Ended         int `json:"ended"` // do not
 }
 
-// HandOver asks the daemon to end and leave its terminals to the next one. It
-// does not wait for the end. A daemon that does not know how is an *Error with
-// CodeNotFound.
+// HandOver asks the daemon to end and leave its terminals to the next one. It does not wait for the end. A daemon that does not know how is
+// an *Error with CodeNotFound.
 func (c *Client) HandOver(ctx context.Context, r HandOverRequest) (HandOver, error) {
 	var h HandOver
 	return h, c.do(ctx, http.MethodPost, "/v1/handover", r, &h)
 }
 
-// DrainKeeping is Drain where the terminals go on: attached clients are told, and
-// look for the next daemon.
+// DrainKeeping is Drain where the terminals go on: attached clients are told, and look for the next daemon.
 func (s *Server) DrainKeeping() {
 	s.keeping.Store(true)
 	s.Drain()

@@ -13,8 +13,7 @@ type HostChange struct {
 	Retry   bool   `json:"retry,omitempty"`   // true tries at once to reach it, if there is no connection
 }
 
-// HostTools says whether sessions at a host are offered this machine's tools, and
-// counts their calls.
+// HostTools says whether sessions at a host are offered this machine's tools, and counts their calls.
 type HostTools struct {
 	On       bool   `json:"on"`
 	Sessions int    `json:"sessions"` // sessions that are offered the tools now
@@ -39,8 +38,7 @@ func (s *Server) changeHost(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, h)
 }
 
-// ChangeHost renames the paired host of that name, makes it the default one,
-// switches its tools or tries to reach it now.
+// ChangeHost renames the paired host of that name, makes it the default one, switches its tools or tries to reach it now.
 func (c *Client) ChangeHost(ctx context.Context, name string, change HostChange) (HostStatus, error) {
 	var h HostStatus
 	return h, c.do(ctx, http.MethodPost, "/v1/hosts/"+segment(name), change, &h)
@@ -59,8 +57,7 @@ type PairOffer struct {
 	// ID names it for Finish; "" says that the host pairs by tokens alone, or that there is nothing to do.
 	ID   string `json:"id,omitempty"`
 	Code string `json:"code,omitempty"` // to be compared with the one at the host
-	// HostKey and DeviceKey are fingerprints, of the host's key and this
-	// machine's.
+	// HostKey and DeviceKey are fingerprints, of the host's key and this machine's.
 	HostKey   string `json:"host_key,omitempty"`
 	DeviceKey string `json:"device_key,omitempty"`
 	ExpiresMs int64  `json:"expires_ms,omitempty"` // from now
@@ -101,8 +98,7 @@ func (c *Client) Offer(ctx context.Context, r PairRequest) (PairOffer, error) {
 	return o, c.do(ctx, http.MethodPost, "/v1/pairings", r, &o)
 }
 
-// Finish blocks until the offer with that ID was approved at the host, has
-// expired or ctx ends, after which it is over.
+// Finish blocks until the offer with that ID was approved at the host, has expired or ctx ends, after which it is over.
 func (c *Client) Finish(ctx context.Context, id string) (HostStatus, error) {
 	var h HostStatus
 	return h, c.do(ctx, http.MethodPost, "/v1/pairings/"+segment(id), struct{}{}, &h)

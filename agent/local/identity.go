@@ -110,8 +110,7 @@ func (e *evidence) known(p proc.Ancestor) (Caller, bool) {
 	return Caller{}, false
 }
 
-// marked looks for marks of agents and of their terminals. Marks of the
-// person's terminals count for nothing: their agents have them, too.
+// marked looks for marks of agents and of their terminals. Marks of the person's terminals count for nothing: their agents have them, too.
 func (e *evidence) marked(p proc.Ancestor) (Caller, bool) {
 	if n := len(p.Agents); n > 0 {
 		return Caller{Actor: term.Agent(p.Agents[n-1]), Why: fmt.Sprintf("the environment of %s has the mark %s", processName(p), proc.AgentTag(p.Agents[n-1]))}, true
@@ -129,9 +128,8 @@ func (e *evidence) personsTerminal(p proc.Ancestor) bool {
 	return slices.ContainsFunc(e.terminals, func(t started) bool { return t.by == term.User && t.pid > 1 && t.pid == p.Pid })
 }
 
-// sign looks for a controlling terminal in whose foreground the caller is, and
-// which a person has started as far as is known. Systems without such terminals
-// ask for none.
+// sign looks for a controlling terminal in whose foreground the caller is, and which a person has started as far as is known. Systems
+// without such terminals ask for none.
 func (e *evidence) sign() (sign, why string) {
 	p := e.line[0]
 	switch {
@@ -184,8 +182,7 @@ func processName(p proc.Ancestor) string {
 	return fmt.Sprintf("process %d (%.40q)", p.Pid, program(p.Argv))
 }
 
-// program is a program's name as tables have it: without its directory, the
-// dash of a login shell, and the ending of Windows.
+// program is a program's name as tables have it: without its directory, the dash of a login shell, and the ending of Windows.
 func program(argv []string) string {
 	if len(argv) == 0 {
 		return ""

@@ -52,8 +52,7 @@ func (e *evidence) made(p proc.Ancestor, line []proc.Ancestor, within int) strin
 	return ""
 }
 
-// isTethers reports whether the leader of a session is the child of a terminal of
-// tether's.
+// isTethers reports whether the leader of a session is the child of a terminal of tether's.
 func (e *evidence) isTethers(leader proc.Ancestor) bool {
 	return slices.ContainsFunc(e.terminals, func(t started) bool { return t.pid > 1 && t.pid == leader.Pid })
 }

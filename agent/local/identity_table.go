@@ -9,8 +9,7 @@ import (
 
 // Known programs by their names, as [program] returns them. A name that ends in * covers all names with that beginning.
 var (
-	// wrappers start the program that they are asked for and wait: the agent is
-	// above them. Shells are, too, see shells.
+	// wrappers start the program that they are asked for and wait: the agent is above them. Shells are, too, see shells.
 	wrappers = []string{"env", "npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uv", "uvx", "pipx", "tether", "timeout", "nice", "nohup", "setsid",
 		"stdbuf", "time", "ionice", "chrt", "taskset", "direnv", "mise", "asdf", "volta", "nix", "nix-shell", "devbox", "dotenv", "dotenvx", "op", "xargs",
 		"unshare", "bwrap", "firejail", "catchsegv", "strace", "script"}
@@ -32,8 +31,7 @@ var (
 	multiplexers = []string{"tmux*", "screen", "zellij", "byobu*", "dtach", "abduco", "dvtm", "mprocs", "tether-host"}
 	// batch are services that run programs for nobody who sits before them.
 	batch = []string{"cron", "crond", "atd", "anacron", "fcron", "systemd*", "init", "supervise*", "runsv*", "s6-*"}
-	// makers make terminals for programs, not for people. Interpreters and shells
-	// can, too, see makesTerminals.
+	// makers make terminals for programs, not for people. Interpreters and shells can, too, see makesTerminals.
 	makers = []string{"script", "scriptlive", "expect", "autoexpect", "unbuffer", "empty", "faketty", "socat*", "rlwrap", "sexpect", "goexpect", "pexpect",
 		"ld-*", "ld.so*"} // the system's loader runs any of them
 	// served are scripts of interpreters whose terminals a person sees, in a browser or on a screen.
@@ -92,9 +90,8 @@ func programKind(p proc.Ancestor, daemon int) kind {
 	return kindAgent
 }
 
-// makesTerminals reports whether a program that starts a session at a terminal is
-// known not to do so for a person. Where the system tells which file it runs, the
-// name that it gives itself does not count.
+// makesTerminals reports whether a program that starts a session at a terminal is known not to do so for a person. Where the system tells
+// which file it runs, the name that it gives itself does not count.
 func makesTerminals(p proc.Ancestor) bool {
 	name := program(p.Argv)
 	if p.Exe != "" {
@@ -109,8 +106,7 @@ func makesTerminals(p proc.Ancestor) bool {
 	})
 }
 
-// editorScript reports whether a script is the server that an editor runs on a
-// remote machine.
+// editorScript reports whether a script is the server that an editor runs on a remote machine.
 func editorScript(path string) bool {
 	for _, part := range []string{"/.vscode-server/", "/.vscode-server-insiders/", "/.cursor-server/", "/.windsurf-server/", "/.vscodium-server/", "/code-server/", "/.vscode-remote/"} {
 		if strings.Contains(path, part) {
@@ -120,9 +116,8 @@ func editorScript(path string) bool {
 	return false
 }
 
-// agentAbove returns the agent that has started tether mcp, with which the
-// lineage begins: its parent, or the next one above wrappers. ok is false where
-// that is no agent.
+// agentAbove returns the agent that has started tether mcp, with which the lineage begins: its parent, or the next one above wrappers. ok
+// is false where that is no agent.
 func agentAbove(line []proc.Ancestor, daemon int, principal string) (r AgentRecord, ok bool) {
 	if len(line) == 0 || line[0].Pid == daemon {
 		return r, false
@@ -144,8 +139,7 @@ func agentAbove(line []proc.Ancestor, daemon int, principal string) (r AgentReco
 	return r, false
 }
 
-// groupOf is the process group of the agent with which the line begins, if the
-// agent leads it, or a wrapper right above does; else 0.
+// groupOf is the process group of the agent with which the line begins, if the agent leads it, or a wrapper right above does; else 0.
 func groupOf(line []proc.Ancestor, daemon int) int {
 	agent := line[0]
 	if agent.Group == agent.Session {

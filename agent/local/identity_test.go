@@ -16,8 +16,7 @@ import (
 	"tether/platform/proc"
 )
 
-// fake is a process of a lineage: a number, a session, a group, a terminal in
-// whose foreground is a group, marks, and arguments.
+// fake is a process of a lineage: a number, a session, a group, a terminal in whose foreground is a group, marks, and arguments.
 type fake struct {
 	parent                          int
 	pid, session, group, tty, front int

@@ -8,8 +8,7 @@ import (
 	"tether/agent/term"
 )
 
-// leaseGrace is how long a leased terminal lives without anybody who follows
-// it: long enough to come back after the daemon was restarted.
+// leaseGrace is how long a leased terminal lives without anybody who follows it: long enough to come back after the daemon was restarted.
 const leaseGrace = 15 * time.Second
 
 // leases end terminals whose program has gone silently. The zero value is ready to use.
@@ -37,8 +36,7 @@ func (l *leases) expect(h term.Handle) {
 	l.ofLocked(h)
 }
 
-// resume begins the leases of terminals that an earlier daemon has left: their
-// followers come back, or have ended with it.
+// resume begins the leases of terminals that an earlier daemon has left: their followers come back, or have ended with it.
 func (l *leases) resume(access func(term.Actor) term.Access) {
 	for _, h := range access(term.User).List() {
 		if i := h.Info(); i.Leased && i.Exit == nil {

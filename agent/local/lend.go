@@ -14,8 +14,7 @@ type LendRequest struct {
 	Host string `json:"host,omitempty"` // "" is the default host
 	// ForMs ends it after this many milliseconds, 0 not by itself.
 	ForMs int64 `json:"for_ms,omitempty"`
-	// To lets others at the host watch: NAME, group:NAME, agent:NAME or
-	// everyone. They are shown all retained output, unless FromNow is set.
+	// To lets others at the host watch: NAME, group:NAME, agent:NAME or everyone. They are shown all retained output, unless FromNow is set.
 	To      []string `json:"to,omitempty"`
 	FromNow bool     `json:"from_now,omitempty"`
 }
@@ -33,13 +32,10 @@ type Loan struct {
 	Host  string     `json:"host"`
 	Since time.Time  `json:"since"`
 	Until *time.Time `json:"until,omitempty"` // absent: no time limit
-	// State is there (the host has the terminal), pending (the host does not
-	// have it yet), offline (output is sent when the host is back) or refused
-	// (see tether status). It is absent if nothing is left to send, and for
-	// agents.
+	// State is there (the host has the terminal), pending (the host does not have it yet), offline (output is sent when the host is back) or
+	// refused (see tether status). It is absent if nothing is left to send, and for agents.
 	State string `json:"state,omitempty"`
-	// Observers is the number of observers at the host; absent if the host does
-	// not report it.
+	// Observers is the number of observers at the host; absent if the host does not report it.
 	Observers *int `json:"observers,omitempty"`
 	// Audience lists who may watch at the host, besides those to whom this machine belongs there. It is absent for agents.
 	Audience *Audience `json:"audience,omitempty"`

@@ -5,12 +5,10 @@ import (
 	"sync"
 )
 
-// maxConns bounds the connections that are open at once. Every attached
-// terminal is one.
+// maxConns bounds the connections that are open at once. Every attached terminal is one.
 const maxConns = 512
 
-// limited is a listener that accepts no more while max connections are open:
-// the others wait in the socket's backlog.
+// limited is a listener that accepts no more while max connections are open: the others wait in the socket's backlog.
 type limited struct {
 	net.Listener
 	slots chan struct{}

@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	// DefaultAgent is the principal of an MCP client that brings none: who
-	// comes as the local user is not that, since agents may do less.
+	// DefaultAgent is the principal of an MCP client that brings none: who comes as the local user is not that, since agents may do less.
 	DefaultAgent = "mcp"
 	// mcpProtocol is the protocol to which a connection is upgraded for a session of lines.
 	mcpProtocol = "tether-mcp"
@@ -65,8 +64,7 @@ func (s *Server) mcpHTTP(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// mcpLines turns the connection into an MCP session of lines, as tether mcp
-// passes them on between its client and here.
+// mcpLines turns the connection into an MCP session of lines, as tether mcp passes them on between its client and here.
 func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), mcpProtocol) {
 		return &Error{Code: CodeBadRequest, Message: "this path is for Upgrade: " + mcpProtocol, Hint: "use tether mcp, or POST /mcp for streamable HTTP"}
@@ -115,8 +113,7 @@ func (s *Server) recordAgent(r *http.Request) {
 	}
 }
 
-// lineStream is a connection that HTTP has left behind. A client that does not
-// read for the timeout is given up.
+// lineStream is a connection that HTTP has left behind. A client that does not read for the timeout is given up.
 type lineStream struct {
 	conn     net.Conn
 	buffered *bufio.Reader // has bytes that arrived after the request

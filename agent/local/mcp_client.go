@@ -12,9 +12,8 @@ import (
 	"tether/platform/ipc"
 )
 
-// MCP opens a session of lines, one JSON-RPC message each, as the client's
-// principal; without one as DefaultAgent. ctx bounds only the opening. The
-// caller must Close it; CloseWrite says that nothing more comes.
+// MCP opens a session of lines, one JSON-RPC message each, as the client's principal; without one as DefaultAgent. ctx bounds only the
+// opening. The caller must Close it; CloseWrite says that nothing more comes.
 func (c *Client) MCP(ctx context.Context) (*MCPStream, error) {
 	conn, err := ipc.Dial(ctx, c.socket)
 	if err != nil {
@@ -58,8 +57,7 @@ func (c *Client) upgrade(conn net.Conn) (*MCPStream, error) {
 	return &MCPStream{conn: conn, in: in}, nil
 }
 
-// MCPStream is a session of lines. One goroutine may read while another
-// writes.
+// MCPStream is a session of lines. One goroutine may read while another writes.
 type MCPStream struct {
 	conn net.Conn
 	in   *bufio.Reader

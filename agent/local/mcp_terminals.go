@@ -60,8 +60,7 @@ func (a *agentTerminals) Changed(ctx context.Context, since uint64) (uint64, err
 	return a.access.Changed(ctx, since)
 }
 
-// find takes whole ids alone: the beginning of one, which a model may have
-// made up, must not kill anything.
+// find takes whole ids alone: the beginning of one, which a model may have made up, must not kill anything.
 func (a *agentTerminals) find(id string) (term.Handle, error) {
 	h, err := a.access.Terminal(term.ID(id))
 	if err != nil {

@@ -25,8 +25,7 @@ import (
 
 type args = map[string]any
 
-// agent opens an MCP session for a principal over the socket, with the SDK's
-// own client.
+// agent opens an MCP session for a principal over the socket, with the SDK's own client.
 func (w *world) agent(principal string) *tools {
 	w.t.Helper()
 	client := w.client

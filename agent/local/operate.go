@@ -13,8 +13,7 @@ import (
 // Leveler is a Daemon whose log says more or less while it runs.
 type Leveler interface {
 	LogLevel() string
-	// SetLogLevel takes debug, info, warn or error. It holds until the daemon
-	// ends.
+	// SetLogLevel takes debug, info, warn or error. It holds until the daemon ends.
 	SetLogLevel(level string) error
 }
 
@@ -68,8 +67,7 @@ const (
 	maxProfile     = 60 * time.Second
 )
 
-// profile answers with a profile of the runtime's, as go tool pprof reads it;
-// debug=1 or 2 is text.
+// profile answers with a profile of the runtime's, as go tool pprof reads it; debug=1 or 2 is text.
 func (s *Server) profile(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	if name == "profile" {
@@ -112,8 +110,7 @@ func (s *Server) profileTime(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// LogLevel returns how much the daemon logs; a level that is not "" is set
-// before.
+// LogLevel returns how much the daemon logs; a level that is not "" is set before.
 func (c *Client) LogLevel(ctx context.Context, level string) (LogLevel, error) {
 	var l LogLevel
 	if level != "" {
@@ -131,8 +128,7 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 // Metrics returns the daemon's counters, in Prometheus' text format.
 func (c *Client) Metrics(ctx context.Context) ([]byte, error) { return c.text(ctx, "/v1/metrics") }
 
-// Profile returns a profile of the daemon's runtime: heap, goroutine and so on.
-// debug 0 is for go tool pprof, 1 and 2 are text.
+// Profile returns a profile of the daemon's runtime: heap, goroutine and so on. debug 0 is for go tool pprof, 1 and 2 are text.
 func (c *Client) Profile(ctx context.Context, name string, debug int) ([]byte, error) {
 	return c.text(ctx, "/debug/pprof/"+name+"?debug="+strconv.Itoa(debug))
 }

@@ -207,8 +207,7 @@ func readUntil(rd *term.Reader, end int64) (all []byte, masked int, err error) {
 	}
 }
 
-// lastLines is where the last n lines of p begin. A line that p does not end
-// counts as one.
+// lastLines is where the last n lines of p begin. A line that p does not end counts as one.
 func lastLines(p []byte, n int) int {
 	end := len(bytes.TrimSuffix(p, []byte{'\n'}))
 	for ; n > 0; n-- {

@@ -18,8 +18,7 @@ import (
 // [Caller]. A program that an agent has left behind, without any trace of the agent, shows none.
 type power struct {
 	does string // as in "it may not …"
-	// early says that it needs no sign in a home that no agent has used: there
-	// is nobody yet to keep from it.
+	// early says that it needs no sign in a home that no agent has used: there is nobody yet to keep from it.
 	early bool
 	// when says by the body whether a request is one; nil: every request is.
 	when func(body []byte) bool
@@ -161,9 +160,8 @@ type hands struct {
 	told    bool          // a missing sign is recorded once
 }
 
-// mayType says whether the caller may type into the terminal: into one of a
-// person's with a sign only. One that shows none when it connects may show one
-// later, as a program that the shell has put in the foreground.
+// mayType says whether the caller may type into the terminal: into one of a person's with a sign only. One that shows none when it connects
+// may show one later, as a program that the shell has put in the foreground.
 func (h *hands) mayType(i term.Info) error {
 	if h.signed || i.Owner != term.User || i.Unsigned || ActorFrom(h.request.Context()) != term.User {
 		return nil // the terminal decides an agent's rights

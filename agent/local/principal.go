@@ -48,8 +48,7 @@ func ActorFrom(ctx context.Context) term.Actor {
 	return actor
 }
 
-// lowered is who a request of the caller acts for: the caller, or the agent that
-// its header names. Nobody stays nobody.
+// lowered is who a request of the caller acts for: the caller, or the agent that its header names. Nobody stays nobody.
 func lowered(c Caller, h http.Header) (term.Actor, *Error) {
 	actor := c.Actor
 	names, there := h[PrincipalHeader]

@@ -30,18 +30,15 @@ const (
 	messageRate  = 4000
 	messageBurst = 10000
 
-	// inputPatience is how long input waits for a child that does not read. It
-	// holds up everything else that this client sends.
+	// inputPatience is how long input waits for a child that does not read. It holds up everything else that this client sends.
 	inputPatience = 2 * time.Second
 )
 
-// uiProtocol is the WebSocket subprotocol that is chosen for a client which
-// offers some, as a browser does that has to pass a token.
+// uiProtocol is the WebSocket subprotocol that is chosen for a client which offers some, as a browser does that has to pass a token.
 const uiProtocol = "tether.pty.v1"
 
-// ptyClient is one user interface on its WebSocket, attached to any number of
-// terminals. run's goroutine is the only one that writes; read's takes what the
-// client sends; watch's looks at the pool.
+// ptyClient is one user interface on its WebSocket, attached to any number of terminals. run's goroutine is the only one that writes;
+// read's takes what the client sends; watch's looks at the pool.
 //
 // Nothing is queued for a client: its readers pull. One that does not take what
 // is sent loses its place in the terminals, and is told when it goes on.
@@ -75,8 +72,7 @@ type ptyBuffer struct{ text, frame []byte }
 
 var ptyBuffers = sync.Pool{New: func() any { return new(ptyBuffer) }}
 
-// pty serves a user interface until it goes, the server drains, or its token
-// is revoked.
+// pty serves a user interface until it goes, the server drains, or its token is revoked.
 func (s *Server) pty(w http.ResponseWriter, r *http.Request) error {
 	select {
 	case s.viewers <- struct{}{}:
@@ -101,9 +97,8 @@ func (s *Server) pty(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// upgrade accepts a WebSocket. Whether the Origin may is decided before, by
-// the server: what the library would compare it with is the Host, and that is
-// the attacker's own in a page behind a rebound name.
+// upgrade accepts a WebSocket. Whether the Origin may is decided before, by the server: what the library would compare it with is the Host,
+// and that is the attacker's own in a page behind a rebound name.
 func upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	return websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: []string{uiProtocol}})
 }
@@ -170,9 +165,8 @@ func (c *ptyClient) run(ctx context.Context) {
 	}
 }
 
-// turn sends what is next: answers first, then what happened to terminals,
-// then one message of one terminal, so that a flood delays nothing by more
-// than that.
+// turn sends what is next: answers first, then what happened to terminals, then one message of one terminal, so that a flood delays nothing
+// by more than that.
 func (c *ptyClient) turn() (worked bool, err error) {
 	for more := true; more; {
 		select {
@@ -252,8 +246,7 @@ func (c *ptyClient) answer(a ptyAsk) error {
 // errGone wraps what kept a message from being sent.
 var errGone = errors.New("the client does not read what is sent")
 
-// send writes one message, which is built in c.buf.frame. A client that does
-// not take it for WriteTimeout is given up.
+// send writes one message, which is built in c.buf.frame. A client that does not take it for WriteTimeout is given up.
 func (c *ptyClient) send(frame []byte) error {
 	c.buf.frame = frame
 	ctx, cancel := context.WithTimeout(context.Background(), c.server.opts.WriteTimeout)

@@ -9,9 +9,8 @@ import (
 	"tether/agent/term"
 )
 
-// previewSize and previewEvery bound what a client hears of a background
-// terminal that it is not attached to: the newest so many bytes of text at most
-// so often.
+// previewSize and previewEvery bound what a client hears of a background terminal that it is not attached to: the newest so many bytes of
+// text at most so often.
 const (
 	previewSize  = 4 << 10
 	previewEvery = time.Second
@@ -20,9 +19,8 @@ const (
 // eventKind is what happened to a terminal.
 type eventKind string
 
-// The events of terminals. Clients hear of those that they may see, and of
-// output only in the background: agents' terminals that the person is not
-// shown.
+// The events of terminals. Clients hear of those that they may see, and of output only in the background: agents' terminals that the person
+// is not shown.
 const (
 	eventCreated  eventKind = "created"
 	eventPromoted eventKind = "promoted"
@@ -115,8 +113,7 @@ func (e *ptyEvents) end() {
 	e.previews = nil
 }
 
-// attached says that the client gets the terminal's output from now on,
-// detached that it is attached to one less.
+// attached says that the client gets the terminal's output from now on, detached that it is attached to one less.
 func (e *ptyEvents) attached(id string) { e.drop(term.ID(id)) }
 func (e *ptyEvents) detached()          { e.dirty = true }
 
@@ -192,8 +189,7 @@ func (e *ptyEvents) compare(c *ptyClient) (worked bool, err error) {
 	return worked, err
 }
 
-// look begins to preview a terminal or ends it. One that has exited is
-// previewed to its end.
+// look begins to preview a terminal or ends it. One that has exited is previewed to its end.
 func (e *ptyEvents) look(c *ptyClient, h term.Handle, k *knownTerminal, attached bool) {
 	switch {
 	case attached || !background(k.info):

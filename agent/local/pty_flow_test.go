@@ -120,8 +120,7 @@ func streamText(u *ui, n int) string {
 	return text(all)
 }
 
-// What a terminal prints to ask or to write a clipboard reaches no interface:
-// it would answer in the person's name.
+// What a terminal prints to ask or to write a clipboard reaches no interface: it would answer in the person's name.
 func TestQueriesAndClipboardStayInside(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
@@ -434,8 +433,7 @@ func (d deaf) Write(p []byte) (int, error) {
 	return 0, io.ErrClosedPipe
 }
 
-// Input for a child that does not read ends in an error, not in silence, and
-// holds no other client up.
+// Input for a child that does not read ends in an error, not in silence, and holds no other client up.
 func TestInputThatIsNotTaken(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return deaf{testkit.NewChild()}, nil }})
 	tm, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})

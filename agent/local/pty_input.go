@@ -10,9 +10,8 @@ import (
 	"tether/agent/term"
 )
 
-// read takes what the client sends until it is gone. Input and sizes go to the
-// terminal from here, the rest to run. It reads without a context, since the
-// end of that would close the connection before the last word; serve closes it.
+// read takes what the client sends until it is gone. Input and sizes go to the terminal from here, the rest to run. It reads without a
+// context, since the end of that would close the connection before the last word; serve closes it.
 func (c *ptyClient) read(ctx context.Context) {
 	pace := pace{tokens: messageBurst, at: time.Now()}
 	for pace.take(ctx) {
@@ -81,9 +80,8 @@ func (c *ptyClient) resize(r ptyRequest) error {
 	return c.server.sizes.settle(h, term.Size{Cols: *r.Cols, Rows: *r.Rows})
 }
 
-// persons returns the terminal if it is the person's. This protocol takes
-// input and sizes for those alone: an interface that shows what an agent runs
-// must not disturb it. Who else may not type is decided by the Handle.
+// persons returns the terminal if it is the person's. This protocol takes input and sizes for those alone: an interface that shows what an
+// agent runs must not disturb it. Who else may not type is decided by the Handle.
 func (c *ptyClient) persons(id string) (term.Handle, error) {
 	h, err := c.access.Terminal(term.ID(id))
 	if err != nil {

@@ -16,9 +16,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// The messages of the WebSocket /pty. Type, ID, Data, History, ExitCode, Error,
-// Cols and Rows are the ones user interfaces know; every other field and type
-// is an addition that they may ignore.
+// The messages of the WebSocket /pty. Type, ID, Data, History, ExitCode, Error, Cols and Rows are the ones user interfaces know; every
+// other field and type is an addition that they may ignore.
 const (
 	ptyAttach = "pty:attach" // client: from now on the terminal's output, please
 	ptyDetach = "pty:detach" // client: no more
@@ -42,16 +41,14 @@ const sessionNotFound = "Session not found"
 // maxID bounds an id that is answered, in bytes. Ours have 12.
 const maxID = 64
 
-// ptyRequest is a message of a client's. It is one of those above; the fields
-// that its type needs are there and in range.
+// ptyRequest is a message of a client's. It is one of those above; the fields that its type needs are there and in range.
 type ptyRequest struct {
 	Type string  `json:"type"`
 	ID   string  `json:"id"`
 	Data *string `json:"data"`
 	Cols *uint16 `json:"cols"`
 	Rows *uint16 `json:"rows"`
-	// Since says of pty:attach that the client has what comes before this
-	// offset. Absent means that it has nothing.
+	// Since says of pty:attach that the client has what comes before this offset. Absent means that it has nothing.
 	Since *int64 `json:"since"`
 	// Ack says of pty:attach that the client will send pty:ack.
 	Ack bool  `json:"ack"`
@@ -88,8 +85,7 @@ var needs = map[string]func(*ptyRequest) string{
 	ptyPing: func(*ptyRequest) string { return "" },
 }
 
-// parsePty reads a message. When it returns an error, the request has the id
-// to complain to, if the message had one.
+// parsePty reads a message. When it returns an error, the request has the id to complain to, if the message had one.
 func parsePty(data []byte) (ptyRequest, error) {
 	var r ptyRequest
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -214,8 +210,7 @@ type attached struct {
 	lost      int64    // bytes between what the client was sent last and the history
 }
 
-// The encoders append one message. The messages that carry output are written
-// by hand: they are as many as output is fast.
+// The encoders append one message. The messages that carry output are written by hand: they are as many as output is fast.
 
 func appendAttached(dst []byte, a attached) []byte {
 	dst = appendHead(dst, ptyAttached, a.id)
@@ -313,8 +308,7 @@ func appendInt(dst []byte, name string, n int64) []byte {
 	return strconv.AppendInt(dst, n, 10)
 }
 
-// newest returns at most the last n bytes of p, from the start of a line where
-// there is one, else of a character.
+// newest returns at most the last n bytes of p, from the start of a line where there is one, else of a character.
 func (p piece) newest(n int) piece {
 	if len(p.Data) <= n {
 		return p

@@ -7,8 +7,7 @@ import (
 	"tether/agent/policy"
 )
 
-// ptySpawn is the body of POST /pty/spawn. All of it may be left out: then it
-// starts the person's login shell in their home directory.
+// ptySpawn is the body of POST /pty/spawn. All of it may be left out: then it starts the person's login shell in their home directory.
 type ptySpawn struct {
 	Cwd     string   `json:"cwd"`
 	Command []string `json:"command"` // argv instead of the shell
@@ -49,8 +48,7 @@ func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, ptySpawned{OK: true, ID: string(i.ID), Terminal: sessionFrom(i)})
 }
 
-// decodeTyped is decode for a body that says that it is JSON, or that is not
-// there.
+// decodeTyped is decode for a body that says that it is JSON, or that is not there.
 func decodeTyped(w http.ResponseWriter, r *http.Request, into any) error {
 	if err := saysJSON(r); err != nil || r.ContentLength == 0 {
 		return err

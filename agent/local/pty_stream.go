@@ -11,9 +11,8 @@ import (
 
 // ptyStream is one terminal that a ptyClient is attached to. It is run's.
 //
-// The view is that of observers: integration marks, terminal queries and
-// clipboard access stay out of it, whatever the child prints. So no interface
-// answers a query in the person's name, and none changes their clipboard.
+// The view is that of observers: integration marks, terminal queries and clipboard access stay out of it, whatever the child prints. So no
+// interface answers a query in the person's name, and none changes their clipboard.
 type ptyStream struct {
 	id       string
 	terminal term.Handle
@@ -89,9 +88,8 @@ func (st *ptyStream) close() {
 	}
 }
 
-// begin takes a new reader, and returns what stands for all that came before
-// it. A client that has everything before since goes on from there, if that is
-// still there.
+// begin takes a new reader, and returns what stands for all that came before it. A client that has everything before since goes on from
+// there, if that is still there.
 func (st *ptyStream) begin(c *ptyClient, since *int64) (attached, error) {
 	if since != nil {
 		if said, ok, err := st.resume(c, *since); ok || err != nil {
@@ -101,8 +99,7 @@ func (st *ptyStream) begin(c *ptyClient, since *int64) (attached, error) {
 	return st.history(c, st.terminal.Info().Bytes)
 }
 
-// resume is begin for a client that has what comes before since; ok is false
-// if that is no offset, or gone.
+// resume is begin for a client that has what comes before since; ok is false if that is no offset, or gone.
 func (st *ptyStream) resume(c *ptyClient, since int64) (said attached, ok bool, err error) {
 	until := st.terminal.Info().Bytes
 	if err := st.open(c, term.ReaderOptions{}); err != nil {
@@ -148,9 +145,8 @@ type taken struct {
 	exit   *term.Exit // what came was the end
 }
 
-// collect reads what there is into buf: up to about the raw offset until, so
-// that a child that prints for ever does not keep it, and no more than limit
-// bytes and a chunk. Of the marks on the way only sizes and the exit count.
+// collect reads what there is into buf: up to about the raw offset until, so that a child that prints for ever does not keep it, and no
+// more than limit bytes and a chunk. Of the marks on the way only sizes and the exit count.
 func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
 	t := taken{piece: piece{Data: buf[:0], Off: rd.Offset()}}
 	for len(t.Data) < limit {
@@ -215,8 +211,7 @@ func (st *ptyStream) end(c *ptyClient, e term.Exit) error {
 	return errStreamEnded
 }
 
-// resync goes on from the newest output after the reader lost its place: what
-// is older would only be late.
+// resync goes on from the newest output after the reader lost its place: what is older would only be late.
 func (st *ptyStream) resync(c *ptyClient) error {
 	sent := st.sent
 	said, err := st.begin(c, nil)
@@ -248,10 +243,9 @@ func (st *ptyStream) arm(now time.Time) (due time.Time) {
 	return time.Time{}
 }
 
-// bulkRate bounds what all interfaces together are sent in bytes of text a
-// second, beyond bulkBurst at once: more than any can show, and little enough
-// that many viewers of a flood do not take the processor from an echo. What is
-// smaller than bulkLeast is no flood, and never waits.
+// bulkRate bounds what all interfaces together are sent in bytes of text a second, beyond bulkBurst at once: more than any can show, and
+// little enough that many viewers of a flood do not take the processor from an echo. What is smaller than bulkLeast is no flood, and never
+// waits.
 const (
 	bulkRate  = 64 << 20
 	bulkBurst = 4 << 20
@@ -265,8 +259,7 @@ type bulk struct {
 	next time.Time // when the next one may be sent
 }
 
-// reserve notes that n bytes are sent and returns when their sender may send
-// more.
+// reserve notes that n bytes are sent and returns when their sender may send more.
 func (b *bulk) reserve(n int, now time.Time) time.Time {
 	if n < bulkLeast {
 		return time.Time{}

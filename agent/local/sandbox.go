@@ -7,8 +7,7 @@ import (
 	"tether/agent/term"
 )
 
-// SandboxRequest asks how to run an agent's own program in the sandbox of that
-// agent.
+// SandboxRequest asks how to run an agent's own program in the sandbox of that agent.
 type SandboxRequest struct {
 	Command []string `json:"command"`
 	Cwd     string   `json:"cwd"` // absolute
@@ -36,8 +35,7 @@ func (s *Server) sandbox(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, SandboxReply{SchemaVersion: SchemaVersion, Command: argv})
 }
 
-// Sandbox asks how to run an agent's own program in its sandbox; see
-// [Client.As].
+// Sandbox asks how to run an agent's own program in its sandbox; see [Client.As].
 func (c *Client) Sandbox(ctx context.Context, r SandboxRequest) (SandboxReply, error) {
 	var s SandboxReply
 	return s, c.do(ctx, http.MethodPost, "/v1/sandbox", r, &s)

@@ -32,20 +32,17 @@ type Daemon interface {
 	Status() Status
 	// Environment is that of an interactive login, asked again if refresh.
 	Environment(ctx context.Context, refresh bool) ([]string, error)
-	// HandOver makes the daemon end soon and leave the terminals to the next
-	// one; it does not wait.
+	// HandOver makes the daemon end soon and leave the terminals to the next one; it does not wait.
 	HandOver(HandOverRequest) (HandOver, error)
 	// Shutdown makes the daemon end soon; it does not wait.
 	Shutdown()
 }
 
-// Hosts are the hosts that this machine is paired with. All methods are safe
-// for concurrent use; errors that are an *Error keep their code.
+// Hosts are the hosts that this machine is paired with. All methods are safe for concurrent use; errors that are an *Error keep their code.
 type Hosts interface {
 	// Pair asks the host once, then keeps it and links to it.
 	Pair(context.Context, PairRequest) (HostStatus, error)
-	// Offer begins to pair by a code, if the host does so; Finish waits for it
-	// to be approved.
+	// Offer begins to pair by a code, if the host does so; Finish waits for it to be approved.
 	Offer(context.Context, PairRequest) (PairOffer, error)
 	Finish(ctx context.Context, id string) (HostStatus, error)
 	// ChangeHost renames a paired host or makes it the default one.
@@ -65,8 +62,7 @@ type Hosts interface {
 
 // Options configures a Server. Access, Daemon and Hosts are required.
 type Options struct {
-	// Access is the terminals as an actor may see them: Pool.As. Who reaches
-	// the socket is the local user, or an agent if it says so.
+	// Access is the terminals as an actor may see them: Pool.As. Who reaches the socket is the local user, or an agent if it says so.
 	Access func(term.Actor) term.Access
 	Daemon Daemon
 	Hosts  Hosts
@@ -84,19 +80,16 @@ type Options struct {
 	Starter *start.Starter
 	// Agents are the processes that are agents; nil means that none is recorded.
 	Agents *Agents
-	// Sandbox, if not nil, returns the command that runs an agent's own program
-	// in its sandbox, in a directory.
+	// Sandbox, if not nil, returns the command that runs an agent's own program in its sandbox, in a directory.
 	Sandbox func(actor term.Actor, cwd string, argv []string) ([]string, error)
 	// Matchers find problems; nil are the matchers of known tools.
 	Matchers *problems.Set
 	Version  string // of this program, shown to agents
 	Machine  string // the name of this machine, as hosts are told it
-	// WriteTimeout is how long a client may not read before it is dropped,
-	// default 5 min. A slow client slows its terminal at most for the pool's
-	// stall time and nothing else.
+	// WriteTimeout is how long a client may not read before it is dropped, default 5 min. A slow client slows its terminal at most for the
+	// pool's stall time and nothing else.
 	WriteTimeout time.Duration
-	// Stirred, if not nil, is called when an interface or an attached person
-	// comes or goes. It must not block.
+	// Stirred, if not nil, is called when an interface or an attached person comes or goes. It must not block.
 	Stirred func()
 	Logger  *zerolog.Logger // nil means silence
 }
@@ -185,8 +178,7 @@ func (s *Server) Drain() {
 	s.attached.Wait()
 }
 
-// enter counts a client that Drain is to wait for, until it calls
-// attached.Done. It is refused once the server drains.
+// enter counts a client that Drain is to wait for, until it calls attached.Done. It is refused once the server drains.
 func (s *Server) enter() error {
 	s.entering.Lock()
 	defer s.entering.Unlock()
@@ -304,8 +296,7 @@ func (s *Server) handlers() map[string]handler {
 	}
 }
 
-// saysJSON refuses a body that does not say that it is JSON. No page can send one
-// that does elsewhere without asking first.
+// saysJSON refuses a body that does not say that it is JSON. No page can send one that does elsewhere without asking first.
 func saysJSON(r *http.Request) error {
 	kind := r.Header.Get("Content-Type")
 	if r.ContentLength == 0 && kind == "" {

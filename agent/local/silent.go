@@ -11,9 +11,8 @@ import (
 	"tether/platform/ipc"
 )
 
-// A daemon that was stopped, or whose memory is swapped out, accepts
-// connections (the system does that) and never answers. How long it is waited
-// for, first for the answer, then for a sign of life on a second connection.
+// A daemon that was stopped, or whose memory is swapped out, accepts connections (the system does that) and never answers. How long it is
+// waited for, first for the answer, then for a sign of life on a second connection.
 const (
 	silentAfter = 5 * time.Second
 	signWithin  = 5 * time.Second
@@ -34,19 +33,17 @@ func (e *SilentError) Error() string {
 
 func (e *SilentError) Unwrap() error { return context.DeadlineExceeded }
 
-// Patient returns a client whose requests wait for a daemon that does not
-// answer, instead of failing with a SilentError. say, which may be called from
-// any goroutine, is told when such a wait begins and when it ends. It shares its
-// connections with c, so that closing one is enough.
+// Patient returns a client whose requests wait for a daemon that does not answer, instead of failing with a SilentError. say, which may be
+// called from any goroutine, is told when such a wait begins and when it ends. It shares its connections with c, so that closing one is
+// enough.
 func (c *Client) Patient(say func(silent bool)) *Client {
 	patient := *c
 	patient.patient = say
 	return &patient
 }
 
-// Alive reports whether the daemon gives a sign of life on a connection of its
-// own: false if it accepts that and is silent for 5 s. Where no daemon runs there
-// is nothing to wait for, and it is true.
+// Alive reports whether the daemon gives a sign of life on a connection of its own: false if it accepts that and is silent for 5 s. Where
+// no daemon runs there is nothing to wait for, and it is true.
 func (c *Client) Alive(ctx context.Context) bool {
 	asked, cancel := context.WithTimeout(ctx, c.sign)
 	defer cancel()

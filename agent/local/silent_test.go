@@ -14,8 +14,7 @@ import (
 	"tether/platform/ipc"
 )
 
-// curt closes the first connections without a word, as a daemon does that
-// makes way in that instant.
+// curt closes the first connections without a word, as a daemon does that makes way in that instant.
 type curt struct {
 	net.Listener
 	left atomic.Int32

@@ -13,8 +13,7 @@ type sizes struct {
 	all map[term.ID]map[*attachment]term.Size
 }
 
-// want notes the size of a person's screen and gives the terminal the one that
-// fits all. Errors as of Handle.Resize.
+// want notes the size of a person's screen and gives the terminal the one that fits all. Errors as of Handle.Resize.
 func (s *sizes) want(h term.Handle, who *attachment, size term.Size) error {
 	if min(size.Cols, size.Rows) == 0 {
 		return h.Resize(size) // returns an error if it is invalid

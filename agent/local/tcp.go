@@ -19,8 +19,7 @@ const (
 	maxTCPConns = 256
 	// tcpBuffer bounds the system's buffer for a client that does not read, in bytes. Left alone, Linux lets it grow to 4 MiB.
 	tcpBuffer = 256 << 10
-	// tokenProtocol begins the WebSocket subprotocol that carries a token for a
-	// browser, which cannot set a header. It is never answered.
+	// tokenProtocol begins the WebSocket subprotocol that carries a token for a browser, which cannot set a header. It is never answered.
 	tokenProtocol = "tether.token."
 )
 
@@ -258,9 +257,8 @@ func allowPage(h http.Header, page string) {
 	h.Set("Access-Control-Max-Age", "600")
 }
 
-// takeToken returns the token that a request shows, and removes it, so that no
-// handler can pass it on. A browser's WebSocket shows it as a subprotocol. It is
-// not looked for in the URL, which ends up in logs and histories.
+// takeToken returns the token that a request shows, and removes it, so that no handler can pass it on. A browser's WebSocket shows it as a
+// subprotocol. It is not looked for in the URL, which ends up in logs and histories.
 func takeToken(r *http.Request) string {
 	token := ""
 	if values := r.Header["Authorization"]; len(values) == 1 {

@@ -79,8 +79,7 @@ func beTCPClient(what string) {
 	}
 }
 
-// realTCP is a real server with a door on TCP too, the person's token and one of
-// agent eve.
+// realTCP is a real server with a door on TCP too, the person's token and one of agent eve.
 type realTCP struct {
 	*real
 	tokens      *local.Tokens
@@ -215,8 +214,7 @@ func TestTCPClientThatIsGone(t *testing.T) {
 	}
 }
 
-// A connection that no process has while its request is answered, such as one on
-// its way between two, makes nobody the person.
+// A connection that no process has while its request is answered, such as one on its way between two, makes nobody the person.
 func TestTCPClientThatHides(t *testing.T) {
 	d := listenTCP(t)
 	theirs, receive := connPair(t)

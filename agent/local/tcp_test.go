@@ -238,8 +238,7 @@ func closed(t *testing.T, u *ui) websocket.CloseError {
 	}
 }
 
-// An agent on TCP is not our own proxy, whose word for the person's approval
-// counts.
+// An agent on TCP is not our own proxy, whose word for the person's approval counts.
 func TestAgentsOnTCPDoNotApproveThemselves(t *testing.T) {
 	d := serveTCP(t)
 	made, err := d.client.CreateToken(t.Context(), "a")

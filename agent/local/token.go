@@ -34,9 +34,8 @@ const (
 // ErrRevoked is the cause of the end of connections opened with a revoked token.
 var ErrRevoked = errors.New("the token was revoked")
 
-// UserTokenPath is where the daemon with this state directory keeps the token
-// that acts as the person. It is there once loopback TCP was enabled or
-// Tokens.User was called.
+// UserTokenPath is where the daemon with this state directory keeps the token that acts as the person. It is there once loopback TCP was
+// enabled or Tokens.User was called.
 func UserTokenPath(state string) string { return filepath.Join(state, "local.token") }
 
 // Tokens open the local door on TCP, and prove at the socket that a person is behind a script. The person's own, for TCP, is kept in a file
@@ -44,9 +43,8 @@ func UserTokenPath(state string) string { return filepath.Join(state, "local.tok
 type Tokens struct {
 	// Set at construction.
 	userPath, madePath string
-	// Changed, if not nil, hears of each token that is made, renewed or
-	// revoked, once that is kept: whose it is, and never the token. It is set
-	// before use, and may be called by several goroutines at once.
+	// Changed, if not nil, hears of each token that is made, renewed or revoked, once that is kept: whose it is, and never the token. It is
+	// set before use, and may be called by several goroutines at once.
 	Changed func(act TokenAct, principal string)
 
 	mu   sync.Mutex
@@ -201,8 +199,7 @@ func (t *Tokens) setUserLocked(r tokenRecord) {
 	t.user = newGrant(r)
 }
 
-// Create makes a token for the agent called principal, which has none yet, and
-// keeps its hash. The token cannot be had again.
+// Create makes a token for the agent called principal, which has none yet, and keeps its hash. The token cannot be had again.
 func (t *Tokens) Create(principal string) (string, error) { return t.create(principal, false) }
 
 // CreatePerson is Create for the person's scripts: name tells the token from others.
@@ -238,8 +235,7 @@ func (t *Tokens) createLocked(principal string, person bool) (string, error) {
 	return token, nil
 }
 
-// Revoke ends the token of that name and all that it has opened. Revoking "user"
-// renews the person's own.
+// Revoke ends the token of that name and all that it has opened. Revoking "user" renews the person's own.
 func (t *Tokens) Revoke(principal string) error {
 	act, do := TokenRevoked, t.revokeLocked
 	if principal == userToken {

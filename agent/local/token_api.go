@@ -93,8 +93,7 @@ func (c *Client) CreateToken(ctx context.Context, principal string) (NewToken, e
 	return t, c.do(ctx, http.MethodPost, "/v1/tokens", TokenRequest{Principal: principal}, &t)
 }
 
-// CreatePersonToken makes a token for the person's scripts: name tells it from
-// others.
+// CreatePersonToken makes a token for the person's scripts: name tells it from others.
 func (c *Client) CreatePersonToken(ctx context.Context, name string) (NewToken, error) {
 	var t NewToken
 	return t, c.do(ctx, http.MethodPost, "/v1/tokens", TokenRequest{Principal: name, Person: true}, &t)
@@ -106,8 +105,7 @@ func (c *Client) UserToken(ctx context.Context) (NewToken, error) {
 	return t, c.do(ctx, http.MethodPost, "/v1/token", struct{}{}, &t)
 }
 
-// RevokeToken ends the token of that name and all that it has opened; "user" is
-// the person's own, which is replaced by another.
+// RevokeToken ends the token of that name and all that it has opened; "user" is the person's own, which is replaced by another.
 func (c *Client) RevokeToken(ctx context.Context, principal string) error {
 	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+segment(principal), nil, &struct{}{})
 }

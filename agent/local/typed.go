@@ -149,8 +149,7 @@ func (a *agentTerminals) checkTyped(i term.Info, text string, t typed) error {
 	return opts.Policy.Typed(request)
 }
 
-// checkLines refuses lines that would be denied, as they are and as a terminal
-// that edits them would send them.
+// checkLines refuses lines that would be denied, as they are and as a terminal that edits them would send them.
 func (a *agentTerminals) checkLines(i term.Info, r policy.Request, t typed) error {
 	for _, line := range t.lines {
 		forms := []string{screen.Clean(line), screen.Clean(edited(line))}
@@ -216,8 +215,7 @@ func unseen(text string) string {
 	return ""
 }
 
-// edited is the line after the keys that a terminal obeys itself: backspace, ^W
-// and ^U.
+// edited is the line after the keys that a terminal obeys itself: backspace, ^W and ^U.
 func edited(line string) string {
 	var out []rune
 	for _, r := range line {

@@ -122,8 +122,7 @@ func TestLinesInPieces(t *testing.T) {
 	}
 }
 
-// A line that is asked about is refused with the question's id, and passes once
-// that is approved.
+// A line that is asked about is refused with the question's id, and passes once that is approved.
 func TestTypedLinesAreAskedAbout(t *testing.T) {
 	w, e := typists(t, nil, "bash")
 	a := w.agent("claude")

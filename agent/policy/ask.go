@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// ask lets the person decide about r, unless that has been done. The decision
-// that it returns is final; the question is nil if the person was not asked
-// about this request alone. r is bound.
+// ask lets the person decide about r, unless that has been done. The decision that it returns is final; the question is nil if the person
+// was not asked about this request alone. r is bound.
 func (e *Engine) ask(ctx context.Context, r Request, scripts []Script, why Decision) (Decision, *pending, error) {
 	if known := e.approved(r); known != "" {
 		d := Decision{Allow, why.Rule, known}

@@ -19,8 +19,7 @@ import (
 // rule's reason instead.
 const Blocked = "Command blocked for security reasons"
 
-// The built-in rules, by the names that they have in the configuration and in
-// decisions.
+// The built-in rules, by the names that they have in the configuration and in decisions.
 const (
 	ruleCommands     = "builtin.commands"
 	rulePatterns     = "builtin.patterns"
@@ -76,8 +75,7 @@ func (b builtin) blocked(rule, format string, args ...any) Decision {
 	return b.decide(rule, format, args...)
 }
 
-// onCommand judges one command by its words. outer says that it only runs
-// another one.
+// onCommand judges one command by its words. outer says that it only runs another one.
 func (b builtin) onCommand(c command.Command, outer bool) []Decision {
 	name := c.Name()
 	var all []Decision
@@ -224,9 +222,8 @@ func opens(name string) bool {
 	return strings.HasSuffix(name, "PAGER") || strings.HasSuffix(name, "EDITOR") || name == "VISUAL" || name == "BROWSER"
 }
 
-// asLine reads words that were given as an argv, and are executed as such, as
-// the line that they may have been meant to be: "|" or "$(id)" among them has
-// no meaning there, and an agent that sends it means another thing.
+// asLine reads words that were given as an argv, and are executed as such, as the line that they may have been meant to be: "|" or "$(id)"
+// among them has no meaning there, and an agent that sends it means another thing.
 func (b builtin) asLine(r Request) []Decision {
 	meant := func(w string) bool {
 		return strings.Contains(w, "`") || strings.Contains(w, "$(") || slices.Contains([]string{"|", "|&", ">", ">>", ">|", "&>", "<("}, w)

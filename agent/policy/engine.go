@@ -28,8 +28,7 @@ type Options struct {
 	Mask func(text string, env []string) string
 }
 
-// Engine decides and remembers. It is safe for concurrent use. It has no
-// goroutines.
+// Engine decides and remembers. It is safe for concurrent use. It has no goroutines.
 type Engine struct {
 	// Set at construction.
 	config    config.Policy
@@ -46,8 +45,7 @@ type Engine struct {
 	recent []Record // the newest events, oldest first; only without a file
 }
 
-// New returns an engine, or says everything that is wrong with the
-// configuration. Close ends it.
+// New returns an engine, or says everything that is wrong with the configuration. Close ends it.
 func New(o Options) (*Engine, error) {
 	if o.Config.BlockList == "" {
 		o.Config = config.Default().Policy
@@ -224,8 +222,7 @@ func (e *Engine) Changed(ctx context.Context, since uint64) (uint64, error) {
 // Waiting counts the questions that wait: the actor's own, or all for the user.
 func (e *Engine) Waiting(a term.Actor) int { return e.questions.waitingFor(a) }
 
-// Answer answers a question in the name of the person. The grant is nil unless
-// the answer made one. Errors: ErrNoQuestion, ErrTooLong.
+// Answer answers a question in the name of the person. The grant is nil unless the answer made one. Errors: ErrNoQuestion, ErrTooLong.
 func (e *Engine) Answer(id string, a Answer) (Question, *Grant, error) {
 	q, g, left, err := e.questions.answer(id, a)
 	if err != nil {

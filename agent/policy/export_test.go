@@ -27,8 +27,7 @@ func (l *limits) leave(p *place) {
 	}
 }
 
-// ListLines are the numbers of the lines of the built-in lists that find the
-// command.
+// ListLines are the numbers of the lines of the built-in lists that find the command.
 func ListLines(c command.Command) []int {
 	var met []int
 	n := 0

@@ -14,9 +14,8 @@ import (
 // window is the time over which starts are counted.
 const window = time.Minute
 
-// maxFailed is how many starts may fail in a window. They take no place and are
-// not counted otherwise, but each is written down: an agent could else push the
-// rest of the log out with a program that there is not.
+// maxFailed is how many starts may fail in a window. They take no place and are not counted otherwise, but each is written down: an agent
+// could else push the rest of the log out with a program that there is not.
 const maxFailed = 120
 
 // bound limits the terminals that one principal may start in one way. total bounds the background terminals of all agents together.
@@ -53,8 +52,7 @@ type usage struct {
 	places map[*place]struct{}
 }
 
-// place is leave to run one terminal. It is taken before the terminal is
-// started, so that two requests at once cannot both be the last.
+// place is leave to run one terminal. It is taken before the terminal is started, so that two requests at once cannot both be the last.
 type place struct {
 	account account
 	at      time.Time
@@ -208,8 +206,7 @@ func (l *limits) adopt(h term.Handle) {
 	u.places[p] = struct{}{}
 }
 
-// holds reports whether the terminal runs, and is still the actor's as it was:
-// a promoted one is the person's.
+// holds reports whether the terminal runs, and is still the actor's as it was: a promoted one is the person's.
 func holds(h term.Handle, a account) bool {
 	i := h.Info()
 	return i.Exit == nil && counted(i.Owner) == a.actor
@@ -222,8 +219,7 @@ type Resources struct {
 	Memory    int64         // bytes, of all
 }
 
-// TimeLimit is how long a command of the agent's that is not in the background
-// may run, 0 for as long as it likes.
+// TimeLimit is how long a command of the agent's that is not in the background may run, 0 for as long as it likes.
 func (e *Engine) TimeLimit(a term.Actor) time.Duration {
 	if a.Role != term.RoleAgent {
 		return 0

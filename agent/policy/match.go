@@ -63,9 +63,8 @@ func (e element) is(s string) bool {
 	return slices.ContainsFunc(e, func(p string) bool { return glob(p, s) })
 }
 
-// mayBe reports whether a word with this source, whose value is not known, can be
-// one of the alternatives. Names of files that a shell finds begin as their
-// pattern does, so that src/*.go is no device.
+// mayBe reports whether a word with this source, whose value is not known, can be one of the alternatives. Names of files that a shell
+// finds begin as their pattern does, so that src/*.go is no device.
 func (e element) mayBe(source string) bool {
 	begin, ok := beginOfNames(source)
 	if !ok {
@@ -130,9 +129,8 @@ func parsePattern(argv, has []string) (pattern, error) {
 	return p, nil
 }
 
-// fits compares. A program counts as the one that the pattern names when its
-// path ends so, unless exact is set: then a program of the same name in some
-// directory is another one.
+// fits compares. A program counts as the one that the pattern names when its path ends so, unless exact is set: then a program of the same
+// name in some directory is another one.
 func (p *pattern) fits(c command.Command, exact bool) fit {
 	if b := p.begins(c, exact); b != alike {
 		return b

@@ -34,8 +34,7 @@ func (m *model) expect(now time.Time) string {
 	return ""
 }
 
-// Random starts, ends, promotions and waits of three agents: each start is
-// decided as the model says.
+// Random starts, ends, promotions and waits of three agents: each start is decided as the model says.
 func TestLimitsAgainstAModel(t *testing.T) {
 	for seed := range testkit.Rounds(t, 20, 2000) {
 		synctest.Test(t, func(t *testing.T) {

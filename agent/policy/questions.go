@@ -25,8 +25,7 @@ const (
 	MaxGrant = 24 * time.Hour
 )
 
-// Question is something that waits for the person, or did: then Expired is set
-// and approving it lets the next attempt through.
+// Question is something that waits for the person, or did: then Expired is set and approving it lets the next attempt through.
 type Question struct {
 	ID string // "q-…"
 	// Request has in Env the values that decide which code runs, and others with secrets masked.
@@ -38,8 +37,7 @@ type Question struct {
 	Expired bool
 }
 
-// Grant is a standing approval of one command, in one directory, for one
-// principal at one door.
+// Grant is a standing approval of one command, in one directory, for one principal at one door.
 type Grant struct {
 	ID      string // "g-…"
 	Request Request
@@ -50,8 +48,7 @@ type Grant struct {
 // Answer is the person's answer to a question.
 type Answer struct {
 	Allow bool
-	// For makes an approval a grant: the same is allowed without a question
-	// for so long, at most MaxGrant.
+	// For makes an approval a grant: the same is allowed without a question for so long, at most MaxGrant.
 	For time.Duration
 }
 
@@ -157,8 +154,7 @@ func (q *questions) join(r Request) *pending {
 	return nil
 }
 
-// leave keeps the question although nobody waits for it; false if it has been
-// answered.
+// leave keeps the question although nobody waits for it; false if it has been answered.
 func (q *questions) leave(p *pending) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -180,8 +176,7 @@ func (q *questions) settleLocked(p *pending) {
 	q.settled = q.settled[max(0, len(q.settled)-maxQuestions):]
 }
 
-// put queues a question, unless too many wait. When patience is over, lapse is
-// called.
+// put queues a question, unless too many wait. When patience is over, lapse is called.
 func (q *questions) put(r Request, scripts []Script, why Decision, patience time.Duration, most int, lapse func(*pending)) (*pending, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -228,8 +223,7 @@ func (q *questions) take(p *pending, expired bool) bool {
 	return true
 }
 
-// answer answers the question and returns it, with the grant if there is one.
-// left says that nobody waited for the answer.
+// answer answers the question and returns it, with the grant if there is one. left says that nobody waited for the answer.
 func (q *questions) answer(id string, a Answer) (asked Question, g *Grant, left bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -323,8 +317,7 @@ func (q *questions) changed(ctx context.Context, since uint64) (uint64, error) {
 	}
 }
 
-// waitingFor counts the questions that wait, of one actor or, for the user, of
-// all.
+// waitingFor counts the questions that wait, of one actor or, for the user, of all.
 func (q *questions) waitingFor(a term.Actor) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -322,8 +322,7 @@ func again() policy.Request {
 	return r
 }
 
-// A tool call is told to call again before its client gives it up; the
-// question stays, and the same call takes the answer.
+// A tool call is told to call again before its client gives it up; the question stays, and the same call takes the answer.
 func TestCallAgain(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -381,8 +380,7 @@ func TestCallAgain(t *testing.T) {
 	}
 }
 
-// The question lapses although nobody waits; so does an answer that nobody
-// takes.
+// The question lapses although nobody waits; so does an answer that nobody takes.
 func TestNobodyCallsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, policy.Options{})
@@ -427,8 +425,7 @@ func TestAnswersAreForWhoAsked(t *testing.T) {
 	})
 }
 
-// Questions that wait use up neither the rate nor the places; an approval that
-// finds no place is kept.
+// Questions that wait use up neither the rate nor the places; an approval that finds no place is kept.
 func TestQuestionsTakeNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, p := engine(t, settings(func(c *config.Policy) { c.Limits.Background = 1 })), pool(t)

@@ -28,8 +28,7 @@ type Record struct {
 	Rule     string    `json:"rule,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 	Detail   string    `json:"detail,omitempty"`
-	// Count and Oldest are of the events that the log itself writes: "lost"
-	// and "rotated".
+	// Count and Oldest are of the events that the log itself writes: "lost" and "rotated".
 	Count  int64 `json:"count,omitempty"`
 	Oldest int64 `json:"oldest,omitempty"`
 }

@@ -18,8 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write into testdata/recorded.jsonl which rules ask")
 
-// recordedRow is one line of testdata/recorded.jsonl: the beginning of a
-// session, or a command of the session that began last.
+// recordedRow is one line of testdata/recorded.jsonl: the beginning of a session, or a command of the session that began last.
 type recordedRow struct {
 	Day     int      `json:"day,omitempty"`
 	Project string   `json:"project,omitempty"`

@@ -33,8 +33,7 @@ type Request struct {
 	// Env are the variables that the request itself sets, NAME=value, besides those that the child gets anyway. An approval covers these
 	// values alone; Question documents who sees them.
 	Env []string
-	// Background says that the terminal is the agent's own, which the person
-	// does not see: fewer of them may be started.
+	// Background says that the terminal is the agent's own, which the person does not see: fewer of them may be started.
 	Background bool
 	// Approved names who has approved exactly this request at the door, such as "editor". It answers a question; it does not lift a denial.
 	Approved string

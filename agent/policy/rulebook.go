@@ -13,8 +13,7 @@ import (
 	"tether/agent/term"
 )
 
-// rulebook is the configuration in the form in which requests are judged. It
-// does not change.
+// rulebook is the configuration in the form in which requests are judged. It does not change.
 type rulebook struct {
 	literal, off bool // how the built-in rules read
 	fallback     Effect
@@ -32,8 +31,7 @@ type identity struct {
 	config   config.PolicyIdentity
 }
 
-// newRulebook reports everything that is wrong with c. home is the directory
-// that "~" stands for.
+// newRulebook reports everything that is wrong with c. home is the directory that "~" stands for.
 func newRulebook(c config.Policy, home string) (*rulebook, error) {
 	b := &rulebook{literal: c.BlockList == "literal", off: c.BlockList == "off", builtin: parseBuiltin(c.Builtin), acp: parseBuiltin(c.ACP)}
 	var errs []error
@@ -182,8 +180,7 @@ func (j *judgement) add(all ...Decision) {
 	}
 }
 
-// checkUser asks only the rules that name the user: who sits here needs no
-// permission.
+// checkUser asks only the rules that name the user: who sits here needs no permission.
 func (b *rulebook) checkUser(r Request) Decision {
 	j := judgement{Decision{Allow, ruleUser, "the user at this machine"}}
 	if !slices.ContainsFunc(b.rules, func(x rule) bool { return x.concerns(r.Actor, r.Door) }) {
@@ -218,8 +215,7 @@ func (b *rulebook) ownRules(r Request, c command.Command, outer bool) Decision {
 	return j.Decision
 }
 
-// onCommand judges one command: the person's rules come before the built-in
-// ones. The zero decision means that nothing speaks of it.
+// onCommand judges one command: the person's rules come before the built-in ones. The zero decision means that nothing speaks of it.
 func (b *rulebook) onCommand(r Request, c command.Command, outer bool) Decision {
 	own := b.ownRules(r, c, outer)
 	if own.Effect != 0 || b.off {

@@ -22,8 +22,7 @@ type rule struct {
 	reason     string
 }
 
-// parseRules reads the rules and runs their tests. It reports all that is
-// wrong.
+// parseRules reads the rules and runs their tests. It reports all that is wrong.
 func parseRules(all []config.PolicyRule) ([]rule, error) {
 	var rules []rule
 	var errs []error
@@ -71,8 +70,7 @@ func isSubject(p string) bool {
 	return p == "*" || p == "user" || len(p) > len("agent:") && strings.HasPrefix(p, "agent:")
 }
 
-// test runs the rule's own tests: lines with a command that it matches, and
-// lines without one.
+// test runs the rule's own tests: lines with a command that it matches, and lines without one.
 func (r *rule) test(match, not []string) error {
 	var errs []error
 	for _, line := range match {

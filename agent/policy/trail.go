@@ -57,8 +57,7 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// Recent returns the newest events of an engine without a file, oldest first:
-// at most 1000.
+// Recent returns the newest events of an engine without a file, oldest first: at most 1000.
 func (e *Engine) Recent() []Record {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -85,8 +84,7 @@ func (e *Engine) Degraded() string {
 	return fmt.Sprintf("the audit log cannot be written; %d events are lost: %v", lost, err)
 }
 
-// maxRefusals is how many refusals to one principal, and signals, are written in
-// a minute.
+// maxRefusals is how many refusals to one principal, and signals, are written in a minute.
 const maxRefusals = 60
 
 // flood counts refusals or signals. It is safe for concurrent use.
@@ -105,8 +103,7 @@ type burst struct {
 	dropped int
 }
 
-// count counts one. drop says that it is not to be written, more how many
-// before it were not.
+// count counts one. drop says that it is not to be written, more how many before it were not.
 func (f *flood) count(a term.Actor, now time.Time) (more int, drop bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -51,8 +51,7 @@ func TestTrailOfASpawn(t *testing.T) {
 	})
 }
 
-// No credential of a known form, and nothing that is named as one, gets into
-// the log. The values here are made up.
+// No credential of a known form, and nothing that is named as one, gets into the log. The values here are made up.
 func TestRedaction(t *testing.T) {
 	const canary = "Zq7canaryZq7canaryZq7canary1234567890abc"
 	for _, c := range []struct {

@@ -15,9 +15,8 @@ const quad = 4
 // 4, none begins in front of them, and if none has them as its bytes 1 to 3, none begins with them. So only every second place is looked at,
 // three of them at a time, in a table that stays in the fastest cache. Where it has an entry, the bytes themselves are looked at.
 type begin struct {
-	// triples has an entry for each three bytes of either kind, by their hash.
-	// It is nil if a pattern may be shorter than quad or begin with nearly
-	// anything: then a place is told by its first byte alone.
+	// triples has an entry for each three bytes of either kind, by their hash. It is nil if a pattern may be shorter than quad or begin with
+	// nearly anything: then a place is told by its first byte alone.
 	triples *tripleSet
 	factor  uint32 // of the hash
 	lead    [256]bool
@@ -28,9 +27,8 @@ type begin struct {
 	others []uint16
 }
 
-// tripleSet has a whole byte for each entry, as to look for a bit takes twice
-// as long. It is small enough for the fastest cache, and so large that it has
-// few entries by chance.
+// tripleSet has a whole byte for each entry, as to look for a bit takes twice as long. It is small enough for the fastest cache, and so
+// large that it has few entries by chance.
 type tripleSet [1 << 15]uint8
 
 const (

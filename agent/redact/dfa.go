@@ -355,8 +355,7 @@ func (a *nfa) underWay(w []byte) under {
 	return u
 }
 
-// freeze remembers the closures that stepping needs, so that many may run at
-// once.
+// freeze remembers the closures that stepping needs, so that many may run at once.
 func (a *nfa) freeze() {
 	a.reached = make([][]int32, len(a.nodes))
 	for _, s := range slices.Concat(a.starts, a.tokens) {

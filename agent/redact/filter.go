@@ -64,9 +64,8 @@ func (m Mask) at(off int64) byte {
 	return filler
 }
 
-// Filter reads one terminal's text. It is not safe for concurrent use. It has
-// no clock: who uses it calls Flush when text was held back for too long, and
-// Renew now and then.
+// Filter reads one terminal's text. It is not safe for concurrent use. It has no clock: who uses it calls Flush when text was held back for
+// too long, and Renew now and then.
 type Filter struct {
 	secrets   redactor
 	sequences sanitizer

@@ -27,9 +27,8 @@ type redactor struct {
 	masked int64  // the end of the last mask
 	passed int64  // where the last piece ended because of a removed sequence
 
-	// The window is win, bytes of earlier calls, and a part of the present one.
-	// At the root win is the last bytes, less than quad, if a pattern may begin
-	// there. before is at most maxBefore bytes in front of win.
+	// The window is win, bytes of earlier calls, and a part of the present one. At the root win is the last bytes, less than quad, if a
+	// pattern may begin there. before is at most maxBefore bytes in front of win.
 	win     []byte
 	before  []byte
 	taken   int // how many bytes of the present call are in these two

@@ -72,8 +72,7 @@ const (
 // known are the groups of the forms that are looked for in all that a name or a bridge makes suspect.
 const known = 1<<groupTokens | 1<<groupURLs | (1<<groupRest - 1<<groupLabelled)
 
-// Compile makes rules. It returns an error for a pattern that is no regular
-// expression, or if there are too many or too complex ones.
+// Compile makes rules. It returns an error for a pattern that is no regular expression, or if there are too many or too complex ones.
 func Compile(o Options) (*Rules, error) { return compile(o, nil, formsAll) }
 
 func compile(o Options, values []string, forms int) (*Rules, error) {
@@ -129,13 +128,11 @@ func (r *Rules) automaton() *dfa {
 	return r.table
 }
 
-// Clipboard reports whether setting the clipboard is let through. Nil rules do
-// not say so.
+// Clipboard reports whether setting the clipboard is let through. Nil rules do not say so.
 func (r *Rules) Clipboard() bool { return r != nil && r.opts.Clipboard }
 
-// With returns rules that also redact values, as Values returns them. Where
-// there are very many, only their commoner forms are looked for. Where even
-// these are too many, with the patterns that there are, ok is false and none is.
+// With returns rules that also redact values, as Values returns them. Where there are very many, only their commoner forms are looked for.
+// Where even these are too many, with the patterns that there are, ok is false and none is.
 func (r *Rules) With(values []string) (_ *Rules, ok bool) {
 	if len(values) == 0 {
 		r.automaton() // now, and not when there is text to look at
@@ -185,8 +182,7 @@ func (a *nfa) finish(end int32, group uint8, first int, masked bool) {
 	}
 }
 
-// openValue is how many bytes of a value may stand for themselves when nothing
-// follows: any text ends with the first of some value.
+// openValue is how many bytes of a value may stand for themselves when nothing follows: any text ends with the first of some value.
 const openValue = 3
 
 func (a *nfa) value(v string, inside bool) {
@@ -208,8 +204,7 @@ func (a *nfa) value(v string, inside bool) {
 }
 
 func (r *Rules) addTokens() error {
-	// One tail for all of them: else each that is under way would double the
-	// automaton, as a token may hold the prefix of another.
+	// One tail for all of them: else each that is under way would double the automaton, as a token may hold the prefix of another.
 	joint := r.nfa.empty()
 	first := len(r.nfa.nodes)
 	end, err := r.nfa.parse(joint, tokenTail)
@@ -284,8 +279,7 @@ func (r *Rules) addNamed() error {
 	return nil
 }
 
-// addKeys adds private keys. Behind their first line nothing else is looked
-// for: all of it is secret.
+// addKeys adds private keys. Behind their first line nothing else is looked for: all of it is secret.
 func (r *Rules) addKeys(label, secret string, group uint8) error {
 	end, err := r.nfa.parse(r.nfa.begin(), label)
 	if err != nil {
@@ -342,8 +336,7 @@ func (r *Rules) check(group uint8, p string) error {
 	return err
 }
 
-// parse adds an expression behind the state from and returns the state after
-// it.
+// parse adds an expression behind the state from and returns the state after it.
 func (a *nfa) parse(from int32, p string) (int32, error) {
 	tree, err := syntax.Parse(p, syntax.Perl)
 	if err != nil {

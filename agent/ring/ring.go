@@ -1,10 +1,8 @@
 // Package ring keeps the newest bytes of a stream under absolute offsets.
 //
-// A [Log] is a circular buffer that grows with its content up to a bound and
-// then drops the oldest bytes. Offsets count from the start of the stream and
-// are never reset, so a consumer is nothing but an offset: it pulls with
-// [Log.ReadAt] and learns from [Log.Start] that it came too late. The package
-// does no locking; the log belongs to one terminal and lives under its mutex.
+// A [Log] is a circular buffer that grows with its content up to a bound and then drops the oldest bytes. Offsets count from the start of
+// the stream and are never reset, so a consumer is nothing but an offset: it pulls with [Log.ReadAt] and learns from [Log.Start] that it
+// came too late. The package does no locking; the log belongs to one terminal and lives under its mutex.
 package ring
 
 import "math/bits"
@@ -12,8 +10,7 @@ import "math/bits"
 // minSize is the first allocation of a log in bytes: enough for an idle shell with its prompt.
 const minSize = 4 << 10
 
-// A Log holds the bytes [Start, End) of a stream. The zero value is not
-// usable; call [New]. It is not safe for concurrent use.
+// A Log holds the bytes [Start, End) of a stream. The zero value is not usable; call [New]. It is not safe for concurrent use.
 type Log struct {
 	buf   []byte // length is a power of two; byte at offset o lives at o&(len-1)
 	start int64
@@ -27,8 +24,7 @@ func New(limit int) *Log {
 	return &Log{limit: ceilPow2(max(limit, minSize))}
 }
 
-// NewAt is [New] for a stream whose first bytes up to offset are gone already,
-// as after the adoption of a log that was trimmed before.
+// NewAt is [New] for a stream whose first bytes up to offset are gone already, as after the adoption of a log that was trimmed before.
 func NewAt(limit int, offset int64) *Log {
 	l := New(limit)
 	l.start, l.end = offset, offset
@@ -47,9 +43,8 @@ func (l *Log) Limit() int { return l.limit }
 // Cap returns the memory that is taken, in bytes.
 func (l *Log) Cap() int { return len(l.buf) }
 
-// SetLimit changes the bound, by the rules of [New]. Bytes that no longer fit
-// are dropped from the front and their memory is given back; a higher bound
-// takes memory only as the log grows.
+// SetLimit changes the bound, by the rules of [New]. Bytes that no longer fit are dropped from the front and their memory is given back; a
+// higher bound takes memory only as the log grows.
 func (l *Log) SetLimit(limit int) {
 	l.limit = ceilPow2(max(limit, minSize))
 	if len(l.buf) <= l.limit {

@@ -129,8 +129,7 @@ func (c *Confiner) ownDirs() []string {
 	return []string{d.Config, d.State, d.Runtime, d.Cache}
 }
 
-// keptFromAgents are directories that a sandbox must not leave open, or the
-// agent could choose its own rules.
+// keptFromAgents are directories that a sandbox must not leave open, or the agent could choose its own rules.
 func (c *Confiner) keptFromAgents() []string {
 	all := c.ownDirs()
 	if home, err := os.UserHomeDir(); err == nil {

@@ -114,8 +114,7 @@ func bad(format string, args ...any) error {
 	return &Error{Kind: Invalid, Message: fmt.Sprintf(format, args...)}
 }
 
-// integrate changes how the interactive shell of spec is started, so that it
-// reports its commands.
+// integrate changes how the interactive shell of spec is started, so that it reports its commands.
 func (s *Specs) integrate(spec *term.Spec, login bool) error {
 	err := integrate.Shell(spec, s.Scripts, login)
 	if err != nil && !errors.Is(err, integrate.ErrScripts) {

@@ -72,9 +72,8 @@ func (a Access) Terminal(id ID) (Handle, error) {
 	return a.handle(t), nil
 }
 
-// Find returns the terminal that ref names: an id, the unique beginning of
-// one (with or without "pty-", at least three characters), or a unique name.
-// A running terminal's name hides an exited one's. Errors: ErrNotFound,
+// Find returns the terminal that ref names: an id, the unique beginning of one (with or without "pty-", at least three characters), or a
+// unique name. A running terminal's name hides an exited one's. Errors: ErrNotFound,
 // *AmbiguousError.
 func (a Access) Find(ref string) (Handle, error) {
 	var named, exited, begins []Handle

@@ -16,8 +16,7 @@ type Past struct {
 	Started time.Time
 	Size    Size
 	Meta    []byte // the terminal's last HolderPTY.SetMeta
-	// The holder's log has the raw range [Base, End). Daemons had the output
-	// up to Taken, or up to Window bytes more.
+	// The holder's log has the raw range [Base, End). Daemons had the output up to Taken, or up to Window bytes more.
 	Base, End, Taken, Window int64
 	Notes                    []Note // by ascending offset
 	Screens                  []Note // given by the terminal to a holder that keeps them, by ascending offset
@@ -111,9 +110,8 @@ func (p *Pool) Adopt(ctx context.Context, h HolderPTY, past Past) error {
 	return nil
 }
 
-// returnWithin is how long after an adoption the child waits, when the log is
-// full, for people and hosts to come back. Where slow hosts hold it anyway it
-// waits for them as long as it does else.
+// returnWithin is how long after an adoption the child waits, when the log is full, for people and hosts to come back. Where slow hosts
+// hold it anyway it waits for them as long as it does else.
 const returnWithin = 3 * time.Second
 
 // endReturn ends the wait.
@@ -131,8 +129,7 @@ func (t *Terminal) endReturn() {
 	t.needLocked()
 }
 
-// adopted makes the terminal as it was at the oldest place in the holder's log
-// from where it can be scanned.
+// adopted makes the terminal as it was at the oldest place in the holder's log from where it can be scanned.
 func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 	r := parseRecord(past.Meta)
 	t := p.newTerminal(r.owner(), Spec{
@@ -202,8 +199,7 @@ func (t *Terminal) expect(r *record, raw int64) {
 	}
 }
 
-// noteEnded has the hosts told, by Access.Ended, that an adopted terminal is
-// not lent to them any more.
+// noteEnded has the hosts told, by Access.Ended, that an adopted terminal is not lent to them any more.
 func (p *Pool) noteEnded(t *Terminal) {
 	t.mu.Lock()
 	ended := slices.Clone(t.lending.ended)

@@ -21,13 +21,11 @@ type note struct {
 
 const noteVersion = 1
 
-// notesPerLog is how many checkpoints are made while the holder's log fills
-// once: as much of a trimmed log as lies between two is lost to the next
-// daemon.
+// notesPerLog is how many checkpoints are made while the holder's log fills once: as much of a trimmed log as lies between two is lost to
+// the next daemon.
 const notesPerLog = 16
 
-// noteIfDueLocked leaves a checkpoint where the scanner is at rest, now and
-// then.
+// noteIfDueLocked leaves a checkpoint where the scanner is at rest, now and then.
 func (t *Terminal) noteIfDueLocked() {
 	if t.holder != nil && t.stream.log.End()-t.keeper.noted >= int64(HolderLogBytes(t.pool.opts.LogBytes)/notesPerLog) {
 		t.noteLocked()

@@ -58,9 +58,8 @@ func (p *Pool) end(ctx context.Context) error {
 	}
 }
 
-// Detach ends the pool and leaves the terminals whose holders outlive it to
-// the next daemon; it kills the others. It returns how many run on, when all
-// else has ended or ctx ends.
+// Detach ends the pool and leaves the terminals whose holders outlive it to the next daemon; it kills the others. It returns how many run
+// on, when all else has ended or ctx ends.
 func (p *Pool) Detach(ctx context.Context) (kept int, err error) {
 	p.shut()
 	var wg sync.WaitGroup
@@ -89,8 +88,7 @@ func (t *Terminal) handOver(ctx context.Context) {
 	t.leave()
 }
 
-// KillFragile kills the terminals that run in this process, and returns when
-// they have ended or ctx ends.
+// KillFragile kills the terminals that run in this process, and returns when they have ended or ctx ends.
 func (p *Pool) KillFragile(ctx context.Context) error {
 	var wg sync.WaitGroup
 	all := p.all()
@@ -104,8 +102,7 @@ func (p *Pool) KillFragile(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Fragile returns the terminals that run in this process, and so would end
-// with it.
+// Fragile returns the terminals that run in this process, and so would end with it.
 func (p *Pool) Fragile() []Info {
 	var all []Info
 	for _, t := range p.all() {

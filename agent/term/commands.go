@@ -61,8 +61,7 @@ func (c *commands) running(raw int64) *Command {
 	return nil
 }
 
-// openAt returns copies of the commands that are open at the raw offset: none,
-// one, or one and another within it.
+// openAt returns copies of the commands that are open at the raw offset: none, one, or one and another within it.
 func (c *commands) openAt(raw int64) []Command {
 	var one *Command
 	for i := c.list.len() - 1; i >= 0; i-- {
@@ -147,13 +146,11 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 	}
 }
 
-// announceAfter is how long a command whose line is not known may be nothing
-// but Enter on an empty line, which shells without line reports write as a
-// start and a prompt in one go.
+// announceAfter is how long a command whose line is not known may be nothing but Enter on an empty line, which shells without line reports
+// write as a start and a prompt in one go.
 const announceAfter = 20 * time.Millisecond
 
-// doubtLocked has announce called after announceAfter; a doubt before this
-// one is over.
+// doubtLocked has announce called after announceAfter; a doubt before this one is over.
 func (t *Terminal) doubtLocked() {
 	if t.commands.doubt == nil {
 		t.commands.doubt = time.AfterFunc(announceAfter, t.announce)

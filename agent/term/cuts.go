@@ -11,18 +11,14 @@ import (
 type View uint8
 
 const (
-	// ViewText is for observers: valid UTF-8, without integration marks,
-	// terminal queries and clipboard access. Its offsets are text offsets.
+	// ViewText is for observers: valid UTF-8, without integration marks, terminal queries and clipboard access. Its offsets are text offsets.
 	ViewText View = iota
-	// ViewScreen is for the person's own screen: every byte as the child
-	// wrote it except integration marks. Its offsets are raw offsets.
+	// ViewScreen is for the person's own screen: every byte as the child wrote it except integration marks. Its offsets are raw offsets.
 	ViewScreen
-	// ViewOutward is ViewText as it leaves the machine: some bytes are others, and
-	// text is held back for a moment where that is not known. It is for hosts
-	// that the terminal is lent to; for others it is ViewText.
+	// ViewOutward is ViewText as it leaves the machine: some bytes are others, and text is held back for a moment where that is not known. It
+	// is for hosts that the terminal is lent to; for others it is ViewText.
 	ViewOutward
-	// ViewRaw is every byte, for the person; for others it is ViewScreen. Its
-	// offsets are raw offsets.
+	// ViewRaw is every byte, for the person; for others it is ViewScreen. Its offsets are raw offsets.
 	ViewRaw
 )
 
@@ -108,10 +104,8 @@ func (c cut) standIn(p []byte, pos, limit int64) (int64, int) {
 	return c.end, 0
 }
 
-// cutList is the cuts of the retained stream in ascending order, and with
-// them the mapping between raw and text offsets. A cut takes two bytes, so that
-// binary output, with a cut every few bytes, fits into the bound of the log as
-// text does: see stream.weight.
+// cutList is the cuts of the retained stream in ascending order, and with them the mapping between raw and text offsets. A cut takes two
+// bytes, so that binary output, with a cut every few bytes, fits into the bound of the log as text does: see stream.weight.
 type cutList struct {
 	blocks queue[*cutBlock]
 	last   cut  // the newest cut, which may still grow; it is in no block
@@ -133,9 +127,8 @@ const (
 	cutBlockCost = 512 + 8 // bytes of memory of a block and of the pointer to it
 )
 
-// A word is, from its highest bit: 3 bits kind, 6 bits gap to the end of the
-// cut before, 7 bits length, both in raw bytes. Words that extend the next one
-// come before it: 13 more bits of its gap or length each, the highest first.
+// A word is, from its highest bit: 3 bits kind, 6 bits gap to the end of the cut before, 7 bits length, both in raw bytes. Words that
+// extend the next one come before it: 13 more bits of its gap or length each, the highest first.
 const (
 	wordGap    = 6
 	wordLength = 7
@@ -145,8 +138,7 @@ const (
 	moreLength = 7
 )
 
-// maxPacked bounds the words of one cut: its own, and extensions of two numbers
-// of at most 63 bits.
+// maxPacked bounds the words of one cut: its own, and extensions of two numbers of at most 63 bits.
 const maxPacked = 1 + 2*5
 
 // pack encodes a cut that begins gap bytes behind the one before.
@@ -178,9 +170,8 @@ func (b *cutBlock) unpack(i int) (gap, length int64, kind cutKind, next int) {
 	}
 }
 
-// add appends a cut. A neighbour of the same kind grows instead where that
-// changes nothing for a reader, so that a long clipboard write or a run of
-// binary is one cut.
+// add appends a cut. A neighbour of the same kind grows instead where that changes nothing for a reader, so that a long clipboard write or
+// a run of binary is one cut.
 func (l *cutList) add(start, end int64, kind cutKind) {
 	if l.some && l.last.end == start && l.last.kind == kind && kind != cutSplice && kind != cutHiddenS {
 		l.last.end = end
@@ -209,8 +200,7 @@ func (l *cutList) seal() {
 	b.rawEnd, b.textEnd = l.last.end, l.last.text+l.last.textLen()
 }
 
-// cutCursor stands at a cut, or behind the last one. It is valid until the list
-// changes.
+// cutCursor stands at a cut, or behind the last one. It is valid until the list changes.
 type cutCursor struct {
 	cut
 	ok   bool // there is a cut
@@ -261,8 +251,7 @@ func (l *cutList) tail() (raw, text int64) {
 	return l.baseRaw, l.baseText
 }
 
-// behindSplice is raw, or the end of the cut it lies in if that leaves something
-// in its place.
+// behindSplice is raw, or the end of the cut it lies in if that leaves something in its place.
 func (l *cutList) behindSplice(raw int64) int64 {
 	if c := l.after(raw); c.ok && c.start <= raw && c.kind == cutSplice {
 		return c.end
@@ -270,8 +259,7 @@ func (l *cutList) behindSplice(raw int64) int64 {
 	return raw
 }
 
-// textAt maps a raw offset to its text offset. Inside a cut that cannot be
-// divided it is the offset of the cut's start.
+// textAt maps a raw offset to its text offset. Inside a cut that cannot be divided it is the offset of the cut's start.
 func (l *cutList) textAt(raw int64) int64 {
 	if end, text := l.tail(); raw >= end {
 		return text + raw - end
@@ -288,8 +276,7 @@ func (l *cutList) textAt(raw int64) int64 {
 	return c.text
 }
 
-// rawAt maps a text offset to the raw offset it came from, rounded down to
-// the start of a stand-in.
+// rawAt maps a text offset to the raw offset it came from, rounded down to the start of a stand-in.
 func (l *cutList) rawAt(text int64) int64 {
 	c := l.find(func(_, end int64) bool { return end > text })
 	switch {
@@ -318,8 +305,7 @@ func (l *cutList) trim(raw int64) {
 	}
 }
 
-// blocksBefore is the number of blocks whose cuts all end at or before the raw
-// offset.
+// blocksBefore is the number of blocks whose cuts all end at or before the raw offset.
 func (l *cutList) blocksBefore(raw int64) int {
 	return sort.Search(l.blocks.len(), func(i int) bool { return (*l.blocks.at(i)).rawEnd > raw })
 }

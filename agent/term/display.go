@@ -13,13 +13,11 @@ type display struct {
 	title string // "" before the first: then the terminal's name is
 	cwd   string
 	size  Size
-	// sizing has one slot, taken by resize before the mutex, so that the last
-	// mark is the pty's size.
+	// sizing has one slot, taken by resize before the mutex, so that the last mark is the pty's size.
 	sizing chan struct{}
 }
 
-// resize changes the size of the pty and records it. The same size again
-// does nothing.
+// resize changes the size of the pty and records it. The same size again does nothing.
 func (t *Terminal) resize(s Size) error {
 	if err := checkSize(s); err != nil {
 		return err

@@ -55,8 +55,7 @@ func (e *ending) knownTo(hosts []string) bool {
 
 func (e *ending) tell() { e.reportedOnce.Do(func() { close(e.reported) }) }
 
-// condemn notes that the terminal ends, if a may kill it: a promotion comes
-// before, and then a may not, or not at all.
+// condemn notes that the terminal ends, if a may kill it: a promotion comes before, and then a may not, or not at all.
 func (t *Terminal) condemn(a Actor) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

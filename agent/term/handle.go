@@ -91,8 +91,7 @@ func (h Handle) TextEnd() int64 {
 	return h.t.stream.cuts.textAt(h.t.frontierLocked(ViewText))
 }
 
-// Write queues input for the child. It blocks while too much is queued
-// already. Errors: ErrExited, ctx's.
+// Write queues input for the child. It blocks while too much is queued already. Errors: ErrExited, ctx's.
 func (h Handle) Write(ctx context.Context, p []byte) error {
 	if err := h.allow(OpType); err != nil {
 		return err
@@ -183,8 +182,7 @@ func (h Handle) Attach() (leave func(), err error) {
 // ErrNoSignals: this terminal's pty cannot send signals.
 var ErrNoSignals = errors.New("this terminal does not support signals")
 
-// signaller is a PTY that can send a signal, by its name with or without SIG,
-// to the process group in the foreground.
+// signaller is a PTY that can send a signal, by its name with or without SIG, to the process group in the foreground.
 type signaller interface{ Signal(name string) error }
 
 // Signal sends a signal, by its name with or without SIG, to the process group in the foreground, as a key of the terminal would. It needs

@@ -17,18 +17,14 @@ type HolderPTY interface {
 	PTY
 	// StreamFrom asks for the output from a raw offset on, once, before Read.
 	StreamFrom(off int64) error
-	// ExitedAt is when the child has ended, the zero time if that is not
-	// known, and the raw offset at which its output ended.
+	// ExitedAt is when the child has ended, the zero time if that is not known, and the raw offset at which its output ended.
 	ExitedAt() (at time.Time, end int64)
-	// Gone reports, after Wait, whether the holder has ended: then the child
-	// has lost its terminal. It may take a second.
+	// Gone reports, after Wait, whether the holder has ended: then the child has lost its terminal. It may take a second.
 	Gone() bool
-	// SetMeta and Checkpoint replace the meta, and leave a note about a raw
-	// offset; each at most 64 KiB. They return when the holder has it.
+	// SetMeta and Checkpoint replace the meta, and leave a note about a raw offset; each at most 64 KiB. They return when the holder has it.
 	SetMeta(p []byte) error
 	Checkpoint(off int64, note []byte) error
-	// Keep says from which raw offset on output is needed although it was
-	// read; none if it is the largest there is. It does not wait.
+	// Keep says from which raw offset on output is needed although it was read; none if it is the largest there is. It does not wait.
 	Keep(off int64) error
 	// Forget says that nobody needs the holder any more, after the exit. It
 	// returns when that has ended. Close alone leaves it to the next daemon.
@@ -89,14 +85,12 @@ func discard(child PTY, grace time.Duration) {
 // forgetWithin bounds the end of a holder that is not needed any more.
 const forgetWithin = 5 * time.Second
 
-// maxKept is how many of the terminals that have exited, the newest, their
-// holders keep for the daemon after this one: a process each.
+// maxKept is how many of the terminals that have exited, the newest, their holders keep for the daemon after this one: a process each.
 const maxKept = 20
 
-// dismiss ends the holder of a terminal that has exited when nobody needs it
-// any more: it is not kept, and everyone was told, or nobody will be. Until then
-// a daemon that comes after this one has it, and can still tell them. It returns
-// without having ended it when the terminal is left.
+// dismiss ends the holder of a terminal that has exited when nobody needs it any more: it is not kept, and everyone was told, or nobody
+// will be. Until then a daemon that comes after this one has it, and can still tell them. It returns without having ended it when the
+// terminal is left.
 func (t *Terminal) dismiss() {
 	if t.holder == nil {
 		return
@@ -149,8 +143,7 @@ func (h Handle) Heard() {
 	t.tellLocked()
 }
 
-// HasHeard reports whether the actor, a host, knows of the exit, also from the
-// daemon before this one.
+// HasHeard reports whether the actor, a host, knows of the exit, also from the daemon before this one.
 func (h Handle) HasHeard() bool {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
@@ -186,8 +179,7 @@ func (t *Terminal) heldForLocked() int64 {
 	return t.readers.needed()
 }
 
-// neededLocked is the raw offset from where on the holder is to keep output, or
-// keepNothing.
+// neededLocked is the raw offset from where on the holder is to keep output, or keepNothing.
 func (t *Terminal) neededLocked() int64 {
 	if t.life.isKilled() {
 		return keepNothing
@@ -200,8 +192,7 @@ func (t *Terminal) neededLocked() int64 {
 	return min(least, t.screenNeededLocked())
 }
 
-// needLocked tells the holder from where on output is needed, if that has
-// changed by much.
+// needLocked tells the holder from where on output is needed, if that has changed by much.
 func (t *Terminal) needLocked() {
 	if t.holder == nil || t.adoption.underWay() {
 		return
@@ -215,9 +206,8 @@ func (t *Terminal) needLocked() {
 	t.saveLocked()
 }
 
-// pacer is a HolderPTY that has the child wait itself for readers that may slow
-// it only a little. So the time counts in which the child waits, not that in which
-// its output waits in between, and the daemon has all output at once.
+// pacer is a HolderPTY that has the child wait itself for readers that may slow it only a little. So the time counts in which the child
+// waits, not that in which its output waits in between, and the daemon has all output at once.
 type pacer interface {
 	// Paces reports whether the holder can. It never changes.
 	Paces() bool
@@ -241,8 +231,7 @@ const (
 	paceStep   = 16
 )
 
-// untilLocked is the raw offset up to which the child may print without waiting
-// for readers that may slow it only a little, or keepNothing.
+// untilLocked is the raw offset up to which the child may print without waiting for readers that may slow it only a little, or keepNothing.
 func (t *Terminal) untilLocked() int64 {
 	if t.adoption.underWay() || t.life.isKilled() || t.ending.exit != nil {
 		return keepNothing
@@ -289,8 +278,7 @@ type keeper struct {
 	untilStale bool
 }
 
-// keepWithin bounds the wait for a holder in calls that have no context: one
-// that was stopped must not stop its terminal's doors.
+// keepWithin bounds the wait for a holder in calls that have no context: one that was stopped must not stop its terminal's doors.
 const keepWithin = time.Second
 
 // keep has the record kept and returns when it is, or ctx ends.

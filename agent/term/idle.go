@@ -36,8 +36,7 @@ func (a *activity) stopIdle() {
 // idleKill bounds the end of a terminal that was idle.
 const idleKill = 30 * time.Second
 
-// watchIdle begins to watch. Output and input move nothing: when the time is
-// over, the timer looks when the last of them was.
+// watchIdle begins to watch. Output and input move nothing: when the time is over, the timer looks when the last of them was.
 func (t *Terminal) watchIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,8 +85,7 @@ func (t *Terminal) endFor(why string) {
 	t.observe(Act{Kind: ActKill, Detail: why, Err: err})
 }
 
-// idlesLocked reports whether the terminal is an agent's, runs and is not being
-// ended.
+// idlesLocked reports whether the terminal is an agent's, runs and is not being ended.
 func (t *Terminal) idlesLocked() bool {
 	return t.ownership.owner.Role == RoleAgent && t.ending.exit == nil && t.ending.reason == ""
 }

@@ -7,8 +7,7 @@ import (
 	"tether/agent/redact"
 )
 
-// Info is a snapshot of a terminal for people and programs. It holds no
-// output. The slices are the caller's.
+// Info is a snapshot of a terminal for people and programs. It holds no output. The slices are the caller's.
 type Info struct {
 	ID      ID
 	Name    string   // given at Spawn, else the command's base name
@@ -29,8 +28,7 @@ type Info struct {
 	LentTo  []string
 	Loans   []Loan // of LentTo, in the same order
 	Door    string // through which it was started, "" if that is not known
-	// Unsigned says that no person is known to have started it: its door has
-	// seen no sign of one.
+	// Unsigned says that no person is known to have started it: its door has seen no sign of one.
 	Unsigned bool
 	Pid      int
 	Started  time.Time

@@ -22,9 +22,8 @@ type Loan struct {
 	Shares []Share
 }
 
-// over reports whether the time is up. Where the wall clock and the one that
-// only runs while the machine is awake disagree, the earlier end counts: an
-// hour does not go on after a night's sleep.
+// over reports whether the time is up. Where the wall clock and the one that only runs while the machine is awake disagree, the earlier end
+// counts: an hour does not go on after a night's sleep.
 func (l *Loan) over() bool {
 	return !l.Until.IsZero() && (time.Until(l.Until) <= 0 || !time.Now().Round(0).Before(l.Until.Round(0)))
 }
@@ -111,10 +110,9 @@ func (t *Terminal) endLoanLocked(host string) bool {
 	return true
 }
 
-// lend announces the terminal at host, or changes the loan there; it says whether
-// that changes anything, and returns the loan. At the end of the pairing it does
-// nothing, as if it had come before. moved says that its shell is not in cwd
-// any more, for which it may be lent: nothing is done then.
+// lend announces the terminal at host, or changes the loan there; it says whether that changes anything, and returns the loan. At the end
+// of the pairing it does nothing, as if it had come before. moved says that its shell is not in cwd any more, for which it may be lent:
+// nothing is done then.
 func (t *Terminal) lend(host string, c LoanChange, cwd string) (loan Loan, changed, moved bool, err error) {
 	t.prepare()
 	t.mu.Lock()
@@ -191,9 +189,8 @@ func (t *Terminal) withdrawLocked(host string) (was bool) {
 	return was
 }
 
-// rememberEnd keeps the state of a host whose loan is over for the next daemon,
-// which tells the host if this one cannot. The record says that the loan ended
-// at the epoch: no clock that is set back makes it begin again.
+// rememberEnd keeps the state of a host whose loan is over for the next daemon, which tells the host if this one cannot. The record says
+// that the loan ended at the epoch: no clock that is set back makes it begin again.
 func (l *lending) rememberEnd(host, state string) {
 	if state != "" {
 		l.ended = append(l.ended, recordedLoan{Host: host, LinkState: state, Until: 1})
@@ -209,8 +206,7 @@ func (t *Terminal) expelLocked(host string) {
 	}
 }
 
-// watchLoansLocked has expire called when the first loan may be over. Who calls
-// it has changed the loans, or is expire.
+// watchLoansLocked has expire called when the first loan may be over. Who calls it has changed the loans, or is expire.
 func (t *Terminal) watchLoansLocked() {
 	next, some := t.lending.due()
 	switch {
@@ -259,8 +255,7 @@ func (t *Terminal) recheckLendingLocked() {
 	}
 }
 
-// recheckLending withdraws the terminal from the hosts that it is not to be lent to
-// where i says that it is.
+// recheckLending withdraws the terminal from the hosts that it is not to be lent to where i says that it is.
 func (t *Terminal) recheckLending(i Info) {
 	for _, host := range i.LentTo {
 		if t.pool.mayLend(i, host) == nil {
@@ -272,10 +267,9 @@ func (t *Terminal) recheckLending(i Info) {
 	}
 }
 
-// SaveLinkState keeps a text of at most 1 KiB for the actor, a host's door, for as
-// long as the terminal is lent there: also for the daemon after this one, if
-// the terminal outlives this one. It returns when that is certain, or ctx
-// ends; ErrNotFound if the terminal is not lent there.
+// SaveLinkState keeps a text of at most 1 KiB for the actor, a host's door, for as long as the terminal is lent there: also for the daemon
+// after this one, if the terminal outlives this one. It returns when that is certain, or ctx ends; ErrNotFound if the terminal is not lent
+// there.
 func (h Handle) SaveLinkState(ctx context.Context, text string) error {
 	t := h.t
 	text = clip.Text(text, maxLinkState)

@@ -38,8 +38,7 @@ const (
 	maxLine  = 32 << 10 // bytes of a command line; half of the smallest frame a host must take
 	// markCost is the memory of one mark in bytes besides its text, which the log has counted already.
 	markCost = 256
-	// maxCommands bounds the list behind Handle.Commands; older ones are
-	// forgotten first.
+	// maxCommands bounds the list behind Handle.Commands; older ones are forgotten first.
 	maxCommands = 1000
 	// maxLines bounds the command lines in that list, in bytes.
 	maxLines = 1 << 20

@@ -14,8 +14,7 @@ type memory struct {
 	bound int64        // bytes; set at construction
 	used  atomic.Int64 // sum of all share.charged
 
-	// trimming is held while terminals are trimmed, under no other lock.
-	// Pool.mu and Terminal.mu are taken under it.
+	// trimming is held while terminals are trimmed, under no other lock. Pool.mu and Terminal.mu are taken under it.
 	trimming sync.Mutex
 }
 
@@ -39,8 +38,7 @@ func (t *Terminal) chargeLocked() bool {
 	return t.pool.memory.used.Add(grown) > t.pool.memory.bound && grown > 0
 }
 
-// keptLocked is how many bytes a holder keeps of a terminal that has exited,
-// only for the daemon after this one.
+// keptLocked is how many bytes a holder keeps of a terminal that has exited, only for the daemon after this one.
 func (t *Terminal) keptLocked() int {
 	if t.ending.exit == nil || !t.ending.kept {
 		return 0
@@ -85,8 +83,7 @@ type holding struct {
 	charged int64
 }
 
-// holdings returns the exited terminals, the oldest exit first, and the
-// running ones, the largest first.
+// holdings returns the exited terminals, the oldest exit first, and the running ones, the largest first.
 func (p *Pool) holdings() (exited, running []holding) {
 	ended := map[*Terminal]*Exit{}
 	for _, t := range p.all() {
@@ -143,8 +140,7 @@ func (t *Terminal) stretchLocked() {
 	}
 }
 
-// laggingLocked is how far the readers are behind that may slow the child only a
-// little, as weight in the log.
+// laggingLocked is how far the readers are behind that may slow the child only a little, as weight in the log.
 func (t *Terminal) laggingLocked() int64 {
 	most := int64(0)
 	for r := range t.readers.open {

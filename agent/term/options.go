@@ -14,18 +14,15 @@ import (
 type Options struct {
 	// Start runs a child on a pty; nil means platform/pty.Start.
 	Start func(id ID, c pty.Command) (PTY, error)
-	// Left, if not nil, is called when the connection to a holder was lost that
-	// lives on: the terminal is gone from the pool and may be adopted again. It
-	// must not block.
+	// Left, if not nil, is called when the connection to a holder was lost that lives on: the terminal is gone from the pool and may be
+	// adopted again. It must not block.
 	Left func(ID)
-	// Lendable, if not nil, says whether terminals may be lent to the host of
-	// that name: whether it is paired, at this moment. It must not block. A
-	// pairing that ends is complete when, after Lendable says no, every terminal
-	// in the pool was withdrawn: one that is being started is not lent then.
+	// Lendable, if not nil, says whether terminals may be lent to the host of that name: whether it is paired, at this moment. It must not
+	// block. A pairing that ends is complete when, after Lendable says no, every terminal in the pool was withdrawn: one that is being started
+	// is not lent then.
 	Lendable func(host string) bool
-	// MayLend, if not nil, says why a terminal is not to be lent to a host, nil
-	// if it may be. It is asked again when the shell reports another directory.
-	// It must not block for long.
+	// MayLend, if not nil, says why a terminal is not to be lent to a host, nil if it may be. It is asked again when the shell reports another
+	// directory. It must not block for long.
 	MayLend func(i Info, host string) error
 	// Observe, if not nil, is called after each act on a terminal and each refusal, from any goroutine. It must not block for long.
 	Observe func(Act)
@@ -40,8 +37,7 @@ type Options struct {
 	Recovered func(Recovery)
 	// IgnoreUnsigned makes no commands of marks without the terminal's nonce.
 	IgnoreUnsigned bool
-	// LogBytes is how much of each terminal's output is kept, 64 KiB to
-	// 1 GiB, default 4 MiB. Memory is taken as it fills.
+	// LogBytes is how much of each terminal's output is kept, 64 KiB to 1 GiB, default 4 MiB. Memory is taken as it fills.
 	LogBytes int
 	// TotalLogBytes bounds the kept output of all terminals, default 256 MiB. Beyond it exited terminals lose their oldest output first, then
 	// those that keep the most; none is cut below 64 KiB for it.
@@ -52,8 +48,7 @@ type Options struct {
 	Stall time.Duration
 	// KillGrace is the time between TERM and KILL, default 3 s.
 	KillGrace time.Duration
-	// KeepExited bounds the exited terminals kept for reading, default 50;
-	// the oldest go first. KeepFor bounds their age, default 1 h.
+	// KeepExited bounds the exited terminals kept for reading, default 50; the oldest go first. KeepFor bounds their age, default 1 h.
 	KeepExited int
 	KeepFor    time.Duration
 	// MaxTerminals bounds the running terminals, default 200.
@@ -91,8 +86,7 @@ func (o *Options) onSlow(s OnSlow, owner Actor) OnSlow {
 	return cmp.Or(s, o.OnSlowAgent)
 }
 
-// localHost reports whether a cwd report that names host speaks of this
-// machine.
+// localHost reports whether a cwd report that names host speaks of this machine.
 func (o Options) localHost(host string) bool {
 	return host == "" || host == "localhost" || strings.EqualFold(host, o.hostname)
 }

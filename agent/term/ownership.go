@@ -8,8 +8,7 @@ import (
 	"tether/shellint"
 )
 
-// ownership is whose the terminal is, and how many people are at it. Guarded by
-// the terminal's mutex.
+// ownership is whose the terminal is, and how many people are at it. Guarded by the terminal's mutex.
 type ownership struct {
 	owner    Actor
 	visible  bool

@@ -67,8 +67,7 @@ func TestAMarkInsideBinaryStaysInOrder(t *testing.T) {
 	})
 }
 
-// A command that is announced late stands where readers were then: one that
-// comes back to that text must find it.
+// A command that is announced late stands where readers were then: one that comes back to that text must find it.
 func TestALateCommandIsBehindEarlierOutput(t *testing.T) {
 	for name, proof := range map[string]func(print func(string)){
 		"by time":   func(func(string)) { time.Sleep(time.Second) },

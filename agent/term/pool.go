@@ -13,8 +13,7 @@ import (
 	"tether/platform/pty"
 )
 
-// Pool owns the terminals of one daemon. It is safe for concurrent use.
-// Doors use it through As.
+// Pool owns the terminals of one daemon. It is safe for concurrent use. Doors use it through As.
 type Pool struct {
 	opts   Options
 	memory memory
@@ -71,8 +70,7 @@ func (p *Pool) start(t *Terminal, ended func()) {
 	}()
 }
 
-// drop forgets a terminal that lives on out of the pool's hands, and reports
-// whether it was listed.
+// drop forgets a terminal that lives on out of the pool's hands, and reports whether it was listed.
 func (p *Pool) drop(t *Terminal) (listed bool) {
 	p.mu.Lock()
 	p.startedLocked(t.id)
@@ -118,8 +116,7 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 	return t, nil
 }
 
-// list puts t among the terminals, unless the pool was closed while it
-// started: then Close has not seen it.
+// list puts t among the terminals, unless the pool was closed while it started: then Close has not seen it.
 func (p *Pool) list(t *Terminal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,8 +153,7 @@ func (p *Pool) release(id ID) {
 	p.runs.Done()
 }
 
-// Start is a terminal that is being started or taken up: its child may run
-// already, and is not listed yet.
+// Start is a terminal that is being started or taken up: its child may run already, and is not listed yet.
 type Start struct {
 	ID    ID
 	Owner Actor // an agent also where it has given the terminal to the person
@@ -224,8 +220,7 @@ func (p *Pool) reserve(s Start, most int) error {
 	return nil
 }
 
-// forget drops exited terminals beyond the bounds, and comes back when the
-// next one is too old.
+// forget drops exited terminals beyond the bounds, and comes back when the next one is too old.
 func (p *Pool) forget() {
 	p.mu.Lock()
 	gone, unkept, next := p.forgetLocked()
@@ -288,9 +283,8 @@ func (p *Pool) changed() {
 	p.watch = make(chan struct{})
 }
 
-// Changed waits until the pool's version differs from since and returns it.
-// The version changes when a terminal starts, exits, is removed, lent or
-// withdrawn; several changes may be one. 0 is never current.
+// Changed waits until the pool's version differs from since and returns it. The version changes when a terminal starts, exits, is removed,
+// lent or withdrawn; several changes may be one. 0 is never current.
 func (p *Pool) Changed(ctx context.Context, since uint64) (uint64, error) {
 	for {
 		p.mu.Lock()

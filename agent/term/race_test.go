@@ -56,8 +56,7 @@ func startGated(t *testing.T, g *gated) term.Handle {
 	return h
 }
 
-// A resize that is under way at the exit must not put a mark behind it: no
-// reader would come to its end.
+// A resize that is under way at the exit must not put a mark behind it: no reader would come to its end.
 func TestResizeDuringTheExitLeavesTheExitLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gated{resize: make(chan struct{})}
@@ -251,8 +250,7 @@ func TestTwoSpawnsWithOneIDAreOne(t *testing.T) {
 	})
 }
 
-// The last bytes of a child wait in its pty while a slow reader holds the
-// pump; the drain must not give them up for that.
+// The last bytes of a child wait in its pty while a slow reader holds the pump; the drain must not give them up for that.
 func TestDrainWaitsForAHeldPump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})

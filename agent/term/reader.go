@@ -13,8 +13,7 @@ const minReadBuffer = 64
 
 // Event is the result of a Reader: either Data or a Mark.
 type Event struct {
-	// Data is a piece of the view, in the buffer that was passed. It ends
-	// where the view's borders allow (ViewText: at a character) and never
+	// Data is a piece of the view, in the buffer that was passed. It ends where the view's borders allow (ViewText: at a character) and never
 	// spans a mark.
 	Data []byte
 	// Off is the offset of Data's first byte in the view's own counting.
@@ -30,9 +29,8 @@ type Event struct {
 	Masked int
 }
 
-// LaggedError says that the log was trimmed past the reader's position. The
-// reader stands at At already, at the start of a line where there is one, and
-// the next call goes on from there.
+// LaggedError says that the log was trimmed past the reader's position. The reader stands at At already, at the start of a line where there
+// is one, and the next call goes on from there.
 type LaggedError struct {
 	Lost int64     // bytes of the view that this reader will never see
 	At   int64     // offset in the view's own counting
@@ -77,12 +75,10 @@ type ReaderOptions struct {
 	// From is the raw offset to start at. If it is older than the log, a LaggedError comes first; if it is newer than the end, the reader
 	// starts at the end.
 	From int64
-	// Tail, if not 0, starts at most this many raw bytes before the end
-	// instead, at the start of a line where there is one, and never lags at
+	// Tail, if not 0, starts at most this many raw bytes before the end instead, at the start of a line where there is one, and never lags at
 	// the start. Negative: exactly at the end.
 	Tail int64
-	// Hold lets the reader slow the child: as much as the terminal's OnSlow allows
-	// where the view is of text, else as with the policy Hold.
+	// Hold lets the reader slow the child: as much as the terminal's OnSlow allows where the view is of text, else as with the policy Hold.
 	Hold bool
 	// Linear ends each piece of data where something was left out or replaced, so that the offset of each of its bytes is known: the last one is
 	// right before Event.Raw, unless all of the piece stands for bytes that are no UTF-8.
@@ -130,8 +126,7 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	return r
 }
 
-// bind makes the reader end with the lending to host; false if it has ended.
-// awaited: it is the link that the child may be held for.
+// bind makes the reader end with the lending to host; false if it has ended. awaited: it is the link that the child may be held for.
 func (r *Reader) bind(host string, awaited bool) bool {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
@@ -260,9 +255,8 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	return Event{}, false, nil
 }
 
-// Ready returns a channel that receives a value when at least min bytes can
-// be read, or a mark, or the end. It may receive one too many; it is never
-// closed. At most one call is armed at a time, the last.
+// Ready returns a channel that receives a value when at least min bytes can be read, or a mark, or the end. It may receive one too many; it
+// is never closed. At most one call is armed at a time, the last.
 func (r *Reader) Ready(min int) <-chan struct{} {
 	r.t.mu.Lock()
 	r.need = int64(max(min, 1))
@@ -281,8 +275,7 @@ func (r *Reader) Pending() int64 {
 	return r.t.frontierLocked(r.view) - r.pos
 }
 
-// Offset is where the reader stands, in the view's own counting: the offset
-// of the next byte it returns, unless that is trimmed before.
+// Offset is where the reader stands, in the view's own counting: the offset of the next byte it returns, unless that is trimmed before.
 func (r *Reader) Offset() int64 {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
@@ -318,8 +311,7 @@ func (t *Terminal) wakeLocked() {
 	}
 }
 
-// resyncLocked moves a reader whose place is gone to the oldest line kept. If
-// nothing but marks is gone, it stays where it is.
+// resyncLocked moves a reader whose place is gone to the oldest line kept. If nothing but marks is gone, it stays where it is.
 func (r *Reader) resyncLocked() error {
 	t, from := r.t, r.off
 	if r.pos < t.stream.log.Start() {

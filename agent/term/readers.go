@@ -95,8 +95,7 @@ func (t *Terminal) holdBriefly(n int) {
 	}
 }
 
-// patience is how long the child may wait for readers that may slow it only a
-// little, if it has to.
+// patience is how long the child may wait for readers that may slow it only a little, if it has to.
 func (t *Terminal) patience(n int) (left time.Duration, waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,8 +173,7 @@ func (t *Terminal) blocked(n int) bool {
 // blocksLocked reports whether r holds the child back from n more bytes.
 func (t *Terminal) blocksLocked(r *Reader, n int) bool { return r.holds && t.fullLocked(r, n) }
 
-// fullLocked reports whether r, unless it has stalled, loses something when n
-// more bytes are appended.
+// fullLocked reports whether r, unless it has stalled, loses something when n more bytes are appended.
 func (t *Terminal) fullLocked(r *Reader, n int) bool {
 	limit := t.stream.log.Limit()
 	if r.stalled {

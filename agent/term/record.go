@@ -32,8 +32,7 @@ type record struct {
 	Unsigned bool          `json:"unsigned,omitempty"`
 	Nonce    string        `json:"nonce,omitempty"` // of the shell's marks
 	Door     string        `json:"door,omitempty"`
-	// Secrets are values that no host may see. A holder keeps them in its memory,
-	// as it does the environment that they are from.
+	// Secrets are values that no host may see. A holder keeps them in its memory, as it does the environment that they are from.
 	Secrets   []string         `json:"secrets,omitempty"`
 	Clipboard bool             `json:"clipboard,omitempty"` // the text includes sequences that set it
 	Lent      []recordedLoan   `json:"lent,omitempty"`
@@ -155,8 +154,7 @@ var roleNames = map[Role]string{RoleUser: "user", RoleAgent: "agent"}
 
 var onSlowNames = map[OnSlow]string{Lag: "lag", Hold: "hold"}
 
-// recordedLocked returns the terminal's record. Commands that do not fit are
-// left out, the oldest first.
+// recordedLocked returns the terminal's record. Commands that do not fit are left out, the oldest first.
 func (t *Terminal) recordedLocked() []byte {
 	r := record{
 		Version: recordVersion, Name: t.origin.name, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
@@ -206,9 +204,8 @@ func (o *recordedOutput) command() Command {
 	}
 }
 
-// parseRecord reads a record. Of one that cannot be read, or has another
-// version, the person's own private terminal is made: they see it, and can
-// end it.
+// parseRecord reads a record. Of one that cannot be read, or has another version, the person's own private terminal is made: they see it,
+// and can end it.
 func parseRecord(p []byte) record {
 	var r record
 	err := json.Unmarshal(p, &r)

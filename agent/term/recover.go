@@ -104,8 +104,7 @@ func (t *Terminal) gap(err error) bool {
 	return true
 }
 
-// beginLocked makes the log begin anew at a raw and a text offset: nothing
-// before is kept. Readers that stand before it are told.
+// beginLocked makes the log begin anew at a raw and a text offset: nothing before is kept. Readers that stand before it are told.
 func (t *Terminal) beginLocked(raw, text int64) {
 	t.intake.scanner = shellint.NewScannerAt(t.origin.scanning, raw)
 	t.stream.begin(raw, text)

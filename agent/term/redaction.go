@@ -7,8 +7,7 @@ import (
 	"tether/agent/redact"
 )
 
-// How long text may be held back from hosts because a secret or a control
-// string may go on; see redact.Filter.
+// How long text may be held back from hosts because a secret or a control string may go on; see redact.Filter.
 const (
 	holdLong  = 200 * time.Millisecond // docs/SECURITY.md promises it
 	holdBrief = 2 * time.Millisecond   // where it is likely to be nothing
@@ -109,8 +108,7 @@ func (v *redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
 	return places
 }
 
-// overfull reports whether there are more masks behind the raw offset than fit
-// the bound.
+// overfull reports whether there are more masks behind the raw offset than fit the bound.
 func (v *redaction) overfull(s *stream, from int64, limit int) bool {
 	if v == nil || max(v.secrets.len(), v.sequences.len()) <= limit/maskCost {
 		return false
@@ -175,8 +173,7 @@ const (
 	renewTime   = time.Minute // in which there may be so many images, notifications and titles: see redact.Filter.Renew
 )
 
-// prepare makes the rules for the terminal before it is lent. That may take a
-// moment the first time, so no lock is held.
+// prepare makes the rules for the terminal before it is lent. That may take a moment the first time, so no lock is held.
 func (t *Terminal) prepare() {
 	base := t.pool.opts.Outward
 	if base == nil {

@@ -28,8 +28,7 @@ type Spec struct {
 	// IdleTimeout, if not 0, is how long an agent's terminal may neither print
 	// nor be typed into before it is killed. It ends with its promotion.
 	IdleTimeout time.Duration
-	// TimeLimit, if not 0, is how long an agent's terminal may run before it is
-	// killed. It ends with its promotion.
+	// TimeLimit, if not 0, is how long an agent's terminal may run before it is killed. It ends with its promotion.
 	TimeLimit time.Duration
 	// Leased is remembered for the door that started it, see Info.
 	Leased bool
@@ -91,8 +90,7 @@ func (s *Spec) ended() {
 	}
 }
 
-// maxSize bounds both dimensions of a terminal in cells: the largest a host
-// of this protocol is asked to take, see ahp.
+// maxSize bounds both dimensions of a terminal in cells: the largest a host of this protocol is asked to take, see ahp.
 const maxSize = 1000
 
 func checkSize(s Size) error {

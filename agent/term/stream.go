@@ -30,8 +30,7 @@ type stream struct {
 	oldest    oldest // the screen at the log's oldest byte
 }
 
-// begin makes the stream begin anew at a raw and a text offset: nothing before
-// is kept but marks.
+// begin makes the stream begin anew at a raw and a text offset: nothing before is kept but marks.
 func (s *stream) begin(raw, text int64) {
 	s.log = ring.NewAt(s.log.Limit(), raw)
 	s.cuts = cutList{baseRaw: raw, baseText: text}
@@ -88,8 +87,7 @@ func (s *stream) decideText(to int64, final bool) {
 	}
 }
 
-// incomplete is the number of bytes at the end of p that begin a character
-// without finishing it: 0 to 3.
+// incomplete is the number of bytes at the end of p that begin a character without finishing it: 0 to 3.
 func incomplete(p []byte) int {
 	for n := 1; n <= min(3, len(p)); n++ {
 		b := p[len(p)-n]
@@ -203,9 +201,8 @@ func (s *stream) markAt(raw int64) int64 {
 // lineSearch is how far lineStart looks, in bytes.
 const lineSearch = 4 << 10
 
-// lineStart is the first line start at or after raw, so that a view that
-// begins there cuts no sequence; without one nearby it is the next start of a
-// character.
+// lineStart is the first line start at or after raw, so that a view that begins there cuts no sequence; without one nearby it is the next
+// start of a character.
 func (s *stream) lineStart(raw, end int64) int64 {
 	if raw == 0 || raw >= end {
 		return min(raw, end)
@@ -239,8 +236,7 @@ func (s *stream) overfull(from, mark int64, more, limit int) bool {
 	return s.weight(from)+int64(more) > int64(limit) || s.firstMark+int64(s.marks.len())-mark > int64(limit/markCost)
 }
 
-// fits is the raw offset from which on the stream and its marks, each, fit the
-// bound.
+// fits is the raw offset from which on the stream and its marks, each, fit the bound.
 func (s *stream) fits(limit int) int64 {
 	base := s.log.Start()
 	for over := s.weight(base) - int64(limit); over > 0; over = s.weight(base) - int64(limit) {
@@ -282,8 +278,7 @@ func (s *stream) cost() int {
 	return s.log.Cap() + s.cuts.cost() + s.marks.cap()*markCost + s.oldest.cost()
 }
 
-// queue is a slice that is appended to at the back and dropped from the
-// front without moving its content each time.
+// queue is a slice that is appended to at the back and dropped from the front without moving its content each time.
 type queue[T any] struct {
 	items []T
 	head  int

@@ -18,8 +18,7 @@ import (
 // Size is a terminal's size in cells, 1 to 1000 each way.
 type Size = pty.Size
 
-// PTY is a running child on a pseudo-terminal. platform/pty implements it;
-// so does a holder's client.
+// PTY is a running child on a pseudo-terminal. platform/pty implements it; so does a holder's client.
 type PTY interface {
 	// Read returns the child's output, io.EOF after its end.
 	Read(p []byte) (int, error)
@@ -46,8 +45,7 @@ const (
 	// Lag lets the child wait for readers a tenth of the time, and not while
 	// somebody types; beyond that a slow reader loses its place and is told.
 	Lag
-	// Hold lets the child wait for readers, each time for at most the pool's
-	// stall time.
+	// Hold lets the child wait for readers, each time for at most the pool's stall time.
 	Hold
 )
 
@@ -181,8 +179,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// ID names a terminal for its whole life, across daemon restarts: "pty-" and
-// eight random characters of a-z and 2-7.
+// ID names a terminal for its whole life, across daemon restarts: "pty-" and eight random characters of a-z and 2-7.
 type ID string
 
 // NewID mints one.

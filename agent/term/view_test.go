@@ -110,8 +110,7 @@ func TestShellThatDiesClosesItsCommand(t *testing.T) {
 	})
 }
 
-// A shell that reports no lines: a silent command must not stay unseen until
-// its end, Enter on nothing must not be seen at all.
+// A shell that reports no lines: a silent command must not stay unseen until its end, Enter on nothing must not be seen at all.
 func TestCommandsWithoutALineAreAnnouncedAfterAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})

@@ -30,8 +30,7 @@ func keyOf(session string, r ahp.InputRequest) key {
 	return key(hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
-// book remembers, across daemons, which calls have begun. It is safe for
-// concurrent use.
+// book remembers, across daemons, which calls have begun. It is safe for concurrent use.
 type book struct {
 	path string // "" keeps it in memory
 

@@ -49,8 +49,7 @@ type Record struct {
 	Took    time.Duration
 }
 
-// Tag returns a short name for the session with this URI, made of hexadecimal
-// digits.
+// Tag returns a short name for the session with this URI, made of hexadecimal digits.
 func Tag(session string) string {
 	sum := sha256.Sum256([]byte(session))
 	return hex.EncodeToString(sum[:6])
@@ -82,8 +81,7 @@ var (
 	errVoid = errors.New("the host no longer waits for the answer")
 )
 
-// lostText is the answer to a call that has begun before and whose outcome is
-// not kept: most often a daemon before this one began it.
+// lostText is the answer to a call that has begun before and whose outcome is not kept: most often a daemon before this one began it.
 const lostText = "the call began earlier, and its result is no longer known: this machine's daemon was restarted, or the answer was already sent. Calls are not repeated. list_terminals shows what runs"
 
 // arguments returns the call's arguments, or their fault.

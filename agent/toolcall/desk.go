@@ -19,24 +19,20 @@ type Options struct {
 	ClientID string // under which the host knows this machine
 	Machine  string // its name, shown to the host; "" is not shown
 	Tools    []ahp.ToolDefinition
-	// Run carries out a call of one of Tools. It returns soon when ctx ends. It
-	// is called by many goroutines.
+	// Run carries out a call of one of Tools. It returns soon when ctx ends. It is called by many goroutines.
 	Run func(context.Context, Call) Answer
 	// Ended, if not nil, receives the end of each call. It must not call the desk.
 	Ended func(Record)
-	// Book is the file in which it is noted that a call has begun; "" remembers
-	// that in memory alone.
+	// Book is the file in which it is noted that a call has begun; "" remembers that in memory alone.
 	Book   string
 	Logger *zerolog.Logger // nil means silence
-	// Parting is how long Off may take to end the calls that run and to tell the
-	// host. Default 2 s.
+	// Parting is how long Off may take to end the calls that run and to tell the host. Default 2 s.
 	Parting time.Duration
 }
 
 // Desk answers the calls of one host. Its methods are safe for concurrent use.
 //
-// Goroutines: Serve's caller follows the sessions, and one that it starts tells
-// answers; one for each call that runs, until Close.
+// Goroutines: Serve's caller follows the sessions, and one that it starts tells answers; one for each call that runs, until Close.
 type Desk struct {
 	opts   Options // set at construction
 	log    zerolog.Logger
@@ -101,9 +97,8 @@ func (d *Desk) On() {
 	signal(d.wake)
 }
 
-// Off withdraws the tools. Calls under way are cancelled and answered as failed.
-// It returns when the host was told, at once if there is no connection, or when
-// ctx ends.
+// Off withdraws the tools. Calls under way are cancelled and answered as failed. It returns when the host was told, at once if there is no
+// connection, or when ctx ends.
 func (d *Desk) Off(ctx context.Context) {
 	d.mu.Lock()
 	d.on = false
@@ -124,8 +119,7 @@ func (d *Desk) Off(ctx context.Context) {
 	}
 }
 
-// Close cancels the calls that run and returns when they have ended. Serve must
-// have returned.
+// Close cancels the calls that run and returns when they have ended. Serve must have returned.
 func (d *Desk) Close() {
 	d.cancel()
 	d.runs.Wait()
@@ -145,8 +139,7 @@ func (d *Desk) Status() Status {
 	return s
 }
 
-// Subscriptions returns the URIs of the sessions that the last connection
-// followed, none while the desk is off.
+// Subscriptions returns the URIs of the sessions that the last connection followed, none while the desk is off.
 func (d *Desk) Subscriptions() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

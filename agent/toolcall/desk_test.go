@@ -260,8 +260,7 @@ func TestACallSurvivesACut(t *testing.T) {
 	})
 }
 
-// An answer that was lost with the link is told again, the same; the call is not
-// carried out again.
+// An answer that was lost with the link is told again, the same; the call is not carried out again.
 func TestALostAnswerIsSentAgain(t *testing.T) {
 	inBubble(t, func(w *world, h *fakeHost) {
 		h.mu.Lock()
@@ -527,8 +526,7 @@ func TestCallsInAMinute(t *testing.T) {
 	})
 }
 
-// A host that refuses the tools is a problem to be shown, in words that a
-// terminal can stand.
+// A host that refuses the tools is a problem to be shown, in words that a terminal can stand.
 func TestTheToolsAreRefused(t *testing.T) {
 	inBubble(t, func(w *world, h *fakeHost) {
 		reason := "not \x1b[31myours"

@@ -21,8 +21,7 @@ const (
 	chat = "ahp-chat:/c1"
 )
 
-// fakeHost has sessions and a chat, and takes requests down when they are
-// answered.
+// fakeHost has sessions and a chat, and takes requests down when they are answered.
 type fakeHost struct {
 	odd  map[string]*jsonrpc.Error // by method, or method and channel: answered with this
 	mute bool                      // nothing that is dispatched arrives

@@ -13,8 +13,7 @@ import (
 	"tether/ahp/client"
 )
 
-// askedLocked takes a request of a session: a new call begins, an old one is told
-// its answer again if the host does not have it.
+// askedLocked takes a request of a session: a new call begins, an old one is told its answer again if the host does not have it.
 func (d *Desk) askedLocked(s *session, r ahp.InputRequest) {
 	if !d.on || answerable(r, d.opts.ClientID) != nil {
 		d.status.Ignored++
@@ -129,8 +128,7 @@ func (d *Desk) endLocked(c *call, a Answer, refused bool) {
 	d.queueLocked(c)
 }
 
-// report hands over the records of calls that have ended. The read goroutine of
-// the connection does not: that may write to a disk.
+// report hands over the records of calls that have ended. The read goroutine of the connection does not: that may write to a disk.
 func (d *Desk) report() {
 	d.mu.Lock()
 	records := d.records

@@ -158,8 +158,7 @@ func (d *Desk) addLocked(s ahp.SessionSummary) {
 	d.sessions[s.Resource] = &session{uri: s.Resource}
 }
 
-// Notification takes a notification of the host's. It is called on the
-// connection's read goroutine.
+// Notification takes a notification of the host's. It is called on the connection's read goroutine.
 func (d *Desk) Notification(method string, params []byte) {
 	if method != ahp.MethodSessionAdded && method != ahp.MethodSessionRemoved {
 		return
@@ -190,8 +189,7 @@ func (d *Desk) dropLocked(uri string) {
 	}
 }
 
-// join follows the sessions that are not followed yet, and returns how long
-// nothing is to be done.
+// join follows the sessions that are not followed yet, and returns how long nothing is to be done.
 func (d *Desk) join(ctx context.Context, conn *client.Conn) (wait time.Duration) {
 	wait = time.Hour
 	d.mu.Lock()
@@ -284,8 +282,7 @@ func (d *Desk) installLocked(s *session, seq int64, needed []ahp.InputRequest) {
 	}
 }
 
-// Envelope takes an envelope of the host's. It is called on the connection's read
-// goroutine.
+// Envelope takes an envelope of the host's. It is called on the connection's read goroutine.
 func (d *Desk) Envelope(v ahp.EnvelopeView) {
 	if v.Kind != ahp.ActionSessionInputNeededSet && v.Kind != ahp.ActionSessionInputNeededRemoved && v.Kind != ahp.ActionSessionActiveClientSet {
 		return

@@ -15,8 +15,7 @@ import (
 // ackTimeout bounds the wait for the position after an announcement.
 const ackTimeout = 5 * time.Second
 
-// announce creates the terminal at the host, or takes it up again, and checks
-// that the host understood.
+// announce creates the terminal at the host, or takes it up again, and checks that the host understood.
 func (p *publisher) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

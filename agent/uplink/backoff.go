@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// Bounds of the time between two attempts. Full jitter spreads the return of
-// many daemons after a host's restart over the whole interval: of a thousand, a
-// hundred come in the busiest tenth of a second, while they all have just lost
-// it, and thirty when it comes back after a while.
+// Bounds of the time between two attempts. Full jitter spreads the return of many daemons after a host's restart over the whole interval:
+// of a thousand, a hundred come in the busiest tenth of a second, while they all have just lost it, and thirty when it comes back after a
+// while.
 const (
 	firstRetry   = time.Second
 	maxRetry     = 30 * time.Second
@@ -50,9 +49,8 @@ func (b *backoff) next(m retryProfile) time.Duration {
 	return rand.N(b.ceiling) + time.Millisecond
 }
 
-// firstTimeouts bound the first attempts after a loss: packets sent before the
-// network is back vanish, and TCP repeats them only after longer and longer
-// pauses, so a fresh attempt is sooner there than the old one.
+// firstTimeouts bound the first attempts after a loss: packets sent before the network is back vanish, and TCP repeats them only after
+// longer and longer pauses, so a fresh attempt is sooner there than the old one.
 var firstTimeouts = [...]time.Duration{2500 * time.Millisecond, 2500 * time.Millisecond, 2500 * time.Millisecond, 5 * time.Second, 5 * time.Second}
 
 // timeout counts one more attempt and returns its bound, at most most.
@@ -65,6 +63,5 @@ func (b *backoff) timeout(most time.Duration) time.Duration {
 	return most
 }
 
-// lost notes that there was a connection. The interval between attempts stays:
-// only a connection that lasted, see healthyAfter, resets it.
+// lost notes that there was a connection. The interval between attempts stays: only a connection that lasted, see healthyAfter, resets it.
 func (b *backoff) lost() { b.tries = 0 }

@@ -140,8 +140,7 @@ func (f *fakeHost) reply(r *jsonrpc.Request) {
 	}()
 }
 
-// delay makes the host answer a method only after the function it returns
-// was called.
+// delay makes the host answer a method only after the function it returns was called.
 func (f *fakeHost) delay(method string) (answer func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,14 +8,12 @@ import (
 )
 
 const (
-	// probeWithin is how long the host has to answer when the machine has
-	// woken up or its network has changed, which is noticed within 3 s: together
-	// less than the 5 s after which the link is to be back. A host without resume, where a new
-	// connection loses something, has a whole heartbeat.
+	// probeWithin is how long the host has to answer when the machine has woken up or its network has changed, which is noticed within 3 s:
+	// together less than the 5 s after which the link is to be back. A host without resume, where a new connection loses something, has a
+	// whole heartbeat.
 	probeWithin = 1500 * time.Millisecond
-	// deaf is how many times as long a host may leave a ping unanswered while
-	// other things come from it: they may be all that a slow line carries, or
-	// all that still comes through.
+	// deaf is how many times as long a host may leave a ping unanswered while other things come from it: they may be all that a slow line
+	// carries, or all that still comes through.
 	deaf = 4
 )
 

@@ -35,10 +35,9 @@ type lending struct {
 	observers *int      // as the host said on this connection, nil if it did not; replaced, never changed
 }
 
-// lend returns the lending of h, making it at first. A terminal that the daemon
-// before this one has lent keeps its URI there. One that this link has withdrawn
-// does not, although its holder still knows it: when the connection to that was
-// lost for a moment, the host is told of an end that must concern nobody.
+// lend returns the lending of h, making it at first. A terminal that the daemon before this one has lent keeps its URI there. One that this
+// link has withdrawn does not, although its holder still knows it: when the connection to that was lost for a moment, the host is told of
+// an end that must concern nobody.
 func (l *Link) lend(h term.Handle) *lending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,8 +74,7 @@ func (l *Link) lent() []term.Handle {
 	}
 }
 
-// renewLocked gives the terminal another URI, under which the host gets
-// everything from the start.
+// renewLocked gives the terminal another URI, under which the host gets everything from the start.
 func (le *lending) renewLocked() {
 	le.uri, le.before, le.created, le.shown, le.there = ahp.NewTerminalURI(client.NewID()), false, false, false, false
 	le.acked, le.sent = 0, 0
@@ -109,8 +107,7 @@ func (l *Link) retire(lent map[term.ID]bool) []string {
 	return uris
 }
 
-// disposed says how the withdrawal of a URI that retire returned has ended. One
-// that was not answered is left to the next time.
+// disposed says how the withdrawal of a URI that retire returned has ended. One that was not answered is left to the next time.
 func (l *Link) disposed(uri string, answered bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

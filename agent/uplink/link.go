@@ -16,8 +16,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// Options configures a Link. Name, Endpoint, ClientID and Terminals are
-// required.
+// Options configures a Link. Name, Endpoint, ClientID and Terminals are required.
 type Options struct {
 	Name     string // of the host, as the person calls it
 	Endpoint client.Endpoint
@@ -27,18 +26,15 @@ type Options struct {
 	Terminals term.Access
 	// Version of this program, shown to the host.
 	Version string
-	// Machine is the name of this one, shown to the host so that people and
-	// agents there can tell machines apart; "" is not shown.
+	// Machine is the name of this one, shown to the host so that people and agents there can tell machines apart; "" is not shown.
 	Machine string
-	// AssumeClientTerminals lends to a host that shows no marker: one that
-	// implements the bare proposal. The check after creation stays.
+	// AssumeClientTerminals lends to a host that shows no marker: one that implements the bare proposal. The check after creation stays.
 	AssumeClientTerminals bool
 	// Anew lends every terminal under another URI, because the client for which an earlier link announced it is no longer ours.
 	Anew bool
 	// OnDispose is the effect of a disposal by the host; "" means auto.
 	OnDispose term.OnDispose
-	// Tools, if not nil, answers calls of this machine's tools that come from the
-	// host's sessions.
+	// Tools, if not nil, answers calls of this machine's tools that come from the host's sessions.
 	Tools Tools
 	// HostGrants accepts grants of the host's administrators for terminals of this machine.
 	HostGrants bool
@@ -47,11 +43,9 @@ type Options struct {
 	// Watched, if not nil, is told who watches a terminal whenever the host says so, and that nobody is known to when the connection has
 	// ended. It must not block.
 	Watched func(term.ID, []Watcher)
-	// Heartbeat is the time between pings, default 15 s. A link whose ping is
-	// not answered within one Heartbeat is given up.
+	// Heartbeat is the time between pings, default 15 s. A link whose ping is not answered within one Heartbeat is given up.
 	Heartbeat time.Duration
-	// DialTimeout bounds dialling and the handshake together, default 15 s. The
-	// first five attempts after a loss are bounded by 2.5 to 5 s.
+	// DialTimeout bounds dialling and the handshake together, default 15 s. The first five attempts after a loss are bounded by 2.5 to 5 s.
 	DialTimeout time.Duration
 	// Up, if not nil, is called by the link's goroutine each time the host has let it in.
 	Up func()
@@ -73,8 +67,7 @@ type Tools interface {
 
 // Link is the connection to one host, kept up for as long as Run runs.
 //
-// Goroutines: Run's caller connects and waits between attempts; for each
-// connection a session runs, with one publisher per lent terminal.
+// Goroutines: Run's caller connects and waits between attempts; for each connection a session runs, with one publisher per lent terminal.
 type Link struct {
 	opts Options // set at construction
 	log  zerolog.Logger
@@ -193,10 +186,8 @@ func (l *Link) retryProfile(s State) retryProfile {
 	return usual
 }
 
-// Moved says that the machine has slept or its network has changed. A
-// connection is probed at once; without one the next attempt follows now, one
-// under way is soon given up for another, and for a minute attempts come
-// quickly. It does not block.
+// Moved says that the machine has slept or its network has changed. A connection is probed at once; without one the next attempt follows
+// now, one under way is soon given up for another, and for a minute attempts come quickly. It does not block.
 func (l *Link) Moved() { l.moves.note() }
 
 // Nudge ends the waiting between two attempts: the person asks.
@@ -225,8 +216,7 @@ func (l *Link) connect(ctx context.Context, within time.Duration) error {
 	return s.run(ctx)
 }
 
-// dial continues the last connection if there was one and the host still
-// knows it, else begins anew.
+// dial continues the last connection if there was one and the host still knows it, else begins anew.
 func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*client.Conn, error) {
 	ctx, end := l.attempt(ctx, within)
 	defer end()
@@ -308,8 +298,7 @@ func (l *Link) createdLocked() []string {
 	return uris
 }
 
-// errUnsupported is why a link to a host without client-executed terminals
-// is not used.
+// errUnsupported is why a link to a host without client-executed terminals is not used.
 var errUnsupported = errors.New("the host does not support client terminals")
 
 // ErrTaken: the host knows this machine's clientId as that of another token. Another clientId helps.
@@ -321,8 +310,7 @@ var errForbidden = errors.New("the host lets this token only observe; pair again
 // errWrongTarget: the host answered with a shell of its own.
 var errWrongTarget = fmt.Errorf("%w: it started a shell of its own, which was disposed of", errUnsupported)
 
-// wrongTargetRetry is when such a host is tried again by itself: every try
-// starts a shell there.
+// wrongTargetRetry is when such a host is tried again by itself: every try starts a shell there.
 const wrongTargetRetry = 24 * time.Hour
 
 func stateFor(err error) State {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// moves tells everyone who waits that the machine woke up or changed its
-// network. It is safe for concurrent use.
+// moves tells everyone who waits that the machine woke up or changed its network. It is safe for concurrent use.
 type moves struct {
 	mu    sync.Mutex
 	count int
@@ -26,8 +25,7 @@ func (m *moves) note() {
 	}
 }
 
-// wait returns a channel that is closed at the next move, and how many there
-// were before.
+// wait returns a channel that is closed at the next move, and how many there were before.
 func (m *moves) wait() (next <-chan struct{}, before int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,8 +35,7 @@ func (m *moves) wait() (next <-chan struct{}, before int) {
 	return m.next, m.count
 }
 
-// eagerFor is how long after a move a network comes up: the radio finds its
-// station, an address is given, the name servers answer.
+// eagerFor is how long after a move a network comes up: the radio finds its station, an address is given, the name servers answer.
 const eagerFor = time.Minute
 
 // recent reports whether the last move was within eagerFor.

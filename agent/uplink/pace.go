@@ -74,8 +74,7 @@ func (p *publisher) room(inflight int64) int64 {
 	return min(piece, most-inflight)
 }
 
-// least is how many bytes are worth a frame now. If that changes by itself,
-// it does so after rest.
+// least is how many bytes are worth a frame now. If that changes by itself, it does so after rest.
 func (p *publisher) least(inflight int64) (n int64, rest time.Duration) {
 	piece, _ := p.bounds()
 	if inflight > little {
@@ -90,8 +89,7 @@ func (p *publisher) least(inflight int64) (n int64, rest time.Duration) {
 	return 1, 0
 }
 
-// wait returns when there may be something to do again: least bytes, a mark
-// or room, or after rest if that is not 0.
+// wait returns when there may be something to do again: least bytes, a mark or room, or after rest if that is not 0.
 func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.Duration) error {
 	if inflight > 0 && !p.s.marker.Resume {
 		return p.barrier(ctx) // no acknowledgement comes by itself
@@ -132,8 +130,7 @@ func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.D
 	return nil
 }
 
-// sooner is the shorter of two times to rest, of which the first may be 0 for
-// none.
+// sooner is the shorter of two times to rest, of which the first may be 0 for none.
 func sooner(rest, other time.Duration) time.Duration {
 	if other = max(other, 1); rest == 0 || other < rest {
 		return other
@@ -151,8 +148,7 @@ func (p *publisher) after(d time.Duration) <-chan time.Time {
 	return p.timer.C
 }
 
-// barrier proves by a ping that everything sent has arrived, for hosts that
-// do not acknowledge. The ping goes the same way as the output.
+// barrier proves by a ping that everything sent has arrived, for hosts that do not acknowledge. The ping goes the same way as the output.
 func (p *publisher) barrier(ctx context.Context) error {
 	p.s.link.mu.Lock()
 	sent := p.le.sent

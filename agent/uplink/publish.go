@@ -12,8 +12,7 @@ import (
 	"tether/ahp"
 )
 
-// publisher streams one terminal over one connection. Its fields are owned by
-// the goroutine that calls run.
+// publisher streams one terminal over one connection. Its fields are owned by the goroutine that calls run.
 type publisher struct {
 	s      *session
 	le     *lending
@@ -47,8 +46,7 @@ func newPublisher(s *session, le *lending) *publisher {
 	return &publisher{s: s, le: le, window: windowLeast}
 }
 
-// run announces the terminal and streams it until its exit has arrived, ctx
-// ends or the host refuses it.
+// run announces the terminal and streams it until its exit has arrived, ctx ends or the host refuses it.
 func (p *publisher) run(ctx context.Context) error {
 	if p.finishedBefore() {
 		return nil

@@ -19,9 +19,8 @@ import (
 
 // session is one connection to the host.
 //
-// Goroutines: run announces and withdraws as the pool changes; heartbeat and
-// probe ping; one publisher per lent terminal. The connection's read goroutine
-// calls onEnvelope and onNotification, which never block.
+// Goroutines: run announces and withdraws as the pool changes; heartbeat and probe ping; one publisher per lent terminal. The connection's
+// read goroutine calls onEnvelope and onNotification, which never block.
 type session struct {
 	link *Link
 	log  zerolog.Logger
@@ -289,12 +288,10 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) (withdrawn bo
 	}
 }
 
-// callTimeout bounds a request: VS Code answers createTerminal only after
-// the first output or 10 s.
+// callTimeout bounds a request: VS Code answers createTerminal only after the first output or 10 s.
 const callTimeout = 30 * time.Second
 
-// withdraw removes a terminal from the host. Without an answer it is left to
-// the next match, of this connection or another.
+// withdraw removes a terminal from the host. Without an answer it is left to the next match, of this connection or another.
 func (s *session) withdraw(ctx context.Context, uri string) {
 	ctx, cancel := s.lasting(ctx)
 	defer cancel()

@@ -11,8 +11,7 @@ import (
 	"tether/ahp"
 )
 
-// skipped makes a loss visible and brings the host's view of everything that
-// is not text up to date.
+// skipped makes a loss visible and brings the host's view of everything that is not text up to date.
 func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	p.s.link.update(p.le, func(le *lending) {
 		le.lost += e.Lost
@@ -99,8 +98,7 @@ func (p *publisher) reopened(open []term.Command) (actions []ahp.Action) {
 	return actions
 }
 
-// closing finishes a command that is open at the host but ended in the part
-// that was lost.
+// closing finishes a command that is open at the host but ended in the part that was lost.
 func (p *publisher) closing(n int) ahp.Action {
 	last := term.Command{N: n}
 	if commands, err := p.le.h.Commands(); err == nil {

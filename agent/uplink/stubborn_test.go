@@ -16,8 +16,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// A host that could not take a terminal for a moment gets it later, on the
-// same connection.
+// A host that could not take a terminal for a moment gets it later, on the same connection.
 func TestATerminalThatWasNotTakenIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, fail: map[string]*jsonrpc.Error{
@@ -160,8 +159,7 @@ func TestNothingOfTheSessionIsTooLongForTheHost(t *testing.T) {
 	})
 }
 
-// An exited terminal stays in sight until it is disposed of, also when the
-// link has been down since.
+// An exited terminal stays in sight until it is disposed of, also when the link has been down since.
 func TestAnExitedTerminalOutlivesTheLink(t *testing.T) {
 	for _, forgets := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -216,8 +214,7 @@ func TestABrokenReconnectStartsAgain(t *testing.T) {
 	}
 }
 
-// A reader that fell behind into the first byte of a command must not have it
-// begin twice at the host.
+// A reader that fell behind into the first byte of a command must not have it begin twice at the host.
 func TestACommandBeginsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)

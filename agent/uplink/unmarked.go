@@ -14,18 +14,16 @@ import (
 // trial: the others wait until its snapshot shows that it is ours, and a shell of the host's is disposed of before the connection ends.
 
 const (
-	// A shell of the host's is disposed of shellRest after its first output, which
-	// is waited for until shellStart. VS Code's host loses track of a shell that is
-	// disposed of while it starts, and that runs on: seen within 30 ms of its
-	// creation, and on a busy machine also at its first output.
+	// A shell of the host's is disposed of shellRest after its first output, which is waited for until shellStart. VS Code's host loses track
+	// of a shell that is disposed of while it starts, and that runs on: seen within 30 ms of its creation, and on a busy machine also at its
+	// first output.
 	shellStart = 2 * time.Second
 	shellRest  = 250 * time.Millisecond
 	// parting is how long, after the end of a connection to such a host is decided, its shells may still be disposed of.
 	parting = 3 * time.Second
 )
 
-// trial lets one publisher after the other announce its terminal until the host
-// was seen to understand. The zero value asks for no trial.
+// trial lets one publisher after the other announce its terminal until the host was seen to understand. The zero value asks for no trial.
 type trial struct {
 	turn       chan struct{} // 1 slot: its holder announces; nil if there is no trial
 	understood chan struct{} // closed when the host has shown a terminal as ours
@@ -65,8 +63,7 @@ func (t *trial) wait(ctx context.Context) (done func(understood bool), err error
 	}, nil
 }
 
-// heard notes that a terminal of ours at the host printed something that we did
-// not send. It does not block.
+// heard notes that a terminal of ours at the host printed something that we did not send. It does not block.
 func (t *trial) heard() {
 	select {
 	case t.printed <- struct{}{}:

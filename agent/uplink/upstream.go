@@ -132,8 +132,7 @@ func (s *session) settle() {
 	}
 }
 
-// dispose ends the lending and, if the person has chosen so, the terminal. It
-// outlives the connection: a disposal is not taken back.
+// dispose ends the lending and, if the person has chosen so, the terminal. It outlives the connection: a disposal is not taken back.
 func (s *session) dispose(le *lending) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -147,8 +146,7 @@ const (
 	maxProblem = 400 // with our own words around it
 )
 
-// shownError is an error whose text may hold words of the host's, fit to be
-// shown.
+// shownError is an error whose text may hold words of the host's, fit to be shown.
 type shownError struct{ error }
 
 // innards are paths of the host's file system, and the text of its error message behind the first line: the place in its program.

@@ -302,8 +302,7 @@ func TestStatusCountsTerminalsAtTheHost(t *testing.T) {
 	})
 }
 
-// A host that takes its time to remove one terminal must not keep another
-// one in sight.
+// A host that takes its time to remove one terminal must not keep another one in sight.
 func TestUnlendDoesNotWaitForAnotherWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}

@@ -47,9 +47,8 @@ func (c *Conn) ListSessions(ctx context.Context, p ahp.ListSessionsParams) (ahp.
 	return r, err
 }
 
-// Dispatch queues an action and returns its clientSeq, by which its envelope can be told from others. There is no other
-// answer, and none at all without a subscription to the channel. Actions keep their order. It blocks while the
-// queue is full.
+// Dispatch queues an action and returns its clientSeq, by which its envelope can be told from others. There is no other answer, and none at
+// all without a subscription to the channel. Actions keep their order. It blocks while the queue is full.
 func (c *Conn) Dispatch(ctx context.Context, channel string, a ahp.Action) (clientSeq int64, err error) {
 	clientSeq = c.NextSeq()
 	return clientSeq, c.peer.SendRaw(ctx, ahp.AppendDispatch(nil, channel, clientSeq, a, c.Version()))

@@ -17,8 +17,7 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// ErrUnauthorized is returned by Connect when the host refused the credential (HTTP 401 or 403): trying again helps only
-// with another one.
+// ErrUnauthorized is returned by Connect when the host refused the credential (HTTP 401 or 403): trying again helps only with another one.
 var ErrUnauthorized = errors.New("the host refused the token")
 
 // ErrUnreachable is returned by Connect when no WebSocket could be opened; trying again later may help.

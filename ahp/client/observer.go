@@ -26,9 +26,8 @@ type ObserverOptions struct {
 	// ContentLimit bounds the retained output of each terminal in bytes; beyond it the oldest goes, whole parts first.
 	// Default DefaultContentLimit.
 	ContentLimit int
-	// QueueLimit bounds the events of each terminal that wait for Next, in bytes. Beyond it (by one message at most) nothing
-	// more is read from the host for up to Patience; if there is still no room, they are replaced by one Resync, and
-	// reading goes on. Default DefaultQueueLimit.
+	// QueueLimit bounds the events of each terminal that wait for Next, in bytes. Beyond it (by one message at most) nothing more is read from
+	// the host for up to Patience; if there is still no room, they are replaced by one Resync, and reading goes on. Default DefaultQueueLimit.
 	QueueLimit int
 	// Patience is how long a slow consumer may hold up the connection, before each Resync. It delays all terminals and the
 	// answers to pings. Default DefaultPatience; negative means not at all.

@@ -56,8 +56,7 @@ func (u *hostURL) token(stdin io.Reader) (string, error) {
 	return token, checkToken("the token on standard input", token)
 }
 
-// at is the URL of a path at the host, with one of the schemes of WebSockets or of HTTP. A token does not go where others could
-// read it.
+// at is the URL of a path at the host, with one of the schemes of WebSockets or of HTTP. A token does not go where others could read it.
 func (u *hostURL) at(path string, web, withToken bool) (string, error) {
 	parsed, err := url.Parse(u.url)
 	if err != nil || parsed.Host == "" {

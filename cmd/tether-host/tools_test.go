@@ -27,8 +27,7 @@ func (s *stage) token(name, role string) string {
 	return path
 }
 
-// An agent at the host's door starts a program on a machine whose person says yes,
-// waits for it, and sees it as the host's other agents do.
+// An agent at the host's door starts a program on a machine whose person says yes, waits for it, and sees it as the host's other agents do.
 func TestAnAgentRunsSomethingOnAMachine(t *testing.T) {
 	s := newStage(t)
 	s.env = append(s.env, "TETHER_POLICY_ASK_TIMEOUT=1h")

@@ -109,8 +109,7 @@ func (a *app) installService(ctx context.Context, f installFlags) error {
 	return nil
 }
 
-// wantedService is the service that the flags and this program's own
-// environment ask for.
+// wantedService is the service that the flags and this program's own environment ask for.
 func wantedService(ctx context.Context, f installFlags) (installer.Service, error) {
 	s := installer.Service{System: f.system, AllowRoot: f.allowRoot}
 	if d, err := dirs.Get(); err == nil && !f.system && rootRemembered(d) {
@@ -169,8 +168,7 @@ func stableProgram() (string, error) {
 	return self, nil
 }
 
-// mayManage wants an administrator for services of the machine, before anything
-// is begun.
+// mayManage wants an administrator for services of the machine, before anything is begun.
 func mayManage(system bool) error {
 	if !system || installer.IsAdministrator() {
 		return nil
@@ -228,8 +226,7 @@ func (a *app) uninstallService(ctx context.Context, system, keep bool) error {
 	return nil
 }
 
-// stopFor ends the daemon of the service and its terminals, as tether stop of
-// its user does.
+// stopFor ends the daemon of the service and its terminals, as tether stop of its user does.
 func (a *app) stopFor(ctx context.Context, s installer.Service) error {
 	if !s.System {
 		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
@@ -271,8 +268,7 @@ type serviceJSON struct {
 	Advice        []string `json:"advice"`
 }
 
-// serviceStatus exits with 3, as tether status does, if the service does not
-// run.
+// serviceStatus exits with 3, as tether status does, if the service does not run.
 func (a *app) serviceStatus(ctx context.Context, system, asJSON bool) error {
 	st, err := installer.New(system).Status(ctx)
 	if err != nil {

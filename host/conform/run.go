@@ -22,8 +22,7 @@ type Options struct {
 	Patience time.Duration
 	// Plain leaves the rules for client-executed terminals out.
 	Plain bool
-	// Assume checks the rules for client-executed terminals also at a host that does not show the marker: one that follows the bare
-	// proposal.
+	// Assume checks the rules for client-executed terminals also at a host that does not show the marker: one that follows the bare proposal.
 	Assume bool
 	// Connect replaces client.Connect in tests.
 	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)

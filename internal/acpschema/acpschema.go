@@ -1,5 +1,4 @@
-// Package acpschema validates messages of the Agent Client Protocol with its
-// published schema of version 1, for tests.
+// Package acpschema validates messages of the Agent Client Protocol with its published schema of version 1, for tests.
 //
 //	var c acpschema.Conversation
 //	err := c.Hears(line)
@@ -94,12 +93,10 @@ var definitions = map[string][2]string{
 	"$/cancel_request":           {"CancelRequestNotification", ""},
 }
 
-// Conversation checks the messages that one side hears. The zero value is
-// ready to use. It is not safe for concurrent use.
+// Conversation checks the messages that one side hears. The zero value is ready to use. It is not safe for concurrent use.
 type Conversation struct{ asked map[string]string }
 
-// Asked notes that this side has sent a request, so that its answer can be
-// checked.
+// Asked notes that this side has sent a request, so that its answer can be checked.
 func (c *Conversation) Asked(id, method string) {
 	if c.asked == nil {
 		c.asked = map[string]string{}

@@ -66,8 +66,7 @@ func holderReady(ctx context.Context, s settings) ([]row, error) {
 		Note: "p99 " + digits(quantile(took, 0.99))}.most(floorHolderReady)}, nil
 }
 
-// holderMany is the memory of each of many idle holders, and the time that a daemon needs to take them up after the one before was
-// killed.
+// holderMany is the memory of each of many idle holders, and the time that a daemon needs to take them up after the one before was killed.
 func holderMany(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {

@@ -12,9 +12,8 @@ type Check struct {
 	Size int
 	// UTF8 reports that the string is valid UTF-8. Invalid UTF-8 is accepted, too: check this before passing the string on unchanged.
 	UTF8 bool
-	// OSC says that a terminal may see an OSC begin in the text, or after it: it
-	// holds an ESC with "]" behind it, where C0 controls and DEL may stand between,
-	// or U+009D. It may be set for text without one.
+	// OSC says that a terminal may see an OSC begin in the text, or after it: it holds an ESC with "]" behind it, where C0 controls and DEL
+	// may stand between, or U+009D. It may be set for text without one.
 	OSC bool
 	// Rows reports that a terminal outside any sequence would show the text as styled characters in rows: its only sequences are CSI with
 	// digits, colons and semicolons, and m or K behind them, the last of which may be incomplete; it has no other C1 control, and neither SO
@@ -24,8 +23,7 @@ type Check struct {
 	Styled bool
 }
 
-// CheckString validates quoted, a JSON string with its quotes and without
-// space around it, without decoding it.
+// CheckString validates quoted, a JSON string with its quotes and without space around it, without decoding it.
 func CheckString(quoted []byte) (Check, error) {
 	s, err := body(quoted)
 	if err != nil {
@@ -136,8 +134,7 @@ func (c *Check) controls8(s []byte) {
 // maxCut bounds the beginning of a sequence that Joins looks at, in bytes.
 const maxCut = 256
 
-// Joins reports whether b behind a is [Check.Rows], too, which both are, without their quotes. It may be false
-// for such text.
+// Joins reports whether b behind a is [Check.Rows], too, which both are, without their quotes. It may be false for such text.
 func Joins(a, b []byte) bool {
 	rest := bytes.TrimRight(a[max(len(a)-maxCut, 0):], "0123456789:;")
 	if len(rest) == 0 {
@@ -169,8 +166,7 @@ func style(s []byte) int {
 	return 0
 }
 
-// shortStyle is style for one of at most eight bytes that begins in w; of longer ones it is 0. It is small enough
-// to be inlined.
+// shortStyle is style for one of at most eight bytes that begins in w; of longer ones it is 0. It is small enough to be inlined.
 func shortStyle(w uint64) int {
 	v := w >> 8
 	// The first byte with another upper half ends the parameters.
@@ -181,8 +177,7 @@ func shortStyle(w uint64) int {
 	return end>>3 + 2
 }
 
-// mayBeginOSC reports whether s, the escaped text behind an ESC, may complete
-// the introducer of an OSC.
+// mayBeginOSC reports whether s, the escaped text behind an ESC, may complete the introducer of an OSC.
 func mayBeginOSC(s []byte) bool {
 	if len(s) < 2 {
 		return len(s) == 0 || s[0] == ']' || s[0] == 0x7f

@@ -24,9 +24,8 @@ import (
 	"fmt"
 )
 
-// MaxDepth is how deeply arrays and objects may be nested, the outermost one
-// included. AHP needs fewer than 16 levels; the bound keeps a hostile message
-// from using up the stack.
+// MaxDepth is how deeply arrays and objects may be nested, the outermost one included. AHP needs fewer than 16 levels; the bound keeps a
+// hostile message from using up the stack.
 const MaxDepth = 64
 
 // ErrNotObject is returned by [Object] for one valid JSON value that is not an
@@ -46,10 +45,9 @@ func Object(data []byte, f func(key, value []byte) error) error {
 // ErrTooMany is returned by [BoundedObject] for an object with too many values.
 var ErrTooMany = errors.New("jsonspan: too many values")
 
-// BoundedObject is [Object] for an object that may hold at most max values, at
-// any depth; 0 means any number. Structures that encoding/json fills from it
-// take memory by the number of values, not by the size of the text: a list of a
-// million empty objects has 3 MB and decodes to some 100.
+// BoundedObject is [Object] for an object that may hold at most max values, at any depth; 0 means any number. Structures that encoding/json
+// fills from it take memory by the number of values, not by the size of the text: a list of a million empty objects has 3 MB and decodes to
+// some 100.
 func BoundedObject(data []byte, max int, f func(key, value []byte) error) error {
 	s := scanner{data: data, max: max}
 	s.skipSpace()

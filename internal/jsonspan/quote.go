@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// blockLen is how many input bytes are converted between two looks at the
-// output's capacity, in bytes.
+// blockLen is how many input bytes are converted between two looks at the output's capacity, in bytes.
 const blockLen = 256
 
 // maxEscape is the longest escape of one input byte, in bytes: \u001b.
@@ -98,8 +97,7 @@ func quoteHigh(out []byte, o int, s []byte, i, end int) (int, int) {
 
 func store64(s []byte, i int, w uint64) { binary.LittleEndian.PutUint64(s[i:], w) }
 
-// escape holds, for each ASCII character, how it is written inside a string:
-// its n bytes of text in the order of memory.
+// escape holds, for each ASCII character, how it is written inside a string: its n bytes of text in the order of memory.
 var escape = func() (t [0x80]struct {
 	text uint64
 	n    uint8

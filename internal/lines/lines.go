@@ -11,8 +11,7 @@ const (
 	maxEmpty = 100      // reads in a row that give nothing: the reader is broken
 )
 
-// Reader cuts a stream into lines. A line stays where it was read, so that
-// passing it on copies nothing. It is for one goroutine.
+// Reader cuts a stream into lines. A line stays where it was read, so that passing it on copies nothing. It is for one goroutine.
 type Reader struct {
 	r     io.Reader
 	limit int

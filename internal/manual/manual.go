@@ -19,8 +19,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// DateVar is the environment variable that dates the pages, in seconds since
-// 1970, so that two builds of one commit are the same
+// DateVar is the environment variable that dates the pages, in seconds since 1970, so that two builds of one commit are the same
 // (https://reproducible-builds.org/specs/source-date-epoch/).
 const DateVar = "SOURCE_DATE_EPOCH"
 
@@ -29,9 +28,8 @@ type Book struct {
 	Version  string
 	Date     time.Time // only the day is shown, in UTC
 	Sections []Section // of the program's own page only, after its options
-	// Names are the names of pages that would be another program's, by command:
-	// "prog host" may be "prog-hosts", where prog-host is a program. Pages of the
-	// commands below it begin with that name, too.
+	// Names are the names of pages that would be another program's, by command: "prog host" may be "prog-hosts", where prog-host is a program.
+	// Pages of the commands below it begin with that name, too.
 	Names map[string]string
 	// Also are pages to name at the end of the program's own, such as "prog-host".
 	Also []string
@@ -220,8 +218,7 @@ func (b Book) seeAlso(w *bytes.Buffer, c *cobra.Command) {
 	fmt.Fprintf(w, ".SH SEE ALSO\n%s\n", strings.Join(names, ", "))
 }
 
-// escaped keeps roff from reading anything into text: a backslash, a dot or a
-// quote at the start of a line, a hyphen that is a minus.
+// escaped keeps roff from reading anything into text: a backslash, a dot or a quote at the start of a line, a hyphen that is a minus.
 func escaped(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

@@ -10,9 +10,8 @@ import (
 	"tether/platform/pty"
 )
 
-// Child is a pty without a process: the test writes its output and ends it.
-// It has the methods of a term.PTY and blocks only on channels, so it lives
-// in synctest bubbles.
+// Child is a pty without a process: the test writes its output and ends it. It has the methods of a term.PTY and blocks only on channels,
+// so it lives in synctest bubbles.
 type Child struct {
 	out    chan []byte
 	eof    chan struct{}
@@ -34,8 +33,7 @@ func NewChild() *Child {
 	return &Child{out: make(chan []byte), eof: make(chan struct{}), closed: make(chan struct{}), reaped: make(chan struct{})}
 }
 
-// Print hands p over as one read. It blocks until it is taken, or the child
-// has ended.
+// Print hands p over as one read. It blocks until it is taken, or the child has ended.
 func (c *Child) Print(p string) {
 	select {
 	case c.out <- []byte(p):

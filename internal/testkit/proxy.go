@@ -13,8 +13,7 @@ import (
 // use up the descriptors of the process: the oldest is closed for the next.
 const maxParked = 16
 
-// Proxy passes the bytes of connections on to a target and breaks each connection as planned. Its methods may be called from any
-// goroutine.
+// Proxy passes the bytes of connections on to a target and breaks each connection as planned. Its methods may be called from any goroutine.
 //
 // Goroutines: one that accepts, after Listen; two for each connection, until it has ended. The test's end closes the proxy and waits
 // for them.

@@ -19,69 +19,55 @@ const (
 	defaultReadLimit    = 1 << 20          // bytes, see Options.ReadLimit
 	defaultWriteTimeout = 10 * time.Second // see Options.WriteTimeout
 
-	// closeTimeout is how long CloseReason waits for the other side's close
-	// frame. RFC 6455 leaves it open; the library alone would wait 10 s.
+	// closeTimeout is how long CloseReason waits for the other side's close frame. RFC 6455 leaves it open; the library alone would wait 10 s.
 	closeTimeout = 2 * time.Second
 
-	// firstBuffer is the size in bytes of a new receive buffer, enough for a
-	// message of about one frame of output.
+	// firstBuffer is the size in bytes of a new receive buffer, enough for a message of about one frame of output.
 	firstBuffer = 16 << 10
 )
 
-// MediumBuffer is the size in bytes of the buffer of a message that is longer
-// than 16 KiB, and the largest that is used again. Longer ones have up to the
-// read limit.
+// MediumBuffer is the size in bytes of the buffer of a message that is longer than 16 KiB, and the largest that is used again. Longer ones
+// have up to the read limit.
 const MediumBuffer = 128 << 10
 
 // Options are the settings of a [Conn]. Zero values mean the defaults.
 type Options struct {
-	// ReadLimit bounds a received message in bytes, after decompression.
-	// Beyond it the connection is closed with 1009. Default 1 MiB.
+	// ReadLimit bounds a received message in bytes, after decompression. Beyond it the connection is closed with 1009. Default 1 MiB.
 	ReadLimit int64
 
-	// Memory, if not nil, is asked before a receive buffer becomes larger
-	// than 16 KiB. It is for this connection alone.
+	// Memory, if not nil, is asked before a receive buffer becomes larger than 16 KiB. It is for this connection alone.
 	Memory Memory
 
-	// WriteTimeout bounds each write to the socket (at most 128 KiB unless a
-	// message is larger): a connection that does not take it in time is
+	// WriteTimeout bounds each write to the socket (at most 128 KiB unless a message is larger): a connection that does not take it in time is
 	// closed. Default 10 s.
 	WriteTimeout time.Duration
 
-	// Compress offers or accepts permessage-deflate without context
-	// takeover. It costs CPU and pays on thin links only.
+	// Compress offers or accepts permessage-deflate without context takeover. It costs CPU and pays on thin links only.
 	Compress bool
 
 	// HTTPHeader is added to the request of Dial.
 	HTTPHeader http.Header
 
-	// DialContext replaces the dialer of Dial, for unix sockets and tests;
-	// then no proxy is used either. By default the proxy named by the
+	// DialContext replaces the dialer of Dial, for unix sockets and tests; then no proxy is used either. By default the proxy named by the
 	// environment is, except for local addresses.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// TLSConfig is used by Dial for wss, nil means Go's defaults. It is not
-	// changed.
+	// TLSConfig is used by Dial for wss, nil means Go's defaults. It is not changed.
 	TLSConfig *tls.Config
 
-	// OriginChecked tells Accept that the caller has decided about the
-	// Origin header. Otherwise a request with an Origin other than its own
-	// Host is refused with 403; that check alone does not protect a local
-	// server, since it believes the Host header.
+	// OriginChecked tells Accept that the caller has decided about the Origin header. Otherwise a request with an Origin other than its own
+	// Host is refused with 403; that check alone does not protect a local server, since it believes the Host header.
 	OriginChecked bool
 }
 
 // A Memory bounds the receive buffers of several connections together. Its methods are called by the receiving goroutine.
 type Memory interface {
-	// Reserve waits until the connection may hold n more bytes: MediumBuffer,
-	// and later about the read limit for a message that is longer still. It
-	// returns when ctx ends, which the connection's end does; an error ends
-	// the connection.
+	// Reserve waits until the connection may hold n more bytes: MediumBuffer, and later about the read limit for a message that is longer
+	// still. It returns when ctx ends, which the connection's end does; an error ends the connection.
 	Reserve(ctx context.Context, n int) error
 	// Arrived says that the message for which bytes were reserved is there.
 	Arrived()
-	// Release gives back all that was reserved, if anything was. After the
-	// last Recv, the caller does that.
+	// Release gives back all that was reserved, if anything was. After the last Recv, the caller does that.
 	Release()
 }
 
@@ -118,8 +104,7 @@ type Conn struct {
 	longer bool            // owned by the receiver: the last message was longer than firstBuffer, and in a flood the next one will be too
 }
 
-// buffers and mediumBuffers are receive buffers, so that a connection on which
-// nothing arrives holds none.
+// buffers and mediumBuffers are receive buffers, so that a connection on which nothing arrives holds none.
 var (
 	buffers       = bufferPool(firstBuffer)
 	mediumBuffers = bufferPool(MediumBuffer)
@@ -172,8 +157,7 @@ func (c *Conn) Flush(ctx context.Context) error {
 	return c.write(ctx, c.link.release)
 }
 
-// write calls f, which writes, and closes the connection if that fails or if
-// ctx is done before.
+// write calls f, which writes, and closes the connection if that fails or if ctx is done before.
 func (c *Conn) write(ctx context.Context, f func() error) error {
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, c.abort)()
@@ -290,8 +274,7 @@ func (c *Conn) grow() error {
 	return nil
 }
 
-// longest is the size of the buffer for the longest message, whose end is
-// seen where one byte more could come.
+// longest is the size of the buffer for the longest message, whose end is seen where one byte more could come.
 func (c *Conn) longest() int { return max(int(c.limit)+1, 2*MediumBuffer) }
 
 // recvError maps the library's error to the one that Recv promises.
@@ -300,8 +283,7 @@ func (c *Conn) recvError(err error) error {
 		return net.ErrClosed
 	}
 	if errors.Is(err, websocket.ErrMessageTooBig) {
-		// The library has sent its close frame. Wait for the answer: with
-		// the rest of the message unread, closing at once would reset the
+		// The library has sent its close frame. Wait for the answer: with the rest of the message unread, closing at once would reset the
 		// connection and the other side might never see the code.
 		_ = c.CloseReason(CloseTooBig, "")
 		return fmt.Errorf("wsconn: received a message of more than %d bytes", c.limit)
@@ -315,9 +297,8 @@ func (c *Conn) recvError(err error) error {
 	return &CloseError{Code: CloseAbnormal, err: err}
 }
 
-// Ping sends a ping and waits for its pong. Somebody must be in Recv
-// meanwhile, because that is where the pong arrives. If it fails, also because
-// ctx is done, the connection should be closed.
+// Ping sends a ping and waits for its pong. Somebody must be in Recv meanwhile, because that is where the pong arrives. If it fails, also
+// because ctx is done, the connection should be closed.
 func (c *Conn) Ping(ctx context.Context) error {
 	if err := c.ws.Ping(ctx); err != nil {
 		if c.closed.Load() {

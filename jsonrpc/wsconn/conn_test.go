@@ -275,8 +275,7 @@ func TestWriteTimeout(t *testing.T) {
 	})
 }
 
-// TestPongAfterLongSilence guards against a write deadline that is left over
-// from an earlier message.
+// TestPongAfterLongSilence guards against a write deadline that is left over from an earlier message.
 func TestPongAfterLongSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server, _ := pipe(t, wsconn.Options{WriteTimeout: time.Second})

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// dialTimeout and handshakeTimeout bound connecting and waiting for the
-	// server's answer where the context allows longer.
+	// dialTimeout and handshakeTimeout bound connecting and waiting for the server's answer where the context allows longer.
 	dialTimeout      = 15 * time.Second
 	handshakeTimeout = 15 * time.Second
 

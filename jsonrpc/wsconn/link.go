@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// holdSize is how much a link gathers before it writes, in bytes: a full frame
-// of terminal output (64 KiB before escaping) with its header.
+// holdSize is how much a link gathers before it writes, in bytes: a full frame of terminal output (64 KiB before escaping) with its header.
 const holdSize = 128 << 10
 
 // A link is the socket below a WebSocket connection. coder/websocket writes a masked frame in pieces of 4 KiB, the size of the buffer it
@@ -21,8 +20,7 @@ type link struct {
 	net.Conn
 	timeout time.Duration
 
-	// turn is a lock in a 1-slot channel, held during a socket write. Who
-	// waits for it is freed by closing Conn, which ends that write.
+	// turn is a lock in a 1-slot channel, held during a socket write. Who waits for it is freed by closing Conn, which ends that write.
 	turn chan struct{}
 
 	// Guarded by turn.

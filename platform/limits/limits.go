@@ -15,8 +15,7 @@ var ErrUnsupported = errors.New("not available on this system")
 // block on a file system of the network.
 func Free(dir string) (uint64, error) { return free(dir) }
 
-// Files returns how many files this process may have open at the same time. A program in Go that starts has raised it as far as it
-// may.
+// Files returns how many files this process may have open at the same time. A program in Go that starts has raised it as far as it may.
 func Files() (uint64, error) { return files() }
 
 // Group bounds the resources that several programs use together. Zero values bound nothing.

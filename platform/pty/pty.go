@@ -39,15 +39,13 @@ func (s Size) orDefault() Size {
 
 // Command describes the program to run. The caller may change it after Start has returned.
 type Command struct {
-	// Path of the program. Without a slash it is searched for in the PATH of Env (not of this process); a relative one counts from
-	// Dir.
+	// Path of the program. Without a slash it is searched for in the PATH of Env (not of this process); a relative one counts from Dir.
 	Path string
 	// Args are all arguments, the program's own name first. Empty means just Path.
 	Args []string
 	// Dir is the working directory; "" means that of this process.
 	Dir string
-	// Env is the whole environment as NAME=value; nothing is inherited. proc.Tag(id) in it lets Kill find processes that detached
-	// themselves.
+	// Env is the whole environment as NAME=value; nothing is inherited. proc.Tag(id) in it lets Kill find processes that detached themselves.
 	Env []string
 	// Adopted and Spare have the meaning that they have in proc.Tree.
 	Adopted bool

@@ -20,8 +20,7 @@ const upgradeCode = "5B0B3F0C-55A1-4C6B-9A51-6C2B2E5C8B7D"
 // namespace is the namespace of our name-based UUIDs.
 const namespace = "\x5b\x0b\x3f\x0c\x55\xa1\x4c\x6b\x9a\x51\x6c\x2b\x2e\x5c\x8b\x7e"
 
-// guid is a UUID of version 5 (RFC 9562, section 5.5): the same for the same
-// words.
+// guid is a UUID of version 5 (RFC 9562, section 5.5): the same for the same words.
 func guid(words ...string) string {
 	sum := sha1.Sum([]byte(namespace + strings.Join(words, "\x00")))
 	sum[6] = sum[6]&0x0f | 0x50
@@ -84,8 +83,7 @@ type group struct {
 
 type msiFile struct{ ID, Name, From string }
 
-// groups sorts files by directory. Manuals are all in man, without a section.
-// wixl takes no absolute paths, so sources are named from work.
+// groups sorts files by directory. Manuals are all in man, without a section. wixl takes no absolute paths, so sources are named from work.
 func groups(work string, files []file) ([]group, error) {
 	all := []group{{ID: "Programs"}, {ID: "Manual", Dir: "man"}, {ID: "Completions", Dir: "completions"}, {ID: "Docs", Dir: "docs"}}
 	for i := range all {
@@ -138,8 +136,7 @@ var queries = []string{
 	"INSERT INTO `Upgrade` (`UpgradeCode`, `VersionMax`, `Attributes`, `ActionProperty`) VALUES ('{" + upgradeCode + "}', 'VERSION', 513, 'WIX_UPGRADE_DETECTED')",
 }
 
-// installers makes a .msi for each Windows. wixl takes the time from the clock,
-// which faketime sets.
+// installers makes a .msi for each Windows. wixl takes the time from the clock, which faketime sets.
 func (r *release) installers(ctx context.Context) error {
 	for _, t := range r.targets {
 		if t.os != "windows" {

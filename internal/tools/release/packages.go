@@ -55,8 +55,7 @@ func underscore(v version) string {
 // joined does so for pacman: 1.2.3rc1.
 func joined(v version) string { return strings.Replace(string(v), "-", "", 1) }
 
-// nfpmConfig is the part of nfpm's configuration that is used here
-// (https://nfpm.goreleaser.com/configuration). JSON is YAML.
+// nfpmConfig is the part of nfpm's configuration that is used here (https://nfpm.goreleaser.com/configuration). JSON is YAML.
 type nfpmConfig struct {
 	Name          string            `json:"name"`
 	Arch          string            `json:"arch"`
@@ -179,8 +178,7 @@ func (r *release) packages(ctx context.Context) error {
 	return nil
 }
 
-// writeScripts puts the scripts where nfpm finds them, with the time that apk
-// packages get from them.
+// writeScripts puts the scripts where nfpm finds them, with the time that apk packages get from them.
 func writeScripts(dir string, epoch time.Time) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -11,10 +11,8 @@ import (
 	"strings"
 )
 
-// A release is signed as OpenSSH signs files
-// (https://cvsweb.openbsd.org/src/usr.bin/ssh/PROTOCOL.sshsig): who verifies it
-// has ssh-keygen already. Ed25519 alone is taken, whose signatures have nothing
-// random in them, so that a signed release, too, is the same in each build.
+// A release is signed as OpenSSH signs files (https://cvsweb.openbsd.org/src/usr.bin/ssh/PROTOCOL.sshsig): who verifies it has ssh-keygen
+// already. Ed25519 alone is taken, whose signatures have nothing random in them, so that a signed release, too, is the same in each build.
 const (
 	keyVar    = "RELEASE_KEY"          // environment variable that names the private key
 	signer    = "tether-release"       // the signer's name, and the purpose of the signature

@@ -35,8 +35,7 @@ const (
 	powerFile   kind = "powershell"
 )
 
-// shells are the completions that cobra knows, by its names, with the file name
-// under which each shell looks for the program's.
+// shells are the completions that cobra knows, by its names, with the file name under which each shell looks for the program's.
 var shells = []struct {
 	kind kind
 	form string
@@ -186,8 +185,7 @@ func (f file) mode() fs.FileMode {
 	return 0o644
 }
 
-// portable is the place in archives and below the directory of a program of
-// Windows.
+// portable is the place in archives and below the directory of a program of Windows.
 func (f file) portable() string {
 	switch f.kind {
 	case programFile, textFile:
@@ -200,8 +198,7 @@ func (f file) portable() string {
 	return "completions/" + f.name
 }
 
-// compressed writes a compressed copy of a page, as distributions have them,
-// that depends on nothing but the page.
+// compressed writes a compressed copy of a page, as distributions have them, that depends on nothing but the page.
 func compressed(from, to string) error {
 	page, err := os.ReadFile(from)
 	if err != nil {

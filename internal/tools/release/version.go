@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// version is a semantic version without a v, in the subset that packages of
-// all kinds can carry: 1.2.3, 1.2.3-rc1, 1.2.4-pre5+gabc1234. A pre-release has
-// no dot and no hyphen, and is sorted before the release by all of them.
+// version is a semantic version without a v, in the subset that packages of all kinds can carry: 1.2.3, 1.2.3-rc1, 1.2.4-pre5+gabc1234. A
+// pre-release has no dot and no hyphen, and is sorted before the release by all of them.
 type version string
 
 var versionForm = regexp.MustCompile(`^(\d{1,3}\.\d{1,3}\.\d{1,5})(-(?:alpha|beta|pre|rc)\d*)?(\+[0-9a-z.]+)?$`)
