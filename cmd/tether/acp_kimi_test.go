@@ -61,20 +61,26 @@ func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "data: [DONE]\n\n")
 }
 
-// kimi is Kimi Code with a model that wants a command run.
+// kimi is Kimi Code as an ACP agent, with a model that wants a command run.
 func kimi(t *testing.T, command string) (m *fakeModel, argv, env []string) {
 	t.Helper()
-	program := acpTool(t, "acp/node_modules/@moonshot-ai/kimi-code/dist/main.mjs")
 	m = &fakeModel{command: command}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
-	home := t.TempDir()
+	argv, env = kimiProgram(t, t.TempDir(), server.URL)
+	return m, append(argv, "acp"), env
+}
+
+// kimiProgram is Kimi Code, configured in a directory for the model at a URL.
+func kimiProgram(t *testing.T, home, model string) (argv, env []string) {
+	t.Helper()
+	program := acpTool(t, "acp/node_modules/@moonshot-ai/kimi-code/dist/main.mjs")
 	config := fmt.Sprintf("default_model = \"fake\"\n[providers.fake]\ntype = \"openai\"\nbase_url = \"%s/v1\"\napi_key = \"none\"\n"+
-		"[models.fake]\nprovider = \"fake\"\nmodel = \"fake\"\nmax_context_size = 100000\n", server.URL)
+		"[models.fake]\nprovider = \"fake\"\nmodel = \"fake\"\nmax_context_size = 100000\n", model)
 	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return m, []string{node(t), program, "acp"}, []string{"KIMI_CODE_HOME=" + home, "HOME=" + home}
+	return []string{node(t), program}, []string{"KIMI_CODE_HOME=" + home, "HOME=" + home}
 }
 
 // TestACPKimi is a turn of a third-party agent: it asks its editor for permission, runs the command in the daemon, polls its output, and

@@ -61,7 +61,7 @@ func (m *scriptedClaude) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if called || !offered {
 		tool = ""
 	}
-	answerClaude(w, tool, "toolu_1", m.input)
+	messagesAnswer(w, tool, m.input)
 }
 
 // TestClaudeCodeShowsAllThatIsRead has the real program read 64 KB: it shows its model only the beginning of a long answer, unless the

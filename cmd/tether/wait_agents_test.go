@@ -97,7 +97,7 @@ func offeredTool(tools []json.RawMessage) (name, namespace string) {
 func chatAnswer(tool, _, args string) []any {
 	delta, why := object{"role": "assistant", "content": "Done."}, "stop"
 	if tool != "" {
-		call := object{"index": 0, "id": "call_1", "type": "function", "function": object{"name": tool, "arguments": args}}
+		call := object{"index": 0, "id": "call_" + tool, "type": "function", "function": object{"name": tool, "arguments": args}}
 		delta, why = object{"role": "assistant", "tool_calls": []any{call}}, "tool_calls"
 	}
 	chunk := func(delta object, why any) object {
