@@ -25,54 +25,52 @@ const (
 	ackWindow   = 256 << 10 // bytes of text that a client which acknowledges has not
 	keptFrame   = 512 << 10 // bytes of a buffer that is kept for the next message
 
-	// messageRate is how many messages a second are read of one client in the
-	// long run, and messageBurst how many at once: far more than hands make.
+	// messageRate and messageBurst limit the messages that are read from one client: a second, and at once. Nobody types that fast.
 	messageRate  = 4000
 	messageBurst = 10000
 
-	// inputPatience is how long input waits for a child that does not read. It holds up everything else that this client sends.
+	// inputPatience is how long input waits for a child that does not read. Meanwhile nothing else is read from this client.
 	inputPatience = 2 * time.Second
 )
 
-// uiProtocol is the WebSocket subprotocol that is chosen for a client which offers some, as a browser does that has to pass a token.
+// uiProtocol is the WebSocket subprotocol that the server selects if the client offers subprotocols. Browsers pass their token in one.
 const uiProtocol = "tether.pty.v1"
 
-// ptyClient is one user interface on its WebSocket, attached to any number of terminals. run's goroutine is the only one that writes;
-// read's takes what the client sends; watch's looks at the pool.
+// ptyClient is one user interface on its WebSocket, attached to any number of terminals. It has three goroutines: run writes to the socket,
+// read reads from it, and watch waits for changes of the pool.
 //
-// Nothing is queued for a client: its readers pull. One that does not take what
-// is sent loses its place in the terminals, and is told when it goes on.
+// Nothing is queued for a client: its readers pull. A client that reads too slowly loses its place in the terminals' logs, and is told so.
 type ptyClient struct {
 	// Set at construction.
 	server *Server
 	conn   *websocket.Conn
 	raw    net.Conn // under conn
 	access term.Access
-	hands  hands         // read's
+	hands  hands         // used by read
 	wake   chan struct{} // 1 slot: a reader or the pool has something
-	asked  chan ptyAsk   // from read to run, in order
+	asked  chan ptyAsk   // requests, from read to run, in order
 
-	changed atomic.Bool // the pool is not as events know it
+	changed atomic.Bool // the pool has changed since events compared it
 
 	// Owned by run.
 	streams []*ptyStream // they take turns
-	turns   int          // index of the stream whose turn was last
+	turns   int          // index of the stream that had the last turn
 	events  ptyEvents
 	buf     *ptyBuffer // nil while there is nothing to send
 }
 
-// ptyAsk is a message for run to answer: err says what was wrong with it.
+// ptyAsk is a request for run to answer. If err is not nil, the request is invalid, and the answer says why.
 type ptyAsk struct {
 	ptyRequest
 	err error
 }
 
-// ptyBuffer is what a client needs while it sends, and gives back after.
+// ptyBuffer holds the buffers of a client while it has something to send.
 type ptyBuffer struct{ text, frame []byte }
 
 var ptyBuffers = sync.Pool{New: func() any { return new(ptyBuffer) }}
 
-// pty serves a user interface until it goes, the server drains, or its token is revoked.
+// pty serves a user interface until it disconnects, the server drains, or its token is revoked.
 func (s *Server) pty(w http.ResponseWriter, r *http.Request) error {
 	select {
 	case s.viewers <- struct{}{}:
@@ -97,8 +95,8 @@ func (s *Server) pty(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// upgrade accepts a WebSocket. Whether the Origin may is decided before, by the server: what the library would compare it with is the Host,
-// and that is the attacker's own in a page behind a rebound name.
+// upgrade accepts a WebSocket. The server has checked the Origin before. The library would compare it with the Host header, which an attacker
+// controls by DNS rebinding.
 func upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	return websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: []string{uiProtocol}})
 }
@@ -114,7 +112,7 @@ func (c *ptyClient) serve(request context.Context) {
 		c.read(ctx)
 	})
 	wg.Go(func() { c.watch(ctx) })
-	stop := context.AfterFunc(ctx, func() { // neither a write that blocks nor a farewell must hold up the end
+	stop := context.AfterFunc(ctx, func() { // neither a blocked write nor the close handshake may delay the end
 		time.AfterFunc(closeMessageTimeout, func() { c.raw.Close() })
 	})
 	defer stop()
@@ -130,8 +128,8 @@ func (c *ptyClient) serve(request context.Context) {
 	wg.Wait()
 }
 
-// hijacked keeps hold of the connection that a handler takes over: closing a
-// websocket.Conn waits for whoever is reading or closing it already.
+// hijacked remembers the connection that a handler takes over, so that it can be closed at once: closing a websocket.Conn waits for other
+// goroutines that read or close it.
 type hijacked struct {
 	http.ResponseWriter
 	conn net.Conn
@@ -144,7 +142,7 @@ func (h *hijacked) Hijack() (conn net.Conn, rw *bufio.ReadWriter, err error) {
 	return conn, rw, err
 }
 
-// run answers and sends until ctx ends or the client does not take it.
+// run answers requests and sends output until ctx ends or a write fails.
 func (c *ptyClient) run(ctx context.Context) {
 	defer c.leave()
 	for ctx.Err() == nil {
@@ -165,8 +163,7 @@ func (c *ptyClient) run(ctx context.Context) {
 	}
 }
 
-// turn sends what is next: answers first, then what happened to terminals, then one message of one terminal, so that a flood delays nothing
-// by more than that.
+// turn sends the next messages: all answers, then events, then one message of one terminal. So a flood delays anything else by one message.
 func (c *ptyClient) turn() (worked bool, err error) {
 	for more := true; more; {
 		select {
@@ -221,7 +218,7 @@ func (c *ptyClient) wait(ctx context.Context) error {
 	return nil
 }
 
-// answer does what only run may do, and tells the client what went wrong.
+// answer carries out a request that concerns run's own state, and sends an error message if it fails.
 func (c *ptyClient) answer(a ptyAsk) error {
 	if a.err == nil {
 		switch a.Type {
@@ -243,10 +240,10 @@ func (c *ptyClient) answer(a ptyAsk) error {
 	return c.send(appendError(c.buf.frame[:0], a.ID, a.err))
 }
 
-// errGone wraps what kept a message from being sent.
+// errGone is returned when a message could not be sent.
 var errGone = errors.New("the client does not read what is sent")
 
-// send writes one message, which is built in c.buf.frame. A client that does not take it for WriteTimeout is given up.
+// send writes one message, which is built in c.buf.frame. It fails if the client does not read it within WriteTimeout.
 func (c *ptyClient) send(frame []byte) error {
 	c.buf.frame = frame
 	ctx, cancel := context.WithTimeout(context.Background(), c.server.opts.WriteTimeout)
@@ -274,7 +271,7 @@ func (c *ptyClient) leave() {
 	c.putBuffer()
 }
 
-// watch notes that the pool has changed.
+// watch wakes run when the pool has changed, until ctx ends.
 func (c *ptyClient) watch(ctx context.Context) {
 	for version := uint64(0); ; {
 		next, err := c.access.Changed(ctx, version)

@@ -9,18 +9,17 @@ import (
 	"tether/agent/term"
 )
 
-// previewSize and previewEvery bound what a client hears of a background terminal that it is not attached to: the newest so many bytes of
-// text at most so often.
+// previewSize and previewEvery bound the previews of background terminals that a client is not attached to: at most previewSize bytes of
+// text, the newest, once in previewEvery.
 const (
 	previewSize  = 4 << 10
 	previewEvery = time.Second
 )
 
-// eventKind is what happened to a terminal.
+// eventKind is the kind of a terminal's event.
 type eventKind string
 
-// The events of terminals. Clients hear of those that they may see, and of output only in the background: agents' terminals that the person
-// is not shown.
+// The events of terminals. A client gets those of the terminals that it may see. Output is an event only of background terminals.
 const (
 	eventCreated  eventKind = "created"
 	eventPromoted eventKind = "promoted"
@@ -28,7 +27,7 @@ const (
 	eventOutput   eventKind = "output"
 )
 
-// ptySession is a terminal as this protocol describes it.
+// ptySession describes a terminal in this protocol.
 type ptySession struct {
 	ID        string   `json:"id"`
 	Cwd       string   `json:"cwd"`
@@ -36,7 +35,7 @@ type ptySession struct {
 	Visible   bool     `json:"visible"`
 	CreatedAt int64    `json:"createdAt"` // Unix ms
 	Command   []string `json:"command"`
-	// What follows is more than the protocol knows.
+	// The following fields are additions of tether's.
 	Principal string          `json:"principal,omitempty"` // which agent, if one owns it
 	Name      string          `json:"name"`
 	Title     string          `json:"title"`
@@ -64,37 +63,36 @@ func sessionFrom(i term.Info) ptySession {
 	return s
 }
 
-// terminalEvent tells a client of a terminal.
+// terminalEvent is the message of one event.
 type terminalEvent struct {
 	Type     string     `json:"type"` // "terminal"
 	Event    eventKind  `json:"event"`
 	Terminal ptySession `json:"terminal"`
-	Output   string     `json:"output,omitempty"` // of eventOutput, with what follows
+	Output   string     `json:"output,omitempty"` // for eventOutput, as are the next two
 	Offset   *int64     `json:"offset,omitempty"` // of Output in the terminal's text
 	Missed   bool       `json:"truncated,omitempty"`
 }
 
-// ptyEvents is what a client knows of the terminals. It is run's.
+// ptyEvents records which terminals a client has been told of. It is owned by run.
 //
-// Events are the difference between that and the pool: a client that did not
-// take any for a while gets what is left of them, and none is queued for it.
+// Events are the difference between this record and the pool, so none is queued: a client that reads late gets the difference that is left.
 type ptyEvents struct {
 	known    map[term.ID]*knownTerminal
 	previews []*preview
-	dirty    bool // what is known is to be compared with the pool
+	dirty    bool // the record must be compared with the pool
 }
 
 type knownTerminal struct {
-	info    term.Info // as it was when it was looked at last
-	closed  bool      // the client was told, or it had ended before
+	info    term.Info // at the last comparison
+	closed  bool      // the client was told of the end, or the terminal ended before the client came
 	preview *preview
 }
 
-// background reports whether the person is not shown the terminal.
+// background reports whether this is an agent's terminal that the person is not shown.
 func background(i term.Info) bool { return i.Owner.Role == term.RoleAgent && !i.Visible }
 
-// begin takes the terminals that there are for known. The client hears what
-// they print from then on: whoever was answered anything misses nothing.
+// begin records the terminals that exist, without events for them. It runs before the first answer, so that a client that has had an answer
+// misses no later output.
 func (e *ptyEvents) begin(c *ptyClient) {
 	e.known = map[term.ID]*knownTerminal{}
 	for _, h := range c.access.List() {
@@ -113,7 +111,7 @@ func (e *ptyEvents) end() {
 	e.previews = nil
 }
 
-// attached says that the client gets the terminal's output from now on, detached that it is attached to one less.
+// attached ends the preview of a terminal that the client has attached to. detached makes the next step compare, which may begin one again.
 func (e *ptyEvents) attached(id string) { e.drop(term.ID(id)) }
 func (e *ptyEvents) detached()          { e.dirty = true }
 
@@ -146,7 +144,7 @@ func (e *ptyEvents) step(c *ptyClient) (worked bool, err error) {
 	return worked || e.dirty, nil
 }
 
-// compare tells the client what has changed since it was told last.
+// compare sends the difference between the record and the pool.
 func (e *ptyEvents) compare(c *ptyClient) (worked bool, err error) {
 	tell := func(event eventKind, i term.Info) {
 		if err == nil {
@@ -167,7 +165,7 @@ func (e *ptyEvents) compare(c *ptyClient) (worked bool, err error) {
 		}
 		k.info = i
 		_, streamed := c.stream(string(i.ID))
-		e.look(c, h, k, streamed >= 0) // first: who hears of a terminal hears what it prints from then on
+		e.look(c, h, k, streamed >= 0) // before the event, so that no output after the event is missed
 		if event != "" {
 			tell(event, i)
 		}
@@ -189,7 +187,7 @@ func (e *ptyEvents) compare(c *ptyClient) (worked bool, err error) {
 	return worked, err
 }
 
-// look begins to preview a terminal or ends it. One that has exited is previewed to its end.
+// look starts or ends the preview of a terminal as needed. The preview of an exited terminal continues to its last output.
 func (e *ptyEvents) look(c *ptyClient, h term.Handle, k *knownTerminal, attached bool) {
 	switch {
 	case attached || !background(k.info):
@@ -225,8 +223,7 @@ func (e *ptyEvents) sweep() {
 	})
 }
 
-// arm makes the previews that are due wake the client when there is something,
-// and returns when the first of the others is; zero if there is none.
+// arm makes the previews that are due wake the client at the next output, and returns when the first of the others is due; zero if none is.
 func (e *ptyEvents) arm(now time.Time) (first time.Time) {
 	for _, p := range e.previews {
 		switch {
@@ -243,19 +240,19 @@ func (c *ptyClient) tell(e terminalEvent) error {
 	e.Type = ptyTerminal
 	frame, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // strings and numbers always have a form
+		panic(err) // strings and numbers can always be encoded
 	}
 	return c.send(frame)
 }
 
-// preview follows a background terminal from afar.
+// preview sends excerpts of a background terminal's output.
 type preview struct {
 	terminal term.Handle
 	known    *knownTerminal
 	reader   *term.Reader
 	due      time.Time
 	ended    bool
-	missed   bool // something was left out before what comes next
+	missed   bool // output was left out since the last excerpt
 }
 
 func (p *preview) open(c *ptyClient, tail int64) error {
@@ -270,12 +267,12 @@ func (p *preview) open(c *ptyClient, tail int64) error {
 	return nil
 }
 
-// step sends what there is.
+// step sends an excerpt if there is new output.
 func (p *preview) step(c *ptyClient) (sent bool, err error) {
 	if p.reader.Pending() > previewSize {
 		p.missed = true
 		if p.open(c, previewSize) != nil {
-			p.ended = true // not the client's to read any more
+			p.ended = true // the client may not read it any more
 			return false, nil
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"tether/screen"
 )
 
-// maxSizes bounds the sizes that one pty:attached tells. Of a terminal that got more, the screen is not known.
+// maxSizes bounds the sizes in one pty:attached. If the terminal had more, the screen counts as truncated.
 const maxSizes = 1024
 
 // sizeAt is the size that a terminal has from a text offset on.
@@ -19,14 +19,14 @@ type sizeAt struct {
 	size term.Size
 }
 
-// historyStart is where a history begins: the screen there, and what is needed to move it on.
+// historyStart is the screen at the place where a history begins, with its text offset and size.
 type historyStart struct {
 	is *screen.Screen
 	at sizeAt
 }
 
 // history returns the newest text of the terminal, at most historySize bytes, with the screen before it. It reads up to about the raw
-// offset until. The stream's reader stands behind it then.
+// offset until, and leaves the stream's reader there.
 func (st *ptyStream) history(c *ptyClient, until int64) (attached, error) {
 	if err := st.open(c, term.ReaderOptions{Tail: historySize}); err != nil {
 		return attached{}, err
@@ -45,14 +45,14 @@ func (st *ptyStream) history(c *ptyClient, until int64) (attached, error) {
 	if t.Off == 0 {
 		return said, nil
 	}
-	if said.screen = from.is.Replay(); !utf8.Valid(said.screen) { // the text before ends within a character: no text does
+	if said.screen = from.is.Replay(); !utf8.Valid(said.screen) { // only if the text before ended within a character, which it never does
 		said.screen = nil
 	}
 	said.unknown = said.screen == nil || from.is.Doubtful()
 	return said, nil
 }
 
-// startAt returns the screen where the stream's reader stands. If that is known only further on, the reader stands there then.
+// startAt returns the screen at the position of the stream's reader. If the oldest known screen is later than that, it moves the reader there.
 func (st *ptyStream) startAt(c *ptyClient) (historyStart, error) {
 	old, err := st.terminal.Reader(term.ReaderOptions{View: term.ViewText, Wake: c.wake})
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *historyStart) advance(rd *term.Reader, to int64, buf []byte) {
 			s.is.Doubt()
 			s.at.off = lost.At
 		case err != nil || !ok:
-			s.is.Doubt() // cannot be: there is text up to that offset
+			s.is.Doubt() // impossible: there is text up to that offset
 			return
 		case ev.Mark == nil:
 			s.is.Advance(ev.Data[:min(int64(len(ev.Data)), to-ev.Off)])
@@ -107,8 +107,8 @@ func (s *historyStart) resize(size term.Size) {
 	s.at.size = size
 }
 
-// cut leaves of what was read the newest n bytes, and moves the screen on to where that begins. It returns the sizes that the terminal had in
-// it, the first at its beginning.
+// cut shortens t to its newest n bytes and advances the screen to where they begin. It returns the sizes that the terminal had in them; the
+// first is the size at their beginning.
 func (s *historyStart) cut(t *taken, n int) []sizeAt {
 	whole, sizes := t.piece, t.sizes
 	t.piece = whole.newest(n)
@@ -126,7 +126,7 @@ func (s *historyStart) cut(t *taken, n int) []sizeAt {
 	return append([]sizeAt{s.at}, sizes...)
 }
 
-// text moves the screen on over text, up to an offset in it.
+// text advances the screen over p, up to the offset to.
 func (s *historyStart) text(p *piece, to int64) {
 	s.is.Advance(p.Data[s.at.off-p.Off : to-p.Off])
 	s.at.off = to

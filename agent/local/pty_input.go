@@ -3,18 +3,17 @@ package local
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
 
 	"tether/agent/term"
 )
 
-// read takes what the client sends until it is gone. Input and sizes go to the terminal from here, the rest to run. It reads without a
-// context, since the end of that would close the connection before the last word; serve closes it.
+// read reads messages until the connection ends. It writes input and sizes to the terminal itself and passes the rest to run. It reads without
+// a context, because the end of a context would close the connection before the close message; serve closes the connection.
 func (c *ptyClient) read(ctx context.Context) {
-	pace := pace{tokens: messageBurst, at: time.Now()}
-	for pace.take(ctx) {
+	for pace := rate.NewLimiter(messageRate, messageBurst); pace.Wait(ctx) == nil; {
 		kind, data, err := c.conn.Read(context.Background())
 		if err != nil {
 			return
@@ -31,8 +30,7 @@ func (c *ptyClient) read(ctx context.Context) {
 	}
 }
 
-// accept does what a message asks as far as it can be done here, and returns
-// what is left for run: nothing if the result has neither a type nor an error.
+// accept carries out input and resize messages, and returns the rest for run. A result with neither a type nor an error needs nothing more.
 func (c *ptyClient) accept(ctx context.Context, kind websocket.MessageType, data []byte) (left ptyAsk) {
 	if kind != websocket.MessageText {
 		return ptyAsk{err: badMessage("messages are JSON in text frames")}
@@ -80,8 +78,8 @@ func (c *ptyClient) resize(r ptyRequest) error {
 	return c.server.sizes.settle(h, term.Size{Cols: *r.Cols, Rows: *r.Rows})
 }
 
-// persons returns the terminal if it is the person's. This protocol takes input and sizes for those alone: an interface that shows what an
-// agent runs must not disturb it. Who else may not type is decided by the Handle.
+// persons returns the terminal if the person owns it. This protocol accepts input and sizes only for the person's terminals, so that an
+// interface that shows an agent's terminal does not disturb it. The Handle makes all other checks.
 func (c *ptyClient) persons(id string) (term.Handle, error) {
 	h, err := c.access.Terminal(term.ID(id))
 	if err != nil {
@@ -91,27 +89,4 @@ func (c *ptyClient) persons(id string) (term.Handle, error) {
 		return h, &Error{Code: CodeDenied, Message: "this is an agent's terminal; it cannot be typed into or resized here", Hint: "promote it first"}
 	}
 	return h, nil
-}
-
-// pace lets messageBurst messages pass at once and messageRate a second.
-type pace struct {
-	tokens float64
-	at     time.Time
-}
-
-// take waits for the next message's turn; it is false when ctx has ended.
-func (p *pace) take(ctx context.Context) bool {
-	now := time.Now()
-	p.tokens = min(p.tokens+now.Sub(p.at).Seconds()*messageRate, messageBurst)
-	p.at = now
-	p.tokens--
-	if p.tokens >= 0 {
-		return ctx.Err() == nil
-	}
-	select {
-	case <-time.After(time.Duration(-p.tokens / messageRate * float64(time.Second))):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

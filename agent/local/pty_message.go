@@ -16,46 +16,46 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// The messages of the WebSocket /pty. Type, ID, Data, History, ExitCode, Error, Cols and Rows are the ones user interfaces know; every
-// other field and type is an addition that they may ignore.
+// The messages of the WebSocket /pty. Existing user interfaces know the fields type, id, data, history, exitCode, error, cols and rows; all
+// other fields and types are additions that they may ignore.
 const (
-	ptyAttach = "pty:attach" // client: from now on the terminal's output, please
-	ptyDetach = "pty:detach" // client: no more
+	ptyAttach = "pty:attach" // client: send the terminal's output
+	ptyDetach = "pty:detach" // client: stop sending it
 	ptyInput  = "pty:input"  // client: Data was typed
 	ptyResize = "pty:resize" // client: Cols, Rows
-	ptyAck    = "pty:ack"    // client: it has shown what comes before End
+	ptyAck    = "pty:ack"    // client: the output before End has been shown
 	ptyPing   = "ping"       // client
 
-	ptyAttached = "pty:attached" // server: History stands for all that came before: bytes that draw a screen, and text
-	ptyOutput   = "pty:output"   // server: Data follows
+	ptyAttached = "pty:attached" // server: History replaces all earlier output: bytes that draw a screen, then text
+	ptyOutput   = "pty:output"   // server: Data is new output
 	ptyResized  = "pty:resized"  // server: Cols, Rows
-	ptyExit     = "pty:exit"     // server: ExitCode; nothing follows
-	ptyError    = "pty:error"    // server: Error says what of the client's was wrong
-	ptyPong     = "pong"         // server: all that came before the ping is done
-	ptyTerminal = "terminal"     // server: a TerminalEvent
+	ptyExit     = "pty:exit"     // server: ExitCode; the last message of a terminal
+	ptyError    = "pty:error"    // server: Error says why a request failed
+	ptyPong     = "pong"         // server: everything sent before the ping has been carried out
+	ptyTerminal = "terminal"     // server: a terminalEvent
 )
 
-// sessionNotFound is what clients of this protocol know an unknown id by.
+// sessionNotFound is the error text by which existing clients recognise an unknown id.
 const sessionNotFound = "Session not found"
 
-// maxID bounds an id that is answered, in bytes. Ours have 12.
+// maxID bounds the ids in requests, in bytes. Ours have 12.
 const maxID = 64
 
-// ptyRequest is a message of a client's. It is one of those above; the fields that its type needs are there and in range.
+// ptyRequest is a client's message. parsePty has checked that its type is known and that the fields of that type are present and in range.
 type ptyRequest struct {
 	Type string  `json:"type"`
 	ID   string  `json:"id"`
 	Data *string `json:"data"`
 	Cols *uint16 `json:"cols"`
 	Rows *uint16 `json:"rows"`
-	// Since says of pty:attach that the client has what comes before this offset. Absent means that it has nothing.
+	// Since, in pty:attach, is the offset up to which the client has the output. Absent means that it has none.
 	Since *int64 `json:"since"`
-	// Ack says of pty:attach that the client will send pty:ack.
+	// Ack, in pty:attach, announces that the client will send pty:ack.
 	Ack bool  `json:"ack"`
 	End int64 `json:"end"`
 }
 
-// needs maps each type to a check of its fields: what is missing or wrong, "" if nothing.
+// needs maps each type to a check of its fields. The check returns a description of the fault, "" if there is none.
 var needs = map[string]func(*ptyRequest) string{
 	ptyAttach: func(r *ptyRequest) string {
 		if r.Since != nil && *r.Since < 0 {
@@ -85,7 +85,7 @@ var needs = map[string]func(*ptyRequest) string{
 	ptyPing: func(*ptyRequest) string { return "" },
 }
 
-// parsePty reads a message. When it returns an error, the request has the id to complain to, if the message had one.
+// parsePty parses and checks a message. With an error, the returned request has the message's id, if it had a usable one, for the answer.
 func parsePty(data []byte) (ptyRequest, error) {
 	var r ptyRequest
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -118,8 +118,7 @@ func badMessage(format string, args ...any) *Error {
 	return &Error{Code: CodeBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// jsonProblem says what is wrong with a message that was to be read into a struct: which field needs what, in the words of JSON instead
-// of Go's.
+// jsonProblem describes an error of decoding JSON into a struct: which field needs which kind of value, in the terms of JSON instead of Go.
 func jsonProblem(err error, into any) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
@@ -154,10 +153,10 @@ func isList(into any, name string) bool {
 	return false
 }
 
-// jsonKinds are what a value can be, as package json names it, in words.
+// jsonKinds maps package json's names of kinds to words.
 var jsonKinds = map[string]string{"string": "a string", "number": "a number", "bool": "true or false", "array": "a list", "object": "an object"}
 
-// kindOf is what a value of the type is in JSON.
+// kindOf describes the JSON value that the type needs.
 func kindOf(t reflect.Type) string {
 	switch k := t.Kind(); {
 	case k == reflect.Pointer:
@@ -182,7 +181,7 @@ func kindOf(t reflect.Type) string {
 	return "an object"
 }
 
-// answerable is id, unless it is too long to be sent back.
+// answerable returns id, or "" if it is too long to be sent back.
 func answerable(id string) string {
 	if len(id) > maxID {
 		return ""
@@ -190,7 +189,7 @@ func answerable(id string) string {
 	return id
 }
 
-// piece is part of a terminal's text: what is at [Off, Off+len(Data)).
+// piece is the part [Off, Off+len(Data)) of a terminal's text.
 type piece struct {
 	Data []byte // valid UTF-8
 	Off  int64
@@ -198,7 +197,7 @@ type piece struct {
 
 func (p piece) end() int64 { return p.Off + int64(len(p.Data)) }
 
-// attached is all that a pty:attached says.
+// attached is the content of a pty:attached message.
 type attached struct {
 	id        string
 	history   piece
@@ -206,11 +205,11 @@ type attached struct {
 	sizes     []sizeAt // that the terminal had in the history, the first at its beginning; nil if always size
 	screen    []byte   // valid UTF-8 that draws the screen before the history on a fresh terminal of the first size; sent as part of it
 	unknown   bool     // a part of that screen is not known
-	truncated bool     // there was output before the history that the client has not got
-	lost      int64    // bytes between what the client was sent last and the history
+	truncated bool     // there was earlier output, which the client did not get
+	lost      int64    // bytes between the last output that the client was sent and the history
 }
 
-// The encoders append one message. The messages that carry output are written by hand: they are as many as output is fast.
+// The encoders append one message. They are written by hand, because a flood is as many messages.
 
 func appendAttached(dst []byte, a attached) []byte {
 	dst = appendHead(dst, ptyAttached, a.id)

@@ -7,7 +7,7 @@ import (
 	"tether/agent/policy"
 )
 
-// ptySpawn is the body of POST /pty/spawn. All of it may be left out: then it starts the person's login shell in their home directory.
+// ptySpawn is the body of POST /pty/spawn. Every field is optional. Without a body it starts the person's login shell in their home directory.
 type ptySpawn struct {
 	Cwd     string   `json:"cwd"`
 	Command []string `json:"command"` // argv instead of the shell
@@ -17,14 +17,14 @@ type ptySpawn struct {
 	Private bool     `json:"private"`
 }
 
-// ptySpawned answers it.
+// ptySpawned is the answer to POST /pty/spawn.
 type ptySpawned struct {
 	OK       bool       `json:"ok"`
 	ID       string     `json:"id"`
 	Terminal ptySession `json:"terminal"`
 }
 
-// spawnPty starts a terminal of the person's for a user interface.
+// spawnPty starts a terminal, owned by the person, for a user interface.
 func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 	var req ptySpawn
 	if err := decodeTyped(w, r, &req); err != nil {
@@ -48,7 +48,7 @@ func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, ptySpawned{OK: true, ID: string(i.ID), Terminal: sessionFrom(i)})
 }
 
-// decodeTyped is decode for a body that says that it is JSON, or that is not there.
+// decodeTyped decodes a body whose Content-Type is JSON; an empty body leaves into as it is.
 func decodeTyped(w http.ResponseWriter, r *http.Request, into any) error {
 	if err := saysJSON(r); err != nil || r.ContentLength == 0 {
 		return err

@@ -9,10 +9,10 @@ import (
 	"tether/agent/term"
 )
 
-// ptyStream is one terminal that a ptyClient is attached to. It is run's.
+// ptyStream is one terminal that a ptyClient is attached to. It is owned by run.
 //
-// The view is that of observers: integration marks, terminal queries and clipboard access stay out of it, whatever the child prints. So no
-// interface answers a query in the person's name, and none changes their clipboard.
+// Its view is that of observers, without integration marks, terminal queries and clipboard access. So no interface answers a child's query or
+// changes the person's clipboard.
 type ptyStream struct {
 	id       string
 	terminal term.Handle
@@ -21,14 +21,14 @@ type ptyStream struct {
 	sent     int64      // offset after what the client was sent
 	acks     bool       // the client acknowledges
 	acked    int64      // offset it has shown
-	due      time.Time  // when it may be sent more, see bulk
-	exit     *term.Exit // was read already, and is to be sent next
+	due      time.Time  // when more may be sent, see bulk
+	exit     *term.Exit // read already, to be sent next; nil: not yet
 }
 
 // errStreamEnded: the exit was sent.
 var errStreamEnded = errors.New("the terminal has exited")
 
-// attach begins a stream, or begins it anew.
+// attach starts a stream, or restarts it.
 func (c *ptyClient) attach(r ptyRequest) error {
 	h, err := c.access.Terminal(term.ID(r.ID))
 	if err != nil {
@@ -88,8 +88,8 @@ func (st *ptyStream) close() {
 	}
 }
 
-// begin takes a new reader, and returns what stands for all that came before it. A client that has everything before since goes on from
-// there, if that is still there.
+// begin opens a new reader, and returns the history before it. A client that has everything before since gets the output from there on, if it
+// is still retained.
 func (st *ptyStream) begin(c *ptyClient, since *int64) (attached, error) {
 	if since != nil {
 		if said, ok, err := st.resume(c, *since); ok || err != nil {
@@ -99,7 +99,7 @@ func (st *ptyStream) begin(c *ptyClient, since *int64) (attached, error) {
 	return st.history(c, st.terminal.Info().Bytes)
 }
 
-// resume is begin for a client that has what comes before since; ok is false if that is no offset, or gone.
+// resume is begin for a client that has everything before since. ok is false if there is no such offset or it is not retained any more.
 func (st *ptyStream) resume(c *ptyClient, since int64) (said attached, ok bool, err error) {
 	until := st.terminal.Info().Bytes
 	if err := st.open(c, term.ReaderOptions{}); err != nil {
@@ -127,7 +127,7 @@ func (st *ptyStream) open(c *ptyClient, o term.ReaderOptions) error {
 	return nil
 }
 
-// said is what the client is told of what was read, with which it begins.
+// said makes the pty:attached for the text that was read, and notes that the client has it.
 func (st *ptyStream) said(t taken, truncated bool) attached {
 	st.sent, st.acked, st.exit = t.end(), t.Off, t.exit
 	said := attached{id: st.id, history: t.piece, size: st.terminal.Info().Size, truncated: truncated}
@@ -137,16 +137,16 @@ func (st *ptyStream) said(t taken, truncated bool) attached {
 	return said
 }
 
-// taken is what collect has read.
+// taken is the result of collect.
 type taken struct {
 	piece
-	sizes  []sizeAt   // that the terminal got on the way
-	lagged bool       // the reader lost its place; what it read before is left out
-	exit   *term.Exit // what came was the end
+	sizes  []sizeAt   // sizes that the terminal got within the text
+	lagged bool       // the reader lost its place; the text before that is left out
+	exit   *term.Exit // the terminal's exit, if it was reached
 }
 
-// collect reads what there is into buf: up to about the raw offset until, so that a child that prints for ever does not keep it, and no
-// more than limit bytes and a chunk. Of the marks on the way only sizes and the exit count.
+// collect reads the available text into buf: up to about the raw offset until, so that it ends although the child prints on, and at most limit
+// bytes and a chunk. Of the marks it keeps only sizes and the exit.
 func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
 	t := taken{piece: piece{Data: buf[:0], Off: rd.Offset()}}
 	for len(t.Data) < limit {
@@ -211,11 +211,11 @@ func (st *ptyStream) end(c *ptyClient, e term.Exit) error {
 	return errStreamEnded
 }
 
-// resync goes on from the newest output after the reader lost its place: what is older would only be late.
+// resync continues with the newest output after the reader lost its place.
 func (st *ptyStream) resync(c *ptyClient) error {
 	sent := st.sent
 	said, err := st.begin(c, nil)
-	if err != nil { // not the client's to read any more
+	if err != nil { // the client may not read it any more
 		if err := c.send(appendError(c.buf.frame[:0], st.id, err)); err != nil {
 			return err
 		}
@@ -226,13 +226,13 @@ func (st *ptyStream) resync(c *ptyClient) error {
 	return c.send(appendAttached(c.buf.frame[:0], said))
 }
 
-// acknowledge notes what the client has shown.
+// acknowledge records the offset up to which the client has shown output.
 func (st *ptyStream) acknowledge(end int64) { st.acked = min(max(st.acked, end), st.sent) }
 
-// full reports whether the client has enough to show.
+// full reports whether the client must acknowledge before it is sent more.
 func (st *ptyStream) full() bool { return st.acks && st.sent-st.acked >= ackWindow }
 
-// arm makes the reader wake the client, or returns when there may be more.
+// arm makes the reader wake the client at the next output. If the stream must pause first, it returns until when.
 func (st *ptyStream) arm(now time.Time) (due time.Time) {
 	switch {
 	case st.due.After(now):
@@ -243,23 +243,21 @@ func (st *ptyStream) arm(now time.Time) (due time.Time) {
 	return time.Time{}
 }
 
-// bulkRate bounds what all interfaces together are sent in bytes of text a second, beyond bulkBurst at once: more than any can show, and
-// little enough that many viewers of a flood do not take the processor from an echo. What is smaller than bulkLeast is no flood, and never
-// waits.
+// bulkRate and bulkBurst bound the text sent to all interfaces together, in bytes a second and at once. That is more than an interface can
+// show, and leaves processor time for echoes beside a flood with many viewers. Messages below bulkLeast bytes never wait.
 const (
 	bulkRate  = 64 << 20
 	bulkBurst = 4 << 20
 	bulkLeast = 4 << 10
 )
 
-// bulk lets all streams of a server have their part of bulkRate, in the order
-// in which they ask. The zero value is ready; it is safe for concurrent use.
+// bulk shares bulkRate among all streams of a server, in the order of their requests. The zero value is ready; it is safe for concurrent use.
 type bulk struct {
 	mu   sync.Mutex
 	next time.Time // when the next one may be sent
 }
 
-// reserve notes that n bytes are sent and returns when their sender may send more.
+// reserve records that n bytes are sent, and returns when their sender may send more.
 func (b *bulk) reserve(n int, now time.Time) time.Time {
 	if n < bulkLeast {
 		return time.Time{}
