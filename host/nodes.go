@@ -46,6 +46,9 @@ const (
 // ErrNotOwner is returned where another node has become a terminal's owner, or the terminal is gone.
 var ErrNotOwner = errors.New("host: this node is not the terminal's owner")
 
+// ErrNoNode is returned where a node is asked that is gone.
+var ErrNoNode = errors.New("host: there is no such node")
+
 // NodeEntry is what a node tells the others of one of its terminals.
 type NodeEntry struct {
 	URI     string `json:"uri"`

@@ -48,7 +48,11 @@ func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door
 	if err != nil {
 		return nil, err
 	}
-	door, err := devices.New(devices.Options{Key: key, Tokens: tokens, Pending: s.places(path).pending, Shared: s.node != nil, Logger: o.Logger,
+	var nodes devices.Nodes
+	if s.node != nil {
+		nodes = s.node
+	}
+	door, err := devices.New(devices.Options{Key: key, Tokens: tokens, Pending: s.places(path).pending, Nodes: nodes, Logger: o.Logger,
 		Audit: func(ev host.AuditEvent) {
 			if ev.Type == devices.AuditPaired {
 				fmt.Fprintf(stderr, "%s has paired with this host; undo with: tether-host token revoke %s\n", printable(ev.Name), printable(ev.Name))

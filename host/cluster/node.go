@@ -75,6 +75,8 @@ type Node struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
 
+	answers map[string]Answerer // by what they are about; set before Run
+
 	mu      sync.Mutex
 	kept    map[string]value // the contents of the bucket
 	host    *host.Host       // nil before Run
@@ -95,7 +97,7 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 	if !clusterName.MatchString(o.Name) {
 		return nil, refused("use 1 to 32 letters, digits, - and _", "--cluster: %.40q is no name", o.Name)
 	}
-	n := &Node{opts: o, log: zerolog.Nop(), id: strings.ToLower(rand.Text()[:10]), kept: map[string]value{}, peers: map[string]*peer{}, wanted: map[string]bool{}}
+	n := &Node{opts: o, log: zerolog.Nop(), id: strings.ToLower(rand.Text()[:10]), answers: map[string]Answerer{}, kept: map[string]value{}, peers: map[string]*peer{}, wanted: map[string]bool{}}
 	if o.Logger != nil {
 		n.log = o.Logger.With().Str("node", n.id).Logger()
 	}

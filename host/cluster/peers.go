@@ -50,11 +50,15 @@ func (n *Node) Run(ctx context.Context, h *host.Host) error {
 	n.host = h
 	n.mu.Unlock()
 	var subs []*nats.Subscription
-	for subject, handle := range map[string]nats.MsgHandler{
+	handlers := map[string]nats.MsgHandler{
 		n.subject("hello"):                  func(m *nats.Msg) { n.heard(ctx, m) },
 		n.subject("node." + n.id + ".list"): func(m *nats.Msg) { n.answerList(ctx, m) },
 		n.subject("node." + n.id + ".feed"): func(m *nats.Msg) { n.answerFeed(ctx, m) },
-	} {
+	}
+	for about, by := range n.answers {
+		handlers[n.subject("node."+n.id+".ask."+about)] = func(m *nats.Msg) { n.answer(ctx, m, by) }
+	}
+	for subject, handle := range handlers {
 		sub, err := n.nc.Subscribe(subject, handle)
 		if err != nil {
 			return fmt.Errorf("NATS: %w", err)

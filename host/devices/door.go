@@ -1,10 +1,12 @@
 package devices
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,11 +38,12 @@ const (
 type Options struct {
 	Key    ed25519.PrivateKey // the host's identity
 	Tokens *access.Tokens     // the machines that are let in
-	// Pending shows waiting pairings to those who may approve them; nil shows them nowhere. Shared says that other doors use it, too.
+	// Pending shows waiting pairings to those who may approve them; nil shows them nowhere.
 	Pending access.Place
-	Shared  bool
-	Audit   func(host.AuditEvent) // nil keeps no record
-	Logger  *zerolog.Logger       // nil means silence
+	// Nodes are the other nodes of the cluster, whose doors have the same Key, Tokens and Pending; nil means that there are none.
+	Nodes  Nodes
+	Audit  func(host.AuditEvent) // nil keeps no record
+	Logger *zerolog.Logger       // nil means silence
 }
 
 // Types of audit events.
@@ -51,6 +54,9 @@ const (
 )
 
 // Door is the door. It is an http.Handler and a host.Authenticator, and safe for concurrent use. It has no goroutines.
+//
+// At one of several nodes, each door keeps what was begun at it, and the others ask it: what a machine is given names that node. So each
+// challenge is answered once and each token used once, wherever that happens, and strangers leave nothing in the cluster's bucket.
 type Door struct {
 	opts   Options
 	log    zerolog.Logger
@@ -77,8 +83,9 @@ type challenge struct {
 
 // session is a token that was not used yet.
 type session struct {
-	principal host.Principal
-	expires   time.Time
+	device  ed25519.PublicKey
+	live    context.Context // the machine's
+	expires time.Time
 }
 
 // New returns a door at which nobody waits. It forgets who waited at another one with that Pending.
@@ -93,7 +100,8 @@ func New(o Options) (*Door, error) {
 	if o.Logger != nil {
 		d.log = *o.Logger
 	}
-	if o.Shared {
+	if o.Nodes != nil {
+		o.Nodes.Answer(aboutPairing, d.asked)
 		return d, nil
 	}
 	return d, d.show()
@@ -103,14 +111,26 @@ func New(o Options) (*Door, error) {
 // revoked.
 func (d *Door) Authenticate(token string) (host.Principal, bool) {
 	hash := sha256.Sum256([]byte(token))
+	after, ours := strings.CutPrefix(token, sessionPrefix)
+	device, ok := ed25519.PublicKey(nil), false
+	if node, _, _ := strings.Cut(after, nodeEnds); ours && d.elsewhere(node) {
+		device, ok = d.usedAt(node, hash)
+	} else {
+		device, ok = d.used(hash)
+	}
+	if !ok {
+		return host.Principal{}, false
+	}
+	return d.opts.Tokens.Device(device) // it may have been revoked meanwhile
+}
+
+// used uses up the token of a session and returns the machine that has got it.
+func (d *Door) used(hash [sha256.Size]byte) (ed25519.PublicKey, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s, ok := d.sessions[hash]
 	delete(d.sessions, hash)
-	if !ok || !time.Now().Before(s.expires) || s.principal.Live.Err() != nil {
-		return host.Principal{}, false
-	}
-	return s.principal, true
+	return s.device, ok && time.Now().Before(s.expires) && s.live.Err() == nil
 }
 
 // Known implements host.Authenticator: like Authenticate, which reads no file.
@@ -143,7 +163,7 @@ const sharedTime = time.Second
 // knows reports whether a machine is paired. One that was paired at another node a moment ago may not be known here yet: that is waited for.
 func (d *Door) knows(device ed25519.PublicKey) bool {
 	for began := time.Now(); ; time.Sleep(look) {
-		if _, ok := d.opts.Tokens.Device(device); ok || !d.opts.Shared || time.Since(began) > sharedTime {
+		if _, ok := d.opts.Tokens.Device(device); ok || d.opts.Nodes == nil || time.Since(began) > sharedTime {
 			return ok
 		}
 	}
@@ -157,6 +177,7 @@ func (d *Door) challengeFor(device ed25519.PublicKey) (pairing.Challenge, error)
 	now := time.Now()
 	c := challenge{device: device, time: now.UnixMilli(), expires: now.Add(pairing.ChallengeTime)}
 	text := random()
+	copy(text, d.node()) // which leaves 176 bits of chance
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	bound(d.challenges, maxChallenges, func(c challenge) time.Time { return c.expires })
@@ -186,12 +207,12 @@ func (d *Door) answered(a pairing.Answer, why pairing.Purpose) (pairing.Session,
 
 // open makes a token for a machine that has answered.
 func (d *Door) open(s pairing.Session, p host.Principal) pairing.Opened {
-	token := "tethersession_" + rand.Text()
+	token := sessionPrefix + d.node() + nodeEnds + rand.Text()
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	bound(d.sessions, maxSessions, func(s session) time.Time { return s.expires })
-	d.sessions[sha256.Sum256([]byte(token))] = session{principal: p, expires: now.Add(pairing.SessionTime)}
+	d.sessions[sha256.Sum256([]byte(token))] = session{device: s.Device, live: p.Live, expires: now.Add(pairing.SessionTime)}
 	return pairing.Opened{Token: token, ExpiresMs: pairing.SessionTime.Milliseconds(), Signature: s.SignToken(d.opts.Key, token)}
 }
 

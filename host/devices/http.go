@@ -1,8 +1,10 @@
 package devices
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -82,35 +84,47 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) (any, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, &refusal{pairing.CodeBadRequest, "the body must be application/json"}
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, pairing.MaxMessage)
-	switch what {
-	case "begin":
-		return with(r, func(b pairing.Begin) (any, error) { return d.begin(r.RemoteAddr, b) })
-	case "reveal":
-		return with(r, func(b pairing.Reveal) (any, error) { return d.reveal(b) })
-	case "wait":
-		return with(r, func(b pairing.Wait) (any, error) { return d.wait(r.Context().Done(), b.ID) })
-	case "redeem":
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, pairing.MaxMessage))
+	if err != nil {
+		return nil, errBadRequest
+	}
+	q := question{What: what, From: r.RemoteAddr, Body: body}
+	if what == "redeem" {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		return with(r, func(b pairing.Redeem) (any, error) { return d.redeem(r.RemoteAddr, token, b) })
+		return with(body, func(b pairing.Redeem) (any, error) { return d.redeem(q.From, token, b) })
+	}
+	if node, began := beganAt(body, len(d.node())); began && d.elsewhere(node) {
+		return d.askNode(r.Context(), node, q)
+	}
+	return d.answer(r.Context(), q)
+}
+
+// answer answers a request that came here, or to another node.
+func (d *Door) answer(ctx context.Context, q question) (any, error) {
+	switch q.What {
+	case "begin":
+		return with(q.Body, func(b pairing.Begin) (any, error) { return d.begin(q.From, b) })
+	case "reveal":
+		return with(q.Body, func(b pairing.Reveal) (any, error) { return d.reveal(b) })
+	case "wait":
+		return with(q.Body, func(b pairing.Wait) (any, error) { return d.wait(ctx.Done(), b.ID) })
 	case "challenge":
-		return with(r, func(b pairing.Ask) (any, error) { return d.challengeFor(b.DeviceKey) })
+		return with(q.Body, func(b pairing.Ask) (any, error) { return d.challengeFor(b.DeviceKey) })
 	case "session":
-		return with(r, d.session)
+		return with(q.Body, d.session)
 	case "leave":
-		return with(r, func(b pairing.Answer) (any, error) { return d.leave(r.RemoteAddr, b) })
+		return with(q.Body, func(b pairing.Answer) (any, error) { return d.leave(q.From, b) })
 	}
 	return nil, errNotFound
 }
 
 // with decodes the body and answers it.
-func with[T any](r *http.Request, f func(T) (any, error)) (any, error) {
-	var body T
-	dec := json.NewDecoder(r.Body)
-	if err := dec.Decode(&body); err != nil {
+func with[T any](body []byte, f func(T) (any, error)) (any, error) {
+	var in T
+	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, errBadRequest
 	}
-	return f(body)
+	return f(in)
 }
 
 func (d *Door) session(a pairing.Answer) (any, error) {

@@ -29,8 +29,8 @@ type pending struct {
 	commitment []byte
 	from       string
 	expires    time.Time
-	revealed   bool // then it has a code
-	waiting    bool // a request waits for it
+	revealed   bool          // then it has a code
+	newer      chan struct{} // closed when another request waits for it; nil before the first
 }
 
 // Pending is a pairing that waits to be approved.
@@ -63,7 +63,7 @@ func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 	if len(d.pending) >= maxPending || !d.begins.Allow() {
 		return pairing.Begun{}, errTooMany
 	}
-	id := rand.Text()
+	id := d.node() + nodeEnds + rand.Text()
 	p := &pending{pair: pairing.Pair{Host: d.public, Device: b.DeviceKey, Name: b.Name, HostNonce: random()}, commitment: b.Commitment,
 		from: from, expires: now.Add(revealTime)}
 	d.pending[id] = p
@@ -126,7 +126,7 @@ func (d *Door) show() error {
 	}
 	err := d.opts.Pending.Change(func(old []byte) ([]byte, error) {
 		all := slices.Clone(ours)
-		if d.opts.Shared {
+		if d.opts.Nodes != nil {
 			var f pendingFile
 			_ = json.Unmarshal(old, &f) // what cannot be read shows nobody
 			now := time.Now()
@@ -160,8 +160,8 @@ func (d *Door) waiting() (all []Pending) {
 	return all
 }
 
-// claim lets one wait for a pairing at a time. The caller calls end.
-func (d *Door) claim(id string) (p *pending, end func(), err error) {
+// claim lets one wait for a pairing at a time: the former one ends, whose client may be gone without a word.
+func (d *Door) claim(id string) (p *pending, newer <-chan struct{}, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p, err = d.openLocked(id)
@@ -170,24 +170,19 @@ func (d *Door) claim(id string) (p *pending, end func(), err error) {
 		return nil, nil, err
 	case !p.revealed:
 		return nil, nil, errBadRequest
-	case p.waiting:
-		return nil, nil, errTooMany
+	case p.newer != nil:
+		close(p.newer)
 	}
-	p.waiting = true
-	return p, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		p.waiting = false
-	}, nil
+	p.newer = make(chan struct{})
+	return p, p.newer, nil
 }
 
 // wait waits until the machine is approved, or the time is up.
 func (d *Door) wait(done <-chan struct{}, id string) (pairing.Waited, error) {
-	p, end, err := d.claim(id)
+	p, newer, err := d.claim(id)
 	if err != nil {
 		return pairing.Waited{}, err
 	}
-	defer end()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	late := time.NewTimer(pairing.WaitTime)
@@ -201,6 +196,8 @@ func (d *Door) wait(done <-chan struct{}, id string) (pairing.Waited, error) {
 		select {
 		case <-tick.C:
 		case <-late.C:
+			return pairing.Waited{}, nil
+		case <-newer:
 			return pairing.Waited{}, nil
 		case <-done:
 			return pairing.Waited{}, nil

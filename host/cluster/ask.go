@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"tether/host"
+)
+
+// headWithin is for how many milliseconds the answer is waited for.
+const headWithin = "Within"
+
+// Answerer answers another node's question, with at most what fits into a message. ctx ends when nobody waits for the answer any more.
+type Answerer = func(ctx context.Context, question []byte) []byte
+
+// Answer says who answers the other nodes' questions about something, a lower-case word. It must be called before Run.
+func (n *Node) Answer(about string, by Answerer) { n.answers[about] = by }
+
+// Ask asks a node about something and returns its answer, by the deadline of ctx, which it must have. The error is host.ErrNoNode if there is no such
+// node any more.
+func (n *Node) Ask(ctx context.Context, node, about string, question []byte) ([]byte, error) {
+	if !validID(node) {
+		return nil, host.ErrNoNode
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return nil, errors.New("cluster: a question needs a deadline")
+	}
+	m := nats.NewMsg(n.subject("node." + node + ".ask." + about))
+	m.Data = question
+	m.Header.Set(headWithin, strconv.FormatInt(time.Until(deadline).Milliseconds(), 10))
+	a, err := n.nc.RequestMsgWithContext(ctx, m)
+	if errors.Is(err, nats.ErrNoResponders) {
+		n.mu.Lock()
+		known := n.peers[node] != nil
+		n.mu.Unlock()
+		if !known {
+			return nil, host.ErrNoNode
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.Data, nil
+}
+
+// answer answers a question of another node.
+func (n *Node) answer(ctx context.Context, m *nats.Msg, by Answerer) {
+	ms, err := strconv.ParseInt(m.Header.Get(headWithin), 10, 64)
+	if err != nil || ms <= 0 || ms > time.Hour.Milliseconds() || m.Reply == "" {
+		return
+	}
+	n.spawn(func() {
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(ms)*time.Millisecond)
+		defer cancel()
+		_ = m.Respond(by(ctx, m.Data)) // whoever asked finds out by its deadline
+	})
+}
