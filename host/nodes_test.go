@@ -88,3 +88,17 @@ func TestNodeChangesInParts(t *testing.T) {
 		}
 	}
 }
+
+// A node that has nothing answers once, and then when there is something: other nodes ask again at once.
+func TestNodeWithoutTerminalsIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{Nodes: &engine{}})
+		began := time.Now()
+		since := h.NodeChanges(t.Context(), 0, 1).Version
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if c := h.NodeChanges(ctx, since, 1); c.Whole || time.Since(began) < time.Minute {
+			t.Errorf("answered after %v: %+v", time.Since(began), c)
+		}
+	})
+}

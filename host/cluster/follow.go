@@ -20,6 +20,9 @@ const (
 	notOwner   = "not the owner"
 )
 
+// endTries is how often a node says that it follows a terminal no more, unless it is answered.
+const endTries = 25
+
 // mostFed is how many bytes a node asks for at a time. One entry may be longer.
 const mostFed = 256 << 10
 
@@ -43,14 +46,14 @@ func (n *Node) follow(ctx context.Context, uri string) {
 	for ctx.Err() == nil {
 		r, node, ok := n.host.Wants(uri)
 		if !ok {
+			n.end(ctx, at, was)
+			at = ""
 			if n.unwanted(uri) {
-				n.end(at, was)
 				return
 			}
 			continue
 		}
-		if at != node || was.Epoch != r.Epoch {
-			n.end(at, was)
+		if at != node || was.Epoch != r.Epoch { // the former owner has let go of what it fed
 			number, index = 0, 0
 		}
 		r.From, r.Most, r.Number, r.Index, r.Hold = n.id, mostFed, number, index, host.Follow(last).Milliseconds()
@@ -92,14 +95,24 @@ func (n *Node) unwanted(uri string) bool {
 	return false
 }
 
-// end tells the owner that nobody here follows the terminal any more. Without it, the owner finds out after a while.
-func (n *Node) end(node string, r host.FeedRequest) {
-	if node == "" {
-		return
-	}
-	r.Most = 0
+// end tells the owner that nobody here follows the terminal any more, until it answers or somebody does: it counts who watches here.
+func (n *Node) end(ctx context.Context, node string, r host.FeedRequest) {
+	r.Most, r.Hold = 0, 0
 	data, _ := json.Marshal(r) // has nothing that cannot be encoded
-	_ = n.nc.Publish(n.subject("node."+node+".feed"), data)
+	for range endTries {
+		if _, _, ok := n.host.Wants(r.URI); ok || node == "" || ctx.Err() != nil {
+			return
+		}
+		asking, cancel := context.WithTimeout(ctx, retry)
+		_, err := n.nc.RequestWithContext(asking, n.subject("node."+node+".feed"), data)
+		cancel()
+		if err == nil || errors.Is(err, nats.ErrNoResponders) {
+			return
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			pause(ctx, retry)
+		}
+	}
 }
 
 // ask sends a node a request and returns the answer.

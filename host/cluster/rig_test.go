@@ -107,6 +107,14 @@ const lent = "ahp-terminal:/6d1e0000-0000-4000-8000-000000000001"
 // lend connects to a node and announces the terminal, whose flood continues where the node's text ends.
 func (m *machine) lend(n *node) {
 	m.t.Helper()
+	if err := m.tryLend(n); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// tryLend is lend at a node that may not take it.
+func (m *machine) tryLend(n *node) error {
+	m.t.Helper()
 	if m.conn != nil {
 		m.conn.Close()
 	}
@@ -137,15 +145,16 @@ func (m *machine) lend(n *node) {
 			}
 		}})
 	if err != nil {
-		m.t.Fatal(err)
+		return err
 	}
 	err = m.conn.CreateTerminal(m.t.Context(), ahp.CreateTerminalParams{Channel: m.uri, Name: "dev", Claim: ahp.ClientClaim(m.id), ExecutionTarget: ahp.TargetClient,
 		Meta: ahp.Meta{ahp.HoldsKey: []byte("true")}})
 	if err != nil {
-		m.t.Fatal(err)
+		return err
 	}
 	testkit.Eventually(m.t, patience, "the node says what it has", func() bool { return m.has() >= 0 })
 	m.sent = m.has()
+	return nil
 }
 
 // watched is how many watch, as the node says.
