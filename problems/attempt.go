@@ -8,6 +8,7 @@ import (
 // fields are the texts that patterns found.
 type fields struct {
 	file, location, line, column, endLine, endCol, severity, code, message string
+	imported                                                               bool  // file is not absolute, and named by an import path
 	start, end                                                             int64 // offsets of the lines
 }
 
@@ -139,6 +140,7 @@ func (f *fields) fill(p *pattern, groups [][]byte, anew bool) {
 		}
 	}
 	set(&f.file, p.File, maxFileName)
+	f.imported = f.imported || p.Import && !isAbsolute(f.file)
 	set(&f.location, p.Location, maxCode)
 	set(&f.line, p.Line, maxCode)
 	set(&f.column, p.Column, maxCode)

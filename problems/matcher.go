@@ -3,6 +3,7 @@ package problems
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Bounds of a matcher.
@@ -28,6 +29,9 @@ type Matcher struct {
 	Clears []string `json:"clears"`
 	// Weak problems count only while the same owner has none in the same file (addition): for summaries that repeat more precise reports.
 	Weak bool `json:"weak"`
+	// Package matches the line behind the problems of a Go package, whose import path is its first group (addition): files are named within
+	// that.
+	Package string `json:"package"`
 }
 
 // Pattern matches one line. The numbers are those of groups in Regexp; 0 is none.
@@ -50,6 +54,8 @@ type Pattern struct {
 	Skip int `json:"skip"`
 	// Latest: the pattern may match several lines, and the last of them counts (addition).
 	Latest bool `json:"latest"`
+	// Import: a file that is not absolute is named by an import path (addition), and the pattern is of no use where that tells no directory.
+	Import bool `json:"import"`
 	// Exclude: a line that matches this, too, does not match (addition).
 	Exclude string `json:"exclude"`
 	// Until: a line that matches this ends the attempt, if the pattern does not match first (addition).
@@ -74,6 +80,7 @@ type matcher struct {
 	patterns []pattern
 	required []string // by the first pattern
 	begins   *expression
+	ofPkg    *expression // Package
 	severity Severity
 }
 
@@ -107,13 +114,16 @@ func Compile(all ...Matcher) (*Set, error) {
 
 // inside are texts one of which is in every line that concerns the matcher outside an attempt; nil if there are none.
 func (m *matcher) inside() []string {
-	all := m.required
-	if m.backgroundBegins() != "" && all != nil {
-		more := requiredOf(m.backgroundBegins())
+	all := slices.Clone(m.required)
+	for _, other := range []string{m.backgroundBegins(), m.Package} {
+		if other == "" || all == nil {
+			continue
+		}
+		more := requiredOf(other)
 		if more == nil {
 			return nil
 		}
-		all = append(append([]string{}, all...), more...)
+		all = append(all, more...)
 	}
 	return all
 }
@@ -168,6 +178,12 @@ func (m Matcher) compile() (*matcher, error) {
 	var err error
 	if c.begins, err = compileRegexp("beginsPattern", c.backgroundBegins()); err != nil {
 		return nil, err
+	}
+	if c.ofPkg, err = compileRegexp("package", m.Package); err != nil {
+		return nil, err
+	}
+	if c.ofPkg != nil && c.ofPkg.regexp.NumSubexp() < 1 {
+		return nil, errors.New("package has no group")
 	}
 	if _, err := compileRegexp("endsPattern", c.backgroundEnds()); err != nil { // checked alone: problems stay until the next round begins
 		return nil, err

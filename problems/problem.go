@@ -15,7 +15,7 @@ const (
 // Problem is one complaint of a tool. Nothing in it comes from outside the lines that its matcher matched.
 type Problem struct {
 	Tool     string   `json:"tool"`                // the matcher's owner
-	File     string   `json:"file,omitempty"`      // absolute where the command's directory is known; "" if the tool named none
+	File     string   `json:"file,omitempty"`      // absolute where its directory is known, otherwise as the tool named it; "" if it named none
 	Line     int      `json:"line,omitempty"`      // from 1; 0 if the tool named none
 	Column   int      `json:"column,omitempty"`    // as the tool counts; 0 if it named none
 	EndLine  int      `json:"endLine,omitempty"`   // 0 if the tool named none
@@ -29,6 +29,7 @@ type Problem struct {
 
 	command string // the command line that printed it
 	weak    bool   // see Matcher.Weak
+	loose   bool   // File is a name within a package that is not known yet, see Matcher.Package
 }
 
 // Bounds of a problem's fields, in bytes.

@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"path"
 	"slices"
 	"sort"
 )
@@ -88,6 +89,9 @@ func (t *Tracker) line(line []byte, start, end int64) {
 		if m.begins != nil && m.begins.match(line) {
 			t.newRound(m, end)
 		}
+		if m.ofPkg != nil {
+			t.settle(m, line, end)
+		}
 		if taken {
 			continue
 		}
@@ -174,9 +178,44 @@ func (t *Tracker) clear(at int64, what func(*Problem) bool) {
 	}
 }
 
+// settle gives the problems of a Go package, whose tests end with this line, the directory of that.
+func (t *Tracker) settle(m *matcher, line []byte, end int64) {
+	groups := m.ofPkg.groups(&t.scratch, line)
+	if groups == nil {
+		return
+	}
+	dir, known := packageDir(t.dir, t.command, text(groups[1], maxFileName), true)
+	t.list = slices.DeleteFunc(t.list, func(p *Problem) bool {
+		if !p.loose || p.Tool != m.Owner {
+			return false
+		}
+		if p.loose = false; !known {
+			return false
+		}
+		delete(t.index, p.key())
+		p.File, p.Last = clip(resolve(dir, p.File), maxFileName), end
+		if same := t.index[p.key()]; same != nil {
+			same.Count, same.Last = same.Count+p.Count, p.Last
+			return true
+		}
+		t.index[p.key()] = p
+		return false
+	})
+}
+
 // add takes a problem, or counts it with its like.
 func (t *Tracker) add(m *matcher, f fields) {
 	p := f.problem(m, t.dir)
+	if f.imported {
+		dir, known := packageDir(t.dir, t.command, path.Dir(f.file), false)
+		if !known {
+			return
+		}
+		p.File = clip(resolve(dir, path.Base(f.file)), maxFileName)
+	}
+	if p.loose = m.ofPkg != nil; p.loose {
+		p.File = f.file
+	}
 	p.command, p.weak = t.command, m.Weak
 	t.added++
 	if m.Weak && t.knows(&p) {

@@ -58,6 +58,65 @@ func TestOtherTools(t *testing.T) {
 	}
 }
 
+// Go names files of a package without its directory in tests, and by the import path in a program that was built with -trimpath. Such a file is
+// found, or the problem has no wrong one.
+func TestGoPackages(t *testing.T) {
+	const test = "--- FAIL: TestHalf (0.00s)\n    half_test.go:7: no\nFAIL\nFAIL\texample.com/shop/half\t0.012s\n"
+	const panics = "panic: no\n\ngoroutine 1 [running]:\nnet/http.(*Server).Serve()\n\tnet/http/server.go:1 +0x9\nmain.main()\n\texample.com/shop/half/main.go:8 +0x52\n"
+	for _, c := range []struct{ dir, command, output, want string }{
+		{"/src", "go test ./half", test, "/src/half/half_test.go:7"},
+		{"/src", "go test -run=A/B ./half/", test, "/src/half/half_test.go:7"},
+		{"/src/other", "go test ../half", test, "/src/half/half_test.go:7"},
+		{"/src/half", "go test -v -run TestHalf", test, "/src/half/half_test.go:7"},
+		{"/src/x", "go test .", test, "/src/x/half_test.go:7"},
+		{"/src/shop", "go test ./...", test, "/src/shop/half/half_test.go:7"},
+		{"/src/shop/half", "go test ../...", test, "/src/shop/half/half_test.go:7"},
+		{"/src/shop", "make test", test, "/src/shop/half/half_test.go:7"},
+		{`C:\src\shop`, "go test ./...", test, `C:\src\shop\half\half_test.go:7`},
+		{"/src", "go test ./...", test, "half_test.go:7"},
+		{"/src/x", "make test", test, "half_test.go:7"},
+		{"/src/x", "go test ./half ./other", test, "half_test.go:7"},
+		{"/src/x", "cd half; go test .", test, "half_test.go:7"},
+		{"", "go test", test, "half_test.go:7"},
+		{"/", "go test ./...", test, "half_test.go:7"},
+		{"/src/half", "make test", strings.ReplaceAll(test, "/half\t", "/half/half\t"), "half_test.go:7"},
+		{"/src/shop", "make test", strings.ReplaceAll(test, "/half\t", "/../../x\t"), "half_test.go:7"},
+		{"/src/shop", "go run ./half", panics, "/src/shop/half/main.go:8"},
+		{"/src/x", "go run ./half", panics, ""},
+		{"/src/x", "go test", panics, ""},
+		{"/src/x", "./shop", strings.ReplaceAll(panics, "example.com", "/build"), "/build/shop/half/main.go:8"},
+		{"/src/x", "./shop", strings.ReplaceAll(panics, "\tnet/http", "\t/usr/local/go/src/slices"), ""},
+	} {
+		got := ""
+		for _, p := range (recorded{dir: c.dir, command: c.command, output: []byte(c.output)}).track(whole).Problems(0) {
+			got += fmt.Sprintf("%s:%d", p.File, p.Line)
+		}
+		if got != c.want {
+			t.Errorf("%s, in %q: found %q, want %q", c.command, c.dir, got, c.want)
+		}
+	}
+}
+
+// A problem whose package is not known yet is told again when it is.
+func TestGoPackageIsToldLater(t *testing.T) {
+	tr := problems.NewTracker(problems.Builtin(), 0)
+	tr.Begin("go test ./...", "/src/shop")
+	begins := "--- FAIL: TestHalf (0.00s)\n    half_test.go:7: no\n"
+	tr.Write(0, []byte(begins))
+	cursor := tr.Cursor()
+	if got := tr.Problems(0); len(got) != 1 || got[0].File != "half_test.go" {
+		t.Errorf("at first %+v", got)
+	}
+	tr.Write(cursor, []byte("FAIL\texample.com/shop/half\t0.012s\n"))
+	if got := tr.Problems(cursor); len(got) != 1 || got[0].File != "/src/shop/half/half_test.go" || got[0].Count != 1 {
+		t.Errorf("then %+v", got)
+	}
+	tr.Write(tr.Cursor(), []byte(begins+"FAIL\texample.com/shop/half\t0.012s\n"))
+	if got := tr.Problems(0); len(got) != 1 || got[0].Count != 2 {
+		t.Errorf("again %+v", got)
+	}
+}
+
 // Text that nearly looks like a problem is ignored.
 func TestNoProblem(t *testing.T) {
 	for _, line := range []string{
@@ -311,6 +370,7 @@ func TestCompileRefuses(t *testing.T) {
 		"regexp has 2001 bytes":           with(func(p *problems.Pattern) { p.Regexp = strings.Repeat("x", 2001) }),
 		"kind \"odd\" must be":            with(func(p *problems.Pattern) { p.Kind = "odd" }),
 		"21 patterns, at most 20":         {Owner: "x", Patterns: slices.Repeat([]problems.Pattern{ok}, 21)},
+		"package has no group":            {Owner: "x", Patterns: []problems.Pattern{ok}, Package: "x"},
 		"beginsPattern: error parsing re": {Owner: "x", Patterns: []problems.Pattern{ok}, Background: &problems.Background{Begins: "("}},
 	} {
 		if _, err := problems.Compile(m); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "problem matcher 1") {

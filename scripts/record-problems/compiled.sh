@@ -252,6 +252,7 @@ func main() {
 }
 X
 run go-panic go 'go run .'
+run go-panic-trimmed go 'go run -trimpath .'
 sed -i '/p.n/d; s/var p.*/panicky := 3; _ = panicky/' main.go
 run go-run-ok go 'go run .'
 run go-build-ok go 'go build ./... && go vet ./...'
@@ -273,6 +274,61 @@ import "example.com/app/nowhere"
 func main() { nowhere.Do() }
 X
 run go-import go 'go build .'
+project shop
+file go.mod <<'X'
+module example.com/shop
+
+go 1.24
+X
+file cart/cart.go <<'X'
+package cart
+
+func Total(prices ...int) (sum int) {
+	for _, p := range prices {
+		sum += p
+	}
+	return sum + 1
+}
+X
+file cart/cart_test.go <<'X'
+package cart
+
+import "testing"
+
+func TestTotal(t *testing.T) {
+	if got := Total(1, 2); got != 3 {
+		t.Errorf("Total(1, 2) = %d, want 3", got)
+	}
+}
+X
+file internal/stock/stock.go <<'X'
+package stock
+
+var Left map[string]int
+
+func Take(name string) { Left[name]-- }
+X
+file internal/stock/stock_test.go <<'X'
+package stock
+
+import "testing"
+
+func TestTake(t *testing.T) {
+	t.Run("pen", func(t *testing.T) { t.Error("no pen") })
+}
+X
+file main.go <<'X'
+package main
+
+import "example.com/shop/internal/stock"
+
+func main() { stock.Take("pen") }
+X
+run go-test-all go 'go test -count=1 ./...'
+run go-test-v-all go 'go test -count=1 -v ./...'
+run go-panic-package go 'go run .'
+run go-panic-package-trimmed go 'go run -trimpath .'
+
 project java
 file App.java <<'X'
 import java.util.List;
