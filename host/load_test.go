@@ -31,7 +31,7 @@ const (
 	loadFlood  = 96 << 10 // bytes of each
 )
 
-// member is a client of a crowd, which keeps no more than it needs.
+// member is one of many clients, which keeps no more than it needs.
 type member struct {
 	conn *client.Conn
 

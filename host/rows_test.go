@@ -105,7 +105,7 @@ func TestUpdatesAddUp(t *testing.T) {
 
 // With 5,000 terminals, a change is one row, and a page that was away for long is sent the list.
 func TestUpdatesAreSmall(t *testing.T) {
-	h, feeds := crowd(t, 5000)
+	h, feeds := hostWithFeeds(t, 5000)
 	p := &pageList{h: h}
 	if n := p.update(t); n != len(feeds) || p.whole != 1 {
 		t.Errorf("the first update has %d rows of %d", n, len(feeds))
@@ -123,7 +123,7 @@ func TestUpdatesAreSmall(t *testing.T) {
 	}
 }
 
-func crowd(t testing.TB, n int) (*host.Host, []*host.Feed) {
+func hostWithFeeds(t testing.TB, n int) (*host.Host, []*host.Feed) {
 	h := testHost(t, host.Options{})
 	feeds := make([]*host.Feed, n)
 	for i := range feeds {
@@ -134,7 +134,7 @@ func crowd(t testing.TB, n int) (*host.Host, []*host.Feed) {
 
 // BenchmarkPageUpdate is the cost of a change for each page that shows 5,000 terminals.
 func BenchmarkPageUpdate(b *testing.B) {
-	h, feeds := crowd(b, 5000)
+	h, feeds := hostWithFeeds(b, 5000)
 	_, version := h.PageUpdate(0)
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
@@ -147,7 +147,7 @@ func BenchmarkPageUpdate(b *testing.B) {
 
 // BenchmarkPageWhole is the cost of sending the whole list, as before each change was sent alone.
 func BenchmarkPageWhole(b *testing.B) {
-	h, _ := crowd(b, 5000)
+	h, _ := hostWithFeeds(b, 5000)
 	b.ReportAllocs()
 	for b.Loop() {
 		b.SetBytes(int64(len(h.PageRows())))

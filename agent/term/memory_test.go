@@ -16,16 +16,16 @@ import (
 	"tether/platform/pty"
 )
 
-// crowd is a pool with fake children by the terminal's name.
-type crowd struct {
+// fakePool is a pool with fake children by the terminal's name.
+type fakePool struct {
 	t        *testing.T
 	pool     *term.Pool
 	mu       sync.Mutex
 	children map[term.ID]*testkit.Child
 }
 
-func newCrowd(t *testing.T, o term.Options) *crowd {
-	c := &crowd{t: t, children: map[term.ID]*testkit.Child{}}
+func newFakePool(t *testing.T, o term.Options) *fakePool {
+	c := &fakePool{t: t, children: map[term.ID]*testkit.Child{}}
 	o.Start = func(id term.ID, _ pty.Command) (term.PTY, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func newCrowd(t *testing.T, o term.Options) *crowd {
 	return c
 }
 
-func (c *crowd) spawn(a term.Actor, s term.Spec) (term.Handle, *testkit.Child) {
+func (c *fakePool) spawn(a term.Actor, s term.Spec) (term.Handle, *testkit.Child) {
 	c.t.Helper()
 	s.Command, s.Cwd = []string{"fake"}, testkit.Abs("/")
 	h, err := c.pool.As(a).Spawn(s)
@@ -88,7 +88,7 @@ func chunk(n int) string { return chunks()[n] }
 func TestManyFloodsStayWithinTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const floods, each, bound = 50, 12, 5 << 20 // 384 KiB each
-		c := newCrowd(t, term.Options{TotalLogBytes: bound})
+		c := newFakePool(t, term.Options{TotalLogBytes: bound})
 		idle, quiet := c.spawn(term.User, term.Spec{})
 		quiet.Print("$ ")
 		var wg sync.WaitGroup
@@ -136,7 +136,7 @@ func TestManyFloodsStayWithinTheBound(t *testing.T) {
 func TestExitedTerminalsGiveWayFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 32 // chunks that fill a log of 1 MiB
-		c := newCrowd(t, term.Options{TotalLogBytes: 4<<20 + 128<<10})
+		c := newFakePool(t, term.Options{TotalLogBytes: 4<<20 + 128<<10})
 		flood := func(most int) (term.Handle, *testkit.Child) {
 			h, child := c.spawn(term.User, term.Spec{})
 			for n := range most {
@@ -174,7 +174,7 @@ func TestExitedTerminalsGiveWayFirst(t *testing.T) {
 
 func TestRoomIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, term.Options{TotalLogBytes: 1 << 20, LogBytes: 1 << 20, KeepExited: 1, KeepFor: time.Minute})
+		c := newFakePool(t, term.Options{TotalLogBytes: 1 << 20, LogBytes: 1 << 20, KeepExited: 1, KeepFor: time.Minute})
 		h, child := c.spawn(term.User, term.Spec{})
 		other, otherChild := c.spawn(term.User, term.Spec{})
 		for n := range 64 {
@@ -206,7 +206,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 func TestMarksCountToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound = 2 << 20
-		c := newCrowd(t, term.Options{TotalLogBytes: bound})
+		c := newFakePool(t, term.Options{TotalLogBytes: bound})
 		for range 4 {
 			_, child := c.spawn(term.User, term.Spec{})
 			marks := strings.Repeat("\x1b]0;a\a\x1b]0;b\a\xff\x1b[c", 1500)
@@ -230,7 +230,7 @@ func TestMarksCountToo(t *testing.T) {
 // A reader that held its place in a log that had to shrink is told.
 func TestTrimmedReaderGetsAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, term.Options{TotalLogBytes: 600 << 10})
+		c := newFakePool(t, term.Options{TotalLogBytes: 600 << 10})
 		h, child := c.spawn(term.Agent("a"), term.Spec{})
 		r := reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
 		for n := range 16 {
@@ -270,7 +270,7 @@ func drawing(n int) string {
 func TestScreensCountToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound, many = 4 << 20, 8
-		c := newCrowd(t, term.Options{TotalLogBytes: bound, LogBytes: 256 << 10})
+		c := newFakePool(t, term.Options{TotalLogBytes: bound, LogBytes: 256 << 10})
 		var small, large []term.Handle
 		for i := range many {
 			h, child := c.spawn(term.User, term.Spec{Size: term.Size{Cols: 500, Rows: 500}})

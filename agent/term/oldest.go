@@ -27,7 +27,7 @@ type oldest struct {
 
 	outward outwardScreen
 
-	ahead bool     // see foresee
+	ahead bool     // see emulateAhead
 	stops []int64  // raw offsets where it is to be kept, ascending
 	kept  []Screen // those up to pos and in the log, ascending
 }
@@ -108,7 +108,7 @@ func (o *oldest) shown() Screen {
 func (s *stream) leave(to int64) {
 	s.leaveTo(to)
 	s.oldest.forget(to)
-	s.foresee(to)
+	s.emulateAhead(to)
 }
 
 func (s *stream) leaveTo(to int64) {

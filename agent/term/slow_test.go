@@ -30,8 +30,8 @@ func TestSlowReadersByOwner(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c.options.LogBytes, c.options.Stall = 64<<10, stall
-				crowd := newCrowd(t, c.options)
-				h, child := crowd.spawn(c.owner, term.Spec{OnSlow: c.spec})
+				pool := newFakePool(t, c.options)
+				h, child := pool.spawn(c.owner, term.Spec{OnSlow: c.spec})
 				reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true}) // as an uplink has it
 				began := time.Now()
 				for n := range 8 {

@@ -10,8 +10,8 @@ import (
 // inputPause is the least time between two states of input of a terminal that a host is told: the newest counts.
 const inputPause = 250 * time.Millisecond
 
-// toldInput is the last report to the host on this connection of how the program uses its keyboard. Owned by the publisher.
-type toldInput struct {
+// inputReport is the last report to the host on this connection of how the program uses its keyboard. Owned by the publisher.
+type inputReport struct {
 	changed <-chan struct{} // closed when there may be another state; nil: it has not been asked for, or may be another one already
 	last    ahp.StateParams
 	at      time.Time

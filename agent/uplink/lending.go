@@ -27,9 +27,9 @@ type lending struct {
 	exited  bool   // the exit was reported and arrived
 	problem string // why it is not published
 
-	version uint64               // of the loan's audience, when it was looked at last
-	told    uint64               // the version that the host was told on this connection
-	shares  map[string]toldShare // the host's answers about shares on this connection, by id; nil before
+	version uint64                 // of the loan's audience, when it was looked at last
+	told    uint64                 // the version that the host was told on this connection
+	shares  map[string]shareAnswer // the host's answers about shares on this connection, by id; nil before
 
 	watchers  *Watchers // as the host said on this connection, nil if it did not; replaced, never changed
 	observers *int      // as the host said on this connection, nil if it did not; replaced, never changed

@@ -18,17 +18,17 @@ import (
 	"tether/jsonrpc"
 )
 
-// stormy is a world with weather in it.
-func stormy(t *testing.T, change func(*uplink.Options)) (*world, *weather) {
-	sky := newWeather()
+// newWorldOnNetwork is a world whose link has a network that tests control.
+func newWorldOnNetwork(t *testing.T, change func(*uplink.Options)) (*world, *network) {
+	network := newNetwork()
 	w := newWorld(t, host.Options{}, func(o *uplink.Options) {
-		sky.in(o)
+		network.in(o)
 		if change != nil {
 			change(o)
 		}
 	})
-	sky.over(w.dial)
-	return w, sky
+	network.over(w.dial)
+	return w, network
 }
 
 // until waits in fake time for a state of the link and returns how long that took.
@@ -59,10 +59,10 @@ func TestHalfOpenIsNoticedWithinTwoHeartbeats(t *testing.T) {
 	for _, beat := range []time.Duration{time.Second, 15 * time.Second} {
 		for phase := range 10 {
 			synctest.Test(t, func(t *testing.T) {
-				w, sky := stormy(t, func(o *uplink.Options) { o.Heartbeat = beat })
+				w, network := newWorldOnNetwork(t, func(o *uplink.Options) { o.Heartbeat = beat })
 				w.until(uplink.StateOnline, time.Minute)
 				time.Sleep(3*beat + time.Duration(phase)*beat/10)
-				sky.turn(false, true)
+				network.turn(false, true)
 				if took := w.until(uplink.StateWaiting, 3*beat); took > 2*beat {
 					t.Errorf("a heartbeat of %v: noticed after %v", beat, took)
 				}
@@ -75,13 +75,13 @@ func TestHalfOpenIsNoticedWithinTwoHeartbeats(t *testing.T) {
 func TestOtherSignsOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const beat = 10 * time.Second
-		w, sky := stormy(t, func(o *uplink.Options) { o.Heartbeat = beat })
+		w, network := newWorldOnNetwork(t, func(o *uplink.Options) { o.Heartbeat = beat })
 		w.until(uplink.StateOnline, time.Minute)
 		_, child := w.spawn(term.Spec{})
-		sky.mu.Lock()
+		network.mu.Lock()
 		drops := func(msg []byte) bool { return bytes.Contains(msg, []byte(`"ping"`)) }
-		sky.wires[0].drops.Store(&drops)
-		sky.mu.Unlock()
+		network.wires[0].drops.Store(&drops)
+		network.mu.Unlock()
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -129,11 +129,11 @@ func TestBackSoonAfterAMove(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for phase := range 7 {
 				synctest.Test(t, func(t *testing.T) {
-					w, sky := stormy(t, nil)
+					w, network := newWorldOnNetwork(t, nil)
 					w.until(uplink.StateOnline, time.Minute)
 					h, child := w.spawn(term.Spec{})
 					time.Sleep(2*time.Minute + time.Duration(phase)*3*time.Second)
-					sky.turn(!c.swallows, c.swallows)
+					network.turn(!c.swallows, c.swallows)
 					child.Print("meanwhile")
 					time.Sleep(c.asleep)
 					w.link.Moved()
@@ -142,7 +142,7 @@ func TestBackSoonAfterAMove(t *testing.T) {
 					if s := w.link.Status().State; s == uplink.StateOnline && c.usable > 2*time.Second {
 						t.Fatal("the link has not noticed")
 					}
-					sky.turn(false, false)
+					network.turn(false, false)
 					if c.told {
 						w.link.Moved()
 					}
@@ -169,13 +169,13 @@ func TestBackSoonAfterABlackHole(t *testing.T) {
 	const soon = 5 * time.Second
 	for phase := range 10 {
 		synctest.Test(t, func(t *testing.T) {
-			w, sky := stormy(t, func(o *uplink.Options) { o.Heartbeat = beat })
+			w, network := newWorldOnNetwork(t, func(o *uplink.Options) { o.Heartbeat = beat })
 			w.until(uplink.StateOnline, time.Minute)
 			for n := range 7 { // more often than attempts are bounded shortly
 				time.Sleep(2*time.Minute + time.Duration(phase)*beat/10)
-				sky.turn(false, true)
+				network.turn(false, true)
 				time.Sleep(hole)
-				sky.turn(false, false)
+				network.turn(false, false)
 				if took := w.until(uplink.StateOnline, time.Minute); took > soon {
 					t.Errorf("phase %d, hole %d: back after %v", phase, n, took)
 				}
@@ -189,7 +189,7 @@ func TestBoundsOfAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var bounds []time.Duration
-		w, sky := stormy(t, nil)
+		w, network := newWorldOnNetwork(t, nil)
 		w.endLink()
 		inner := w.opts.Connect
 		w.opts.Connect = func(ctx context.Context, e client.Endpoint, o client.Options) (*client.Conn, error) {
@@ -206,7 +206,7 @@ func TestBoundsOfAttempts(t *testing.T) {
 			mu.Lock()
 			bounds = nil
 			mu.Unlock()
-			sky.turn(false, true)
+			network.turn(false, true)
 			time.Sleep(5 * time.Minute)
 			mu.Lock()
 			got := slices.Clone(bounds[:7])
@@ -214,7 +214,7 @@ func TestBoundsOfAttempts(t *testing.T) {
 			if want := []time.Duration{2500e6, 2500e6, 2500e6, 5e9, 5e9, 15e9, 15e9}; !slices.Equal(got, want) {
 				t.Errorf("after %v: %v, want %v", up, got, want)
 			}
-			sky.turn(false, false)
+			network.turn(false, false)
 			w.until(uplink.StateOnline, 2*time.Minute)
 		}
 	})
@@ -223,15 +223,15 @@ func TestBoundsOfAttempts(t *testing.T) {
 // A move that was none costs one ping and nothing else.
 func TestMoveOfAHealthyLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, sky := stormy(t, nil)
+		w, network := newWorldOnNetwork(t, nil)
 		w.until(uplink.StateOnline, time.Minute)
 		since := w.link.Status().Since
 		for range 50 {
 			w.link.Moved()
 			time.Sleep(100 * time.Millisecond)
 		}
-		if s := w.link.Status(); s.State != uplink.StateOnline || s.Since != since || len(sky.tries()) != 1 {
-			t.Errorf("after many moves: %+v, %d connections", s, len(sky.tries()))
+		if s := w.link.Status(); s.State != uplink.StateOnline || s.Since != since || len(network.tries()) != 1 {
+			t.Errorf("after many moves: %+v, %d connections", s, len(network.tries()))
 		}
 	})
 }
@@ -239,23 +239,23 @@ func TestMoveOfAHealthyLink(t *testing.T) {
 // Where trying again is pointless, a move is worth one attempt: it may have been the hotel's network that refused.
 func TestMoveWhenRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sky := newWeather()
-		sky.forbids = true
-		w := newWorld(t, host.Options{}, sky.in)
-		sky.over(w.dial)
+		network := newNetwork()
+		network.forbids = true
+		w := newWorld(t, host.Options{}, network.in)
+		network.over(w.dial)
 		w.until(uplink.StateRefused, time.Minute)
 		w.link.Moved()
 		synctest.Wait()
-		if n := len(sky.tries()); n != 2 {
+		if n := len(network.tries()); n != 2 {
 			t.Errorf("%d attempts after one move, want 2", n)
 		}
 		time.Sleep(time.Second)
-		if n := len(sky.tries()); n > 3 {
+		if n := len(network.tries()); n > 3 {
 			t.Errorf("%d attempts within a second", n)
 		}
-		sky.mu.Lock()
-		sky.forbids = false
-		sky.mu.Unlock()
+		network.mu.Lock()
+		network.forbids = false
+		network.mu.Unlock()
 		w.link.Moved()
 		w.until(uplink.StateOnline, time.Second)
 	})
@@ -271,8 +271,8 @@ func TestNoThunderingHerd(t *testing.T) {
 }
 
 func herd(t *testing.T, n int, down time.Duration) {
-	sky := newWeather()
-	sky.over(func() (jsonrpc.Channel, error) {
+	network := newNetwork()
+	network.over(func() (jsonrpc.Channel, error) {
 		near, far := jsonrpc.Pipe()
 		f := &fakeHost{marker: ahp.NewClientTerminals(30000).Meta()}
 		go f.serve(context.Background(), far)
@@ -285,16 +285,16 @@ func herd(t *testing.T, n int, down time.Duration) {
 	defer cancel()
 	links := make([]*uplink.Link, n)
 	for i := range links {
-		links[i] = uplink.New(uplink.Options{Name: "lab", ClientID: fmt.Sprint(i), Terminals: pool.As(term.Host("lab")), Connect: sky.connect, Heartbeat: time.Hour})
+		links[i] = uplink.New(uplink.Options{Name: "lab", ClientID: fmt.Sprint(i), Terminals: pool.As(term.Host("lab")), Connect: network.connect, Heartbeat: time.Hour})
 		wg.Go(func() { links[i].Run(ctx) })
 	}
 	time.Sleep(61 * time.Second) // healthy
 	synctest.Wait()
 
 	lost := time.Now()
-	sky.cut(down > 0)
+	network.cut(down > 0)
 	time.Sleep(down)
-	sky.turn(false, false)
+	network.turn(false, false)
 	back := time.Now()
 	time.Sleep(31 * time.Second)
 	synctest.Wait()
@@ -307,7 +307,7 @@ func herd(t *testing.T, n int, down time.Duration) {
 	const slice = 100 * time.Millisecond
 	slices := map[time.Duration]int{}
 	tries := 0
-	for _, at := range sky.tries() {
+	for _, at := range network.tries() {
 		if at.After(lost) {
 			tries++
 			slices[at.Sub(lost)/slice]++

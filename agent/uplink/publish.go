@@ -39,7 +39,7 @@ type publisher struct {
 
 	retitled bool      // the title has changed since the host was told
 	titled   time.Time // when it was told last
-	input    toldInput
+	input    inputReport
 }
 
 func newPublisher(s *session, le *lending) *publisher {

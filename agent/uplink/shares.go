@@ -15,8 +15,8 @@ import (
 // maxShareURL bounds the address that a host says, in bytes.
 const maxShareURL = 512
 
-// toldShare is the host's answer about a share on this connection.
-type toldShare struct {
+// shareAnswer is the host's answer about a share on this connection.
+type shareAnswer struct {
 	url string
 	err error
 }
@@ -57,16 +57,16 @@ func (s *session) tellShare(ctx context.Context, le *lending, share *term.Share)
 	if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused {
 		return fmt.Errorf("say who has a link: %w", err)
 	}
-	said := toldShare{url: result.URL}
+	said := shareAnswer{url: result.URL}
 	switch {
 	case err != nil:
-		said = toldShare{err: shownError{err}}
+		said = shareAnswer{err: shownError{err}}
 	case !shareURL(result.URL):
 		said.url = "" // as if it did not know its address
 	}
 	s.link.mu.Lock()
 	if le.shares == nil {
-		le.shares = map[string]toldShare{}
+		le.shares = map[string]shareAnswer{}
 	}
 	le.shares[share.ID] = said
 	s.link.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *Link) ShareTold(ctx context.Context, h term.Handle, id string) (url str
 		}
 		l.mu.Lock()
 		next, online := l.announced, l.session != nil
-		var said toldShare
+		var said shareAnswer
 		told := false
 		if le := l.lendings[h.ID()]; le != nil {
 			said, told = le.shares[id]

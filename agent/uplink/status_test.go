@@ -16,7 +16,7 @@ import (
 func TestStatusOverALinksLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		w, sky := stormy(t, nil)
+		w, network := newWorldOnNetwork(t, nil)
 		w.until(uplink.StateOnline, time.Minute)
 		_, child := w.spawn(term.Spec{})
 		child.Print("12345")
@@ -27,7 +27,7 @@ func TestStatusOverALinksLife(t *testing.T) {
 		}
 
 		time.Sleep(time.Hour)
-		sky.cut(true)
+		network.cut(true)
 		lost := time.Now()
 		child.Print("6789\xff")
 		time.Sleep(10 * time.Minute)
@@ -46,7 +46,7 @@ func TestStatusOverALinksLife(t *testing.T) {
 			t.Errorf("down, %d bytes wait; want %d: %+v", s.Unacked, want, s.Terminals)
 		}
 
-		sky.turn(false, true)
+		network.turn(false, true)
 		for s = w.link.Status(); s.State != uplink.StateConnecting; s = w.link.Status() {
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -54,7 +54,7 @@ func TestStatusOverALinksLife(t *testing.T) {
 			t.Errorf("during an attempt: %+v, want the last failure", s)
 		}
 
-		sky.turn(false, false)
+		network.turn(false, false)
 		w.link.Moved()
 		w.until(uplink.StateOnline, 10*time.Second)
 		time.Sleep(time.Second)
@@ -70,15 +70,15 @@ func TestStatusOverALinksLife(t *testing.T) {
 // Gaps are counted where the person looks, also when the terminal has gone.
 func TestGapsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, sky := stormy(t, nil)
+		w, network := newWorldOnNetwork(t, nil)
 		w.until(uplink.StateOnline, time.Minute)
 		h, child := w.spawn(term.Spec{})
 		bytes := int64(0)
 		for n := 1; n <= 2; n++ {
-			sky.cut(true)
+			network.cut(true)
 			synctest.Wait()
 			child.Print(strings.Repeat("0123456789abcde\n", 16<<10)) // four logs full
-			sky.turn(false, false)
+			network.turn(false, false)
 			w.until(uplink.StateOnline, time.Minute)
 			synctest.Wait()
 			s := w.link.Status()

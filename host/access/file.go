@@ -87,8 +87,8 @@ func parse(at Place, data []byte) ([]record, error) {
 	return f.Tokens, nil
 }
 
-// saidError is an error of the change itself, not of storing the document.
-type saidError struct{ error }
+// changeError is an error of the change itself, not of storing the document.
+type changeError struct{ error }
 
 // change lets f alter the records while nobody else does.
 func change(at Place, f func([]record) ([]record, error)) error {
@@ -97,17 +97,17 @@ func change(at Place, f func([]record) ([]record, error)) error {
 		if old != nil {
 			var err error
 			if all, err = parse(at, old); err != nil {
-				return nil, saidError{err}
+				return nil, changeError{err}
 			}
 		}
 		all, err := f(all)
 		if err != nil {
-			return nil, saidError{err}
+			return nil, changeError{err}
 		}
 		data, err := json.MarshalIndent(tokensFile{Version: fileVersion, Tokens: all}, "", "  ")
 		return append(data, '\n'), err
 	})
-	if said, ok := errors.AsType[saidError](err); ok {
+	if said, ok := errors.AsType[changeError](err); ok {
 		return said.error
 	}
 	if err != nil {

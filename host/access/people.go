@@ -446,7 +446,7 @@ func (p *People) change(do func(*peopleFile) error) error {
 			err = do(f)
 		}
 		if err != nil {
-			return nil, saidError{err}
+			return nil, changeError{err}
 		}
 		if err := f.check(); err != nil {
 			return nil, err
@@ -454,7 +454,7 @@ func (p *People) change(do func(*peopleFile) error) error {
 		data, err := json.Marshal(f)
 		return append(data, '\n'), err
 	})
-	if said, ok := errors.AsType[saidError](err); ok {
+	if said, ok := errors.AsType[changeError](err); ok {
 		return said.error
 	}
 	if err != nil {

@@ -12,29 +12,29 @@ import (
 	"tether/jsonrpc"
 )
 
-// weather is the network between a link and its host: it may be fair, or refuse or swallow attempts, and kill connections silently. It
+// network is the network between a link and its host: it may work, refuse or swallow attempts, and kill connections silently. It
 // replaces uplink.Options.Connect.
-type weather struct {
+type network struct {
 	open chan struct{} // closed when dial is set
 	dial func() (jsonrpc.Channel, error)
 
 	mu       sync.Mutex
-	forbids  bool // attempts find the door locked
+	forbids  bool // attempts are forbidden
 	refuses  bool // attempts fail at once
 	swallows bool // attempts get no answer
 	attempts []time.Time
 	wires    []*wire
 }
 
-func newWeather() *weather { return &weather{open: make(chan struct{})} }
+func newNetwork() *network { return &network{open: make(chan struct{})} }
 
-// over applies the weather to dial.
-func (w *weather) over(dial func() (jsonrpc.Channel, error)) {
+// over applies the network to dial.
+func (w *network) over(dial func() (jsonrpc.Channel, error)) {
 	w.dial = dial
 	close(w.open)
 }
 
-func (w *weather) connect(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
+func (w *network) connect(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
 	<-w.open
 	w.mu.Lock()
 	w.attempts = append(w.attempts, time.Now())
@@ -60,8 +60,8 @@ func (w *weather) connect(ctx context.Context, _ client.Endpoint, o client.Optio
 	return client.ConnectChannel(ctx, c, o)
 }
 
-// turn changes the weather; bad weather takes all connections with it, and neither end is told.
-func (w *weather) turn(refuses, swallows bool) {
+// turn changes the network; bad network takes all connections with it, and neither end is told.
+func (w *network) turn(refuses, swallows bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refuses, w.swallows = refuses, swallows
@@ -71,7 +71,7 @@ func (w *weather) turn(refuses, swallows bool) {
 }
 
 // cut ends all connections, and both ends are told; while refuses, no new ones come about.
-func (w *weather) cut(refuses bool) {
+func (w *network) cut(refuses bool) {
 	w.mu.Lock()
 	wires := w.wires
 	w.wires, w.refuses = nil, refuses
@@ -81,7 +81,7 @@ func (w *weather) cut(refuses bool) {
 	}
 }
 
-func (w *weather) kill() {
+func (w *network) kill() {
 	for _, c := range w.wires {
 		c.die.Do(func() { close(c.dead) })
 	}
@@ -89,14 +89,14 @@ func (w *weather) kill() {
 }
 
 // tries returns the attempts since then, and how many there were.
-func (w *weather) tries() []time.Time {
+func (w *network) tries() []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]time.Time(nil), w.attempts...)
 }
 
 // in is for newWorld.
-func (w *weather) in(o *uplink.Options) { o.Connect = w.connect }
+func (w *network) in(o *uplink.Options) { o.Connect = w.connect }
 
 // wire is a channel that may die: then sent messages are lost and none arrive.
 type wire struct {

@@ -31,26 +31,26 @@ func screenKeeperOf(child HolderPTY) screenKeeper {
 
 // Parts of a log's bound.
 const (
-	foreseeFrom = 16 // that is free when it begins
-	foreseeLeft = 4  // behind the last one, at least: until a new daemon is there the holder has the child wait before more goes
-	foreseeCost = 8  // that all screens may take
-	giveUp      = 32 // that is left when a screen is not needed any more although there is no newer one
+	aheadFrom = 16 // that is free when it begins
+	aheadLeft = 4  // behind the last one, at least: until a new daemon is there the holder has the child wait before more goes
+	aheadCost = 8  // that all screens may take
+	giveUp    = 32 // that is left when a screen is not needed any more although there is no newer one
 )
 
 const (
-	foreseeOnce = 2  // checkpoints that are reached in one go: the lock is held meanwhile
-	maxStops    = 64 // checkpoints ahead
+	aheadOnce = 2  // checkpoints that are reached in one go: the lock is held meanwhile
+	maxStops  = 64 // checkpoints ahead
 )
 
-// foresee moves the emulator ahead of the oldest output that will be kept, and keeps the screens on the way.
-func (s *stream) foresee(start int64) {
+// emulateAhead moves the emulator ahead of the oldest output that will be kept, and keeps the screens on the way.
+func (s *stream) emulateAhead(start int64) {
 	o := &s.oldest
 	limit := int64(s.log.Limit())
-	if !o.ahead || o.screen == nil && len(o.waits) == 0 && s.log.End() < limit-limit/foreseeFrom {
+	if !o.ahead || o.screen == nil && len(o.waits) == 0 && s.log.End() < limit-limit/aheadFrom {
 		return // nothing is about to be dropped yet
 	}
-	far := min(max(start, s.log.Start())+limit-limit/foreseeLeft, s.seen) // behind it no mark is added
-	for range foreseeOnce {
+	far := min(max(start, s.log.Start())+limit-limit/aheadLeft, s.seen) // behind it no mark is added
+	for range aheadOnce {
 		for len(o.stops) > 0 && o.stops[0] < o.pos {
 			o.stops = o.stops[1:]
 		}
@@ -59,7 +59,7 @@ func (s *stream) foresee(start int64) {
 		}
 		s.leaveTo(o.stops[0])
 		o.stops = o.stops[1:]
-		o.keep(int(limit / foreseeCost))
+		o.keep(int(limit / aheadCost))
 	}
 }
 
