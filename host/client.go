@@ -24,6 +24,7 @@ type client struct {
 
 	node    string      // that owns its terminals; "": this one, or none
 	epoch   int64       // of that; 0: there has been no owner
+	owned   time.Time   // since when this node has owned them, if it does
 	absence *time.Timer // ends its part in sessions; nil while it is there
 
 	// exact is the first serverSeq from which lastSeenServerSeq identifies the client's state. A smaller one may lie within a

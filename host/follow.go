@@ -79,6 +79,7 @@ func (h *Host) resetMirrorLocked(t *terminal, r *drawnReset) {
 		t.state.Lifecycle = ahp.Lifecycle{Status: ahp.StatusRunning}
 	}
 	if t.content.end > t.content.base {
+		h.nodes.resyncs++
 		h.applyLocked(t, ahp.TerminalCleared{}, nil)
 		if missing := r.Offset - t.applied; missing > 0 && len(t.subs) > 0 {
 			h.missingLocked(t, missing)

@@ -110,6 +110,8 @@ type nodeBook struct {
 	moved chan struct{} // closed at the next change; nil when nobody waits
 	gone  []nodeGone    // oldest first
 	from  int64         // version up to which those were forgotten
+
+	resyncs int64 // how often a mirror's text began anew
 }
 
 type nodeGone struct {
@@ -151,7 +153,7 @@ func (c *conn) take() error {
 		return errClosing
 	}
 	c.taken = true
-	cl.epoch, cl.node, cl.anew = epoch, "", false
+	cl.epoch, cl.node, cl.anew, cl.owned = epoch, "", false, time.Now()
 	for _, t := range slices.Clone(h.order) {
 		if t.creator == cl {
 			h.arriveLocked(t)
@@ -192,6 +194,7 @@ func (h *Host) movedLocked(cl *client, node string, epoch int64) {
 	if !here {
 		return
 	}
+	h.log.Info().Str("client", cl.id).Str("peer", node).Int64("epoch", epoch).Msg("a machine's terminals are owned by another node")
 	h.unparkAllLocked(cl)
 	for _, t := range h.order {
 		if t.creator == cl && t.remote() && t.mirror == nil {

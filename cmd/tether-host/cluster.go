@@ -91,7 +91,8 @@ func (s *settings) joinCluster(ctx context.Context, o *host.Options) (leave func
 		n.Close()
 		return nil, err
 	}
-	s.node, o.Nodes = n, n
+	named := o.Logger.With().Str("node", n.ID()).Logger()
+	s.node, o.Nodes, o.Logger = n, n, &named
 	o.NoShares = true // a link is known at one node alone
 	return n.Close, nil
 }

@@ -146,7 +146,12 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	}
 	h := host.New(o)
 	defer h.Close()
-	defer s.runNode(ctx, h, &p.log)()
+	defer s.runNode(ctx, h, o.Logger)()
+	stopMetrics, err := s.serveMetrics(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
 	if idp != nil {
 		idp.host = h
 	}

@@ -70,6 +70,7 @@ func (n *Node) follow(ctx context.Context, uri string) {
 		case errors.Is(err, host.ErrNotOwner):
 			pause(ctx, retry/4)
 		case errors.Is(err, context.DeadlineExceeded): // lost on its way
+			n.unanswered.Add(1)
 		default:
 			n.log.Debug().Str("terminal", uri).Str("peer", node).Err(err).Msg("following a terminal")
 			number = 0

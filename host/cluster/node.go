@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -75,7 +76,8 @@ type Node struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
 
-	answers map[string]Answerer // by what they are about; set before Run
+	answers    map[string]Answerer // by what they are about; set before Run
+	unanswered atomic.Int64        // requests that were repeated
 
 	mu      sync.Mutex
 	kept    map[string]value // the contents of the bucket

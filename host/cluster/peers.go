@@ -223,6 +223,7 @@ func (n *Node) followList(ctx context.Context, p *peer) {
 			err = json.Unmarshal(m.Data, &c)
 		}
 		if err != nil {
+			n.unanswered.Add(1)
 			pause(ctx, retry)
 			continue
 		}

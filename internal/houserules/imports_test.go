@@ -12,7 +12,7 @@ import (
 // import. A package that appears in no rule is an error, so that a new one gets a deliberate place. "*" stands for one path element.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/qr, agent/ring, shellint, agent/lag;
+	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/metrics, internal/qr, agent/ring, shellint, agent/lag;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc < jsonrpc/wsconn;
@@ -46,7 +46,7 @@ const layers = `
 	agenttools, platform/secret < events;
 	events, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
-	agent/term, agent/policy, agent/start, internal/jsonspan, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
+	agent/term, agent/policy, agent/start, internal/jsonspan, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	agent/ring, internal/escape, internal/jsonspan, internal/lines < agent/acp;
 	pairing, ahp/client < agent/device;
 	ahp/client, platform/secret < agent/toolcall;
@@ -57,13 +57,13 @@ const layers = `
 	agent/declared, agent/holder, agent/hosts, platform/notify < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
-	ahp, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
+	ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
 	NONE < host/web;
 	host/web < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices;
 	host, events, mcp, platform/secret < host/webhook;
-	pairing, host, host/access < host/cluster;
+	pairing, host, host/access, internal/metrics < host/cluster;
 	pairing, host, host/access, platform/secret < host/oidc;
 	ahp/client < host/conform;
 
