@@ -37,7 +37,7 @@ var sittings = []sitting{
 	{line: "host retry lab", do: []string{"lab is"}},
 	{line: "login lab", do: []string{"nobody can log in at this host"}, exit: 1},
 	{line: "logout lab", do: []string{"logged out of"}},
-	{line: "run --detach --name web --host lab -- does print:ready read print:more read read read", do: []string{"pty-"}},
+	{line: "run -d --name web --host lab -- does print:ready read print:more read read read", do: []string{"pty-"}},
 	{line: "ls", do: []string{"web", "running", "lab"}},
 	{line: "status", do: []string{"running for", "lab (default)"}},
 	{line: "wait web --pattern ready", do: []string{"ready"}},

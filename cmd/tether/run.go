@@ -37,7 +37,7 @@ func spawnFlags(c *cobra.Command, r *local.SpawnRequest, detach *bool) {
 	f := c.Flags()
 	f.StringVar(&r.Name, "name", "", "a `NAME` for the terminal; default: the command's name")
 	f.StringVar(&r.Cwd, "cwd", "", "run in `DIR` instead of the current directory")
-	f.BoolVar(detach, "detach", false, "print the terminal's id and leave the terminal running")
+	f.BoolVarP(detach, "detach", "d", false, "print the terminal's id and leave the terminal running")
 	f.BoolVar(&r.Private, "private", false, "hide the terminal from all hosts and agents")
 	f.StringSliceVar(&r.LendTo, "host", nil, "lend the terminal to the paired host `NAME` instead of the default host")
 	f.StringVar(&r.OnSlow, "on-slow", "", "the `MODE` for slow hosts: lag (the host misses output) or hold (the command waits for a while); default: as configured")
