@@ -149,16 +149,21 @@ func (c *conn) take() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	cl := c.client
-	if c.closing || epoch <= cl.epoch {
+	switch {
+	case epoch > cl.epoch: // also if the connection has ended meanwhile: the lease says that this node is the owner in this epoch
+		cl.epoch, cl.node, cl.anew, cl.owned = epoch, "", false, time.Now()
+		for _, t := range slices.Clone(h.order) {
+			if t.creator == cl {
+				h.arriveLocked(t)
+			}
+		}
+	case cl.node != "":
+		return errClosing
+	}
+	if c.closing {
 		return errClosing
 	}
 	c.taken = true
-	cl.epoch, cl.node, cl.anew, cl.owned = epoch, "", false, time.Now()
-	for _, t := range slices.Clone(h.order) {
-		if t.creator == cl {
-			h.arriveLocked(t)
-		}
-	}
 	h.log.Info().Str("client", id).Int64("epoch", epoch).Msg("a machine's terminals are owned here")
 	return nil
 }

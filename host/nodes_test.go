@@ -102,3 +102,39 @@ func TestNodeWithoutTerminalsIsAskedOnce(t *testing.T) {
 		}
 	})
 }
+
+// late is an engine that gives a former connection of a machine a later epoch than the one that has taken its place.
+type late struct{ asked atomic.Int64 }
+
+// Own implements host.Nodes.
+func (l *late) Own(context.Context, string, int64) (int64, error) {
+	if l.asked.Add(1) == 1 {
+		time.Sleep(2 * time.Second)
+		return 2, nil
+	}
+	time.Sleep(time.Second)
+	return 1, nil
+}
+
+// Wanted implements host.Nodes.
+func (l *late) Wanted(string) {}
+
+// A node tells the others the epoch that the lease has, also where a connection took it that has ended meanwhile: with another one they would
+// not believe it.
+func TestEpochOfAConnectionThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{Nodes: &late{}})
+		const uri = "ahp-terminal:/web"
+		lend := func(v *viewer) error {
+			return v.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("laptop"), ExecutionTarget: ahp.TargetClient}, nil)
+		}
+		former := connect(t, h, "laptop", viewOptions{resume: true})
+		go func() { _ = lend(former) }() // its place is taken
+		synctest.Wait()
+		check(t, lend(connect(t, h, "laptop", viewOptions{resume: true})))
+		time.Sleep(time.Minute)
+		if all := h.NodeChanges(t.Context(), 0, 1).Entries; len(all) != 1 || all[0].Epoch != 2 {
+			t.Errorf("%+v, want one in epoch 2", all)
+		}
+	})
+}
