@@ -131,6 +131,8 @@ func (h *Host) fullLocked(p Principal) error {
 	switch {
 	case h.closed || h.draining.Load():
 		return errGoingAway
+	case Rights(h.rights.Load()) != RightsChecked:
+		return errRightsOld
 	case len(h.conns) >= h.opts.MaxConnections:
 		return errTooManyConnections
 	case h.crowdedLocked(p):
@@ -212,15 +214,15 @@ func (c *conn) close(code int, reason string) {
 func (c *conn) expel(reason string) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	c.expelLocked(reason)
+	c.expelLocked(closePolicy, reason)
 }
 
-func (c *conn) expelLocked(reason string) {
+func (c *conn) expelLocked(code int, reason string) {
 	for _, s := range c.subs {
 		s.own, s.withdrawn = nil, true
 		s.endLocked()
 	}
-	c.closeLocked(closePolicy, reason)
+	c.closeLocked(code, reason)
 }
 
 // closeLocked ends the connection. Later messages of the client have no effect.

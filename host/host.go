@@ -23,8 +23,9 @@ type Host struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // connections, and pumps of server-executed terminals
 
-	epoch    time.Time   // when it was made; set once
-	draining atomic.Bool // see Drain
+	epoch    time.Time    // when it was made; set once
+	draining atomic.Bool  // see Drain
+	rights   atomic.Int32 // see SetRights
 
 	authLimit    authLimiter // of tokens; these have locks of their own
 	links        authLimiter // of login links, apart: any page can send a browser to one
@@ -72,6 +73,9 @@ type Host struct {
 	forgot time.Time // when forgetLocked last looked
 	conns  map[*conn]struct{}
 
+	lapsed context.Context // ends when rights have lapsed; a new one when they are good again
+	lapse  context.CancelFunc
+
 	nodes   nodeBook
 	shares  map[string]*sharedLink // by id
 	keeping sync.Mutex             // held while shares are written
@@ -106,6 +110,7 @@ func New(o Options) *Host {
 		nobody: noRules(), noMachine: &machineAudience{from: noRules().from},
 		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
+	h.lapsed, h.lapse = context.WithCancel(context.Background())
 	h.matching = agenttools.NewMatching(nil, h.toolBug)
 	h.root = h.newChannel(ahp.RootURI)
 	h.absent = terminal{channel: h.newChannel(""), audience: audience{rules: h.nobody}, creator: &client{principal: Principal{Role: RoleMachine, Name: "-", Owner: "-"}}}

@@ -23,7 +23,16 @@ const writeTimeout = 10 * time.Minute
 // agents. A request without a token is answered 401, one with a wrong token 403, both before the upgrade, and 429 after many wrong ones
 // from the same place. A right token always passes.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if why := h.admits(r); why != nil {
+		h.refuse(w, r, why)
+		return
+	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		ctx, done := h.unlapsed(r.Context())
+		defer done()
+		if h.opts.Nodes != nil {
+			r = r.WithContext(ctx)
+		}
 		h.serveDoors(w, r)
 		return
 	}

@@ -35,7 +35,7 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	if !p.may(rightMCP) {
 		return nil, errNoAgent
 	}
-	who := string(p.Role) + " " + p.Name + " " + p.Owner
+	who := agentKey(p)
 	h.holdAgent(who, p)
 	s, err := h.agents.Of(who, func() *mcp.Server {
 		o := mcp.Options{Version: h.opts.Info.Version}
@@ -64,6 +64,9 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	}
 	return s, nil
 }
+
+// agentKey tells agents apart.
+func agentKey(p Principal) string { return string(p.Role) + " " + p.Name + " " + p.Owner }
 
 // holdAgent keeps an agent's view of the catalogue up to date while its token is valid, so that it misses no change between its requests.
 func (h *Host) holdAgent(who string, p Principal) {
@@ -114,7 +117,13 @@ func (h *Host) StreamEvents(ctx context.Context, p Principal, r *events.Request,
 	if why != nil || p.live().Err() != nil {
 		return errNoEvents
 	}
-	return s.Events().Stream(ctx, r, out)
+	bounded, done := h.unlapsed(ctx)
+	defer done()
+	err := s.Events().Stream(bounded, r, out)
+	if bounded.Err() != nil && ctx.Err() == nil {
+		return errRightsOld // it can be opened again
+	}
+	return err
 }
 
 // mcpHTTP serves MCP over streamable HTTP. A request under way ends with its principal's token.
@@ -166,7 +175,10 @@ func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
 	in.late = func() { _ = ch.CloseReason(closePolicy, "a message took too long to arrive") }
 	from := remote{name: r.RemoteAddr, principal: p}
 	h.audit(AuditConnected, from, AuditEvent{Detail: "MCP over WebSocket"})
-	ctx, cancel := context.WithCancel(h.ctx)
+	ctx, lapse := h.unlapsed(h.ctx)
+	defer lapse()
+	defer context.AfterFunc(ctx, func() { _ = ch.CloseReason(closeGoingAway, "the host is going away") })() // likewise
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.live(), func() {
 		_ = ch.CloseReason(closePolicy, context.Cause(p.live()).Error()) // it ends either way

@@ -216,7 +216,7 @@ func (h *Host) endSharesLocked(uri string, p *Principal) {
 	}
 	for c := range h.conns {
 		if c.remote.principal.Guest == uri {
-			c.expelLocked(errShareEnded.Error())
+			c.expelLocked(closePolicy, errShareEnded.Error())
 		}
 	}
 }

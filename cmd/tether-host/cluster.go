@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
@@ -24,12 +25,16 @@ import (
 // clusterSettings are the flags of a host that is one of several nodes.
 type clusterSettings struct {
 	nats, creds, ca, name string
+	rightsGrace           time.Duration
 }
+
+const defaultRightsGrace = time.Minute
 
 func (c *clusterSettings) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.nats, "nats", "", "be a node of a cluster over these NATS servers: `URLS`, divided by commas")
 	f.StringVar(&c.creds, "nats-creds", "", "`FILE` with credentials for the NATS servers")
 	f.StringVar(&c.ca, "nats-ca", "", "`FILE` with the certificates of the NATS servers' authority, PEM; default: those of the system")
+	f.DurationVar(&c.rightsGrace, "rights-grace", defaultRightsGrace, "how long a node that does not reach NATS serves those who are connected, with the rights that it knows; 0s: two seconds")
 	f.StringVar(&c.name, "cluster", "main", "`NAME` of the cluster, if several share the NATS servers")
 }
 
@@ -37,6 +42,10 @@ func (c *clusterSettings) check(withoutToken bool) error {
 	switch {
 	case c.nats == "" && (c.creds != "" || c.ca != ""):
 		return &usageError{"--nats-creds and --nats-ca need --nats", "add --nats URLS"}
+	case c.nats == "" && c.rightsGrace != defaultRightsGrace:
+		return &usageError{"--rights-grace needs --nats", "add --nats URLS"}
+	case c.rightsGrace != 0 && (c.rightsGrace < cluster.MinRightsGrace || c.rightsGrace > 24*time.Hour):
+		return &usageError{fmt.Sprintf("--rights-grace is %v", c.rightsGrace), "use 2s to 24h, or 0s, which is the same as 2s"}
 	case c.nats != "" && withoutToken:
 		return &usageError{"--nats and --without-token cannot be combined", "omit --without-token"}
 	}
@@ -45,7 +54,7 @@ func (c *clusterSettings) check(withoutToken bool) error {
 
 // options are those of a node with the host's key, or of a command without one.
 func (c *clusterSettings) options(key ed25519.PublicKey) cluster.Options {
-	return cluster.Options{Servers: c.nats, Creds: c.creds, CA: c.ca, Name: c.name, HostKey: key}
+	return cluster.Options{Servers: c.nats, Creds: c.creds, CA: c.ca, Name: c.name, HostKey: key, RightsGrace: max(c.rightsGrace, cluster.MinRightsGrace)}
 }
 
 // clusterFile says, beside the tokens' file, that a host keeps what would be there in a cluster, so that commands find it.
@@ -172,7 +181,7 @@ func placesOf(ctx context.Context, given string) (places, error) {
 	if err != nil {
 		return places{}, fmt.Errorf("cluster: %w", err)
 	}
-	c := clusterSettings{f.NATS, f.Creds, f.CA, f.Cluster}
+	c := clusterSettings{nats: f.NATS, creds: f.Creds, ca: f.CA, name: f.Cluster}
 	docs, err := cluster.Documents(ctx, c.options(nil))
 	if err != nil {
 		return places{}, joinError(err)

@@ -20,6 +20,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/host/cluster"
 	"tether/host/devices"
 	"tether/platform/secret"
 )
@@ -68,13 +69,14 @@ func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door
 }
 
 // withDevices serves the door, if there is one, in addition to the host.
-func withDevices(h http.Handler, d *devices.Door) http.Handler {
+func withDevices(h http.Handler, d *devices.Door, n *cluster.Node) http.Handler {
 	if d == nil {
 		return h
 	}
+	door := whileReached(d, n)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if devices.Serves(r) {
-			d.ServeHTTP(w, r)
+			door.ServeHTTP(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -7,6 +7,17 @@ import (
 	"tether/host/cluster"
 )
 
+// whileReached serves those who are to be let in, and nobody while the node does not reach its cluster.
+func whileReached(h http.Handler, n *cluster.Node) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n != nil && !n.Reached() {
+			http.Error(w, "this node does not reach its cluster and admits nobody: try another one", http.StatusServiceUnavailable)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // withHealth answers load balancers and service managers: /healthz says that the process serves, /readyz that somebody may be sent here. Nobody is asked for
 // a token, and nothing else is told.
 func withHealth(ctx context.Context, h http.Handler, n *cluster.Node) http.Handler {
@@ -23,7 +34,7 @@ func withHealth(ctx context.Context, h http.Handler, n *cluster.Node) http.Handl
 				http.Error(w, "the host is going away", http.StatusServiceUnavailable)
 				return
 			case n != nil && !n.Reached():
-				http.Error(w, "NATS is not reached: this node takes no new machines", http.StatusServiceUnavailable)
+				http.Error(w, "NATS is not reached: this node admits nobody new", http.StatusServiceUnavailable)
 				return
 			}
 		default:

@@ -14,6 +14,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/host/cluster"
 	"tether/host/devices"
 	"tether/host/oidc"
 	"tether/platform/secret"
@@ -138,13 +139,14 @@ type provider struct {
 }
 
 // withProvider serves the provider's pages, if there is one, in addition to the host.
-func withProvider(h http.Handler, p *provider) http.Handler {
+func withProvider(h http.Handler, p *provider, n *cluster.Node) http.Handler {
 	if p == nil {
 		return h
 	}
+	logins := whileReached(p, n)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == oidc.Path || strings.HasPrefix(r.URL.Path, oidc.Path+"/") {
-			p.ServeHTTP(w, r)
+			logins.ServeHTTP(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -166,7 +166,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if err := announce(url, page, p.cred, stdout, stderr); err != nil {
 		return err
 	}
-	return serveUntil(ctx, newServer(p.trusted.handler(withHealth(ctx, withProvider(withDevices(h, door), idp), s.node)), s.most), listener, h, s.drain)
+	return serveUntil(ctx, newServer(p.trusted.handler(withHealth(ctx, withProvider(withDevices(h, door, s.node), idp, s.node), s.node)), s.most), listener, h, s.drain)
 }
 
 // serveUntil serves until ctx ends, then ends every connection with a word, see end.

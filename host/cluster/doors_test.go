@@ -25,13 +25,17 @@ type agent struct {
 
 func newAgent(t *testing.T, n *node) *agent {
 	t.Helper()
-	c := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil)
-	s, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: n.http.URL + "/mcp", HTTPClient: &http.Client{Transport: testkit.Bearer(own)}, MaxRetries: -1}, nil)
+	s, err := agentSession(t, n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	return &agent{t, s}
+}
+
+func agentSession(t *testing.T, n *node) (*sdk.ClientSession, error) {
+	c := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil)
+	return c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: n.http.URL + "/mcp", HTTPClient: &http.Client{Transport: testkit.Bearer(own)}, MaxRetries: -1}, nil)
 }
 
 // call calls a tool and returns its structured answer.

@@ -50,7 +50,9 @@ type Options struct {
 	Name    string // of the cluster: several may share the servers
 	// HostKey is the host's, which all nodes share. Nil for a command that is no node.
 	HostKey ed25519.PublicKey
-	Logger  *zerolog.Logger // nil means silence
+	// RightsGrace is how long a node that does not reach the engine serves those who are there, with the rights that it knows; 0 means a minute.
+	RightsGrace time.Duration
+	Logger      *zerolog.Logger // nil means silence
 }
 
 // JoinError is why a node does not join, for the person who starts it.
@@ -84,6 +86,8 @@ type Node struct {
 	host    *host.Host       // nil before Run
 	peers   map[string]*peer
 	wanted  map[string]bool // terminals that are followed, by URI
+	checked time.Time       // when it was certain last that no change of the bucket is missing here
+	rights  host.Rights
 	leaving bool
 	closed  bool
 }
@@ -197,6 +201,7 @@ func (n *Node) open(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	n.opts.RightsGrace = cmp.Or(n.opts.RightsGrace, defaultGrace)
 	if n.opts.HostKey != nil {
 		if err := n.check(bounded, "hostkey", pairing.Fingerprint(n.opts.HostKey), func(has string) error {
 			return refused("copy host-key.pem from another node to beside this one's tokens",
@@ -205,7 +210,13 @@ func (n *Node) open(ctx context.Context) error {
 			return err
 		}
 	}
-	return n.watch(bounded)
+	if err := n.watch(bounded); err != nil || n.opts.HostKey == nil {
+		return err
+	}
+	n.checked = time.Now()
+	n.spawn(n.checkRights)
+	n.spawn(n.judgeRights)
+	return nil
 }
 
 // ready waits until the servers have agreed on who leads, which takes some seconds after they were started.
@@ -296,9 +307,6 @@ func conflicts(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
-
-// Reached reports whether the engine is reached at the moment.
-func (n *Node) Reached() bool { return n.nc.IsConnected() }
 
 // spawn runs do until Close, which waits for it; after that, nothing is run.
 func (n *Node) spawn(do func()) {

@@ -28,12 +28,15 @@ const (
 var hostKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)).Public().(ed25519.PublicKey)
 
 // join joins a node. The first may come before the servers have agreed on who leads.
-func join(t testing.TB, servers string) *cluster.Node {
+func join(t testing.TB, servers string) *cluster.Node { return joinFor(t, servers, 0) }
+
+// joinFor is join with a time to serve without the engine.
+func joinFor(t testing.TB, servers string, grace time.Duration) *cluster.Node {
 	t.Helper()
 	var n *cluster.Node
 	testkit.Eventually(t, patience, "a node joins", func() bool {
 		var err error
-		n, err = cluster.Join(t.Context(), cluster.Options{Servers: servers, Name: "test", HostKey: hostKey})
+		n, err = cluster.Join(t.Context(), cluster.Options{Servers: servers, Name: "test", HostKey: hostKey, RightsGrace: grace})
 		if why, ok := errors.AsType[*cluster.JoinError](err); ok && strings.Contains(why.Message, "replicas") {
 			t.Fatal(err)
 		}
@@ -60,7 +63,13 @@ func start(t testing.TB, servers string, o host.Options) *node {
 // startWith is start with options that need the node.
 func startWith(t testing.TB, servers string, set func(*node, *host.Options)) *node {
 	t.Helper()
-	n := &node{of: join(t, servers)}
+	return startAs(t, join(t, servers), set)
+}
+
+// startAs is startWith for a node that has joined.
+func startAs(t testing.TB, of *cluster.Node, set func(*node, *host.Options)) *node {
+	t.Helper()
+	n := &node{of: of}
 	var o host.Options
 	set(n, &o)
 	o.Nodes, o.Token = n.of, own

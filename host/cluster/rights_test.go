@@ -9,6 +9,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/host/access"
+	"tether/host/cluster"
 	"tether/internal/testkit"
 )
 
@@ -115,4 +116,80 @@ func TestAudiencesOfEveryNode(t *testing.T) {
 		t.Error("bob still sees it")
 	}
 	m.conn.Close()
+}
+
+// A node that does not reach the engine admits nobody new. It serves who is there with the rights that it knows, for its time; then it closes all but
+// the connections of machines, which go on.
+func TestRightsGrace(t *testing.T) {
+	testkit.Leaks(t)
+	servers := testkit.StartJetStream(t, tools)
+	type side struct {
+		*node
+		m        *machine
+		observer *client.Conn
+		agent    *agent
+	}
+	connect := func(n *node) (*client.Conn, error) {
+		return client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: own}, client.Options{ClientID: client.NewID()})
+	}
+	var patient, strict side
+	for _, s := range []*side{&patient, &strict} {
+		grace, id, uri := time.Hour, "patients", lent
+		if s == &strict {
+			grace, id, uri = cluster.MinRightsGrace, "stricts", "ahp-terminal:/6d1e0000-0000-4000-8000-000000000002"
+		}
+		s.node = startAs(t, joinFor(t, servers.URLs, grace), func(_ *node, o *host.Options) {})
+		s.m = &machine{t: t, id: id, uri: uri}
+		s.m.lend(s.node)
+		defer s.m.conn.Close()
+		var err error
+		if s.observer, err = connect(s.node); err != nil {
+			t.Fatal(err)
+		}
+		defer s.observer.Close()
+		s.agent = newAgent(t, s.node)
+	}
+	for i := range 3 {
+		servers.Kill(i)
+	}
+	for _, s := range []*side{&patient, &strict} {
+		testkit.Eventually(t, patience, "a node without the engine admits nobody", func() bool {
+			c, err := connect(s.node)
+			if err == nil {
+				c.Close()
+			}
+			return err != nil
+		})
+		if s.of.Reached() {
+			t.Error("it says that it reaches its cluster")
+		}
+	}
+	testkit.Eventually(t, patience, "the strict node closes what was open", func() bool { return strict.observer.Err() != nil })
+	if r, err := strict.agent.session.ListTools(t.Context(), nil); err == nil {
+		t.Errorf("the agent there goes on: %+v", r)
+	}
+	if err := patient.observer.Barrier(t.Context()); err != nil {
+		t.Errorf("the patient node has closed what was open: %v", err)
+	}
+	if _, err := patient.agent.session.ListTools(t.Context(), nil); err != nil {
+		t.Errorf("the agent of the patient node: %v", err)
+	}
+	for _, s := range []*side{&patient, &strict} {
+		s.m.flood(s.m.sent + 64<<10) // is acknowledged: the machine's connection goes on
+	}
+	for i := range 3 {
+		servers.Start(i)
+	}
+	for _, s := range []*side{&patient, &strict} {
+		testkit.Eventually(t, patience, "a node that reaches the engine again admits", func() bool {
+			c, err := connect(s.node)
+			if err == nil {
+				c.Close()
+			}
+			return err == nil && s.of.Reached()
+		})
+	}
+	if err := patient.observer.Barrier(t.Context()); err != nil {
+		t.Errorf("the patient node has closed what was open: %v", err)
+	}
 }

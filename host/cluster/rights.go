@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tether/host"
+)
+
+// beat is a key that all nodes write, and whose changes come here behind all earlier ones: so a node knows that it has missed nothing.
+const beat = "beat"
+
+// MinRightsGrace is the shortest Options.RightsGrace: how long a change may take to count at all nodes.
+const MinRightsGrace = 2 * time.Second
+
+const (
+	// checkEvery is the pause between two checks that nothing is missed, checkTime bounds one.
+	checkEvery, checkTime = time.Second, 2 * time.Second
+	// electTime is how long servers that are connected may need to agree on who leads: rights are not old until then.
+	electTime = 10 * time.Second
+	// defaultGrace is Options.RightsGrace if that is 0.
+	defaultGrace = time.Minute
+	judgeEvery   = 100 * time.Millisecond
+)
+
+// Reached reports whether the engine is reached, and rights are up to date.
+func (n *Node) Reached() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.nc.IsConnected() && n.rights == host.RightsChecked
+}
+
+// checkRights checks again and again that what has changed in the bucket has come here.
+func (n *Node) checkRights() {
+	for n.ctx.Err() == nil {
+		began := time.Now()
+		wait := checkEvery
+		if n.upToDate() {
+			n.mu.Lock()
+			n.checked = began
+			n.mu.Unlock()
+		} else {
+			wait = retry
+		}
+		pause(n.ctx, wait)
+	}
+}
+
+// upToDate writes to the bucket and waits until that has come back by the watch.
+func (n *Node) upToDate() bool {
+	ctx, cancel := context.WithTimeout(n.ctx, checkTime)
+	defer cancel()
+	revision, err := n.kv.Put(ctx, beat, []byte(n.id))
+	for err == nil && ctx.Err() == nil {
+		if n.known(beat).revision >= revision {
+			return true
+		}
+		pause(ctx, retry/10)
+	}
+	return false
+}
+
+// judgeRights tells the host how old its rights are.
+func (n *Node) judgeRights() {
+	tick := time.NewTicker(judgeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-n.ctx.Done():
+			return
+		}
+		n.mu.Lock()
+		before, h, age := n.rights, n.host, time.Since(n.checked)
+		n.rights = rightsOf(age, n.nc.IsConnected(), n.opts.RightsGrace)
+		now := n.rights
+		n.mu.Unlock()
+		if h != nil {
+			h.SetRights(now)
+		}
+		if now != before {
+			n.log.Warn().Str("age", fmt.Sprint(age.Round(time.Second))).Msg(rightsText[now])
+		}
+	}
+}
+
+var rightsText = map[host.Rights]string{
+	host.RightsChecked: "the rights of the cluster are known again",
+	host.RightsOld:     "NATS is not reached: nobody new is admitted",
+	host.RightsLapsed:  "NATS is not reached for too long: what was open is closed, but for machines",
+}
+
+// rightsOf says how old rights are that were checked so long ago.
+func rightsOf(age time.Duration, connected bool, grace time.Duration) host.Rights {
+	tolerated := MinRightsGrace
+	if connected {
+		tolerated = electTime
+	}
+	switch {
+	case age < tolerated:
+		return host.RightsChecked
+	case age < max(tolerated, grace):
+		return host.RightsOld
+	}
+	return host.RightsLapsed
+}

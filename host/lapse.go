@@ -1,0 +1,94 @@
+package host
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"tether/ahp"
+)
+
+// Rights says how old the rights are by which a node of a cluster lets in and serves.
+type Rights int32
+
+// The ages of rights.
+const (
+	RightsChecked Rights = iota // what has changed in the cluster has come here
+	RightsOld                   // the node does not reach the cluster's engine: it admits nobody new
+	RightsLapsed                // for too long: it serves nobody but machines
+)
+
+// Error returns the refusal's text.
+func (r *refusal) Error() string { return r.text }
+
+var errRightsOld = &refusal{status: http.StatusServiceUnavailable, text: "this node does not reach its cluster and admits nobody: try another one", quiet: true}
+
+// SetRights says how old the rights are. The connection of a machine stays as long as it lives, whatever they are: it shows the machine's own terminals
+// alone, and the machine goes elsewhere with the next one.
+func (h *Host) SetRights(r Rights) {
+	if Rights(h.rights.Swap(int32(r))) == r {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case r != RightsLapsed && h.lapsed.Err() != nil:
+		h.lapsed, h.lapse = context.WithCancel(context.Background())
+	case r == RightsLapsed && h.lapsed.Err() == nil:
+		h.lapse()
+		for c := range h.conns {
+			if !c.taken && c.remote.principal.Role != RoleMachine {
+				c.expelLocked(closeGoingAway, errRightsOld.text)
+			}
+		}
+	}
+}
+
+// admits decides whether a request is served at all. While rights are old, those are of an agent that has asked before, of a browser that is logged
+// in, and of a guest who has opened a link.
+func (h *Host) admits(r *http.Request) *refusal {
+	switch Rights(h.rights.Load()) {
+	case RightsChecked:
+		return nil
+	case RightsOld:
+		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			return errRightsOld
+		}
+		in := false
+		switch path := r.URL.Path; {
+		case path == mcpPath:
+			in = h.agentIsHere(r)
+		case strings.HasPrefix(path, ahp.SharePath):
+			_, in = h.guest(r)
+		case path != launchPath && path != loginPath:
+			_, in = h.browser(r)
+		}
+		if in {
+			return nil
+		}
+	}
+	return errRightsOld
+}
+
+// agentIsHere reports whether a request is of an agent that has asked before: not every version of MCP has sessions.
+func (h *Host) agentIsHere(r *http.Request) bool {
+	p, why := h.admit(r)
+	if why != nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.agentHolds[agentKey(p)] != nil
+}
+
+// unlapsed returns ctx, which also ends when rights have lapsed. The caller calls done.
+func (h *Host) unlapsed(ctx context.Context) (_ context.Context, done func()) {
+	if h.opts.Nodes == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	h.mu.Lock()
+	stop := context.AfterFunc(h.lapsed, func() { cancel(errRightsOld) })
+	h.mu.Unlock()
+	return ctx, func() { stop(); cancel(nil) }
+}
