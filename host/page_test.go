@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"tether/agenttools"
 	"tether/ahp"
 	"tether/host"
 	"tether/jsonrpc/wsconn"
@@ -363,4 +365,48 @@ func TestListOfThePage(t *testing.T) {
 	if text != "" {
 		t.Errorf("text %q of a terminal that printed nothing", text)
 	}
+}
+
+// Problems are looked for in what is printed within ten minutes after the page last asked, and are known when the output is gone.
+func TestPageMatchesForTenMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{Token: secret, Scrollback: 16 << 10})
+		laptop := connect(t, h, "laptop", viewOptions{})
+		laptop.create(uri)
+		print := func(text string) { // and so much more that it is gone
+			for _, text := range []string{text, strings.Repeat("compiled\r\n", 2<<10)} {
+				laptop.output(uri, text, -1)
+				laptop.ping()
+				synctest.Wait()
+			}
+		}
+		ask := func() string {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(h.TextPath(uri), ".txt")+"/problems", nil)
+			r.Header.Set("Authorization", "Bearer "+secret)
+			answer := httptest.NewRecorder()
+			h.ServeHTTP(answer, r)
+			var a agenttools.ProblemsAnswer
+			if err := json.Unmarshal(answer.Body.Bytes(), &a); err != nil {
+				t.Fatalf("%d %s", answer.Code, answer.Body)
+			}
+			var files []string
+			for _, p := range a.Problems {
+				files = append(files, path.Base(p.File))
+			}
+			return strings.Join(files, " ")
+		}
+		if got := ask(); got != "" {
+			t.Errorf("before anything is printed: %s", got)
+		}
+		time.Sleep(10*time.Minute - time.Second)
+		print("a.c:1: error: x\r\n")
+		if got := ask(); got != "a.c" {
+			t.Errorf("nearly ten minutes after the question: %q", got)
+		}
+		time.Sleep(10*time.Minute + time.Second)
+		print("b.c:1: error: x\r\n")
+		if got := ask(); got != "a.c" {
+			t.Errorf("more than ten minutes after the question: %q", got)
+		}
+	})
 }

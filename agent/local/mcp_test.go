@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/local"
 	"tether/agent/term"
+	"tether/agenttools"
 	"tether/internal/testkit"
 	"tether/platform/pty"
 )
@@ -438,6 +440,49 @@ func TestInactivity(t *testing.T) {
 			if got := running(); !slices.Equal(got, c.want) {
 				t.Errorf("after %v more %v run, want %v", c.after, got, c.want)
 			}
+		}
+	})
+}
+
+// Problems are looked for in what is printed within ten minutes after the last question, and are known when the output is gone.
+func TestMatchesForTenMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, children := bubble(t, local.Options{})
+		a := pipe(t, s, "claude")
+		build := a.spawn("build")
+		child := <-children
+		a.call("promote_terminal", args{"terminalId": build.ID}) // nothing ends it
+		print := func(text string) {                             // and so much more that it is gone
+			child.Print(text)
+			for range 1 << 10 {
+				child.Print(strings.Repeat("compiled\r\n", 1<<10))
+			}
+			synctest.Wait()
+		}
+		ask := func() string {
+			text, _ := a.call("problems", args{"terminalId": build.ID})
+			var got agenttools.ProblemsAnswer
+			if err := json.Unmarshal([]byte(text), &got); err != nil {
+				t.Fatal(text)
+			}
+			var files []string
+			for _, p := range got.Problems {
+				files = append(files, filepath.Base(p.File))
+			}
+			return strings.Join(files, " ")
+		}
+		if got := ask(); got != "" {
+			t.Errorf("before anything is printed: %s", got)
+		}
+		time.Sleep(10*time.Minute - time.Second)
+		print("a.c:1: error: x\r\n")
+		if got := ask(); got != "a.c" {
+			t.Errorf("nearly ten minutes after the question: %q", got)
+		}
+		time.Sleep(10*time.Minute + time.Second)
+		print("b.c:1: error: x\r\n")
+		if got := ask(); got != "a.c" {
+			t.Errorf("more than ten minutes after the question: %q", got)
 		}
 	})
 }

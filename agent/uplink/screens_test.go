@@ -35,12 +35,11 @@ func (j *joined) add(late, whole xterm.Stream) {
 	j.late, j.whole = append(j.late, late), append(j.whole, whole)
 }
 
-// compare has xterm.js show what observers see, and what somebody sees who was there from the start.
-func (j *joined) compare(t *testing.T, round int) {
+// compare has xterm.js show what observers see, and what somebody sees who was there from the start. known is for how many it did not give up.
+func (j *joined) compare(t *testing.T, round int) (known int) {
 	t.Helper()
 	n := len(j.late)
 	shown := xterm.Show(t, xterm.Widths, append(j.late, j.whole...))
-	known := 0
 	for i, got := range shown[:n] {
 		want := shown[n+i]
 		if got == nil || want == nil {
@@ -51,9 +50,7 @@ func (j *joined) compare(t *testing.T, round int) {
 			t.Fatalf("round %d: observer %d of %d\n%s", round, i+1, n, d)
 		}
 	}
-	if known < n/2 {
-		t.Errorf("round %d: xterm.js showed %d of %d", round, known, n)
-	}
+	return known
 }
 
 // follower is an observer that stays.
@@ -112,13 +109,19 @@ func (w *world) follow() *follower {
 // An observer at a host, who joins at any moment of what a program prints and gives it as sizes, sees what xterm.js shows that was there from the
 // start, whatever the daemon and the host have dropped, and also at a host that has forgotten everything.
 func TestObserversSeeTheScreenThroughAHost(t *testing.T) {
+	known, all := 0, 0
 	for round := range testkit.Rounds(t, 8, 1000) {
 		rng := rand.New(rand.NewPCG(uint64(round), 22))
 		s := xterm.Long(rng, 20<<10+rng.IntN(180<<10), round%2 == 1, xterm.Wider)
 		var j joined
 		synctest.Test(t, func(t *testing.T) { throughHost(t, rng, s, &j) })
-		j.compare(t, round)
+		known += j.compare(t, round)
+		all += len(j.late)
 	}
+	if known < all*3/4 {
+		t.Errorf("xterm.js showed %d of %d", known, all)
+	}
+	t.Logf("xterm.js showed %d of %d", known, all)
 }
 
 func throughHost(t *testing.T, rng *rand.Rand, s xterm.Stream, j *joined) {

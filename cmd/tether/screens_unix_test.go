@@ -160,7 +160,6 @@ func screensThroughEverything(t *testing.T, round int) {
 	rng := rand.New(rand.NewPCG(uint64(round), 23))
 	t.Setenv("TETHER_TERMINALS_LOG_BYTES", "64KiB")
 	m := newMortal(t)
-	t.Setenv("TETHER_TERMINALS_STALL_TIME", "1s") // what a slow machine loses is a gap here, behind which the screen is told
 	m.start("daemon", "--replace")
 	var all []*painting
 	for name, s := range paintings(t, rng) {
