@@ -221,3 +221,65 @@ file main.tf <<'X'
 output "x" { value = 3 }
 X
 run terraform-ok terraform 'terraform validate && terraform plan'
+
+# docker build wants a builder that runs (docker buildx create --use), which may be a buildkitd alone (--driver remote), and a busybox without shared
+# libraries: $BUSYBOX. Nothing is fetched.
+project docker
+cp "${BUSYBOX:-/bin/busybox}" busybox 2>/dev/null || : >busybox
+build() { # NAME: records a build of the Dockerfile that is there
+	run "$1" docker 'docker build --no-cache --output type=cacheonly .'
+}
+file Dockerfile <<'X'
+FROM scratch AS base
+COPY busybox /bin/sh
+WORKDIR /app
+
+FROM base
+RUN echo "1 error: none" && \
+    exit 3
+X
+build docker-run-fails
+file Dockerfile <<'X'
+FROM scratch
+COPY busybox /bin/sh
+COPY package.json /app/
+X
+build docker-copy-missing
+file Dockerfile <<'X'
+FROM scratch
+COPPY busybox /bin/sh
+X
+build docker-syntax
+file Dockerfile <<'X'
+FROM scratch as base
+COPY busybox /bin/sh
+ENV TOKEN abc
+RUN echo "warning: nothing"
+CMD echo hi
+X
+build docker-warns
+file Dockerfile <<'X'
+FROM scratch
+COPY busybox /bin/sh
+RUN echo "0 errors, 0 warnings"
+CMD ["/bin/sh"]
+X
+build docker-ok
+file Dockerfile <<'X'
+FROM scratch
+COPY busybox /bin/sh
+COPY build.sh /app/
+RUN sh /app/build.sh
+X
+file build.sh <<'X'
+echo "cc -c main.c"
+echo "main.c:3:5: error: expected ';' before 'return'" >&2
+echo "src/cart.ts(17,9): error TS2322: Type 'string' is not assignable to type 'number'."
+exit 1
+X
+build docker-compiles
+file deploy/api.Dockerfile <<'X'
+FROM scratch
+RUN ["/none"]
+X
+run docker-other-file docker 'docker build --no-cache --output type=cacheonly -f deploy/api.Dockerfile .'
