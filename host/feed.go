@@ -20,7 +20,6 @@ const feedHealthy = time.Second
 type feed struct {
 	next     int64     // index in the log of what it does not have
 	asked    time.Time // when it last asked
-	asking   bool      // it waits for what comes
 	watching int
 	watchers []ahp.Watcher
 }
@@ -121,14 +120,12 @@ func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error
 			h.mu.Unlock()
 			return a, nil
 		}
-		f := t.feedLocked(&r)
+		t.feedLocked(&r)
 		a = t.takeFeedLocked(&r)
 		if len(a.Items) > 0 {
-			f.asking = false
 			h.mu.Unlock()
 			return a, nil
 		}
-		f.asking = true
 		if t.moved == nil {
 			t.moved = make(chan struct{})
 		}
@@ -145,7 +142,7 @@ func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error
 }
 
 // feedLocked notes that a node asks, and what it has.
-func (t *terminal) feedLocked(r *FeedRequest) *feed {
+func (t *terminal) feedLocked(r *FeedRequest) {
 	if t.feeds == nil {
 		t.feeds = map[string]*feed{}
 	}
@@ -166,7 +163,6 @@ func (t *terminal) feedLocked(r *FeedRequest) *feed {
 	if t.ack.held && !f.farBehind(&t.log) {
 		t.settleLocked()
 	}
-	return f
 }
 
 func sameWatcher(a, b ahp.Watcher) bool {

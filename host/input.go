@@ -40,6 +40,7 @@ func (c *conn) inputSaid(params []byte) {
 func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 	in := &t.input
 	before, was := t.awaitsLocked(), in.ready
+	another := ahp.Awaits(p.Input) != ahp.AwaitsNothing && in.said != p.InputSince // other nodes tell it as another question
 	if in.state == p.Input && in.said == p.InputSince && was == p.Ready && in.readySaid == p.ReadySince {
 		return
 	}
@@ -50,7 +51,7 @@ func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 		in.ready, in.readySaid, in.readySince, in.readyWhy = p.Ready, p.ReadySince, plausible(p.BecameReady(), t.created), screen.Clean(p.ReadyWhy)
 	}
 	t.inputMovedLocked()
-	if t.awaitsLocked() != before || in.ready != was { // all else would have lists change whenever something is printed
+	if t.awaitsLocked() != before || in.ready != was || another { // all else would have lists change whenever something is printed
 		h.rowChangedLocked(t)
 		h.listChangedLocked(t)
 	}
@@ -78,7 +79,7 @@ func (t *terminal) inputMovedLocked() {
 
 // awaitsLocked reports whether the terminal waits for typed input. While the machine is away that is unknown.
 func (t *terminal) awaitsLocked() ahp.Awaiting {
-	if t.bound == nil {
+	if t.isAwayLocked() {
 		return ahp.AwaitsNothing
 	}
 	return ahp.Awaits(t.input.state)
@@ -86,7 +87,7 @@ func (t *terminal) awaitsLocked() ahp.Awaiting {
 
 // readyLocked is how far the terminal is. While the machine is away nobody knows, but of one that has exited.
 func (t *terminal) readyLocked() string {
-	if t.bound == nil && !t.state.Lifecycle.Exited() {
+	if t.isAwayLocked() && !t.state.Lifecycle.Exited() {
 		return ""
 	}
 	return t.input.ready
@@ -116,6 +117,7 @@ func (l lookedAt) State() (agenttools.State, <-chan struct{}) {
 	moved := in.moved
 	l.h.mu.Unlock()
 	if s.Input == agenttools.InputAwaiting {
+		l.h.arrive(l.t)
 		s.Prompt = l.prompt()
 	}
 	return s, moved

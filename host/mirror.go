@@ -96,6 +96,12 @@ func (e *NodeEntry) check() error {
 	case e.Cols < 0 || e.Cols > ahp.MaxSize || e.Rows < 0 || e.Rows > ahp.MaxSize || e.Start < 0 || e.End < e.Start || e.End > maxPosition || e.Commands < 0 || e.Commands > maxCommandNumber:
 		return fmt.Errorf("a number in the entry of %s is out of range", e.URI)
 	}
+	if e.Input != nil {
+		e.Input.Channel = e.URI
+		if err := e.Input.Validate(); err != nil {
+			return err
+		}
+	}
 	return e.Audience.Validate()
 }
 
@@ -122,9 +128,18 @@ func (h *Host) leaveOwnedLocked(t *terminal) {
 // sayMirrorLocked takes over what the catalogue of its owner says of a mirror.
 func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 	m := t.mirror
+	away := t.isAwayLocked()
 	m.lost, m.away, m.start, m.end, m.running, m.on, m.unsaid, m.lastSeen = false, e.Away, e.Start, e.End, e.Running, on, e.Unsaid, e
 	if m.away {
 		t.away = time.Now()
+	}
+	var in ahp.StateParams
+	if e.Input != nil {
+		in = *e.Input
+	}
+	h.setInputLocked(t, in)
+	if m.away != away {
+		h.awaitsAgainLocked(t)
 	}
 	if t.grace != nil {
 		t.grace.Stop()
@@ -255,6 +270,7 @@ func (h *Host) loseMirrorLocked(t *terminal, within time.Duration) {
 	})
 	t.grace = timer
 	h.rowChangedLocked(t)
+	h.awaitsAgainLocked(t)
 }
 
 // wantLocked says that somebody here follows the terminal.
@@ -345,6 +361,35 @@ func (h *Host) fill(t *terminal) {
 			h.wantLocked(t)
 			h.mu.Unlock()
 			return
+		case <-late:
+			return
+		case <-h.ctx.Done():
+			return
+		}
+	}
+}
+
+// arrive waits until the text of a terminal of another node is here that its node had when it spoke of the terminal last, or fillTime is
+// over.
+func (h *Host) arrive(t *terminal) {
+	h.fill(t)
+	if h.opts.Nodes == nil {
+		return
+	}
+	late := time.After(fillTime)
+	for {
+		h.mu.Lock()
+		if m := t.mirror; m == nil || !m.fed || m.lost || t.endOffsetLocked() >= m.end {
+			h.mu.Unlock()
+			return
+		}
+		if t.moved == nil {
+			t.moved = make(chan struct{})
+		}
+		moved := t.moved
+		h.mu.Unlock()
+		select {
+		case <-moved:
 		case <-late:
 			return
 		case <-h.ctx.Done():

@@ -71,6 +71,7 @@ type NodeEntry struct {
 	Exited    time.Time        `json:"exited,omitzero"`
 	Away      bool             `json:"away,omitempty"` // its machine is
 	Holds     bool             `json:"holds,omitempty"`
+	Input     *ahp.StateParams `json:"input,omitempty"`   // what its owner has said, without the channel; nil: nothing
 	Running   string           `json:"running,omitempty"` // the command line that runs, cut
 	Start     int64            `json:"start"`             // offsets of readers
 	End       int64            `json:"end"`
@@ -293,6 +294,13 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing}, Created: t.created, Exited: t.exited, Away: t.bound == nil, Holds: t.holds,
 		Running: head(i.Running), Start: i.Start, End: i.End, Commands: t.marks.ended, Watching: t.observersLocked(),
 		Audience: t.audience.said, Told: t.audience.told, Unsaid: t.audience.unsaid}
+	if in := &t.input; in.state != "" || in.ready != "" {
+		p := ahp.NewState("", in.state, in.since)
+		if in.ready != "" {
+			p.SetReady(in.ready, in.readySince, in.readyWhy)
+		}
+		e.Input = &p
+	}
 	for _, g := range t.over {
 		e.Over = append(e.Over, NodeGrantee{string(g.kind), g.name, g.id})
 	}

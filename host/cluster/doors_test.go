@@ -4,15 +4,20 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/ahp"
+	"tether/events"
 	"tether/host"
 	"tether/internal/testkit"
 )
@@ -126,6 +131,117 @@ func TestDoorsOfEveryNode(t *testing.T) {
 	}
 	m.conn.Close()
 	testkit.Eventually(t, patience, "the page of the other node shows that the machine is away", func() bool { return strings.Contains(firstEvent(t, b), `"state":"away"`) })
+}
+
+// heard are the events of input and readiness of which an operator is told at a node, until the test ends.
+func heard(t *testing.T, n *node) func() []string {
+	t.Helper()
+	var mu sync.Mutex
+	var all []string
+	ctx, cancel := context.WithCancel(t.Context())
+	var streams sync.WaitGroup
+	for _, name := range []string{events.AwaitingInput, events.Ready} {
+		active := make(chan struct{})
+		streams.Go(func() {
+			_ = n.StreamEvents(ctx, host.Principal{Role: host.RoleAdmin}, &events.Request{Name: name}, listener{sync.OnceFunc(func() { close(active) }), func(e events.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, fmt.Sprint(e.Data["kind"], e.Data["state"], " ", e.Data["promptLine"], e.Data["why"]))
+			}})
+		})
+		<-active
+	}
+	t.Cleanup(func() { cancel(); streams.Wait() })
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+// listener implements events.Out.
+type listener struct {
+	active func()
+	event  func(events.Event)
+}
+
+// Active implements events.Out.
+func (l listener) Active(string, bool) error { l.active(); return nil }
+
+// Heartbeat implements events.Out.
+func (l listener) Heartbeat(string) error { return nil }
+
+// Event implements events.Out.
+func (l listener) Event(e events.Event) error { l.event(e); return nil }
+
+// What a machine says of input and readiness is in lists, answers and events at every node: also behind the prompt that it is about, while nobody reads the
+// terminal there, and as another question if it is.
+func TestStateAtEveryNode(t *testing.T) {
+	testkit.Leaks(t)
+	servers := testkit.StartJetStream(t, tools)
+	a, b := start(t, servers.URLs, host.Options{}), start(t, servers.URLs, host.Options{})
+	m := &machine{t: t, id: "laptop", uri: lent}
+	m.lend(a)
+	there, at := newAgent(t, b), watch(t, b, lent)
+	list := func() (one map[string]any) {
+		all, _ := there.call("list_terminals", nil)["terminals"].([]any)
+		if len(all) == 1 {
+			one, _ = all[0].(map[string]any)
+		}
+		return one
+	}
+	testkit.Eventually(t, patience, "the other node lists the terminal", func() bool { return list() != nil })
+	id, _ := list()["id"].(string)
+	told := heard(t, b)
+	say := func(input, ready string) {
+		t.Helper()
+		p := ahp.NewState(lent, input, time.Now())
+		p.SetReady(ready, time.Now(), "why")
+		if err := m.conn.Peer().SendRaw(t.Context(), ahp.AppendState(nil, p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(awaits, ready string) {
+		t.Helper()
+		testkit.Eventually(t, patience, "everybody there knows: "+awaits+" "+ready, func() bool {
+			l := list()
+			at.mu.Lock()
+			defer at.mu.Unlock()
+			if len(at.listed) != 1 || at.listed[0].Meta.Awaits.String() != awaits || at.listed[0].Meta.Ready.String() != ready {
+				return false
+			}
+			read, _ := there.call("read_terminal", map[string]any{"terminalId": id})["awaits"].(string)
+			listed, _ := l["awaits"].(string)
+			shown, _ := l["ready"].(string)
+			return read == awaits && listed == awaits && shown == ready
+		})
+		if first := firstEvent(t, b); strings.Contains(first, `"awaits":"`+awaits+`"`) != (awaits != "") || strings.Contains(first, `"ready":"`+ready+`"`) != (ready != "") {
+			t.Errorf("the page is told %s", first)
+		}
+	}
+	m.output("name: ")
+	say(ahp.InputAwaits, ahp.ReadyStarting)
+	want(ahp.InputAwaits, ahp.ReadyStarting)
+	m.output("me\r\nagain: ")
+	say(ahp.InputAwaits, ahp.ReadyStarting)
+	testkit.Eventually(t, patience, "there are two questions", func() bool { return len(told()) == 2 })
+	say(ahp.InputSecret, ahp.ReadyYes)
+	want(ahp.InputSecret, ahp.ReadyYes)
+	testkit.Eventually(t, patience, "both are told", func() bool { return len(told()) == 4 })
+	say(ahp.InputRunning, ahp.ReadyYes)
+	want("", ahp.ReadyYes)
+	m.conn.Close()
+	want("", "") // nobody knows
+	m.lend(a)
+	want("", ahp.ReadyYes)
+	m.exit(0)
+	want("", ahp.ReadyStopped)
+	got := told()
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"<nil>ready <nil>why", "awaiting_input<nil> again:<nil>", "awaiting_input<nil> name:<nil>", "awaiting_secret<nil> <nil> <nil>"}, got); diff != "" {
+		t.Errorf("the events there (+):\n%s", diff)
+	}
+	m.conn.Close()
 }
 
 // firstEvent is the list as the page of a node gets it.
