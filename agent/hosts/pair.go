@@ -355,11 +355,16 @@ func (p *Paired) Unpair(ctx context.Context, name string) (local.Unpaired, error
 		}
 	}
 	p.links.withdrawn(name)
+	before, _ := p.links.status(name)
 	p.links.stop(name)
 	p.forgetCalls(h)
-	if err := p.leave(h); err != nil && !errors.Is(err, device.ErrRevoked) {
+	err := p.leave(h)
+	if err != nil && !errors.Is(err, device.ErrRevoked) {
 		u.Keeps = err.Error()
 		p.opts.Logger.Warn().Str("host", name).Err(err).Msg("the host still knows this machine's key")
+	}
+	if u.Keeps != "" || h.HostKey == nil { // a host that forgets the machine's key forgets what it keeps of the machine
+		u.Withdrawn, u.KeptUntil = before.Withdrawn, before.KeptUntil
 	}
 	if !p.attempts.waiting() {
 		if err := p.store.dropDeviceKey(); err != nil {

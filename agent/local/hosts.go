@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"net/http"
+	"time"
 )
 
 // HostChange changes the kept settings of a paired host.
@@ -49,6 +50,9 @@ type Unpaired struct {
 	SchemaVersion int `json:"schema_version"`
 	// Keeps is why the host may still let this machine's key in: it could not be told. "" if there is no such key.
 	Keeps string `json:"keeps,omitempty"`
+	// Withdrawn is how many terminals the host may still keep, since it is offline and was not told, KeptUntil until when; see HostStatus.
+	Withdrawn int       `json:"withdrawn,omitempty"`
+	KeptUntil time.Time `json:"kept_until,omitzero"`
 }
 
 // PairOffer is a pairing by a code that waits for somebody at the host.

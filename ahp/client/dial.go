@@ -70,6 +70,12 @@ func (e Endpoint) TLS() *tls.Config {
 	return e.Pin.TLS(u.Hostname())
 }
 
+// http is a client for a few requests to the host beside AHP. It follows no redirects, since the requests hold secrets; close its idle connections.
+func (e Endpoint) http() *http.Client {
+	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: e.TLS(), ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
 // withToken returns the URL to dial. Its errors do not hold the URL, which may hold a token.
 func (e Endpoint) withToken() (string, error) {
 	u, err := url.Parse(e.URL)

@@ -49,9 +49,9 @@ func OpenShare(ctx context.Context, link ahp.ShareLink, pin Pin) (e Endpoint, te
 		return e, "", until, ErrNoShares
 	}
 	r.Header.Set("Content-Type", "application/json")
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: e.TLS(), ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxOpened}
-	defer transport.CloseIdleConnections()
-	answer, err := (&http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
+	client := e.http()
+	defer client.CloseIdleConnections()
+	answer, err := client.Do(r)
 	if err != nil {
 		return e, "", until, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}

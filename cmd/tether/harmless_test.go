@@ -24,7 +24,7 @@ func TestErrorsOfHostsAreHarmless(t *testing.T) {
 	check("an error", printed())
 	a, printed = printing(t)
 	v := &viewer{app: a, up: true}
-	if _, err := v.event(client.Event{Kind: client.Down, Err: hostile}); err != nil {
+	if _, err := v.event(t.Context(), client.Event{Kind: client.Down, Err: hostile}); err != nil {
 		t.Fatal(err)
 	}
 	check("a link that is down", printed())

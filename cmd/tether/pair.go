@@ -163,6 +163,9 @@ func unpairCommand(a *app) *cobra.Command {
 			if u.Keeps != "" {
 				a.notice("the host was not informed and may still accept this machine's key; ask its administrator to run: tether-host token revoke NAME (%s)", printable(u.Keeps, 200))
 			}
+			if u.Withdrawn > 0 {
+				a.notice("the host is offline and may still show what it has of %s, until %s at the latest", count(u.Withdrawn, "terminal"), clock(u.KeptUntil))
+			}
 			_, err = fmt.Fprintln(a.stdout, "forgot", printable(args[0], 0))
 			return err
 		},

@@ -14,7 +14,7 @@ import (
 )
 
 // A person closes a machine, as the host sees it: status and unlend say what the host may keep, watch --list shows it there as away, and when the machine is
-// back, what was unlent meanwhile is gone and the rest goes on; while the host is connected, unlend removes at once.
+// back, what was unlent meanwhile is gone and the rest goes on; while the host is connected, unlend removes at once. unpair says the same as unlend.
 func TestWhatAHostKeepsWhileTheMachineIsAway(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
@@ -53,12 +53,25 @@ func TestWhatAHostKeepsWhileTheMachineIsAway(t *testing.T) {
 		}
 	}
 	testkit.Eventually(t, patience, "both are at the host", lent("running", 2))
-	away.Store(true)
-	proxy.Cut()
 	list := func() string {
 		return says("watch", "--without-token", "--list", "ws://"+server.Listener.Addr().String())
 	}
+	watched := exec.Command("tether", "watch", "--without-token", "ws://"+server.Listener.Addr().String(), "web")
+	var seen testkit.Output
+	watched.Stdout, watched.Stderr = &seen, &seen
+	if err := watched.Start(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "it is watched", func() bool { return strings.Contains(seen.String(), "ready") })
+	away.Store(true)
+	proxy.Cut()
 	testkit.Eventually(t, patience, "both are parked", func() bool { return strings.Count(list(), "away since ") == 2 })
+	if err := watched.Wait(); err != nil || !strings.Contains(seen.String(), "the terminal's machine is away; the host keeps this until ") {
+		t.Errorf("who watched was told %s, %v", seen.String(), err)
+	}
+	if out, status := command(t, "watch", "--without-token", "ws://"+server.Listener.Addr().String(), "web"); status != 0 || strings.TrimSpace(out) != "ready" {
+		t.Errorf("watched while it is away: %d %q", status, out)
+	}
 	testkit.Eventually(t, patience, "the daemon notices", func() bool { return strings.Contains(says("status"), "may keep the text of 2 terminals") })
 	if out := says("unlend", "db"); !strings.Contains(out, "lab is offline and may still show what it has of it; it deletes that when it reconnects, at ") {
 		t.Errorf("unlend: %s", out)
@@ -78,4 +91,12 @@ func TestWhatAHostKeepsWhileTheMachineIsAway(t *testing.T) {
 		t.Errorf("online: %s", out)
 	}
 	testkit.Eventually(t, patience, "nothing is left", func() bool { return len(h.Lent()) == 0 })
+	command(t, "lend", "web")
+	testkit.Eventually(t, patience, "it is lent again", lent("running", 1))
+	away.Store(true)
+	proxy.Cut()
+	testkit.Eventually(t, patience, "the daemon notices again", func() bool { return strings.Contains(says("status"), "may keep the text of 1 terminal ") })
+	if out := says("unpair", "lab"); !strings.Contains(out, "the host is offline and may still show what it has of 1 terminal, until ") {
+		t.Errorf("unpair: %s", out)
+	}
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -18,6 +21,7 @@ type viewer struct {
 	app      *app
 	want     watching
 	observer *client.Observer
+	at       client.Endpoint
 
 	up      bool // the host was reached once
 	down    bool // the person knows that it is not reached now
@@ -28,7 +32,7 @@ type viewer struct {
 }
 
 // event shows one event; done when there is nothing more to see.
-func (v *viewer) event(e client.Event) (done bool, err error) {
+func (v *viewer) event(ctx context.Context, e client.Event) (done bool, err error) {
 	switch e.Kind {
 	case client.Up:
 		if v.down {
@@ -38,9 +42,9 @@ func (v *viewer) event(e client.Event) (done bool, err error) {
 	case client.Down:
 		return v.lost(e.Err)
 	case client.Terminals:
-		return v.terminals(e.Terminals)
+		return v.terminals(ctx, e.Terminals)
 	default:
-		return v.terminal(e)
+		return v.terminal(ctx, e)
 	}
 	return false, nil
 }
@@ -58,10 +62,10 @@ func (v *viewer) lost(err error) (done bool, _ error) {
 }
 
 // terminals acts on the host's list.
-func (v *viewer) terminals(all []ahp.TerminalInfo) (done bool, err error) {
+func (v *viewer) terminals(ctx context.Context, all []ahp.TerminalInfo) (done bool, err error) {
 	switch {
 	case v.want.list:
-		return true, v.app.printHostTerminals(all, v.parked(), v.want.asJSON)
+		return true, v.app.printHostTerminals(all, v.listParked(ctx), v.want.asJSON)
 	case v.want.guest:
 		return false, v.followGuest(all)
 	case v.one != nil:
@@ -75,14 +79,58 @@ func (v *viewer) terminals(all []ahp.TerminalInfo) (done bool, err error) {
 		if err == nil {
 			return false, v.follow(t)
 		}
-		if !v.want.wait || local.ExitStatus(err) != local.ExitNoTerminal {
+		if local.ExitStatus(err) != local.ExitNoTerminal {
 			return true, err
+		}
+		if !v.want.wait {
+			return true, v.showParked(ctx, err)
 		}
 		v.await(fmt.Sprintf("%q", v.want.terminal))
 	default:
 		v.followAll(all)
 	}
 	return false, nil
+}
+
+// showParked shows what the host keeps of the terminal while its machine is away. Where it keeps none of that name, it returns missing.
+func (v *viewer) showParked(ctx context.Context, missing error) error {
+	parked, err := v.parked(ctx)
+	if err != nil {
+		return missing
+	}
+	all := make([]ahp.TerminalInfo, len(parked.Terminals))
+	for i, p := range parked.Terminals {
+		all[i] = ahp.TerminalInfo{Resource: p.Channel, Title: cmp.Or(p.Title, p.Name)}
+	}
+	found, err := find(all, v.want.terminal)
+	if err != nil {
+		if local.ExitStatus(err) == local.ExitNoTerminal {
+			return missing
+		}
+		return err
+	}
+	p := parked.Terminals[slices.IndexFunc(parked.Terminals, func(p ahp.Parked) bool { return p.Channel == found.Resource })]
+	since, until := parkedTimes(p)
+	if p.Dropped != "" {
+		return &local.Error{Code: local.CodeNoTerminal, Message: fmt.Sprintf("the terminal's machine is away since %s, and the host keeps its text no more: %s", clock(since), printable(p.Dropped, 80))}
+	}
+	s, err := v.at.ParkedText(ctx, p.ID)
+	switch {
+	case errors.Is(err, client.ErrUnauthorized):
+		return &local.Error{Code: local.CodeRefused, Message: fmt.Sprintf("the terminal's machine is away since %s; the host shows what it keeps of it to observers alone", clock(since)),
+			Hint: "log in with tether login, or give an observer's token with --token-file"}
+	case err != nil:
+		return hostError(err)
+	}
+	if err := v.follow(found); err != nil {
+		return err
+	}
+	if err := v.one.resync(s); err != nil {
+		return err
+	}
+	v.close()
+	v.app.notice("its machine is away since %s; the host keeps this until %s", clock(since), clock(until))
+	return nil
 }
 
 func (v *viewer) await(what string) {
@@ -139,7 +187,7 @@ type view interface {
 }
 
 // terminal shows an event of a terminal.
-func (v *viewer) terminal(e client.Event) (done bool, err error) {
+func (v *viewer) terminal(ctx context.Context, e client.Event) (done bool, err error) {
 	var to view = v.one
 	if v.one == nil {
 		l := v.all[e.Terminal]
@@ -163,12 +211,12 @@ func (v *viewer) terminal(e client.Event) (done bool, err error) {
 		return v.gone(e)
 	}
 	if err == nil && exit.Exited() {
-		return v.exited(e.Terminal, exit)
+		return v.exited(ctx, e.Terminal, exit)
 	}
 	return false, err
 }
 
-func (v *viewer) exited(uri string, exit ahp.Lifecycle) (done bool, err error) {
+func (v *viewer) exited(ctx context.Context, uri string, exit ahp.Lifecycle) (done bool, err error) {
 	text := "exited"
 	if exit.ExitCode != nil {
 		text = fmt.Sprintf("exited %d", *exit.ExitCode)
@@ -177,6 +225,14 @@ func (v *viewer) exited(uri string, exit ahp.Lifecycle) (done bool, err error) {
 		return false, v.all[uri].say(text)
 	}
 	v.close()
+	if parked, err := v.parked(ctx); err == nil {
+		for _, p := range parked.Terminals { // for AHP it has exited
+			if p.Channel == uri {
+				_, until := parkedTimes(p)
+				text = fmt.Sprintf("the terminal's machine is away; the host keeps this until %s, and the terminal goes on if the machine is back before", clock(until))
+			}
+		}
+	}
 	v.app.notice("%s", text)
 	return true, nil
 }
@@ -227,10 +283,15 @@ type hostTerminal struct {
 }
 
 // parked is what the host keeps of terminals whose machines are away.
-func (v *viewer) parked() []ahp.Parked {
-	ctx, cancel := context.WithTimeout(context.Background(), parkedTimeout)
+func (v *viewer) parked(ctx context.Context) (ahp.ParkedResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, parkedTimeout)
 	defer cancel()
-	r, err := v.observer.Parked(ctx)
+	return v.observer.Parked(ctx)
+}
+
+// listParked is parked for a list, and says what that will not show.
+func (v *viewer) listParked(ctx context.Context) []ahp.Parked {
+	r, err := v.parked(ctx)
 	switch {
 	case err != nil:
 		v.app.notice("terminals of machines that are away are not listed: %v", err)
@@ -238,6 +299,12 @@ func (v *viewer) parked() []ahp.Parked {
 		v.app.notice("%d more terminals of machines that are away are not listed", r.More)
 	}
 	return r.Terminals
+}
+
+// parkedTimes are since when the terminal's machine is away, and until when the host keeps it, by this machine's clock.
+func parkedTimes(p ahp.Parked) (since, until time.Time) {
+	now := time.Now()
+	return now.Add(-time.Duration(p.AwayMs) * time.Millisecond).Truncate(time.Second), now.Add(time.Duration(p.LeftMs) * time.Millisecond).Truncate(time.Second)
 }
 
 // parkedTimeout bounds the wait for that.
@@ -249,10 +316,9 @@ func (a *app) printHostTerminals(all []ahp.TerminalInfo, parked []ahp.Parked, as
 		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Resource, Title: t.Title, Awaits: t.Meta.Awaits.String(), Ready: t.Meta.Ready.String(), Exited: t.Lifecycle.Exited(),
 			ExitCode: t.Lifecycle.ExitCode, Target: string(t.ExecutionTarget)})
 	}
-	now := time.Now()
 	for _, t := range parked {
-		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Channel, Title: t.Title, Target: string(ahp.TargetClient), Dropped: t.Dropped,
-			AwaySince: now.Add(-time.Duration(t.AwayMs) * time.Millisecond).Truncate(time.Second), KeptUntil: now.Add(time.Duration(t.LeftMs) * time.Millisecond).Truncate(time.Second)})
+		since, until := parkedTimes(t)
+		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Channel, Title: t.Title, Target: string(ahp.TargetClient), Dropped: t.Dropped, AwaySince: since, KeptUntil: until})
 	}
 	if asJSON {
 		return a.printJSON(l)

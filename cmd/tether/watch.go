@@ -34,7 +34,8 @@ func watchCommand(a *app) *cobra.Command {
 		Long: `show a host's terminals as an observer sees them.
 
 TERMINAL is a title, a URI, or an unambiguous part of either. watch shows the output
-that the host has kept, then new output, and ends when the terminal exits. Without
+that the host has kept, then new output, and ends when the terminal exits. Of a terminal whose machine
+is away it shows what the host keeps meanwhile, and ends. Without
 TERMINAL it shows all terminals, line by line. It reconnects after a lost connection.
 
 With -, it reads a guest's link, as tether share prints it, from standard input and shows
@@ -129,7 +130,7 @@ func (a *app) watch(ctx context.Context, e client.Endpoint, w watching) error {
 	}()
 	defer func() { cancel(); <-ended }()
 
-	v := &viewer{app: a, want: w, observer: o}
+	v := &viewer{app: a, want: w, observer: o, at: e}
 	defer v.close()
 	done := a.progress(ctx, "connecting to the host")
 	for {
@@ -138,7 +139,7 @@ func (a *app) watch(ctx context.Context, e client.Endpoint, w watching) error {
 		if err != nil {
 			return hostError(err)
 		}
-		if done, err := v.event(ev); done || err != nil {
+		if done, err := v.event(ctx, ev); done || err != nil {
 			return err
 		}
 	}

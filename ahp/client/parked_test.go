@@ -1,0 +1,51 @@
+package client_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"tether/ahp/client"
+)
+
+// A host's own interface answers with the terminal, or says why not; what it answers otherwise is no text, and a redirect gets no token.
+func TestParkedText(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked elsewhere: %s", r.URL) }))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		switch r.URL.Path {
+		case "/terminals/kept/state":
+			io.WriteString(w, `{"resource":"x:/1","fromSeq":1,"state":{"title":"web","content":[{"type":"unclassified","value":"ready\r\n"}]}}`)
+		case "/terminals/strange/state":
+			io.WriteString(w, `{"state":[]}`)
+		case "/terminals/elsewhere/state":
+			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	e := client.Endpoint{URL: "ws" + strings.TrimPrefix(server.URL, "http") + "/ahp", Token: "secret"}
+	if s, err := e.ParkedText(t.Context(), "kept"); err != nil || s.Title != "web" || len(s.Content) != 1 || s.Content[0].Text() != "ready\r\n" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := e.ParkedText(t.Context(), "../gone"); !errors.Is(err, client.ErrNotKept) {
+		t.Errorf("one that is not kept: %v", err)
+	}
+	for _, id := range []string{"strange", "elsewhere"} {
+		if s, err := e.ParkedText(t.Context(), id); err == nil {
+			t.Errorf("%s: %+v", id, s)
+		}
+	}
+	e.Token = "wrong"
+	if _, err := e.ParkedText(t.Context(), "kept"); !errors.Is(err, client.ErrUnauthorized) {
+		t.Errorf("a wrong token: %v", err)
+	}
+}
