@@ -1,11 +1,12 @@
 # Every target is one line, works on a fresh clone with Go installed, and is what CI runs. What a line calls is in scripts/.
-.PHONY: all run run-cluster test test-windows test-systemd test-web soak lint fuzz bench bench-host web cross release test-release build fmt
+.PHONY: all run run-cluster test test-cluster test-windows test-systemd test-web soak lint fuzz bench bench-host web cross release test-release build fmt
 all: build
 
 run: build ; bin/tether demo
 run-cluster: ; scripts/run-cluster.sh
 test: ; scripts/test.sh $(TESTFLAGS)
 test-windows: ; scripts/test-windows.sh $(TESTFLAGS)
+test-cluster: ; scripts/test-cluster.sh $(TESTFLAGS)
 test-systemd: ; scripts/test-systemd.sh
 test-web: ; scripts/test-web.sh $(TESTFLAGS)
 soak: ; scripts/soak.sh $(SOAKTIME)

@@ -143,7 +143,7 @@ func TestHealth(t *testing.T) {
 func TestNodesAreKilled(t *testing.T) {
 	servers := testkit.StartJetStream(t, clusterTools)
 	s := newStage(t)
-	const lent, kills = 2, 5
+	const lent = 2
 	var files []string
 	args := func(n int) []string {
 		return []string{"--tokens", files[n], "--nats", servers.URLs, "--grace", "30m", "--scrollback", "8000000"}
@@ -182,7 +182,7 @@ func TestNodesAreKilled(t *testing.T) {
 	}
 	var a audience
 	a.watch(t, client.Endpoint{URL: "ws://" + addresses[2], Token: strings.TrimSpace(string(own))})
-	for part := range kills {
+	for part := range testkit.Rounds(t, testkit.Number(t, "TETHER_TEST_KILLS", 5), 200) {
 		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", part)), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ type NATSFaults struct {
 type NATSProxy struct {
 	URL string // of the server, as clients of the proxy use it
 
-	outer  *Proxy
+	outer *Proxy
 
 	mu     sync.Mutex
 	faults NATSFaults

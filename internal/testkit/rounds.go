@@ -3,6 +3,7 @@ package testkit
 import (
 	"iter"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -64,4 +65,18 @@ func soakTime(t testing.TB) time.Duration {
 		t.Fatalf("%s=%q: want a time for each test, such as 2m", soakVariable, os.Getenv(soakVariable))
 	}
 	return d
+}
+
+// Number is the value of a variable with which a test is made longer than in make test, such as in make test-cluster.
+func Number(t testing.TB, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%q: want a number from 1", variable, text)
+	}
+	return n
 }

@@ -1,0 +1,12 @@
+#!/bin/bash
+# Tests a host of several nodes for longer than make test: one node of three is killed 50 times under a flood, nodes are frozen, NATS servers restart, and a
+# proxy to them loses, delays and cuts. Arguments are passed to go test.
+set -eu
+cd "$(dirname "$0")/.."
+scripts/nats-server.sh
+programs=$(mktemp -d)
+trap 'rm -rf "$programs"' EXIT
+CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$programs/" ./cmd/...
+export TETHER_TEST_PROGRAMS=$programs TETHER_TEST_KILLS=${TETHER_TEST_KILLS:-50}
+go test -race -timeout 60m -p 1 -run 'Node|Engine|Server|Lease|Owner|Machine|Following|Upgrade' "$@" ./host/cluster
+go test -race -timeout 60m -p 1 -run 'Node|Upgrade' "$@" ./cmd/tether-host
