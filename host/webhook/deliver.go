@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	mrand "math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -35,17 +36,18 @@ type message struct {
 	body         []byte
 }
 
-// post sends a signed message, and returns at most so many bytes of the receiver's answer. failure is empty for a 2xx status.
-func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answer []byte, failure Failure) {
+// post sends a signed message, and returns at most so many bytes of the receiver's answer. failure is empty for a 2xx status;
+// unsure says of another one that the receiver may have taken the message.
+func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answer []byte, failure Failure, unsure bool) {
 	done, err := h.take(ctx, "host "+hostOf(m.url), principalKey(m.principal))
 	if err != nil {
-		return 0, nil, FailureTimeout
+		return 0, nil, FailureTimeout, false
 	}
 	defer done()
 	now := time.Now()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.body))
 	if err != nil {
-		return 0, nil, FailureRefused
+		return 0, nil, FailureRefused, false
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "tether-host")
@@ -55,7 +57,9 @@ func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answ
 	r.Header.Set("X-MCP-Subscription-Id", m.subscription)
 	got, err := h.client.Do(r)
 	if err != nil {
-		return 0, nil, failureOf(err)
+		failure = failureOf(err)
+		op, ok := errors.AsType[*net.OpError](err)
+		return 0, nil, failure, failure != FailureTLS && !(ok && op.Op == "dial")
 	}
 	defer got.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(got.Body, most))
@@ -67,7 +71,7 @@ func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answ
 	case err != nil:
 		failure = failureOf(err)
 	}
-	return got.StatusCode, answer, failure
+	return got.StatusCode, answer, failure, got.StatusCode < 300
 }
 
 // failureOf names the obstacle to an answer. It contains no text of the endpoint's.
@@ -125,7 +129,7 @@ func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, k
 	}
 	challenge := rand.Text() + rand.Text()
 	body, _ := json.Marshal(map[string]string{"type": "verification", "challenge": challenge}) // strings always can be
-	_, answer, failure := h.post(ctx, message{p, target, "msg_verification_" + rand.Text(), id, [][]byte{key}, body}, maxChallenge)
+	_, answer, failure, _ := h.post(ctx, message{p, target, "msg_verification_" + rand.Text(), id, [][]byte{key}, body}, maxChallenge)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -167,8 +171,12 @@ func attempt(ctx context.Context) (lasting context.Context, end func()) {
 	}
 }
 
-// deliver sends one message of a subscription until it is taken or given up. It returns false if the subscription ends before.
-func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []byte, tries int) bool {
+// deliver sends one message of a subscription until it is taken or given up. It returns false if the subscription ends before. place is behind the
+// event that it tells of, nil if it tells of none: the file says so while the receiver may have taken it.
+func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []byte, place *string, tries int) bool {
+	h.mu.Lock()
+	doubt := s.pending != nil // the receiver may have taken it already
+	h.mu.Unlock()
 	for _, pause := range pauses[:tries] {
 		if pause > 0 {
 			pause = time.Duration(float64(pause) * (0.8 + 0.4*mrand.Float64()))
@@ -181,9 +189,16 @@ func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []by
 		if ctx.Err() != nil {
 			return false
 		}
+		if place != nil {
+			h.setPending(s, &pending{id, place})
+			h.keep()
+		}
 		lasting, end := attempt(ctx)
-		status, _, failure := h.post(lasting, message{s.principal, s.request.URL, id, s.id, h.keys(s), body}, maxAnswer)
+		status, _, failure, unsure := h.post(lasting, message{s.principal, s.request.URL, id, s.id, h.keys(s), body}, maxAnswer)
 		end()
+		if doubt = doubt || failure != "" && unsure; place != nil && failure != "" && !doubt {
+			h.setPending(s, nil)
+		}
 		if ctx.Err() != nil && failure != "" {
 			return false
 		}

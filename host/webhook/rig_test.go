@@ -35,9 +35,10 @@ type journal struct {
 	ended   bool
 	changed chan struct{}
 	opened  []string
+	kind    string // begins the ids of events: those of another grouping are others
 }
 
-func newJournal() *journal { return &journal{changed: make(chan struct{})} }
+func newJournal() *journal { return &journal{changed: make(chan struct{}), kind: "e-"} }
 
 // now changes the journal.
 func (j *journal) now(change func()) {
@@ -81,7 +82,7 @@ func (s *source) Close()          {}
 func (s *source) Next(ctx context.Context) (webhook.Event, error) {
 	for {
 		s.j.mu.Lock()
-		start, end, ended, changed := s.j.start, s.j.end, s.j.ended, s.j.changed
+		start, end, ended, changed, kind := s.j.start, s.j.end, s.j.ended, s.j.changed, s.j.kind
 		s.j.mu.Unlock()
 		switch {
 		case ended:
@@ -91,7 +92,7 @@ func (s *source) Next(ctx context.Context) (webhook.Event, error) {
 			return webhook.Event{Gap: true, Cursor: place(start)}, nil
 		case s.at < end:
 			s.at++
-			return webhook.Event{ID: fmt.Sprint("e-", s.at), Body: fmt.Appendf(nil, `{"eventId":"e-%d","cursor":"%d"}`, s.at, s.at), Cursor: place(s.at)}, nil
+			return webhook.Event{ID: fmt.Sprint(kind, s.at), Body: fmt.Appendf(nil, `{"eventId":"e-%d","cursor":"%d"}`, s.at, s.at), Cursor: place(s.at)}, nil
 		}
 		select {
 		case <-changed:

@@ -24,6 +24,7 @@ type kept struct {
 	URL       string          `json:"url"`
 	Secret    []byte          `json:"secret"` // the newest; signatures need it
 	Cursor    *string         `json:"cursor,omitempty"`
+	Pending   *pending        `json:"pending,omitempty"`
 	Until     time.Time       `json:"until"`
 	Declared  bool            `json:"declared,omitempty"`
 }
@@ -35,17 +36,27 @@ type store struct {
 	Verified      map[string]time.Time `json:"verified,omitempty"`
 }
 
-// keep writes the state for the next host. A failure is logged: then its subscribers start again.
+// keep writes the state for the next host, and returns when that is done. Calls at the same time share a write. A failure is logged: then its
+// subscribers start again.
 func (h *Hub) keep() {
 	if h.opts.File == "" {
 		return
 	}
+	h.mu.Lock()
+	h.asked++
+	mine := h.asked
+	h.mu.Unlock()
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	h.mu.Lock()
+	if h.written >= mine {
+		h.mu.Unlock()
+		return
+	}
+	h.written = h.asked
 	f := store{Version: storeVersion, Subscriptions: []kept{}, Verified: map[string]time.Time{}}
 	for _, s := range h.all {
-		f.Subscriptions = append(f.Subscriptions, kept{s.principal.Name, s.principal.Role, s.principal.Owner, s.request.Name, s.request.Arguments, s.request.URL, s.keys[0].key, s.watermark, s.until.UTC(), s.request.Declared})
+		f.Subscriptions = append(f.Subscriptions, kept{s.principal.Name, s.principal.Role, s.principal.Owner, s.request.Name, s.request.Arguments, s.request.URL, s.keys[0].key, s.watermark, s.pending, s.until.UTC(), s.request.Declared})
 	}
 	for who, until := range h.verified {
 		f.Verified[who] = until.UTC()
@@ -86,7 +97,7 @@ func (h *Hub) restore() error {
 			continue
 		}
 		id := identify(p, r)
-		h.all[id] = &subscription{id: id, principal: p, request: r, keys: []secretOf{{key: k.Secret}}, until: k.Until, watermark: k.Cursor, wake: make(chan struct{}, 1)}
+		h.all[id] = &subscription{id: id, principal: p, request: r, keys: []secretOf{{key: k.Secret}}, until: k.Until, watermark: k.Cursor, pending: k.Pending, wake: make(chan struct{}, 1)}
 	}
 	for who, until := range f.Verified {
 		if now.Before(until) && !until.After(now.Add(verifiedTime)) && len(h.verified) < maxAll {

@@ -30,8 +30,9 @@ type subscription struct {
 
 	keys      []secretOf // the newest first
 	until     time.Time
-	watermark *string // everything before it was taken or given up
-	source    Source  // opened already, for the first delivery; its goroutine's from then on
+	watermark *string  // everything before it was taken or given up
+	pending   *pending // the event that the receiver may have taken without our knowing; nil: there is none
+	source    Source   // opened already, for the first delivery; its goroutine's from then on
 	stop      context.CancelFunc
 	wake      chan struct{} // a refresh has switched it on; holds one
 
@@ -42,6 +43,12 @@ type subscription struct {
 	window      time.Time // since when tries and failed count
 	tries       int
 	failed      int
+}
+
+// pending is an event that a receiver may have taken.
+type pending struct {
+	ID    string  `json:"id"`
+	Place *string `json:"cursor"` // behind it
 }
 
 // secretOf is a key, until when it signs; zero: as long as the subscription lives.
@@ -149,35 +156,41 @@ func (h *Hub) pump(ctx context.Context, s *subscription) {
 	} else if known && run != nil {
 		h.audit(AuditWebhookEnded, s, "the right to it is gone")
 		body, _ := json.Marshal(map[string]any{"type": "terminated", "error": object}) // valid JSON always can be
-		h.deliver(run, s, "msg_terminated_"+rand.Text(), body, controlTries)
+		h.deliver(run, s, "msg_terminated_"+rand.Text(), body, nil, controlTries)
 	}
 }
 
 // pull takes events from the source, which it opens where the subscription is the last host's.
 func (h *Hub) pull(ctx context.Context, s *subscription) error {
 	h.mu.Lock()
-	source, request := s.source, s.request
-	request.Cursor = s.watermark
+	source, from, doubt := s.source, s.watermark, s.pending
 	h.mu.Unlock()
+	var err error
 	if source == nil {
-		var truncated bool
-		var err error
-		if source, truncated, err = h.opts.Open(ctx, s.principal, request); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return &EndedError{withdrawn(s.request.Declared)}
-		}
-		if truncated && !h.gap(ctx, s, source.Cursor()) {
-			source.Close()
-			return ctx.Err()
+		if source, err = h.open(ctx, s, from, false); err != nil {
+			return err
 		}
 	}
-	defer source.Close()
+	defer func() {
+		if source != nil {
+			source.Close()
+		}
+	}()
 	for {
 		ev, err := source.Next(ctx)
 		if err != nil {
 			return err
+		}
+		if doubt != nil && (ev.Gap || ev.Body != nil && ev.ID != doubt.ID) {
+			// The event that the former host was sending comes in another group now, under another id: a receiver that has taken it would count
+			// its matches twice. So that is told how far it was, and what it has not taken is lost.
+			source.Close()
+			if source, err = h.open(ctx, s, doubt.Place, true); err != nil {
+				return err
+			}
+			doubt = nil
+			h.setPending(s, nil)
+			continue
 		}
 		switch {
 		case ev.Gap:
@@ -187,13 +200,39 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 		case ev.Body == nil:
 		case len(ev.Body) > maxBody: // never, by the bounds of events
 			h.log.Error().Str("event", ev.ID).Msg("an event is too long for a webhook")
-		case !h.deliver(ctx, s, ev.ID, ev.Body, len(pauses)):
+		case !h.deliver(ctx, s, ev.ID, ev.Body, ev.Cursor, len(pauses)):
 			return ctx.Err()
+		}
+		if ev.Body != nil {
+			doubt = nil
 		}
 		if err := h.passed(ctx, s, &ev); err != nil {
 			return err
 		}
 	}
+}
+
+// open opens the source of a subscription at a place, and tells the receiver of a gap: where one is found, or of one that there is.
+func (h *Hub) open(ctx context.Context, s *subscription, at *string, gap bool) (Source, error) {
+	request := s.request
+	request.Cursor = at
+	source, truncated, err := h.opts.Open(ctx, s.principal, request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &EndedError{withdrawn(s.request.Declared)}
+	}
+	if (truncated || gap) && !h.gap(ctx, s, source.Cursor()) {
+		source.Close()
+		return nil, ctx.Err()
+	}
+	h.mu.Lock()
+	if at := source.Cursor(); at != nil {
+		s.watermark = at
+	}
+	h.mu.Unlock()
+	return source, nil
 }
 
 // gap tells the receiver that events before the cursor are lost. A kind without cursors has nothing to tell.
@@ -202,12 +241,21 @@ func (h *Hub) gap(ctx context.Context, s *subscription, cursor *string) bool {
 		return true
 	}
 	body, _ := json.Marshal(map[string]any{"type": "gap", "cursor": cursor}) // a string always can be
-	return h.deliver(ctx, s, "msg_gap_"+rand.Text(), body, controlTries)
+	return h.deliver(ctx, s, "msg_gap_"+rand.Text(), body, nil, controlTries)
 }
 
 // withdrawn is the error object for a right that is gone.
 func withdrawn(declared bool) json.RawMessage {
 	return mcp.ErrorObject(&events.Error{Reason: events.Forbidden, Text: "the right to these events is gone", Data: map[string]any{"reason": "withdrawn"}}, declared)
+}
+
+// setPending notes the event that the receiver may take from now on, or with nil that it has not.
+func (h *Hub) setPending(s *subscription, p *pending) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.pending = p; p == nil {
+		h.changedLocked()
+	}
 }
 
 // passed notes how far the subscription has come, and waits while it is suspended. Progress alone is not written down at once: it costs a write of the file, and
@@ -216,6 +264,9 @@ func (h *Hub) passed(ctx context.Context, s *subscription, ev *Event) error {
 	h.mu.Lock()
 	if ev.Cursor != nil {
 		s.watermark = ev.Cursor
+	}
+	if ev.Body != nil || ev.Gap {
+		s.pending = nil
 	}
 	if ev.Body != nil || ev.Gap {
 		h.changedLocked()

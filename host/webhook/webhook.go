@@ -154,6 +154,8 @@ type Hub struct {
 	writing sync.Mutex // held while the file is written
 
 	mu       sync.Mutex
+	asked    uint64          // calls of keep so far
+	written  uint64          // and how many of these the file has, or the write under way
 	ctx      context.Context // that of Run; nil before and after
 	all      map[string]*subscription
 	ended    map[string]time.Time // ids that are over, until they are forgotten

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -291,6 +292,69 @@ func TestSubscriptionsOutliveTheHost(t *testing.T) {
 		}
 		r.stop()
 	})
+}
+
+// A host that is killed while it sends an event does not know whether that was taken, and the next one would group its matches anew, under other ids. The
+// receiver is told where it was instead. An event that was surely not taken comes again.
+func TestHostKilledWhileItDelivers(t *testing.T) {
+	for name, c := range map[string]struct {
+		first  int           // the answer to the first attempt
+		killed time.Duration // after its beginning
+		kind   string        // of events' ids afterwards
+		want   string
+	}{
+		"taken, and grouped alike":  {204, 0, "e-", "e-1 e-1 e-2"},
+		"taken, and grouped anew":   {204, 0, "f-", "e-1 gap 1 f-2"},
+		"taken, and written down":   {204, 1500 * time.Millisecond, "f-", "e-1 f-2"},
+		"refused, and written down": {503, 1500 * time.Millisecond, "f-", "f-1 f-2"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "webhooks.json")
+			r := newRig(t, file)
+			r.mustSubscribe(nil)
+			time.Sleep(2 * time.Second) // the subscription is written down, so that the next change is at once
+			var left []byte
+			keep := func() {
+				var err error
+				if left, err = os.ReadFile(file); err != nil {
+					t.Error(err)
+				}
+			}
+			tries := 0
+			r.receiver.now(func() {
+				r.receiver.answer = func(w http.ResponseWriter, _ *http.Request, _ string) {
+					if tries++; tries == 1 {
+						keep()
+						w.WriteHeader(c.first)
+						return
+					}
+					w.WriteHeader(http.StatusNoContent)
+				}
+			})
+			r.journal.add(1)
+			synctest.Wait()
+			if c.killed > 0 {
+				time.Sleep(c.killed)
+				keep()
+			}
+			r.stop()
+			if err := os.WriteFile(file, left, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r.journal.now(func() { r.journal.kind = c.kind })
+			r.start()
+			r.journal.add(1)
+			if got := r.receiver.taken(); got != "verification "+c.want {
+				t.Errorf("%s: %s", name, got)
+			}
+			r.stop()
+			r.start() // the gap is told once
+			if got := r.receiver.taken(); got != "verification "+c.want {
+				t.Errorf("%s, and started again: %s", name, got)
+			}
+			r.stop()
+		})
+	}
 }
 
 // What a receiver takes while the host ends is not sent again by the next one; one that hangs then is not waited for.
