@@ -114,6 +114,10 @@ func New(o Options) *Host {
 	h.matching = agenttools.NewMatching(nil, h.toolBug)
 	h.root = h.newChannel(ahp.RootURI)
 	h.absent = terminal{channel: h.newChannel(""), audience: audience{rules: h.nobody}, creator: &client{principal: Principal{Role: RoleMachine, Name: "-", Owner: "-"}}}
+	if shared, ok := o.Logins.(SharedLogins); ok && o.Nodes != nil {
+		h.logins.shared = shared
+		h.work.Go(func() { h.logins.followShared(h.ctx) })
+	}
 	h.logins.restore()
 	h.restoreShares()
 	if o.People != nil {

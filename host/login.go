@@ -19,14 +19,18 @@ const (
 	loginTime   = 12 * time.Hour   // how long a browser stays logged in
 	maxLaunches = 256
 	maxLogins   = 4096
+	// sharedTime is how long a login at another node may take to be known here, and sharedLook how often that is looked for.
+	sharedTime, sharedLook = 500 * time.Millisecond, 50 * time.Millisecond
 )
 
 // logins are the browsers that are logged in, and the links that log one in. Only hashes are kept. The zero value is ready to use.
 type logins struct {
-	store Logins // set once; nil: nothing outlives the host
-	log   zerolog.Logger
-	work  sync.WaitGroup // logins that are being dropped
+	store  Logins       // set once; nil: nothing outlives the host
+	shared SharedLogins // the same, where other nodes share it; nil: they do not
+	log    zerolog.Logger
+	work   sync.WaitGroup // logins that are being dropped
 
+	looking  sync.Mutex // held while shared is read
 	mu       sync.Mutex
 	launches map[[sha256.Size]byte]login
 	browsers map[[sha256.Size]byte]login
@@ -38,6 +42,7 @@ type login struct {
 	principal Principal
 	until     time.Time
 	end       context.CancelCauseFunc // ends the browser's connections; nil for links
+	kept      bool                    // other nodes know it, and may end it
 }
 
 // Reasons for the end of a browser's connections.
@@ -83,6 +88,15 @@ func forget(from map[[sha256.Size]byte]login, hash [sha256.Size]byte, why error)
 // launch returns the code of a link that logs a browser in as p, once.
 func (s *logins) launch(p Principal) string {
 	code := rand.Text() // 128 bits of chance
+	if s.shared != nil {
+		kept, err := s.shared.KeepLink(Login{Cookie: sha256.Sum256([]byte(code)), Token: p.token, Principal: p, Until: time.Now().Add(launchTime)})
+		if err != nil {
+			s.log.Error().Err(err).Msg("a link is not kept: it works at this node alone")
+		}
+		if kept {
+			return code
+		}
+	}
 	s.add(&s.launches, sha256.Sum256([]byte(code)), login{principal: p, until: time.Now().Add(launchTime)}, maxLaunches)
 	return code
 }
@@ -91,10 +105,19 @@ func (s *logins) launch(p Principal) string {
 func (s *logins) follow(code string) (Principal, bool) {
 	hash := sha256.Sum256([]byte(code))
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	one, ok := s.launches[hash]
 	delete(s.launches, hash)
-	return one.principal, ok && !one.over(time.Now())
+	s.mu.Unlock()
+	if ok || s.shared == nil {
+		return one.principal, ok && !one.over(time.Now())
+	}
+	link, ok, err := s.shared.UseLink(hash)
+	if err != nil {
+		s.log.Error().Err(err).Msg("a link cannot be used")
+	}
+	p := link.Principal
+	p.token = link.Token
+	return p, ok && p.may(rightPage)
 }
 
 // login returns the cookie of a browser that is logged in as p from now on. Its connections end when it is logged out, at the latest after
@@ -102,10 +125,13 @@ func (s *logins) follow(code string) (Principal, bool) {
 func (s *logins) login(p Principal) string {
 	cookie := rand.Text()
 	one := Login{Cookie: sha256.Sum256([]byte(cookie)), Token: p.token, Principal: p, Until: time.Now().Add(loginTime)}
-	s.let(one)
+	s.let(one, false)
 	if s.store != nil {
 		if err := s.store.Keep(one); err != nil {
 			s.log.Error().Err(err).Msg("a browser's login was not kept: it ends with this host")
+		}
+		if s.shared != nil {
+			s.look() // finds whether it is kept, so that another node may end it
 		}
 	}
 	return cookie
@@ -119,15 +145,61 @@ func (s *logins) restore() {
 	for _, one := range s.store.Kept() {
 		if one.Principal.may(rightPage) {
 			one.Principal.token = one.Token
-			s.let(one)
+			s.let(one, s.shared != nil)
 		}
+	}
+}
+
+// followShared lets in the browsers that log in at other nodes, and ends those that were logged out there, until ctx ends.
+func (s *logins) followShared(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.look()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look takes over what other nodes have changed.
+func (s *logins) look() {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	if !s.shared.Moved() {
+		return
+	}
+	there := map[[sha256.Size]byte]bool{}
+	var fresh []Login
+	kept := s.shared.Kept()
+	s.mu.Lock()
+	for _, one := range kept {
+		there[one.Cookie] = true
+		if in, ok := s.browsers[one.Cookie]; ok {
+			in.kept = true
+			s.browsers[one.Cookie] = in
+		} else if one.Principal.may(rightPage) {
+			fresh = append(fresh, one)
+		}
+	}
+	for cookie, one := range s.browsers {
+		if one.kept && !there[cookie] {
+			forget(s.browsers, cookie, errLoggedOut)
+		}
+	}
+	s.mu.Unlock()
+	for _, one := range fresh {
+		one.Principal.token = one.Token
+		s.let(one, true)
 	}
 }
 
 // let admits a browser. It is an observer, even if it is an administrator's: the page needs no more, and browsers send a cookie to every
 // port of a machine, where a program that an agent has started may listen.
-func (s *logins) let(one Login) {
-	in := login{principal: one.Principal, until: one.Until}
+func (s *logins) let(one Login, kept bool) {
+	in := login{principal: one.Principal, until: one.Until, kept: kept}
 	live, end := context.WithCancelCause(in.principal.live())
 	timed, stop := context.WithDeadlineCause(live, one.Until, errLoginOver)
 	in.principal.steward = in.principal.administers()
@@ -137,8 +209,18 @@ func (s *logins) let(one Login) {
 	context.AfterFunc(timed, func() { s.drop(one.Cookie) })
 }
 
-// find returns the principal of a cookie.
+// find returns the principal of a cookie. One that another node has made a moment ago may not be here yet: that is waited for.
 func (s *logins) find(cookie string) (Principal, bool) {
+	for began := time.Now(); ; time.Sleep(sharedLook) {
+		p, ok := s.known(cookie)
+		if ok || s.shared == nil || time.Since(began) > sharedTime {
+			return p, ok
+		}
+		s.look()
+	}
+}
+
+func (s *logins) known(cookie string) (Principal, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.browsers[sha256.Sum256([]byte(cookie))]

@@ -124,6 +124,18 @@ type Logins interface {
 	Drop(cookie [sha256.Size]byte) error
 }
 
+// SharedLogins are Logins that all nodes of a cluster share. Kept then returns also those of other nodes.
+type SharedLogins interface {
+	Logins
+	// Moved reports whether they have changed since Kept was called. It is cheap.
+	Moved() bool
+	// KeepLink adds a link that logs a browser in at any node, once: its code takes the place of the cookie. kept is false if its token is good at this node
+	// alone.
+	KeepLink(Login) (kept bool, err error)
+	// UseLink uses a link up; ok is false if there is none, or not any more. It may wait for a link that was made a moment ago.
+	UseLink(code [sha256.Size]byte) (one Login, ok bool, err error)
+}
+
 // AuditEvent is something that a principal did, for the record. It holds no token and nothing that a terminal printed.
 type AuditEvent struct {
 	At       time.Time `json:"at"`

@@ -94,8 +94,13 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 		lasting = "" // the next run makes another
 	}
 	o.Access, o.Owners, o.People = t, owners, people
-	o.Logins = access.OpenLogins(loginsPath(path), t, lasting, func(err error) { log.Error().Err(err).Send() })
-	o.Shares = access.OpenShares(sharesPath(path), func(err error) { log.Error().Err(err).Send() })
+	damaged := func(err error) { log.Error().Err(err).Send() }
+	if s.node != nil {
+		o.Logins = access.ShareLogins(s.node.Place("logins"), t, lasting, damaged)
+	} else {
+		o.Logins = access.OpenLogins(loginsPath(path), t, lasting, damaged)
+	}
+	o.Shares = access.OpenShares(sharesPath(path), damaged)
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
 	run.Go(func() {

@@ -8,25 +8,27 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"tether/host"
-	"tether/platform/secret"
 )
 
 const (
 	loginsVersion = 1
 	// maxKeptLogins bounds the file, to less than the bound of secret.ReadFile. The oldest give way.
 	maxKeptLogins = 2048
+	maxKeptLinks  = 256
+	// sharedTime is how long a change at another node may take to come here, of which look is a part.
+	sharedTime, look = 500 * time.Millisecond, 20 * time.Millisecond
 )
 
 // Logins keeps browsers' logins in a file, so that a restart of the host logs nobody out. Of cookies and tokens it holds only hashes. It
 // implements host.Logins, and is safe for concurrent use, also with other hosts that use the same file.
 type Logins struct {
-	path    string            // set once
+	at      Place             // set once
+	shared  bool              // with other nodes; set once
 	tokens  *Tokens           // set once
 	own     [sha256.Size]byte // hash of the host's own token; set once
 	onError func(error)       // set once
@@ -43,6 +45,7 @@ type keptLogin struct {
 	Cookie []byte    `json:"cookie_sha256"`
 	Token  []byte    `json:"token_sha256"`
 	Name   string    `json:"principal,omitempty"` // empty: the host's own token
+	Link   bool      `json:"link,omitempty"`      // Cookie is the code of a link that logs a browser in, once
 	Until  time.Time `json:"until"`
 }
 
@@ -55,7 +58,17 @@ type loginsFile struct {
 // OpenLogins keeps logins in a file, which may be missing: those by a token of tokens, and those by the host's own, unless that is empty
 // because it differs after each start. A file that cannot be used is renamed, and onError is called.
 func OpenLogins(path string, tokens *Tokens, own string, onError func(error)) *Logins {
-	l := &Logins{path: path, tokens: tokens, onError: onError}
+	return openLogins(File(path), false, tokens, own, onError)
+}
+
+// ShareLogins is OpenLogins for a document that all nodes of a cluster change. It implements host.SharedLogins. Those by the host's own token count at nodes
+// with the same.
+func ShareLogins(at Place, tokens *Tokens, own string, onError func(error)) *Logins {
+	return openLogins(at, true, tokens, own, onError)
+}
+
+func openLogins(at Place, shared bool, tokens *Tokens, own string, onError func(error)) *Logins {
+	l := &Logins{at: at, shared: shared, tokens: tokens, onError: onError}
 	if own != "" {
 		l.own = sha256.Sum256([]byte(own))
 	}
@@ -71,13 +84,14 @@ func (l *Logins) Kept() []host.Login {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lookLocked()
+	l.tokens.look() // of what was made at another node, the token came first
 	var kept []host.Login
 	for _, k := range l.all {
-		if p, ok := l.principal(&k); ok {
-			kept = append(kept, host.Login{Cookie: [sha256.Size]byte(k.Cookie), Token: [sha256.Size]byte(k.Token), Principal: p, Until: k.Until})
+		if p, ok := l.principal(&k); ok && !k.Link {
+			kept = append(kept, k.login(p))
 		}
 	}
-	if len(kept) < len(l.all) {
+	if len(kept) < len(l.all) && !l.shared {
 		if err := l.changeLocked(func(all []keptLogin) []keptLogin { return all }); err != nil {
 			l.onError(err)
 		}
@@ -92,6 +106,68 @@ func (l *Logins) Keep(one host.Login) error {
 		return nil // its token ends with this run, or has ended
 	}
 	return l.change(func(all []keptLogin) []keptLogin { return append(all, k) })
+}
+
+func (k *keptLogin) login(p host.Principal) host.Login {
+	return host.Login{Cookie: [sha256.Size]byte(k.Cookie), Token: [sha256.Size]byte(k.Token), Principal: p, Until: k.Until}
+}
+
+// Moved implements host.SharedLogins.
+func (l *Logins) Moved() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.at.Version().same(l.read)
+}
+
+// KeepLink implements host.SharedLogins.
+func (l *Logins) KeepLink(one host.Login) (kept bool, err error) {
+	k := keptLogin{Cookie: one.Cookie[:], Token: one.Token[:], Name: one.Principal.Name, Until: one.Until.UTC(), Link: true}
+	if _, ok := l.principal(&k); !ok {
+		return false, nil
+	}
+	err = l.change(func(all []keptLogin) []keptLogin {
+		links := 0
+		for i := len(all) - 1; i >= 0; i-- { // the oldest give way
+			if all[i].Link {
+				if links++; links >= maxKeptLinks {
+					all = slices.Delete(all, i, i+1)
+				}
+			}
+		}
+		return append(all, k)
+	})
+	return err == nil, err
+}
+
+// UseLink implements host.SharedLogins.
+func (l *Logins) UseLink(code [sha256.Size]byte) (one host.Login, ok bool, err error) {
+	is := func(k keptLogin) bool { return k.Link && bytes.Equal(k.Cookie, code[:]) }
+	for began := time.Now(); ; time.Sleep(look) { // it may have been made at another node a moment ago
+		l.mu.Lock()
+		l.lookLocked()
+		there := slices.ContainsFunc(l.all, is)
+		l.mu.Unlock()
+		if there {
+			break
+		}
+		if time.Since(began) > sharedTime {
+			return one, false, nil
+		}
+	}
+	l.tokens.look()
+	err = l.change(func(all []keptLogin) []keptLogin {
+		ok = false
+		return slices.DeleteFunc(all, func(k keptLogin) bool {
+			if !is(k) {
+				return false
+			}
+			var p host.Principal
+			p, ok = l.principal(&k)
+			one = k.login(p)
+			return true
+		})
+	})
+	return one, ok && err == nil, err
 }
 
 // Drop implements host.Logins.
@@ -126,56 +202,88 @@ func (l *Logins) change(f func([]keptLogin) []keptLogin) error {
 }
 
 func (l *Logins) changeLocked(f func([]keptLogin) []keptLogin) error {
-	if err := secret.Dir(filepath.Dir(l.path)); err != nil {
+	err := l.at.Change(func(old []byte) ([]byte, error) {
+		before := l.parse(old)
+		all := slices.DeleteFunc(f(slices.Clone(before)), l.over)
+		all = all[max(0, len(all)-maxKeptLogins):]
+		if slices.EqualFunc(all, before, func(a, b keptLogin) bool { return bytes.Equal(a.Cookie, b.Cookie) }) {
+			return nil, errSame
+		}
+		data, err := json.Marshal(loginsFile{Version: loginsVersion, Logins: all})
+		return append(data, '\n'), err
+	})
+	if err != nil && !errors.Is(err, errSame) {
 		return fmt.Errorf("logins: %w", err)
 	}
-	held, err := lock(l.path + ".lock")
-	if err != nil {
-		return fmt.Errorf("logins: %w", err)
-	}
-	defer held.Close()
-	l.lookLocked()
-	all := slices.DeleteFunc(f(slices.Clone(l.all)), func(k keptLogin) bool { _, ok := l.principal(&k); return !ok })
-	all = all[max(0, len(all)-maxKeptLogins):]
-	if slices.EqualFunc(all, l.all, func(a, b keptLogin) bool { return bytes.Equal(a.Cookie, b.Cookie) }) {
-		return nil
-	}
-	data, err := json.Marshal(loginsFile{Version: loginsVersion, Logins: all})
-	if err == nil {
-		err = secret.WriteFile(l.path, append(data, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("logins: %w", err)
-	}
-	l.all, l.read = all, File(l.path).Version()
+	l.read = Version{} // it is read again
 	return nil
 }
 
-// lookLocked reads the file if it has changed. One that cannot be used is put aside: its people log in again.
+// errSame ends a change that changes nothing.
+var errSame = errors.New("nothing changes")
+
+// over reports whether a login is to be forgotten. Of those that nodes share, each node drops those that it knows to have ended before their time: another one
+// may not know a token yet, or have another one of its own.
+func (l *Logins) over(k keptLogin) bool {
+	if l.shared {
+		return !time.Now().Before(k.Until)
+	}
+	_, ok := l.principal(&k)
+	return !ok
+}
+
+// lookLocked reads the document if it has changed.
 func (l *Logins) lookLocked() {
-	now := File(l.path).Version()
+	now := l.at.Version()
 	if l.read.there() && now.same(l.read) {
 		return
 	}
-	l.all, l.read = nil, now
-	var f loginsFile
-	err := secret.ReadJSON(l.path, loginsVersion, &f)
-	if errors.Is(err, fs.ErrNotExist) {
-		return
+	data, err := l.at.Read()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.all = l.damaged(err)
+	} else {
+		l.all = l.parse(data)
 	}
+	l.read = now
+}
+
+// parse decodes the document, nil if there is none. One that cannot be used is put aside: its people log in again.
+func (l *Logins) parse(data []byte) []keptLogin {
+	if data == nil {
+		return nil
+	}
+	var f loginsFile
+	err := decode(l.at, data, loginsVersion, &f)
 	if err == nil && slices.ContainsFunc(f.Logins, func(k keptLogin) bool {
 		return len(k.Cookie) != sha256.Size || len(k.Token) != sha256.Size || k.Name != "" && checkName(k.Name) != nil
 	}) {
-		err = fmt.Errorf("%s has an entry that is not a login", l.path)
+		err = fmt.Errorf("%s has an entry that is not a login", l.at)
 	}
-	if err == nil {
-		l.all = f.Logins
-		return
+	if err != nil {
+		return l.damaged(err)
 	}
-	aside := l.path + ".damaged"
-	if moved := os.Rename(l.path, aside); moved != nil {
-		l.onError(fmt.Errorf("logins: %w; it cannot be put aside: %w", err, moved))
-		return
+	return f.Logins
+}
+
+// damaged puts a file aside that cannot be used. A document of a cluster is replaced by the next change.
+func (l *Logins) damaged(err error) []keptLogin {
+	aside, err := putAside(l.at, err)
+	if aside != "" {
+		err = fmt.Errorf("%w; it is put aside as %s, and browsers have to log in again", err, aside)
 	}
-	l.onError(fmt.Errorf("logins: %w; it is put aside as %s, and browsers have to log in again", err, aside))
+	l.onError(fmt.Errorf("logins: %w", err))
+	return nil
+}
+
+// putAside renames a file that cannot be used, because of err, and returns the new name, "" if that is impossible, and the error.
+func putAside(at Place, err error) (aside string, _ error) {
+	path, ok := at.(file)
+	if !ok {
+		return "", err
+	}
+	aside = string(path) + ".damaged"
+	if moved := os.Rename(string(path), aside); moved != nil {
+		return "", fmt.Errorf("%w; it cannot be put aside: %w", err, moved)
+	}
+	return aside, err
 }

@@ -185,6 +185,13 @@ func (t *Tokens) findLocked(hash []byte) *grant {
 	return found
 }
 
+// look is lookLocked.
+func (t *Tokens) look() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lookLocked()
+}
+
 // lookLocked reads the file, if it was changed.
 func (t *Tokens) lookLocked() {
 	t.looked = time.Now()
