@@ -1,5 +1,5 @@
 # Every target is one line, works on a fresh clone with Go installed, and is what CI runs. What a line calls is in scripts/.
-.PHONY: all run run-cluster test test-cluster test-windows test-systemd test-web soak lint fuzz bench bench-host web cross release test-release build fmt
+.PHONY: all run run-cluster test test-cluster test-windows test-systemd test-web soak lint fuzz bench bench-host bench-cluster web cross release test-release build fmt
 all: build
 
 run: build ; bin/tether demo
@@ -14,6 +14,7 @@ lint: ; scripts/lint.sh
 fuzz: ; scripts/fuzz.sh $(FUZZTIME)
 bench: build ; go run ./internal/bench $(BENCHFLAGS)
 bench-host: build ; scripts/test-tools.sh vscode-host ; go run ./internal/bench -host $(BENCHFLAGS)
+bench-cluster: build ; scripts/nats-server.sh ; go run ./internal/bench -cluster $(BENCHFLAGS)
 web: ; scripts/web.sh --need
 cross: ; scripts/cross.sh
 release: ; scripts/release.sh $(RELEASEFLAGS)

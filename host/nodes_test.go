@@ -109,10 +109,10 @@ type late struct{ asked atomic.Int64 }
 // Own implements host.Nodes.
 func (l *late) Own(context.Context, string, int64) (int64, error) {
 	if l.asked.Add(1) == 1 {
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second) // in a bubble
 		return 2, nil
 	}
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	return 1, nil
 }
 

@@ -102,12 +102,12 @@ func (v *view) become(loses bool, late time.Duration) {
 // way is one way of a question or answer: it takes time, or what goes it is lost, which who waits learns by ctx; or, where the node stands still meanwhile, much
 // more time than who waits has.
 func (v *view) way(ctx context.Context) error {
-	time.Sleep(time.Duration(v.draw(200)) * time.Millisecond)
+	<-time.After(time.Duration(v.draw(200)) * time.Millisecond) // in a bubble
 	switch loses, _ := v.is(); {
 	case !loses || v.draw(2) == 0:
 		return nil
 	case v.draw(4) == 0:
-		time.Sleep(time.Duration(v.draw(60)) * time.Second)
+		<-time.After(time.Duration(v.draw(60)) * time.Second)
 		return nil
 	}
 	<-ctx.Done()
@@ -180,7 +180,7 @@ func (v *view) WatchAll(ctx context.Context, _ ...jetstream.WatchOpt) (jetstream
 			next += len(due)
 			for _, e := range due {
 				_, late := v.is()
-				time.Sleep(late + time.Duration(v.draw(200))*time.Millisecond)
+				<-time.After(late + time.Duration(v.draw(200))*time.Millisecond)
 				send(e)
 			}
 			select {
@@ -333,6 +333,7 @@ func (w *leaseWorld) settle() {
 	rest := func() {
 		for range 40 { // what was lost on its way ends, and late changes arrive
 			time.Sleep(5 * time.Second)
+			synctest.Wait()
 			w.check()
 		}
 	}

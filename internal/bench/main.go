@@ -86,8 +86,9 @@ func run(args []string, out io.Writer) error {
 	rounds := flags.Int("rounds", 0, "`number` of rounds of each comparison; 0 means 5, or 3 with -quick")
 	asJSON := flags.Bool("json", false, "print JSON")
 	bin := flags.String("bin", "bin", "`directory` of the built programs")
-	only := flags.String("only", "", "`parts` to measure, separated by commas: "+partNames(parts)+"; of a host: "+partNames(hostParts))
+	only := flags.String("only", "", "`parts` to measure, separated by commas: "+partNames(parts)+"; of a host: "+partNames(hostParts)+"; of several nodes: "+partNames(clusterParts))
 	ofHost := flags.Bool("host", false, "measure a host alone, with made-up machines, and beside another host")
+	ofCluster := flags.Bool("cluster", false, "measure a host of three nodes")
 	profiles := flags.String("profile", "", "write CPU profiles of daemon and host to this `directory`, with one process each for all parts")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -95,6 +96,9 @@ func run(args []string, out io.Writer) error {
 	chosen := parts
 	if *ofHost {
 		chosen = hostParts
+	}
+	if *ofCluster {
+		chosen = clusterParts
 	}
 	if name := unknownPart(chosen, *only); name != "" {
 		return fmt.Errorf("no part is called %q; there are %s", name, partNames(chosen))

@@ -282,12 +282,18 @@ func TestParts(t *testing.T) {
 	}
 	small := settings{programs: buildAll(t), rounds: 1, megabytes: 1, scanned: 1, keys: 20, starts: 1, cuts: 1, idle: 10 * time.Millisecond, floods: 3, flooding: time.Second,
 		holders: 3, viewers: 3, viewing: 200 * time.Millisecond, machines: 3, watchers: 2, flow: 50 * time.Millisecond}
-	for _, part := range slices.Concat(parts, hostParts) {
+	for _, part := range slices.Concat(parts, hostParts, clusterParts) {
 		if slices.Contains([]string{"idle", "shells", "peer"}, part.name) {
 			continue // too long for a test, with no logic of its own; or its tools may be missing
 		}
 		t.Run(part.name, func(t *testing.T) {
 			small := small
+			if slices.Contains([]string{"cluster", "nodes"}, part.name) {
+				t.Chdir("../..")
+				if _, err := os.Stat(natsServer); err != nil {
+					t.Skip("nats-server is not installed: scripts/nats-server.sh installs it")
+				}
+			}
 			if slices.Contains([]string{"key", "fanout"}, part.name) {
 				small.programs = own // the others start programs that are not in this binary, or load some that run slowly with the race detector
 			}
