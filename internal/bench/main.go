@@ -62,6 +62,7 @@ var parts = []part{
 	{"acp", acpPart},
 	{"mcp", mcpPart},
 	{"events", eventsPart},
+	{"screens", screensPart},
 	{"shells", shellsPart},
 }
 

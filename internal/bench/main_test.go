@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -46,6 +47,16 @@ func TestChildPrintsTheExpectedText(t *testing.T) {
 		}
 		if w.blocks != 2 {
 			t.Errorf("%s: %d blocks make 3 MB, want 2 of a little more than 1 MiB", c.name, w.blocks)
+		}
+	}
+}
+
+// The functions that part screens leaves out are still there.
+func TestScreensCanBeLeftOut(t *testing.T) {
+	for name, f := range withoutScreens {
+		text, err := withoutBody(filepath.Join("..", "..", filepath.FromSlash(name)), f.function, f.end)
+		if err != nil || !strings.Contains(text, f.function+f.end) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
