@@ -152,23 +152,23 @@ func (s *stream) outwardFrom(raw int64) *Screen {
 			return &k
 		}
 	}
-	for range restSteps {
+	limit := int64(s.log.Limit())
+	far := min(raw+limit-limit/aheadLeft, s.seen)
+	for step := int64(restStep); ; step *= 2 {
 		s.leaveTo(raw)
 		if o.flush(); o.begun().Pending() == 0 {
 			break
 		}
-		raw = min(o.pos+restStep, s.seen)
-	}
-	if o.begun().Pending() > 0 {
-		return nil // in the middle of an image
+		if o.pos >= far {
+			return nil // in the middle of an image
+		}
+		raw = min(o.pos+step, far)
 	}
 	at := o.shown()
 	at.toOutward()
 	return &at
 }
 
-// The oldest output may begin within a sequence: so far, in bytes and steps, it is looked for its end.
-const (
-	restStep  = 64
-	restSteps = 64
-)
+// restStep is the first step, in bytes, in which the end of a sequence is looked for in which the oldest output begins. Each is twice the one before:
+// an image may fill most of the log.
+const restStep = 64
