@@ -23,6 +23,7 @@ import (
 const (
 	portEvery    = 250 * time.Millisecond // between two looks at who listens
 	readyEvery   = time.Second            // between two other attempts
+	lateEvery    = 10 * time.Second       // between two attempts when the time is over
 	readyAttempt = 10 * time.Second       // of one program
 )
 
@@ -39,20 +40,23 @@ func (t *declaredTerminal) SetReady(state declared.ReadyState, why string) {
 }
 
 // Await implements declared.Terminal.
-func (t *declaredTerminal) Await(ctx context.Context, d config.Declared) error {
-	r := d.Ready
+func (t *declaredTerminal) Await(ctx context.Context, d config.Declared, late bool) error {
+	r, ports, others := d.Ready, portEvery, readyEvery
+	if late {
+		ports, others = lateEvery, lateEvery
+	}
 	switch {
 	case r.Port != 0:
-		return until(ctx, portEvery, func() error { return t.listens(ctx, r.Port) })
+		return until(ctx, ports, func() error { return t.listens(ctx, r.Port) })
 	case r.Pattern != "":
-		if until(ctx, readyEvery, func() error { return t.prints(ctx, r.Pattern) }) != nil {
+		if until(ctx, others, func() error { return t.prints(ctx, r.Pattern) }) != nil {
 			return fmt.Errorf("no line matches %q", r.Pattern)
 		}
 		return nil
 	case r.HTTP != "":
-		return until(ctx, readyEvery, func() error { return t.answers(ctx, r.HTTP) })
+		return until(ctx, others, func() error { return t.answers(ctx, r.HTTP) })
 	}
-	return until(ctx, readyEvery, func() error { return t.runsWell(ctx, &d) })
+	return until(ctx, others, func() error { return t.runsWell(ctx, &d) })
 }
 
 // until tries again and again. When ctx ends it returns why the last attempt failed.

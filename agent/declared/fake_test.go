@@ -94,7 +94,7 @@ func (t *terminal) ID() string { return t.id }
 
 func (t *terminal) Started() time.Time { return t.began }
 
-func (t *terminal) Await(ctx context.Context, d config.Declared) error {
+func (t *terminal) Await(ctx context.Context, d config.Declared, _ bool) error {
 	select {
 	case <-t.holds:
 		return nil

@@ -16,7 +16,7 @@ type ReadyState string
 const (
 	ReadyStarting ReadyState = "starting" // the condition does not hold yet
 	ReadyYes      ReadyState = "ready"    // it held once
-	ReadyFailed   ReadyState = "failed"   // it did not hold in time, or the program has ended before
+	ReadyFailed   ReadyState = "failed"   // it has not held in time, and does not yet, or the program has ended before
 	ReadyStopped  ReadyState = "stopped"  // it was ready, and its program has ended
 )
 
@@ -34,7 +34,7 @@ func (e *entry) beginReady(t Terminal) {
 	}
 }
 
-// becomeReady finds out when t is ready, and says so. It returns then, when the time for it is over, or with ctx.
+// becomeReady finds out when t is ready, and says so. It returns then, or with ctx. When the time is over it says that, and looks on.
 func (e *entry) becomeReady(ctx context.Context, t Terminal) {
 	spec := e.startedSpec()
 	r := spec.Ready
@@ -43,14 +43,16 @@ func (e *entry) becomeReady(ctx context.Context, t Terminal) {
 	}
 	within, cancel := context.WithTimeout(ctx, max(time.Until(t.Started().Add(r.Within())), leastLook))
 	defer cancel()
-	err := t.Await(within, spec)
+	err := t.Await(within, spec, false)
+	if within.Err() != nil && ctx.Err() == nil && err != nil {
+		e.setReady(t, ReadyFailed, fmt.Sprintf("not ready within %s: %v", config.Duration(r.Within()), err))
+		err = t.Await(ctx, spec, true)
+	}
 	switch {
 	case ctx.Err() != nil: // it has ended, or the daemon is about to
 	case err == nil:
 		e.set.keep(e.name(), func(k *kept) { k.Ready = k.ID == t.ID() })
 		e.setReady(t, ReadyYes, r.String())
-	case within.Err() != nil:
-		e.setReady(t, ReadyFailed, fmt.Sprintf("not ready within %s: %v", config.Duration(r.Within()), err))
 	default:
 		e.setReady(t, ReadyFailed, err.Error())
 	}

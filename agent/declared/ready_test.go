@@ -142,6 +142,24 @@ func TestNotReadyInTime(t *testing.T) {
 	})
 }
 
+// What becomes ready after its time is ready then, and lets those start that need it; the next daemon knows.
+func TestReadyAfterItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, dir := newMachine(), private(t)
+		s := begin(t, m, dir, db, api)
+		time.Sleep(2 * time.Hour)
+		wantSteps(t, s, "db running, failed", "api blocked: db is not ready within 1m: no program of it listens on port 5432")
+		m.all["db-1"].ready()
+		wantSteps(t, s, "db running, ready", "api running")
+		s.Close()
+		m.all["db-1"].holds = make(chan struct{})
+		s = begin(t, m, dir, db, api)
+		wantSteps(t, s, "db running, ready", "api running")
+		m.all["db-1"].exit(declared.End{})
+		wantSteps(t, s, "db exited, stopped", "api running")
+	})
+}
+
 // A terminal that is kept up waits for what it needs each time that it is started.
 func TestNeedsAtARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

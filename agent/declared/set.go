@@ -31,7 +31,8 @@ type Terminal interface {
 	// Kill ends it with everything in it, and returns when that is done or ctx ends.
 	Kill(ctx context.Context) error
 	// Await returns when the condition of the declaration holds: nil; or when ctx ends or it cannot be found out: why not, in one line.
-	Await(ctx context.Context, d config.Declared) error
+	// late says that the time for it is over: it is enough to look now and then.
+	Await(ctx context.Context, d config.Declared, late bool) error
 	// SetReady has those told who see the terminal.
 	SetReady(state ReadyState, why string)
 }

@@ -12,11 +12,12 @@ type ReadyState string
 // The states. A terminal without a condition has none.
 //
 //	ReadyStarting ──▶ ReadyYes ──▶ ReadyStopped   (the exit)
+//	     │               ▲                         (it holds after all)
 //	     └──▶ ReadyFailed                          (the time limit, or the exit)
 const (
 	ReadyStarting ReadyState = "starting" // the condition does not hold yet
 	ReadyYes      ReadyState = "ready"    // it held once
-	ReadyFailed   ReadyState = "failed"   // it did not hold in time, or the program has ended before
+	ReadyFailed   ReadyState = "failed"   // it has not held in time, and does not yet, or the program has ended before
 	ReadyStopped  ReadyState = "stopped"  // it was ready, and its program has ended
 )
 
