@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"tether/ahp"
 	"tether/jsonrpc"
@@ -126,6 +127,8 @@ var clientRules = []rule{
 		}
 		return err
 	}},
+	{"states: the catalogue has what the owner says of input and readiness, until it says otherwise", (*run).states},
+	{"states: other clients say nothing of it", (*run).strangeStates},
 	{"one terminal/output with maxDataBytes of text is accepted", (*run).longest},
 	{"clearing by the owner removes the text, and offsets continue", (*run).clears},
 	{"a client receives nothing after it unsubscribes", (*run).unsubscribes},
@@ -228,6 +231,57 @@ func (r *run) print(text string) error {
 	}
 	r.text += int64(len(text))
 	return r.act(a)
+}
+
+// says sends a client's word on how the terminal's program uses its keyboard, and returns what the catalogue has then.
+func (r *run) says(s *session, input, ready string) (ahp.TerminalMeta, error) {
+	if !r.marker.States {
+		return ahp.TerminalMeta{}, skip("the marker has no states")
+	}
+	p := ahp.NewState(r.uri, input, time.Now())
+	if ready != "" {
+		p.SetReady(ready, time.Now(), "conform")
+	}
+	if err := s.conn.Peer().Notify(r.ctx, ahp.MethodState, p); err != nil {
+		return ahp.TerminalMeta{}, err
+	}
+	if err := r.settled(); err != nil {
+		return ahp.TerminalMeta{}, err
+	}
+	info, err := r.listed(r.other)
+	if err == nil && info == nil {
+		err = errors.New("the terminal is not in the catalogue any more")
+	}
+	if err != nil {
+		return ahp.TerminalMeta{}, err
+	}
+	return info.Meta, nil
+}
+
+func (r *run) states() error {
+	for _, want := range []struct {
+		input, ready string
+		awaits       ahp.Awaiting
+	}{
+		{ahp.InputAwaits, ahp.ReadyStarting, ahp.AwaitsInput}, {ahp.InputSecret, ahp.ReadyYes, ahp.AwaitsSecret}, {"of-another-time", "", ahp.AwaitsNothing},
+	} {
+		got, err := r.says(r.owner, want.input, want.ready)
+		if err == nil && (got.Awaits != want.awaits || got.Ready.String() != want.ready) {
+			err = fmt.Errorf("after input %q and ready %q the catalogue has %q and %q", want.input, want.ready, got.Awaits, got.Ready)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) strangeStates() error {
+	got, err := r.says(r.other, ahp.InputSecret, ahp.ReadyYes)
+	if err == nil && (got.Awaits != ahp.AwaitsNothing || got.Ready.String() != "") {
+		err = fmt.Errorf("the catalogue has what another client says: %q and %q", got.Awaits, got.Ready)
+	}
+	return err
 }
 
 func (r *run) commands() error {

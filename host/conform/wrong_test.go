@@ -380,6 +380,18 @@ var clientWrongs = map[string][]wrong{
 		lose(other, ahp.ActionTerminalResized, nil), lose(other, ahp.ActionTerminalTitleChanged, nil), lose(other, ahp.ActionTerminalCwdChanged, nil)},
 	"the owner's size, title and directory are in the state": {
 		snapshots(false, with("cols", 80)), snapshots(false, with("title", "conform")), snapshots(false, with("cwd", "file:///conform"))},
+	"states: the catalogue has what the owner says of input and readiness, until it says otherwise": {
+		{ask: func(x *twist, m message) bool { return x.n != owner || m["method"] != ahp.MethodState }},
+		entries(func(e message) { delete(e, "_meta") }), entries(func(e message) { e["_meta"] = message{ahp.AwaitsKey: ahp.InputAwaits} })},
+	"states: other clients say nothing of it": {
+		{ask: func(x *twist, m message) bool { x.forged = x.forged || m["method"] == ahp.MethodState; return true },
+			say: snapshots(true, func(x *twist, s message) {
+				for _, one := range s["terminals"].([]any) {
+					if x.forged {
+						one.(message)["_meta"] = message{ahp.AwaitsKey: ahp.InputSecret}
+					}
+				}
+			}).say}},
 	"one terminal/output with maxDataBytes of text is accepted": {dispatches(owner, ahp.ActionTerminalOutput, func(_ *twist, a message) bool {
 		return len(a["data"].(string)) < 32<<10
 	})},
