@@ -59,16 +59,18 @@ func (h *Host) EndGrant(id, to string) bool {
 	uri := h.endGrant(id, to, g)
 	if uri != "" && h.opts.People != nil {
 		h.keepEnded(uri, to, g)
+		h.lookAtPeople() // for what the owner of a mirror says meanwhile
 	}
 	return uri != ""
 }
 
-// endGrant is EndGrant until the host ends; it returns the terminal's URI, "" if nothing was granted.
+// endGrant is EndGrant until the host ends; it returns the terminal's URI, "" if nothing was granted. The owner of a mirror learns of it by the people, which
+// all nodes share.
 func (h *Host) endGrant(id, to string, g Grantee) (uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for t := range h.everyLocked() {
-		if t.id == id && t.mirror == nil && slices.Contains(t.mayWatchLocked(), to) && !t.creator.owns(g) {
+		if t.id == id && slices.Contains(t.mayWatchLocked(), to) && !t.creator.owns(g) {
 			t.over = append(t.over, g)
 			h.setAudienceLocked(t, t.audience)
 			return t.uri

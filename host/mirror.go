@@ -154,6 +154,11 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 			t.over = append(t.over, Grantee{kind[0], g.Name, g.ID})
 		}
 	}
+	for _, g := range h.roster.Withdrawn[t.uri] { // its owner may not know it yet
+		if !slices.Contains(t.over, g) {
+			t.over = append(t.over, g)
+		}
+	}
 	a.unsaid = h.mirrorUnsaidLocked(t)
 	t.placeGrantsLocked(&a)
 	h.setAudienceLocked(t, a)

@@ -165,6 +165,19 @@ func (h *Host) knowLocked(r *Roster) {
 		h.reindexLocked(t)
 		h.recheckLocked(t)
 		t.watchersLocked()
+		if h.opts.Nodes != nil {
+			h.endWithdrawnLocked(t)
+		}
+	}
+}
+
+// endWithdrawnLocked ends grants that an administrator has ended at another node.
+func (h *Host) endWithdrawnLocked(t *terminal) {
+	more := slices.DeleteFunc(slices.Clone(h.roster.Withdrawn[t.uri]), func(g Grantee) bool { return slices.Contains(t.over, g) })
+	if len(more) > 0 {
+		t.over = append(t.over, more...)
+		h.setAudienceLocked(t, t.audience)
+		h.rowChangedLocked(t)
 	}
 }
 

@@ -116,6 +116,21 @@ func TestAudiencesOfEveryNode(t *testing.T) {
 	if sees(t, b.node, tokens["bob"]) {
 		t.Error("bob still sees it")
 	}
+	audience(ahp.Grant{To: "bob"})
+	testkit.Eventually(t, patience, "bob sees it again", func() bool { return sees(t, a.node, tokens["bob"]) && sees(t, b.node, tokens["bob"]) })
+	if !b.EndGrant(b.Lent()[0].ID, "bob") {
+		t.Error("an administrator cannot withdraw it at the other node")
+	}
+	if sees(t, b.node, tokens["bob"]) {
+		t.Error("bob sees it where it was withdrawn")
+	}
+	testkit.Eventually(t, patience, "it is withdrawn at the machine's node", func() bool { return !sees(t, a.node, tokens["bob"]) })
+	audience(ahp.Grant{To: "bob"}, ahp.Grant{To: "ann"})
+	for i, n := range []*company{a, b} {
+		if sees(t, n.node, tokens["bob"]) {
+			t.Errorf("node %d shows it again when the machine says its audience", i)
+		}
+	}
 	m.conn.Close()
 }
 
