@@ -76,9 +76,10 @@ type Host struct {
 	lapsed context.Context // ends when rights have lapsed; a new one when they are good again
 	lapse  context.CancelFunc
 
-	nodes   nodeBook
-	shares  map[string]*sharedLink // by id
-	keeping sync.Mutex             // held while shares are written
+	nodes     nodeBook
+	elsewhere nodeTools
+	shares    map[string]*sharedLink // by id
+	keeping   sync.Mutex             // held while shares are written
 
 	sessions      map[string]*Session // by the URIs of their channels, two for each
 	agentSessions map[string]*Session // those of agents, by their names

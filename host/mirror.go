@@ -244,6 +244,7 @@ func (h *Host) MirrorsOf(node string) (uris []string) {
 
 // NodeSilent says that a node is not heard any more, or goes away. Its terminals are away until they are heard of again.
 func (h *Host) NodeSilent(node string) {
+	h.agentsOf(node, nil)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.order {

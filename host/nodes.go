@@ -21,6 +21,11 @@ type Nodes interface {
 	// Own makes this node the owner of a client's terminals and returns the epoch of that: greater than each before, and than least. It may
 	// take seconds.
 	Own(ctx context.Context, clientID string, least int64) (epoch int64, err error)
+	// ID names this node.
+	ID() string
+	// Ask asks a node about something and returns its answer, by the deadline of ctx, which it must have. The error is ErrNoNode if there is no
+	// such node any more.
+	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
 	// Wanted says that somebody follows the terminal of another node. It is called with the host's mutex, and returns at once.
 	Wanted(uri string)
 }

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,14 @@ type engine struct{ epochs atomic.Int64 }
 // Own implements host.Nodes.
 func (e *engine) Own(_ context.Context, _ string, least int64) (int64, error) {
 	return max(e.epochs.Add(1), least+1), nil
+}
+
+// ID implements host.Nodes.
+func (e *engine) ID() string { return "this" }
+
+// Ask implements host.Nodes.
+func (e *engine) Ask(context.Context, string, string, []byte) ([]byte, error) {
+	return nil, host.ErrNoNode
 }
 
 // Wanted implements host.Nodes.
@@ -104,7 +113,10 @@ func TestNodeWithoutTerminalsIsAskedOnce(t *testing.T) {
 }
 
 // late is an engine that gives a former connection of a machine a later epoch than the one that has taken its place.
-type late struct{ asked atomic.Int64 }
+type late struct {
+	engine
+	asked atomic.Int64
+}
 
 // Own implements host.Nodes.
 func (l *late) Own(context.Context, string, int64) (int64, error) {
@@ -115,9 +127,6 @@ func (l *late) Own(context.Context, string, int64) (int64, error) {
 	<-time.After(time.Second)
 	return 1, nil
 }
-
-// Wanted implements host.Nodes.
-func (l *late) Wanted(string) {}
 
 // A node tells the others the epoch that the lease has, also where a connection took it that has ended meanwhile: with another one they would
 // not believe it.
@@ -137,4 +146,34 @@ func TestEpochOfAConnectionThatEnds(t *testing.T) {
 			t.Errorf("%+v, want one in epoch 2", all)
 		}
 	})
+}
+
+// A node lets only those agents of another node find and call machines' tools of which that node has said that it has them, and whose role allows it.
+func TestAgentsOfOtherNodes(t *testing.T) {
+	h := testHost(t, host.Options{Sessions: true, Nodes: &engine{}})
+	laptop := connect(t, h, "laptop", viewOptions{resume: true})
+	if err := laptop.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI,
+		ActiveClient: &ahp.ActiveClient{ClientID: "laptop", Tools: []ahp.ToolDefinition{{Name: "run"}}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	stated := h.AnswerTools(t.Context(), []byte(`{"from":"other","agents":[{"name":"bot","role":"operator"},{"name":"ann","role":"observer"}]}`))
+	if got := string(stated); !strings.Contains(got, `"agent":{"name":"bot","role":"operator"},"client":"laptop"`) || strings.Contains(got, "ann") {
+		t.Errorf("offered %s", got)
+	}
+	call := func(from, agent string) string {
+		return string(h.AnswerCall(t.Context(), []byte(`{"from":"`+from+`","id":"1","client":"laptop","tool":"run","agent":`+agent+`}`)))
+	}
+	const bot = `{"name":"bot","role":"operator"}`
+	for _, who := range [][2]string{{"other", `{"name":"ann","role":"observer"}`}, {"other", `{"name":"bot","role":"admin"}`}, {"other", `{"name":"eve","role":"operator"}`}, {"third", bot}} {
+		if got := call(who[0], who[1]); !strings.HasPrefix(got, "F") {
+			t.Errorf("%s at %s: %q", who[1], who[0], got)
+		}
+	}
+	if got := call("other", bot); got != "R" {
+		t.Errorf("the agent that the node has: %q", got)
+	}
+	h.AnswerTools(t.Context(), []byte(`{"from":"other"}`))
+	if all := listSessions(t, laptop); len(all) != 1 {
+		t.Errorf("sessions when the agent has gone: %+v", all)
+	}
 }

@@ -52,7 +52,8 @@ type Session struct {
 	members   map[string]*client   // with tools here, by clientId
 	calls     map[string]*toolCall // under way, by id
 	starting  int                  // terminals of calls that are on their way
-	unhook    func() bool          // the end of its agent's token does not end it any more; nil if that never did
+	agent     NodeAgent            // whose it is, in agentSessions
+	unhook    func() bool          // the end of its agent's token does not end it any more; nil if that never did: the agent is at another node
 	turnCalls int                  // ever begun, for ids
 	turnBytes int                  // of the calls of the active turn
 	kept      []int                // bytes of the turns that are kept
@@ -265,17 +266,29 @@ func (h *Host) agentSession(p Principal) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.agentSessions[p.Name] != nil || p.live().Err() != nil {
+	s := h.agentSessions[p.Name]
+	if s == nil && p.live().Err() == nil {
+		s = h.addAgentSessionLocked(p)
+	}
+	if s == nil || s.unhook != nil || s.person != p.Owner {
 		return
 	}
+	s.agent = NodeAgent{p.Name, p.Role, p.Owner}
+	s.unhook = context.AfterFunc(p.live(), s.Dispose)
+	h.toolsNodesLocked()
+}
+
+// addAgentSessionLocked makes the session of an agent, nil if there are too many. Until the agent is at this node, its token does not end it.
+func (h *Host) addAgentSessionLocked(p Principal) *Session {
 	title := "agent " + p.Name
 	if p.Name == "" {
 		title = "agent"
 	}
 	s, err := h.addSessionLocked(ahp.SessionScheme+rand.Text(), nil, p.Owner, ahp.SessionState{Title: title})
 	if err != nil {
-		return
+		return nil
 	}
+	s.agent = NodeAgent{p.Name, p.Role, p.Owner}
 	h.agentSessions[p.Name] = s
-	s.unhook = context.AfterFunc(p.live(), s.Dispose)
+	return s
 }

@@ -20,17 +20,20 @@ const (
 	maxToolName   = 64   // bytes, which all known clients take
 )
 
-// machineTools are the tools that machines have published for an agent: in its own session or, from machines that are not there, in
-// sessions of their own.
-func (h *Host) machineTools(p Principal) []mcp.Extra {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	own := h.agentSessionLocked(p)
+// offer is a machine that has published tools in a session.
+type offer struct {
+	s     *Session
+	cl    *client
+	tools []ahp.ToolDefinition
+}
+
+// offersLocked are the machines whose tools an agent may call: in its own session or, from machines that are not there, in sessions of
+// their own.
+func (h *Host) offersLocked(p *Principal) (all []offer) {
+	own := h.agentSessionLocked(*p)
 	if own == nil {
 		return nil
 	}
-	var all []mcp.Extra
-	taken := make(map[string]bool)
 	served := make(map[*client]bool)
 	for _, s := range append([]*Session{own}, h.sessionsLocked()...) {
 		for _, a := range s.state.ActiveClients {
@@ -39,33 +42,54 @@ func (h *Host) machineTools(p Principal) []mcp.Extra {
 				continue
 			}
 			served[cl] = true
-			for _, t := range a.Tools {
-				if e := h.extra(s, cl, t, p); !taken[e.Name] {
-					taken[e.Name] = true
-					all = append(all, e)
-				}
-			}
+			all = append(all, offer{s, cl, a.Tools})
 		}
 	}
 	return all
 }
 
+// machineTools are the tools of machines for an agent, also of those at other nodes.
+func (h *Host) machineTools(p Principal) (all []mcp.Extra) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	taken := make(map[string]bool)
+	add := func(e mcp.Extra) {
+		if !taken[e.Name] {
+			taken[e.Name] = true
+			all = append(all, e)
+		}
+	}
+	for _, o := range h.offersLocked(&p) {
+		for _, t := range o.tools {
+			add(extra(o.cl.machineLocked(), t, h.caller(o, t, p)))
+		}
+	}
+	for _, e := range h.extrasElsewhereLocked(p) {
+		add(e)
+	}
+	return all
+}
+
+// caller calls a machine's tool for an agent.
+func (h *Host) caller(o offer, t ahp.ToolDefinition, p Principal) func(context.Context, json.RawMessage) (string, error) {
+	return func(ctx context.Context, args json.RawMessage) (string, error) {
+		h.audit(AuditCalled, remote{principal: p}, AuditEvent{Client: o.cl.id, Detail: t.Name})
+		r, err := o.s.CallTool(ctx, ToolRequest{ClientID: o.cl.id, Name: t.Name, Arguments: args, Agent: p.Name})
+		if err != nil {
+			return "", err
+		}
+		return resultText(r, h.shortName)
+	}
+}
+
 // extra is a machine's tool as an agent is shown it.
-func (h *Host) extra(s *Session, cl *client, t ahp.ToolDefinition, p Principal) mcp.Extra {
-	machine := cl.machineLocked()
+func extra(machine string, t ahp.ToolDefinition, call func(context.Context, json.RawMessage) (string, error)) mcp.Extra {
 	var hints struct{ ReadOnlyHint bool }
 	_ = json.Unmarshal(t.Annotations, &hints) // hints are no more than that
 	return mcp.Extra{
 		Tool: agenttools.Tool{Name: toolName(machine, t.Name), Title: displayName(t) + " at " + machine, ReadOnly: hints.ReadOnlyHint,
 			Description: "At the machine " + machine + ": " + t.Description, InputSchema: t.InputSchema},
-		Call: func(ctx context.Context, args json.RawMessage) (string, error) {
-			h.audit(AuditCalled, remote{principal: p}, AuditEvent{Client: cl.id, Detail: t.Name})
-			r, err := s.CallTool(ctx, ToolRequest{ClientID: cl.id, Name: t.Name, Arguments: args, Agent: p.Name})
-			if err != nil {
-				return "", err
-			}
-			return resultText(r, h.shortName)
-		},
+		Call: call,
 	}
 }
 
@@ -118,6 +142,12 @@ func resultText(r ahp.ToolResult, name func(uri string) string) (string, error) 
 
 // toolsChangedLocked lets agents be told that there are other tools.
 func (h *Host) toolsChangedLocked() {
+	h.toolsNodesLocked()
+	h.tellToolsLocked()
+}
+
+// tellToolsLocked is toolsChangedLocked for agents here alone.
+func (h *Host) tellToolsLocked() {
 	if h.toolsMoved || h.closed {
 		return
 	}

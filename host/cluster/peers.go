@@ -50,6 +50,8 @@ func (n *Node) Run(ctx context.Context, h *host.Host) error {
 	n.mu.Lock()
 	n.host = h
 	n.mu.Unlock()
+	n.Answer(host.AboutTools, h.AnswerTools)
+	n.Answer(host.AboutCall, h.AnswerCall)
 	var subs []*nats.Subscription
 	handlers := map[string]nats.MsgHandler{
 		n.subject("hello"):                  func(m *nats.Msg) { n.heard(ctx, m) },
@@ -140,6 +142,7 @@ func (n *Node) heard(ctx context.Context, m *nats.Msg) {
 	n.log.Info().Str("peer", p.id).Msg("a node is there")
 	n.say(hello{ID: n.id}) // so that it need not wait for the next time
 	n.spawn(func() { n.followList(asking, p) })
+	n.spawn(func() { n.host.FollowTools(asking, p.id) })
 }
 
 // validID reports whether an id can be part of a subject.
