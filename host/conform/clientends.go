@@ -18,6 +18,9 @@ func (r *run) disposedByOthers() error {
 	if err := r.create(r.terminal(r.forAll())); err != nil {
 		return err
 	}
+	if err := r.settled(); err != nil {
+		return err
+	}
 	err := r.other.conn.DisposeTerminal(r.ctx, r.uri)
 	if code(err) == ahp.CodePermissionDenied {
 		if err := r.dispose(); err != nil {
@@ -57,6 +60,9 @@ func (r *run) departs() error {
 	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
 	defer cancel()
 	if err := s.conn.CreateTerminal(ctx, p); err != nil {
+		return err
+	}
+	if err := r.settled(); err != nil {
 		return err
 	}
 	if _, err := r.state(r.other); err != nil {

@@ -24,6 +24,8 @@ type Options struct {
 	Plain bool
 	// Assume checks the rules for client-executed terminals also at a host that does not show the marker: one that follows the bare proposal.
 	Assume bool
+	// Settle, if not nil, returns when what the host has taken from the owner is at the observer's address, which may be another node's.
+	Settle func(context.Context) error
 	// Connect replaces client.Connect in tests.
 	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)
 }

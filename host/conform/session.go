@@ -142,6 +142,9 @@ func (r *run) settled() error {
 			return fmt.Errorf("ping: %w", err)
 		}
 	}
+	if r.opts.Settle != nil {
+		return r.opts.Settle(r.ctx)
+	}
 	return nil
 }
 
