@@ -22,6 +22,7 @@ import (
 	"tether/agent/redact"
 	"tether/agent/start"
 	"tether/agent/term"
+	"tether/internal/idle"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
 	"tether/platform/notify"
@@ -115,7 +116,7 @@ type Agent struct {
 	degraded degraded               // each part reports its own causes
 	tcp      atomic.Pointer[string] // address of loopback TCP; nil while it is not served
 	killing  atomic.Bool            // the terminals end with the daemon
-	stirred  chan struct{}          // 1 slot: something began or ended, see keepSmall
+	idle     *idle.Trimmer          // stirred when something began or ended, see keepSmall
 
 	// Set by Run before requests are answered.
 	log      zerolog.Logger
@@ -151,7 +152,7 @@ func New(c Config) (*Agent, error) {
 		return nil, fmt.Errorf("what to redact: %w", err)
 	}
 	a := &Agent{cfg: c, settings: settings, level: level, shown: shown, login: sync.OnceValue(loginCache),
-		stirred: make(chan struct{}, 1)}
+		idle: idle.New(quietAfter)}
 	a.policy, err = policy.New(c.policyOptions(a.mask))
 	return a, err
 }
@@ -312,7 +313,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 		return err // loading has checked them
 	}
 	server := local.NewServer(local.Options{Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
-		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Stirred: a.stir})
+		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Stirred: a.idle.Stir})
 	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()

@@ -23,7 +23,7 @@ const (
 // Matching finds problems in the terminals that somebody asks about. It matches nothing before the first request, continues for ten minutes
 // after the last one, and remembers its findings when the output is gone. It is safe for concurrent use.
 type Matching struct {
-	set    *problems.Set
+	set    *problems.Set // nil: problems.Builtin
 	bug    func(tool string, stack []byte)
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -33,12 +33,9 @@ type Matching struct {
 	all map[string]*matched // by the keys of the requests
 }
 
-// NewMatching returns a Matching with these matchers; nil means those of known tools. bug, if not nil, receives panics caused by output.
+// NewMatching returns a Matching with these matchers; nil means those of known tools, which take some MB and are compiled for the first request. bug, if not nil, receives panics caused by output.
 // The caller must Close it.
 func NewMatching(set *problems.Set, bug func(tool string, stack []byte)) *Matching {
-	if set == nil {
-		set = problems.Builtin()
-	}
 	m := &Matching{set: set, bug: bug, all: map[string]*matched{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
@@ -79,7 +76,11 @@ func (m *Matching) entry(key string, t Terminal) *matched {
 			m.forgetLocked()
 		}
 		i := t.Info()
-		e = &matched{tracker: problems.NewTracker(m.set, i.Start), from: i.Start, unseen: i.Start, begun: -1, moved: make(chan struct{})}
+		set := m.set
+		if set == nil {
+			set = problems.Builtin()
+		}
+		e = &matched{tracker: problems.NewTracker(set, i.Start), from: i.Start, unseen: i.Start, begun: -1, moved: make(chan struct{})}
 		e.tracker.Begin(strings.Join(i.Command, " "), i.Cwd)
 		m.all[key] = e
 	}

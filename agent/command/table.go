@@ -21,17 +21,20 @@ type program struct {
 	both, outer, tty, repl, permute, lax, prompt bool
 }
 
+// table is parsed when it is needed first. A daemon without agents never needs it.
+var table = sync.OnceValues(parsePrograms)
+
 // programs is the table, by name or by name and verbs.
-var programs = sync.OnceValue(func() map[string]*program {
-	all, _ := parsePrograms()
+func programs() map[string]*program {
+	all, _ := table()
 	return all
-})
+}
 
 // canonical is the name under which a program has its verbs.
-var canonical = sync.OnceValue(func() map[string]string {
-	_, names := parsePrograms()
+func canonical() map[string]string {
+	_, names := table()
 	return names
-})
+}
 
 func parsePrograms() (all map[string]*program, canon map[string]string) {
 	all, canon = map[string]*program{}, map[string]string{}

@@ -43,8 +43,11 @@ type MatcherBackground struct {
 // maxMatchers bounds the configured matchers.
 const maxMatchers = 50
 
-// Matchers returns the configured matchers, followed by those of known tools.
+// Matchers returns the configured matchers, followed by those of known tools; nil if none are configured.
 func (c *Config) Matchers() (*problems.Set, error) {
+	if len(c.ProblemMatcher) == 0 {
+		return nil, nil
+	}
 	own := make([]problems.Matcher, len(c.ProblemMatcher))
 	for i := range c.ProblemMatcher {
 		own[i] = c.ProblemMatcher[i].matcher()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"tether/internal/idle"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -19,6 +20,9 @@ const (
 	specFile   = 0 // the spawn message
 	statusFile = 1 // it says whether that runs
 )
+
+// trimAfter is how long after its start a holder hands back the memory that the start needed.
+const trimAfter = 500 * time.Millisecond
 
 // Main is the holder's program, which Spawn starts. It returns when the holder is over, with the status of its process. Call it before
 // anything else; it changes signal actions and memory limits of the whole process. The arguments are only for people who look at the list
@@ -54,6 +58,9 @@ func Main(args []string) int {
 		h.stop() // nobody knows of this terminal
 	}
 	status.Close()
+	trimmer := idle.New(trimAfter)
+	trimmer.Stir()
+	h.tasks.Go(func() { trimmer.Run(h.ctx) })
 	h.run()
 	if h.adopts {
 		h.stay()

@@ -9,12 +9,14 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/idle"
 	"tether/internal/version"
 )
 
@@ -166,7 +168,30 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if err := announce(url, page, p.cred, stdout, stderr); err != nil {
 		return err
 	}
-	return serveUntil(ctx, newServer(p.trusted.handler(withHealth(ctx, withProvider(withDevices(h, door, s.node), idp, s.node), s.node)), s.most), listener, h, s.drain)
+	server := newServer(p.trusted.handler(withHealth(ctx, withProvider(withDevices(h, door, s.node), idp, s.node), s.node)), s.most)
+	defer keepSmall(ctx, server)()
+	return serveUntil(ctx, server, listener, h, s.drain)
+}
+
+// quietAfter is how long nobody must have connected before memory is handed back.
+const quietAfter = 5 * time.Second
+
+// keepSmall hands back memory that the start of the host and new connections needed. It must be called before
+// the server serves. stop ends it.
+func keepSmall(ctx context.Context, server *http.Server) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	trimmer := idle.New(quietAfter)
+	trimmer.Stir()
+	counted := server.ConnState
+	server.ConnState = func(c net.Conn, state http.ConnState) {
+		counted(c, state)
+		if state == http.StateHijacked { // an observer or a machine; short requests need little
+			trimmer.Stir()
+		}
+	}
+	var done sync.WaitGroup
+	done.Go(func() { trimmer.Run(ctx) })
+	return func() { cancel(); done.Wait() }
 }
 
 // serveUntil serves until ctx ends, then ends every connection with a word, see end.

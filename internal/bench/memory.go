@@ -10,6 +10,7 @@ import (
 
 const (
 	floorIdleRSS     = 15.0  // MiB
+	floorTogether    = 30.0  // MiB, of daemon, host and holder
 	floorPerTerminal = 150.0 // KiB
 	floorReady       = 50.0  // ms
 	floorIdleCPU     = 20.0  // ms of 30 s with idleTerminals
@@ -20,7 +21,8 @@ const (
 	idleTerminals = 50
 	idleObservers = 50
 	idleSpan      = 30 * time.Second
-	settle        = time.Second // after which an idle process has given back its spare memory
+	settle        = time.Second // after which an idle daemon or holder has given back its spare memory
+	hostSettle    = 6 * time.Second
 )
 
 // startPart measures how soon the programs are ready, and their sizes.
@@ -80,6 +82,11 @@ func memoryPart(ctx context.Context, s settings) ([]row, error) {
 		if n == 1 {
 			first = now
 			rows = append(rows, row{Part: part, Name: "memory with one idle lent terminal", Value: mib(now.rss), Unit: "MiB"}.most(floorIdleRSS))
+			together, err := r.together()
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, together)
 			continue
 		}
 		rows = append(rows, row{Part: part, Name: fmt.Sprintf("per further one, of %d", n), Value: float64(now.rss-first.rss) / 1024 / float64(n-1), Unit: "KiB",
@@ -102,6 +109,24 @@ func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 func (r *rig) settled() (memory, error) {
 	time.Sleep(settle)
 	return memoryOf(r.daemon.Process.Pid)
+}
+
+// together is the memory of daemon, host and the only holder.
+func (r *rig) together() (row, error) {
+	time.Sleep(hostSettle)
+	holder, _, err := r.holderMemory()
+	if err != nil {
+		return row{}, err
+	}
+	sum := holder * 1e6
+	for _, p := range []int{r.daemon.Process.Pid, r.server.Process.Pid} {
+		m, err := memoryOf(p)
+		if err != nil {
+			return row{}, err
+		}
+		sum += float64(m.rss)
+	}
+	return row{Part: "idle daemon", Name: "memory of daemon, host and holder with one idle lent terminal", Value: sum / (1 << 20), Unit: "MiB"}.most(floorTogether), nil
 }
 
 // idleCPU is the CPU time of the programs in span, as if it were idleSpan.

@@ -35,6 +35,7 @@ func quoted(text string) (words []string) {
 
 // A newcomer finds every package in docs/INTERNALS.md.
 func TestEveryPackageIsDescribed(t *testing.T) {
+	t.Chdir(root)
 	described := map[string]bool{}
 	for line := range strings.Lines(section(t, "Packages and what may import what")) {
 		for _, word := range quoted(strings.SplitN(line, " | ", 2)[0]) {
@@ -111,6 +112,7 @@ var dotted = regexp.MustCompile(`^\w+(\.\w+)+$`)
 
 // Owners and goroutines have the names that they have in the code.
 func TestInternalsNameExistingCode(t *testing.T) {
+	t.Chdir(root)
 	there := members{}
 	for _, f := range parseTree(t) {
 		if !f.isTest() {
@@ -139,6 +141,7 @@ func TestInternalsNameExistingCode(t *testing.T) {
 
 // The map is short, and each file that it names is there.
 func TestMapNamesFiles(t *testing.T) {
+	t.Chdir(root)
 	page, err := os.ReadFile("docs/ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)

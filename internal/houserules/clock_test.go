@@ -53,6 +53,7 @@ func isDuration(call *ast.CallExpr) bool {
 
 // Setting the clock changes no wait, deadline or order.
 func TestNothingWaitsForTheClock(t *testing.T) {
+	t.Chdir(root)
 	used := map[string]bool{}
 	for _, f := range parseTree(t) {
 		used[f.name] = true
@@ -68,6 +69,7 @@ func TestNothingWaitsForTheClock(t *testing.T) {
 }
 
 func TestCheckClock(t *testing.T) {
+	t.Chdir(root)
 	const head = "package uplink\nimport \"time\"\n"
 	for source, want := range map[string]string{
 		"var x = time.Now().Add(time.Second)":                 "",

@@ -122,12 +122,14 @@ func constraintTags(f *file) []string {
 }
 
 func TestSystemsAndModulesConfined(t *testing.T) {
+	t.Chdir(root)
 	for _, f := range parseTree(t) {
 		report(t, checkConfined(f))
 	}
 }
 
 func TestConfinementCanFail(t *testing.T) {
+	t.Chdir(root)
 	for _, c := range []struct {
 		name, src string
 		bad       int

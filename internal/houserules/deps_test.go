@@ -73,6 +73,7 @@ func moduleOf(importPath string, modules []string) string {
 }
 
 func TestDependenciesHaveReasons(t *testing.T) {
+	t.Chdir(root)
 	gomod, err := os.ReadFile("go.mod")
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +105,7 @@ func TestDependenciesHaveReasons(t *testing.T) {
 }
 
 func TestDependencyPagesCanFail(t *testing.T) {
+	t.Chdir(root)
 	gomod := "module x\n\ngo 1.26\nrequire a.b/c v1.0.0\nrequire (\n\tb.c/d v1.2.3 // indirect\n\t// note\n\tb.c/a v1.0.0\n)\n"
 	if got := modulesIn(gomod); !slices.Equal(got, []string{"a.b/c", "b.c/a", "b.c/d"}) {
 		t.Errorf("modules of\n%s\nare %v", gomod, got)

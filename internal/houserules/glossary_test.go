@@ -38,6 +38,7 @@ func glossary(t *testing.T) (words, not []string) {
 
 // Each word of the glossary has one meaning, and there are few.
 func TestGlossaryIsShort(t *testing.T) {
+	t.Chdir(root)
 	words, not := glossary(t)
 	if len(words) == 0 || len(words) > glossaryMost {
 		t.Errorf("%d words; 1 to %d are wanted", len(words), glossaryMost)
@@ -51,6 +52,7 @@ func TestGlossaryIsShort(t *testing.T) {
 
 // No production file, type, function or field has a name that the glossary replaces.
 func TestNamesAreOfTheGlossary(t *testing.T) {
+	t.Chdir(root)
 	_, not := glossary(t)
 	for _, f := range parseTree(t) {
 		if f.isTest() {

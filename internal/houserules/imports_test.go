@@ -69,6 +69,8 @@ const layers = `
 
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;
+	platform/proc < internal/idle;
+	internal/idle < agent, agent/holder;
 	NONE < internal/demo, internal/mcpentry, internal/manual, internal/version, internal/xterm;
 `
 
@@ -201,6 +203,7 @@ func (r rules) refuses(tree []*file) bool {
 }
 
 func TestImportDirections(t *testing.T) {
+	t.Chdir(root)
 	direct, full, err := parseRules(layers)
 	if err != nil {
 		t.Fatal(err)
@@ -213,6 +216,7 @@ func TestImportDirections(t *testing.T) {
 }
 
 func TestImportRulesCanFail(t *testing.T) {
+	t.Chdir(root)
 	direct, r, err := parseRules(`NONE < low; low < mid; # comment
 		mid < high, other;`)
 	if err != nil {

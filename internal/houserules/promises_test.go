@@ -57,6 +57,7 @@ func promised(page string) (tests []promiseTest) {
 
 // Each promise names tests that are there.
 func TestPromisesHaveTheirTests(t *testing.T) {
+	t.Chdir(root)
 	there := map[promiseTest]bool{}
 	for _, f := range parseTree(t) {
 		for _, d := range f.ast.Decls {
@@ -83,6 +84,7 @@ func TestPromisesHaveTheirTests(t *testing.T) {
 }
 
 func TestPromised(t *testing.T) {
+	t.Chdir(root)
 	const page = "| promise | tests |\n|---|---|\n| Nothing `is` Lost. | `uplink` OneThing (Not This), TwoThings; `agent/holder` Three; all of them |\n\nNot | This\n" +
 		"| promise | level | tests |\n|---|---|---|\n| Nobody | NotThis | `term` Four |\n\n| what | where |\n|---|---|\n| a | NotThis |\n"
 	want := []promiseTest{{"agent/uplink", "OneThing"}, {"agent/uplink", "TwoThings"}, {"agent/holder", "Three"}, {"agent/term", "Four"}}

@@ -171,6 +171,7 @@ func receiverExported(d *ast.FuncDecl) bool {
 }
 
 func TestStyle(t *testing.T) {
+	t.Chdir(root)
 	var long []string
 	total := 0
 	documented, packages := map[string]bool{}, map[string]bool{}
@@ -204,6 +205,7 @@ func TestStyle(t *testing.T) {
 }
 
 func TestStyleCanFail(t *testing.T) {
+	t.Chdir(root)
 	tall := func(n int) string { return "package a\nfunc f() {" + strings.Repeat("\n", n-1) + "}" }
 	for _, c := range []struct {
 		name, src string
@@ -233,6 +235,7 @@ func TestStyleCanFail(t *testing.T) {
 }
 
 func TestLinesOfFunction(t *testing.T) {
+	t.Chdir(root)
 	f := mustParse(t, "a/a.go", "package a\n\n// F is.\nfunc F() {\n\treturn\n}\n")
 	if n := f.lines(f.ast.Decls[0]); n != 3 {
 		t.Errorf("a function of 3 lines below its comment has %d", n)

@@ -37,6 +37,7 @@ func checkWorkflow(name, text string, targets map[string]bool) []string {
 }
 
 func TestWorkflows(t *testing.T) {
+	t.Chdir(root)
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +61,7 @@ func TestWorkflows(t *testing.T) {
 
 // The pictures that make test-web leaves for people are kept with its run.
 func TestPicturesAreKept(t *testing.T) {
+	t.Chdir(root)
 	script, err := os.ReadFile("scripts/test-web.sh")
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +82,7 @@ func TestPicturesAreKept(t *testing.T) {
 }
 
 func TestWorkflowsCanFail(t *testing.T) {
+	t.Chdir(root)
 	targets := map[string]bool{"test": true}
 	commit := strings.Repeat("a1", 20)
 	for text, bad := range map[string]int{

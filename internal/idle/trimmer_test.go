@@ -1,0 +1,38 @@
+package idle
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func forcedCollections() uint32 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.NumForcedGC
+}
+
+// Memory is handed back once after each pause, not while the process is busy, and never again while nothing happens.
+func TestMemoryIsHandedBackOncePerPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const after = time.Second
+		trimmer, before := New(after), forcedCollections()
+		go trimmer.Run(t.Context())
+		time.Sleep(time.Hour)
+		if n := forcedCollections() - before; n != 0 {
+			t.Errorf("%d collections although nothing happened", n)
+		}
+		for range 10 {
+			trimmer.Stir()
+			time.Sleep(after / 2)
+		}
+		if n := forcedCollections() - before; n != 0 {
+			t.Errorf("%d collections while the process was busy", n)
+		}
+		time.Sleep(time.Hour)
+		if n := forcedCollections() - before; n != 2 {
+			t.Errorf("%d collections after the pause, want two", n)
+		}
+	})
+}
