@@ -8,4 +8,4 @@ scripts/test-tools.sh >/dev/null
 [ -d bin/tools/web/node_modules/playwright-core ] || rm -f host/web/static/vendor/.versions
 scripts/web.sh
 mkdir -p bin/screenshots
-TETHER_SCREENSHOTS=$PWD/bin/screenshots exec go run ./internal/tools/testrun -again -race -timeout 15m "$@" ./host/web
+TETHER_SCREENSHOTS=$PWD/bin/screenshots exec go run ./internal/tools/testrun -again -race -vet=off -timeout 15m "$@" ./host/web
