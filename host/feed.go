@@ -35,6 +35,7 @@ type FeedRequest struct {
 	Offset   int64         `json:"offset"` // bytes of the owner's text; -1: all that is kept
 	Most     int           `json:"most"`   // bytes; 0: it does not follow the terminal any more
 	Hold     int64         `json:"hold"`   // ms for which to wait for something
+	Room     int           `json:"-"`      // bytes of items that the answer may have at all, 64 KiB or more; 0: any
 	Watching int           `json:"watching,omitempty"`
 	Watchers []ahp.Watcher `json:"watchers,omitempty"`
 }
@@ -181,7 +182,14 @@ func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
 		if len(a.Items) > 0 && len(a.Items)+len(e.msg) > r.Most {
 			break
 		}
-		a.Items = t.appendEntryLocked(a.Items, e)
+		items := t.appendEntryLocked(a.Items, e)
+		if r.Room > 0 && len(items) > r.Room {
+			if len(a.Items) == 0 {
+				return t.takeTextLocked(r) // which is cut anywhere
+			}
+			break
+		}
+		a.Items = items
 	}
 	return a
 }
@@ -218,9 +226,9 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 		return a
 	case r.Offset < t.offsets.at(start):
 		from = start
-		a.Items = t.appendResetLocked(a.Items)
+		a.Items = t.appendResetLocked(a.Items, r.Room)
 	}
-	f := filling{t: t, items: a.Items, most: r.Most, pos: from, sizes: t.resizesLocked(from)}
+	f := filling{t: t, items: a.Items, most: r.Most, room: r.Room, pos: from, sizes: t.resizesLocked(from)}
 	at := start
 	for i := range t.content.parts {
 		p := &t.content.parts[i]
@@ -239,7 +247,7 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 }
 
 // appendResetLocked says where the recorded text begins, and what the screen was there.
-func (t *terminal) appendResetLocked(dst []byte) []byte {
+func (t *terminal) appendResetLocked(dst []byte, room int) []byte {
 	start := t.content.oldest()
 	old, pos := t.oldScreenLocked()
 	reset := feedReset{Offset: t.offsets.at(start), Commands: t.endedBeforeLocked(start), Count: t.content.count, Cols: old.Cols, Rows: old.Rows}
@@ -253,18 +261,22 @@ func (t *terminal) appendResetLocked(dst []byte) []byte {
 		reset.Screen = &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), After: max(pos-start, 0), Truncated: !old.Exact}
 	}
 	data, _ := json.Marshal(reset) // likewise
-	if len(data) > ahp.MaxOutputScreen {
+	if len(data) > ahp.MaxOutputScreen || room > 0 && len(data) > room/2 {
 		reset.Screen = t.unknownScreenLocked()
 		data, _ = json.Marshal(reset)
 	}
 	return appendItem(dst, itemReset, reset.Offset, data)
 }
 
+// maxEscape is how many bytes JSON takes for a byte of text, at most.
+const maxEscape = 6
+
 // filling collects recorded text from a position on.
 type filling struct {
 	t     *terminal
 	items []byte
 	most  int   // bytes of items
+	room  int   // likewise, which they never exceed by much; 0: any
 	pos   int64 // of what comes next
 	sizes []mark
 }
@@ -289,6 +301,13 @@ func (f *filling) part(p *part, at int64) bool {
 			}
 			skip, _ := escapedPrefix(r.esc, int(max(0, f.pos-at)), false)
 			f.pos = max(f.pos, at)
+			if f.room > 0 && len(f.items)+len(r.esc)-skip > f.room {
+				if some := (f.room - len(f.items)) / maxEscape; some > 0 {
+					end, size := escapedPrefix(r.esc[skip:], some, true)
+					f.run(r.esc[skip:skip+end], size)
+				}
+				return false
+			}
 			f.run(r.esc[skip:], int(next-f.pos))
 			f.pos = next
 		}

@@ -177,3 +177,64 @@ func TestAgentsOfOtherNodes(t *testing.T) {
 		t.Errorf("sessions when the agent has gone: %+v", all)
 	}
 }
+
+// What is too long for one message of the engine comes to another node in parts: an entry of the log, and recorded text.
+func TestLongEntriesComeInParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStaff(false, "machine.laptop.ann")
+		h, other := testHost(t, host.Options{Access: s, People: s, Nodes: &engine{}}), testHost(t, host.Options{Access: s, People: s, Nodes: &engine{}})
+		laptop := joined(t, h, s.of["machine.laptop.ann"], viewOptions{resume: true})
+		const uri = "ahp-terminal:/web"
+		laptop.create(uri)
+		e := h.NodeChanges(t.Context(), 0, 1).Entries[0]
+		if err := other.Mirror("owner", false, e); err != nil {
+			t.Fatal(err)
+		}
+		const room = 256 << 10
+		r := host.FeedRequest{}
+		follow := func() {
+			t.Helper()
+			for range 50 {
+				next, node, ok := other.Wants(uri)
+				if !ok {
+					t.Fatal("nobody follows it")
+				}
+				next.From, next.Most, next.Room, next.Number, next.Index = "other", room, room, r.Number, r.Index
+				a, err := h.Feed(t.Context(), next)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(a.Items) > room+1<<10 {
+					t.Errorf("%d bytes in one answer", len(a.Items))
+				}
+				if len(a.Items) == 0 {
+					return
+				}
+				if err := other.Fill(uri, node, e.Epoch, a.Items); err != nil {
+					t.Fatal(err)
+				}
+				r.Number, r.Index = a.Number, a.Index
+			}
+			t.Error("it is asked without end")
+		}
+		text := strings.Repeat("\x1b[m", 40_000) // an escape character takes six bytes
+		laptop.output(uri, text, 0)
+		laptop.ping()
+		var watcher *viewer
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			watcher = connect(t, other, "watcher", viewOptions{subs: []string{uri}})
+		}()
+		synctest.Wait()
+		follow()
+		<-done
+		laptop.output(uri, text, int64(len(text)))
+		laptop.ping()
+		follow()
+		synctest.Wait()
+		if got := watcher.textOf(uri); got != text+text {
+			t.Errorf("%d bytes have come, want %d", len(got), 2*len(text))
+		}
+	})
+}

@@ -26,6 +26,9 @@ const endTries = 25
 // mostFed is how many bytes a node asks for at a time. One entry may be longer.
 const mostFed = 256 << 10
 
+// feedSlack is how much longer a message may be than its text: for the terminal's state, sizes, a command line, and headers.
+const feedSlack = 128 << 10
+
 // Wanted implements host.Nodes.
 func (n *Node) Wanted(uri string) {
 	n.mu.Lock()
@@ -146,6 +149,7 @@ func (n *Node) answerFeed(ctx context.Context, m *nats.Msg) {
 	if json.Unmarshal(m.Data, &r) != nil || !validID(r.From) {
 		return
 	}
+	r.Room = int(n.nc.MaxPayload()) - feedSlack
 	n.spawn(func() {
 		a, err := n.host.Feed(ctx, r)
 		out := nats.NewMsg(m.Reply)
@@ -159,6 +163,8 @@ func (n *Node) answerFeed(ctx context.Context, m *nats.Msg) {
 			out.Header.Set(headIndex, strconv.FormatInt(a.Index, 10))
 			out.Data = a.Items
 		}
-		_ = n.nc.PublishMsg(out) // it asks again
+		if err := n.nc.PublishMsg(out); errors.Is(err, nats.ErrMaxPayload) {
+			n.log.Error().Str("terminal", r.URI).Int("bytes", len(out.Data)).Msg("NATS takes no message as long as a terminal's text")
+		} // it asks again
 	})
 }
