@@ -24,7 +24,7 @@ func TestPageShowsTerminals(t *testing.T) {
 	s.act(shell, ahp.TerminalCommandDetectionAvailable{}, ahp.TerminalCwdChanged{Cwd: "file:///home/me/shop/api"}, print("$ make test\r\n"))
 	s.act(shell, command("1", "make test", "\x1b[31mFAIL\x1b[0m cart_test.go:17\r\nok  others\r\n", 1, 1500)...)
 	s.act(shell, command("2", "git status", "nothing to commit\r\n", 0, 12)...)
-	s.act(shell, ahp.TerminalCommandExecuted{CommandID: "3", CommandLine: "npm run watch", Timestamp: 1_760_000_000_000}, print("watching\r\n"))
+	s.act(shell, ahp.TerminalCommandExecuted{CommandID: "3", CommandLine: "npm run watch", Timestamp: 1_760_000_000_000, Meta: &ahp.CommandMeta{Unverified: true}}, print("watching\r\n"))
 	b.do("open", nil, nil)
 	s.login(b)
 	b.wait("document.querySelectorAll('nav a').length === 4")
@@ -57,6 +57,9 @@ func TestPageShowsTerminals(t *testing.T) {
 		if !strings.Contains(blocks, want) {
 			t.Errorf("the commands have no %q:\n%s", want, blocks)
 		}
+	}
+	if _, last, _ := strings.Cut(blocks, "npm run watch"); !strings.Contains(last, "○ unverified") || strings.Count(blocks, "○") != 1 {
+		t.Errorf("that command alone is not verified:\n%s", blocks)
 	}
 	b.do("eval", args{"js": "document.querySelector('.block summary').click()"}, nil)
 	b.wait("document.querySelector('.block[open] pre').innerText.includes('FAIL cart_test.go:17')")
