@@ -282,11 +282,15 @@ func TestCommandsAndMoments(t *testing.T) {
 		sh := f.add("pty-sh")
 		var open atomic.Pointer[map[string][]Port]
 		open.Store(&map[string][]Port{})
-		e := New(Options{Terminals: f, Ports: func() (map[string][]Port, error) { return *open.Load(), nil }})
+		matching := agenttools.NewMatching(nil, nil)
+		defer matching.Close()
+		e := New(Options{Terminals: f, Ports: func() (map[string][]Port, error) { return *open.Load(), nil }, Problems: matching})
 		defer e.Close()
 		failed, _, _ := start(t, e, request(CommandFinished, args{"failedOnly": true}, ""))
 		idle, _, _ := start(t, e, request(Idle, args{"idleMs": 1000}, ""))
 		ports, _, _ := start(t, e, request(PortOpened, args{"port": 5173}, ""))
+		closed, _, _ := start(t, e, request(PortClosed, nil, ""))
+		wrong, _, _ := start(t, e, request(Problems, nil, ""))
 		waits, _, _ := start(t, e, request(AwaitingInput, nil, ""))
 		_, page := poll(t, e, request(CommandFinished, nil, ""))
 		zero, one := 0, 1
@@ -317,6 +321,24 @@ func TestCommandsAndMoments(t *testing.T) {
 		synctest.Wait()
 		if len(ports.told()) != 1 || ports.told()[0].Data["url"] != "http://localhost:5173/" {
 			t.Errorf("ports: %+v", ports.told())
+		}
+		open.Store(&map[string][]Port{"pty-sh": {{Number: 1, Address: "localhost:1"}}})
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if len(closed.told()) != 1 || fmt.Sprint(closed.told()[0].Data["port"]) != "5173" || len(ports.told()) != 1 {
+			t.Errorf("a closed port: %+v", closed.told())
+		}
+		sh.print("\n10:00:00 - Starting compilation in watch mode...\nsrc/a.ts(3,7): error TS2322: Type 'string' is not assignable to type 'number'.\n10:00:01 - Found 1 error. Watching for file changes.\n")
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if got := wrong.told(); len(got) != 1 || got[0].Data["new"] != 1 || got[0].Data["cleared"] != 0 || got[0].Data["open"] != 1 {
+			t.Errorf("a problem: %+v", got)
+		}
+		sh.print("10:00:09 - File change detected. Starting incremental compilation...\n10:00:10 - Found 0 errors. Watching for file changes.\n")
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if got := wrong.told(); len(got) != 2 || got[1].Data["new"] != 0 || got[1].Data["cleared"] != 1 || got[1].Data["open"] != 0 {
+			t.Errorf("a problem that is cleared: %+v", got)
 		}
 		sh.change(func() {
 			sh.state = agenttools.State{Input: agenttools.InputAwaiting, Prompt: "Overwrite? ", InputSince: time.Now()}
