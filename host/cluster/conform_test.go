@@ -33,6 +33,18 @@ func TestRulesAcrossNodes(t *testing.T) {
 			return state.Text()
 		}
 	}
+	catalogue := func(n *node) string {
+		c, err := client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: own}, client.Options{ClientID: client.NewID()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		r, err := c.Subscribe(t.Context(), ahp.RootURI)
+		if err != nil || r.Snapshot == nil {
+			t.Fatal(err)
+		}
+		return string(r.Snapshot.State)
+	}
 	here, far := text(a), text(b)
 	there := func() bool {
 		all := a.NodeChanges(t.Context(), 0, host.ChangesAtOnce).Entries
@@ -41,7 +53,7 @@ func TestRulesAcrossNodes(t *testing.T) {
 				return false
 			}
 		}
-		return len(b.MirrorsOf(a.of.ID())) == len(all)
+		return len(b.MirrorsOf(a.of.ID())) == len(all) && catalogue(a) == catalogue(b)
 	}
 	report, err := conform.Run(t.Context(), conform.Options{Endpoint: client.Endpoint{URL: a.url, Token: own}, Observer: client.Endpoint{URL: b.url, Token: own}, Patience: patience,
 		Settle: func(context.Context) error {
