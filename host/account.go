@@ -60,10 +60,60 @@ func (h *Host) forgetAccountLocked(name string, a *account) {
 // mostPerName is how many connections one name may have, and how many requests at the doors for agents and people besides.
 func (h *Host) mostPerName() int { return max(leastPerName, h.opts.MaxConnections/perName) }
 
-// crowdedLocked reports whether a principal has its part of the connections.
+// crowdedLocked reports whether a principal has its part of the connections, at all nodes together.
 func (h *Host) crowdedLocked(p Principal) bool {
-	a := h.accounts[p.Name]
-	return p.Name != "" && a != nil && a.conns >= h.mostPerName()
+	if p.Name == "" {
+		return false
+	}
+	n := 0
+	if a := h.accounts[p.Name]; a != nil {
+		n = a.conns
+	}
+	for _, conns := range h.nodes.conns {
+		n += conns[p.Name]
+	}
+	return n >= h.mostPerName()
+}
+
+// NodeCounts is what nodes tell each other of what they limit.
+type NodeCounts struct {
+	Conns map[string]int `json:"conns,omitempty"` // of names that have many
+	Wrong map[string]int `json:"wrong,omitempty"` // wrong tokens since the last time, by place
+}
+
+const (
+	manyConns     = 8  // this part of what one name may have is many
+	maxNodeNames  = 64 // names in NodeCounts: of those that have many there are fewer
+	maxNodePlaces = 256
+)
+
+// NodeCounts returns the counts here, those of wrong tokens since the last time.
+func (h *Host) NodeCounts() NodeCounts {
+	c := NodeCounts{Conns: map[string]int{}, Wrong: h.authLimit.taken()}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, a := range h.accounts {
+		if a.conns >= h.mostPerName()/manyConns && len(c.Conns) < maxNodeNames {
+			c.Conns[name] = a.conns
+		}
+	}
+	return c
+}
+
+// CountsOf takes over another node's counts, until it says others or is silent.
+func (h *Host) CountsOf(node string, c NodeCounts) {
+	if len(c.Conns) > maxNodeNames || len(c.Wrong) > maxNodePlaces {
+		return
+	}
+	for place, n := range c.Wrong {
+		h.authLimit.wrongElsewhere(place, n)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.nodes.conns == nil {
+		h.nodes.conns = map[string]map[string]int{}
+	}
+	h.nodes.conns[node] = c.Conns
 }
 
 // ask lets a principal have one more request at the doors for agents and people, which may last, until done is called; false if it has

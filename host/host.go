@@ -112,6 +112,9 @@ func New(o Options) *Host {
 		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
 	h.lapsed, h.lapse = context.WithCancel(context.Background())
+	if o.Nodes != nil {
+		h.authLimit.tell = map[string]int{}
+	}
 	h.matching = agenttools.NewMatching(nil, h.toolBug)
 	h.root = h.newChannel(ahp.RootURI)
 	h.absent = terminal{channel: h.newChannel(""), audience: audience{rules: h.nobody}, creator: &client{principal: Principal{Role: RoleMachine, Name: "-", Owner: "-"}}}

@@ -20,6 +20,7 @@ const (
 type authLimiter struct {
 	mu    sync.Mutex
 	known map[string]*guesser
+	tell  map[string]int // wrong tokens that other nodes have not been told of, by place; nil: there are no others
 }
 
 // guesser is one place.
@@ -67,6 +68,29 @@ func (g *authLimiter) wrong(remote string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	place := PlaceOf(remote)
+	if g.tell != nil && len(g.tell) < maxNodePlaces {
+		g.tell[place]++
+	}
+	g.takeLocked(place, 1)
+}
+
+// wrongElsewhere takes the guesses that a place has made at another node.
+func (g *authLimiter) wrongElsewhere(place string, n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.takeLocked(PlaceOf(place), n)
+}
+
+// taken returns the wrong tokens since the last time, by place.
+func (g *authLimiter) taken() map[string]int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.tell
+	g.tell = map[string]int{}
+	return all
+}
+
+func (g *authLimiter) takeLocked(place string, n int) {
 	one := g.known[place]
 	if one == nil {
 		if g.known == nil {
@@ -78,7 +102,9 @@ func (g *authLimiter) wrong(remote string) {
 		one = &guesser{left: rate.NewLimiter(rate.Every(guessEvery), guessBurst)}
 		g.known[place] = one
 	}
-	one.left.Allow()
+	for range min(n, guessBurst) {
+		one.left.Allow()
+	}
 }
 
 // forgetLocked makes room: it forgets places without recent guesses and, if that is not enough, any, a quarter of all at a time so that a

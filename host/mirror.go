@@ -247,6 +247,7 @@ func (h *Host) NodeSilent(node string) {
 	h.agentsOf(node, nil)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	delete(h.nodes.conns, node)
 	for _, t := range h.order {
 		if t.mirror != nil && t.mirror.node == node {
 			h.loseMirrorLocked(t, NodeLost)

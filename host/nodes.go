@@ -117,7 +117,8 @@ type nodeBook struct {
 	gone  []nodeGone    // oldest first
 	from  int64         // version up to which those were forgotten
 
-	resyncs int64 // how often a mirror's text began anew
+	conns   map[string]map[string]int // of names that have many, by the node at which they are
+	resyncs int64                     // how often a mirror's text began anew
 }
 
 type nodeGone struct {

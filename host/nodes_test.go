@@ -2,6 +2,8 @@ package host_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -237,4 +239,38 @@ func TestLongEntriesComeInParts(t *testing.T) {
 			t.Errorf("%d bytes have come, want %d", len(got), 2*len(text))
 		}
 	})
+}
+
+// Wrong tokens of an address, and connections of a name, count at all nodes together, until the other node is gone.
+func TestLimitsCountAtAllNodes(t *testing.T) {
+	h := testHost(t, host.Options{Access: newUsers("observer-ann"), Nodes: &engine{}, MaxConnections: 64})
+	ask := func(from, token string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/", nil)
+		r.RemoteAddr = from + ":4711"
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Upgrade", "websocket")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	if got := ask("192.0.2.1", "wrong"); got != http.StatusForbidden {
+		t.Fatalf("a wrong token: %d", got)
+	}
+	if got := h.NodeCounts().Wrong; got["192.0.2.1"] != 1 || len(got) != 1 {
+		t.Errorf("others are told %v", got)
+	}
+	if got := h.NodeCounts().Wrong; len(got) != 0 {
+		t.Errorf("others are told again %v", got)
+	}
+	h.CountsOf("other", host.NodeCounts{Conns: map[string]int{"ann": 16}, Wrong: map[string]int{"192.0.2.2": 10}})
+	if got := ask("192.0.2.2", "wrong"); got != http.StatusTooManyRequests {
+		t.Errorf("an address that has guessed at another node: %d", got)
+	}
+	if got := ask("192.0.2.3", "observer-ann"); got != http.StatusServiceUnavailable {
+		t.Errorf("a name that has its part at another node: %d", got)
+	}
+	h.NodeSilent("other")
+	if got := ask("192.0.2.3", "observer-ann"); got == http.StatusServiceUnavailable {
+		t.Errorf("after the other node has gone: %d", got)
+	}
 }

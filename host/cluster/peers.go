@@ -30,6 +30,8 @@ const (
 type hello struct {
 	ID  string `json:"id"`
 	Bye bool   `json:"bye,omitempty"` // it goes away
+
+	Counts host.NodeCounts `json:"counts,omitzero"`
 }
 
 // peer is another node.
@@ -83,7 +85,7 @@ func (n *Node) Run(ctx context.Context, h *host.Host) error {
 			leaving := n.leaving
 			n.mu.Unlock()
 			if !leaving {
-				n.say(hello{ID: n.id})
+				n.say(hello{ID: n.id, Counts: h.NodeCounts()})
 			}
 			n.dropSilent()
 		case <-ctx.Done():
@@ -133,6 +135,7 @@ func (n *Node) heard(ctx context.Context, m *nats.Msg) {
 	case p != nil:
 		p.heard = time.Now()
 		n.mu.Unlock()
+		n.host.CountsOf(p.id, what.Counts)
 		return
 	}
 	asking, end := context.WithCancel(ctx)
