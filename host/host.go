@@ -81,6 +81,9 @@ type Host struct {
 	shares    map[string]*sharedLink // by id
 	keeping   sync.Mutex             // held while shares are written
 
+	sharedShares SharedShares     // Options.Shares, where other nodes share it; nil: they do not. Set once
+	keptShares   map[string]Share // as the cluster has them, as far as is known here; guarded by keeping
+
 	sessions      map[string]*Session // by the URIs of their channels, two for each
 	agentSessions map[string]*Session // those of agents, by their names
 	toolsMoved    bool                // agents are about to be told of other tools

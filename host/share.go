@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"mime"
 	"net"
 	"net/http"
@@ -76,6 +77,12 @@ func (h *Host) restoreShares() {
 	if h.opts.Shares == nil || h.opts.NoShares {
 		return
 	}
+	if shared, ok := h.opts.Shares.(SharedShares); ok && h.opts.Nodes != nil {
+		h.sharedShares = shared
+		h.lookAtShares()
+		h.work.Go(h.followShares)
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, one := range h.opts.Shares.Kept() {
@@ -100,7 +107,7 @@ func (h *Host) addShareLocked(one Share) *sharedLink {
 		}
 		h.mu.Unlock()
 		if gone {
-			h.keepShares()
+			_ = h.keepShares() // was logged
 		}
 	})
 	return s
@@ -117,9 +124,9 @@ type errShare string
 func (e errShare) Error() string { return string(e) }
 
 // keepShares writes them down. It must not be called with the host's mutex.
-func (h *Host) keepShares() {
+func (h *Host) keepShares() error {
 	if h.opts.Shares == nil {
-		return
+		return nil
 	}
 	h.keeping.Lock() // so that the later of two writes stays
 	defer h.keeping.Unlock()
@@ -132,9 +139,16 @@ func (h *Host) keepShares() {
 	}
 	h.mu.Unlock()
 	slices.SortFunc(all, func(a, b Share) int { return strings.Compare(a.ID, b.ID) })
-	if err := h.opts.Shares.Keep(all); err != nil {
+	var err error
+	if h.sharedShares != nil {
+		err = h.mergeShares(all)
+	} else {
+		err = h.opts.Shares.Keep(all)
+	}
+	if err != nil && !errors.Is(err, errOnce) {
 		h.log.Error().Err(err).Msg("shared links are not kept: they end with this host")
 	}
+	return err
 }
 
 // share serves ahp.MethodShare: the machine of a terminal lets everyone with a link watch it. The same id with the same secret is the same
@@ -155,7 +169,7 @@ func (c *conn) share(r *jsonrpc.Request) error {
 	if err != nil {
 		return err
 	}
-	h.keepShares()
+	_ = h.keepShares() // was logged
 	h.audit(AuditShared, c.remote, AuditEvent{Terminal: p.Channel, Detail: "until " + p.ExpiresAt.UTC().Format(time.RFC3339)})
 	return r.Reply(ahp.ShareResult{URL: h.opts.ShareURL})
 }
@@ -244,19 +258,32 @@ func (s *sharedLink) guestOf(hash [sha256.Size]byte) Principal {
 }
 
 // knownGuest returns whose a guest's token is.
-func (h *Host) knownGuest(token string) (Principal, bool) {
+func (h *Host) knownGuest(token string) (p Principal, ok bool) {
 	if !strings.HasPrefix(token, guestPrefix) {
 		return Principal{}, false
 	}
 	hash := sha256.Sum256([]byte(token))
+	ok = h.sharedSoon(func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, s := range h.shares {
+			if slices.Contains(s.Guests, hash) && s.live.Err() == nil {
+				p = s.guestOf(hash)
+				return true
+			}
+		}
+		return false
+	})
+	return p, ok
+}
+
+// forgetGuest takes back that a guest was let in.
+func (h *Host) forgetGuest(id string, token [sha256.Size]byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range h.shares {
-		if slices.Contains(s.Guests, hash) && s.live.Err() == nil {
-			return s.guestOf(hash), true
-		}
+	if s := h.shares[id]; s != nil {
+		s.Guests = slices.DeleteFunc(s.Guests, func(g [sha256.Size]byte) bool { return g == token })
 	}
-	return Principal{}, false
 }
 
 // guestCookie is the name of a guest's cookie, which has nothing to do with a login's.
@@ -332,12 +359,17 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 	if cookie, err := r.Cookie(h.guestCookie(r)); err == nil {
 		before = cookie.Value
 	}
+	h.sharedSoon(func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.shares[asked.ID] != nil })
 	p, token, ok := h.admitGuest(asked.ID, hash, before)
 	if !ok || err != nil {
 		h.links.wrong(r.RemoteAddr)
 		return errNoShare
 	}
-	h.keepShares()
+	if errors.Is(h.keepShares(), errOnce) {
+		h.forgetGuest(asked.ID, p.token)
+		h.links.wrong(r.RemoteAddr)
+		return errNoShare
+	}
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: p.Guest, Detail: "by a shared link"})
 	if fromProgram(r) {
 		h.answerGuest(w, p, token)

@@ -102,7 +102,6 @@ func (s *settings) joinCluster(ctx context.Context, o *host.Options) (leave func
 	}
 	named := o.Logger.With().Str("node", n.ID()).Logger()
 	s.node, o.Nodes, o.Logger = n, n, &named
-	o.NoShares = true // a link is known at one node alone
 	return n.Close, nil
 }
 

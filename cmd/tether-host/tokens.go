@@ -97,10 +97,11 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 	damaged := func(err error) { log.Error().Err(err).Send() }
 	if s.node != nil {
 		o.Logins = access.ShareLogins(s.node.Place("logins"), t, lasting, damaged)
+		o.Shares = access.OpenSharesAt(s.node.Place("shares"), damaged)
 	} else {
 		o.Logins = access.OpenLogins(loginsPath(path), t, lasting, damaged)
+		o.Shares = access.OpenShares(sharesPath(path), damaged)
 	}
-	o.Shares = access.OpenShares(sharesPath(path), damaged)
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
 	run.Go(func() {

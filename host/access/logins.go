@@ -277,12 +277,13 @@ func (l *Logins) damaged(err error) []keptLogin {
 
 // putAside renames a file that cannot be used, because of err, and returns the new name, "" if that is impossible, and the error.
 func putAside(at Place, err error) (aside string, _ error) {
-	path, ok := at.(file)
-	if !ok {
+	switch at.(type) {
+	case file, ownFile:
+	default:
 		return "", err
 	}
-	aside = string(path) + ".damaged"
-	if moved := os.Rename(string(path), aside); moved != nil {
+	aside = at.String() + ".damaged"
+	if moved := os.Rename(at.String(), aside); moved != nil {
 		return "", fmt.Errorf("%w; it cannot be put aside: %w", err, moved)
 	}
 	return aside, err

@@ -6,24 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"tether/ahp"
 	"tether/host"
-	"tether/platform/secret"
 )
 
 const sharesVersion = 1
 
 // Shares keeps shared links in a file: hashes of their secrets and of guests' tokens. It implements host.Shares, and is safe for concurrent use.
 type Shares struct {
-	path    string      // set once
+	at      Place       // set once
 	onError func(error) // set once
 
-	mu sync.Mutex // held while the file is read or written
+	mu   sync.Mutex // held while the document is read or written
+	read Version
 }
 
 // keptShare is a record of the file.
@@ -48,24 +46,45 @@ type sharesFile struct {
 
 // OpenShares keeps shares in a file, which may not be there yet. A file that cannot be used is renamed, and onError is told.
 func OpenShares(path string, onError func(error)) *Shares {
-	return &Shares{path: path, onError: onError}
+	return OpenSharesAt(OwnFile(path), onError)
 }
 
+// OpenSharesAt is OpenShares for a document at another place, which other nodes may change, too: it implements host.SharedShares.
+func OpenSharesAt(at Place, onError func(error)) *Shares { return &Shares{at: at, onError: onError} }
+
 // Kept implements host.Shares.
-func (s *Shares) Kept() (all []host.Share) {
+func (s *Shares) Kept() []host.Share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var f sharesFile
-	err := secret.ReadJSON(s.path, sharesVersion, &f)
-	if errors.Is(err, fs.ErrNotExist) {
+	s.read = s.at.Version()
+	data, err := s.at.Read()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s.damaged(err)
+	}
+	return s.parse(data)
+}
+
+// Moved implements host.SharedShares.
+func (s *Shares) Moved() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.at.Version().same(s.read)
+}
+
+// parse decodes the document, nil if there is none, but for shares that are over.
+func (s *Shares) parse(data []byte) (all []host.Share) {
+	if data == nil {
 		return nil
+	}
+	var f sharesFile
+	if err := decode(s.at, data, sharesVersion, &f); err != nil {
+		return s.damaged(err)
 	}
 	now := time.Now()
 	for _, k := range f.Shares {
 		one := host.Share{ID: k.ID, Channel: k.Channel, Machine: k.Machine, Owner: k.Owner, Name: k.Name, Created: k.Created, Until: k.Until, Once: k.Once}
 		if len(k.Secret) != sha256.Size || ahp.CheckShareID(k.ID) != nil {
-			err = errors.Join(err, fmt.Errorf("%s has an entry that is not a share", s.path))
-			break
+			return s.damaged(fmt.Errorf("%s has an entry that is not a share", s.at))
 		}
 		one.Secret = [sha256.Size]byte(k.Secret)
 		for _, g := range k.Guests {
@@ -77,22 +96,43 @@ func (s *Shares) Kept() (all []host.Share) {
 			all = append(all, one)
 		}
 	}
-	if err == nil {
-		return all
+	return all
+}
+
+// damaged puts a file aside that cannot be used. A document of a cluster is replaced by the next change.
+func (s *Shares) damaged(err error) []host.Share {
+	aside, err := putAside(s.at, err)
+	if aside != "" {
+		err = fmt.Errorf("%w; the file is put aside as %s, and links must be made again", err, aside)
 	}
-	aside := s.path + ".damaged"
-	if moved := os.Rename(s.path, aside); moved != nil {
-		s.onError(fmt.Errorf("shared links: %w; the file cannot be put aside: %w", err, moved))
-		return nil
-	}
-	s.onError(fmt.Errorf("shared links: %w; the file is put aside as %s, and links must be made again", err, aside))
+	s.onError(fmt.Errorf("shared links: %w", err))
 	return nil
 }
 
 // Keep implements host.Shares.
 func (s *Shares) Keep(all []host.Share) error {
+	return s.Change(func([]host.Share) ([]host.Share, error) { return all, nil })
+}
+
+// Change implements host.SharedShares.
+func (s *Shares) Change(do func(old []host.Share) ([]host.Share, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var said error
+	err := s.at.Change(func(old []byte) ([]byte, error) {
+		all, err := do(s.parse(old))
+		if said = err; err != nil {
+			return nil, err
+		}
+		return encodeShares(all)
+	})
+	if err != nil && said == nil {
+		return fmt.Errorf("shared links: %w", err)
+	}
+	return err
+}
+
+func encodeShares(all []host.Share) ([]byte, error) {
 	f := sharesFile{Version: sharesVersion, Shares: []keptShare{}}
 	for i := range all {
 		one := &all[i]
@@ -103,14 +143,5 @@ func (s *Shares) Keep(all []host.Share) error {
 		f.Shares = append(f.Shares, k)
 	}
 	data, err := json.Marshal(f)
-	if err == nil {
-		err = secret.Dir(filepath.Dir(s.path))
-	}
-	if err == nil {
-		err = secret.WriteFile(s.path, append(data, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("shared links: %w", err)
-	}
-	return nil
+	return append(data, '\n'), err
 }

@@ -34,6 +34,7 @@ func startCompany(t *testing.T, servers string) *company {
 			t.Fatal(err)
 		}
 		o.Access, o.People, o.Owners = c.tokens, c.people, n.of.Owners(c.tokens)
+		o.Shares = access.OpenSharesAt(n.of.Place("shares"), func(err error) { t.Error(err) })
 		o.Logins = access.ShareLogins(n.of.Place("logins"), c.tokens, own, func(err error) { t.Error(err) })
 		go func() { defer close(done); c.tokens.Run(ctx, nil) }()
 	})
