@@ -138,6 +138,37 @@ func TestWebhooksReachTheAISDK(t *testing.T) {
 	}
 }
 
+// tether-host events prints a line for each event at a host, for agents that wake on lines.
+func TestEventsAtAHost(t *testing.T) {
+	s := newStage(t)
+	port := freePort(t)
+	tokens := filepath.Join(s.dir, "state", "tokens.json")
+	own, agent := filepath.Join(s.dir, "own.token"), filepath.Join(s.dir, "agent.token")
+	start(t, "--listen", "127.0.0.1:"+port, "--tokens", tokens, "--token-file", own)
+	if err := os.WriteFile(agent, []byte(s.do(t, "tether-host", "token", "create", "ci", "--role", "agent", "--tokens", tokens)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.do(t, "tether", "pair", "--token-file", own, "ws://127.0.0.1:"+port)
+	s.do(t, "tether", "run", "--detach", "--name", "server", "--", "sh", "-c", "while :; do echo fine; echo 'error 1'; sleep 0.2; done")
+	c := s.command("tether-host", "events", "--url", "ws://127.0.0.1:"+port, "--token-file", agent, "--pattern", "^error", "--json")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	var ev told
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(fmt.Appendf(nil, `{"event":%s}`, line), &ev)
+	}
+	if err != nil || ev.Event.Name != "terminal.line" || ev.Event.Data.Line != "error 1" || ev.Event.EventID == "" {
+		t.Errorf("it prints %s, %v", line, err)
+	}
+}
+
 // A subscription of a client that others have made outlives the host, also one that is killed as soon as an event has come: the next one tells its
 // receiver of what was printed meanwhile, each line once, and then of what comes.
 func TestTheAISDKOverARestartOfTheHost(t *testing.T) {
