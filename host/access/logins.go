@@ -277,9 +277,7 @@ func (l *Logins) damaged(err error) []keptLogin {
 
 // putAside renames a file that cannot be used, because of err, and returns the new name, "" if that is impossible, and the error.
 func putAside(at Place, err error) (aside string, _ error) {
-	switch at.(type) {
-	case file, ownFile:
-	default:
+	if _, ok := at.(file); !ok {
 		return "", err
 	}
 	aside = at.String() + ".damaged"

@@ -101,9 +101,6 @@ func (f ownFile) Change(do func([]byte) ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	if err := secret.Dir(filepath.Dir(string(f.file))); err != nil {
-		return err
-	}
 	return secret.WriteFile(string(f.file), data)
 }
 

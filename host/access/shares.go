@@ -46,7 +46,7 @@ type sharesFile struct {
 
 // OpenShares keeps shares in a file, which may not be there yet. A file that cannot be used is renamed, and onError is told.
 func OpenShares(path string, onError func(error)) *Shares {
-	return OpenSharesAt(OwnFile(path), onError)
+	return OpenSharesAt(File(path), onError)
 }
 
 // OpenSharesAt is OpenShares for a document at another place, which other nodes may change, too: it implements host.SharedShares.
