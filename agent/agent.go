@@ -54,8 +54,8 @@ type Config struct {
 	// AskDesktop, if not nil, shows a text with buttons there, and returns the key of the one that the person has pressed, see notify.Ask.
 	// Where it returns an error Notify shows the text instead.
 	AskDesktop func(ctx context.Context, title, body string, buttons []notify.Button, trust func(pid int) error) (string, error)
-	// Holder starts the process that each terminal gets, so that it outlives
-	// this one. The zero value means that terminals run in this process.
+	// Holder starts the process that each terminal gets, so that it outlives this one. The zero value means that terminals run in this
+	// process.
 	Holder Program
 	// NoHolders is why the person's terminals run in this process, for status; "" if they do not. Agents' terminals still get a holder if
 	// there is a Holder, so that processes that they leave behind stay known as theirs.
@@ -269,8 +269,8 @@ func (a *Agent) holdersEnd(stop context.CancelFunc) {
 	}
 }
 
-// lockPatience is how long the lock may be held by a daemon that does not
-// answer: it is about to, or it is ending and will give the lock up.
+// lockPatience is how long the lock may be held by a daemon that does not answer: it is about to, or it is ending and will give the lock
+// up.
 const lockPatience = time.Second
 
 // lockEvery is how often the lock is tried meanwhile.

@@ -194,8 +194,8 @@ func TestPairingByKeys(t *testing.T) {
 	}
 }
 
-// Unpaired, a host that cannot be reached may let the key in until it is revoked there: that is said, and the key is gone here with the last
-// host that knows it.
+// Unpaired, a host that cannot be reached may let the key in until it is revoked there: that is said, and the key is gone here with the
+// last host that knows it.
 func TestUnpairWithoutTheHost(t *testing.T) {
 	d, k, gone := home(t), startKeyHost(t), startKeyHost(t)
 	a := start(t, agent.Config{Dirs: d})

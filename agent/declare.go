@@ -186,8 +186,8 @@ func (s *starter) pending(id string) bool {
 	return err == nil && slices.Contains(ids, id)
 }
 
-// declaredTerminal is one that was started. A connection to its holder may get
-// lost; then the pool has another terminal of that id after a while.
+// declaredTerminal is one that was started. A connection to its holder may get lost; then the pool has another terminal of that id after a
+// while.
 type declaredTerminal struct {
 	starter *starter
 	id      term.ID

@@ -12,8 +12,8 @@ func (a *Agent) Shutdown() {
 	a.end()
 }
 
-// HandOver makes Run return soon and leave the terminals to the next daemon.
-// Terminals that cannot be left are a reason to refuse, unless force.
+// HandOver makes Run return soon and leave the terminals to the next daemon. Terminals that cannot be left are a reason to refuse, unless
+// force.
 func (a *Agent) HandOver(r local.HandOverRequest) (local.HandOver, error) {
 	fragile := a.pool.Fragile()
 	if len(fragile) > 0 && !r.Force {

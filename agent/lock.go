@@ -43,8 +43,8 @@ func (e *LockError) holder() string {
 	return fmt.Sprintf("process %d (%.40q)", e.Pid, e.Program)
 }
 
-// looks has this process look at the lock once at a time: a look takes the lock
-// for a moment, and another look would take that for a daemon.
+// looks has this process look at the lock once at a time: a look takes the lock for a moment, and another look would take that for a
+// daemon.
 var looks sync.Mutex
 
 // LockHeld returns the holder of the daemon's lock while no daemon listens, or nil. A daemon that begins or ends holds it, too, for some
@@ -121,8 +121,8 @@ func lockDaemon(d dirs.Dirs) (*ipc.Held, error) {
 	return lock, err
 }
 
-// Running returns the process of the daemon that serves the directories, also
-// of one that does not answer; 0 if none does, or it has not said its number.
+// Running returns the process of the daemon that serves the directories, also of one that does not answer; 0 if none does, or it has not
+// said its number.
 func Running(d dirs.Dirs) int {
 	looks.Lock()
 	defer looks.Unlock()

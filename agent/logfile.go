@@ -139,8 +139,8 @@ func (l *logFile) Close() error {
 // levels are the possible levels of the log.
 var levels = []string{"debug", "info", "warn", "error"}
 
-// leveled is a log whose level changes while it is written to. All loggers of a
-// daemon write to one: a logger is copied, and a copy would keep its level.
+// leveled is a log whose level changes while it is written to. All loggers of a daemon write to one: a logger is copied, and a copy would
+// keep its level.
 type leveled struct {
 	io.Writer
 	level atomic.Int32 // a zerolog.Level

@@ -9,8 +9,8 @@ import (
 // quietAfter is how long no terminal must have begun or ended, and nobody have come or gone, before memory is handed back.
 const quietAfter = 500 * time.Millisecond
 
-// keepSmall hands back memory that the start of the daemon, of terminals or of user interfaces needed: a daemon mostly waits, for days. stop
-// ends it.
+// keepSmall hands back memory that the start of the daemon, of terminals or of user interfaces needed: a daemon mostly waits, for days.
+// stop ends it.
 func (a *Agent) keepSmall(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

@@ -80,8 +80,8 @@ func until(ctx context.Context, every time.Duration, try func() error) error {
 	}
 }
 
-// listens returns nil if a program of the terminal listens on the port. Where the system does not tell, any program counts. Nobody connects to the port
-// otherwise: servers log that.
+// listens returns nil if a program of the terminal listens on the port. Where the system does not tell, any program counts. Nobody connects
+// to the port otherwise: servers log that.
 func (t *declaredTerminal) listens(ctx context.Context, port int) error {
 	h, _ := t.newest()
 	yes, err := proc.Listens(proc.Terminal{ID: string(t.id), Pid: h.Info().Pid}, port)

@@ -282,8 +282,8 @@ func spawnText() string {
 	return string(raw)
 }
 
-// An agent at a host asks for a command; the person says yes; its terminal is
-// lent to the host and stands in the answer; it is waited for, read and ended.
+// An agent at a host asks for a command; the person says yes; its terminal is lent to the host and stands in the answer; it is waited for,
+// read and ended.
 func TestAnAgentAtAHost(t *testing.T) {
 	h := newToolHost(t)
 	l := newLaptop(t, h, func(c *config.Config) { c.Lend.RedactPatterns = []string{"canary-[a-z]+"} })

@@ -33,8 +33,8 @@ type Matching struct {
 	all map[string]*matched // by the keys of the requests
 }
 
-// NewMatching returns a Matching with these matchers; nil means those of known tools, which take some MB and are compiled for the first request. bug, if not nil, receives panics caused by output.
-// The caller must Close it.
+// NewMatching returns a Matching with these matchers; nil means those of known tools, which take some MB and are compiled for the first
+// request. bug, if not nil, receives panics caused by output. The caller must Close it.
 func NewMatching(set *problems.Set, bug func(tool string, stack []byte)) *Matching {
 	m := &Matching{set: set, bug: bug, all: map[string]*matched{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())

@@ -18,8 +18,8 @@ type StatefulTerminal interface {
 type State struct {
 	Input      InputState // "": nobody looks at it here
 	InputSince time.Time  // when it became so
-	// Prompt is the text before the cursor on its line while Input is InputAwaiting, as the principal may see it; at most 200 bytes. Never
-	// set with InputSecret.
+	// Prompt is the text before the cursor on its line while Input is InputAwaiting, as the principal may see it; at most 200 bytes. Never set
+	// with InputSecret.
 	Prompt string
 
 	Ready      ReadyState // "": nobody has said when this terminal is ready

@@ -17,11 +17,11 @@ import (
 // Options configures a Set. Terminals is required.
 type Options struct {
 	Terminals Terminals
-	// Machine is the name of the machine that all terminals are on, for calls that name one as machine/name; "" if it is not known or
-	// each terminal has its own.
+	// Machine is the name of the machine that all terminals are on, for calls that name one as machine/name; "" if it is not known or each
+	// terminal has its own.
 	Machine string
-	// Loopback lets agents wait for a port or URL of this machine's loopback
-	// interface. It makes sense where the terminals run on this machine.
+	// Loopback lets agents wait for a port or URL of this machine's loopback interface. It makes sense where the terminals run on this
+	// machine.
 	Loopback bool
 	// Waits bounds the calls that wait at the same time, default 64.
 	Waits int
@@ -102,8 +102,8 @@ type call struct {
 // Progress reports to the caller from time to time that a call is alive, and its activity, until stop is called.
 type Progress func(ctx context.Context, what string) (stop func())
 
-// Result is the outcome of a call. Answer is a []Metadata, *ReadAnswer, *WaitAnswer, *ProblemsAnswer, Spawned, Promoted, Killed, Written or Signaled, by
-// the tool that was called.
+// Result is the outcome of a call. Answer is a []Metadata, *ReadAnswer, *WaitAnswer, *ProblemsAnswer, Spawned, Promoted, Killed, Written or
+// Signaled, by the tool that was called.
 type Result struct {
 	Answer     any
 	Structured any  // more, for programs; nil if Answer is all there is

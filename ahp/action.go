@@ -25,8 +25,8 @@ type UnknownAction struct {
 // Type implements Action.
 func (a UnknownAction) Type() string { return a.Kind }
 
-// DecodeAction decodes one action, which keeps no reference to raw. Unknown kinds and members are no errors; an action
-// without a kind, or a known kind without a required member or with one of the wrong type, is.
+// DecodeAction decodes one action, which keeps no reference to raw. Unknown kinds and members are no errors; an action without a kind, or a
+// known kind without a required member or with one of the wrong type, is.
 func DecodeAction(raw []byte) (Action, error) {
 	var kind, missing string
 	var present []string
@@ -67,8 +67,8 @@ func DecodeAction(raw []byte) (Action, error) {
 // AppendAction appends the action as JSON in the newest shape.
 func AppendAction(dst []byte, a Action) []byte { return AppendActionFor(dst, a, Versions()[0]) }
 
-// AppendActionFor appends the action as JSON in the shape of a negotiated protocol version; only RootTerminalsChanged
-// differs. It panics if a RawMessage inside the action is not JSON.
+// AppendActionFor appends the action as JSON in the shape of a negotiated protocol version; only RootTerminalsChanged differs. It panics if
+// a RawMessage inside the action is not JSON.
 func AppendActionFor(dst []byte, a Action, version string) []byte {
 	if u, ok := a.(UnknownAction); ok && len(u.Raw) > 0 {
 		return append(dst, u.Raw...)

@@ -97,8 +97,8 @@ type ChatToolCallReady struct {
 	Options           json.RawMessage `json:"options,omitempty"`
 }
 
-// ChatToolCallConfirmed says yes or no to a call that waits. A client whose tool it is and that does not know or cannot execute it
-// must say no.
+// ChatToolCallConfirmed says yes or no to a call that waits. A client whose tool it is and that does not know or cannot execute it must say
+// no.
 type ChatToolCallConfirmed struct {
 	ToolCallRef
 	Approved         bool            `json:"approved"`

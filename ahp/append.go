@@ -37,8 +37,8 @@ func AppendDispatch(dst []byte, channel string, clientSeq int64, a Action, versi
 	return append(AppendActionFor(dst, a, version), "}}"...)
 }
 
-// DispatchedTo returns the channel of a message that AppendOutput, AppendDispatch or AppendState has made for a URI without characters
-// that JSON escapes, "" for other messages.
+// DispatchedTo returns the channel of a message that AppendOutput, AppendDispatch or AppendState has made for a URI without characters that
+// JSON escapes, "" for other messages.
 func DispatchedTo(msg []byte) string {
 	rest, ok := bytes.CutPrefix(msg, []byte(dispatchHead+`"`))
 	if !ok {

@@ -13,8 +13,8 @@ import (
 
 // Methods of the extension for the audience of a lent terminal. All are between the host and the terminal's owner alone.
 const (
-	// MethodAudience is the owner's request that replaces a terminal's audience; params are AudienceParams. It is sent behind the
-	// output before it. A host that does not take some of the names answers -32602, with RefusedNames as data, and changes nothing.
+	// MethodAudience is the owner's request that replaces a terminal's audience; params are AudienceParams. It is sent behind the output
+	// before it. A host that does not take some of the names answers -32602, with RefusedNames as data, and changes nothing.
 	MethodAudience = "x-tether/audience"
 	// MethodWatchers is the host's notification of the people who may watch a terminal and those who do; params are WatchersParams.
 	MethodWatchers = "x-tether/watchers"

@@ -87,8 +87,8 @@ func (c ToolCall) CalledAt(clientID string) bool {
 	return clientID != "" && c.Contributor != nil && c.Contributor.Kind == ContributorClient && c.Contributor.ClientID == clientID
 }
 
-// Arguments returns the input as a JSON object. On the wire it is a string that holds one; none at all is the empty object. An input
-// that is a reference to somewhere else is an error.
+// Arguments returns the input as a JSON object. On the wire it is a string that holds one; none at all is the empty object. An input that
+// is a reference to somewhere else is an error.
 func (c ToolCall) Arguments() (json.RawMessage, error) {
 	var text string
 	switch {

@@ -64,8 +64,8 @@ func (c Claim) validateSession() error {
 	return cmp.Or(checkLength("claim: turnId", c.TurnID, MaxURI), checkLength("claim: toolCallId", c.ToolCallID, MaxURI))
 }
 
-// UnmarshalJSON reads a claim strictly by type, but fails for nothing that is JSON: a claim that is not understood becomes
-// one with nothing but a Problem, so that one strange claim does not hide a whole catalogue.
+// UnmarshalJSON reads a claim strictly by type, but fails for nothing that is JSON: a claim that is not understood becomes one with nothing
+// but a Problem, so that one strange claim does not hide a whole catalogue.
 func (c *Claim) UnmarshalJSON(raw []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil || members == nil {

@@ -32,8 +32,8 @@ type ClientTerminals struct {
 	Audiences *Audiences `json:"audiences,omitempty"`
 	// Shares says that the host takes shares, see MethodShare.
 	Shares bool `json:"shares,omitempty"`
-	// ParkMs is for how long at most the host keeps terminals whose machine is away for its own doors, in milliseconds, if their owner
-	// allows it; see Park. 0: it keeps none.
+	// ParkMs is for how long at most the host keeps terminals whose machine is away for its own doors, in milliseconds, if their owner allows
+	// it; see Park. 0: it keeps none.
 	ParkMs int64 `json:"parkMs,omitempty"`
 }
 
@@ -149,8 +149,8 @@ func (m *TerminalMeta) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// NewTerminalMeta returns the _meta of a CreateTerminalParams: the URI that the terminal had at the host before ("" = none), and
-// whether its child waits for slow readers. It is nil if there is nothing to say.
+// NewTerminalMeta returns the _meta of a CreateTerminalParams: the URI that the terminal had at the host before ("" = none), and whether
+// its child waits for slow readers. It is nil if there is nothing to say.
 func NewTerminalMeta(former string, holds bool) Meta {
 	m := Meta{}
 	if former != "" {

@@ -12,8 +12,8 @@ import (
 // Meta is a _meta object. Receivers ignore the keys they do not know.
 type Meta map[string]json.RawMessage
 
-// DecodeParams decodes the params or the result of a message into v and, if v has a Validate method, calls it.
-// Absent params are an empty object. The error says which member was wrong, fit for an InvalidParams answer.
+// DecodeParams decodes the params or the result of a message into v and, if v has a Validate method, calls it. Absent params are an empty
+// object. The error says which member was wrong, fit for an InvalidParams answer.
 func DecodeParams(raw []byte, v any) error {
 	if len(raw) == 0 {
 		raw = []byte("{}")
@@ -40,8 +40,8 @@ func describe(err error) error {
 	return fmt.Errorf("%s has the wrong type: %s", field, t.Value)
 }
 
-// marshal is json.Marshal without HTML escapes. It panics if v holds raw JSON that is not JSON or a number that JSON does
-// not have: everything given to it was decoded or made here.
+// marshal is json.Marshal without HTML escapes. It panics if v holds raw JSON that is not JSON or a number that JSON does not have:
+// everything given to it was decoded or made here.
 func marshal(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -60,9 +60,9 @@ func list[T any](s []T) []T {
 	return s
 }
 
-// members calls f for each member of object, a span that jsonspan.Object has already found to be valid JSON, as Object would.
-// Because nothing is checked again, a long string is skipped by looking for its closing quote only: terminal output is
-// full of escapes, but has few quotes. It returns false, without a call, if the span is not an object.
+// members calls f for each member of object, a span that jsonspan.Object has already found to be valid JSON, as Object would. Because
+// nothing is checked again, a long string is skipped by looking for its closing quote only: terminal output is full of escapes, but has few
+// quotes. It returns false, without a call, if the span is not an object.
 func members(object []byte, f func(key, value []byte)) bool {
 	if len(object) == 0 || object[0] != '{' {
 		return false

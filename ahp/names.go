@@ -3,8 +3,8 @@ package ahp
 // RootURI is the channel of the root state (AHP since 0.2.0; older documents call it agenthost:/root).
 const RootURI = "ahp-root://"
 
-// TerminalScheme starts the URI of every terminal tether mints. Official mirrors route terminal state by this prefix
-// only; a terminal of another host may have any scheme, so it is no test for "is a terminal".
+// TerminalScheme starts the URI of every terminal tether mints. Official mirrors route terminal state by this prefix only; a terminal of
+// another host may have any scheme, so it is no test for "is a terminal".
 const TerminalScheme = "ahp-terminal:/"
 
 // NewTerminalURI returns the URI of a terminal whose id, without a slash, is uuid.
@@ -46,8 +46,8 @@ const (
 
 	// AgentKey is in a tool call: the name of the agent that made it, for people to read. It grants no rights.
 	AgentKey = "tether/agent"
-	// FormerKey is in createTerminal, and then in the terminal's state and entry: the URI under which the host knew the same
-	// terminal before it ended there.
+	// FormerKey is in createTerminal, and then in the terminal's state and entry: the URI under which the host knew the same terminal before
+	// it ended there.
 	FormerKey = "tether/formerTerminal"
 	// CommandsKey is in createTerminal: how many commands of the shell have ended, so that offsets behind their ends are the same for every host.
 	CommandsKey = "tether/commands"
@@ -57,8 +57,8 @@ const (
 	// milliseconds. The host may hear of it much later.
 	CreatedKey = "tether/createdAt"
 	ExitedKey  = "tether/exitedAt"
-	// MissingKey is in a terminal's state: how many bytes of its stream never reached the host; and in the terminal/data action
-	// that shows a gap: how many are missing there.
+	// MissingKey is in a terminal's state: how many bytes of its stream never reached the host; and in the terminal/data action that shows a
+	// gap: how many are missing there.
 	MissingKey = "tether/missingBytes"
 	// ScreenKey is in the state of a terminal in a snapshot, and in terminal/data and terminal/output actions: a [Screen].
 	ScreenKey = "tether/screen"
@@ -134,8 +134,8 @@ const (
 	TargetClient ExecutionTarget = "client"
 )
 
-// Error codes of AHP (types/common/errors.ts). They are untyped so that they serve as a jsonrpc.Code without
-// conversion; the standard JSON-RPC codes are in package jsonrpc.
+// Error codes of AHP (types/common/errors.ts). They are untyped so that they serve as a jsonrpc.Code without conversion; the standard
+// JSON-RPC codes are in package jsonrpc.
 const (
 	CodeSessionNotFound            = -32001 // VS Code answers a subscribe to any unknown channel with it
 	CodeProviderNotFound           = -32002

@@ -8,8 +8,8 @@ import (
 
 // Methods of the extension for terminals of machines that are away. Both are requests of a client.
 const (
-	// MethodPark replaces what the owner of a terminal allows the host to keep while its machine is away; params are ParkParams. It is
-	// sent behind the output before it.
+	// MethodPark replaces what the owner of a terminal allows the host to keep while its machine is away; params are ParkParams. It is sent
+	// behind the output before it.
 	MethodPark = "x-tether/park"
 	// MethodParked asks which terminals of machines that are away the host keeps, of those that the client may see; the result is a
 	// ParkedResult.
@@ -25,8 +25,8 @@ const (
 	MaxParked = 1024                // entries of a ParkedResult; the rest is a number
 )
 
-// Park is what the owner of a terminal allows the host to keep of it while its machine is away. Both times run from when the host
-// reads them or, ForMs, from when it notices that the machine is away: no clocks are compared.
+// Park is what the owner of a terminal allows the host to keep of it while its machine is away. Both times run from when the host reads
+// them or, ForMs, from when it notices that the machine is away: no clocks are compared.
 type Park struct {
 	// ForMs is for how long the host may keep the terminal's text for its own doors, in milliseconds since the machine was seen last; 0: not
 	// at all beyond the grace time.

@@ -28,8 +28,8 @@ type Screen struct {
 	// Sizes are the later sizes of the terminal, ascending: the number of bytes of the content, in UTF-8, before the change, then columns and
 	// rows.
 	Sizes [][3]int64 `json:"sizes,omitempty"`
-	// Truncated says that a part of the screen is not known, or that output is missing in the content: it is true until the program
-	// clears the screen.
+	// Truncated says that a part of the screen is not known, or that output is missing in the content: it is true until the program clears the
+	// screen.
 	Truncated bool `json:"truncated,omitempty"`
 }
 

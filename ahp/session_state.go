@@ -140,8 +140,8 @@ const (
 	InputToolClientExecution = "toolClientExecution"
 )
 
-// InputRequest is something that a session waits for, so that a client need not follow its chats. One that asks for the execution of
-// a client's tool is for that client alone; the answer goes to the chat.
+// InputRequest is something that a session waits for, so that a client need not follow its chats. One that asks for the execution of a
+// client's tool is for that client alone; the answer goes to the chat.
 type InputRequest struct {
 	ID       string    // of the request, in the session
 	Kind     string    // one of the constants above or another one

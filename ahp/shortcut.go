@@ -3,8 +3,8 @@ package ahp
 // In a flood nearly every message is one of two kinds, in the form that this package makes. These functions find its parts without scanning
 // the text, and accept no message of another form. The parts equal those of Decode if data is a valid string, which the caller must check.
 
-// CutOutput reads a message in the form of AppendOutput. Otherwise it returns false, and d is unchanged. As long as the
-// channel stays the same, it does not allocate.
+// CutOutput reads a message in the form of AppendOutput. Otherwise it returns false, and d is unchanged. As long as the channel stays the
+// same, it does not allocate.
 func (d *Dispatch) CutOutput(msg []byte) bool {
 	c := cutter{msg}
 	channel := c.head(dispatchHead)
@@ -23,8 +23,8 @@ func (d *Dispatch) CutOutput(msg []byte) bool {
 	return true
 }
 
-// CutData reads a message in the form of AppendData without an origin. Otherwise it returns false, and v is unchanged. As
-// long as the channel stays the same, it does not allocate.
+// CutData reads a message in the form of AppendData without an origin. Otherwise it returns false, and v is unchanged. As long as the
+// channel stays the same, it does not allocate.
 func (v *EnvelopeView) CutData(msg []byte) bool {
 	c := cutter{msg}
 	channel := c.head(envelopeHead + `{"channel":`)

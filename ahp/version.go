@@ -56,8 +56,8 @@ func Negotiate(offered []string) (string, error) {
 	return chosen, nil
 }
 
-// HasLifecycle reports whether terminals of this negotiated version carry "lifecycle" (since 0.9.0) rather than a bare
-// "exitCode". An unreadable version counts as the newest.
+// HasLifecycle reports whether terminals of this negotiated version carry "lifecycle" (since 0.9.0) rather than a bare "exitCode". An
+// unreadable version counts as the newest.
 func HasLifecycle(s string) bool {
 	v, err := parseVersion(s)
 	return err != nil || v.compare(version{0, 9, 0}) >= 0

@@ -47,8 +47,8 @@ type Port struct {
 
 // Engine tells one principal of events. It is safe for concurrent use.
 //
-// Goroutines: one that looks at the list of terminals and one for heartbeats while there are subscriptions; one per terminal that is read for
-// lines or commands, and for each condition of the moment one, or one per terminal. Close waits for all.
+// Goroutines: one that looks at the list of terminals and one for heartbeats while there are subscriptions; one per terminal that is read
+// for lines or commands, and for each condition of the moment one, or one per terminal. Close waits for all.
 type Engine struct {
 	opts  Options
 	kinds []Kind

@@ -25,8 +25,8 @@ type splitter struct {
 	cut     bool   // part begins behind start
 }
 
-// feed takes a piece of output that begins at an offset. lines is called for each run of whole lines that the piece ends or holds: text is in
-// use until lines returns.
+// feed takes a piece of output that begins at an offset. lines is called for each run of whole lines that the piece ends or holds: text is
+// in use until lines returns.
 func (s *splitter) feed(at int64, p []byte, lines func(start int64, text []byte)) {
 	for len(p) > 0 {
 		if len(s.part) == 0 && !s.skipped {

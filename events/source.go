@@ -16,8 +16,8 @@ const (
 	journalAge = 10 * time.Minute
 )
 
-// source notices one condition of the moment, for all that subscribe to the same, and keeps a journal of it. It lives while there is a subscription or a
-// lease.
+// source notices one condition of the moment, for all that subscribe to the same, and keeps a journal of it. It lives while there is a
+// subscription or a lease.
 type source struct {
 	e     *Engine
 	spec  *Spec

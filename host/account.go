@@ -116,8 +116,8 @@ func (h *Host) CountsOf(node string, c NodeCounts) {
 	h.nodes.conns[node] = c.Conns
 }
 
-// ask lets a principal have one more request at the doors for agents and people, which may last, until done is called; false if it has
-// its part of them.
+// ask lets a principal have one more request at the doors for agents and people, which may last, until done is called; false if it has its
+// part of them.
 func (h *Host) ask(p Principal) (done func(), ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -29,8 +29,8 @@ func (h *Host) viewerLocked(p Principal) viewer {
 // isAgent reports whether it is an agent, for which only grants to itself count.
 func (v *viewer) isAgent() bool { return v.Role == RoleAgent || v.Role == RoleOperator }
 
-// firstLocked is the position from which on what is granted lets v see, notYet if nothing does. How long it takes depends on v alone, not on how much
-// is granted.
+// firstLocked is the position from which on what is granted lets v see, notYet if nothing does. How long it takes depends on v alone, not
+// on how much is granted.
 func (v *viewer) firstLocked(to map[Grantee]int64) int64 {
 	first := int64(notYet)
 	look := func(g Grantee) {

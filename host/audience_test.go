@@ -696,8 +696,8 @@ func TestEveryMethodIsADoor(t *testing.T) {
 	}
 }
 
-// Ten thousand requests for an invisible terminal and for a missing one, in turn, cannot be distinguished by the time they take, whatever the audience of the
-// first.
+// Ten thousand requests for an invisible terminal and for a missing one, in turn, cannot be distinguished by the time they take, whatever
+// the audience of the first.
 func TestTimeRevealsNothing(t *testing.T) {
 	many := ahp.Audience{HostGrants: true}
 	for i := range ahp.MaxGrants {
@@ -731,8 +731,8 @@ func TestTimeRevealsNothing(t *testing.T) {
 	}
 }
 
-// cannotTell asks for the terminal that is lent and for one that is not there, in turn: the times that the answers take must not tell them apart. refused
-// reports whether the answer is that of a terminal that is not there.
+// cannotTell asks for the terminal that is lent and for one that is not there, in turn: the times that the answers take must not tell them
+// apart. refused reports whether the answer is that of a terminal that is not there.
 func cannotTell(t *testing.T, door string, rounds int, refused func(target) bool) {
 	t.Helper()
 	type taken struct {

@@ -54,8 +54,8 @@ func (p *part) cost() int {
 	return p.size + partOverhead + len(p.command.id) + len(p.command.line)
 }
 
-// content is the recorded text of one terminal, bounded by limit. Beyond that it drops the oldest text: first whole parts, then the head
-// of the first remaining part, up to the start of a line. Not safe for concurrent use.
+// content is the recorded text of one terminal, bounded by limit. Beyond that it drops the oldest text: first whole parts, then the head of
+// the first remaining part, up to the start of a line. Not safe for concurrent use.
 type content struct {
 	limit int // bytes of cost
 	parts []part
@@ -69,8 +69,8 @@ type content struct {
 	left func(runs []run)
 }
 
-// appendText adds text in the escaped form of a JSON string. shared says that esc will never change and
-// may be referenced. Empty text changes nothing.
+// appendText adds text in the escaped form of a JSON string. shared says that esc will never change and may be referenced. Empty text
+// changes nothing.
 func (c *content) appendText(esc []byte, found jsonspan.Check, shared bool) {
 	size := found.Size
 	if size == 0 {

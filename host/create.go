@@ -70,8 +70,8 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 }
 
 // announce creates a client-executed terminal, or returns an orphaned one to its owner. An owner that negotiated resume learns at once
-// which position the host has. The audience is in force before any output; without one, only the machine's owner may watch.
-// A parked terminal goes on, under the URI that it has now.
+// which position the host has. The audience is in force before any output; without one, only the machine's owner may watch. A parked
+// terminal goes on, under the URI that it has now.
 func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) error {
 	h := c.h
 	h.mu.Lock()

@@ -104,8 +104,8 @@ func (c *conn) refuseInvalid(d *ahp.Dispatch, err error) {
 	c.refuseLocked(d, reason)
 }
 
-// dispatchRoot accepts root/configChanged, which VS Code sends when it has connected. Without a configuration it changes
-// nothing, but its sender waits for the echo.
+// dispatchRoot accepts root/configChanged, which VS Code sends when it has connected. Without a configuration it changes nothing, but its
+// sender waits for the echo.
 func (c *conn) dispatchRoot(d *ahp.Dispatch) {
 	h := c.h
 	h.mu.Lock()

@@ -99,8 +99,8 @@ func (s *snapshot) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendState puts the content into the state that ahp writes without it. The empty content cannot be mistaken: inside a
-// string its quotes would be escaped.
+// appendState puts the content into the state that ahp writes without it. The empty content cannot be mistaken: inside a string its quotes
+// would be escaped.
 func (s *snapshot) appendState(dst []byte) []byte {
 	head, tail, _ := bytes.Cut(s.state.MarshalFor(s.version), []byte(`"content":[]`))
 	dst = append(dst, head...)

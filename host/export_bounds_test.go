@@ -117,8 +117,8 @@ func (h *Host) Taken(id string) (n int64) {
 	return n
 }
 
-// StallAfter tells a guard with the given limit of a socket that takes bytes at the given times, and returns when it says that the
-// socket has stalled. It runs in a bubble.
+// StallAfter tells a guard with the given limit of a socket that takes bytes at the given times, and returns when it says that the socket
+// has stalled. It runs in a bubble.
 func StallAfter(limit time.Duration, takes ...time.Duration) time.Duration {
 	began, done := time.Now(), make(chan time.Duration)
 	taken := uptake{epoch: began}

@@ -46,8 +46,8 @@ func (h *Host) TextPath(uri string) string {
 	return contentPath + h.terminals[uri].id + ".txt"
 }
 
-// Arrival receives a longer message that arrives after the given time, in pieces if it is very long, and reports whether that was too
-// late. It runs in a bubble.
+// Arrival receives a longer message that arrives after the given time, in pieces if it is very long, and reports whether that was too late.
+// It runs in a bubble.
 func (h *Host) Arrival(after time.Duration, veryLong bool) (late bool) {
 	in := h.newRecvMemory(Principal{Name: "m"})
 	var fired atomic.Bool

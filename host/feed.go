@@ -24,8 +24,8 @@ type feed struct {
 	watchers []ahp.Watcher
 }
 
-// FeedRequest asks the owner of a terminal for what comes after what a node has: after an entry of the log, if Number is the terminal's, else after an
-// offset in its text.
+// FeedRequest asks the owner of a terminal for what comes after what a node has: after an entry of the log, if Number is the terminal's,
+// else after an offset in its text.
 type FeedRequest struct {
 	From     string        `json:"from"` // the node that asks
 	URI      string        `json:"uri"`

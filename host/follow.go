@@ -18,8 +18,8 @@ type drawnReset struct {
 	drawn *drawn
 }
 
-// Fill takes over what the owner of a terminal has answered. node and epoch are those that were asked: what another one has become the owner
-// of is not touched.
+// Fill takes over what the owner of a terminal has answered. node and epoch are those that were asked: what another one has become the
+// owner of is not touched.
 func (h *Host) Fill(uri, node string, epoch int64, items []byte) error {
 	var resets []drawnReset
 	for rest := items; len(rest) > 0; {
@@ -233,8 +233,8 @@ func (t *terminal) markedExitLocked() bool {
 	return slices.ContainsFunc(t.marks.list, func(x mark) bool { return x.exited })
 }
 
-// Follow says how soon a node that follows a terminal asks again where there is nothing: soon after there was something, so that what the engine loses is
-// asked for anew before anybody notices.
+// Follow says how soon a node that follows a terminal asks again where there is nothing: soon after there was something, so that what the
+// engine loses is asked for anew before anybody notices.
 func Follow(last time.Time) time.Duration {
 	if time.Since(last) < 2*time.Second {
 		return 200 * time.Millisecond

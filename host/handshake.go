@@ -18,11 +18,11 @@ const (
 	// maxSnapshots bounds the recorded text in one reply, encoded; many snapshots share it. Our observers read 16 MiB, the official Go client
 	// 32.
 	maxSnapshots = 8 << 20 // bytes
-	// ownerTail bounds the recorded text in a snapshot for the owner of a terminal who negotiated resume: it wrote that text, and
-	// asks only which of its last commands have arrived. Otherwise no link could go on that breaks every few hundred KiB.
+	// ownerTail bounds the recorded text in a snapshot for the owner of a terminal who negotiated resume: it wrote that text, and asks only
+	// which of its last commands have arrived. Otherwise no link could go on that breaks every few hundred KiB.
 	ownerTail = 32 << 10 // bytes
-	// maxLender bounds the same in an answer to a client that lends, and the envelopes in its reply to reconnect: tether's link takes
-	// messages of at most 2 MiB. Titles and the like come on top.
+	// maxLender bounds the same in an answer to a client that lends, and the envelopes in its reply to reconnect: tether's link takes messages
+	// of at most 2 MiB. Titles and the like come on top.
 	maxLender = 512 << 10 // bytes
 	// maxReplay bounds the envelopes in one reply to reconnect; beyond it, snapshots are shorter.
 	maxReplay = 8 << 20 // bytes
@@ -74,9 +74,9 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 	return nil
 }
 
-// handOverLocked is called when a client initializes on c while an older connection of it is open. A client that shows our marker
-// on both begins anew: its terminals wait until it announces them again. Without the marker nothing can be announced again, so the
-// terminals move to c.
+// handOverLocked is called when a client initializes on c while an older connection of it is open. A client that shows our marker on both
+// begins anew: its terminals wait until it announces them again. Without the marker nothing can be announced again, so the terminals move
+// to c.
 func (h *Host) handOverLocked(cl *client, c *conn, resume bool) {
 	for _, t := range h.servedLocked(cl.conn) {
 		if cl.resume && resume {

@@ -147,8 +147,8 @@ func (h *Host) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all connections, telling clients that the host goes away, and the server-executed terminals, and returns
-// when everything the host started has ended. It may be called more than once.
+// Close ends all connections, telling clients that the host goes away, and the server-executed terminals, and returns when everything the
+// host started has ended. It may be called more than once.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true

@@ -178,8 +178,8 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 	return h.authenticate(r.RemoteAddr, token)
 }
 
-// limited refuses a place that has shown too many wrong secrets, and is nil for others. Only the first refusal of a row is worth a line
-// in the log.
+// limited refuses a place that has shown too many wrong secrets, and is nil for others. Only the first refusal of a row is worth a line in
+// the log.
 func limited(g *authLimiter, place string) *refusal {
 	blocked, first := g.blocked(place)
 	if !blocked {
@@ -223,9 +223,9 @@ func (h *Host) principalOf(place, token string) (Principal, *refusal) {
 	return Principal{}, errWrongToken
 }
 
-// fromOtherPage reports whether a browser says that another page made it send the request, and the page has shown no Origin that was
-// judged already. Images, frames and links of any page come so. Their secrets are not looked at: otherwise a page could use up the wrong
-// tokens that its visitor's address has.
+// fromOtherPage reports whether a browser says that another page made it send the request, and the page has shown no Origin that was judged
+// already. Images, frames and links of any page come so. Their secrets are not looked at: otherwise a page could use up the wrong tokens
+// that its visitor's address has.
 func fromOtherPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin": // no browser, the person, or this host's own page
@@ -249,9 +249,9 @@ func sameToken(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// originAllowed reports whether the request may come from the web page it comes from. A page is this host's own if its
-// origin is the host it asks for and that is an address or localhost: with a name, a page of the attacker's could make
-// its own name resolve to this machine (DNS rebinding).
+// originAllowed reports whether the request may come from the web page it comes from. A page is this host's own if its origin is the host
+// it asks for and that is an address or localhost: with a name, a page of the attacker's could make its own name resolve to this machine
+// (DNS rebinding).
 func (h *Host) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

@@ -23,8 +23,8 @@ func (r *refusal) Error() string { return r.text }
 
 var errRightsOld = &refusal{status: http.StatusServiceUnavailable, text: "this node does not reach its cluster and admits nobody: try another one", quiet: true}
 
-// SetRights says how old the rights are. The connection of a machine stays as long as it lives, whatever they are: it shows the machine's own terminals
-// alone, and the machine goes elsewhere with the next one.
+// SetRights says how old the rights are. The connection of a machine stays as long as it lives, whatever they are: it shows the machine's
+// own terminals alone, and the machine goes elsewhere with the next one.
 func (h *Host) SetRights(r Rights) {
 	if Rights(h.rights.Swap(int32(r))) == r {
 		return
@@ -44,8 +44,8 @@ func (h *Host) SetRights(r Rights) {
 	}
 }
 
-// admits decides whether a request is served at all. While rights are old, those are of an agent that has asked before, of a browser that is logged
-// in, and of a guest who has opened a link.
+// admits decides whether a request is served at all. While rights are old, those are of an agent that has asked before, of a browser that
+// is logged in, and of a guest who has opened a link.
 func (h *Host) admits(r *http.Request) *refusal {
 	switch Rights(h.rights.Load()) {
 	case RightsChecked:

@@ -64,8 +64,8 @@ func (h *Host) EndGrant(id, to string) bool {
 	return uri != ""
 }
 
-// endGrant is EndGrant until the host ends; it returns the terminal's URI, "" if nothing was granted. The owner of a mirror learns of it by the people, which
-// all nodes share.
+// endGrant is EndGrant until the host ends; it returns the terminal's URI, "" if nothing was granted. The owner of a mirror learns of it by
+// the people, which all nodes share.
 func (h *Host) endGrant(id, to string, g Grantee) (uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,8 +86,8 @@ func (h *Host) keepEnded(uri, to string, g Grantee) {
 	}
 }
 
-// endedBeforeLocked are those to whom a terminal was granted until an administrator of an earlier host ended that. former is the URI that the terminal had
-// there, "" if it is the same.
+// endedBeforeLocked are those to whom a terminal was granted until an administrator of an earlier host ended that. former is the URI that
+// the terminal had there, "" if it is the same.
 func (h *Host) endedBeforeLocked(uri, former string) []Grantee {
 	over := slices.Clone(h.roster.Withdrawn[uri])
 	if former == "" {

@@ -136,8 +136,8 @@ func (h *Host) candidatesLocked(t *terminal, do func(*lister)) {
 	}
 }
 
-// reindexLocked is called when the audience of t or the people have changed: it shows t to the listers that see it now, and removes it from those that do not
-// any more.
+// reindexLocked is called when the audience of t or the people have changed: it shows t to the listers that see it now, and removes it from
+// those that do not any more.
 func (h *Host) reindexLocked(t *terminal) {
 	t.audience.rules = t.rulesLocked()
 	h.round += 2

@@ -15,8 +15,8 @@ import (
 	"tether/mcp"
 )
 
-// mcpPath is the door for agents: streamable HTTP and, as a WebSocket, a session of lines, one per text frame. An empty frame from
-// the client says that nothing more comes, as the end of standard input does.
+// mcpPath is the door for agents: streamable HTTP and, as a WebSocket, a session of lines, one per text frame. An empty frame from the
+// client says that nothing more comes, as the end of standard input does.
 const mcpPath = "/mcp"
 
 // maxWebhooks bounds the streams for webhooks of one principal, besides its own.
@@ -150,8 +150,8 @@ func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
 	}
 	defer done()
 	if _, ok := requestToken(r); ok {
-		// The SDK refuses other names than localhost at a loopback address, against rebinding. No page has the token, and a proxy
-		// passes on the name that it was asked for.
+		// The SDK refuses other names than localhost at a loopback address, against rebinding. No page has the token, and a proxy passes on the
+		// name that it was asked for.
 		r.Host = "localhost"
 	}
 	s.ServeHTTP(w, r)

@@ -45,8 +45,8 @@ func (h *Host) weighLocked(t *terminal) {
 }
 
 // squeezeLocked brings all terminals together under their bound, with some room: the largest give way, down to an equal amount each. The
-// oldest text is dropped, as at a terminal's own bound, and a subscriber that has not been sent it is told.
-// Before that, parked terminals lose their text, the one that has been away longest first.
+// oldest text is dropped, as at a terminal's own bound, and a subscriber that has not been sent it is told. Before that, parked terminals
+// lose their text, the one that has been away longest first.
 func (h *Host) squeezeLocked() {
 	room := h.memory.most - h.memory.most/8
 	for _, t := range h.parked {
@@ -105,8 +105,8 @@ func (l *chanLog) shrink(n int64) {
 	}
 }
 
-// shrink drops the oldest until it takes at most about n bytes, and gives back the room that it had. The newest part stays: it may
-// be a command that runs.
+// shrink drops the oldest until it takes at most about n bytes, and gives back the room that it had. The newest part stays: it may be a
+// command that runs.
 func (c *content) shrink(n int) {
 	if c.held() <= n {
 		return

@@ -11,8 +11,8 @@ import (
 
 // mirror is what this node knows of a terminal that another one owns. Guarded by the host's mutex.
 //
-// While nobody here follows the terminal it is not fed: its state is what the owner's catalogue says, and its text is none, or old. Once it is fed
-// (see follow.go), its state follows from the owner's actions, in order with the text.
+// While nobody here follows the terminal it is not fed: its state is what the owner's catalogue says, and its text is none, or old. Once it
+// is fed (see follow.go), its state follows from the owner's actions, in order with the text.
 type mirror struct {
 	node  string
 	epoch int64
@@ -173,8 +173,8 @@ func (h *Host) mirrorUnsaidLocked(t *terminal) bool {
 	return t.mirror.unsaid || !h.roster.On && t.mirror.on
 }
 
-// placeGrantsLocked finds where the text of each grant begins in the recorded text of a mirror. Text that its owner does not have yet is placed when
-// it has come.
+// placeGrantsLocked finds where the text of each grant begins in the recorded text of a mirror. Text that its owner does not have yet is
+// placed when it has come.
 func (t *terminal) placeGrantsLocked(a *audience) {
 	a.pending = false
 	for i := range a.grants {

@@ -23,8 +23,8 @@ type Nodes interface {
 	Own(ctx context.Context, clientID string, least int64) (epoch int64, err error)
 	// ID names this node.
 	ID() string
-	// Ask asks a node about something and returns its answer, by the deadline of ctx, which it must have. The error is ErrNoNode if there is no
-	// such node any more.
+	// Ask asks a node about something and returns its answer, by the deadline of ctx, which it must have. The error is ErrNoNode if there is
+	// no such node any more.
 	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
 	// Wanted says that somebody follows the terminal of another node. It is called with the host's mutex, and returns at once.
 	Wanted(uri string)
@@ -126,8 +126,8 @@ type nodeGone struct {
 	version int64
 }
 
-// firstSeq is the serverSeq from which the host counts: apart from that of all others where there are several nodes, so that what a client has
-// seen at another one is not taken for what it has seen here.
+// firstSeq is the serverSeq from which the host counts: apart from that of all others where there are several nodes, so that what a client
+// has seen at another one is not taken for what it has seen here.
 func (o *Options) firstSeq() int64 {
 	if o.Nodes == nil {
 		return 0
@@ -237,8 +237,8 @@ func (h *Host) noteGoneLocked(t *terminal, moved bool) {
 	h.nodesLocked()
 }
 
-// NodeChanges returns what has changed here since a version, which is 0 for a node that knows nothing: at most so many
-// entries, 1 to ChangesAtOnce. It waits for a change until ctx ends, and then returns none.
+// NodeChanges returns what has changed here since a version, which is 0 for a node that knows nothing: at most so many entries, 1 to
+// ChangesAtOnce. It waits for a change until ctx ends, and then returns none.
 func (h *Host) NodeChanges(ctx context.Context, since int64, most int) NodeChanges {
 	for first := true; ; first = false {
 		h.mu.Lock()

@@ -130,8 +130,8 @@ func (l *late) Own(context.Context, string, int64) (int64, error) {
 	return 1, nil
 }
 
-// A node tells the others the epoch that the lease has, also where a connection took it that has ended meanwhile: with another one they would
-// not believe it.
+// A node tells the others the epoch that the lease has, also where a connection took it that has ended meanwhile: with another one they
+// would not believe it.
 func TestEpochOfAConnectionThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Nodes: &late{}})

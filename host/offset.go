@@ -6,8 +6,8 @@ import "sort"
 // that have ended before. So they mean the same after a restart of the host, which then gets the text again. The host records a little more
 // or less text than the owner sends: lines that report losses, and no marks of shells. Both are mapped here.
 
-// textOffsets maps positions in the recorded text to offsets in the owner's. Neither goes back. The zero value says that they are the same. Guarded by the host's
-// mutex.
+// textOffsets maps positions in the recorded text to offsets in the owner's. Neither goes back. The zero value says that they are the same.
+// Guarded by the host's mutex.
 type textOffsets struct {
 	steps []offsetStep // ascending
 	base  int64        // how far offsets are ahead of positions before the first step

@@ -36,24 +36,24 @@ type Options struct {
 	Webhooks Webhooks
 	// Audit receives principals' actions, from several goroutines; it may take as long as a write to a disk. nil drops them.
 	Audit func(AuditEvent)
-	// Origins are the hosts (with port, if it is not the scheme's own) of web pages that may connect besides pages
-	// served by this host itself. A request without an Origin header does not come from a page and is not affected.
+	// Origins are the hosts (with port, if it is not the scheme's own) of web pages that may connect besides pages served by this host itself.
+	// A request without an Origin header does not come from a page and is not affected.
 	Origins []string
 	// Info is the serverInfo that clients are shown.
 	Info ahp.Implementation
 
 	// Grace is how long the terminals of a client that negotiated resume outlive its connection; 0 means 30 s.
 	Grace time.Duration
-	// Park is how long at most terminals are kept for this host's own doors whose machine is away for longer than Grace, if the machine
-	// allows it, counted from when it went away; 0 means that none is.
+	// Park is how long at most terminals are kept for this host's own doors whose machine is away for longer than Grace, if the machine allows
+	// it, counted from when it went away; 0 means that none is.
 	Park time.Duration
 	// StallTime is how long a connection may leave everything it is sent unread before it is closed; 0 means 15 s.
 	StallTime time.Duration
-	// Patience is how long, in all, an observer that takes less than 128 KiB/s may hold a terminal whose child can wait, until it has
-	// caught up; 0 means 1 s.
+	// Patience is how long, in all, an observer that takes less than 128 KiB/s may hold a terminal whose child can wait, until it has caught
+	// up; 0 means 1 s.
 	Patience time.Duration
-	// SilenceTime is how long nothing may come from a connection before it is asked for a sign of life; without one for as long it is
-	// closed, or for longer where much is on its way to it. 0 means 30 s.
+	// SilenceTime is how long nothing may come from a connection before it is asked for a sign of life; without one for as long it is closed,
+	// or for longer where much is on its way to it. 0 means 30 s.
 	SilenceTime time.Duration
 	// HandshakeTime is how long a new connection may take to initialize or reconnect; 0 means 30 s.
 	HandshakeTime time.Duration
@@ -65,16 +65,16 @@ type Options struct {
 	// MaxMemory bounds the recorded text and the envelopes that are kept of all terminals together, in bytes; beyond it, the largest keep
 	// less. 0 means 1 GiB. Each terminal keeps some KiB in any case.
 	MaxMemory int64
-	// LogBytes bounds the encoded envelopes kept per terminal for subscribers that lag and for reconnect; 0 means 512 KiB. Up to four times
-	// as much is kept while a subscriber needs it for whom the child waits.
+	// LogBytes bounds the encoded envelopes kept per terminal for subscribers that lag and for reconnect; 0 means 512 KiB. Up to four times as
+	// much is kept while a subscriber needs it for whom the child waits.
 	LogBytes int
 	// LogCount bounds the same in number; 0 means 4096.
 	LogCount int
 
 	// MaxFrame is the longest message taken from a client, in bytes; 0 means 1 MiB.
 	MaxFrame int64
-	// MaxConnections, MaxSubscriptions (per connection) and MaxTerminals (per client, and per name of RoleMachine) bound what clients can
-	// make the host hold; 0 means 4096, 1024 and 256. One name has at most a fourth of the connections.
+	// MaxConnections, MaxSubscriptions (per connection) and MaxTerminals (per client, and per name of RoleMachine) bound what clients can make
+	// the host hold; 0 means 4096, 1024 and 256. One name has at most a fourth of the connections.
 	MaxConnections, MaxSubscriptions, MaxTerminals int
 
 	// Sessions lets clients make sessions, machines publish tools in them, and agents of RoleOperator call those. MaxSessions bounds how many
@@ -88,8 +88,8 @@ type Options struct {
 
 	// Runner runs server-executed terminals; nil means that this host has none and refuses to create them.
 	Runner Runner
-	// ShellGrace is after how long a server-executed terminal ends to which no client comes back. It counts only while nothing but the
-	// shell is in its foreground. 0 means never.
+	// ShellGrace is after how long a server-executed terminal ends to which no client comes back. It counts only while nothing but the shell
+	// is in its foreground. 0 means never.
 	ShellGrace time.Duration
 	// Nodes are the other nodes of the cluster that this host is one of; nil means that it is alone.
 	Nodes Nodes

@@ -29,8 +29,8 @@ const (
 	contentPath = "/terminals/"
 )
 
-// contentPolicy lets the page run its own scripts and nothing else, and talk to this host alone. xterm.js makes style sheets while it
-// runs, which is why styles may be inline.
+// contentPolicy lets the page run its own scripts and nothing else, and talk to this host alone. xterm.js makes style sheets while it runs,
+// which is why styles may be inline.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; " +
 	"font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
@@ -293,8 +293,8 @@ func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *ref
 // maxPageProblems is how many problems the page gets at once; the counts say how many there are.
 const maxPageProblems = 300
 
-// pageProblems serves /terminals/ID/problems: the answer of the MCP tool problems. All people at the page share one matching, since they see
-// the same output.
+// pageProblems serves /terminals/ID/problems: the answer of the MCP tool problems. All people at the page share one matching, since they
+// see the same output.
 func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal, t agenttools.Terminal) *refusal {
 	at := t.(lookedAt)
 	if h.problemLooks.first(p.Name + " " + at.t.id) { // the page asks again and again

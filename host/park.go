@@ -12,9 +12,9 @@ import (
 	"tether/screen"
 )
 
-// A parked terminal is one whose machine has been away for longer than the grace time. AHP knows it no more: everybody who followed it there was
-// told that it has exited. The host's own doors show it as away, with the text that was there, until the machine is back: the terminal that its
-// owner then announces as its former one continues it, with the same id and offsets that go on. It is in memory alone.
+// A parked terminal is one whose machine has been away for longer than the grace time. AHP knows it no more: everybody who followed it
+// there was told that it has exited. The host's own doors show it as away, with the text that was there, until the machine is back: the
+// terminal that its owner then announces as its former one continues it, with the same id and offsets that go on. It is in memory alone.
 
 // parkTerms are what the owner of a terminal allows.
 type parkTerms struct {
@@ -55,8 +55,8 @@ func (h *Host) everyLocked() iter.Seq[*terminal] {
 	}
 }
 
-// parkUntilLocked is until when a terminal may be kept whose machine is away: the smaller of what its owner allows and what the host does, and
-// not beyond its loan. It is the zero time for one that must not be.
+// parkUntilLocked is until when a terminal may be kept whose machine is away: the smaller of what its owner allows and what the host does,
+// and not beyond its loan. It is the zero time for one that must not be.
 func (h *Host) parkUntilLocked(t *terminal) time.Time {
 	during := min(h.opts.Park, t.keep.during)
 	if during <= 0 || t.bound != nil || t.mirror != nil || !t.creator.resume || t.creator.principal.live().Err() != nil {
@@ -69,8 +69,8 @@ func (h *Host) parkUntilLocked(t *terminal) time.Time {
 	return until
 }
 
-// parkLocked takes a terminal whose machine is away out of AHP's catalogue, and keeps it for the host's own doors. Where one machine would have
-// too many of them, the one that has been away longest is dropped.
+// parkLocked takes a terminal whose machine is away out of AHP's catalogue, and keeps it for the host's own doors. Where one machine would
+// have too many of them, the one that has been away longest is dropped.
 func (h *Host) parkLocked(t *terminal, until time.Time) {
 	own, first := 0, (*terminal)(nil)
 	for _, p := range h.parked {
@@ -110,8 +110,8 @@ func (h *Host) parkLocked(t *terminal, until time.Time) {
 	h.log.Info().Str("terminal", t.uri).Time("until", until).Msg("terminal parked: its machine is away")
 }
 
-// unparkLocked ends a parked terminal for good. Who waits for it is told that it has exited, as it is of one whose machine does not come back where
-// nothing is parked.
+// unparkLocked ends a parked terminal for good. Who waits for it is told that it has exited, as it is of one whose machine does not come
+// back where nothing is parked.
 func (h *Host) unparkLocked(t *terminal, why string) {
 	h.unlistParkedLocked(t)
 	delete(h.byID, t.id)

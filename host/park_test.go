@@ -79,8 +79,8 @@ type awayListed struct {
 	Exited               bool
 }
 
-// An agent lists and reads a terminal whose machine is away, its wait goes on when the machine is back, and each line is told once, in the order of the
-// absence.
+// An agent lists and reads a terminal whose machine is away, its wait goes on when the machine is back, and each line is told once, in the
+// order of the absence.
 func TestAgentsAndAMachineThatIsAway(t *testing.T) {
 	h, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-bot"), Grace: time.Millisecond, Park: time.Hour})
 	const first, second = "ahp-terminal:/first", "ahp-terminal:/second"
@@ -269,8 +269,8 @@ func TestWhoContinuesAParkedTerminal(t *testing.T) {
 	})
 }
 
-// Where memory is short, the terminal that is parked the longest loses its text first, before anything that is lent now, and says why; it stays listed and
-// goes on when its machine is back.
+// Where memory is short, the terminal that is parked the longest loses its text first, before anything that is lent now, and says why; it
+// stays listed and goes on when its machine is back.
 func TestParkedTerminalsGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Grace: time.Second, Park: time.Hour, MaxMemory: 2 << 20, LogBytes: 4 << 10, Scrollback: 1 << 20})

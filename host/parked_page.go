@@ -6,8 +6,8 @@ import (
 	"tether/ahp"
 )
 
-// serveState serves /terminals/ID/state, and guests theirs: a terminal in the form in which AHP shows it. The page reads parked ones there, which AHP
-// does not know.
+// serveState serves /terminals/ID/state, and guests theirs: a terminal in the form in which AHP shows it. The page reads parked ones there,
+// which AHP does not know.
 func (h *Host) serveState(w http.ResponseWriter, r *http.Request, p Principal, at lookedAt) *refusal {
 	i, sending := at.Info(), &h.messages.sending
 	n := int(min(2*(i.End-i.Start)+64<<10, int64(sending.part))) // escaped, and the screen before it

@@ -90,8 +90,8 @@ func (p Principal) same(q Principal) bool {
 
 // Authenticator knows tokens. It is safe for concurrent use.
 type Authenticator interface {
-	// Authenticate returns whose the token is; ok is false if it is nobody's, has expired or was revoked. How long it takes does not
-	// depend on how much of a token is right. It may read a file.
+	// Authenticate returns whose the token is; ok is false if it is nobody's, has expired or was revoked. How long it takes does not depend on
+	// how much of a token is right. It may read a file.
 	Authenticate(token string) (p Principal, ok bool)
 	// Known is Authenticate for tokens that are known already: it reads nothing, and misses a token made in the last second.
 	Known(token string) (p Principal, ok bool)
@@ -129,8 +129,8 @@ type SharedLogins interface {
 	Logins
 	// Moved reports whether they have changed since Kept was called. It is cheap.
 	Moved() bool
-	// KeepLink adds a link that logs a browser in at any node, once: its code takes the place of the cookie. kept is false if its token is good at this node
-	// alone.
+	// KeepLink adds a link that logs a browser in at any node, once: its code takes the place of the cookie. kept is false if its token is
+	// good at this node alone.
 	KeepLink(Login) (kept bool, err error)
 	// UseLink uses a link up; ok is false if there is none, or not any more. It may wait for a link that was made a moment ago.
 	UseLink(code [sha256.Size]byte) (one Login, ok bool, err error)

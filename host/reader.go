@@ -227,8 +227,8 @@ func (r *textReader) decode(buf []byte) []byte {
 	return buf[:copy(buf, out)]
 }
 
-// escapedPrefix measures checked escaped text: where n bytes of it, decoded, end, or a few more up to the next character, or with
-// under a few less. It returns the index in esc and the decoded bytes before it.
+// escapedPrefix measures checked escaped text: where n bytes of it, decoded, end, or a few more up to the next character, or with under a
+// few less. It returns the index in esc and the decoded bytes before it.
 func escapedPrefix(esc []byte, n int, under bool) (at, size int) {
 	for at < len(esc) && size < n {
 		w, s := jsonspan.Skip(esc[at:], 1)

@@ -186,8 +186,8 @@ func TestTheDecisionAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Output costs as many allocations whether audiences are in force or not, and however many names the terminal is granted to: with nobody who watches exactly,
-// with observers but for what their connections do in the meantime.
+// Output costs as many allocations whether audiences are in force or not, and however many names the terminal is granted to: with nobody
+// who watches exactly, with observers but for what their connections do in the meantime.
 func TestOutputAllocatesNothingForAudiences(t *testing.T) {
 	line := strings.Repeat("x", 79) + "\n"
 	allocations := func(on bool, grants, observers int) float64 {

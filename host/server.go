@@ -24,8 +24,8 @@ type ServerTerminal struct {
 	Rows int    // 1 to 1000
 }
 
-// ServerProcess is a running server-executed terminal. One goroutine calls Next; the other methods may be called from any
-// goroutine and must not block for long.
+// ServerProcess is a running server-executed terminal. One goroutine calls Next; the other methods may be called from any goroutine and
+// must not block for long.
 type ServerProcess interface {
 	// Next waits for the next event, which is valid until the next call. After a TerminalExited action, or when ctx ends, it returns an error.
 	Next(ctx context.Context) (ServerEvent, error)
@@ -168,8 +168,8 @@ func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
 	return t.ack.wait
 }
 
-// actServerLocked applies an action of a client to a server-executed terminal; the reason why it is refused, if it is. The
-// process is called without the lock.
+// actServerLocked applies an action of a client to a server-executed terminal; the reason why it is refused, if it is. The process is
+// called without the lock.
 func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (reason string) {
 	h := c.h
 	var err error

@@ -74,8 +74,8 @@ func (h *Host) Session(uri string) (*Session, error) {
 	return nil, ErrNoSession
 }
 
-// NewSession makes a session of the host's own, in which all machines may publish their tools. It fails without Options.Sessions, and
-// when there are too many.
+// NewSession makes a session of the host's own, in which all machines may publish their tools. It fails without Options.Sessions, and when
+// there are too many.
 func (h *Host) NewSession(title string) (*Session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

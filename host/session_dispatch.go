@@ -9,8 +9,8 @@ import (
 	"tether/ahp"
 )
 
-// sessionForbids says, for each kind of action that a client may dispatch on a session or its chat, why this client may not; "" if it
-// may. Everything else is the host's to say. It is never changed.
+// sessionForbids says, for each kind of action that a client may dispatch on a session or its chat, why this client may not; "" if it may.
+// Everything else is the host's to say. It is never changed.
 var sessionForbids = map[string]func(s *Session, c *conn, a ahp.Action) string{
 	ahp.ActionSessionActiveClientSet:     forbidsJoining,
 	ahp.ActionSessionActiveClientRemoved: forbidsLeaving,
@@ -233,8 +233,8 @@ func (s *Session) leaveLocked(cl *client, origin *ahp.Origin) {
 	s.h.toolsChangedLocked()
 }
 
-// cancelLocked ends the turn because a client said so. The calls are cancelled by that, for who reduces it; who executes one is told by
-// its request going away.
+// cancelLocked ends the turn because a client said so. The calls are cancelled by that, for who reduces it; who executes one is told by its
+// request going away.
 func (s *Session) cancelLocked(a ahp.ChatTurnCancelled, origin *ahp.Origin) {
 	for _, call := range s.calls {
 		s.overLocked(call, failed("the turn was cancelled"))

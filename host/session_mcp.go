@@ -110,8 +110,8 @@ func toolName(machine, tool string) string {
 	return name[:min(len(name), maxToolName)]
 }
 
-// resultText is a result as a model reads it; a tool that has failed is an error. A terminal in it is named as this host's other tools
-// name it, by its URI.
+// resultText is a result as a model reads it; a tool that has failed is an error. A terminal in it is named as this host's other tools name
+// it, by its URI.
 func resultText(r ahp.ToolResult, name func(uri string) string) (string, error) {
 	var lines []string
 	for _, c := range r.Content {

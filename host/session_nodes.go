@@ -16,9 +16,9 @@ import (
 	"tether/mcp"
 )
 
-// Agents call the tools of machines at other nodes through those nodes. Each node tells every other one which operators' agents it has. There each of them gets
-// a session, too, in which that node's machines publish their tools; the answer has these. A call is carried out in that session, by
-// the node at which the machine is, and asked for again and again until it is over: who asks no more waits no more.
+// Agents call the tools of machines at other nodes through those nodes. Each node tells every other one which operators' agents it has.
+// There each of them gets a session, too, in which that node's machines publish their tools; the answer has these. A call is carried out in
+// that session, by the node at which the machine is, and asked for again and again until it is over: who asks no more waits no more.
 
 // What nodes ask each other about tools. See Nodes.Ask.
 const (

@@ -215,8 +215,8 @@ func (c *conn) putShare(p *ahp.ShareParams) error {
 // sharedBy reports whether a machine's principal has made the share.
 func (s *Share) sharedBy(p *Principal) bool { return s.Machine == p.Name && s.Owner == p.Owner }
 
-// endSharesLocked ends the links to a terminal that is disposed of, and was lent by p: the loan to which they were bound is over. Guests are told that
-// their link has ended, and not that the terminal has exited: it may run on.
+// endSharesLocked ends the links to a terminal that is disposed of, and was lent by p: the loan to which they were bound is over. Guests
+// are told that their link has ended, and not that the terminal has exited: it may run on.
 func (h *Host) endSharesLocked(uri string, p *Principal) {
 	ended := false
 	for _, s := range h.shares {

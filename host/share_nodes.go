@@ -13,8 +13,8 @@ type SharedShares interface {
 	Shares
 	// Moved reports whether they have changed since Kept was called. It is cheap.
 	Moved() bool
-	// Change replaces all of them by the result of do, which may be called again with what another node has made of them. Nothing is changed if do fails,
-	// whose error is returned.
+	// Change replaces all of them by the result of do, which may be called again with what another node has made of them. Nothing is changed
+	// if do fails, whose error is returned.
 	Change(do func(old []Share) ([]Share, error)) error
 }
 
@@ -44,8 +44,8 @@ func (h *Host) lookAtShares() {
 	}
 }
 
-// takeShares makes all the shares of the cluster those of this node, except for those that only this one has made or ended and that are not kept yet. It is
-// called with h.keeping.
+// takeShares makes all the shares of the cluster those of this node, except for those that only this one has made or ended and that are not
+// kept yet. It is called with h.keeping.
 func (h *Host) takeShares(all []Share) {
 	before := h.keptShares
 	h.keptShares = map[string]Share{}

@@ -15,8 +15,8 @@ import (
 	"tether/host"
 )
 
-// shellRunner runs shells that report their commands: "serve" prints a line and goes on until Ctrl-C, "exit" ends the shell, "last" is
-// done and then ends it, everything else is printed back and has failed with 1 if it is "false". mute shells report nothing.
+// shellRunner runs shells that report their commands: "serve" prints a line and goes on until Ctrl-C, "exit" ends the shell, "last" is done
+// and then ends it, everything else is printed back and has failed with 1 if it is "false". mute shells report nothing.
 type shellRunner struct {
 	mute bool
 	hold chan chan struct{} // unless it is nil, receives a channel for which a start waits

@@ -8,8 +8,8 @@ import (
 // AHP forbids that OSC 133 and 633 reach clients as data: their terminals would act on them. Owners have to remove them. Since an observer
 // cannot tell whether an owner does, the host removes the rest. Positions in the owner's stream count the sent text.
 
-// stripper takes OSC 133 and 633 out of one terminal's output, also where they are divided between actions. It belongs to the terminal
-// from the first text that may hold one until nothing is open any more. Not safe for concurrent use.
+// stripper takes OSC 133 and 633 out of one terminal's output, also where they are divided between actions. It belongs to the terminal from
+// the first text that may hold one until nothing is open any more. Not safe for concurrent use.
 type stripper struct {
 	scanner *shellint.Scanner
 	result  shellint.Result

@@ -68,9 +68,9 @@ func (c *conn) unsubscribe(params []byte) {
 }
 
 // resyncLocked resynchronises a subscription whose cursor has fallen off the log. For a terminal it sends terminal/cleared, the number of
-// missed bytes, the tail of the recorded text and the rest of the state, and delivery continues from there. For the root, delivery continues
-// with the oldest entry: each is state. A session says that entries were lost. Only the writer calls it, when the socket can take more, so
-// nothing is built for a client that does not read.
+// missed bytes, the tail of the recorded text and the rest of the state, and delivery continues from there. For the root, delivery
+// continues with the oldest entry: each is state. A session says that entries were lost. Only the writer calls it, when the socket can take
+// more, so nothing is built for a client that does not read.
 func (s *subscription) resyncLocked() {
 	t := s.ch.term
 	if s.ch.session != nil {

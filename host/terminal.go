@@ -140,8 +140,8 @@ func (t *terminal) stopTimersLocked() {
 // gone reports whether nobody is shown t any more.
 func (t *terminal) gone() bool { return t.ended && t.parked == nil }
 
-// noCode is the exit code that clients up to 0.8 get if none is known: without a code they take the terminal for a running one. It is
-// never modified.
+// noCode is the exit code that clients up to 0.8 get if none is known: without a code they take the terminal for a running one. It is never
+// modified.
 var noCode int64 = -1
 
 // applyLocked applies an action without terminal text to t and broadcasts it to the subscribers.

@@ -44,8 +44,8 @@ func lookup(ctx context.Context, run Runner, name string) (*user.User, error) {
 	return nil, &Problem{Text: fmt.Sprintf("there is no user %q on this machine", name), Next: "give a user with --user NAME, or create the user first"}
 }
 
-// Dirs are the directories of the service's daemon, on the system goos. Of one
-// that is not known, and on Windows, they are the caller's own.
+// Dirs are the directories of the service's daemon, on the system goos. Of one that is not known, and on Windows, they are the caller's
+// own.
 func (s *Service) Dirs(goos string) (dirs.Dirs, error) {
 	if s.User == "" || goos == "windows" {
 		return dirs.Get()

@@ -6,8 +6,8 @@ import (
 	"github.com/kardianos/service"
 )
 
-// machineControl is kardianos/service for services of the machine. Its options
-// hold our own text for the file; args are for a system that has no file.
+// machineControl is kardianos/service for services of the machine. Its options hold our own text for the file; args are for a system that
+// has no file.
 func machineControl(name string, s Service, args []string, options service.KeyValue) (service.Service, error) {
 	c, err := service.New(idle{}, &service.Config{
 		Name: name, DisplayName: Name, Description: description, Executable: s.Program, Arguments: args, UserName: s.User, Option: options,

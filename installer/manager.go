@@ -16,11 +16,11 @@ type Manager interface {
 	// Install installs and starts s, or updates the installed service to match it; the Change tells which. Calling it twice is harmless. It
 	// returns when the daemon answers. After a failure, everything is as before.
 	Install(ctx context.Context, s Service) (Change, error)
-	// Uninstall stops the service and removes all that Install made. The
-	// terminals of the daemon run on. It is no error if nothing is installed.
+	// Uninstall stops the service and removes all that Install made. The terminals of the daemon run on. It is no error if nothing is
+	// installed.
 	Uninstall(ctx context.Context) error
-	// Start, Stop and Restart do so to the daemon; its terminals run on. They
-	// return when it is done, and it is no error if there was nothing to do.
+	// Start, Stop and Restart do so to the daemon; its terminals run on. They return when it is done, and it is no error if there was nothing
+	// to do.
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	Restart(ctx context.Context) error
@@ -80,8 +80,8 @@ func errNotInstalled(system bool) error {
 // A Runner runs a command of the system and returns its output. The error of a failed command holds its message. Tests replace it.
 type Runner func(ctx context.Context, name string, args ...string) (string, error)
 
-// Execute is the Runner of real life. The commands find the session's own
-// service manager also where the environment does not say where it is.
+// Execute is the Runner of real life. The commands find the session's own service manager also where the environment does not say where it
+// is.
 func Execute(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = sessionEnv()

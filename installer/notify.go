@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// fromSystemd are the variables by which systemd talks to one process. A shell
-// in a terminal that inherited them would talk in the daemon's name.
+// fromSystemd are the variables by which systemd talks to one process. A shell in a terminal that inherited them would talk in the daemon's
+// name.
 var fromSystemd = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
 	"JOURNAL_STREAM", "INVOCATION_ID", "SYSTEMD_EXEC_PID", "MANAGERPID"}
 

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/windows/svc"
 )
 
-// PasswordVar is the environment variable with the password of the account of a
-// service of the machine. A variable, because an argument can be seen by all.
+// PasswordVar is the environment variable with the password of the account of a service of the machine. A variable, because an argument can
+// be seen by all.
 const PasswordVar = "TETHER_SERVICE_PASSWORD"
 
 // scm is the Manager of Windows services. It runs as an account, in a session without a screen.

@@ -11,8 +11,8 @@ import (
 // *json.RawMessage gets a copy as it is. An error of the other side is an
 // [*Error] inside the returned error.
 //
-// When ctx is done the request is not withdrawn, JSON-RPC having no word for
-// that: it may still be carried out, and its response is ignored.
+// When ctx is done the request is not withdrawn, JSON-RPC having no word for that: it may still be carried out, and its response is
+// ignored.
 func (p *Peer) Call(ctx context.Context, method string, params, result any) error {
 	return p.call(ctx, &p.control, method, params, result)
 }

@@ -165,8 +165,8 @@ func TestSourceIsSentInOrderByAnyWriter(t *testing.T) {
 	<-ended
 }
 
-// PullDirectly sends on the goroutine of its caller, leaves a long message to
-// the write goroutine, and does nothing while something is written or queued.
+// PullDirectly sends on the goroutine of its caller, leaves a long message to the write goroutine, and does nothing while something is
+// written or queued.
 func TestPullDirectly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := jsonrpc.Pipe()

@@ -38,8 +38,8 @@ type waiter struct {
 	ready  chan struct{} // closed by admit, nothing is sent
 }
 
-// A queue holds messages on their way to the writer, in order. It is bounded
-// by cost: bytes plus messageCost for each. It is guarded by the peer's mu.
+// A queue holds messages on their way to the writer, in order. It is bounded by cost: bytes plus messageCost for each. It is guarded by the
+// peer's mu.
 type queue struct {
 	limit   int        // bytes of cost
 	cost    int        // of everything queued, and of the message being written

@@ -34,8 +34,8 @@ func (p *Peer) readLoop(ctx context.Context) error {
 	}
 }
 
-// awaitReplies blocks while more replies wait than the control queue may hold,
-// so that a peer that only asks and never listens is not read from.
+// awaitReplies blocks while more replies wait than the control queue may hold, so that a peer that only asks and never listens is not read
+// from.
 func (p *Peer) awaitReplies(ctx context.Context) error {
 	p.mu.Lock()
 	if p.control.fits(0) {

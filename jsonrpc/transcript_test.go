@@ -65,8 +65,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// A section is a part of a txtar file; the first one, without a name, is the
-// comment. (Two functions of ten lines, so that the test needs no module.)
+// A section is a part of a txtar file; the first one, without a name, is the comment. (Two functions of ten lines, so that the test needs
+// no module.)
 type section struct{ name, text string }
 
 func parseTranscript(text string) []section {

@@ -12,8 +12,8 @@ import (
 	"tether/events"
 )
 
-// extension is the key of MCP's events (SEP-3415) in capabilities. The published text of the extension may change its error codes and its rule for
-// webhook-id: the codes are in errorCodes alone.
+// extension is the key of MCP's events (SEP-3415) in capabilities. The published text of the extension may change its error codes and its
+// rule for webhook-id: the codes are in errorCodes alone.
 const extension = "io.modelcontextprotocol/events"
 
 // Methods of the extension.

@@ -13,8 +13,8 @@ import (
 // Extra is a tool outside the set: it may come and go, and its answers come from elsewhere.
 type Extra struct {
 	agenttools.Tool
-	// Call calls it with arguments that are a JSON object, or nothing. The text, or
-	// the error's, is for the model. It blocks until ctx ends at the most.
+	// Call calls it with arguments that are a JSON object, or nothing. The text, or the error's, is for the model. It blocks until ctx ends at
+	// the most.
 	Call func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
@@ -55,8 +55,8 @@ func same(a, b agenttools.Tool) bool {
 		string(a.InputSchema) == string(b.InputSchema)
 }
 
-// addExtra registers a tool. go-sdk (v1.8.0) panics at schemas that it does not
-// like; who offers the tool may be anybody, so such a tool takes any object.
+// addExtra registers a tool. go-sdk (v1.8.0) panics at schemas that it does not like; who offers the tool may be anybody, so such a tool
+// takes any object.
 func (s *Server) addExtra(e Extra) {
 	defer func() {
 		if recover() != nil {

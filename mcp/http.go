@@ -102,8 +102,8 @@ func (u *uses) end(session, made string) {
 	one.last = time.Now()
 }
 
-// left is how long a session may go on before it was silent for idle; idle while
-// a request is under way. ok is false for one that is not over HTTP.
+// left is how long a session may go on before it was silent for idle; idle while a request is under way. ok is false for one that is not
+// over HTTP.
 func (u *uses) left(session string, idle time.Duration) (left time.Duration, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -32,8 +32,8 @@ var ErrTooMany = errors.New("too many sessions")
 // Messages is one side of a session. One goroutine calls Next while others call Write; Close ends both.
 type Messages interface {
 	// Next blocks until the client has sent another message, and returns it. It belongs to the server, which calls done once it has been
-	// answered or had its effect, or the session has ended. With a [*Refused], the message is answered with that, and the session goes on; data
-	// is then valid until the next call. Any other error ends the session, io.EOF after answers under way had a moment.
+	// answered or had its effect, or the session has ended. With a [*Refused], the message is answered with that, and the session goes on;
+	// data is then valid until the next call. Any other error ends the session, io.EOF after answers under way had a moment.
 	Next() (data []byte, done func(), err error)
 	// Write sends p, which is one message and a newline.
 	io.WriteCloser

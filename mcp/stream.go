@@ -17,8 +17,8 @@ import (
 	"tether/events"
 )
 
-// go-sdk (v1.8.0) tells a handler neither the id of its request nor sends notifications of methods that it does not know. So the door that brings an
-// events/stream puts a name of its own into the request's _meta, under which the handler finds the id and a way to the client.
+// go-sdk (v1.8.0) tells a handler neither the id of its request nor sends notifications of methods that it does not know. So the door that
+// brings an events/stream puts a name of its own into the request's _meta, under which the handler finds the id and a way to the client.
 
 const (
 	carrierKey = "tether/stream"

@@ -13,8 +13,8 @@ import (
 // metaUntrusted marks a result with text from programs.
 const metaUntrusted = "tether/untrusted"
 
-// metaResultSize tells Claude Code how many characters of a tool's answer to show. Without it, it shows of an answer of more than
-// 50,000 the first 2 KB alone, which of a terminal are the least interesting; maxResultSize is the most that it takes. Seen with 2.1.197.
+// metaResultSize tells Claude Code how many characters of a tool's answer to show. Without it, it shows of an answer of more than 50,000
+// the first 2 KB alone, which of a terminal are the least interesting; maxResultSize is the most that it takes. Seen with 2.1.197.
 const (
 	metaResultSize = "anthropic/maxResultSizeChars"
 	maxResultSize  = 500_000

@@ -13,8 +13,8 @@ import (
 
 // Webhooks delivers events to URLs, for one principal. Its errors are *events.Error, or ctx's. It is safe for concurrent use.
 type Webhooks interface {
-	// Subscribe makes a subscription, or renews the one that is there for the same URL, kind and arguments. It waits until the receiver has shown that
-	// it wants events.
+	// Subscribe makes a subscription, or renews the one that is there for the same URL, kind and arguments. It waits until the receiver has
+	// shown that it wants events.
 	Subscribe(context.Context, Webhook) (Subscribed, error)
 	// Unsubscribe ends a subscription.
 	Unsubscribe(Webhook) error

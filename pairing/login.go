@@ -33,8 +33,8 @@ type LoginBegun struct {
 	Code string `json:"code"` // to be typed
 }
 
-// LoginClaim is the body of POST token: with Code, which came to the loopback address, or with ID. With ID it is answered when the login
-// is decided, or after WaitTime.
+// LoginClaim is the body of POST token: with Code, which came to the loopback address, or with ID. With ID it is answered when the login is
+// decided, or after WaitTime.
 type LoginClaim struct {
 	ID       string `json:"id,omitempty"`
 	Code     string `json:"code,omitempty"`
@@ -49,8 +49,8 @@ type LoggedIn struct {
 	ExpiresMs int64 `json:"expires_ms,omitempty"`
 }
 
-// LoginApprove is the body of POST approve, with the token in the Authorization header: it lets a machine in that waits to be paired, as the
-// person's own.
+// LoginApprove is the body of POST approve, with the token in the Authorization header: it lets a machine in that waits to be paired, as
+// the person's own.
 type LoginApprove struct {
 	Code string `json:"code"`           // that tether pair shows
 	Name string `json:"name,omitempty"` // of the machine; empty: its own

@@ -26,8 +26,8 @@ type attempt struct {
 	looping bool     // the last pattern loops and has matched
 }
 
-// begin tries a matcher's first pattern, and returns nil if it does not match. emit is called for each problem that is complete. Where more lines may follow, the
-// attempt is the caller's; otherwise it is done, and good until the next call.
+// begin tries a matcher's first pattern, and returns nil if it does not match. emit is called for each problem that is complete. Where more
+// lines may follow, the attempt is the caller's; otherwise it is done, and good until the next call.
 func (m *matcher) begin(s *scratch, line []byte, start, end int64, emit func(*matcher, fields)) *attempt {
 	groups := m.patterns[0].match(s, line)
 	if groups == nil {

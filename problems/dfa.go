@@ -14,8 +14,8 @@ import (
 // maxCells bounds the transitions that one expression's automaton remembers, 8 bytes each. A line that needs more is matched by package regexp.
 const maxCells = 1 << 14
 
-// expression is a regular expression that tells quickly which lines it does not match: package regexp takes about 30 ns for a byte, a step of the automaton 2 ns,
-// and most lines end in a state from which no match is possible. It is safe for concurrent use.
+// expression is a regular expression that tells quickly which lines it does not match: package regexp takes about 30 ns for a byte, a step
+// of the automaton 2 ns, and most lines end in a state from which no match is possible. It is safe for concurrent use.
 type expression struct {
 	regexp   *regexp.Regexp
 	dfa      *dfa
@@ -64,8 +64,8 @@ func (e *expression) captured(s *scratch, line []byte) [][]byte {
 	return e.regexp.FindSubmatch(line)
 }
 
-// dfa is a deterministic automaton that is built while lines are matched (Cox, "Regular expression matching in the wild", 2010). A state is a set of
-// instructions of the compiled expression.
+// dfa is a deterministic automaton that is built while lines are matched (Cox, "Regular expression matching in the wild", 2010). A state is
+// a set of instructions of the compiled expression.
 type dfa struct {
 	prog     *syntax.Prog
 	anchored bool

@@ -8,8 +8,8 @@ const (
 	maxLiteral  = 24 // bytes of one; a part of a literal tells nearly as much
 )
 
-// requiredOf returns texts one of which is in every line that an expression matches, so that they can be looked for before the expression is tried; nil if the
-// expression demands none of at least two bytes.
+// requiredOf returns texts one of which is in every line that an expression matches, so that they can be looked for before the expression
+// is tried; nil if the expression demands none of at least two bytes.
 func requiredOf(expression string) []string {
 	re, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {

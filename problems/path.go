@@ -31,8 +31,8 @@ func isAbsolute(p string) bool {
 }
 
 // packageDir is the directory of the Go package with an import path, and whether it is known. It is known from a command line such as go
-// test ./half, and where one element of the import path is the name of the directory in which the command looks for packages. tested says that
-// the command has tested this package.
+// test ./half, and where one element of the import path is the name of the directory in which the command looks for packages. tested says
+// that the command has tested this package.
 func packageDir(dir, command, pkg string, tested bool) (string, bool) {
 	named, isTest := testedDirs(command)
 	switch {

@@ -58,8 +58,8 @@ func TestOtherTools(t *testing.T) {
 	}
 }
 
-// Go names files of a package without its directory in tests, and by the import path in a program that was built with -trimpath. Such a file is
-// found, or the problem has no wrong one.
+// Go names files of a package without its directory in tests, and by the import path in a program that was built with -trimpath. Such a
+// file is found, or the problem has no wrong one.
 func TestGoPackages(t *testing.T) {
 	const test = "--- FAIL: TestHalf (0.00s)\n    half_test.go:7: no\nFAIL\nFAIL\texample.com/shop/half\t0.012s\n"
 	const panics = "panic: no\n\ngoroutine 1 [running]:\nnet/http.(*Server).Serve()\n\tnet/http/server.go:1 +0x9\nmain.main()\n\texample.com/shop/half/main.go:8 +0x52\n"

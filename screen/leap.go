@@ -96,8 +96,8 @@ func (s *Screen) leastRow() int {
 	return s.main.y
 }
 
-// tail is where the rows at the end of p begin that scroll everything else away, wherever the cursor was, in the row y or below it: behind a
-// line feed that leaves it in the first column. It is 0 if there are not enough of them.
+// tail is where the rows at the end of p begin that scroll everything else away, wherever the cursor was, in the row y or below it: behind
+// a line feed that leaves it in the first column. It is 0 if there are not enough of them.
 func (s *Screen) tail(p []byte, y int) int {
 	tail := len(p)
 	for range 2*s.rows - y + 1 { // down to the last row, and all of them away

@@ -52,8 +52,8 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// edges is output of about n bytes that lies at the conditions of a leap: rows that end at the margin or beyond it, with wide
-// characters there, tabs, styles of many kinds that begin and end around line feeds, repetition, and now and then a sequence that ends it.
+// edges is output of about n bytes that lies at the conditions of a leap: rows that end at the margin or beyond it, with wide characters
+// there, tabs, styles of many kinds that begin and end around line feeds, repetition, and now and then a sequence that ends it.
 func edges(rng *rand.Rand, n, cols int) []byte {
 	var b bytes.Buffer
 	styles := []string{"\x1b[m", "\x1b[0m", "\x1b[31m", "\x1b[39m", "\x1b[1;4m", "\x1b[22;24m", "\x1b[38;5;123m", "\x1b[48;2;1;2;3m", "\x1b[7m", "\x1b[27m", "\x1b[;32m", "\x1b[1;;3m",
@@ -138,8 +138,8 @@ func FuzzAdvance(f *testing.F) {
 	})
 }
 
-// load is 1 MB of output of a kind: "plain" and "coloured" lines, those of a tool that never resets its colours ("closed"), or
-// full-screen output.
+// load is 1 MB of output of a kind: "plain" and "coloured" lines, those of a tool that never resets its colours ("closed"), or full-screen
+// output.
 func load(kind string) []byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	word := func() string { return "configuration_of_the_thing"[:2+rng.IntN(12)] }

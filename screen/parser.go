@@ -2,8 +2,8 @@ package screen
 
 import "unicode/utf8"
 
-// state is where the parser stands, after the diagram of the DEC terminals
-// (https://vt100.net/emu/dec_ansi_parser), with the bytes that xterm.js takes differently.
+// state is where the parser stands, after the diagram of the DEC terminals (https://vt100.net/emu/dec_ansi_parser), with the bytes that
+// xterm.js takes differently.
 type state uint8
 
 const (

@@ -83,8 +83,8 @@ func (w *replay) grid(g *grid) {
 	}
 }
 
-// rows draws the cells. A row that continues the one before is written right behind it, so that the viewer knows. The one before the
-// first row is drawn too if it must be, and scrolls away.
+// rows draws the cells. A row that continues the one before is written right behind it, so that the viewer knows. The one before the first
+// row is drawn too if it must be, and scrolls away.
 func (w *replay) rows(g *grid) {
 	s := w.s
 	up := 0

@@ -2,8 +2,8 @@ package shellint
 
 import "bytes"
 
-// context is the state in which plain output leaves a terminal, as far as it matters for joining: whether the bytes
-// that come next would go on with something unfinished. Marks are not part of that output.
+// context is the state in which plain output leaves a terminal, as far as it matters for joining: whether the bytes that come next would go
+// on with something unfinished. Marks are not part of that output.
 type context struct {
 	state state
 	need  uint8 // continuation bytes that the last character lacks
@@ -90,8 +90,8 @@ func afterEscape(b byte) state {
 	return ground
 }
 
-// utf8Need is the number of continuation bytes that the character at the end of p lacks, if need were lacking before p.
-// It judges by lead bytes alone, as lenient decoders do.
+// utf8Need is the number of continuation bytes that the character at the end of p lacks, if need were lacking before p. It judges by lead
+// bytes alone, as lenient decoders do.
 func utf8Need(need uint8, p []byte) uint8 {
 	for k := 1; k <= 3; k++ {
 		if k > len(p) {

@@ -26,8 +26,8 @@ func hexByte(b []byte) (byte, bool) {
 	return byte(hexDigit(b[0])<<4 | hexDigit(b[1])), true
 }
 
-// unescape undoes the escaping of OSC 633: \\ and \xHH, which is a byte, not a character. Broken escapes stay as they are.
-// The result may be b itself.
+// unescape undoes the escaping of OSC 633: \\ and \xHH, which is a byte, not a character. Broken escapes stay as they are. The result may
+// be b itself.
 func unescape(b []byte) []byte {
 	at := bytes.IndexByte(b, '\\')
 	if at < 0 {

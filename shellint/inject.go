@@ -22,8 +22,8 @@ const (
 
 // InjectOptions says for which terminal Inject plans.
 type InjectOptions struct {
-	// Nonce is the terminal's secret, the Options.Nonce of its Scanner: letters, digits, "-" and "_" only, at least 8 of them
-	// (unguessable: 128 random bits or more). It appears in Injection.Files and nowhere else.
+	// Nonce is the terminal's secret, the Options.Nonce of its Scanner: letters, digits, "-" and "_" only, at least 8 of them (unguessable:
+	// 128 random bits or more). It appears in Injection.Files and nowhere else.
 	Nonce string
 	// Dir is an absolute path: a folder of mode 0700 that the caller made for this terminal alone. Inject does not touch it. The caller writes
 	// Injection.Files there before the start, and removes the folder with all its contents when the terminal ends. Each script removes its own

@@ -96,8 +96,8 @@ func (s start) argv(login string, more ...string) []string {
 	return append(argv, more...)
 }
 
-// planBash has bash read our file in place of ~/.bashrc. bash does not do that in a login shell, so the script reads the files of a
-// login shell itself.
+// planBash has bash read our file in place of ~/.bashrc. bash does not do that in a login shell, so the script reads the files of a login
+// shell itself.
 func planBash(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, "bashrc")
 	login, modern := "", "1"
@@ -141,8 +141,8 @@ func planNu(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planPowerShell has PowerShell run our file after the user's profile, as text: an execution policy may forbid files. In a
-// constrained language mode neither methods nor hooks can be had; nothing is marked then.
+// planPowerShell has PowerShell run our file after the user's profile, as text: an execution policy may forbid files. In a constrained
+// language mode neither methods nor hooks can be had; nothing is marked then.
 func planPowerShell(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, "tether.ps1")
 	if strings.Contains(strings.ToLower(s.program), "powershell") {
@@ -155,8 +155,8 @@ func planPowerShell(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planCmd marks the prompts and tells the directory. cmd.exe keeps its prompt in the environment, where every program sees it, so
-// these marks have no nonce, and it has no way to tell when a line starts.
+// planCmd marks the prompts and tells the directory. cmd.exe keeps its prompt in the environment, where every program sees it, so these
+// marks have no nonce, and it has no way to tell when a line starts.
 func planCmd(plan *Injection, _ start, o InjectOptions) {
 	prompt := o.getenv("PROMPT")
 	if prompt == "" {

@@ -39,9 +39,9 @@ func (in introducer) state() state {
 	return inOSC
 }
 
-// parseIntroducer judges b, which begins where the finder stopped: at an ESC, at the first byte of a C1 control, at an ENQ, or,
-// after an ESC and inert bytes that stay, at the byte that goes with that ESC. The verdict depends on at most
-// MaxUndecided bytes, so that it is the same however the stream is cut.
+// parseIntroducer judges b, which begins where the finder stopped: at an ESC, at the first byte of a C1 control, at an ENQ, or, after an
+// ESC and inert bytes that stay, at the byte that goes with that ESC. The verdict depends on at most MaxUndecided bytes, so that it is the
+// same however the stream is cut.
 func parseIntroducer(b []byte, queries bool) introducer {
 	b = b[:min(len(b), MaxUndecided)]
 	if b[0] == enq {

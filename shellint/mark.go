@@ -2,14 +2,14 @@ package shellint
 
 import "bytes"
 
-// Mark is one complete sequence that says something about the session. Its exported fields stay valid. Its methods read
-// the payload, which is not copied: they work until the next call of the Scanner, or a change of the bytes given to Scan.
+// Mark is one complete sequence that says something about the session. Its exported fields stay valid. Its methods read the payload, which
+// is not copied: they work until the next call of the Scanner, or a change of the bytes given to Scan.
 type Mark struct {
 	Off, End int64 // raw offsets of the sequence: its first byte, and the byte after its terminator
 
-	// Text is the decoded text, if HasText: the command line (KindLine, KindOutputStart), the value (KindProperty), the
-	// directory as a path without scheme and host (KindCwd), the title (KindTitle), user@host (KindHost). It is bytes as the program sent
-	// them, not necessarily UTF-8.
+	// Text is the decoded text, if HasText: the command line (KindLine, KindOutputStart), the value (KindProperty), the directory as a path
+	// without scheme and host (KindCwd), the title (KindTitle), user@host (KindHost). It is bytes as the program sent them, not necessarily
+	// UTF-8.
 	Text string
 	// Key is the property's name (KindProperty, and KindCwd from OSC 633 P), the selection (KindClipboard), else "".
 	Key string

@@ -147,8 +147,8 @@ func (l *pass) passOver(n int) {
 	l.pos += n
 }
 
-// answerback deals with an ENQ, which is a query in plain output only: in a string it is ignored, and in an unfinished
-// sequence it is left alone so that it needs no span inside that sequence.
+// answerback deals with an ENQ, which is a query in plain output only: in a string it is ignored, and in an unfinished sequence it is left
+// alone so that it needs no span inside that sequence.
 func (l *pass) answerback() {
 	at := l.base + int64(l.pos)
 	if l.s.ctx.state == ground {

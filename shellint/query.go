@@ -1,7 +1,7 @@
 package shellint
 
-// csiQuery is one row of the control sequences that a terminal answers, after xterm's ctlseqs page and kitty's keyboard
-// protocol page. Answers of a terminal, which programs echo now and then, are no queries.
+// csiQuery is one row of the control sequences that a terminal answers, after xterm's ctlseqs page and kitty's keyboard protocol page.
+// Answers of a terminal, which programs echo now and then, are no queries.
 type csiQuery struct {
 	prefix, inter, final byte   // 0: none
 	first                uint32 // bit n: the first parameter may be n; a missing one is 0
@@ -40,8 +40,8 @@ var csiQueries = [...]csiQuery{
 	{0, '#', '|', anyParam, QueryOther},  // XTREPORTSGR
 }
 
-// asksAfter holds for each final byte whether a CSI sequence with it may be a query: csiAlways, or csiPrivate if only with a
-// "?". It keeps SGR, the commonest sequence of all, off the slow path.
+// asksAfter holds for each final byte whether a CSI sequence with it may be a query: csiAlways, or csiPrivate if only with a "?". It keeps
+// SGR, the commonest sequence of all, off the slow path.
 var asksAfter = func() (t [256]uint8) {
 	for _, q := range csiQueries {
 		if q.prefix == '?' && q.inter == 0 {
@@ -126,8 +126,8 @@ func parseDCS(b []byte, n int) introducer {
 	return introducer{}
 }
 
-// anyEscape looks for an ESC that may begin an OSC, a DCS or a CSI query, also with inert bytes after the ESC, or for one
-// whose sequence is not complete.
+// anyEscape looks for an ESC that may begin an OSC, a DCS or a CSI query, also with inert bytes after the ESC, or for one whose sequence is
+// not complete.
 func (f *finder) anyEscape(buf []byte, i int) int {
 	for {
 		i = nextESC(buf, i)
@@ -160,8 +160,8 @@ func (f *finder) anyEscape(buf []byte, i int) int {
 	}
 }
 
-// plainCSI is the index after a control sequence whose parameters begin at buf[i] and that is no query; 0 if it may be
-// one or needs a closer look.
+// plainCSI is the index after a control sequence whose parameters begin at buf[i] and that is no query; 0 if it may be one or needs a
+// closer look.
 func plainCSI(buf []byte, i int) int {
 	mask := uint8(csiAlways)
 	if i < len(buf) && buf[i] == '?' {

@@ -7,14 +7,14 @@ type Result struct {
 	// decreases. The bytes from Decided to Scanner.Offset are an introducer that is not yet complete, at most [MaxUndecided] of them.
 	Decided int64
 
-	// Spans are ranges of the raw stream in ascending order that do not overlap, all before Decided. A sequence that is
-	// still open when its class is known is reported as far as it came; the next Result goes on with a Span that starts
-	// where this one ended. So a consumer that leaves a class out sees none of its bytes, and others see all of them at
-	// once, however long the sequence. A Span may begin in bytes of an earlier Scan, never before the earlier Decided.
+	// Spans are ranges of the raw stream in ascending order that do not overlap, all before Decided. A sequence that is still open when its
+	// class is known is reported as far as it came; the next Result goes on with a Span that starts where this one ended. So a consumer that
+	// leaves a class out sees none of its bytes, and others see all of them at once, however long the sequence. A Span may begin in bytes of
+	// an earlier Scan, never before the earlier Decided.
 	Spans []Span
 
-	// Marks are complete sequences in ascending order. A Mark is reported when its end is seen: its Off may be before
-	// the Decided of an earlier Result, but from there to its End all is span, so that no plain byte is passed over.
+	// Marks are complete sequences in ascending order. A Mark is reported when its end is seen: its Off may be before the Decided of an
+	// earlier Result, but from there to its End all is span, so that no plain byte is passed over.
 	Marks []Mark
 
 	arena []byte // payloads the Marks point into
@@ -40,15 +40,15 @@ type Class uint8
 const (
 	// ClassMark is OSC 133 and OSC 633, well-formed or not, authentic or not. No observer may see it: a client's terminal would act on it.
 	ClassMark Class = iota + 1
-	// ClassReport is state a host keeps of its own: OSC 7, 9;9, 9;12, 1337 with CurrentDir, RemoteHost,
-	// ShellIntegrationVersion or SetMark, and 3008.
+	// ClassReport is state a host keeps of its own: OSC 7, 9;9, 9;12, 1337 with CurrentDir, RemoteHost, ShellIntegrationVersion or SetMark,
+	// and 3008.
 	ClassReport
 	// ClassTitle is OSC 0, 1 and 2.
 	ClassTitle
 	// ClassClipboard is OSC 52, reading or writing.
 	ClassClipboard
-	// ClassQuery makes a terminal answer: OSC 4, 5, 10 to 19 with a "?", and with Options.Queries also DSR, DA,
-	// XTVERSION, DECRQM, window reports, DECRQSS, XTGETTCAP, ENQ and the like.
+	// ClassQuery makes a terminal answer: OSC 4, 5, 10 to 19 with a "?", and with Options.Queries also DSR, DA, XTVERSION, DECRQM, window
+	// reports, DECRQSS, XTGETTCAP, ENQ and the like.
 	ClassQuery
 )
 

@@ -4,8 +4,8 @@ package shellint
 type Options struct {
 	// Nonce is the session's secret that authentic marks carry as a field; "" makes every mark trusted.
 	Nonce string
-	// LimitPayload is the longest payload of an OSC 133 or 633 that counts, in bytes; a longer one is taken out without
-	// a Mark. 0 or less means [DefaultLimitPayload].
+	// LimitPayload is the longest payload of an OSC 133 or 633 that counts, in bytes; a longer one is taken out without a Mark. 0 or less
+	// means [DefaultLimitPayload].
 	LimitPayload int
 	// Queries switches on the recognition of queries that are no OSC. It costs speed, because every ESC must then be looked at.
 	Queries bool
@@ -15,9 +15,9 @@ type Options struct {
 const (
 	// DefaultLimitPayload is the LimitPayload of zero Options. bash accepts lines of 300 KB.
 	DefaultLimitPayload = 1 << 20
-	// MaxUndecided is the largest number of bytes at the end of the stream that a Scanner leaves undecided: the introducer
-	// of a sequence whose class does not show yet. A longer introducer is judged by its first MaxUndecided bytes: taken
-	// out without a Mark if it may yet become an OSC 133 or 633 (no program writes such a number), else plain output.
+	// MaxUndecided is the largest number of bytes at the end of the stream that a Scanner leaves undecided: the introducer of a sequence whose
+	// class does not show yet. A longer introducer is judged by its first MaxUndecided bytes: taken out without a Mark if it may yet become an
+	// OSC 133 or 633 (no program writes such a number), else plain output.
 	MaxUndecided = 64
 	// MaxText bounds the kept part of the payload of a title or report; the rest is left out of the Mark.
 	MaxText = 16 << 10
@@ -25,9 +25,9 @@ const (
 	maxSelection = 64
 )
 
-// Scanner finds marks and other sequences in the raw output of one terminal. It is a pure state machine: no clock, no
-// I/O, no goroutine, and any division of the stream into calls gives the same spans (joined where they touch) and the same
-// marks. It is not safe for concurrent use.
+// Scanner finds marks and other sequences in the raw output of one terminal. It is a pure state machine: no clock, no I/O, no goroutine,
+// and any division of the stream into calls gives the same spans (joined where they touch) and the same marks. It is not safe for
+// concurrent use.
 type Scanner struct {
 	opts Options // set once
 
@@ -54,8 +54,8 @@ func NewScanner(o Options) *Scanner {
 // Offset is the number of raw bytes consumed.
 func (s *Scanner) Offset() int64 { return s.off }
 
-// Scan consumes the next bytes of the raw stream and fills r, whose earlier contents are overwritten. p is not kept.
-// Without marks in p it allocates nothing.
+// Scan consumes the next bytes of the raw stream and fills r, whose earlier contents are overwritten. p is not kept. Without marks in p it
+// allocates nothing.
 func (s *Scanner) Scan(p []byte, r *Result) {
 	r.reset()
 	base := s.off
@@ -88,8 +88,8 @@ func (s *Scanner) Close(r *Result) {
 	s.report(r)
 }
 
-// resume goes on with the held bytes and as much of p as their verdict needs. It returns how many bytes of p are dealt
-// with; the others follow as if nothing had been held.
+// resume goes on with the held bytes and as much of p as their verdict needs. It returns how many bytes of p are dealt with; the others
+// follow as if nothing had been held.
 func (s *Scanner) resume(p []byte, base int64, r *Result) int {
 	held := copy(s.joint[:], s.held)
 	n := held + copy(s.joint[held:], p[:min(len(p), MaxUndecided)])

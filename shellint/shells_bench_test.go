@@ -10,8 +10,8 @@ import (
 	"tether/shellint"
 )
 
-// The measures of integration: go test -run=NONE -bench='Enter|Start' ./shellint
-// They are medians; the machine should have nothing else to do.
+// The measures of integration: go test -run=NONE -bench='Enter|Start' ./shellint They are medians; the machine should have nothing else to
+// do.
 
 // BenchmarkEnter prints the time from Enter to the mark that a line starts, and to the next prompt with and without integration.
 func BenchmarkEnter(b *testing.B) {

@@ -311,8 +311,8 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// interruptPrompt types Ctrl-C at a prompt until there is a new one: readline notices a Ctrl-C that comes too soon after another key
-// only with the next key.
+// interruptPrompt types Ctrl-C at a prompt until there is a new one: readline notices a Ctrl-C that comes too soon after another key only
+// with the next key.
 func (s *session) interruptPrompt() { s.t.Helper(); s.typeUntil("\x03", ready) }
 
 // mkfifo makes a named pipe: a shell that reads from it waits for the test.

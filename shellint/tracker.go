@@ -89,8 +89,8 @@ func (t *Tracker) plainUntil(end int64, spans []Span) []Span {
 	return spans
 }
 
-// Announce opens the pending command, if any, although nothing proves it yet. A caller uses it some milliseconds after a
-// C that has no line and no output, as "sleep 100" under a shell that reports no lines.
+// Announce opens the pending command, if any, although nothing proves it yet. A caller uses it some milliseconds after a C that has no line
+// and no output, as "sleep 100" under a shell that reports no lines.
 func (t *Tracker) Announce() []CommandEvent {
 	t.events = t.events[:0]
 	t.announce()

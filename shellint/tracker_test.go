@@ -280,8 +280,8 @@ func TestTrackerStepByStep(t *testing.T) {
 	}
 }
 
-// FuzzTracker checks that events make sense for any stream: each command opens once, closes at most once after that, and is
-// named only when it has no line.
+// FuzzTracker checks that events make sense for any stream: each command opens once, closes at most once after that, and is named only when
+// it has no line.
 func FuzzTracker(f *testing.F) {
 	f.Add([]byte(marks("A $ B E:x C out D0 A C E:y A B C D1 E:z")))
 	f.Add([]byte(marks("a1 c1 a2 c2 d2:0 d1:1 C C D")))

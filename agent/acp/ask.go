@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// asker asks the person at the editor. Its requests have ids that neither the
-// editor nor the agent uses, and their answers do not reach the agent.
+// asker asks the person at the editor. Its requests have ids that neither the editor nor the agent uses, and their answers do not reach the
+// agent.
 type asker struct {
 	prefix string // of its ids
 	out    *writer

@@ -98,8 +98,8 @@ func (o *output) tail(n int) []byte {
 // cutLook is how far the end of a sequence is looked for, in bytes.
 const cutLook = 256
 
-// cutSequence is where text can begin if its beginning may lie within an
-// escape sequence: at the first line or sequence that is near, else at once.
+// cutSequence is where text can begin if its beginning may lie within an escape sequence: at the first line or sequence that is near, else
+// at once.
 func cutSequence(text []byte) int {
 	near := text[:min(len(text), cutLook)]
 	if i := bytes.IndexAny(near, "\n\x1b"); i >= 0 {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// createParams is CreateTerminalRequest of the schema. Null means absent;
-// anything else of a wrong type is an error, as in the official SDK.
+// createParams is CreateTerminalRequest of the schema. Null means absent; anything else of a wrong type is an error, as in the official
+// SDK.
 type createParams struct {
 	SessionID       string    `json:"sessionId"`
 	Command         string    `json:"command"`

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// richPause and textPause are how long the editor is left alone between two
-	// looks at a terminal that goes on printing. The first look is at once.
+	// richPause and textPause are how long the editor is left alone between two looks at a terminal that goes on printing. The first look is
+	// at once.
 	richPause = 30 * time.Millisecond
 	textPause = 250 * time.Millisecond
 	// frameBytes bounds the output in one line to the editor.

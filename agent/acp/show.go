@@ -114,8 +114,8 @@ func partial(p []byte) int {
 	return len(p)
 }
 
-// pause waits for changed, which t closes, or t's end, and then a little for more, unless
-// that was its end. It returns false when the proxy ends.
+// pause waits for changed, which t closes, or t's end, and then a little for more, unless that was its end. It returns false when the proxy
+// ends.
 func (s *screen) pause(t *terminal, changed <-chan struct{}, more time.Duration) bool {
 	select {
 	case <-changed:

@@ -263,8 +263,8 @@ func (l *Log) rotateLocked() error {
 	return l.openLocked()
 }
 
-// room is the first number that no older file has, up to which they are moved: a
-// rotation that has failed half way goes on, and pushes out nothing more.
+// room is the first number that no older file has, up to which they are moved: a rotation that has failed half way goes on, and pushes out
+// nothing more.
 func (l *Log) room() int {
 	for i := 1; i < l.opts.Keep; i++ {
 		if _, err := os.Lstat(nth(l.opts.Path, i)); errors.Is(err, fs.ErrNotExist) {

@@ -34,8 +34,8 @@ func NewTail(path string) (*Tail, error) {
 	return t, nil
 }
 
-// Next returns the records that were added since the last call, if any. It
-// does not wait. Lines that are no records are left out: Verify is about them.
+// Next returns the records that were added since the last call, if any. It does not wait. Lines that are no records are left out: Verify is
+// about them.
 func (t *Tail) Next() ([]Record, error) {
 	var all []Record
 	for {

@@ -10,8 +10,8 @@ import (
 // Word is one word of a command.
 type Word struct {
 	Text string // its value, or its source when that is not known
-	// Fixed says that Text is the value. The value of other words depends on
-	// variables, files or other commands, and may be none or several words.
+	// Fixed says that Text is the value. The value of other words depends on variables, files or other commands, and may be none or several
+	// words.
 	Fixed bool
 }
 

@@ -13,8 +13,8 @@ func found(r *command.Reading, want string) bool {
 	return slices.ContainsFunc(r.Commands, func(c command.Command) bool { return c.String() == want })
 }
 
-// Every wrapper lets the command behind it be seen: bare, after options that
-// have values, after "--", in a directory, and behind another wrapper.
+// Every wrapper lets the command behind it be seen: bare, after options that have values, after "--", in a directory, and behind another
+// wrapper.
 func TestEveryWrapper(t *testing.T) {
 	for _, name := range command.Wrappers() {
 		if name == "time" {

@@ -62,8 +62,8 @@ const (
 type Uplink struct {
 	// Heartbeat is the time between two pings; a link whose ping is not answered within one more is given up.
 	Heartbeat Duration `toml:"heartbeat" range:"1s..5m"`
-	// ClientTools lets sessions be offered this machine's tools at the hosts for
-	// which the person has switched them on; without it they are nowhere.
+	// ClientTools lets sessions be offered this machine's tools at the hosts for which the person has switched them on; without it they are
+	// nowhere.
 	ClientTools bool `toml:"client_tools"`
 }
 

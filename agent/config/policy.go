@@ -38,8 +38,8 @@ type PolicyLimits struct {
 	Commands          int `toml:"commands" range:"1..10000"`
 	// BackgroundTotal bounds the background terminals of all agents together: an agent that takes another name gets no more.
 	BackgroundTotal int `toml:"background_total" range:"1..10000"`
-	// CommandTime is how long one of the others may run, CPUTime how much of the
-	// processor's time each process of an agent's may take; 0 bounds neither.
+	// CommandTime is how long one of the others may run, CPUTime how much of the processor's time each process of an agent's may take; 0
+	// bounds neither.
 	CommandTime Duration `toml:"command_time" range:"0s..720h"`
 	CPUTime     Duration `toml:"cpu_time" range:"0s..720h"`
 	// Processes and Memory bound all that one agent runs, where the system can do that; 0 bounds nothing.

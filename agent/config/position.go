@@ -8,8 +8,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// positions are the lines, from 1, on which keys stand. An element of a list of
-// tables is named by its number from 0: "policy.rules.0.effect".
+// positions are the lines, from 1, on which keys stand. An element of a list of tables is named by its number from 0:
+// "policy.rules.0.effect".
 type positions map[string]int
 
 // of returns the line of a key, or of its container: an element of a list has the line of the list, a missing key that of its table. 0 if

@@ -30,8 +30,8 @@ type Terminal interface {
 	Wait(ctx context.Context) (End, error)
 	// Kill ends it with everything in it, and returns when that is done or ctx ends.
 	Kill(ctx context.Context) error
-	// Await returns when the condition of the declaration holds: nil; or when ctx ends or it cannot be found out: why not, in one line.
-	// late says that the time for it is over: it is enough to look now and then.
+	// Await returns when the condition of the declaration holds: nil; or when ctx ends or it cannot be found out: why not, in one line. late
+	// says that the time for it is over: it is enough to look now and then.
 	Await(ctx context.Context, d config.Declared, late bool) error
 	// SetReady has those told who see the terminal.
 	SetReady(state ReadyState, why string)
@@ -41,8 +41,8 @@ type Terminal interface {
 type Starter interface {
 	// Prepare returns how to start one, with the id that it will have. It may block, until ctx ends at most.
 	Prepare(ctx context.Context, d config.Declared) (id string, start func() (Terminal, error), err error)
-	// Find returns the terminal with that id, if there is one. pending says that
-	// there is one that runs, which the daemon has not taken up yet.
+	// Find returns the terminal with that id, if there is one. pending says that there is one that runs, which the daemon has not taken up
+	// yet.
 	Find(id string) (t Terminal, pending bool)
 }
 
@@ -170,9 +170,9 @@ type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("no terminal %.70q is declared", e.Name) }
 
-// Up starts the named terminals that do not run, and those that they need; without names, all. It returns when each has been started,
-// could not be, or waits for what it needs; or when ctx ends. A failed start is in the status, not the error. Errors: *UnknownError,
-// ctx's, that the set is closed.
+// Up starts the named terminals that do not run, and those that they need; without names, all. It returns when each has been started, could
+// not be, or waits for what it needs; or when ctx ends. A failed start is in the status, not the error. Errors: *UnknownError, ctx's, that
+// the set is closed.
 func (s *Set) Up(ctx context.Context, names ...string) ([]Status, error) {
 	return s.each(ctx, s.withNeeds(names), (*entry).up)
 }

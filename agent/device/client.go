@@ -33,8 +33,8 @@ const (
 var (
 	// ErrNotOffered is returned by HostKey for a host that does not speak the protocol, or not within 5 s.
 	ErrNotOffered = errors.New("the host does not pair by keys")
-	// ErrRevoked is returned when the host does not know this machine's key: it was never paired, or was revoked there. errors.Is
-	// also finds client.ErrUnauthorized in it.
+	// ErrRevoked is returned when the host does not know this machine's key: it was never paired, or was revoked there. errors.Is also finds
+	// client.ErrUnauthorized in it.
 	ErrRevoked = fmt.Errorf("the host does not know this machine's key, or has revoked it: %w", client.ErrUnauthorized)
 	// ErrIdentity is returned when the host has another key than it was paired with. errors.Is also finds client.ErrUnauthorized in it.
 	ErrIdentity = fmt.Errorf("the host's identity has changed: %w", client.ErrUnauthorized)

@@ -10,8 +10,8 @@ const (
 	maxCheckpointBytes = 1 << 20 // of all blobs together
 )
 
-// checkpoints are a daemon's notes, or screens, ascending by offset. The oldest in the log
-// and the newest always stay; in between they are thinned out.
+// checkpoints are a daemon's notes, or screens, ascending by offset. The oldest in the log and the newest always stay; in between they are
+// thinned out.
 type checkpoints struct {
 	all   []Checkpoint
 	bytes int

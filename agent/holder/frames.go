@@ -23,8 +23,8 @@ type frames struct {
 	owes  bool     // output that was passed to Direct's function may not be acknowledged yet
 }
 
-// next returns the head of the next frame whose kind is known, or an error
-// for one that must not be skipped. The caller reads exactly size bytes.
+// next returns the head of the next frame whose kind is known, or an error for one that must not be skipped. The caller reads exactly size
+// bytes.
 func (f *frames) next() (k kind, size int, err error) {
 	for {
 		var head [frameHead]byte

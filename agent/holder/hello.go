@@ -140,8 +140,8 @@ func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net
 	return theirs.features & features, conn.SetDeadline(time.Time{})
 }
 
-// introduce is the daemon's side of the first words. It returns the features
-// of both, after the holder has proved that it has the key as well.
+// introduce is the daemon's side of the first words. It returns the features of both, after the holder has proved that it has the key as
+// well.
 func introduce(conn net.Conn, r *bufio.Reader, key []byte, id string) (agreed uint64, err error) {
 	ours := ourHello()
 	if _, err := conn.Write(ours.append(nil)); err != nil {

@@ -190,8 +190,8 @@ func forget(t testing.TB, c *holder.Client) {
 	}
 }
 
-// count prints lines of eight digits and a line end, which the terminal makes
-// ten bytes, so that any piece of its output can be checked by its offset.
+// count prints lines of eight digits and a line end, which the terminal makes ten bytes, so that any piece of its output can be checked by
+// its offset.
 func count(args []string) int {
 	os.Stderr.Close() // a binary that measures coverage complains there at its end
 	limit, _ := strconv.Atoi(args[0])

@@ -115,8 +115,8 @@ func (b *bench) end() {
 	b.tasks.Wait()
 }
 
-// print makes the child print n bytes of the count at off, in the background,
-// in pieces as a pty gives them; the channel is closed when all were taken.
+// print makes the child print n bytes of the count at off, in the background, in pieces as a pty gives them; the channel is closed when all
+// were taken.
 func (b *bench) print(off, n int64) <-chan struct{} {
 	var text []byte
 	for line := off / 10; line <= (off+n)/10; line++ {

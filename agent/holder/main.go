@@ -119,8 +119,8 @@ func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 // maxConns bounds the simultaneous connections, of which one is the daemon's.
 const maxConns = 16
 
-// acceptAgain is how long accept waits when the system has no descriptor for a
-// connection: a holder that stopped to listen could never be reached again.
+// acceptAgain is how long accept waits when the system has no descriptor for a connection: a holder that stopped to listen could never be
+// reached again.
 const acceptAgain = 100 * time.Millisecond
 
 // accept serves connections until the socket is closed.

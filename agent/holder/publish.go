@@ -74,8 +74,8 @@ func (s *session) grownLocked() {
 	}
 }
 
-// dueBytesLocked decides how much output is sent now. Acknowledgements are the
-// clock; only after a burst that none of them holds back there is a rest.
+// dueBytesLocked decides how much output is sent now. Acknowledgements are the clock; only after a burst that none of them holds back there
+// is a rest.
 func (s *session) dueBytesLocked() (int, time.Duration) {
 	log := s.h.log
 	underway := s.next - s.taken

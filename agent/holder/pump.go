@@ -146,8 +146,8 @@ func (h *holder) floorLocked() int64 {
 // keepNothing is the keep of a daemon that needs none of the output that it has taken.
 const keepNothing = math.MaxInt64
 
-// killedHold is how long a full log may hold a child whose end was asked for:
-// who asked waits for it, and a host that is gone must not make them.
+// killedHold is how long a full log may hold a child whose end was asked for: who asked waits for it, and a host that is gone must not make
+// them.
 const killedHold = 10 * time.Second
 
 // patienceLocked is how much longer a full log may hold the child.

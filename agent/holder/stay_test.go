@@ -15,8 +15,8 @@ import (
 	"tether/platform/pty"
 )
 
-// leaving is a command of an agent's that leaves a program in a session of its own, without parents and environment, and writes its
-// number into the file.
+// leaving is a command of an agent's that leaves a program in a session of its own, without parents and environment, and writes its number
+// into the file.
 func leaving(file string) pty.Command {
 	c := sh("(env -i setsid sh -c 'trap \"\" HUP; echo $$ >" + file + ".new; mv " + file + ".new " + file + "; exec sleep 999' &); until test -e " + file + "; do sleep .02; done")
 	c.Env = append(c.Env, proc.Tag("x"), proc.AgentTag("claude"))

@@ -6,8 +6,8 @@ import (
 	"tether/agent/term"
 )
 
-// SchemaVersion is the version of the JSON that commands print and this door
-// answers. It changes only when a field goes away or changes its meaning.
+// SchemaVersion is the version of the JSON that commands print and this door answers. It changes only when a field goes away or changes its
+// meaning.
 const SchemaVersion = 1
 
 // Host is the only Host header that is answered: no name a resolver knows.
@@ -50,8 +50,8 @@ type Terminal struct {
 	// after the exit. InputSince is since when; except for running, it is the time of the last output or input.
 	Input      string    `json:"input,omitempty"`
 	InputSince time.Time `json:"input_since,omitzero"`
-	// Ready is how far a declared terminal with a condition is: starting, ready, failed or stopped. ReadyWhy says which condition holds, or why
-	// none does.
+	// Ready is how far a declared terminal with a condition is: starting, ready, failed or stopped. ReadyWhy says which condition holds, or
+	// why none does.
 	Ready      string    `json:"ready,omitempty"`
 	ReadySince time.Time `json:"ready_since,omitzero"`
 	ReadyWhy   string    `json:"ready_why,omitempty"`

@@ -160,8 +160,8 @@ func (c *Client) Approvals(ctx context.Context, since *uint64) (ApprovalList, er
 	return l, c.do(ctx, http.MethodGet, path, nil, &l)
 }
 
-// Approve answers the question called id. An approval for no time is for this
-// once, or, if the question has expired, for the next few minutes.
+// Approve answers the question called id. An approval for no time is for this once, or, if the question has expired, for the next few
+// minutes.
 func (c *Client) Approve(ctx context.Context, id string, allow bool, standing time.Duration) (Approved, error) {
 	var a Approved
 	req := ApprovalAnswer{Allow: allow, ForSeconds: int64(standing / time.Second)}

@@ -110,8 +110,8 @@ type attachment struct {
 	drawn    bool     // the client wants the screen drawn where it has missed output
 }
 
-// run returns when the terminal has exited, the client has gone, the server
-// drains, or the request's context ends, since its token was revoked.
+// run returns when the terminal has exited, the client has gone, the server drains, or the request's context ends, since its token was
+// revoked.
 func (a *attachment) run(request context.Context) {
 	ctx, cancel := context.WithCancel(request)
 	defer context.AfterFunc(a.server.draining, cancel)()

@@ -7,8 +7,8 @@ import (
 	"tether/screen"
 )
 
-// wipe makes a terminal blank that somebody has used: it ends a sequence that is not complete, leaves the alternate screen, and puts
-// modes, style, sets of characters and tab stops back.
+// wipe makes a terminal blank that somebody has used: it ends a sequence that is not complete, leaves the alternate screen, and puts modes,
+// style, sets of characters and tab stops back.
 const wipe = "\x18\x1b[?1049l\x1b[!p\x1b[4;20l\x1b[?1;6;9;45;66;1000;1002;1003;1004;1006;1016;2004;2026l\x1b[?7;25h\x1b[0 q\x1b]8;;\x1b\\" +
 	"\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[?5W\x1b[m\x1b[H\x1b[2J"
 

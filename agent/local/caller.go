@@ -87,8 +87,8 @@ func (s *Server) identify(p peer) Caller {
 	return identify(e)
 }
 
-// PersonsProcess says why a process does not count as one of the person's, nil if
-// it does. It is for who answers in the person's name, such as a desktop.
+// PersonsProcess says why a process does not count as one of the person's, nil if it does. It is for who answers in the person's name, such
+// as a desktop.
 func (s *Server) PersonsProcess(pid int) error {
 	p, err := proc.Lookup(pid)
 	if err != nil {

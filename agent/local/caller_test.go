@@ -147,8 +147,8 @@ func beAgentsServer(c *local.Client) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// beAgent is an agent: it has an MCP server, behind a shell, asks, ends the
-// server, and asks again, also through a program that has lost its parents.
+// beAgent is an agent: it has an MCP server, behind a shell, asks, ends the server, and asks again, also through a program that has lost
+// its parents.
 func beAgent() {
 	self, _ := os.Executable()
 	server := exec.Command("sh", "-c", `"$SELF"; true`)
@@ -256,8 +256,8 @@ func (d *real) reads(t *testing.T, dir string) string {
 // askAndTell is a line that writes the test program's answer to a file.
 const askAndTell = `"$SELF" > out.tmp; mv out.tmp out`
 
-// A program that asks as its first act counts as the agent's whose terminal it
-// runs in, also with an empty environment, which no mark is in.
+// A program that asks as its first act counts as the agent's whose terminal it runs in, also with an empty environment, which no mark is
+// in.
 func TestFirstActOfAnAgentsProgram(t *testing.T) {
 	d := openReal(t, local.Options{})
 	for i := range 60 {

@@ -16,8 +16,8 @@ type Declarer interface {
 	Declare(context.Context, DeclareRequest) ([]Declared, error)
 	// MayRestart reports whether agents may restart one of them.
 	MayRestart() bool
-	// RestartFor restarts the one with that name or terminal id for an agent, if its declaration and the policy let it. term.ErrNotFound: there is
-	// none that agents may restart.
+	// RestartFor restarts the one with that name or terminal id for an agent, if its declaration and the policy let it. term.ErrNotFound:
+	// there is none that agents may restart.
 	RestartFor(ctx context.Context, actor term.Actor, door, ref string) (Declared, error)
 }
 

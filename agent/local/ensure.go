@@ -91,8 +91,8 @@ func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
 	return failed
 }
 
-// oneLeft returns when the daemon that was started in vain, if it was, has
-// ended: it must not take the place of the other when that is stopped.
+// oneLeft returns when the daemon that was started in vain, if it was, has ended: it must not take the place of the other when that is
+// stopped.
 func (c *Client) oneLeft(ctx context.Context, started int, ended <-chan struct{}) error {
 	s, err := c.Status(ctx)
 	if err != nil || s.Pid == started {

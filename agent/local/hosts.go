@@ -95,8 +95,8 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, h)
 }
 
-// Offer begins to pair by a code. An offer without an ID says that the host
-// pairs by tokens alone, or, with Paired, that it is paired already.
+// Offer begins to pair by a code. An offer without an ID says that the host pairs by tokens alone, or, with Paired, that it is paired
+// already.
 func (c *Client) Offer(ctx context.Context, r PairRequest) (PairOffer, error) {
 	var o PairOffer
 	return o, c.do(ctx, http.MethodPost, "/v1/pairings", r, &o)

@@ -91,8 +91,8 @@ func (l *leases) ofLocked(h term.Handle) *lease {
 	return one
 }
 
-// lapse ends a terminal that nobody came back for. One that has become the
-// person's meanwhile is not the agent's to kill any more, and stays.
+// lapse ends a terminal that nobody came back for. One that has become the person's meanwhile is not the agent's to kill any more, and
+// stays.
 func (l *leases) lapse(h term.Handle, one *lease) {
 	l.mu.Lock()
 	if one.followers > 0 || l.closed {

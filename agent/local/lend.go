@@ -43,8 +43,8 @@ type Loan struct {
 	Watchers *Watchers `json:"host_says,omitempty"`
 }
 
-// KeptAt is a host that may still keep the text of a terminal whose sharing was
-// ended: it is offline and hears of that when it is reached again.
+// KeptAt is a host that may still keep the text of a terminal whose sharing was ended: it is offline and hears of that when it is reached
+// again.
 type KeptAt struct {
 	Host  string    `json:"host"`
 	Until time.Time `json:"until"` // at the latest

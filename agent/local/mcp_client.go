@@ -69,8 +69,8 @@ func (m *MCPStream) Read(p []byte) (int, error) { return m.in.Read(p) }
 // Write says something to the server.
 func (m *MCPStream) Write(p []byte) (int, error) { return m.conn.Write(p) }
 
-// CloseWrite says that nothing more comes; answers under way still do. It
-// returns errors.ErrUnsupported where a connection has no such thing: Windows.
+// CloseWrite says that nothing more comes; answers under way still do. It returns errors.ErrUnsupported where a connection has no such
+// thing: Windows.
 func (m *MCPStream) CloseWrite() error {
 	if half, ok := m.conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

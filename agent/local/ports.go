@@ -16,8 +16,8 @@ type Listening struct {
 	Port    int    `json:"port"`
 	Address string `json:"address"` // that it is bound to
 	Pid     int    `json:"pid"`
-	// URL is where a browser on this machine finds it if it speaks HTTP; absent
-	// if it is bound to an address that is not of this machine alone or all.
+	// URL is where a browser on this machine finds it if it speaks HTTP; absent if it is bound to an address that is not of this machine alone
+	// or all.
 	URL string `json:"url,omitempty"`
 }
 

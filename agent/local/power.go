@@ -86,8 +86,8 @@ func (p power) refuse(c Caller) *Error {
 		Hint: "run it at a terminal; for a script, make a token at a terminal (tether token create --person NAME) and set TETHER_TOKEN_FILE=FILE. tether whoami says for whom a program counts"}
 }
 
-// withToken adds the sign that a token of the person's is to the caller. To an
-// agent, and to nobody, it adds nothing. The grant is nil unless it is the sign.
+// withToken adds the sign that a token of the person's is to the caller. To an agent, and to nobody, it adds nothing. The grant is nil
+// unless it is the sign.
 func (s *Server) withToken(c Caller, token string) (Caller, *grant) {
 	if token == "" || c.Actor != term.User || c.Sign != "" {
 		return c, nil
@@ -104,8 +104,8 @@ func (s *Server) withToken(c Caller, token string) (Caller, *grant) {
 	return c, g
 }
 
-// proxied are the requests that proxies of ACP make for their agents, while they
-// are under way, by the proxy's process. The zero value is ready to use.
+// proxied are the requests that proxies of ACP make for their agents, while they are under way, by the proxy's process. The zero value is
+// ready to use.
 type proxied struct {
 	mu  sync.Mutex
 	all map[proc.ID][]*policy.Request

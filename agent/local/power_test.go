@@ -188,8 +188,8 @@ func beCaller(c *local.Client) {
 	}
 }
 
-// leavePTY starts the test's program at a terminal of its own, leaves the other end of that to a shell, and ends. The program asks once the file
-// left is there: until this process has ended, it is the maker, and no table has its name.
+// leavePTY starts the test's program at a terminal of its own, leaves the other end of that to a shell, and ends. The program asks once the
+// file left is there: until this process has ended, it is the maker, and no table has its name.
 func leavePTY() {
 	env := slices.DeleteFunc(proc.WithoutTag(os.Environ()), func(e string) bool { return strings.HasPrefix(e, sayVar+"=") })
 	env = append(env, sayVar+"=powers")

@@ -95,8 +95,8 @@ func (s *Server) pty(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// upgrade accepts a WebSocket. The server has checked the Origin before. The library would compare it with the Host header, which an attacker
-// controls by DNS rebinding.
+// upgrade accepts a WebSocket. The server has checked the Origin before. The library would compare it with the Host header, which an
+// attacker controls by DNS rebinding.
 func upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	return websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: []string{uiProtocol}})
 }

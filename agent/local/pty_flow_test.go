@@ -181,8 +181,8 @@ func flood(child *testkit.Child) (stop func() int) {
 	return sync.OnceValue(func() int { close(end); return <-done })
 }
 
-// A client that does not read for a while is slow alone: it harms no other,
-// loses its place, and is told by a fresh pty:attached with the newest output.
+// A client that does not read for a while is slow alone: it harms no other, loses its place, and is told by a fresh pty:attached with the
+// newest output.
 func TestStalledClientHarmsNobodyAndIsResynchronised(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 256 << 10})
 	tm, child := w.spawn("flood")

@@ -10,8 +10,8 @@ import (
 	"tether/agent/term"
 )
 
-// read reads messages until the connection ends. It writes input and sizes to the terminal itself and passes the rest to run. It reads without
-// a context, because the end of a context would close the connection before the close message; serve closes the connection.
+// read reads messages until the connection ends. It writes input and sizes to the terminal itself and passes the rest to run. It reads
+// without a context, because the end of a context would close the connection before the close message; serve closes the connection.
 func (c *ptyClient) read(ctx context.Context) {
 	for pace := rate.NewLimiter(messageRate, messageBurst); pace.Wait(ctx) == nil; {
 		kind, data, err := c.conn.Read(context.Background())

@@ -11,8 +11,8 @@ import (
 
 // ptyStream is one terminal that a ptyClient is attached to. It is owned by run.
 //
-// Its view is that of observers, without integration marks, terminal queries and clipboard access. So no interface answers a child's query or
-// changes the person's clipboard.
+// Its view is that of observers, without integration marks, terminal queries and clipboard access. So no interface answers a child's query
+// or changes the person's clipboard.
 type ptyStream struct {
 	id       string
 	terminal term.Handle
@@ -88,8 +88,8 @@ func (st *ptyStream) close() {
 	}
 }
 
-// begin opens a new reader, and returns the history before it. A client that has everything before since gets the output from there on, if it
-// is still retained.
+// begin opens a new reader, and returns the history before it. A client that has everything before since gets the output from there on, if
+// it is still retained.
 func (st *ptyStream) begin(c *ptyClient, since *int64) (attached, error) {
 	if since != nil {
 		if said, ok, err := st.resume(c, *since); ok || err != nil {
@@ -145,8 +145,8 @@ type taken struct {
 	exit   *term.Exit // the terminal's exit, if it was reached
 }
 
-// collect reads the available text into buf: up to about the raw offset until, so that it ends although the child prints on, and at most limit
-// bytes and a chunk. Of the marks it keeps only sizes and the exit.
+// collect reads the available text into buf: up to about the raw offset until, so that it ends although the child prints on, and at most
+// limit bytes and a chunk. Of the marks it keeps only sizes and the exit.
 func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
 	t := taken{piece: piece{Data: buf[:0], Off: rd.Offset()}}
 	for len(t.Data) < limit {

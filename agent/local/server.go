@@ -47,8 +47,8 @@ type Hosts interface {
 	Finish(ctx context.Context, id string) (HostStatus, error)
 	// ChangeHost renames a paired host or makes it the default one.
 	ChangeHost(ctx context.Context, name string, c HostChange) (HostStatus, error)
-	// CheckAudience refuses names that may not be in the audience of a terminal at a host: as the host says, or because it keeps none apart.
-	// A host that is offline is not asked.
+	// CheckAudience refuses names that may not be in the audience of a terminal at a host: as the host says, or because it keeps none apart. A
+	// host that is offline is not asked.
 	CheckAudience(ctx context.Context, host string, names []string) error
 	// AudienceTold waits until the host knows a terminal's audience, ctx ends or the host is offline.
 	AudienceTold(ctx context.Context, host string, h term.Handle) bool

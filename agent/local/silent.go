@@ -18,8 +18,8 @@ const (
 	signWithin  = 5 * time.Second
 )
 
-// SilentError is returned for a request that a daemon has not answered that
-// does not answer anything else either. It is a context.DeadlineExceeded.
+// SilentError is returned for a request that a daemon has not answered that does not answer anything else either. It is a
+// context.DeadlineExceeded.
 type SilentError struct {
 	Changing bool // the request may have taken effect
 }

@@ -36,8 +36,8 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1234} }
 
-// Who announces a body and does not send it holds a connection for a moment, not
-// for ever, also without a token: the others could not come in any more.
+// Who announces a body and does not send it holds a connection for a moment, not for ever, also without a token: the others could not come
+// in any more.
 func TestABodyThatDoesNotCome(t *testing.T) {
 	for name, c := range map[string]struct{ auth, want string }{
 		"from anybody":           {"", "HTTP/1.1 401 "},

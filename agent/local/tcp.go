@@ -23,8 +23,8 @@ const (
 	tokenProtocol = "tether.token."
 )
 
-// ListenLoopback listens on an address such as "127.0.0.1:0", where port 0 is
-// one that is free. It refuses to listen where other machines could come from.
+// ListenLoopback listens on an address such as "127.0.0.1:0", where port 0 is one that is free. It refuses to listen where other machines
+// could come from.
 func ListenLoopback(address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

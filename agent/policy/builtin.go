@@ -134,8 +134,8 @@ func (b builtin) onFinding(f command.Finding) Decision {
 	return b.decide(ruleUnparsed, "this command cannot be parsed: %s", f.Text)
 }
 
-// onWrite judges a redirection into the file, as seen from cwd. moved says
-// that the line may have left cwd before, for a place that is not below it.
+// onWrite judges a redirection into the file, as seen from cwd. moved says that the line may have left cwd before, for a place that is not
+// below it.
 func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 	if !file.Fixed {
 		return []Decision{b.decide(ruleFiles, "it writes to a file whose name is only known when it runs: %s", brief(file.Text))}

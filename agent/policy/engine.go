@@ -14,8 +14,8 @@ import (
 	"tether/agent/term"
 )
 
-// Options configures an Engine. The zero value is an engine with the built-in
-// rules and default limits that keeps the end of its audit log in memory.
+// Options configures an Engine. The zero value is an engine with the built-in rules and default limits that keeps the end of its audit log
+// in memory.
 type Options struct {
 	// Config is the section [policy]; the zero value means config.Default's.
 	Config config.Policy
@@ -23,8 +23,8 @@ type Options struct {
 	AuditPath string
 	// Home is the meaning of "~" in the configuration; "" asks the system.
 	Home string
-	// Mask, if not nil, masks secrets in a text that is shown, also the values of variables in env that have telling names. It may take
-	// a moment.
+	// Mask, if not nil, masks secrets in a text that is shown, also the values of variables in env that have telling names. It may take a
+	// moment.
 	Mask func(text string, env []string) string
 }
 
@@ -154,8 +154,8 @@ func (e *Engine) Sandboxed() bool {
 	return slices.ContainsFunc(e.book.identities, func(i identity) bool { return i.sandbox.Kind != "" })
 }
 
-// Adopt counts an agent's terminal that runs already: it was started by a
-// daemon before this one, or left and taken up again. Others it ignores.
+// Adopt counts an agent's terminal that runs already: it was started by a daemon before this one, or left and taken up again. Others it
+// ignores.
 func (e *Engine) Adopt(h term.Handle) {
 	if h.Info().Owner.Role == term.RoleAgent {
 		e.limits.adopt(h)

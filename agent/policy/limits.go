@@ -61,8 +61,8 @@ type place struct {
 	started  bool // terminal is known
 }
 
-// counted is whose starts, questions and refusals count together with the
-// actor's: the sessions of a host could otherwise be as many as it likes.
+// counted is whose starts, questions and refusals count together with the actor's: the sessions of a host could otherwise be as many as it
+// likes.
 func counted(a term.Actor) term.Actor {
 	if host := a.At(); host != "" {
 		return term.AgentAt(host, "")

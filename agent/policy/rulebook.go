@@ -286,8 +286,8 @@ func (b *rulebook) onRoots(j *judgement, r Request, read *command.Reading) {
 	}
 }
 
-// absolute is where path leads from cwd. One that begins with a slash is absolute on Windows, too: there it is a shell of MSYS2 that
-// reads it, whose /dev/sda is a disk.
+// absolute is where path leads from cwd. One that begins with a slash is absolute on Windows, too: there it is a shell of MSYS2 that reads
+// it, whose /dev/sda is a disk.
 func absolute(path, cwd string) string {
 	if strings.HasPrefix(path, "/") {
 		return filepath.ToSlash(filepath.Clean(path))

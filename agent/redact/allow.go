@@ -6,8 +6,8 @@ import "strings"
 // unforeseen. The lists follow xterm's control sequences page and the protocol pages of kitty and other terminals; strings (OSC, DCS, APC)
 // are judged in judge.go.
 var (
-	// escapes7 are the final bytes of sequences without an intermediate byte, and of C1 controls: cursor, index, tab stop, reset,
-	// keypad and shifts, and ST.
+	// escapes7 are the final bytes of sequences without an intermediate byte, and of C1 controls: cursor, index, tab stop, reset, keypad and
+	// shifts, and ST.
 	escapes7 = "6789=>DEHMNOcno|}~\\"
 	// escapeInter are the final bytes behind intermediate bytes. A character set may have any.
 	escapeInter = map[byte]string{'#': "34568", ' ': "FLMN", '%': "@G"}

@@ -11,9 +11,9 @@ const quad = 4
 // begin finds where a pattern may begin. Nearly all text is passed over here, so this decides how fast a redactor is.
 //
 // Most prefixes begin with a frequent letter, and many with a frequent pair of them; but hardly any text has the first four bytes of one.
-// To look at four bytes everywhere would take long. Three are enough to rule out two places at once: if no prefix has them as its bytes 2 to
-// 4, none begins in front of them, and if none has them as its bytes 1 to 3, none begins with them. So only every second place is looked at,
-// three of them at a time, in a table that stays in the fastest cache. Where it has an entry, the bytes themselves are looked at.
+// To look at four bytes everywhere would take long. Three are enough to rule out two places at once: if no prefix has them as its bytes 2
+// to 4, none begins in front of them, and if none has them as its bytes 1 to 3, none begins with them. So only every second place is looked
+// at, three of them at a time, in a table that stays in the fastest cache. Where it has an entry, the bytes themselves are looked at.
 type begin struct {
 	// triples has an entry for each three bytes of either kind, by their hash. It is nil if a pattern may be shorter than quad or begin with
 	// nearly anything: then a place is told by its first byte alone.

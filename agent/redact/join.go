@@ -205,8 +205,8 @@ func plainEnd(p []byte) int {
 // erasing, keyboards.
 var quiet, bare, quietPrivate = finals("mKJXbhls"), finals("mKJXCD"), finals("hlmuJK")
 
-// step takes a byte of a sequence, at a place in the stream. It says whether the sequence has ended with it and which symbol it leaves, 0 for
-// none; again means that it had ended before this byte.
+// step takes a byte of a sequence, at a place in the stream. It says whether the sequence has ended with it and which symbol it leaves, 0
+// for none; again means that it had ended before this byte.
 func (j *joiner) step(c byte, at int64) (symbol byte, ended, again bool) {
 	switch {
 	case c == esc, c < 0x20, c >= del, at-j.begun >= maxSequence:

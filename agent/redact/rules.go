@@ -501,8 +501,8 @@ func (d *dfa) suspect(p []byte) (groups uint64) {
 // maxShownTitle bounds a title, in bytes.
 const maxShownTitle = 256
 
-// Title is Redact for a title or name: in addition it is cut to 256 bytes and
-// has nothing that is not printed or changes the direction of text.
+// Title is Redact for a title or name: in addition it is cut to 256 bytes and has nothing that is not printed or changes the direction of
+// text.
 func (r *Rules) Title(s string) string {
 	if r == nil {
 		return s

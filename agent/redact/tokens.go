@@ -227,8 +227,8 @@ var labelled = []struct {
 	{begin: `[0-9][0-9]\|[A-Za-z0-9_-]`, re: `[0-9][0-9]\|[A-Za-z0-9_-]([A-Za-z0-9_-]{26})(?:[^A-Za-z0-9_-]|$)`, plausible: mixedCase}, // apps of Facebook
 }
 
-// branded are credentials that begin like any word: their length or their end tells them only together with their maker's name right in front of
-// them. To look for them without it would mean to look at every word.
+// branded are credentials that begin like any word: their length or their end tells them only together with their maker's name right in
+// front of them. To look for them without it would mean to look at every word.
 var branded = func() (all []string) {
 	for _, b := range [][2]string{
 		{`mailchimp`, `[0-9a-f]{32}-us[0-9]{1,2}`},

@@ -18,8 +18,8 @@ type Log struct {
 	limit int // bound of len(buf), a power of two
 }
 
-// New returns an empty log that retains at most limit bytes, rounded up to a
-// power of two and to at least 4 KiB. No memory is taken until [Log.Append].
+// New returns an empty log that retains at most limit bytes, rounded up to a power of two and to at least 4 KiB. No memory is taken until
+// [Log.Append].
 func New(limit int) *Log {
 	return &Log{limit: ceilPow2(max(limit, minSize))}
 }
@@ -54,8 +54,8 @@ func (l *Log) SetLimit(limit int) {
 	l.resize(l.limit)
 }
 
-// Append adds p at End. Bytes that no longer fit are dropped from the front;
-// of a p longer than the limit only its tail is retained. p is copied.
+// Append adds p at End. Bytes that no longer fit are dropped from the front; of a p longer than the limit only its tail is retained. p is
+// copied.
 func (l *Log) Append(p []byte) {
 	if len(p) == 0 {
 		return // there may be no buffer yet
@@ -85,8 +85,8 @@ func (l *Log) ReadAt(p []byte, offset int64) int {
 	return n + copy(p[n:], b)
 }
 
-// Slices returns up to n bytes from offset on without copying, in two pieces
-// because the buffer wraps. They are valid until the next Append.
+// Slices returns up to n bytes from offset on without copying, in two pieces because the buffer wraps. They are valid until the next
+// Append.
 func (l *Log) Slices(offset int64, n int) (a, b []byte) {
 	if offset < l.start || offset >= l.end || n <= 0 {
 		return nil, nil

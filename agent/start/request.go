@@ -14,8 +14,8 @@ type Request struct {
 	Door     string // one of policy's constants
 	Named    string // a host's name for its own agent, for people to read
 	Approved string // who has approved exactly this request at the door
-	// Background says that the terminal is the agent's own. It then ends after Options.AgentIdle if Idle is set, and not after the
-	// policy's time limit.
+	// Background says that the terminal is the agent's own. It then ends after Options.AgentIdle if Idle is set, and not after the policy's
+	// time limit.
 	Background bool
 	Idle       bool
 	Again      bool // the caller repeats the request when told so, see policy.Request

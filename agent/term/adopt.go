@@ -172,8 +172,8 @@ func (n *note) countLost(all []recordedOutput, base int64) {
 	}
 }
 
-// expect lends a new terminal to the hosts it was lent to, and has them and the
-// people who were at it hold the child from the raw offset on until they are back.
+// expect lends a new terminal to the hosts it was lent to, and has them and the people who were at it hold the child from the raw offset on
+// until they are back.
 func (t *Terminal) expect(r *record, raw int64) {
 	t.lending.linkStates = map[string]string{}
 	for _, l := range r.Lent {

@@ -129,8 +129,8 @@ func split(all []told) (text string, marks []told) {
 	return text, marks
 }
 
-// nearby lets a mark stand on either side of the two bytes that are left in its place within another sequence: that depends on how it
-// was read.
+// nearby lets a mark stand on either side of the two bytes that are left in its place within another sequence: that depends on how it was
+// read.
 var nearby = cmp.Comparer(func(a, b int64) bool { return max(a-b, b-a) <= 2 })
 
 // A reader that continues at a text offset with any daemon gets the same as if there had been only one: text, commands, titles, in their

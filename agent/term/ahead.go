@@ -16,8 +16,8 @@ import (
 type screenKeeper interface {
 	// KeepsScreens reports whether the holder can. It never changes.
 	KeepsScreens() bool
-	// Screen leaves the screen at a raw offset, at most 1 MiB. It does not wait for the holder, which forgets a screen with the output
-	// that follows it.
+	// Screen leaves the screen at a raw offset, at most 1 MiB. It does not wait for the holder, which forgets a screen with the output that
+	// follows it.
 	Screen(off int64, p []byte) error
 }
 

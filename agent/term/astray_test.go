@@ -71,8 +71,8 @@ func TestAShellThatGoesAstrayUnderAnOddName(t *testing.T) {
 	}
 }
 
-// The next daemon lends a shell for where it is, not for where it was: neither at the oldest place from where its output can be scanned, nor
-// on the way from there.
+// The next daemon lends a shell for where it is, not for where it was: neither at the oldest place from where its output can be scanned,
+// nor on the way from there.
 func TestTheNextDaemonAsksWhereAShellIsNow(t *testing.T) {
 	for _, c := range []struct {
 		name, path string // the directories one after the other

@@ -66,8 +66,8 @@ func (t *Terminal) condemn(a Actor) error {
 	return err
 }
 
-// terminate kills the process tree and waits until the exit was recorded or
-// ctx ends. Killing an exited terminal does nothing. The first reason counts.
+// terminate kills the process tree and waits until the exit was recorded or ctx ends. Killing an exited terminal does nothing. The first
+// reason counts.
 func (t *Terminal) terminate(ctx context.Context, why ExitReason) error {
 	t.mu.Lock()
 	t.ending.because(why)

@@ -14,8 +14,8 @@ type Handle struct {
 	masked bool
 }
 
-// Masked is the terminal for the same actor, with all texts as hosts see them: output, command lines, titles, directories. The handles
-// of agents are so, unless Options.Unredacted says otherwise.
+// Masked is the terminal for the same actor, with all texts as hosts see them: output, command lines, titles, directories. The handles of
+// agents are so, unless Options.Unredacted says otherwise.
 func (h Handle) Masked() Handle { return Handle{h.t, h.actor, true} }
 
 // IsMasked reports whether texts are as hosts see them.

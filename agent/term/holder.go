@@ -26,8 +26,8 @@ type HolderPTY interface {
 	Checkpoint(off int64, note []byte) error
 	// Keep says from which raw offset on output is needed although it was read; none if it is the largest there is. It does not wait.
 	Keep(off int64) error
-	// Forget says that nobody needs the holder any more, after the exit. It
-	// returns when that has ended. Close alone leaves it to the next daemon.
+	// Forget says that nobody needs the holder any more, after the exit. It returns when that has ended. Close alone leaves it to the next
+	// daemon.
 	Forget(ctx context.Context) error
 }
 
@@ -211,8 +211,8 @@ func (t *Terminal) needLocked() {
 type pacer interface {
 	// Paces reports whether the holder can. It never changes.
 	Paces() bool
-	// Until says up to which raw offset the child may print without waiting;
-	// no bound if it is the largest there is. It does not wait for the holder.
+	// Until says up to which raw offset the child may print without waiting; no bound if it is the largest there is. It does not wait for the
+	// holder.
 	Until(off int64) error
 }
 

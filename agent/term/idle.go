@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// activity is when the terminal was last used, and the watch that ends an
-// agent's background terminal that nobody uses. Guarded by the terminal's mutex.
+// activity is when the terminal was last used, and the watch that ends an agent's background terminal that nobody uses. Guarded by the
+// terminal's mutex.
 type activity struct {
 	printed time.Time // zero before the first byte
 	typed   time.Time

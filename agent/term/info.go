@@ -92,8 +92,8 @@ type Command struct {
 	Duration time.Duration // 0 while it runs
 	Exit     *int          // nil while it runs, or when the shell did not say
 	Done     bool
-	// Verified says that marks with the terminal's nonce made the command. Marks without one may come from a shell that marks by itself,
-	// or from any program that prints: such a command lifts nobody's rights.
+	// Verified says that marks with the terminal's nonce made the command. Marks without one may come from a shell that marks by itself, or
+	// from any program that prints: such a command lifts nobody's rights.
 	Verified bool
 	// Within is the N of the verified command that this one ran in, as of a shell inside ssh; 0 for none.
 	Within int

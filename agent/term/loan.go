@@ -163,8 +163,8 @@ func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed boo
 	return *t.lending.loan(host), changed, nil
 }
 
-// withdraw ends the lending to host. It returns whether there was one and how
-// many people were attached at that moment: a disposal depends on both.
+// withdraw ends the lending to host. It returns whether there was one and how many people were attached at that moment: a disposal depends
+// on both.
 func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	t.mu.Lock()
 	was = t.withdrawLocked(host)

@@ -26,8 +26,8 @@ type share struct {
 	released bool  // the terminal was forgotten: it counts no more, and its timers stay stopped
 }
 
-// chargeLocked brings the terminal's part of the sum up to date. It reports
-// whether the caller is to call Pool.trim when it holds no lock any more.
+// chargeLocked brings the terminal's part of the sum up to date. It reports whether the caller is to call Pool.trim when it holds no lock
+// any more.
 func (t *Terminal) chargeLocked() bool {
 	now := int64(t.stream.cost() + t.commands.lineBytes + t.lending.redaction.cost() + t.keptLocked())
 	grown := now - t.share.charged
@@ -151,8 +151,8 @@ func (t *Terminal) laggingLocked() int64 {
 	return most
 }
 
-// setLimit sets the bound of the log and its dependent state, in bytes, and returns the terminal's present amount.
-// It discards a screen that takes more.
+// setLimit sets the bound of the log and its dependent state, in bytes, and returns the terminal's present amount. It discards a screen
+// that takes more.
 func (t *Terminal) setLimit(limit int) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -60,8 +60,8 @@ func (o *oldest) lose(raw int64) {
 	o.begun().Doubt()
 }
 
-// giveUp forgets the screen if it takes more than so many bytes: memory is short. Those that are kept for the next daemon have a bound of their
-// own.
+// giveUp forgets the screen if it takes more than so many bytes: memory is short. Those that are kept for the next daemon have a bound of
+// their own.
 func (o *oldest) giveUp(most int) {
 	kept, stops := o.kept, o.stops
 	o.kept, o.stops = nil, nil

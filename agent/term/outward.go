@@ -169,6 +169,6 @@ func (s *stream) outwardFrom(raw int64) *Screen {
 	return &at
 }
 
-// restStep is the first step, in bytes, in which the end of a sequence is looked for in which the oldest output begins. Each is twice the one before:
-// an image may fill most of the log.
+// restStep is the first step, in bytes, in which the end of a sequence is looked for in which the oldest output begins. Each is twice the
+// one before: an image may fill most of the log.
 const restStep = 64

@@ -183,8 +183,8 @@ func (p *Pool) startedLocked(id ID) {
 	}
 }
 
-// marked is the environment of a terminal's child: it says which terminal that
-// is, and of an agent's also whose, for when nobody knows the terminal any more.
+// marked is the environment of a terminal's child: it says which terminal that is, and of an agent's also whose, for when nobody knows the
+// terminal any more.
 func marked(owner Actor, s Spec) []string {
 	env := append(slices.Clip(s.Env), proc.Tag(string(s.ID)))
 	if owner.Role == RoleAgent {

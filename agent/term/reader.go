@@ -24,8 +24,8 @@ type Event struct {
 	// Screen is the screen at Off, Raw, in the hosts' view: the reader has lost the output before it. The offset is that of the next output.
 	// Only readers that asked for Screens get it.
 	Screen *Screen
-	// Masked is how many places of Data hosts do not see as they are: secrets and control sequences, each in the first event that has
-	// some of it. Only ViewOutward has any.
+	// Masked is how many places of Data hosts do not see as they are: secrets and control sequences, each in the first event that has some of
+	// it. Only ViewOutward has any.
 	Masked int
 }
 
@@ -42,8 +42,8 @@ func (e *LaggedError) Error() string {
 	return fmt.Sprintf("reader fell behind: %d bytes lost", e.Lost)
 }
 
-// Reader is a cursor into a terminal's stream. It pulls; the terminal keeps
-// nothing for it. It is not safe for concurrent use, except Close.
+// Reader is a cursor into a terminal's stream. It pulls; the terminal keeps nothing for it. It is not safe for concurrent use, except
+// Close.
 type Reader struct {
 	// Set at construction.
 	t      *Terminal
@@ -80,8 +80,8 @@ type ReaderOptions struct {
 	Tail int64
 	// Hold lets the reader slow the child: as much as the terminal's OnSlow allows where the view is of text, else as with the policy Hold.
 	Hold bool
-	// Linear ends each piece of data where something was left out or replaced, so that the offset of each of its bytes is known: the last one is
-	// right before Event.Raw, unless all of the piece stands for bytes that are no UTF-8.
+	// Linear ends each piece of data where something was left out or replaced, so that the offset of each of its bytes is known: the last one
+	// is right before Event.Raw, unless all of the piece stands for bytes that are no UTF-8.
 	Linear bool
 	// Screens makes a reader of ViewOutward that loses output get the screen behind the loss, as soon as it is known.
 	Screens bool
@@ -343,8 +343,8 @@ func (r *Reader) Size() Size {
 	return s.before
 }
 
-// SeekText moves the reader to a text offset, as a host that resumes asks for it,
-// before the marks there. Only ViewText and ViewOutward have text offsets.
+// SeekText moves the reader to a text offset, as a host that resumes asks for it, before the marks there. Only ViewText and ViewOutward
+// have text offsets.
 //
 // It reports false, and stands at the end, if there is no such offset yet.
 func (r *Reader) SeekText(text int64) bool {

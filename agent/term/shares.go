@@ -43,8 +43,8 @@ func (t *Terminal) addShareLocked(l *Loan, s Share) {
 	l.Version = t.lending.version
 }
 
-// endSharesLocked ends the shares of the loan that fit, and returns their ids. done says that the loan was for their guests alone and
-// has none left.
+// endSharesLocked ends the shares of the loan that fit, and returns their ids. done says that the loan was for their guests alone and has
+// none left.
 func (t *Terminal) endSharesLocked(l *Loan, fits func(*Share) bool) (ended []string, done bool) {
 	shares := slices.Clone(l.Shares)
 	for i := range shares {

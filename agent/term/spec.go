@@ -25,8 +25,8 @@ type Spec struct {
 	Size    Size   // zero means 80x24
 	Private bool
 	OnSlow  OnSlow
-	// IdleTimeout, if not 0, is how long an agent's terminal may neither print
-	// nor be typed into before it is killed. It ends with its promotion.
+	// IdleTimeout, if not 0, is how long an agent's terminal may neither print nor be typed into before it is killed. It ends with its
+	// promotion.
 	IdleTimeout time.Duration
 	// TimeLimit, if not 0, is how long an agent's terminal may run before it is killed. It ends with its promotion.
 	TimeLimit time.Duration

@@ -123,8 +123,8 @@ func (s *stream) known(v View) int64 {
 	return s.log.End()
 }
 
-// fill copies the view of the raw range [pos, limit) as far as buf holds it,
-// and returns where that ends and its length. With linear it goes no further than to a place where offsets and bytes do not keep step.
+// fill copies the view of the raw range [pos, limit) as far as buf holds it, and returns where that ends and its length. With linear it
+// goes no further than to a place where offsets and bytes do not keep step.
 func (s *stream) fill(buf []byte, v View, pos, limit int64, linear bool) (end int64, n int) {
 	for c := s.cuts.after(pos); pos < limit && n < len(buf); {
 		plain := limit

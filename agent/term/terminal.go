@@ -42,8 +42,8 @@ type OnSlow uint8
 const (
 	// ByOwner is the configured effect for the terminal's owner.
 	ByOwner OnSlow = iota
-	// Lag lets the child wait for readers a tenth of the time, and not while
-	// somebody types; beyond that a slow reader loses its place and is told.
+	// Lag lets the child wait for readers a tenth of the time, and not while somebody types; beyond that a slow reader loses its place and is
+	// told.
 	Lag
 	// Hold lets the child wait for readers, each time for at most the pool's stall time.
 	Hold

@@ -15,8 +15,8 @@ import (
 	"tether/platform/secret"
 )
 
-// maxBegun bounds the calls that are remembered, here and by a Desk. A host that
-// asks for an older one again could as well have thought up another.
+// maxBegun bounds the calls that are remembered, here and by a Desk. A host that asks for an older one again could as well have thought up
+// another.
 const maxBegun = 1024
 
 // key names a call for ever: a hash of all that identifies it at the host.

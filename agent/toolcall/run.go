@@ -45,8 +45,8 @@ func (d *Desk) askedLocked(s *session, r ahp.InputRequest) {
 	d.runs.Go(func() { d.run(ctx, c) })
 }
 
-// roomLocked makes room for one more call by forgetting the oldest that is over.
-// Calls that run, or whose answer was not told yet, are not forgotten.
+// roomLocked makes room for one more call by forgetting the oldest that is over. Calls that run, or whose answer was not told yet, are not
+// forgotten.
 func (d *Desk) roomLocked() bool {
 	if len(d.order) < maxBegun {
 		return true
@@ -176,8 +176,8 @@ func (d *Desk) queueLocked(c *call) {
 	signal(d.tell)
 }
 
-// teller tells answers until ctx or the connection ends. It is another goroutine
-// than the one that follows sessions, for whose snapshots that one waits.
+// teller tells answers until ctx or the connection ends. It is another goroutine than the one that follows sessions, for whose snapshots
+// that one waits.
 func (d *Desk) teller(ctx context.Context, conn *client.Conn) {
 	for {
 		for {

@@ -47,8 +47,8 @@ type held struct {
 	action ahp.Action
 }
 
-// attend follows the sessions and offers the tools until the desk is switched
-// off, after which nothing is offered any more, or ctx or the connection ends.
+// attend follows the sessions and offers the tools until the desk is switched off, after which nothing is offered any more, or ctx or the
+// connection ends.
 func (d *Desk) attend(ctx context.Context, conn *client.Conn) {
 	d.open()
 	defer d.shut()

@@ -9,8 +9,8 @@ import (
 	"tether/ahp"
 )
 
-// actionFor translates a mark for a host that speaks the version; nil for the ones a host is not told, and for
-// titles, see publisher.tellTitle.
+// actionFor translates a mark for a host that speaks the version; nil for the ones a host is not told, and for titles, see
+// publisher.tellTitle.
 func actionFor(m *term.Mark, version string, commandActions bool) ahp.Action {
 	switch m.Kind {
 	case term.MarkCwd:

@@ -249,8 +249,8 @@ func (l *Link) noteAnnounced(le *lending) {
 	l.roseLocked()
 }
 
-// Announced returns the URI under which the host has the terminal, and its title
-// there. It waits until the host has it; false if ctx ends before.
+// Announced returns the URI under which the host has the terminal, and its title there. It waits until the host has it; false if ctx ends
+// before.
 func (l *Link) Announced(ctx context.Context, id term.ID) (uri, title string, ok bool) {
 	for {
 		l.mu.Lock()

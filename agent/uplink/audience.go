@@ -117,8 +117,8 @@ func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 	return ahp.AddAudience(m, p.s.link.audience(&loan.Audience)), nil // also where it names nobody: such a host says who watches
 }
 
-// noteAudience looks whether the audience of a terminal that is published has changed. Its publisher then tells the host, behind the
-// output before it; of one that has nothing to publish any more, the session does.
+// noteAudience looks whether the audience of a terminal that is published has changed. Its publisher then tells the host, behind the output
+// before it; of one that has nothing to publish any more, the session does.
 func (s *session) noteAudience(ctx context.Context, p *publication) {
 	loan, ok := p.le.h.LoanHere()
 	if !ok {

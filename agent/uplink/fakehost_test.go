@@ -19,8 +19,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// fakeHost is a host that does as little as its options say. Unlike package
-// host it may follow the bare proposal, misunderstand it, or be hostile.
+// fakeHost is a host that does as little as its options say. Unlike package host it may follow the bare proposal, misunderstand it, or be
+// hostile.
 type fakeHost struct {
 	marker ahp.Meta            // of the answer to initialize
 	target ahp.ExecutionTarget // in snapshots

@@ -83,8 +83,8 @@ func shownCommands(s ahp.TerminalState) (foreign, ours string) {
 	return foreign, ours
 }
 
-// Commands of shells that mark by themselves reach observers, marked as unverified: where no signed integration speaks, and within a
-// signed command as in ssh, which stays open.
+// Commands of shells that mark by themselves reach observers, marked as unverified: where no signed integration speaks, and within a signed
+// command as in ssh, which stays open.
 func TestForeignIntegrationsReachObservers(t *testing.T) {
 	for _, name := range foreignStreams {
 		t.Run(name, func(t *testing.T) {

@@ -62,8 +62,8 @@ func (s *session) probe(ctx context.Context) error {
 	}
 }
 
-// ping asks the host for a sign of life and fails if none came within that
-// time; then the connection is closed, so that nothing waits for it.
+// ping asks the host for a sign of life and fails if none came within that time; then the connection is closed, so that nothing waits for
+// it.
 func (s *session) ping(ctx context.Context, within time.Duration) error {
 	for began := time.Now(); ; {
 		asked := time.Now()

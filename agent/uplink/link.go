@@ -198,8 +198,8 @@ func (l *Link) Nudge() {
 	}
 }
 
-// Withdraw disposes of everything that the host has of ours, and lends nothing any more. It does not wait: Status().Known says how much
-// is left. It is called once.
+// Withdraw disposes of everything that the host has of ours, and lends nothing any more. It does not wait: Status().Known says how much is
+// left. It is called once.
 func (l *Link) Withdraw() { close(l.part) }
 
 // connect opens one connection, within that time, and serves it until it ends.

@@ -12,8 +12,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// network is the network between a link and its host: it may work, refuse or swallow attempts, and kill connections silently. It
-// replaces uplink.Options.Connect.
+// network is the network between a link and its host: it may work, refuse or swallow attempts, and kill connections silently. It replaces
+// uplink.Options.Connect.
 type network struct {
 	open chan struct{} // closed when dial is set
 	dial func() (jsonrpc.Channel, error)

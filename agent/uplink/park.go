@@ -10,8 +10,8 @@ import (
 	"tether/ahp"
 )
 
-// A host may keep the text of lent terminals for its own doors while this machine is away, if the person allows it. What is withdrawn meanwhile goes
-// there when the machine is back, or with the time that was allowed.
+// A host may keep the text of lent terminals for its own doors while this machine is away, if the person allows it. What is withdrawn
+// meanwhile goes there when the machine is back, or with the time that was allowed.
 
 // noticeTime bounds how long a host takes to see that this machine is away: it then asks for a sign of life before it believes that.
 const noticeTime = 2 * time.Minute
@@ -50,8 +50,8 @@ func (s *session) tellPark(ctx context.Context, le *lending, loan *term.Loan) er
 	return nil
 }
 
-// reclaim has the host drop what it keeps of terminals that are not lent any more: they ended, or were withdrawn, while this machine was away. It is
-// called once all that is lent has a lending.
+// reclaim has the host drop what it keeps of terminals that are not lent any more: they ended, or were withdrawn, while this machine was
+// away. It is called once all that is lent has a lending.
 func (s *session) reclaim(ctx context.Context) {
 	if !s.marker.Resume || s.marker.ParkMs == 0 {
 		return

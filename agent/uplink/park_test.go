@@ -85,8 +85,8 @@ func (w *world) door() (id, text string) {
 	return id, strings.TrimSpace(text)
 }
 
-// A terminal whose machine is away for longer than the grace time is gone for AHP and stays at the host's own doors; when the machine is back, it goes
-// on there under the same id, and under another URI in AHP, with what was printed meanwhile, whatever has become of it.
+// A terminal whose machine is away for longer than the grace time is gone for AHP and stays at the host's own doors; when the machine is
+// back, it goes on there under the same id, and under another URI in AHP, with what was printed meanwhile, whatever has become of it.
 func TestAParkedTerminalGoesOn(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -145,8 +145,8 @@ func (p *publisher) step(ctx context.Context) error {
 	return p.mark(ctx, ev.Mark)
 }
 
-// buffer holds one piece of text and the message that it becomes. It is taken
-// while there is something to send: most terminals wait most of the time.
+// buffer holds one piece of text and the message that it becomes. It is taken while there is something to send: most terminals wait most of
+// the time.
 type buffer struct {
 	text [frame]byte
 	msg  []byte

@@ -106,8 +106,8 @@ func (w *world) follow() *follower {
 	return f
 }
 
-// An observer at a host, who joins at any moment of what a program prints and gives it as sizes, sees what xterm.js shows that was there from the
-// start, whatever the daemon and the host have dropped, and also at a host that has forgotten everything.
+// An observer at a host, who joins at any moment of what a program prints and gives it as sizes, sees what xterm.js shows that was there
+// from the start, whatever the daemon and the host have dropped, and also at a host that has forgotten everything.
 func TestObserversSeeTheScreenThroughAHost(t *testing.T) {
 	known, all := 0, 0
 	for round := range testkit.Rounds(t, 8, 1000) {

@@ -50,8 +50,8 @@ type Status struct {
 	Unacked   int64 // sum over Terminals
 	Known     int   // terminals that the host may have, also exited ones and those that are being withdrawn
 	Terminals []TerminalStatus
-	// Withdrawn is how many terminals the host may still keep that were withdrawn while there is no connection, KeptUntil until when: it hears of
-	// it when it is reached again.
+	// Withdrawn is how many terminals the host may still keep that were withdrawn while there is no connection, KeptUntil until when: it hears
+	// of it when it is reached again.
 	Withdrawn int
 	KeptUntil time.Time
 }
@@ -65,8 +65,8 @@ type TerminalStatus struct {
 	Over    bool   // the host knows of its exit
 	There   bool   // the host has it now, and has said so on this connection
 	Problem string // why it is not shown at the host, "" if it is
-	// KeptUntil is until when the host may keep what it has of the terminal while there is no connection; zero while there is one, and where it
-	// keeps nothing beyond its grace time.
+	// KeptUntil is until when the host may keep what it has of the terminal while there is no connection; zero while there is one, and where
+	// it keeps nothing beyond its grace time.
 	KeptUntil time.Time
 	// Observers is how many watch there, nil where the host does not say.
 	Observers *int

@@ -9,8 +9,8 @@ import (
 	"tether/ahp"
 )
 
-// The host hears when a terminal was started and when it has ended, not only that it is told so now: after a restart of the host, or
-// an hour without a network, arrival says nothing.
+// The host hears when a terminal was started and when it has ended, not only that it is told so now: after a restart of the host, or an
+// hour without a network, arrival says nothing.
 func TestTimesAreTheOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, marker: ahp.ClientTerminals{Version: 1}.Meta()} // without resume all is announced anew

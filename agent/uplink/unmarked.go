@@ -71,8 +71,8 @@ func (t *trial) heard() {
 	}
 }
 
-// lasting returns a context for requests that are to reach a host without the
-// marker also when the connection is about to end: it ends a little after ctx.
+// lasting returns a context for requests that are to reach a host without the marker also when the connection is about to end: it ends a
+// little after ctx.
 func (s *session) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.trial.turn == nil {
 		return context.WithTimeout(ctx, callTimeout)

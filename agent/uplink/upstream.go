@@ -85,8 +85,8 @@ func (s *session) onEnvelope(v ahp.EnvelopeView) {
 	}
 }
 
-// rejected stops publishing a terminal whose output the host does not take. A
-// host that only does not know titles and the like goes without them.
+// rejected stops publishing a terminal whose output the host does not take. A host that only does not know titles and the like goes without
+// them.
 func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
 	switch v.Kind {
 	case ahp.ActionTerminalOutput, ahp.ActionTerminalExited, ahp.ActionTerminalCleared:
@@ -162,8 +162,8 @@ func (e shownError) Error() string {
 
 func (e shownError) Unwrap() error { return e.error }
 
-// fit makes a text of the host's fit for a message of ours, which a terminal
-// may show: printable and at most n bytes, and a mark where it was cut.
+// fit makes a text of the host's fit for a message of ours, which a terminal may show: printable and at most n bytes, and a mark where it
+// was cut.
 func fit(s string, n int) string {
 	return clip.Marked(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -14,8 +14,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// ErrNotResumed is returned by Connect when Options.Resume was set and the host refused it, most often because it does not
-// know the client any more. The caller connects again without.
+// ErrNotResumed is returned by Connect when Options.Resume was set and the host refused it, most often because it does not know the client
+// any more. The caller connects again without.
 var ErrNotResumed = errors.New("the host does not resume the connection")
 
 // maxHeld bounds the messages that arrive before the handshake is done, in bytes; a host that sends more is cut off. Each notification
@@ -243,8 +243,8 @@ func (c *Conn) deliver(method string, params []byte) {
 // Result returns the host's answer to initialize; on a resumed connection the one of Resume.
 func (c *Conn) Result() ahp.InitializeResult { return c.result }
 
-// Resumed returns the host's answer to reconnect, without the actions once OnEnvelope has got them; false if the
-// connection was initialized.
+// Resumed returns the host's answer to reconnect, without the actions once OnEnvelope has got them; false if the connection was
+// initialized.
 func (c *Conn) Resumed() (ahp.ReconnectResult, bool) {
 	if c.resumed == nil {
 		return ahp.ReconnectResult{}, false
@@ -264,8 +264,8 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 // Err returns why the connection has ended, nil while it has not.
 func (c *Conn) Err() error { return c.peer.Err() }
 
-// Close parts from the host and waits until the last callback has returned. It may block for a few seconds if the host
-// does not answer, and may be called more than once.
+// Close parts from the host and waits until the last callback has returned. It may block for a few seconds if the host does not answer, and
+// may be called more than once.
 func (c *Conn) Close() {
 	_ = c.peer.CloseReason(closeNormal, "") // the connection ends in any case
 	<-c.done

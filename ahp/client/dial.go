@@ -46,8 +46,8 @@ type Endpoint struct {
 	Last *atomic.Pointer[string]
 }
 
-// urls are those to try: first that which has answered last, the others in any order, so that the machines of a node that has died do not all
-// come to the same one.
+// urls are those to try: first that which has answered last, the others in any order, so that the machines of a node that has died do not
+// all come to the same one.
 func (e Endpoint) urls() []string {
 	all := append([]string{e.URL}, e.Also...)
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -90,8 +90,8 @@ func (e Endpoint) withToken() (string, error) {
 	return u.String(), nil
 }
 
-// Connect dials the host and initializes, or resumes if o.Resume is set. It blocks until that is done or ctx is; later ctx
-// has no effect. Besides the errors of ConnectChannel it returns ErrUnauthorized, ErrUnreachable and ErrPin.
+// Connect dials the host and initializes, or resumes if o.Resume is set. It blocks until that is done or ctx is; later ctx has no effect.
+// Besides the errors of ConnectChannel it returns ErrUnauthorized, ErrUnreachable and ErrPin.
 func Connect(ctx context.Context, e Endpoint, o Options) (conn *Conn, err error) {
 	if len(e.Also) == 0 {
 		return connect(ctx, e, o)
@@ -160,8 +160,8 @@ func connect(ctx context.Context, e Endpoint, o Options) (*Conn, error) {
 	return ConnectChannel(ctx, ch, o)
 }
 
-// ClockSkew returns how far the host's clock was ahead of this machine's when the connection was made, to about a second; false where
-// the host did not say.
+// ClockSkew returns how far the host's clock was ahead of this machine's when the connection was made, to about a second; false where the
+// host did not say.
 func (c *Conn) ClockSkew() (time.Duration, bool) {
 	ws, ok := c.ch.(*wsconn.Conn)
 	if !ok {

@@ -23,14 +23,14 @@ type ObserverOptions struct {
 	ClientID string
 	Info     ahp.Implementation
 
-	// ContentLimit bounds the retained output of each terminal in bytes; beyond it the oldest goes, whole parts first.
-	// Default DefaultContentLimit.
+	// ContentLimit bounds the retained output of each terminal in bytes; beyond it the oldest goes, whole parts first. Default
+	// DefaultContentLimit.
 	ContentLimit int
 	// QueueLimit bounds the events of each terminal that wait for Next, in bytes. Beyond it (by one message at most) nothing more is read from
 	// the host for up to Patience; if there is still no room, they are replaced by one Resync, and reading goes on. Default DefaultQueueLimit.
 	QueueLimit int
-	// Patience is how long a slow consumer may hold up the connection, before each Resync. It delays all terminals and the
-	// answers to pings. Default DefaultPatience; negative means not at all.
+	// Patience is how long a slow consumer may hold up the connection, before each Resync. It delays all terminals and the answers to pings.
+	// Default DefaultPatience; negative means not at all.
 	Patience time.Duration
 	// Heartbeat is the time between two pings; a host that does not answer within it is given up. Default DefaultHeartbeat.
 	Heartbeat time.Duration
@@ -108,8 +108,8 @@ func NewObserver(opts ObserverOptions) *Observer {
 	return o
 }
 
-// Follow begins to follow a terminal, listed or not. The first event about it is a Resync, or Gone if the host does not
-// know it. Following it again changes nothing.
+// Follow begins to follow a terminal, listed or not. The first event about it is a Resync, or Gone if the host does not know it. Following
+// it again changes nothing.
 func (o *Observer) Follow(uri string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// Parked asks the host which terminals it keeps, of those that this client may see, while their machines are away: they are in no catalogue. A host that
-// does not know the question has none. It fails without a connection.
+// Parked asks the host which terminals it keeps, of those that this client may see, while their machines are away: they are in no
+// catalogue. A host that does not know the question has none. It fails without a connection.
 func (o *Observer) Parked(ctx context.Context) (ahp.ParkedResult, error) {
 	o.mu.Lock()
 	conn := o.conn
@@ -36,9 +36,9 @@ func (o *Observer) Parked(ctx context.Context) (ahp.ParkedResult, error) {
 // ErrNotKept is returned by ParkedText when the host does not have the terminal, any more or at all.
 var ErrNotKept = errors.New("the host keeps no text of the terminal any more")
 
-// ParkedText gets a terminal that Parked has named, by its ID there, from the host's own interface for people, since AHP does not have it. It asks each URL
-// of the endpoint, because only one node of a host keeps it, and blocks for 20 s at most. It returns ErrUnauthorized where the token is not that of
-// somebody who may see the host's page, ErrUnreachable, and ErrNotKept.
+// ParkedText gets a terminal that Parked has named, by its ID there, from the host's own interface for people, since AHP does not have it.
+// It asks each URL of the endpoint, because only one node of a host keeps it, and blocks for 20 s at most. It returns ErrUnauthorized where
+// the token is not that of somebody who may see the host's page, ErrUnreachable, and ErrNotKept.
 func (e Endpoint) ParkedText(ctx context.Context, id string) (s ahp.TerminalState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

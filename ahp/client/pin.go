@@ -14,8 +14,8 @@ import (
 // pinPrefix begins the text of a Pin, as in RFC 7469 and curl's --pinnedpubkey, except for their slashes.
 const pinPrefix = "sha256/"
 
-// ErrPin is returned by Connect when the host's certificate does not hold the pinned key. Trying again does not help: either the
-// host has another key, or it is another host.
+// ErrPin is returned by Connect when the host's certificate does not hold the pinned key. Trying again does not help: either the host has
+// another key, or it is another host.
 var ErrPin = errors.New("the host's certificate does not have the pinned key")
 
 // A Pin is the SHA-256 of a certificate's public key (its SubjectPublicKeyInfo). It replaces the system's certificate authorities: a

@@ -23,8 +23,8 @@ const (
 
 var errNoState = errors.New("the host has no state for this channel")
 
-// Run connects and follows until ctx is done, and returns its error. It returns earlier where trying again cannot help:
-// ErrUnauthorized, or a *ahp.VersionError. It is called once.
+// Run connects and follows until ctx is done, and returns its error. It returns earlier where trying again cannot help: ErrUnauthorized, or
+// a *ahp.VersionError. It is called once.
 func (o *Observer) Run(ctx context.Context) error {
 	err := o.run(ctx)
 	o.mu.Lock()

@@ -187,8 +187,8 @@ func (t *terminal) snapshot() ahp.TerminalState {
 	return s
 }
 
-// overdue reports whether a terminal that the host does not list any more has nothing more to say: it has exited, or
-// was quiet for a while. The list may overtake its last output, for which there is no barrier.
+// overdue reports whether a terminal that the host does not list any more has nothing more to say: it has exited, or was quiet for a while.
+// The list may overtake its last output, for which there is no barrier.
 func (t *terminal) overdue(now time.Time) bool {
 	return !t.unlisted.IsZero() && (t.state.Lifecycle.Exited() || now.Sub(t.unlisted) >= unlistedQuiet)
 }

@@ -71,8 +71,8 @@ const clusterVersion = 1
 // clusterPath is where that is, beside the tokens.
 func clusterPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-cluster.json" }
 
-// joinCluster makes the process a node, if it is to be one, and notes where commands find the tokens. It is called before openTokens. The function that it
-// returns leaves the cluster.
+// joinCluster makes the process a node, if it is to be one, and notes where commands find the tokens. It is called before openTokens. The
+// function that it returns leaves the cluster.
 func (s *settings) joinCluster(ctx context.Context, o *host.Options) (leave func(), err error) {
 	path, err := tokensPath(s.tokens)
 	switch {

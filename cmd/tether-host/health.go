@@ -18,8 +18,8 @@ func whileReached(h http.Handler, n *cluster.Node) http.Handler {
 	})
 }
 
-// withHealth answers load balancers and service managers: /healthz says that the process serves, /readyz that somebody may be sent here. Nobody is asked for
-// a token, and nothing else is told.
+// withHealth answers load balancers and service managers: /healthz says that the process serves, /readyz that somebody may be sent here.
+// Nobody is asked for a token, and nothing else is told.
 func withHealth(ctx context.Context, h http.Handler, n *cluster.Node) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Upgrade") != "" {

@@ -31,9 +31,9 @@ func main() {
 	os.Exit(status)
 }
 
-// ballastBytes are memory that nobody touches, so it takes none. Only the garbage collector counts it, and lets that much more garbage
-// come together before it collects. The heap of a host with few terminals is some 5 MiB: in a flood it would be collected
-// 12 times a second, for a fifth of the host's CPU.
+// ballastBytes are memory that nobody touches, so it takes none. Only the garbage collector counts it, and lets that much more garbage come
+// together before it collects. The heap of a host with few terminals is some 5 MiB: in a flood it would be collected 12 times a second, for
+// a fifth of the host's CPU.
 const ballastBytes = 8 << 20
 
 // run is the command without the process around it. It ends when ctx does.

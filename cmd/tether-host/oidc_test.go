@@ -105,8 +105,8 @@ func (p *person) logIn(link, password string) (int, string) {
 	return status, page
 }
 
-// A person logs in by a provider that others have made: in a browser, and at the command line, with which they pair a machine and watch. Then
-// an administrator ends that.
+// A person logs in by a provider that others have made: in a browser, and at the command line, with which they pair a machine and watch.
+// Then an administrator ends that.
 func TestPeopleLogIn(t *testing.T) {
 	s := newStage(t)
 	port := freePort(t)

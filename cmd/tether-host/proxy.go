@@ -35,8 +35,8 @@ func (p proxies) trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 
-// handler lets h see the address of who asked the proxy in place of the proxy's: each has guesses of its own then, and the record names
-// it. Without proxies, nothing that a request says of its address is believed.
+// handler lets h see the address of who asked the proxy in place of the proxy's: each has guesses of its own then, and the record names it.
+// Without proxies, nothing that a request says of its address is believed.
 func (p proxies) handler(h http.Handler) http.Handler {
 	if len(p) == 0 {
 		return h

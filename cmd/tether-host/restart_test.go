@@ -164,8 +164,8 @@ func (a *audience) await(t *testing.T, n, size int, what string) {
 	})
 }
 
-// A host that is stopped or killed while machines flood it, and started again, has all their terminals again, and who watched them
-// has every byte once.
+// A host that is stopped or killed while machines flood it, and started again, has all their terminals again, and who watched them has
+// every byte once.
 func TestRestartUnderLoad(t *testing.T) {
 	s := newStage(t)
 	const machines, lent = 2, 2

@@ -176,8 +176,8 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 // quietAfter is how long nobody must have connected before memory is handed back.
 const quietAfter = 5 * time.Second
 
-// keepSmall hands back memory that the start of the host and new connections needed. It must be called before
-// the server serves. stop ends it.
+// keepSmall hands back memory that the start of the host and new connections needed. It must be called before the server serves. stop ends
+// it.
 func keepSmall(ctx context.Context, server *http.Server) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	trimmer := idle.New(quietAfter)
@@ -226,8 +226,8 @@ func end(ctx context.Context, server *http.Server, h *host.Host, within time.Dur
 	}
 }
 
-// announce tells programs that the host accepts connections, and the person how to use it. A token is shown only if it was made
-// for this run; then once, here.
+// announce tells programs that the host accepts connections, and the person how to use it. A token is shown only if it was made for this
+// run; then once, here.
 func announce(url, page string, cred credential, stdout, stderr io.Writer) error {
 	_, err := fmt.Fprintln(stdout, "READY", url)
 	switch {

@@ -169,8 +169,8 @@ func TestEventsAtAHost(t *testing.T) {
 	}
 }
 
-// A subscription of a client that others have made outlives the host, also one that is killed as soon as an event has come: the next one tells its
-// receiver of what was printed meanwhile, each line once, and then of what comes.
+// A subscription of a client that others have made outlives the host, also one that is killed as soon as an event has come: the next one
+// tells its receiver of what was printed meanwhile, each line once, and then of what comes.
 func TestTheAISDKOverARestartOfTheHost(t *testing.T) {
 	s := newStage(t)
 	port := freePort(t)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ask asks a yes-or-no question. An answer that begins with y means yes, an empty one means otherwise, any other means no. The error at
-// the end of input is io.EOF.
+// ask asks a yes-or-no question. An answer that begins with y means yes, an empty one means otherwise, any other means no. The error at the
+// end of input is io.EOF.
 func (a *app) ask(ctx context.Context, question string, otherwise bool) (bool, error) {
 	fmt.Fprintf(a.stderr, "%s %s ", question, map[bool]string{true: "[Y/n]", false: "[y/N]"}[otherwise])
 	line, err := readLine(ctx, a.stdin)

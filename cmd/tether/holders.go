@@ -252,8 +252,8 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 	return err
 }
 
-// stopDaemon ends the daemon and waits until it is gone. Each request waits a few seconds for a daemon that another process may be starting, so
-// that the first one that meets none is the last.
+// stopDaemon ends the daemon and waits until it is gone. Each request waits a few seconds for a daemon that another process may be
+// starting, so that the first one that meets none is the last.
 func (a *app) stopDaemon(ctx context.Context, client *local.Client) error {
 	s, err := client.Status(ctx)
 	if errors.Is(err, local.ErrNotRunning) {

@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(scripts{m}))
 }
 
-// scripts is the tests, and by its name one of the programs that they start. That makes a directory first, which a program that is
-// killed leaves behind: testkit.FloodCommand must not get there.
+// scripts is the tests, and by its name one of the programs that they start. That makes a directory first, which a program that is killed
+// leaves behind: testkit.FloodCommand must not get there.
 type scripts struct{ m *testing.M }
 
 func (s scripts) Run() int {
@@ -353,8 +353,8 @@ func exitedWith(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// noSecret: nosecret TEXT looks for TEXT, or with @FILE for the secret of the guest's link in that file, in every file below the home but the one that holds it on purpose, and in the command line
-// and environment of every process.
+// noSecret: nosecret TEXT looks for TEXT, or with @FILE for the secret of the guest's link in that file, in every file below the home but
+// the one that holds it on purpose, and in the command line and environment of every process.
 func noSecret(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: nosecret TEXT|@FILE")

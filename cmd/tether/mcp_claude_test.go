@@ -64,8 +64,8 @@ func (m *scriptedClaude) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	messagesAnswer(w, tool, m.input)
 }
 
-// TestClaudeCodeShowsAllThatIsRead has the real program read 64 KB: it shows its model only the beginning of a long answer, unless the
-// tool says how much is worth showing.
+// TestClaudeCodeShowsAllThatIsRead has the real program read 64 KB: it shows its model only the beginning of a long answer, unless the tool
+// says how much is worth showing.
 func TestClaudeCodeShowsAllThatIsRead(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	claude := acpTool(t, "agents/node_modules/@anthropic-ai/claude-code/bin/claude.exe")

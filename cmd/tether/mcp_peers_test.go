@@ -60,8 +60,8 @@ func relay(t *testing.T, at *url.URL, token string, texts *strings.Replacer) str
 	return own.URL + at.Path
 }
 
-// TestMCPConformance runs the official suite against the daemon. Names of the suite's own example server become names of ours where
-// that makes a scenario of it. The baseline names the rest.
+// TestMCPConformance runs the official suite against the daemon. Names of the suite's own example server become names of ours where that
+// makes a scenario of it. The baseline names the rest.
 func TestMCPConformance(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	suite := acpTool(t, "mcp/node_modules/@modelcontextprotocol/conformance/dist/index.js")

@@ -199,8 +199,8 @@ func withCursor(line []byte, cursor string) []byte {
 	return append(with, '\n')
 }
 
-// streamAnswered notes the end of a stream of events. Two refusals do not reach the client, and the stream is asked for again: a daemon that shuts down
-// fails the streams that had begun, and a new daemon may not have taken up the terminal yet.
+// streamAnswered notes the end of a stream of events. Two refusals do not reach the client, and the stream is asked for again: a daemon
+// that shuts down fails the streams that had begun, and a new daemon may not have taken up the terminal yet.
 func (p *mcpPipe) streamAnswered(stream *local.MCPStream, m peekedMCP) (own bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

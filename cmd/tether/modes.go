@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// modes follows which private modes a program has changed on the person's terminal, so that they can be put back when the person
-// leaves it behind. It understands CSI ? Pm h and CSI ? Pm l (DECSET and DECRST) and whether colours were left on; it is an io.Writer
-// that keeps nothing but a list of at most maxModes numbers.
+// modes follows which private modes a program has changed on the person's terminal, so that they can be put back when the person leaves it
+// behind. It understands CSI ? Pm h and CSI ? Pm l (DECSET and DECRST) and whether colours were left on; it is an io.Writer that keeps
+// nothing but a list of at most maxModes numbers.
 type modes struct {
 	changed  []int // of restorable, not as they are by default, in the order of their change
 	coloured bool  // something was printed since the last full reset that may have changed colours

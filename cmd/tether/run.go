@@ -79,8 +79,8 @@ func (a *app) run(c *cobra.Command, r local.SpawnRequest, detach bool) error {
 	return a.attachTo(c.Context(), client, t.ID, local.AttachOptions{FromStart: true}, true)
 }
 
-// directory makes name absolute, as the daemon has another working directory. A working directory that was reached through links keeps
-// its name.
+// directory makes name absolute, as the daemon has another working directory. A working directory that was reached through links keeps its
+// name.
 func directory(name string) (string, error) {
 	if name != "" {
 		return filepath.Abs(name)
@@ -92,8 +92,8 @@ func directory(name string) (string, error) {
 	return dir, nil
 }
 
-// environment is what the person's programs expect: that of their shell. What is tether's own, and may be a credential, does not even
-// go to the daemon.
+// environment is what the person's programs expect: that of their shell. What is tether's own, and may be a credential, does not even go to
+// the daemon.
 func environment(env []string) []string {
 	out := make([]string, 0, len(env))
 	for _, e := range env {

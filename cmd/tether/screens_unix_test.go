@@ -147,8 +147,8 @@ func paintings(t *testing.T, rng *rand.Rand) map[string]xterm.Stream {
 	return all
 }
 
-// Who joins at the host after the daemon was killed, replaced, or the host has lost all, sees the screens of programs as xterm.js shows them that was
-// there from the start, while no log goes back that far.
+// Who joins at the host after the daemon was killed, replaced, or the host has lost all, sees the screens of programs as xterm.js shows
+// them that was there from the start, while no log goes back that far.
 func TestScreensAreTrueThroughEverything(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for round := range testkit.Rounds(t, 1, 100) {

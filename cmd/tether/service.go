@@ -149,8 +149,8 @@ func wantedService(ctx context.Context, f installFlags) (installer.Service, erro
 	return s, err
 }
 
-// stableProgram is this program under the name by which it is found, which
-// stays the same when a package manager puts another version behind it.
+// stableProgram is this program under the name by which it is found, which stays the same when a package manager puts another version
+// behind it.
 func stableProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -81,8 +81,8 @@ func (s *session) look(ctx context.Context) {
 	s.app.notice("Enter ~. leaves %s running, ~? shows help", s.name)
 }
 
-// run moves bytes both ways until the end. Keys are read by a goroutine that ends with the process: a read from a terminal cannot be
-// called off.
+// run moves bytes both ways until the end. Keys are read by a goroutine that ends with the process: a read from a terminal cannot be called
+// off.
 func (s *session) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

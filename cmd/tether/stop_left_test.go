@@ -108,8 +108,8 @@ func TestLockOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// After the daemon was killed, each command that needs it says that terminals run on, and how to get them back; without terminals it
-// says how to start one.
+// After the daemon was killed, each command that needs it says that terminals run on, and how to get them back; without terminals it says
+// how to start one.
 func TestCommandsTellOfTerminalsWithoutADaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)

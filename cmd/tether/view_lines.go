@@ -112,8 +112,8 @@ func (v *lineView) end(reason error) error {
 	return v.say("removed from the host")
 }
 
-// stripper leaves out escape sequences and control characters other than tab, carriage return and line feed. It is a pure state
-// machine: pieces of any size give the same.
+// stripper leaves out escape sequences and control characters other than tab, carriage return and line feed. It is a pure state machine:
+// pieces of any size give the same.
 type stripper struct {
 	escape escape.Scanner
 	lead   bool // leadC1 was the last byte

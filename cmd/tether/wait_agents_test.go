@@ -124,8 +124,8 @@ func geminiAnswer(tool, _, args string) []any {
 	return []any{object{"candidates": []any{object{"index": 0, "finishReason": "STOP", "content": object{"role": "model", "parts": []any{part}}}}}}
 }
 
-// TestAgentsWaitWithinTheTurn follows docs/AGENTS.md with the real programs that nothing wakes between two turns: their models call wait_terminal,
-// which blocks until the server in the terminal breaks, and are shown the line.
+// TestAgentsWaitWithinTheTurn follows docs/AGENTS.md with the real programs that nothing wakes between two turns: their models call
+// wait_terminal, which blocks until the server in the terminal breaks, and are shown the line.
 func TestAgentsWaitWithinTheTurn(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	tether, err := exec.LookPath("tether")

@@ -18,8 +18,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// wakingModel implements the part of two model APIs that agents need: Messages and Chat Completions. It starts a command in the background and ends
-// its turn. When the program begins the next turn by itself, it reads the file with the command's output, and ends that turn, too.
+// wakingModel implements the part of two model APIs that agents need: Messages and Chat Completions. It starts a command in the background
+// and ends its turn. When the program begins the next turn by itself, it reads the file with the command's output, and ends that turn, too.
 type wakingModel struct {
 	path   string // of the API
 	answer func(w http.ResponseWriter, tool string, input object)
@@ -117,8 +117,8 @@ func messagesAnswer(w http.ResponseWriter, tool string, input object) {
 	event("message_stop", object{})
 }
 
-// TestAgentsAreWoken follows docs/AGENTS.md with the real programs: their models watch a terminal with tether events in the background and end
-// their turns. When the server in the terminal breaks, each program begins the next turn by itself, once, and its model reads the line.
+// TestAgentsAreWoken follows docs/AGENTS.md with the real programs: their models watch a terminal with tether events in the background and
+// end their turns. When the server in the terminal breaks, each program begins the next turn by itself, once, and its model reads the line.
 func TestAgentsAreWoken(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	chat := func(w http.ResponseWriter, tool string, input object) {

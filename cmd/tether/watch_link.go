@@ -65,8 +65,8 @@ func (a *app) readLink(c *cobra.Command) (link ahp.ShareLink, err error) {
 	return link, nil
 }
 
-// guestPin checks that the link's secret goes across no network in clear text, and returns the pin of the host's certificate if this machine is paired
-// with the host.
+// guestPin checks that the link's secret goes across no network in clear text, and returns the pin of the host's certificate if this
+// machine is paired with the host.
 func guestPin(link ahp.ShareLink) (client.Pin, error) {
 	page, err := url.Parse(link.URL)
 	if err != nil {

@@ -61,8 +61,8 @@ func OpenLogins(path string, tokens *Tokens, own string, onError func(error)) *L
 	return openLogins(File(path), false, tokens, own, onError)
 }
 
-// ShareLogins is OpenLogins for a document that all nodes of a cluster change. It implements host.SharedLogins. Those by the host's own token count at nodes
-// with the same.
+// ShareLogins is OpenLogins for a document that all nodes of a cluster change. It implements host.SharedLogins. Those by the host's own
+// token count at nodes with the same.
 func ShareLogins(at Place, tokens *Tokens, own string, onError func(error)) *Logins {
 	return openLogins(at, true, tokens, own, onError)
 }
@@ -222,8 +222,8 @@ func (l *Logins) changeLocked(f func([]keptLogin) []keptLogin) error {
 // errSame ends a change that changes nothing.
 var errSame = errors.New("nothing changes")
 
-// over reports whether a login is to be forgotten. Of those that nodes share, each node drops those that it knows to have ended before their time: another one
-// may not know a token yet, or have another one of its own.
+// over reports whether a login is to be forgotten. Of those that nodes share, each node drops those that it knows to have ended before
+// their time: another one may not know a token yet, or have another one of its own.
 func (l *Logins) over(k keptLogin) bool {
 	if l.shared {
 		return !time.Now().Before(k.Until)

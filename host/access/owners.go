@@ -22,8 +22,8 @@ const (
 	maxLine  = 4 << 10 // bytes; a clientId has at most 256
 )
 
-// Owners keeps which clientId belongs to which principal, in a file, so that right after a restart of the host nobody takes another's.
-// A line is added for each that is new. It implements host.Owners, and is safe for concurrent use.
+// Owners keeps which clientId belongs to which principal, in a file, so that right after a restart of the host nobody takes another's. A
+// line is added for each that is new. It implements host.Owners, and is safe for concurrent use.
 type Owners struct {
 	path   string  // set once
 	tokens *Tokens // set once: a principal without a token owns nothing

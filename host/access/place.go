@@ -19,8 +19,8 @@ type Place interface {
 	Read() ([]byte, error)
 	// Version is that of the document as it is now. It is cheap, and never fails.
 	Version() Version
-	// Change replaces the document by what do makes of it, and returns when that is kept. Nobody else changes it meanwhile. do may be called again, with
-	// what another one has made of it; old is nil where there is none. Nothing is changed if do fails.
+	// Change replaces the document by what do makes of it, and returns when that is kept. Nobody else changes it meanwhile. do may be called
+	// again, with what another one has made of it; old is nil where there is none. Nothing is changed if do fails.
 	Change(do func(old []byte) ([]byte, error)) error
 }
 

@@ -90,8 +90,8 @@ func OpenAt(at Place) (*Tokens, error) {
 	return t, t.err
 }
 
-// Run looks whether tokens were created, revoked or have expired, until ctx ends. onError, if not nil, is told when the file can not
-// be read, and with nil when it can again.
+// Run looks whether tokens were created, revoked or have expired, until ctx ends. onError, if not nil, is told when the file can not be
+// read, and with nil when it can again.
 func (t *Tokens) Run(ctx context.Context, onError func(error)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -239,8 +239,8 @@ func newGrant(r record) *grant {
 	return g
 }
 
-// Create makes a token for a principal and returns it: it cannot be had again. A principal may have several, all of one role. A
-// time to live of 0 means that it does not expire.
+// Create makes a token for a principal and returns it: it cannot be had again. A principal may have several, all of one role. A time to
+// live of 0 means that it does not expire.
 func (t *Tokens) Create(principal string, role host.Role, ttl time.Duration) (token string, info Info, err error) {
 	return t.create(principal, role, ttl, false)
 }

@@ -20,8 +20,8 @@ type Answerer = func(ctx context.Context, question []byte) []byte
 // Answer says who answers the other nodes' questions about something, a lower-case word. It must be called before Run.
 func (n *Node) Answer(about string, by Answerer) { n.answers[about] = by }
 
-// Ask asks a node about something and returns its answer, by the deadline of ctx, which it must have. The error is host.ErrNoNode if there is no such
-// node any more.
+// Ask asks a node about something and returns its answer, by the deadline of ctx, which it must have. The error is host.ErrNoNode if there
+// is no such node any more.
 func (n *Node) Ask(ctx context.Context, node, about string, question []byte) ([]byte, error) {
 	if !validID(node) {
 		return nil, host.ErrNoNode

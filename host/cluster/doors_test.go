@@ -174,8 +174,8 @@ func (l listener) Heartbeat(string) error { return nil }
 // Event implements events.Out.
 func (l listener) Event(e events.Event) error { l.event(e); return nil }
 
-// What a machine says of input and readiness is in lists, answers and events at every node: also behind the prompt that it is about, while nobody reads the
-// terminal there, and as another question if it is.
+// What a machine says of input and readiness is in lists, answers and events at every node: also behind the prompt that it is about, while
+// nobody reads the terminal there, and as another question if it is.
 func TestStateAtEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

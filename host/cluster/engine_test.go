@@ -87,8 +87,8 @@ func (b bad) each(do func(*testkit.NATSProxy)) {
 	}
 }
 
-// An engine that loses one message in a hundred, delays all of them, cuts connections and leaves nodes alone for a while takes nothing from anybody: who
-// watches at any node has each byte once, wherever the machine is.
+// An engine that loses one message in a hundred, delays all of them, cuts connections and leaves nodes alone for a while takes nothing from
+// anybody: who watches at any node has each byte once, wherever the machine is.
 func TestEngineLosesMessages(t *testing.T) {
 	for round := range testkit.Rounds(t, 1, 50) {
 		testkit.Leaks(t)

@@ -69,8 +69,8 @@ func (b *browser) link(n *node, token string) string {
 	return made.Path
 }
 
-// A browser that logs in at one node, by a token or a link, is logged in at every node at once, and logged out at all within two seconds. A link works
-// once at all nodes together.
+// A browser that logs in at one node, by a token or a link, is logged in at every node at once, and logged out at all within two seconds. A
+// link works once at all nodes together.
 func TestLoginsOfEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

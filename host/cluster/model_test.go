@@ -99,8 +99,8 @@ func (v *view) become(loses bool, late time.Duration) {
 	v.loses, v.late = loses, late
 }
 
-// way is one way of a question or answer: it takes time, or what goes it is lost, which who waits learns by ctx; or, where the node stands still meanwhile, much
-// more time than who waits has.
+// way is one way of a question or answer: it takes time, or what goes it is lost, which who waits learns by ctx; or, where the node stands
+// still meanwhile, much more time than who waits has.
 func (v *view) way(ctx context.Context) error {
 	<-time.After(time.Duration(v.draw(200)) * time.Millisecond) // in a bubble
 	switch loses, _ := v.is(); {
@@ -366,8 +366,8 @@ func (w *leaseWorld) settle() {
 	w.comes.Wait()
 }
 
-// Whatever happens, no two nodes own a machine's terminals in one epoch: the bucket may be slow, lose questions and answers, and tell of changes late, and
-// machines may come to other nodes at any time and leave connections open.
+// Whatever happens, no two nodes own a machine's terminals in one epoch: the bucket may be slow, lose questions and answers, and tell of
+// changes late, and machines may come to other nodes at any time and leave connections open.
 func TestLeasesInAnyOrder(t *testing.T) {
 	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": "60", "rapid.shrinktime": "10s"} {
 		if err := flag.Set(name, value); err != nil {

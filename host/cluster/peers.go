@@ -15,8 +15,8 @@ const (
 	// helloEvery is how often a node says that it is there, and silentAfter is how long after the last time it counts as gone.
 	helloEvery  = 2 * time.Second
 	silentAfter = 10 * time.Second
-	// listHold is how long a node waits for changes of its catalogue before it answers that there are none. An answer that the engine loses is missed
-	// after it.
+	// listHold is how long a node waits for changes of its catalogue before it answers that there are none. An answer that the engine loses is
+	// missed after it.
 	listHold = 2 * time.Second
 	// grace is how long an answer may take beyond the time for which it was to be held.
 	grace = time.Second

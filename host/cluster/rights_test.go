@@ -135,8 +135,8 @@ func TestAudiencesOfEveryNode(t *testing.T) {
 	m.conn.Close()
 }
 
-// A node that does not reach the engine admits nobody new. It serves who is there with the rights that it knows, for its time; then it closes all but
-// the connections of machines, which go on.
+// A node that does not reach the engine admits nobody new. It serves who is there with the rights that it knows, for its time; then it
+// closes all but the connections of machines, which go on.
 func TestRightsGrace(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

@@ -34,8 +34,8 @@ func open(t *testing.T, n *node, id string) string {
 	return got.Token
 }
 
-// A link that a machine makes at one node lets guests in at every node, one for one guest lets in one at all of them together; when the machine ends it, all
-// guests lose it at every node within two seconds.
+// A link that a machine makes at one node lets guests in at every node, one for one guest lets in one at all of them together; when the
+// machine ends it, all guests lose it at every node within two seconds.
 func TestGuestsOfEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

@@ -44,8 +44,8 @@ func (r *run) disposedByOthers() error {
 	return r.unlisted()
 }
 
-// departs makes a terminal of a client that does not know the marker, whose connection then ends. Where a host has time of grace
-// for such clients too, it is waited for.
+// departs makes a terminal of a client that does not know the marker, whose connection then ends. Where a host has time of grace for such
+// clients too, it is waited for.
 func (r *run) departs() error {
 	r.text = 0
 	r.uri += "-3"

@@ -248,8 +248,8 @@ var (
 	ErrSameCode = errors.New("several machines wait with this code, which may be an attack; let them pair again")
 )
 
-// Approve lets the machine in that waits with that code, under a name; "" is the one by which it calls itself. Spaces and dashes in
-// the code do not count.
+// Approve lets the machine in that waits with that code, under a name; "" is the one by which it calls itself. Spaces and dashes in the
+// code do not count.
 func Approve(at access.Place, tokens *access.Tokens, code, name string) (access.Info, error) {
 	code = strings.NewReplacer(" ", "", "-", "").Replace(code)
 	all, err := ReadPending(at)

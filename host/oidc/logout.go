@@ -13,8 +13,8 @@ const (
 	maxLogoutLife = time.Hour
 )
 
-// logout ends sessions because the provider says so, by back-channel logout (OpenID Connect Back-Channel Logout 1.0). The token is
-// checked like an ID token, and counts once.
+// logout ends sessions because the provider says so, by back-channel logout (OpenID Connect Back-Channel Logout 1.0). The token is checked
+// like an ID token, and counts once.
 func (p *Provider) logout(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxLogout)
 	raw := r.PostFormValue("logout_token")
@@ -45,8 +45,8 @@ func (p *Provider) logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// first reports whether a logout token was not seen before. One that lives longer than an hour could be replayed once it is forgotten, which
-// only ends sessions again.
+// first reports whether a logout token was not seen before. One that lives longer than an hour could be replayed once it is forgotten,
+// which only ends sessions again.
 func (p *Provider) first(id string, expires time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

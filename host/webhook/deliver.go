@@ -36,8 +36,8 @@ type message struct {
 	body         []byte
 }
 
-// post sends a signed message, and returns at most so many bytes of the receiver's answer. failure is empty for a 2xx status;
-// unsure says of another one that the receiver may have taken the message.
+// post sends a signed message, and returns at most so many bytes of the receiver's answer. failure is empty for a 2xx status; unsure says
+// of another one that the receiver may have taken the message.
 func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answer []byte, failure Failure, unsure bool) {
 	done, err := h.take(ctx, "host "+hostOf(m.url), principalKey(m.principal))
 	if err != nil {
@@ -151,8 +151,8 @@ func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, k
 	return nil
 }
 
-// answerTime is how long an attempt goes on after the end of its subscription or host: a receiver that has taken an event just then is not to be
-// told again by the next host, which might join it with later ones under another id.
+// answerTime is how long an attempt goes on after the end of its subscription or host: a receiver that has taken an event just then is not
+// to be told again by the next host, which might join it with later ones under another id.
 const answerTime = 2 * time.Second
 
 // attempt is a context that ends answerTime after ctx. The caller calls end.
@@ -171,8 +171,8 @@ func attempt(ctx context.Context) (lasting context.Context, end func()) {
 	}
 }
 
-// deliver sends one message of a subscription until it is taken or given up. It returns false if the subscription ends before. place is behind the
-// event that it tells of, nil if it tells of none: the file says so while the receiver may have taken it.
+// deliver sends one message of a subscription until it is taken or given up. It returns false if the subscription ends before. place is
+// behind the event that it tells of, nil if it tells of none: the file says so while the receiver may have taken it.
 func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []byte, place *string, tries int) bool {
 	h.mu.Lock()
 	doubt := s.pending != nil // the receiver may have taken it already

@@ -36,8 +36,8 @@ type store struct {
 	Verified      map[string]time.Time `json:"verified,omitempty"`
 }
 
-// keep writes the state for the next host, and returns when that is done. Calls at the same time share a write. A failure is logged: then its
-// subscribers start again.
+// keep writes the state for the next host, and returns when that is done. Calls at the same time share a write. A failure is logged: then
+// its subscribers start again.
 func (h *Hub) keep() {
 	if h.opts.File == "" {
 		return

@@ -182,8 +182,8 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 			return err
 		}
 		if doubt != nil && (ev.Gap || ev.Body != nil && ev.ID != doubt.ID) {
-			// The event that the former host was sending comes in another group now, under another id: a receiver that has taken it would count
-			// its matches twice. So that is told how far it was, and what it has not taken is lost.
+			// The event that the former host was sending comes in another group now, under another id: a receiver that has taken it would count its
+			// matches twice. So that is told how far it was, and what it has not taken is lost.
 			source.Close()
 			if source, err = h.open(ctx, s, doubt.Place, true); err != nil {
 				return err
@@ -258,8 +258,8 @@ func (h *Hub) setPending(s *subscription, p *pending) {
 	}
 }
 
-// passed notes how far the subscription has come, and waits while it is suspended. Progress alone is not written down at once: it costs a write of the file, and
-// a host that is killed only looks at the same output again.
+// passed notes how far the subscription has come, and waits while it is suspended. Progress alone is not written down at once: it costs a
+// write of the file, and a host that is killed only looks at the same output again.
 func (h *Hub) passed(ctx context.Context, s *subscription, ev *Event) error {
 	h.mu.Lock()
 	if ev.Cursor != nil {

@@ -294,8 +294,8 @@ func TestSubscriptionsOutliveTheHost(t *testing.T) {
 	})
 }
 
-// A host that is killed while it sends an event does not know whether that was taken, and the next one would group its matches anew, under other ids. The
-// receiver is told where it was instead. An event that was surely not taken comes again.
+// A host that is killed while it sends an event does not know whether that was taken, and the next one would group its matches anew, under
+// other ids. The receiver is told where it was instead. An event that was surely not taken comes again.
 func TestHostKilledWhileItDelivers(t *testing.T) {
 	for name, c := range map[string]struct {
 		first  int           // the answer to the first attempt

@@ -1,5 +1,5 @@
-// Package asciicast writes and reads recordings of terminals in the format of asciinema, versions 2 and 3: a line of JSON for the
-// whole, then one per event. See https://docs.asciinema.org/manual/asciicast/v3/.
+// Package asciicast writes and reads recordings of terminals in the format of asciinema, versions 2 and 3: a line of JSON for the whole,
+// then one per event. See https://docs.asciinema.org/manual/asciicast/v3/.
 //
 //	w, err := asciicast.NewWriter(f, asciicast.Header{Version: 3, Cols: 80, Rows: 24})
 //	err = w.Write(asciicast.Event{At: time.Second, Kind: asciicast.Output, Data: "hello"})

@@ -13,8 +13,8 @@ import (
 // drained is the cost of draining a child: time, and CPU time of this process.
 type drained struct{ took, cpu time.Duration }
 
-// drain runs the child on a pty and reads its output into nothing, as the daemon's pump would if it had nobody to tell. It checks
-// that all of the output came.
+// drain runs the child on a pty and reads its output into nothing, as the daemon's pump would if it had nobody to tell. It checks that all
+// of the output came.
 func drain(w work) (drained, error) {
 	argv, err := w.argv()
 	if err != nil {

@@ -45,8 +45,8 @@ func lagPart(ctx context.Context, s settings) ([]row, error) {
 	}, nil
 }
 
-// carryLagging runs the child in a terminal with the default policy and returns how many bytes the observer did not get, and the time
-// until it saw the exit.
+// carryLagging runs the child in a terminal with the default policy and returns how many bytes the observer did not get, and the time until
+// it saw the exit.
 func (r *rig) carryLagging(ctx context.Context, w work) (missing int64, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()

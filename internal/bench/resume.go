@@ -17,8 +17,8 @@ const cutFor = 200 * time.Millisecond
 // ticking is a program that prints all the time.
 var ticking = []string{"sh", "-c", "while :; do echo tick; sleep 0.01; done"}
 
-// resumePart measures how long output takes to the observer when the network is there again after a cut: in all, with the daemon's
-// pause before it dials, and from its new connection. Each cut is a daemon's first, because pauses grow with each.
+// resumePart measures how long output takes to the observer when the network is there again after a cut: in all, with the daemon's pause
+// before it dials, and from its new connection. Each cut is a daemon's first, because pauses grow with each.
 func resumePart(ctx context.Context, s settings) ([]row, error) {
 	var whole, linked []float64
 	for range s.cuts {

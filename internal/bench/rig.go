@@ -215,8 +215,8 @@ func (r *rig) pair(ctx context.Context, p programs) (err error) {
 	return err
 }
 
-// start runs argv in a lent terminal that waits for its readers, and returns its id and its URI at the host, where it exists when
-// start returns.
+// start runs argv in a lent terminal that waits for its readers, and returns its id and its URI at the host, where it exists when start
+// returns.
 func (r *rig) start(ctx context.Context, argv ...string) (id, uri string, err error) {
 	return r.startSpec(ctx, local.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, OnSlow: "hold"})
 }

@@ -13,8 +13,8 @@ const (
 	floorScanner = 4.0 // GB/s
 	floorMarks   = 0.7 // GB/s of nothing but marks
 
-	// referenceWide is how fast the processor that the floors were set on checks text of wide characters, in GB/s: byte by byte, as
-	// fast as its clock and nothing else allows.
+	// referenceWide is how fast the processor that the floors were set on checks text of wide characters, in GB/s: byte by byte, as fast as
+	// its clock and nothing else allows.
 	referenceWide = 1.9
 
 	scanRead = 64 << 10 // one read of a busy pump at most

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// floorsScreens are the most CPU time of daemon and host together, in ms for each MB of output, that keeping the screen at the oldest byte may
-// add.
+// floorsScreens are the most CPU time of daemon and host together, in ms for each MB of output, that keeping the screen at the oldest byte
+// may add.
 var floorsScreens = []struct {
 	corpus string
 	most   float64
@@ -116,8 +116,8 @@ func withoutBody(name, function, end string) (string, error) {
 	return before + function + end + after, nil
 }
 
-// buildWithoutScreens builds the programs that keep no screens into dir, as make build does. The products have no switch for it: go build reads
-// changed copies of two files.
+// buildWithoutScreens builds the programs that keep no screens into dir, as make build does. The products have no switch for it: go build
+// reads changed copies of two files.
 func buildWithoutScreens(ctx context.Context, dir string) error {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f={{.Dir}}").Output()
 	if err != nil {

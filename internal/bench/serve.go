@@ -17,8 +17,8 @@ import (
 	"tether/platform/dirs"
 )
 
-// profiled are the daemon and the host as children of this binary that write CPU profiles to dir when they end. They are made of the
-// same parts as the programs.
+// profiled are the daemon and the host as children of this binary that write CPU profiles to dir when they end. They are made of the same
+// parts as the programs.
 func profiled(dir string) (programs, error) {
 	self, err := os.Executable()
 	return programs{

@@ -13,8 +13,8 @@ const (
 	stormWithin  = 2 * time.Minute
 )
 
-// stormPart kills a host that many machines lend terminals to, and measures how long a new one takes to have them all again, when all
-// come at once.
+// stormPart kills a host that many machines lend terminals to, and measures how long a new one takes to have them all again, when all come
+// at once.
 func stormPart(ctx context.Context, s settings) ([]row, error) {
 	r, machines, err := newLendingRig(ctx, s)
 	if err != nil {

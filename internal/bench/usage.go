@@ -22,8 +22,8 @@ func (r *rig) usage() (usage, error) {
 	return usage{daemon, host}, err
 }
 
-// cpuTime is how long the threads that a process has now have run. It comes from /proc/PID/task/TID/schedstat, which counts
-// nanoseconds, where /proc/PID/stat counts ticks of 10 ms; a Go program ends hardly any of its threads.
+// cpuTime is how long the threads that a process has now have run. It comes from /proc/PID/task/TID/schedstat, which counts nanoseconds,
+// where /proc/PID/stat counts ticks of 10 ms; a Go program ends hardly any of its threads.
 func cpuTime(pid int) (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(files) == 0 {

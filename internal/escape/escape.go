@@ -34,8 +34,8 @@ const (
 	inStringESC       // ESC in a string
 )
 
-// Scanner is a pure state machine; pieces of any size give the same. The zero value is before the first byte. It is not safe for
-// concurrent use.
+// Scanner is a pure state machine; pieces of any size give the same. The zero value is before the first byte. It is not safe for concurrent
+// use.
 type Scanner struct {
 	state  state
 	params []byte

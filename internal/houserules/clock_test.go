@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// monotonicPlaces are the packages whose waiting, deadlines and orders must not change when the machine's clock is set: they may hold
-// times only with their monotonic reading.
+// monotonicPlaces are the packages whose waiting, deadlines and orders must not change when the machine's clock is set: they may hold times
+// only with their monotonic reading.
 var monotonicPlaces = []string{"agent/uplink", "agent/term", "agent/ring", "agent/holder", "jsonrpc", "jsonrpc/wsconn", "ahp/client", "host"}
 
 // wallClock are the methods and functions of package time that drop the monotonic reading or make a time without one, except those whose

@@ -37,8 +37,8 @@ func (f *file) lines(n node) int {
 	return f.fset.Position(n.End()).Line - f.fset.Position(n.Pos()).Line + 1
 }
 
-// checkSleep finds tests that wait for time to pass. In a bubble of testing/synctest that is how the fake clock is moved: inside a
-// call of synctest.Test, or in a function that calls synctest.Wait, which panics elsewhere.
+// checkSleep finds tests that wait for time to pass. In a bubble of testing/synctest that is how the fake clock is moved: inside a call of
+// synctest.Test, or in a function that calls synctest.Wait, which panics elsewhere.
 func checkSleep(f *file) []string {
 	var bad []string
 	ast.Inspect(f.ast, func(n node) bool {

@@ -1,5 +1,5 @@
-// Package houserules holds the tests of the project as a whole: which package may import which, where differences between systems
-// may live, and the house rules that a tool can check. They read the source as text, so that they see the files of every system.
+// Package houserules holds the tests of the project as a whole: which package may import which, where differences between systems may live,
+// and the house rules that a tool can check. They read the source as text, so that they see the files of every system.
 package houserules
 
 import (

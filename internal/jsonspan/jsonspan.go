@@ -28,8 +28,8 @@ import (
 // hostile message from using up the stack.
 const MaxDepth = 64
 
-// ErrNotObject is returned by [Object] for one valid JSON value that is not an
-// object. A JSON-RPC peer answers it differently from text that is not JSON.
+// ErrNotObject is returned by [Object] for one valid JSON value that is not an object. A JSON-RPC peer answers it differently from text
+// that is not JSON.
 var ErrNotObject = errors.New("jsonspan: not a JSON object")
 
 // Object calls f for every member of the one JSON object in data, in order, duplicates included. key is the text between the key's quotes,

@@ -206,8 +206,8 @@ func (s *scanner) digits() bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// str skips a string from its opening quote. plain reports that its text needs
-// no decoding: no escape, and nothing that might be invalid UTF-8.
+// str skips a string from its opening quote. plain reports that its text needs no decoding: no escape, and nothing that might be invalid
+// UTF-8.
 func (s *scanner) str() (plain bool, err error) {
 	data, i := s.data, s.pos+1
 	plain = true

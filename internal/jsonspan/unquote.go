@@ -44,8 +44,8 @@ func AppendUnescape(dst, s []byte) ([]byte, error) {
 	return out, nil
 }
 
-// unquoteBlock appends the text of s[i:end], and of a character that begins
-// before end, to dst, which has room. It returns where it stopped in s, or -1.
+// unquoteBlock appends the text of s[i:end], and of a character that begins before end, to dst, which has room. It returns where it stopped
+// in s, or -1.
 func unquoteBlock(dst, s []byte, i, end int) ([]byte, int) {
 	out, o := dst[:cap(dst)], len(dst)
 	for i < end {

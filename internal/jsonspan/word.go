@@ -69,8 +69,8 @@ func shortRune(w uint64) int {
 	return 0
 }
 
-// runeLen returns the length of the UTF-8 sequence at the start of s, which
-// holds at least one byte, and false (with length 1) if it is not valid.
+// runeLen returns the length of the UTF-8 sequence at the start of s, which holds at least one byte, and false (with length 1) if it is not
+// valid.
 func runeLen(s []byte) (n int, ok bool) {
 	r, n := utf8.DecodeRune(s)
 	return n, r != utf8.RuneError || n > 1

@@ -24,14 +24,14 @@ type Reader struct {
 	err   error
 }
 
-// NewReader returns a Reader of r. A line of up to limit bytes, its end among them, comes whole. A longer one comes whole where it was
-// read at once, up to 64 KiB more, and else in pieces.
+// NewReader returns a Reader of r. A line of up to limit bytes, its end among them, comes whole. A longer one comes whole where it was read
+// at once, up to 64 KiB more, and else in pieces.
 func NewReader(r io.Reader, limit int) *Reader {
 	return &Reader{r: r, limit: limit, keep: max(2*readSize, limit/16)}
 }
 
-// Next returns the next line with its end. A stream that ends within a line gives that as a whole one, and then its error, such as
-// io.EOF. Of a line that is too long it returns pieces that are not whole. data is valid until the next call.
+// Next returns the next line with its end. A stream that ends within a line gives that as a whole one, and then its error, such as io.EOF.
+// Of a line that is too long it returns pieces that are not whole. data is valid until the next call.
 func (l *Reader) Next() (data []byte, whole bool, err error) {
 	for {
 		if i := bytes.IndexByte(l.buf[l.seen:l.end], '\n'); i >= 0 {

@@ -1,5 +1,5 @@
-// Package qr makes QR codes (ISO/IEC 18004) of short texts, such as links, and shows them in a terminal. Codes have the lowest level of error
-// correction: a screen has no scratches, and a small code fits more terminals.
+// Package qr makes QR codes (ISO/IEC 18004) of short texts, such as links, and shows them in a terminal. Codes have the lowest level of
+// error correction: a screen has no scratches, and a small code fits more terminals.
 package qr
 
 import (

@@ -10,8 +10,8 @@ import (
 // programsVar names a directory with the programs, which scripts/test.sh builds once for all packages.
 const programsVar = "TETHER_TEST_PROGRAMS"
 
-// Build puts tether and tether-host into a directory as make build makes them: without the race detector. It takes seconds, or next to nothing
-// in make test.
+// Build puts tether and tether-host into a directory as make build makes them: without the race detector. It takes seconds, or next to
+// nothing in make test.
 func Build(dir string) error {
 	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+string(filepath.Separator), "tether/cmd/...")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")

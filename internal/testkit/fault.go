@@ -41,8 +41,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%v after %d bytes, in pieces of %d, each %v", f.Kind, f.After, f.Piece, f.Pause)
 }
 
-// SeededFaults returns the fates of the connections 0, 1, 2, …, which follow from seed alone: each kind of end as often as the
-// others, after up to most bytes but mostly fewer, one in four in small pieces and one in four with pauses of up to 2 ms.
+// SeededFaults returns the fates of the connections 0, 1, 2, …, which follow from seed alone: each kind of end as often as the others,
+// after up to most bytes but mostly fewer, one in four in small pieces and one in four with pauses of up to 2 ms.
 func SeededFaults(seed uint64, most int64) func(n int) Fault {
 	return func(n int) Fault {
 		random := rand.New(rand.NewPCG(seed, uint64(n)))

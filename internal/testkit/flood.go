@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// FloodLine is the n-th line of the flood, from 0: its number, a checksum of the whole, and text of a length and content that follow
-// from the number, with characters of one to four bytes and colours. It ends as a pty writes the end of a line.
+// FloodLine is the n-th line of the flood, from 0: its number, a checksum of the whole, and text of a length and content that follow from
+// the number, with characters of one to four bytes and colours. It ends as a pty writes the end of a line.
 func FloodLine(n int) string {
 	random := rand.New(rand.NewPCG(uint64(n), 0xf100d))
 	var b strings.Builder
@@ -177,8 +177,8 @@ func CheckFlood(text string) (gaps []int64, end int64, err error) {
 // floodWord makes Main print the flood instead of running tests.
 const floodWord = "testkit-flood"
 
-// FloodCommand is a command that prints the first lines lines of the flood, all of it if lines is 0, and exits with code. It is the
-// test program itself, whose TestMain must be Main.
+// FloodCommand is a command that prints the first lines lines of the flood, all of it if lines is 0, and exits with code. It is the test
+// program itself, whose TestMain must be Main.
 func FloodCommand(t testing.TB, lines, code int) []string {
 	t.Helper()
 	self, err := os.Executable()

@@ -39,8 +39,8 @@ func Hang() {
 	}
 }
 
-// AwaitFile waits until the file is there, for a program of a test that has not the environment of the tests. It returns also when the file's
-// directory is gone, as a test's temporary one is in the end.
+// AwaitFile waits until the file is there, for a program of a test that has not the environment of the tests. It returns also when the
+// file's directory is gone, as a test's temporary one is in the end.
 func AwaitFile(name string) {
 	for {
 		if _, err := os.Stat(name); err == nil {

@@ -12,9 +12,9 @@ import (
 	"tether/platform/proc"
 )
 
-// Leaks makes the test fail if, at its end, it has left goroutines, file descriptors or child processes that were not there when
-// Leaks was called. It waits for them to go away before it complains, and prints each with its stack, target or number. Call it
-// first; it does not work in parallel tests, which see each other's.
+// Leaks makes the test fail if, at its end, it has left goroutines, file descriptors or child processes that were not there when Leaks was
+// called. It waits for them to go away before it complains, and prints each with its stack, target or number. Call it first; it does not
+// work in parallel tests, which see each other's.
 func Leaks(t testing.TB) {
 	t.Helper()
 	startPoller(t)

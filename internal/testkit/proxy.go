@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// maxParked bounds the connections in which nothing passes any more that a proxy keeps open, so that a thousand black holes do not
-// use up the descriptors of the process: the oldest is closed for the next.
+// maxParked bounds the connections in which nothing passes any more that a proxy keeps open, so that a thousand black holes do not use up
+// the descriptors of the process: the oldest is closed for the next.
 const maxParked = 16
 
 // Proxy passes the bytes of connections on to a target and breaks each connection as planned. Its methods may be called from any goroutine.
 //
-// Goroutines: one that accepts, after Listen; two for each connection, until it has ended. The test's end closes the proxy and waits
-// for them.
+// Goroutines: one that accepts, after Listen; two for each connection, until it has ended. The test's end closes the proxy and waits for
+// them.
 type Proxy struct {
 	dial func() (net.Conn, error) // set once
 	plan func(n int) Fault        // set once

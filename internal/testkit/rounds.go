@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// soakVariable makes tests long: it is the time, such as 2m, after which the program begins no more rounds than it must.
-// scripts/soak.sh runs each test as a program of its own and sets it to the test's share.
+// soakVariable makes tests long: it is the time, such as 2m, after which the program begins no more rounds than it must. scripts/soak.sh
+// runs each test as a program of its own and sets it to the test's share.
 const soakVariable = "TETHER_SOAK"
 
 // started is when the program's time begins.

@@ -48,8 +48,8 @@ func Eventually(t testing.TB, d time.Duration, what string, cond func() bool) {
 	}
 }
 
-// within reports whether cond became true within d. It looks at least once, and once more after d, so that a machine that stood still
-// does not fail a test.
+// within reports whether cond became true within d. It looks at least once, and once more after d, so that a machine that stood still does
+// not fail a test.
 func within(d time.Duration, cond func() bool) bool {
 	deadline := time.Now().Add(d)
 	for pause := firstLook; !cond(); pause = min(2*pause, lastLook) {
@@ -62,8 +62,8 @@ func within(d time.Duration, cond func() bool) bool {
 }
 
 // Home makes an empty directory, sets TETHER_HOME to it for this test, and removes it afterwards. Its path is short, unlike that of
-// t.TempDir: the path of a unix socket below it must fit into 104 bytes. Because it sets a variable of the process, the test cannot
-// be parallel.
+// t.TempDir: the path of a unix socket below it must fit into 104 bytes. Because it sets a variable of the process, the test cannot be
+// parallel.
 func Home(t testing.TB) string {
 	t.Helper()
 	dir, err := MakeHome()
@@ -103,8 +103,8 @@ func shortTemp() string {
 	return os.TempDir()
 }
 
-// Abs makes a path that is absolute elsewhere, such as "/" or "/src", absolute on this system: on Windows it gets the drive of the
-// working directory. Nothing needs to be there.
+// Abs makes a path that is absolute elsewhere, such as "/" or "/src", absolute on this system: on Windows it gets the drive of the working
+// directory. Nothing needs to be there.
 func Abs(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {

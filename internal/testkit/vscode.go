@@ -54,8 +54,8 @@ func freePorts(t testing.TB) int {
 	return 0
 }
 
-// StartVSCodeWorkbench starts VS Code's server with its workbench for browsers until the end of the test, and returns the workbench's URL; it
-// does not answer at once. The agent host that the workbench is told of is the one at agentHost, HOST:PORT, with that token. root is the
+// StartVSCodeWorkbench starts VS Code's server with its workbench for browsers until the end of the test, and returns the workbench's URL;
+// it does not answer at once. The agent host that the workbench is told of is the one at agentHost, HOST:PORT, with that token. root is the
 // way to the repository. The test is skipped where the server is not installed.
 func StartVSCodeWorkbench(t testing.TB, root, agentHost, token string) string {
 	t.Helper()

@@ -40,8 +40,8 @@ type Stream struct {
 	Parts      []Part
 }
 
-// Joined is the stream of somebody who joins: data draws the screen of a size as it was after so many bytes of text, and sizes are those that
-// it got since, each after how many bytes of text, columns and rows.
+// Joined is the stream of somebody who joins: data draws the screen of a size as it was after so many bytes of text, and sizes are those
+// that it got since, each after how many bytes of text, columns and rows.
 func Joined(cols, rows int64, data, text string, after int64, sizes [][3]int64) Stream {
 	s := Stream{Cols: int(cols), Rows: int(rows), Parts: []Part{{Data: []byte(data)}}}
 	for _, z := range sizes {

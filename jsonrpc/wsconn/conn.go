@@ -124,8 +124,8 @@ func newConn(ws *websocket.Conn, l *link, o Options) *Conn {
 	return c
 }
 
-// ClockSkew returns how far the server's clock was ahead of this machine's when the connection was dialed, to about a second and the
-// time of the answer, from the Date of its response (RFC 9110, 6.6.1). It is false if there was none.
+// ClockSkew returns how far the server's clock was ahead of this machine's when the connection was dialed, to about a second and the time
+// of the answer, from the Date of its response (RFC 9110, 6.6.1). It is false if there was none.
 func (c *Conn) ClockSkew() (time.Duration, bool) {
 	if c.skew == nil {
 		return 0, false
@@ -133,8 +133,8 @@ func (c *Conn) ClockSkew() (time.Duration, bool) {
 	return *c.skew, true
 }
 
-// Send writes msg as one text frame. It blocks while the socket is full, at
-// most for the write time-out or until ctx is done; both close the connection.
+// Send writes msg as one text frame. It blocks while the socket is full, at most for the write time-out or until ctx is done; both close
+// the connection.
 func (c *Conn) Send(ctx context.Context, msg []byte) error {
 	if err := c.SendMore(ctx, msg); err != nil {
 		return err
@@ -142,8 +142,8 @@ func (c *Conn) Send(ctx context.Context, msg []byte) error {
 	return c.Flush(ctx)
 }
 
-// SendMore is [Conn.Send] that may keep its copy of the frame back until the
-// Send or Flush that must follow at once, so that both leave in one write.
+// SendMore is [Conn.Send] that may keep its copy of the frame back until the Send or Flush that must follow at once, so that both leave in
+// one write.
 func (c *Conn) SendMore(ctx context.Context, msg []byte) error {
 	return c.write(ctx, func() error {
 		c.link.hold()
@@ -309,8 +309,8 @@ func (c *Conn) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connection without a close frame and without delay. The other
-// side sees [CloseAbnormal]; use [Conn.CloseReason] to part on good terms.
+// Close ends the connection without a close frame and without delay. The other side sees [CloseAbnormal]; use [Conn.CloseReason] to part on
+// good terms.
 func (c *Conn) Close() error {
 	c.closed.Store(true)
 	c.abort()

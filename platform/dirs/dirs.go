@@ -31,8 +31,8 @@ type Dirs struct {
 	Cache   string // files that can be made again
 }
 
-// Get is For on this system, with this process's environment. If a Linux session does not say where its runtime directory is, as in
-// cron or after su, but the usual one is there, it is taken: the daemon and the commands must agree, however each was started.
+// Get is For on this system, with this process's environment. If a Linux session does not say where its runtime directory is, as in cron or
+// after su, but the usual one is there, it is taken: the daemon and the commands must agree, however each was started.
 func Get() (Dirs, error) {
 	return For(runtime.GOOS, func(name string) string {
 		value := os.Getenv(name)
@@ -52,9 +52,9 @@ func usualRuntimeDir(parent string) string {
 	return dir
 }
 
-// For returns the directories on the system goos (as runtime.GOOS has it) with the environment getenv. TETHER_HOME comes first;
-// without it Linux follows the XDG base directory specification 0.8, macOS and Windows their own habits, any other system Linux.
-// An error names the variable that is missing or not an absolute path.
+// For returns the directories on the system goos (as runtime.GOOS has it) with the environment getenv. TETHER_HOME comes first; without it
+// Linux follows the XDG base directory specification 0.8, macOS and Windows their own habits, any other system Linux. An error names the
+// variable that is missing or not an absolute path.
 func For(goos string, getenv func(string) string) (Dirs, error) {
 	s := system{goos: goos, getenv: getenv}
 	if goos == "windows" {
@@ -150,8 +150,8 @@ func (s system) required(name string) (string, error) {
 	return dir, nil
 }
 
-// short replaces a directory in which a socket's path would be too long by one in /tmp. Its name depends only on the long one, so
-// that every process finds it; that it belongs to this user is for package ipc to check.
+// short replaces a directory in which a socket's path would be too long by one in /tmp. Its name depends only on the long one, so that
+// every process finds it; that it belongs to this user is for package ipc to check.
 func (s system) short(dir string) string {
 	limit := map[string]int{"linux": 107, "darwin": 103}[s.goos] // sun_path without its NUL, see ipc.MaxPath
 	if limit == 0 || len(dir)+len(s.separator)+MaxSocketName <= limit {

@@ -16,8 +16,8 @@ type Held struct {
 	file *os.File
 }
 
-// Lock takes the lock at path, creating the file if needed, and writes this process's number into it. It does not wait: if another
-// process holds the lock, or this one does already, it returns a *LockedError.
+// Lock takes the lock at path, creating the file if needed, and writes this process's number into it. It does not wait: if another process
+// holds the lock, or this one does already, it returns a *LockedError.
 func Lock(path string) (*Held, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -172,8 +172,8 @@ func userSID() (*windows.SID, error) {
 	return user.User.Sid, nil
 }
 
-// Accept waits for the next connection of a program of this user. After Close it returns an error that is net.ErrClosed. It holds a
-// thread while it waits.
+// Accept waits for the next connection of a program of this user. After Close it returns an error that is net.ErrClosed. It holds a thread
+// while it waits.
 func (l *Listener) Accept() (net.Conn, error) {
 	l.accepting.Lock()
 	defer l.accepting.Unlock()

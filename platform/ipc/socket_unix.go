@@ -23,9 +23,9 @@ type Listener struct {
 	refused atomic.Int64
 }
 
-// Listen serves the socket at path, an absolute path of at most MaxPath bytes. Its directory is made if missing and must belong to
-// this user alone. The lock path+".lock" is held until Close, so that a second Listen gets a *LockedError; a socket that a killed
-// process has left is removed under that lock, one that answers never.
+// Listen serves the socket at path, an absolute path of at most MaxPath bytes. Its directory is made if missing and must belong to this
+// user alone. The lock path+".lock" is held until Close, so that a second Listen gets a *LockedError; a socket that a killed process has
+// left is removed under that lock, one that answers never.
 func Listen(path string) (*Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ func privateDir(dir string) error {
 	return nil
 }
 
-// Accept waits for the next connection of a program of this user. Others are closed at once and counted. After Close it returns an
-// error that is net.ErrClosed.
+// Accept waits for the next connection of a program of this user. Others are closed at once and counted. After Close it returns an error
+// that is net.ErrClosed.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.socket.AcceptUnix()

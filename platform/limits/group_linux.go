@@ -18,8 +18,8 @@ import (
 // patience is how long systemd may take for one request.
 const patience = 5 * time.Second
 
-// taken looks whether the kernel has the bounds that canGroup asks for: a manager without the controllers, as in many containers, takes them
-// without a word.
+// taken looks whether the kernel has the bounds that canGroup asks for: a manager without the controllers, as in many containers, takes
+// them without a word.
 const taken = `d=/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup); read -r p <"$d/pids.max" && read -r m <"$d/memory.max" && [ "$p $m" = "4000 1073741824" ]`
 
 // canGroup tries it: it must work, not only be installed.

@@ -8,8 +8,8 @@ import (
 
 func canGroup() bool { return true }
 
-// carrier is a group whose bounds are set, and the job that carries them. The job stays open, so that the bounds hold from one terminal of the
-// agent to the next.
+// carrier is a group whose bounds are set, and the job that carries them. The job stays open, so that the bounds hold from one terminal of
+// the agent to the next.
 type carrier struct {
 	group Group
 	job   *proc.Job

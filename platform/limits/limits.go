@@ -11,8 +11,8 @@ import (
 // ErrUnsupported is returned where the system has no such limit, or this package does not know how to ask for it.
 var ErrUnsupported = errors.New("not available on this system")
 
-// Free returns how many bytes this user may still write to the file system that has the directory, which must be there. It may
-// block on a file system of the network.
+// Free returns how many bytes this user may still write to the file system that has the directory, which must be there. It may block on a
+// file system of the network.
 func Free(dir string) (uint64, error) { return free(dir) }
 
 // Files returns how many files this process may have open at the same time. A program in Go that starts has raised it as far as it may.
@@ -35,6 +35,6 @@ func CanGroup() bool { return canGroup() }
 // returned unchanged, and pty.Start puts it into the group by the agent's mark.
 func Join(g Group, argv, env []string) ([]string, []string, error) { return join(g, argv, env) }
 
-// CPUTime returns argv as a command whose processes take at most limit of the processor's time each, in whole seconds. It returns ErrUnsupported on
-// Windows.
+// CPUTime returns argv as a command whose processes take at most limit of the processor's time each, in whole seconds. It returns
+// ErrUnsupported on Windows.
 func CPUTime(limit time.Duration, argv []string) ([]string, error) { return cpuTime(limit, argv) }

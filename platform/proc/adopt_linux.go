@@ -45,8 +45,8 @@ func ReapOrphans(spare int, done <-chan struct{}) {
 	}
 }
 
-// WaitForAll waits until this process has no child any more, nor, where it has adopted orphans, a descendant. Nobody else may wait for
-// a child meanwhile.
+// WaitForAll waits until this process has no child any more, nor, where it has adopted orphans, a descendant. Nobody else may wait for a
+// child meanwhile.
 func WaitForAll() {
 	for {
 		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {

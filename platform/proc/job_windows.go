@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Job holds a program and everything that descends from it: Windows puts each child of a member into it, and none can leave. While
-// this process lives it can end them all at once; when it dies without a word, Windows ends them.
+// Job holds a program and everything that descends from it: Windows puts each child of a member into it, and none can leave. While this
+// process lives it can end them all at once; when it dies without a word, Windows ends them.
 //
 // Its methods are safe for concurrent use, but nothing may follow Close.
 type Job struct{ handle windows.Handle }

@@ -17,8 +17,8 @@ type Ancestor struct {
 	Exe string
 }
 
-// Lineage returns the process with this number and its ancestors, nearest first, as far as they can be seen: one that cannot be read
-// ends it. One that has left its parent and its session and cleared its environment has no lineage that leads anywhere.
+// Lineage returns the process with this number and its ancestors, nearest first, as far as they can be seen: one that cannot be read ends
+// it. One that has left its parent and its session and cleared its environment has no lineage that leads anywhere.
 func Lineage(pid int) []Ancestor {
 	look, marks := lineageLook(), lineageMarks()
 	var all []Ancestor

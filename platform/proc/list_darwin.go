@@ -75,8 +75,8 @@ const hasTags = false
 // started its own session and lost its parent before Tree.Kill began is not found here.
 func tagged(int, string) (yes, unsure bool) { return false, false }
 
-// signal sends sig to this process. macOS has no handle for a foreign process, so that between the check and the signal the number
-// could in theory change hands.
+// signal sends sig to this process. macOS has no handle for a foreign process, so that between the check and the signal the number could in
+// theory change hands.
 func signal(id ID, sig unix.Signal) error {
 	if now, err := lookup(id.Pid); err != nil || now.ID != id {
 		return unix.ESRCH

@@ -15,8 +15,8 @@ import (
 // hasTags says whether tagged can be relied on.
 const hasTags = true
 
-// maxEnviron bounds how much of a process's environment is searched for a tag, in bytes. Linux allows a quarter of the stack limit
-// for arguments and environment together, 2 MiB by default (execve(2)).
+// maxEnviron bounds how much of a process's environment is searched for a tag, in bytes. Linux allows a quarter of the stack limit for
+// arguments and environment together, 2 MiB by default (execve(2)).
 const maxEnviron = 2 << 20
 
 // HasTTYs says whether processes have controlling terminals, see Info.TTY.
@@ -110,9 +110,9 @@ func readStat(pid int) (p Info, nascent bool, err error) {
 	return parseStat(pid, stat)
 }
 
-// parseStat reads the fields of /proc/PID/stat that are wanted here (proc_pid_stat(5)). The name in the second field may hold any
-// byte, blanks and parentheses too, so that counting starts after the last parenthesis. nascent means that the process is in the
-// middle of execve, if it is one whose memory we may look at.
+// parseStat reads the fields of /proc/PID/stat that are wanted here (proc_pid_stat(5)). The name in the second field may hold any byte,
+// blanks and parentheses too, so that counting starts after the last parenthesis. nascent means that the process is in the middle of
+// execve, if it is one whose memory we may look at.
 func parseStat(pid int, stat []byte) (p Info, nascent bool, err error) {
 	rest := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, parent, group, session, tty, front, flags, start, envEnd = 0, 1, 2, 3, 4, 5, 6, 19, 48 // minus the three fields up to the state
@@ -140,8 +140,8 @@ func parseStat(pid int, stat []byte) (p Info, nascent bool, err error) {
 // kernelThread is PF_KTHREAD of the kernel's <linux/sched.h>: such a thread has no memory and no environment, now or later.
 const kernelThread = 0x00200000
 
-// mine tells whether the process runs as our user: a process without privileges could signal it (kill(2) compares the real and the
-// saved user). It asks the same of a privileged one, so that a daemon run as root does not reach for other users' processes.
+// mine tells whether the process runs as our user: a process without privileges could signal it (kill(2) compares the real and the saved
+// user). It asks the same of a privileged one, so that a daemon run as root does not reach for other users' processes.
 func mine(p Info) bool {
 	ids := bytes.Fields(statusLine(p.Pid, "Uid")) // real, effective, saved, file system
 	want := strconv.Itoa(os.Getuid())
@@ -166,8 +166,8 @@ func statusLine(pid int, name string) []byte {
 	return line
 }
 
-// tagged tells whether the environment the process was started with has this entry. unsure means that it has none yet because it is
-// in the middle of execve: look again. Other users' environments cannot be read and have no tag.
+// tagged tells whether the environment the process was started with has this entry. unsure means that it has none yet because it is in the
+// middle of execve: look again. Other users' environments cannot be read and have no tag.
 func tagged(pid int, tag string) (yes, unsure bool) {
 	env, err := environ(pid)
 	if err != nil || len(env) > 0 {

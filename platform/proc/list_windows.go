@@ -17,8 +17,8 @@ func tagged(int, string) (yes, unsure bool) { return false, false }
 // HasTTYs says whether processes have controlling terminals, see Info.TTY.
 const HasTTYs = false
 
-// scan calls visit for each process. The kernel copies its table in one go, so the picture is whole, but a parent's number may have
-// changed hands: one that started after its child is not its parent.
+// scan calls visit for each process. The kernel copies its table in one go, so the picture is whole, but a parent's number may have changed
+// hands: one that started after its child is not its parent.
 func scan(visit func(Info)) (whole bool, err error) {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {

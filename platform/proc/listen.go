@@ -18,8 +18,8 @@ type Terminal struct {
 	Pid int // of its program, which must not have ended
 }
 
-// Listeners returns the TCP sockets on which the terminals' processes listen, by ID; a process inside several terminals counts for each.
-// It looks at every process of this user, which takes some milliseconds, on macOS some hundred, and 5 s at most.
+// Listeners returns the TCP sockets on which the terminals' processes listen, by ID; a process inside several terminals counts for each. It
+// looks at every process of this user, which takes some milliseconds, on macOS some hundred, and 5 s at most.
 func Listeners(terminals []Terminal) (map[string][]Listener, error) { return listeners(terminals) }
 
 // Listens reports whether a process of the terminal listens on a TCP port. It takes as long as Listeners does.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ptySlaves is the major number of pseudo-terminals as processes see them (Documentation/admin-guide/devices.txt of the kernel); the
-// minor number is their index.
+// ptySlaves is the major number of pseudo-terminals as processes see them (Documentation/admin-guide/devices.txt of the kernel); the minor
+// number is their index.
 const ptySlaves = 136
 
 // master is the other end of a pseudo-terminal. The index alone does not identify it: other instances of devpts, such as a container's, use
@@ -93,8 +93,8 @@ func (m master) isOpenAs(pid int, fd string) bool {
 	return m.mounts == "" || theirs == "" || m.mounts == theirs
 }
 
-// exeOf is the file that the process runs, "" where that cannot be seen. Unlike its arguments, a process cannot change it but by
-// running another.
+// exeOf is the file that the process runs, "" where that cannot be seen. Unlike its arguments, a process cannot change it but by running
+// another.
 func exeOf(pid int) string {
 	name, err := os.Readlink(procFile(pid, "exe"))
 	if err != nil {
@@ -106,8 +106,8 @@ func exeOf(pid int) string {
 // setIDDirs are where a system keeps programs that run with other rights than their caller's.
 var setIDDirs = []string{"/usr/bin", "/usr/local/bin", "/bin", "/usr/libexec", "/usr/lib/openssh"}
 
-// Privileged reports whether a process runs as another user, or has rights from its file that this user cannot give: then its name is
-// its own, although it may not be looked at.
+// Privileged reports whether a process runs as another user, or has rights from its file that this user cannot give: then its name is its
+// own, although it may not be looked at.
 func Privileged(a Ancestor) bool {
 	if !mine(a.Info) {
 		return true

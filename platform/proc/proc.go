@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// TagVar is the environment variable that marks the processes of a terminal. Its value is the terminal's id. A child inherits it
-// through any number of forks and new sessions, so it finds processes that ppid and session no longer lead to.
+// TagVar is the environment variable that marks the processes of a terminal. Its value is the terminal's id. A child inherits it through
+// any number of forks and new sessions, so it finds processes that ppid and session no longer lead to.
 const TagVar = "TETHER_TERMINAL"
 
-// AgentVar is the environment variable that says for which agent a program was started: its value is the agent's principal. Like
-// TagVar it is inherited; unlike it, it says so also where nobody knows the terminal any more.
+// AgentVar is the environment variable that says for which agent a program was started: its value is the agent's principal. Like TagVar it
+// is inherited; unlike it, it says so also where nobody knows the terminal any more.
 const AgentVar = "TETHER_AGENT"
 
 // ErrUnsupported is returned by Tagged where the environments of processes say nothing.
@@ -64,8 +64,8 @@ func WithoutTag(env []string) []string {
 	})
 }
 
-// List returns every process of the system that can be seen. The result is not a consistent picture: processes may have come and
-// gone while it was read.
+// List returns every process of the system that can be seen. The result is not a consistent picture: processes may have come and gone while
+// it was read.
 func List() ([]Info, error) {
 	var all []Info
 	_, err := scan(func(p Info) { all = append(all, p) })
@@ -75,9 +75,9 @@ func List() ([]Info, error) {
 // Lookup returns the process that has this number now.
 func Lookup(pid int) (Info, error) { return lookup(pid) }
 
-// Tagged returns the processes of our user that were started with this entry in their environment, see Tag. It is how strays of a
-// daemon that was killed are found. It returns ErrUnsupported on macOS, where environments cannot be relied on, and on Windows, where a
-// killed daemon leaves none, see Job.
+// Tagged returns the processes of our user that were started with this entry in their environment, see Tag. It is how strays of a daemon
+// that was killed are found. It returns ErrUnsupported on macOS, where environments cannot be relied on, and on Windows, where a killed
+// daemon leaves none, see Job.
 func Tagged(tag string) ([]Info, error) {
 	if !hasTags {
 		return nil, ErrUnsupported

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StartSession starts a program that lives on when this process and its terminal are gone, as StartDetached does, but without a log:
-// it reads nothing, its output goes nowhere, and it gets extra as descriptors 3 and up, see Inherited. path is absolute; argv is the whole argument
-// list; env is the whole environment. The caller may Wait, to learn of its end, or Release.
+// StartSession starts a program that lives on when this process and its terminal are gone, as StartDetached does, but without a log: it
+// reads nothing, its output goes nowhere, and it gets extra as descriptors 3 and up, see Inherited. path is absolute; argv is the whole
+// argument list; env is the whole environment. The caller may Wait, to learn of its end, or Release.
 func StartSession(path string, argv, env []string, extra ...*os.File) (*os.Process, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("start %q: the path must be absolute", path)
@@ -42,8 +42,8 @@ func StartSession(path string, argv, env []string, extra ...*os.File) (*os.Proce
 // InSession makes c, when it is started, the leader of a session of its own, as Tree wants its leader to be.
 func InSession(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// Inherited returns the file that StartSession was given as the i-th extra one, in the program that it has started; nil if there cannot
-// be one.
+// Inherited returns the file that StartSession was given as the i-th extra one, in the program that it has started; nil if there cannot be
+// one.
 func Inherited(i int) *os.File {
 	if i < 0 {
 		return nil
@@ -51,9 +51,9 @@ func Inherited(i int) *os.File {
 	return os.NewFile(uintptr(3+i), "inherited")
 }
 
-// StopSignals is for a process in a session of its own: it makes hang-up, interrupt and broken pipes harmless, and returns a channel
-// that gets a value when the process is asked to end (SIGTERM). Programs it starts have the default actions. It is for the whole
-// process and for good.
+// StopSignals is for a process in a session of its own: it makes hang-up, interrupt and broken pipes harmless, and returns a channel that
+// gets a value when the process is asked to end (SIGTERM). Programs it starts have the default actions. It is for the whole process and for
+// good.
 func StopSignals() <-chan os.Signal {
 	stop := make(chan os.Signal, 1)
 	signals.Notify(stop, unix.SIGTERM)

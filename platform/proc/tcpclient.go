@@ -17,12 +17,12 @@ type TCPClient struct {
 	Foreign bool
 }
 
-// clientTries bounds how often FindTCPClient looks for a socket that exists and that no process has: it may be on its way from one
-// process to another.
+// clientTries bounds how often FindTCPClient looks for a socket that exists and that no process has: it may be on its way from one process
+// to another.
 const clientTries = 3
 
-// FindTCPClient looks for the processes that have the client's end of a TCP connection within this machine open. client and server are
-// the addresses as the server sees them. It blocks for milliseconds, on macOS for some hundred, and 5 s at most.
+// FindTCPClient looks for the processes that have the client's end of a TCP connection within this machine open. client and server are the
+// addresses as the server sees them. It blocks for milliseconds, on macOS for some hundred, and 5 s at most.
 func FindTCPClient(client, server netip.AddrPort) (TCPClient, error) {
 	client, server = netip.AddrPortFrom(client.Addr().Unmap(), client.Port()), netip.AddrPortFrom(server.Addr().Unmap(), server.Port())
 	var found TCPClient

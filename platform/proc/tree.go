@@ -24,8 +24,8 @@ const (
 // overwrote its environment, all before Kill began. On macOS also one with its environment intact, see tagged.
 type Tree struct {
 	Leader ID // its pid is the id of the session
-	// Reaped says that the leader has been waited for. Its number may then belong to someone else, so that membership of the
-	// session no longer proves anything; the tag does.
+	// Reaped says that the leader has been waited for. Its number may then belong to someone else, so that membership of the session no longer
+	// proves anything; the tag does.
 	Reaped bool
 	Tag    string // environment entry NAME=value, "" for none
 	// Adopted reports that this process has no children except the leader and orphans of its tree, see AdoptOrphans.
@@ -94,9 +94,9 @@ func (h *hunt) ask(ctx context.Context, grace time.Duration) (gone bool, err err
 	}
 }
 
-// askOne tells one process to end, once by each signal. HUP comes late, since by default it ends a program at once, even one that has
-// begun to end in order; but interactive shells ignore TERM and understand only HUP. A daemon with a session of its own takes HUP for
-// "read your configuration again" and never gets it. Errors mean that the process has just ended, or will be among the survivors.
+// askOne tells one process to end, once by each signal. HUP comes late, since by default it ends a program at once, even one that has begun
+// to end in order; but interactive shells ignore TERM and understand only HUP. A daemon with a session of its own takes HUP for "read your
+// configuration again" and never gets it. Errors mean that the process has just ended, or will be among the survivors.
 func (h *hunt) askOne(p Info, late bool) {
 	if !h.asked[p.ID] {
 		h.asked[p.ID] = true
@@ -109,8 +109,8 @@ func (h *hunt) askOne(p Info, late bool) {
 	}
 }
 
-// Looks that find nothing count towards the end of a sweep: two are enough when they were whole, several when a process may just have
-// been born during each. One that saw a process in the middle of execve, which shows no environment, does not count.
+// Looks that find nothing count towards the end of a sweep: two are enough when they were whole, several when a process may just have been
+// born during each. One that saw a process in the middle of execve, which shows no environment, does not count.
 const (
 	cleanEnough  = 6
 	cleanWhole   = 3

@@ -51,8 +51,8 @@ func bounded(line string, most int) (string, error) {
 	return line, nil
 }
 
-// plain are the characters that no program takes for anything but themselves. Others are put in quotation marks even where the C
-// runtime does not ask for it: the programs of MSYS2, above all Git's bash, take apostrophes and wildcards for special as well.
+// plain are the characters that no program takes for anything but themselves. Others are put in quotation marks even where the C runtime
+// does not ask for it: the programs of MSYS2, above all Git's bash, take apostrophes and wildcards for special as well.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:=,@%\\"
 
 // quoteArg writes one argument. Within quotation marks, backslashes count only before a quotation mark: such backslashes are doubled, and

@@ -79,8 +79,8 @@ func (c *console) resize(s Size) error {
 }
 
 // close ends the console and hangs up on the programs that are on it: each gets CTRL_CLOSE_EVENT and is ended by Windows some seconds
-// later. Before build 26100 it returns only when all output was read (microsoft/terminal #17489), so the goroutine that reads must not
-// call it. A second call waits for the first.
+// later. Before build 26100 it returns only when all output was read (microsoft/terminal #17489), so the goroutine that reads must not call
+// it. A second call waits for the first.
 func (c *console) close() {
 	c.once.Do(func() {
 		c.mu.Lock()

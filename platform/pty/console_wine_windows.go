@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Wine 10 attaches a program to its pseudo-console but gives it no standard handles: cmd.exe sees the end of its input at once. For
-// the tests that run there (make test-windows), and for nothing else, each program is therefore started by this one, which opens the
-// console for it. Remove this when Wine opens them by itself.
+// Wine 10 attaches a program to its pseudo-console but gives it no standard handles: cmd.exe sees the end of its input at once. For the
+// tests that run there (make test-windows), and for nothing else, each program is therefore started by this one, which opens the console
+// for it. Remove this when Wine opens them by itself.
 
 // trampoline is the argument by which this program knows that it is only to start another one.
 const trampoline = "start-on-console"

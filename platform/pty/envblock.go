@@ -25,9 +25,9 @@ func cutEntry(e string) (name, value string, ok bool) {
 	return e[:1] + name, value, ok
 }
 
-// foldEnv returns env as Windows wants it: one entry per name without regard to case, the last one, and sorted by name. SystemRoot
-// is taken from this process if it is missing: without it programs cannot even load their libraries. Entries without a name, or with
-// a NUL byte, are left out.
+// foldEnv returns env as Windows wants it: one entry per name without regard to case, the last one, and sorted by name. SystemRoot is taken
+// from this process if it is missing: without it programs cannot even load their libraries. Entries without a name, or with a NUL byte, are
+// left out.
 func foldEnv(env []string, systemRoot string) []string {
 	last := map[string]string{}
 	for _, e := range env {

@@ -19,8 +19,8 @@ import (
 // unknownCode is the status of a program for which another goroutine waited.
 const unknownCode = -1
 
-// reap waits for the program. It is woken by SIGCHLD and asks for this one child without blocking: os.Process.Wait would hold a
-// thread per program. It ends, and closes exited, when the program has ended.
+// reap waits for the program. It is woken by SIGCHLD and asks for this one child without blocking: os.Process.Wait would hold a thread per
+// program. It ends, and closes exited, when the program has ended.
 func (p *PTY) reap(childEnded chan os.Signal) {
 	defer signal.Stop(childEnded)
 	for !p.tryReap() {
@@ -100,8 +100,8 @@ func (p *PTY) Signal(name string) error {
 	return nil
 }
 
-// foreground returns the process group in the foreground if a process of this session is in it. The terminal remembers the number
-// of a group that has ended, and that number may have a new owner.
+// foreground returns the process group in the foreground if a process of this session is in it. The terminal remembers the number of a
+// group that has ended, and that number may have a new owner.
 func (p *PTY) foreground() int {
 	front, err := 0, error(nil)
 	get := func(fd uintptr) { front, err = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) }

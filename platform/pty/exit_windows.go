@@ -51,8 +51,8 @@ func (p *PTY) wait(process windows.Handle) Exit {
 const (
 	lookFirst = time.Millisecond
 	lookLast  = 250 * time.Millisecond
-	// quietTime is how long nothing must have come before the console is ended: three frames of the console host's painting, which
-	// Server 2019 does not finish when it is told to end (oven-sh/bun #34689).
+	// quietTime is how long nothing must have come before the console is ended: three frames of the console host's painting, which Server 2019
+	// does not finish when it is told to end (oven-sh/bun #34689).
 	quietTime = 50 * time.Millisecond
 	quietLook = 10 * time.Millisecond
 )

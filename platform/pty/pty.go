@@ -56,8 +56,8 @@ type Command struct {
 
 // Exit is how the program ended.
 type Exit struct {
-	// Code is its status, or 128 plus the number of the signal that ended it, as shells count. On Windows it is all 32 bits of the
-	// status, without a sign.
+	// Code is its status, or 128 plus the number of the signal that ended it, as shells count. On Windows it is all 32 bits of the status,
+	// without a sign.
 	Code int
 	// Signal is the name of the signal that ended it, such as "SIGKILL"; "" if it ended by itself. On Windows it is SIGKILL for a process
 	// killed with its job, and SIGHUP for one that ended with its console without a status.

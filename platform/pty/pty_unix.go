@@ -16,8 +16,8 @@ import (
 	"tether/platform/proc"
 )
 
-// PTY is a running program and its terminal. Its methods may be called from several goroutines, but Read and WaitReadable only from
-// one at a time. It holds one descriptor and one goroutine, which ends with the program; no thread of the system waits for it.
+// PTY is a running program and its terminal. Its methods may be called from several goroutines, but Read and WaitReadable only from one at
+// a time. It holds one descriptor and one goroutine, which ends with the program; no thread of the system waits for it.
 type PTY struct {
 	// Set once by Start.
 	master *os.File
@@ -77,8 +77,8 @@ func (p *PTY) run(c Command, path string, tty *os.File) error {
 	return nil
 }
 
-// open makes a pseudo-terminal whose master is served by the runtime's poller. creack/pty hands out a blocking one: a thread would
-// sit in each Read, and Close would not wake it.
+// open makes a pseudo-terminal whose master is served by the runtime's poller. creack/pty hands out a blocking one: a thread would sit in
+// each Read, and Close would not wake it.
 func open(s Size) (master, tty *os.File, err error) {
 	blocking, tty, err := creack.Open()
 	if err != nil {
@@ -134,8 +134,8 @@ func (p *PTY) Pid() int { return p.leader.Pid }
 // terminal open.
 func (p *PTY) SyscallConn() (syscall.RawConn, error) { return p.conn, nil }
 
-// Write types b. It blocks while the program does not read and the terminal's input queue (4 KiB on Linux) is full; Close ends it. A
-// line longer than that queue is cut by the terminal itself while it is in line mode.
+// Write types b. It blocks while the program does not read and the terminal's input queue (4 KiB on Linux) is full; Close ends it. A line
+// longer than that queue is cut by the terminal itself while it is in line mode.
 func (p *PTY) Write(b []byte) (int, error) {
 	n, err := p.master.Write(b)
 	if err != nil && !errors.Is(err, os.ErrClosed) {
@@ -181,8 +181,8 @@ func (p *PTY) Resize(s Size) error {
 	return nil
 }
 
-// Close gives the terminal up and wakes a waiting Read, WaitReadable and Write, which return os.ErrClosed. Programs still on it are
-// told by a hang-up, but not made to end: that is Kill. Wait stays usable. A second Close does nothing.
+// Close gives the terminal up and wakes a waiting Read, WaitReadable and Write, which return os.ErrClosed. Programs still on it are told by
+// a hang-up, but not made to end: that is Kill. Wait stays usable. A second Close does nothing.
 func (p *PTY) Close() error {
 	if err := p.master.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close terminal: %w", err)

@@ -15,8 +15,8 @@ import (
 	"tether/platform/proc"
 )
 
-// PTY is a running program and its pseudo-console. Its methods may be called from several goroutines, but Read and WaitReadable only
-// from one at a time. It holds two pipes, a job, and a goroutine with a thread that waits for the program.
+// PTY is a running program and its pseudo-console. Its methods may be called from several goroutines, but Read and WaitReadable only from
+// one at a time. It holds two pipes, a job, and a goroutine with a thread that waits for the program.
 //
 //	running ──program ended──▶ background ──nothing left, quiet──▶ console ended, Read returns io.EOF
 //	   └────────────────── Close: hang-up, drained, everything given back ──────────────────▶
@@ -73,8 +73,8 @@ func Start(c Command) (*PTY, error) {
 	p.began = time.Now()
 	released := p.console.release()
 	go p.watch(process, released)
-	// A program that was not killed may leave others behind which live on, and which a later Kill must find: the job stays until
-	// nobody can call it.
+	// A program that was not killed may leave others behind which live on, and which a later Kill must find: the job stays until nobody can
+	// call it.
 	job, agent := p.job, p.agent
 	runtime.AddCleanup(p, func(struct{}) { closeJobs(job, agent) }, struct{}{})
 	return p, nil
@@ -87,8 +87,8 @@ func closeJobs(job, agent *proc.Job) {
 	}
 }
 
-// agentJob is the job of the agent whose mark is in the environment, nil where there is no mark, or this process is in that job, which
-// its children are then, too.
+// agentJob is the job of the agent whose mark is in the environment, nil where there is no mark, or this process is in that job, which its
+// children are then, too.
 func agentJob(env []string) (*proc.Job, error) {
 	principal, _ := lookupFold(env, proc.AgentVar)
 	if principal == "" {
@@ -178,8 +178,8 @@ func (p *PTY) Write(b []byte) (int, error) {
 // settle is how long after the start of a program Windows may lose a change of size (microsoft/terminal #10400).
 const settle = time.Second
 
-// Resize changes the size and tells the programs on the console. Both dimensions must be at least 1; Windows does with 2 to 1000
-// columns and 1 to 1000 rows, others become the nearest. After Close it returns os.ErrClosed.
+// Resize changes the size and tells the programs on the console. Both dimensions must be at least 1; Windows does with 2 to 1000 columns
+// and 1 to 1000 rows, others become the nearest. After Close it returns os.ErrClosed.
 func (p *PTY) Resize(s Size) error {
 	if s.Cols == 0 || s.Rows == 0 {
 		return fmt.Errorf("resize terminal to %d columns and %d rows: must be at least 1", s.Cols, s.Rows)

@@ -35,12 +35,12 @@ func (r *reader) init(master *os.File, conn syscall.RawConn) {
 	r.master, r.conn, r.try = master, conn, r.readAhead
 }
 
-// Read reads output. It blocks, without a thread, until there is some. When no process holds the terminal open any more, it returns
-// io.EOF, now and from then on; after Close an error that is os.ErrClosed.
+// Read reads output. It blocks, without a thread, until there is some. When no process holds the terminal open any more, it returns io.EOF,
+// now and from then on; after Close an error that is os.ErrClosed.
 func (p *PTY) Read(b []byte) (int, error) { return p.reader.read(b) }
 
-// WaitReadable blocks until Read would return output at once; at the end it returns the error that Read would return. A caller that
-// waits here instead of in Read needs a buffer only while there is something to put into it.
+// WaitReadable blocks until Read would return output at once; at the end it returns the error that Read would return. A caller that waits
+// here instead of in Read needs a buffer only while there is something to put into it.
 func (p *PTY) WaitReadable() error { return p.reader.wait() }
 
 func (r *reader) read(b []byte) (int, error) {

@@ -60,8 +60,8 @@ func (c Command) find() (string, error) {
 	}
 }
 
-// search looks for a bare name along PATH. Like a shell it prefers to say that something was found but may not be executed; unlike
-// one it takes an empty or relative entry to mean nothing, not the working directory.
+// search looks for a bare name along PATH. Like a shell it prefers to say that something was found but may not be executed; unlike one it
+// takes an empty or relative entry to mean nothing, not the working directory.
 func (c Command) search() (string, error) {
 	var found error = fs.ErrNotExist
 	for _, dir := range filepath.SplitList(lookupEnv(c.Env, "PATH")) {

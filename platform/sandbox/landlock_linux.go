@@ -88,8 +88,8 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/
 // scopeABI is the version from which on signals to processes outside and their abstract sockets can be refused (Linux 6.12).
 const scopeABI = 6
 
-// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside, which a Wall that shares the
-// network needs.
+// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside, which a Wall that shares the network
+// needs.
 func ClosesAbstractSockets() bool {
 	v, err := abi()
 	return err == nil && v >= scopeABI

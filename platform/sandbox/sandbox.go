@@ -63,8 +63,8 @@ type Profile struct {
 	Door Door `json:",omitzero"`
 	// Temporary are directories for temporary files that Landlock, which cannot make private ones, lets be changed.
 	Temporary []string `json:",omitempty"`
-	// Private is a directory for /tmp and the home directory within a Wall. All commands with the same one share them; when the
-	// last of these commands has ended, the directory is removed. Without it each command has its own in memory.
+	// Private is a directory for /tmp and the home directory within a Wall. All commands with the same one share them; when the last of these
+	// commands has ended, the directory is removed. Without it each command has its own in memory.
 	Private string `json:",omitempty"`
 	// Home is the user's home directory. A Wall shows its Toolchains and Caches and hides its Secrets.
 	Home string `json:",omitempty"`

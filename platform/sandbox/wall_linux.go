@@ -19,8 +19,8 @@ import (
 //
 //	holder ── outer helper ── inner helper (process 1 of the new namespaces) ── command ── …
 //
-// The inner one builds the file system, drops all rights and starts the command. When the command ends, so does the inner helper, and
-// with it the kernel ends all that is left in the namespaces. It also ends with the outer helper.
+// The inner one builds the file system, drops all rights and starts the command. When the command ends, so does the inner helper, and with
+// it the kernel ends all that is left in the namespaces. It also ends with the outer helper.
 
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 

@@ -49,8 +49,8 @@ func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'"
 }
 
-// kept are the variables that a login begins with: who the user is, and how to reach the user's session and agents. Everything else
-// of this process, which may have been started from anywhere, is left behind.
+// kept are the variables that a login begins with: who the user is, and how to reach the user's session and agents. Everything else of this
+// process, which may have been started from anywhere, is left behind.
 var kept = []string{"HOME", "USER", "LOGNAME", "LANG", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "DISPLAY",
 	"WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "__CF_USER_TEXT_ENCODING"}
 

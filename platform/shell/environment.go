@@ -14,8 +14,8 @@ import (
 // ErrUnsupported is returned by Environment for shells it cannot ask.
 var ErrUnsupported = errors.New("cannot read the environment of this shell")
 
-// PrintVerb is the argument after which this program is to call PrintEnvironment with the next one: the login shell runs it as its
-// only command.
+// PrintVerb is the argument after which this program is to call PrintEnvironment with the next one: the login shell runs it as its only
+// command.
 const PrintVerb = "print-environment"
 
 // loginPatience bounds the time for start-up files. Those of frameworks need a second or two on a cold disk.

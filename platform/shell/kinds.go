@@ -6,8 +6,8 @@ import "strings"
 // preferred: everybody with git has it, wanted or not.
 var windowsKinds = []string{"pwsh", "powershell", "cmd", "bash"}
 
-// places returns where on Windows the shell of this name may be, best first. It is a pure function of the environment and of where
-// Git says that it was installed, so that it is tested everywhere.
+// places returns where on Windows the shell of this name may be, best first. It is a pure function of the environment and of where Git says
+// that it was installed, so that it is tested everywhere.
 func places(name string, getenv func(string) string, git string) []string {
 	var found []string
 	add := func(variable string, elements ...string) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Line returns the argv that runs a line as the system's own shell understands it: sh -c, or cmd /c on Windows. It is not the
-// person's shell, and no start-up files are read: programs that write such lines count on the one that is everywhere.
+// Line returns the argv that runs a line as the system's own shell understands it: sh -c, or cmd /c on Windows. It is not the person's
+// shell, and no start-up files are read: programs that write such lines count on the one that is everywhere.
 func Line(line string) []string { return onLine(line) }
 
 // Merge returns env with the entries of set, NAME=value, replacing those with the same name. The last of set wins. Names are compared as

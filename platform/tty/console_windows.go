@@ -21,8 +21,8 @@ func openConsole(name string) (windows.Handle, error) {
 		windows.OPEN_EXISTING, 0, 0)
 }
 
-// Raw hands every key to the program: none is echoed, edited or turned into a signal, and special keys come as the sequences other
-// systems' terminals send. The screen understands sequences, too. restore undoes it and may be called twice.
+// Raw hands every key to the program: none is echoed, edited or turned into a signal, and special keys come as the sequences other systems'
+// terminals send. The screen understands sequences, too. restore undoes it and may be called twice.
 func Raw(f *os.File) (restore func(), err error) {
 	in, err := term.MakeRaw(int(f.Fd()))
 	if err != nil {

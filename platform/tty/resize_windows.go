@@ -11,8 +11,8 @@ import (
 // sizeLook is how often the size is asked for. Windows reports a change only among the keys, and another reader of those would lose some.
 const sizeLook = 250 * time.Millisecond
 
-// Resized returns a channel that receives a value after the terminal got another size, and a function that ends that. Several changes
-// may be one value.
+// Resized returns a channel that receives a value after the terminal got another size, and a function that ends that. Several changes may
+// be one value.
 func Resized() (changes <-chan os.Signal, stop func()) {
 	ch, end, ended := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	go func() { // ends with stop

@@ -25,8 +25,8 @@ func Size(f *os.File) (cols, rows int, ok bool) {
 	return cols, rows, err == nil && cols > 0 && rows > 0
 }
 
-// ReadSecret reads a line without echo. When ctx ends first it restores the terminal and returns ctx's error; the reading then goes on
-// in the background until a line is typed, so the program should end.
+// ReadSecret reads a line without echo. When ctx ends first it restores the terminal and returns ctx's error; the reading then goes on in
+// the background until a line is typed, so the program should end.
 func ReadSecret(ctx context.Context, f *os.File) (string, error) {
 	return readSecret(ctx, f, term.ReadPassword)
 }

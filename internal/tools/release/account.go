@@ -56,8 +56,8 @@ type dependency struct {
 	On  []string `json:"dependsOn"`
 }
 
-// purl is a module's package URL (https://github.com/package-url/purl-spec).
-// The plus of +incompatible is the only character of ours that must be escaped.
+// purl is a module's package URL (https://github.com/package-url/purl-spec). The plus of +incompatible is the only character of ours that
+// must be escaped.
 func purl(module, v string) string {
 	return "pkg:golang/" + module + "@" + strings.ReplaceAll(v, "+", "%2B")
 }

@@ -129,8 +129,8 @@ func (r *report) end(k key, show bool) {
 	delete(r.output, k)
 }
 
-// printUnended prints the output of tests that were running when their package failed, if there are any: one of them has panicked or
-// taken too long.
+// printUnended prints the output of tests that were running when their package failed, if there are any: one of them has panicked or taken
+// too long.
 func (r *report) printUnended(pkg string) (any bool) {
 	keys := slices.Collect(maps.Keys(r.output))
 	slices.SortFunc(keys, func(a, b key) int { return strings.Compare(a.test, b.test) })
