@@ -615,7 +615,8 @@ var mayLook = map[string]string{
 	"Host.changesLocked": "other nodes ask it for who sees them there", "Host.Feed": "likewise", "Host.Mirror": "of another node's own", "Host.MirrorGone": "of another node's own",
 	"Host.MirrorsOf": "of another node's own", "Host.NodeSilent": "of another node's own", "Host.Fill": "of another node's own", "Host.Wants": "whoever follows it has been asked", "Host.Pace": "waits",
 	"Host.movedLocked": "of the client's own", "conn.take": "of the client's own",
-	"Host.Lent": "names, owners and sizes for administrators", "Host.endGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells",
+	"Host.Metrics": "numbers alone, at an address for the operator",
+	"Host.Lent":    "names, owners and sizes for administrators", "Host.endGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells",
 }
 
 // theList are the names under which functions of the host get at terminals: those of AHP's catalogue, parked ones, and both.

@@ -80,6 +80,7 @@ type Host struct {
 	elsewhere nodeTools
 	shares    map[string]*sharedLink // by id
 	keeping   sync.Mutex             // held while shares are written
+	unkept    bool                   // other nodes lack a change of the shares; guarded by keeping
 
 	sharedShares SharedShares     // Options.Shares, where other nodes share it; nil: they do not. Set once
 	keptShares   map[string]Share // as the cluster has them, as far as is known here; guarded by keeping

@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +36,7 @@ type logins struct {
 	mu       sync.Mutex
 	launches map[[sha256.Size]byte]login
 	browsers map[[sha256.Size]byte]login
+	dropped  map[[sha256.Size]byte]bool // cookies that shared may still have, so that look does not take them for new ones; nil without shared
 	closed   bool
 }
 
@@ -158,8 +161,21 @@ func (s *logins) followShared(ctx context.Context) {
 		select {
 		case <-tick.C:
 			s.look()
+			s.dropAgain()
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// dropAgain drops the logins that could not be dropped when they ended.
+func (s *logins) dropAgain() {
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.dropped))
+	s.mu.Unlock()
+	for _, hash := range all {
+		if s.store.Drop(hash) != nil {
+			return // was logged; once NATS is there, it works
 		}
 	}
 }
@@ -168,7 +184,10 @@ func (s *logins) followShared(ctx context.Context) {
 func (s *logins) look() {
 	s.looking.Lock()
 	defer s.looking.Unlock()
-	if !s.shared.Moved() {
+	s.mu.Lock()
+	waits := len(s.dropped) > 0
+	s.mu.Unlock()
+	if !s.shared.Moved() && !waits {
 		return
 	}
 	there := map[[sha256.Size]byte]bool{}
@@ -180,7 +199,7 @@ func (s *logins) look() {
 		if in, ok := s.browsers[one.Cookie]; ok {
 			in.kept = true
 			s.browsers[one.Cookie] = in
-		} else if one.Principal.may(rightPage) {
+		} else if one.Principal.may(rightPage) && !s.dropped[one.Cookie] {
 			fresh = append(fresh, one)
 		}
 	}
@@ -189,6 +208,7 @@ func (s *logins) look() {
 			forget(s.browsers, cookie, errLoggedOut)
 		}
 	}
+	maps.DeleteFunc(s.dropped, func(cookie [sha256.Size]byte, _ bool) bool { return !there[cookie] })
 	s.mu.Unlock()
 	for _, one := range fresh {
 		one.Principal.token = one.Token
@@ -234,12 +254,24 @@ func (s *logins) known(cookie string) (Principal, bool) {
 func (s *logins) logout(cookie string) {
 	hash := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
-	_, known := s.browsers[hash]
+	one, known := s.browsers[hash]
+	s.noteDroppedLocked(hash, one)
 	forget(s.browsers, hash, errLoggedOut)
 	s.mu.Unlock()
-	if known {
+	if known || s.shared != nil { // it may have been made at another node a moment ago
 		s.drop(hash)
 	}
+}
+
+// noteDroppedLocked remembers that a login is over which other nodes know.
+func (s *logins) noteDroppedLocked(hash [sha256.Size]byte, one login) {
+	if !one.kept {
+		return
+	}
+	if s.dropped == nil {
+		s.dropped = map[[sha256.Size]byte]bool{}
+	}
+	s.dropped[hash] = true
 }
 
 // drop forgets a login that is over, also in the file.
@@ -249,6 +281,7 @@ func (s *logins) drop(hash [sha256.Size]byte) {
 		s.mu.Unlock()
 		return
 	}
+	s.noteDroppedLocked(hash, s.browsers[hash])
 	delete(s.browsers, hash)
 	s.work.Add(1)
 	s.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/host"
+	"tether/internal/testkit"
 )
 
 // shelf is a Register of a list.
@@ -133,6 +134,10 @@ func TestPeopleSeeTheirOwnEntries(t *testing.T) {
 		t.Errorf("bob sees %s", m.names())
 	}
 	all := entriesFor(t, url, admin)
+	testkit.Eventually(t, patience, "the output has arrived", func() bool { // it goes by another connection
+		all = entriesFor(t, url, admin)
+		return slices.ContainsFunc(all.Entries, func(e host.Entry) bool { return e.Kind == host.EntryTerminal && e.Size == 8 })
+	})
 	for _, want := range []string{"agent ci", "machine desktop", "machine laptop", "machine rack", "person ann", "person bob", "terminal laptop/"} {
 		if !strings.Contains(all.names(), want) || !all.Admin {
 			t.Errorf("administrators see no %s: %s", want, all.names())

@@ -243,6 +243,10 @@ func TestLongEntriesComeInParts(t *testing.T) {
 
 // Wrong tokens of an address, and connections of a name, count at all nodes together, until the other node is gone.
 func TestLimitsCountAtAllNodes(t *testing.T) {
+	synctest.Test(t, limitsCountAtAllNodes) // a guess is forgiven after 3 s
+}
+
+func limitsCountAtAllNodes(t *testing.T) {
 	h := testHost(t, host.Options{Access: newUsers("observer-ann"), Nodes: &engine{}, MaxConnections: 64})
 	ask := func(from, token string) int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/", nil)

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -41,8 +42,12 @@ const (
 
 var errNodeCall = errors.New("the machine's node does not answer: it is not known whether the tool has run")
 
+// callKept is how long a call that was given up is remembered, so that a question that arrives late does not begin it anew.
+const callKept = time.Minute
+
 // nodeTools is what a node knows of agents and tools at others. Guarded by the host's mutex.
 type nodeTools struct {
+	lapse  map[string]*time.Timer // forgets the agents of a node that states them no more
 	moved  chan struct{}          // closed when agents or tools here have changed; nil when nobody waits
 	agents map[string][]NodeAgent // at other nodes, by these
 	tools  map[string][]nodeOffer // likewise
@@ -247,6 +252,27 @@ func (h *Host) agentsOf(node string, agents []NodeAgent) {
 	kill(procs)
 }
 
+// lapseAgents forgets the agents of a node unless it states them again: one that goes away may still have asked after its last word.
+func (h *Host) lapseAgents(node string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := &h.elsewhere
+	switch t := n.lapse[node]; {
+	case t != nil:
+		t.Reset(callLost)
+	case !h.closed && len(n.agents[node]) > 0:
+		if n.lapse == nil {
+			n.lapse = map[string]*time.Timer{}
+		}
+		n.lapse[node] = time.AfterFunc(callLost, func() {
+			h.mu.Lock()
+			delete(n.lapse, node)
+			h.mu.Unlock()
+			h.agentsOf(node, nil)
+		})
+	}
+}
+
 // AnswerTools answers another node's toolsQuestion.
 func (h *Host) AnswerTools(ctx context.Context, question []byte) []byte {
 	var q toolsQuestion
@@ -255,13 +281,15 @@ func (h *Host) AnswerTools(ctx context.Context, question []byte) []byte {
 	}
 	if h.opts.Sessions {
 		h.agentsOf(q.From, q.Agents)
+		h.lapseAgents(q.From)
 	}
 	late := time.NewTimer(time.Duration(min(max(q.Hold, 0), 10_000)) * time.Millisecond)
 	defer late.Stop()
 	for {
 		h.mu.Lock()
-		a, moved := h.toolsForLocked(q.Agents), h.toolsMovedLocked()
+		offers, moved := h.toolsForLocked(q.Agents), h.toolsMovedLocked()
 		h.mu.Unlock()
+		a := listTools(offers)
 		data := a.encode()
 		if a.Version == q.Has {
 			select {
@@ -296,32 +324,41 @@ func (a *toolsAnswer) encode() []byte {
 	}
 }
 
-// toolsForLocked are the tools of machines here that agents at another node may call.
-func (h *Host) toolsForLocked(agents []NodeAgent) (a toolsAnswer) {
-	lists := map[string]int{}
+// toolsForLocked are the tools of machines here that agents at another node may call. Nobody changes the lists of tools.
+func (h *Host) toolsForLocked(agents []NodeAgent) (all []nodeOffer) {
 	for _, agent := range agents {
 		p := agent.principal()
 		for _, o := range h.offersLocked(&p) {
 			if o.cl.conn == nil || len(o.cl.id) > ahp.MaxClientID {
 				continue // it may be at another node by now
 			}
-			raw, _ := json.Marshal(o.tools) // decoded values can be encoded
-			list, known := lists[string(raw)]
-			if !known {
-				list = len(a.Lists)
-				lists[string(raw)] = list
-				a.Lists = append(a.Lists, o.tools)
-			}
-			a.Offers = append(a.Offers, nodeOffer{Agent: agent, Client: o.cl.id, Machine: o.cl.machineLocked(), Owner: o.cl.principal.Owner, List: list})
+			all = append(all, nodeOffer{Agent: agent, Client: o.cl.id, Machine: o.cl.machineLocked(), Owner: o.cl.principal.Owner, tools: o.tools})
 		}
+	}
+	return all
+}
+
+// listTools makes an answer of offers, with equal lists of tools once.
+func listTools(offers []nodeOffer) (a toolsAnswer) {
+	lists := map[string]int{}
+	for _, o := range offers {
+		raw, _ := json.Marshal(o.tools) // decoded values can be encoded
+		list, known := lists[string(raw)]
+		if !known {
+			list = len(a.Lists)
+			lists[string(raw)] = list
+			a.Lists = append(a.Lists, o.tools)
+		}
+		o.List = list
+		a.Offers = append(a.Offers, o)
 	}
 	return a
 }
 
 // extrasElsewhereLocked are the tools of machines at other nodes for an agent here.
 func (h *Host) extrasElsewhereLocked(p Principal) (all []mcp.Extra) {
-	for node, offers := range h.elsewhere.tools {
-		for _, o := range offers {
+	for _, node := range slices.Sorted(maps.Keys(h.elsewhere.tools)) { // of tools with equal names, always the same
+		for _, o := range h.elsewhere.tools[node] {
 			if o.Agent.Name != p.Name || o.Agent.Owner != p.Owner || h.roster.On && o.Owner != p.Owner {
 				continue
 			}
@@ -409,7 +446,9 @@ func (h *Host) nodeCall(q *callQuestion) *nodeCall {
 		c.cancel()
 		return c
 	case c != nil:
-		c.lost.Reset(callLost)
+		if c.lost.Stop() { // else it was given up
+			c.lost.Reset(callLost)
+		}
 		return c
 	case q.Cancel || h.closed || len(h.elsewhere.calls) >= maxNodeCalls || !slices.Contains(h.elsewhere.agents[q.From], q.Agent) || !p.may(rightSessions):
 		return nil
@@ -432,9 +471,11 @@ func (h *Host) nodeCall(q *callQuestion) *nodeCall {
 	c = &nodeCall{done: make(chan struct{}), cancel: cancel}
 	c.lost = time.AfterFunc(callLost, func() {
 		cancel()
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.elsewhere.calls, key)
+		time.AfterFunc(callKept, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			delete(h.elsewhere.calls, key)
+		})
 	})
 	h.elsewhere.calls[key] = c
 	args := q.Args

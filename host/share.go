@@ -9,7 +9,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"mime"
 	"net"
 	"net/http"
@@ -133,21 +132,27 @@ func (h *Host) keepShares() error {
 	h.mu.Lock()
 	all := make([]Share, 0, len(h.shares))
 	for _, s := range h.shares {
+		if s.live.Err() != nil {
+			continue // it is over, and is about to leave the map
+		}
 		one := s.Share
 		one.Guests = slices.Clone(one.Guests)
 		all = append(all, one)
 	}
 	h.mu.Unlock()
 	slices.SortFunc(all, func(a, b Share) int { return strings.Compare(a.ID, b.ID) })
-	var err error
-	if h.sharedShares != nil {
-		err = h.mergeShares(all)
-	} else {
-		err = h.opts.Shares.Keep(all)
+	if h.sharedShares == nil {
+		err := h.opts.Shares.Keep(all)
+		if err != nil {
+			h.log.Error().Err(err).Msg("shared links are not kept: they end with this host")
+		}
+		return err
 	}
-	if err != nil && !errors.Is(err, errOnce) {
-		h.log.Error().Err(err).Msg("shared links are not kept: they end with this host")
+	err := h.mergeShares(all)
+	if err != nil && !h.unkept {
+		h.log.Error().Err(err).Msg("shared links are not kept yet: other nodes do not know what has changed")
 	}
+	h.unkept = err != nil // followShares tries again
 	return err
 }
 
@@ -242,6 +247,7 @@ func (c *conn) unshare(r *jsonrpc.Request) error {
 		return invalid(err)
 	}
 	h := c.h
+	h.lookAtShares() // another node may have made it a moment ago
 	h.mu.Lock()
 	s := h.shares[p.ID]
 	own := s != nil && s.sharedBy(&c.remote.principal) && c.may(rightLend)
@@ -277,13 +283,20 @@ func (h *Host) knownGuest(token string) (p Principal, ok bool) {
 	return p, ok
 }
 
-// forgetGuest takes back that a guest was let in.
-func (h *Host) forgetGuest(id string, token [sha256.Size]byte) {
+// keepGuest writes down that a guest was admitted, and reports whether that stands: a link for one browser may have been opened at another node,
+// and counts only once all nodes know who has opened it.
+func (h *Host) keepGuest(id string, token [sha256.Size]byte) bool {
+	err := h.keepShares()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s := h.shares[id]; s != nil {
+	s := h.shares[id]
+	if s == nil {
+		return false
+	}
+	if s.Once && err != nil && h.sharedShares != nil {
 		s.Guests = slices.DeleteFunc(s.Guests, func(g [sha256.Size]byte) bool { return g == token })
 	}
+	return slices.Contains(s.Guests, token)
 }
 
 // guestCookie is the name of a guest's cookie, which has nothing to do with a login's.
@@ -365,8 +378,7 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 		h.links.wrong(r.RemoteAddr)
 		return errNoShare
 	}
-	if errors.Is(h.keepShares(), errOnce) {
-		h.forgetGuest(asked.ID, p.token)
+	if !h.keepGuest(asked.ID, p.token) {
 		h.links.wrong(r.RemoteAddr)
 		return errNoShare
 	}

@@ -26,22 +26,30 @@ func (h *Host) followShares() {
 		select {
 		case <-tick.C:
 			h.lookAtShares()
+			h.keeping.Lock()
+			again := h.unkept
+			h.keeping.Unlock()
+			if again {
+				_ = h.keepShares() // was logged
+			}
 		case <-h.ctx.Done():
 			return
 		}
 	}
 }
 
-// lookAtShares takes over what other nodes have made of the shares.
-func (h *Host) lookAtShares() {
+// lookAtShares takes over what other nodes have made of the shares, and reports whether they have changed.
+func (h *Host) lookAtShares() bool {
 	if h.sharedShares == nil {
-		return
+		return false
 	}
 	h.keeping.Lock()
 	defer h.keeping.Unlock()
-	if h.sharedShares.Moved() {
+	moved := h.sharedShares.Moved()
+	if moved {
 		h.takeShares(h.sharedShares.Kept())
 	}
+	return moved
 }
 
 // takeShares makes all the shares of the cluster those of this node, except for those that only this one has made or ended and that are not
@@ -54,15 +62,17 @@ func (h *Host) takeShares(all []Share) {
 	for _, one := range all {
 		h.keptShares[one.ID] = one
 		s := h.shares[one.ID]
-		_, known := before[one.ID]
+		base, known := before[one.ID]
 		switch {
 		case s == nil && !known && len(h.shares) < maxShares:
 			h.addShareLocked(one)
 		case s == nil:
-		case s.Channel != one.Channel || !s.Until.Equal(one.Until):
+		case known && one.leadsElsewhere(base) && one.leadsElsewhere(s.Share): // else what this node has changed is not kept yet
 			delete(h.shares, one.ID)
 			s.end(errShareEnded) // guests return with their tokens
 			h.addShareLocked(one)
+		case one.Once && len(one.Guests) > 0:
+			s.Guests = slices.Clone(one.Guests) // whoever was first, here or elsewhere
 		default:
 			s.Guests = mergedGuests(one.Guests, s.Guests)
 		}
@@ -72,6 +82,11 @@ func (h *Host) takeShares(all []Share) {
 			h.shares[id].end(errShareEnded)
 		}
 	}
+}
+
+// leadsElsewhere reports whether the link led to another terminal, or for another time, before.
+func (s *Share) leadsElsewhere(before Share) bool {
+	return s.Channel != before.Channel || !s.Until.Equal(before.Until)
 }
 
 // mergedGuests are the guests that two nodes know.
@@ -87,9 +102,6 @@ func mergedGuests(kept, ours [][sha256.Size]byte) [][sha256.Size]byte {
 
 // errSameShares ends a change that changes nothing.
 var errSameShares = errors.New("nothing changes")
-
-// errOnce is returned where another guest was quicker, at another node.
-var errOnce = errors.New("the link was for one browser")
 
 // mergeShares brings what this node has changed of the shares into those that the cluster has. It is called with h.keeping.
 func (h *Host) mergeShares(ours []Share) error {
@@ -108,14 +120,11 @@ func (h *Host) mergeShares(ours []Share) error {
 			switch {
 			case !here && known:
 				continue // it was ended here
-			case here && (!known || now.Channel != base.Channel || !now.Until.Equal(base.Until)):
+			case here && (!known || now.leadsElsewhere(base)):
 				one.Channel, one.Until = now.Channel, now.Until
 			}
-			if here {
+			if here && !(one.Once && len(one.Guests) > 0) {
 				one.Guests = mergedGuests(one.Guests, now.Guests)
-			}
-			if one.Once && len(one.Guests) > 1 {
-				return nil, errOnce
 			}
 			all = append(all, one)
 		}
@@ -140,11 +149,16 @@ func (h *Host) mergeShares(ours []Share) error {
 
 // sharedSoon repeats what finds a share or a guest, which another node may have made a moment ago.
 func (h *Host) sharedSoon(find func() bool) bool {
-	for began := time.Now(); ; time.Sleep(sharedLook) {
-		found := find()
-		if found || h.sharedShares == nil || time.Since(began) > sharedTime {
-			return found
-		}
-		h.lookAtShares()
+	if find() {
+		return true
 	}
+	if h.sharedShares == nil {
+		return false
+	}
+	for began := time.Now(); time.Since(began) < sharedTime; time.Sleep(sharedLook) {
+		if h.lookAtShares() && find() {
+			return true
+		}
+	}
+	return find() // followShares may have seen the change
 }

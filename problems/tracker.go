@@ -186,7 +186,7 @@ func (t *Tracker) settle(m *matcher, line []byte, end int64) {
 	}
 	dir, known := packageDir(t.dir, t.command, text(groups[1], maxFileName), true)
 	t.list = slices.DeleteFunc(t.list, func(p *Problem) bool {
-		if !p.loose || p.Tool != m.Owner {
+		if !p.loose || p.Tool != m.Owner || p.command != t.command {
 			return false
 		}
 		if p.loose = false; !known {
@@ -195,7 +195,7 @@ func (t *Tracker) settle(m *matcher, line []byte, end int64) {
 		delete(t.index, p.key())
 		p.File, p.Last = clip(resolve(dir, p.File), maxFileName), end
 		if same := t.index[p.key()]; same != nil {
-			same.Count, same.Last = same.Count+p.Count, p.Last
+			same.Count, same.Last, same.command = same.Count+p.Count, p.Last, p.command
 			return true
 		}
 		t.index[p.key()] = p
@@ -223,7 +223,7 @@ func (t *Tracker) add(m *matcher, f fields) {
 	}
 	if known := t.index[p.key()]; known != nil {
 		known.Count++
-		known.Last, known.command = p.Last, p.command
+		known.Last, known.command, known.loose = p.Last, p.command, p.loose
 		return
 	}
 	kept := new(Problem)

@@ -115,6 +115,19 @@ func TestGoPackageIsToldLater(t *testing.T) {
 	if got := tr.Problems(0); len(got) != 1 || got[0].Count != 2 {
 		t.Errorf("again %+v", got)
 	}
+	tr.Begin("go test ./half", "")
+	tr.Write(tr.Cursor(), []byte(begins+"FAIL\texample.com/shop/half\t0.012s\n"))
+	tr.Begin("go test ./half", "")
+	if got := tr.Problems(0); len(got) != 0 {
+		t.Errorf("when the last command that had it is run again %+v", got)
+	}
+	tr.Begin("go test ./half", "") // is interrupted before its package is named
+	tr.Write(tr.Cursor(), []byte(begins))
+	tr.Begin("go test ./other", "")
+	tr.Write(tr.Cursor(), []byte("FAIL\texample.com/shop/other\t0.012s\n"))
+	if got := tr.Problems(0); len(got) != 1 || got[0].File != "half_test.go" {
+		t.Errorf("of the package of another command %+v", got)
+	}
 }
 
 // Text that nearly looks like a problem is ignored.

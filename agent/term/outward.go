@@ -154,7 +154,7 @@ func (s *stream) outwardFrom(raw int64) *Screen {
 	}
 	limit := int64(s.log.Limit())
 	far := min(raw+limit-limit/aheadLeft, s.seen)
-	for step := int64(restStep); ; step *= 2 {
+	for step := int64(restStep); ; step = min(2*step, restMost) {
 		s.leaveTo(raw)
 		if o.flush(); o.begun().Pending() == 0 {
 			break
@@ -170,5 +170,5 @@ func (s *stream) outwardFrom(raw int64) *Screen {
 }
 
 // restStep is the first step, in bytes, in which the end of a sequence is looked for in which the oldest output begins. Each is twice the
-// one before: an image may fill most of the log.
-const restStep = 64
+// one before, up to restMost: an image may fill most of the log.
+const restStep, restMost = 64, 4 << 10

@@ -144,7 +144,12 @@ func withProvider(h http.Handler, p *provider, n *cluster.Node) http.Handler {
 		return h
 	}
 	logins := whileReached(p, n)
+	logout := oidc.Path + "/logout" // ends rights, so it is always served
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == logout {
+			p.ServeHTTP(w, r)
+			return
+		}
 		if r.URL.Path == oidc.Path || strings.HasPrefix(r.URL.Path, oidc.Path+"/") {
 			logins.ServeHTTP(w, r)
 			return

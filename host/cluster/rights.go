@@ -73,7 +73,7 @@ func (n *Node) judgeRights() {
 		}
 		n.mu.Lock()
 		before, h, age := n.rights, n.host, time.Since(n.checked)
-		n.rights = rightsOf(age, n.nc.IsConnected(), n.opts.RightsGrace)
+		n.rights = rightsOf(age, before == host.RightsChecked && n.nc.IsConnected(), n.opts.RightsGrace)
 		now := n.rights
 		n.mu.Unlock()
 		if h != nil {
@@ -91,7 +91,8 @@ var rightsText = map[host.Rights]string{
 	host.RightsLapsed:  "NATS is not reached for too long: what was open is closed, but for machines",
 }
 
-// rightsOf says how old rights are that were checked so long ago.
+// rightsOf says how old rights are that were checked so long ago. connected says that they have been good, and that the servers are only
+// choosing a leader: after a loss of the connection, only another check makes them good again.
 func rightsOf(age time.Duration, connected bool, grace time.Duration) host.Rights {
 	tolerated := MinRightsGrace
 	if connected {

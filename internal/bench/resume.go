@@ -57,6 +57,16 @@ func resumeOnce(ctx context.Context, p programs) (resumption, error) {
 		return resumption{}, err
 	}
 	defer o.close()
+	// If the connection is cut before the daemon knows that the terminal was created, the terminal is created anew, and the observer's ends.
+	if _, err := poll(ctx, func() (bool, error) {
+		s, err := r.door.Status(ctx)
+		if err == nil && !s.Hosts[0].Lent[0].There {
+			err = errNotYet
+		}
+		return true, err
+	}); err != nil {
+		return resumption{}, err
+	}
 	link.cut()
 	if err := sleep(ctx, cutFor); err != nil {
 		return resumption{}, err
