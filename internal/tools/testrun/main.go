@@ -5,7 +5,7 @@
 //
 // The tests have a separate, empty home, so that no start-up files affect their shells.
 //
-// With -again before the arguments of go test, a few tests that failed are run once more, alone. Those that then pass are named as
+// With -again before the arguments of go test, a few tests that failed, and packages whose output a process still holds, are run once more, alone. Those that then pass are named as
 // unsteady, and do not fail the run: thousands of tests with real processes share a machine that stands still at times. Races, panics and
 // packages that took too long or did not compile are never forgiven.
 package main
@@ -95,7 +95,7 @@ func runAgain(failed []key, env, args []string) (status int) {
 	return status
 }
 
-// alone are the arguments that run one test as it ran among the others.
+// alone are the arguments that run one test, or one package, as it ran among the others.
 func alone(k key, args []string) []string {
 	var one []string
 	for _, a := range args {
@@ -103,7 +103,10 @@ func alone(k key, args []string) []string {
 			one = append(one, a)
 		}
 	}
-	return append(one, "-count=1", "-run=^"+k.test+"$", k.pkg)
+	if one = append(one, "-count=1"); k.test != "" {
+		one = append(one, "-run=^"+k.test+"$")
+	}
+	return append(one, k.pkg)
 }
 
 // wrong prints the error that stops this program, and returns the exit status for it.

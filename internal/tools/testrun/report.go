@@ -25,7 +25,7 @@ type report struct {
 	to      io.Writer
 	output  map[key]*strings.Builder // of tests that have not ended, and of packages
 	skipped []skip
-	failed  []key           // tests that no other belongs to
+	failed  []key           // tests that no other belongs to, and packages whose output was held
 	slow    []slow          // the same, that took slowTest or longer
 	broken  map[string]bool // packages that failed otherwise than by tests
 }
@@ -89,6 +89,10 @@ func (r *report) handle(e event) {
 	}
 }
 
+// heldOutput is what go test says of a package whose tests have passed, when a process that they left behind still holds its output: under
+// Wine, services do at times.
+const heldOutput = "Test I/O incomplete"
+
 // fail records a failure.
 func (r *report) fail(k key) {
 	if text := r.text(k); strings.Contains(text, "DATA RACE") || strings.HasPrefix(text, "panic: ") || strings.Contains(text, "\npanic: ") {
@@ -100,12 +104,18 @@ func (r *report) fail(k key) {
 		}
 		return
 	}
-	if r.printUnended(k.pkg) || !slices.ContainsFunc(r.failed, func(f key) bool { return f.pkg == k.pkg }) {
+	switch {
+	case r.printUnended(k.pkg):
+		r.broken[k.pkg] = true
+	case slices.ContainsFunc(r.failed, func(f key) bool { return f.pkg == k.pkg }):
+	case strings.Contains(r.text(k), heldOutput):
+		r.failed = append(r.failed, k)
+	default:
 		r.broken[k.pkg] = true
 	}
 }
 
-// forgivable returns the tests that failed; false if anything failed that a second run cannot excuse.
+// forgivable returns the tests and packages that failed; false if anything failed that a second run cannot excuse.
 func (r *report) forgivable() ([]key, bool) {
 	return r.failed, len(r.broken) == 0
 }

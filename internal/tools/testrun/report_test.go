@@ -108,6 +108,10 @@ func TestForgivable(t *testing.T) {
 			{"Action":"output","Package":"p","Test":"A","Output":"panic: oh\n"}
 			{"Action":"fail","Package":"p","Test":"A"}
 			{"Action":"fail","Package":"p"}`, []key{{"p", "A"}}, false},
+		{"output that a process still holds", `
+			{"Action":"pass","Package":"p","Test":"A"}
+			{"Action":"output","Package":"p","Output":"*** Test I/O incomplete 1m0s after exiting.\n"}
+			{"Action":"fail","Package":"p"}`, []key{{"p", ""}}, true},
 		{"no test at all", `
 			{"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}
 			{"Action":"fail","Package":"p"}`, nil, false},
@@ -131,6 +135,13 @@ func TestAlone(t *testing.T) {
 	got := alone(key{"tether/host", "TestA"}, []string{"-race", "-timeout", "10m", "./..."})
 	want := []string{"-race", "-timeout", "10m", "-count=1", "-run=^TestA$", "tether/host"}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	got = alone(key{"tether/host", ""}, []string{"-race", "./..."})
+	if diff := cmp.Diff([]string{"-race", "-count=1", "tether/host"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"-race", "-count=1", "tether/host"}, alone(key{pkg: "tether/host"}, []string{"-race", "./..."})); diff != "" {
 		t.Error(diff)
 	}
 }
