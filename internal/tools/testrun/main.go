@@ -5,9 +5,9 @@
 //
 // The tests have a separate, empty home, so that no start-up files affect their shells.
 //
-// With -again before the arguments of go test, a few tests that failed, and packages whose output a process still holds, are run once more, alone. Those that then pass are named as
-// unsteady, and do not fail the run: thousands of tests with real processes share a machine that stands still at times. Races, panics and
-// packages that took too long or did not compile are never forgiven.
+// With -again before the arguments of go test, a few tests that failed, and packages whose output a process still holds, are run once more,
+// alone. Those that then pass are named as unsteady, and do not fail the run: thousands of tests with real processes share a machine that
+// stands still at times. Races, panics and packages that took too long or did not compile are never forgiven.
 package main
 
 import (
