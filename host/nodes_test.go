@@ -180,6 +180,42 @@ func TestAgentsOfOtherNodes(t *testing.T) {
 	}
 }
 
+// A question that arrives after its call was given up does not run the tool again, and a node that states its agents no more has none.
+func TestNodesThatAskNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{Sessions: true, Nodes: &engine{}})
+		laptop := connect(t, h, "laptop", viewOptions{resume: true})
+		if err := laptop.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI,
+			ActiveClient: &ahp.ActiveClient{ClientID: "laptop", Tools: []ahp.ToolDefinition{{Name: "run"}}}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		state := func() {
+			h.AnswerTools(t.Context(), []byte(`{"from":"other","agents":[{"name":"bot","role":"operator"}]}`))
+		}
+		call := func() string {
+			return string(h.AnswerCall(t.Context(), []byte(`{"from":"other","id":"1","client":"laptop","tool":"run","hold":1000,"agent":{"name":"bot","role":"operator"}}`)))
+		}
+		state()
+		if got := call(); got != "R" {
+			t.Fatalf("the call: %q", got)
+		}
+		for range 2 { // nobody asks for it, and the agent stays
+			time.Sleep(10 * time.Second)
+			state()
+		}
+		if got := call(); !strings.HasPrefix(got, "F") {
+			t.Errorf("a late question: %q", got)
+		}
+		if all := listSessions(t, laptop); len(all) != 2 {
+			t.Errorf("sessions while the agent is there: %+v", all)
+		}
+		time.Sleep(20 * time.Second)
+		if all := listSessions(t, laptop); len(all) != 1 {
+			t.Errorf("sessions when the node states no agents any more: %+v", all)
+		}
+	})
+}
+
 // What is too long for one message of the engine comes to another node in parts: an entry of the log, and recorded text.
 func TestLongEntriesComeInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

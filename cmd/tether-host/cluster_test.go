@@ -261,6 +261,22 @@ func TestFrozenNode(t *testing.T) {
 		a.await(t, 1, floodSize(part+1), fmt.Sprintf("the terminal goes on after node %d was frozen", part%2))
 	}
 	stopped(0, false)
+	a.awaitWhole(t, s)
+}
+
+// Flags that contradict each other are refused before anything is asked.
+func TestClusterFlags(t *testing.T) {
+	for _, args := range [][]string{{"--nats-creds", "f"}, {"--nats", "nats://127.0.0.1:1", "--without-token"},
+		{"--rights-grace", "0s"}, {"--nats", "nats://127.0.0.1:1", "--rights-grace", "1s"}, {"--nats", "nats://127.0.0.1:1", "--rights-grace", "25h"}, {"--nats", "nats://127.0.0.1:1", "--cluster", "a b"}} {
+		if out := failing(t, append([]string{"--listen", "127.0.0.1:0", "--tokens", filepath.Join(t.TempDir(), "tokens.json")}, args...)...); out == "" {
+			t.Errorf("%v: no word", args)
+		}
+	}
+}
+
+// awaitWhole ends the flood and checks that every byte of it was shown once.
+func (a *audience) awaitWhole(t *testing.T, s *stage) {
+	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -279,16 +295,6 @@ func TestFrozenNode(t *testing.T) {
 	for uri, text := range a.texts {
 		if err := whole(text); err != nil {
 			t.Errorf("%s: %v", uri, err)
-		}
-	}
-}
-
-// Flags that contradict each other are refused before anything is asked.
-func TestClusterFlags(t *testing.T) {
-	for _, args := range [][]string{{"--nats-creds", "f"}, {"--nats", "nats://127.0.0.1:1", "--without-token"},
-		{"--rights-grace", "0s"}, {"--nats", "nats://127.0.0.1:1", "--rights-grace", "1s"}, {"--nats", "nats://127.0.0.1:1", "--rights-grace", "25h"}, {"--nats", "nats://127.0.0.1:1", "--cluster", "a b"}} {
-		if out := failing(t, append([]string{"--listen", "127.0.0.1:0", "--tokens", filepath.Join(t.TempDir(), "tokens.json")}, args...)...); out == "" {
-			t.Errorf("%v: no word", args)
 		}
 	}
 }

@@ -82,26 +82,7 @@ func TestNodesAreReplaced(t *testing.T) {
 		})
 		t.Logf("node %d was replaced: the longest pause at node 2 was %v", owner, longest.Round(time.Millisecond))
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, restartPatience, "the end", func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		for _, over := range a.ended {
-			if over {
-				return true
-			}
-		}
-		return false
-	})
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for uri, text := range a.texts {
-		if err := whole(text); err != nil {
-			t.Errorf("%s: %v", uri, err)
-		}
-	}
+	a.awaitWhole(t, s)
 	if told := strings.Count(m.do(t, "tether", "logs"), "the host is going away"); told < turns {
 		t.Errorf("the machine was told %d times to go, want %d:\n%s", told, turns, m.do(t, "tether", "logs"))
 	}

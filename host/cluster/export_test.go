@@ -26,3 +26,6 @@ func (n *Node) Serve(h *host.Host) {
 	defer n.mu.Unlock()
 	n.host = h
 }
+
+// RightsOf is rightsOf.
+var RightsOf = rightsOf

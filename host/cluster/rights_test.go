@@ -210,3 +210,21 @@ func TestRightsGrace(t *testing.T) {
 		t.Errorf("the patient node has closed what was open: %v", err)
 	}
 }
+
+// While servers choose a leader, rights are good for longer; after a loss of the connection, only a check makes them good again.
+func TestRightsOf(t *testing.T) {
+	for _, c := range []struct {
+		age   time.Duration
+		good  bool // they were, and the servers are connected
+		grace time.Duration
+		want  host.Rights
+	}{
+		{time.Second, false, time.Minute, host.RightsChecked}, {5 * time.Second, true, time.Minute, host.RightsChecked},
+		{5 * time.Second, false, time.Minute, host.RightsOld}, {11 * time.Second, true, time.Minute, host.RightsOld},
+		{61 * time.Second, true, time.Minute, host.RightsLapsed}, {3 * time.Second, false, cluster.MinRightsGrace, host.RightsLapsed},
+	} {
+		if got := cluster.RightsOf(c.age, c.good, c.grace); got != c.want {
+			t.Errorf("after %v, good %v, grace %v: %v, want %v", c.age, c.good, c.grace, got, c.want)
+		}
+	}
+}
