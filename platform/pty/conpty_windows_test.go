@@ -100,9 +100,7 @@ func TestKillTakesTheWholeTree(t *testing.T) {
 	testkit.Leaks(t)
 	for _, grace := range []time.Duration{0, 200 * time.Millisecond} {
 		p := start(t, "tree", "3")
-		for range 4 {
-			p.until("pid ")
-		}
+		p.tree(4)
 		if err := p.Kill(t.Context(), grace); err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,9 @@ package pty_test
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"tether/internal/testkit"
@@ -20,37 +22,66 @@ func TestAgentsTerminalsShareAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer job.Close()
-	inside := func(want int) []int {
+	members := func() []int {
 		t.Helper()
-		var pids []int
-		testkit.Eventually(t, patience, fmt.Sprintf("%d are in the job", want), func() bool {
-			pids, err = job.Pids()
-			return err == nil && len(pids) == want
-		})
+		pids, err := job.Pids()
+		if err != nil {
+			t.Fatal(err)
+		}
 		return pids
 	}
-	of := func(env ...string) *term {
+	of := func(env ...string) (*term, []int) {
 		c := helper("tree", "1")
 		c.Env = append(c.Env, env...)
-		return run(t, c)
+		p := run(t, c)
+		return p, p.tree(2)
 	}
-	of().until("pid")
-	if pids := inside(0); len(pids) > 0 {
+	of()
+	if pids := members(); len(pids) > 0 {
 		t.Errorf("the person's are in it: %v", pids)
 	}
-	one, two := of(proc.AgentTag(principal)), of(proc.AgentTag("no other"), proc.AgentTag(principal))
-	pids := inside(4)
-	for _, p := range []*term{one, two} {
-		if !slices.Contains(pids, p.Pid()) {
-			t.Errorf("%d is not in the job: %v", p.Pid(), pids)
+	one, ofOne := of(proc.AgentTag(principal))
+	two, ofTwo := of(proc.AgentTag("no other"), proc.AgentTag(principal))
+	both := members()
+	for _, pid := range slices.Concat(ofOne, ofTwo, []int{one.Pid(), two.Pid()}) {
+		if !slices.Contains(both, pid) {
+			t.Errorf("%d is not in the job: %v", pid, both)
 		}
 	}
 	if err := one.Kill(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
-	if pids := inside(2); !slices.Contains(pids, two.Pid()) {
-		t.Errorf("after one was killed: %v, want %d", pids, two.Pid())
+	left := members()
+	for _, pid := range ofOne {
+		if slices.Contains(left, pid) {
+			t.Errorf("%d was killed and is in the job: %v", pid, left)
+		}
+	}
+	for _, pid := range ofTwo {
+		if !slices.Contains(left, pid) {
+			t.Errorf("%d was killed with the other terminal: %v", pid, left)
+		}
 	}
 	one.Close()
 	two.Close()
+}
+
+var printedPid = regexp.MustCompile(`pid (\d+)\.`)
+
+// tree reads the output of growTree until it has the numbers of n processes, and returns them.
+func (p *term) tree(n int) (pids []int) {
+	p.t.Helper()
+	var got []byte
+	for b := make([]byte, 4096); len(pids) < n; {
+		k, err := p.Read(b)
+		if err != nil {
+			p.t.Fatalf("%v after %q", err, got)
+		}
+		got, pids = append(got, b[:k]...), nil
+		for _, m := range printedPid.FindAllStringSubmatch(text(got), -1) {
+			pid, _ := strconv.Atoi(m[1])
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
