@@ -5,10 +5,10 @@ import (
 )
 
 const (
-	// promptAck is the amount of text, in bytes, that is acknowledged at once. Less waits for ackDelay, so that the echo of a key reaches its
-	// observers first: they may share this machine's processors with the owner. Owners send 2 KiB without waiting for an acknowledgement.
+	// promptAck is the amount of text, in bytes, that is acknowledged at once. Less waits for ackDelay: owners send 2 KiB without waiting for
+	// an acknowledgement, and an acknowledgement for each key would cost the host and the owner as much as the key's echo.
 	promptAck = 1 << 10
-	ackDelay  = time.Millisecond
+	ackDelay  = 20 * time.Millisecond
 )
 
 // ackState says which acknowledgement the owner of a terminal is still to get. Guarded by the host's mutex.

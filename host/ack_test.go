@@ -34,9 +34,9 @@ func TestAcknowledgementsOfLittleWait(t *testing.T) {
 			if got := acked(); got != before || !strings.HasSuffix(v.textOf(uri), "key") {
 				t.Errorf("%d of %d bytes are acknowledged before time passes, and the observer has %q", got, sent, v.textOf(uri))
 			}
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 			if got := acked(); got != sent {
-				t.Errorf("10 ms later %d of %d bytes are acknowledged", got, sent)
+				t.Errorf("20 ms later %d of %d bytes are acknowledged", got, sent)
 			}
 		}
 		began := time.Now()

@@ -112,7 +112,8 @@ func TestDirectEnds(t *testing.T) {
 	})
 }
 
-// Output is acknowledged also where a frame that is not output came behind it: nothing else would make the holder go on.
+// Output is acknowledged also where a frame that is not output came behind it: nothing else would make the holder go on. Little of it is
+// acknowledged a moment later, all of it at once.
 func TestDirectIsAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, theirs := net.Pipe()
@@ -148,19 +149,31 @@ func TestDirectIsAcknowledged(t *testing.T) {
 		tasks.Go(func() { _ = c.WaitReadable() })
 		synctest.Wait()
 		const reply = "\x00\x00\x00\x01\x00" // to a request that nobody waits for
-		for n, more := range [][]byte{nil, frame(0x47, reply)} {
-			output := frame(0x45, strings.Repeat("\x00", 7)+string(rune(20*n))+strings.Repeat("x", 20))
-			if _, err := conn.Write(append(output, more...)); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-			select {
-			case p := <-told:
-				if off := binary.BigEndian.Uint64(p); off != uint64(20*n+20) {
-					t.Errorf("acknowledged up to %d", off)
+		const little, much = 20, 600
+		end := 0
+		for _, size := range []int{little, much} {
+			for _, more := range [][]byte{nil, frame(0x47, reply)} {
+				output := frame(0x45, string(binary.BigEndian.AppendUint64(nil, uint64(end)))+strings.Repeat("x", size))
+				if _, err := conn.Write(append(output, more...)); err != nil {
+					t.Fatal(err)
 				}
-			default:
-				t.Errorf("after %d frames nothing was acknowledged", n)
+				end += size
+				synctest.Wait()
+				if size == little && len(told) > 0 {
+					t.Errorf("%d bytes are acknowledged at once", size)
+				}
+				if size == little {
+					time.Sleep(20 * time.Millisecond)
+					synctest.Wait()
+				}
+				select {
+				case p := <-told:
+					if off := binary.BigEndian.Uint64(p); off != uint64(end) {
+						t.Errorf("acknowledged up to %d of %d", off, end)
+					}
+				default:
+					t.Errorf("%d bytes, %d behind them: nothing was acknowledged", size, len(more))
+				}
 			}
 		}
 		c.Close()

@@ -20,6 +20,13 @@ const ackEvery = window / 4 // bytes
 // ackLate is after how long it is told of less, so that it does not take a slow reader for one that stands still.
 const ackLate = time.Second
 
+// Less than ackLittle that was taken where it arrived is acknowledged after ackSoon: an acknowledgement for each key would cost daemon and
+// holder as much as the key's echo. The holder sends 1 KiB without waiting for one.
+const (
+	ackLittle = 512 // bytes
+	ackSoon   = 20 * time.Millisecond
+)
+
 // inflow is output that has arrived and was not read. It is guarded by the Client's mu, but while filling the last chunk's bytes after w
 // belong to readData. A client with nothing to read holds no chunk.
 type inflow struct {
@@ -28,6 +35,7 @@ type inflow struct {
 	end       int64 // offset after the last byte that arrived
 	acked     int64 // offset of the last taken frame
 	ackedAt   time.Time
+	soon      int64 // offset to acknowledge when the timer of ackSoon fires; 0 if it does not run
 	chunks    []*chunk
 	filling   bool
 	gaps      []GapError // ascending; at From output is missing
@@ -279,9 +287,41 @@ func (c *Client) give(p []byte) bool {
 // acknowledgeDirect is acknowledge for output passed to take. If more has arrived already, of whatever kind, it may gather more before it
 // acknowledges: it is called before each frame. The reading goroutine calls it, which must not wait for the end of the connection.
 func (c *Client) acknowledgeDirect(in *frames) {
-	more := in.r.Buffered() > 0
-	if off := c.toAcknowledge(more); off > 0 {
+	in.owes = in.r.Buffered() > 0
+	if !in.owes && c.acknowledgeSoon() {
+		return
+	}
+	if off := c.toAcknowledge(in.owes); off > 0 {
 		_ = c.write(appendTaken(nil, off, c.typed.rest())) // if it fails, so does the next read
 	}
-	in.owes = more
+}
+
+// acknowledgeSoon starts the timer of ackSoon if little is unacknowledged, all of which take has taken. After the exit nothing waits.
+func (c *Client) acknowledgeSoon() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in := &c.in
+	if in.pos-in.acked >= ackLittle || c.exit != nil {
+		return false
+	}
+	if in.soon == 0 {
+		time.AfterFunc(ackSoon, c.acknowledgeDue)
+	}
+	in.soon = in.pos
+	return true
+}
+
+// acknowledgeDue is called after ackSoon.
+func (c *Client) acknowledgeDue() {
+	c.mu.Lock()
+	off := c.in.soon
+	c.in.soon = 0
+	due := off > c.in.acked
+	if due {
+		c.in.acked, c.in.ackedAt = off, time.Now()
+	}
+	c.mu.Unlock()
+	if due {
+		_ = c.write(appendTaken(nil, off, c.typed.rest())) // if it fails, so does the next read
+	}
 }

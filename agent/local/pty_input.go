@@ -61,9 +61,7 @@ func (c *ptyClient) input(ctx context.Context, r ptyRequest) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, inputPatience)
-	defer cancel()
-	err = h.Write(ctx, []byte(*r.Data))
+	err = h.WriteWithin(ctx, inputPatience, []byte(*r.Data))
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Code: CodeTimeout, Message: "the program does not read its input; the last keys were lost"}
 	}

@@ -92,11 +92,15 @@ func (h Handle) TextEnd() int64 {
 }
 
 // Write queues input for the child. It blocks while too much is queued already. Errors: ErrExited, ctx's.
-func (h Handle) Write(ctx context.Context, p []byte) error {
+func (h Handle) Write(ctx context.Context, p []byte) error { return h.WriteWithin(ctx, 0, p) }
+
+// WriteWithin is Write that blocks for at most d, unless that is 0, and then returns context.DeadlineExceeded. It starts a timer only when
+// it has to wait, which makes it cheaper for a key than a context with that timeout.
+func (h Handle) WriteWithin(ctx context.Context, d time.Duration, p []byte) error {
 	if err := h.allow(OpType); err != nil {
 		return err
 	}
-	err := h.t.write(ctx, h.actor, p)
+	err := h.t.write(ctx, d, h.actor, p)
 	if _, denied := errors.AsType[*DeniedError](err); denied {
 		return h.did(Act{}, err)
 	}

@@ -17,10 +17,11 @@ type inputQueue struct {
 	space   chan struct{} // closed when the queue is emptied; a writer that waits makes it
 }
 
-// write queues p, which a types, and returns when all of it is queued. It blocks while maxInput bytes are queued. It returns ErrExited if
+// write queues p, which a types, and returns when all of it is queued. It blocks while maxInput bytes are queued, for d at most if that is
+// not 0. It returns ErrExited if
 // the child is gone, and queued input is dropped then. If the terminal is promoted meanwhile, write of an agent ends: the rest is not typed
 // into a terminal that is the person's now.
-func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
+func (t *Terminal) write(ctx context.Context, d time.Duration, a Actor, p []byte) error {
 	for len(p) > 0 {
 		t.mu.Lock()
 		q := &t.input
@@ -60,6 +61,12 @@ func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 		}
 		space := q.space
 		t.mu.Unlock()
+		if d > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, d)
+			defer cancel()
+			d = 0
+		}
 		select {
 		case <-space:
 		case <-t.life.done:
