@@ -9,6 +9,7 @@ import (
 	"tether/agent/acp"
 	"tether/agent/local"
 	"tether/agent/policy"
+	"tether/cmd/tether/internal/display"
 )
 
 // askAfter is how long a spawn may take before the daemon is asked whether it waits for the person.
@@ -66,7 +67,7 @@ func (a *agentTerminals) claim(question string) bool {
 }
 
 func (a *agentTerminals) answer(ctx context.Context, c acp.Command, q local.Approval) error {
-	allowed, err := c.Ask(ctx, strings.Join(append(decides(q), q.Reason), "\n"))
+	allowed, err := c.Ask(ctx, strings.Join(append(display.Settings(q), q.Reason), "\n"))
 	if err != nil {
 		return err
 	}

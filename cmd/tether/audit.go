@@ -16,6 +16,7 @@ import (
 	"tether/agent/audit"
 	"tether/agent/local"
 	"tether/agent/policy"
+	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 )
 
@@ -146,7 +147,7 @@ func recordText(ev policy.Record) string {
 	var parts []string
 	add := func(prefix, s string, most int) {
 		if s != "" {
-			parts = append(parts, prefix+printable(s, most))
+			parts = append(parts, prefix+display.Printable(s, most))
 		}
 	}
 	add("", cmp.Or(ev.Who, ev.Actor), 60)
@@ -154,7 +155,7 @@ func recordText(ev policy.Record) string {
 	add("", ev.Effect, 10)
 	add("", ev.Terminal, 40)
 	add("at ", ev.Host, 40)
-	add("$ ", cmp.Or(ev.Line, shellLine(ev.Argv)), 100)
+	add("$ ", cmp.Or(ev.Line, display.ShellLine(ev.Argv)), 100)
 	add("in ", ev.Cwd, 60)
 	add("by rule ", ev.Rule, 40)
 	add("", cmp.Or(ev.Detail, ev.Reason), 120)
@@ -220,7 +221,7 @@ func (a *app) printReport(r audit.Report, asked, asJSON bool) error {
 		return errors.Join(a.printJSON(verified{local.SchemaVersion, intact, asked, r}), status)
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintln(a.stdout, printable(p.String(), 0))
+		fmt.Fprintln(a.stdout, display.Printable(p.String(), 0))
 	}
 	switch {
 	case !intact:

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 )
 
 func commandsCommand(a *app) *cobra.Command {
@@ -55,7 +56,7 @@ func (a *app) printCommands(all local.CommandList) error {
 			took = time.Duration(*c.DurationMs * float64(time.Millisecond)).Round(time.Millisecond).String()
 		}
 		if c.Line != nil {
-			line = printable(*c.Line, 80)
+			line = display.Printable(*c.Line, 80)
 		}
 		if c.Within > 0 {
 			line = "  " + line

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 )
 
 // completeWithin is how long a completion may take after Tab.
@@ -73,8 +74,8 @@ func terminalNames(ctx context.Context, client *local.Client) ([]string, error) 
 	}
 	var all []string
 	for _, t := range l.Terminals {
-		what := "\t" + printable(shellLine(t.Command), 40)
-		if t.Name != "" && count[t.Name] == 1 && t.Name == printable(t.Name, 0) {
+		what := "\t" + display.Printable(display.ShellLine(t.Command), 40)
+		if t.Name != "" && count[t.Name] == 1 && t.Name == display.Printable(t.Name, 0) {
 			all = append(all, t.Name+what)
 		}
 		all = append(all, t.ID+what)
@@ -101,7 +102,7 @@ func hostNames(ctx context.Context, client *local.Client) (all []string, err err
 func questionNames(ctx context.Context, client *local.Client) (all []string, err error) {
 	l, err := client.Approvals(ctx, nil)
 	for _, q := range l.Approvals {
-		all = append(all, q.ID+"\t"+q.State+" "+printable(approvalLine(q), 40))
+		all = append(all, q.ID+"\t"+q.State+" "+display.Printable(display.ApprovalLine(q), 40))
 	}
 	return all, err
 }

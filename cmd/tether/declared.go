@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/term"
+	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
 )
 
@@ -69,7 +70,7 @@ func declareCommand(a *app, do, use, short, long, example string) *cobra.Command
 func declareFailure(do string, all []local.Declared) error {
 	for _, d := range all {
 		if do != local.DeclareDown && d.Error != "" {
-			return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("%s: %s", printable(d.Name, 70), printable(d.Error, 300)),
+			return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("%s: %s", display.Printable(d.Name, 70), display.Printable(d.Error, 300)),
 				Hint: "correct its [[terminal]] with tether config edit, then run tether up again"}
 		}
 	}
@@ -81,36 +82,11 @@ func (a *app) printDeclared(all []local.Declared) {
 		a.notice("no declared terminals; add a [[terminal]] with: tether config edit")
 	}
 	for _, d := range all {
-		fmt.Fprintln(a.stdout, d.Name, declaredText(d), d.ID)
+		fmt.Fprintln(a.stdout, d.Name, display.Declared(d), d.ID)
 		if d.Ready == string(term.ReadyFailed) {
-			a.notice("%s is not ready: %s", printable(d.Name, 70), printable(d.ReadyWhy, 300))
+			a.notice("%s is not ready: %s", display.Printable(d.Name, 70), display.Printable(d.ReadyWhy, 300))
 		}
 	}
-}
-
-// declaredText is the state in words.
-func declaredText(d local.Declared) string {
-	switch {
-	case d.State == "waiting":
-		return fmt.Sprintf("restarts in %s", ago(time.Until(d.Next)))
-	case d.State == "blocked":
-		return "waits: " + printable(d.Waits, 80)
-	case d.State == "running" && d.Ready != "":
-		return readyText(d.Ready)
-	case d.State == "exited" && d.ExitCode != nil:
-		return fmt.Sprintf("exited %d", *d.ExitCode)
-	case d.Changed:
-		return d.State + ", configuration changed"
-	}
-	return d.State
-}
-
-// readyText is a state of readiness in words.
-func readyText(ready string) string {
-	if ready == string(term.ReadyFailed) {
-		return "not ready"
-	}
-	return ready
 }
 
 // progressAfter is how long a command may take before it says what it waits for.

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"tether/cmd/tether/internal/display"
 	"tether/platform/browser"
 	"tether/platform/shell"
 )
@@ -29,7 +30,7 @@ func (s *stage) play(ctx context.Context) error {
 	}
 	a := s.app
 	fmt.Fprintf(a.stdout, "\nWatch it live in a browser, as users of the host do:\n\n  %s\n\nor in another terminal:\n\n  TETHER_HOME=%s %s watch %s %s\n",
-		link, shellLine([]string{s.home()}), shellLine([]string{s.self}), demoHost, demoServer)
+		link, display.ShellLine([]string{s.home()}), display.ShellLine([]string{s.self}), demoHost, demoServer)
 	changes, running := 0, true
 	for {
 		fmt.Fprint(a.stdout, "\no open the page · c change the served page · s start a shared shell · e end the server · q quit ")

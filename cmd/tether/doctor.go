@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 	"tether/installer"
 	"tether/internal/version"
 	"tether/platform/dirs"
@@ -152,9 +153,9 @@ func (a *app) examine(ctx context.Context) examination {
 func (a *app) printChecks(all []check) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, c := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Result, c.Name, printable(c.Reason, 300))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Result, c.Name, display.Printable(c.Reason, 300))
 		if c.Fix != "" {
-			text := "→ " + printable(c.Fix, 300)
+			text := "→ " + display.Printable(c.Fix, 300)
 			if c.Doc != "" {
 				text += " (" + docPath(c.Doc) + ")"
 			}

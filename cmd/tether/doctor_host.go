@@ -17,6 +17,7 @@ import (
 	"tether/agent/local"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/cmd/tether/internal/display"
 	"tether/internal/version"
 )
 
@@ -42,9 +43,9 @@ func checkHosts(ctx context.Context, p *patient) []check {
 }
 
 func checkHost(ctx context.Context, p *patient, h *local.HostStatus) []check {
-	name := "host " + printable(h.Name, 64)
+	name := "host " + display.Printable(h.Name, 64)
 	if h.State == "online" {
-		c := check{Name: name, Result: checkOK, Reason: fmt.Sprintf("online for %s, protocol %s; shared terminals: %s", ago(time.Since(h.Since)), h.Protocol, lentCount(*h))}
+		c := check{Name: name, Result: checkOK, Reason: fmt.Sprintf("online for %s, protocol %s; shared terminals: %s", display.Ago(time.Since(h.Since)), h.Protocol, lentCount(*h))}
 		for _, l := range h.Lent {
 			if l.Problem != "" {
 				c.Result, c.Reason, c.Fix = checkWarn, l.ID+" is not visible there: "+l.Problem, "if this persists: tether unlend "+l.ID+", then tether lend "+l.ID
@@ -58,7 +59,7 @@ func checkHost(ctx context.Context, p *patient, h *local.HostStatus) []check {
 		r.all[0].Reason += fmt.Sprintf("; %d shared terminals are not visible there", n)
 	}
 	if h.State == "unsupported" && !h.NextRetry.IsZero() {
-		r.all[0].Reason += "; next attempt in " + ago(time.Until(h.NextRetry))
+		r.all[0].Reason += "; next attempt in " + display.Ago(time.Until(h.NextRetry))
 	}
 	r.walk(ctx, p, h)
 	if !slices.ContainsFunc(r.all[1:], func(c check) bool { return c.Result == checkFail }) {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 	"tether/events"
 )
 
@@ -268,6 +269,6 @@ func (a *app) printEvent(ev *events.Event, asJSON bool) error {
 		}
 		return err
 	}
-	_, err := fmt.Fprintln(a.stdout, printable(events.Text(ev), maxEventLine))
+	_, err := fmt.Fprintln(a.stdout, display.Printable(events.Text(ev), maxEventLine))
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"tether/agent/local"
 	"tether/ahp/client"
+	"tether/cmd/tether/internal/view"
 )
 
 // A host's error text is shown at a person's terminal like other output of a host: no part of it is obeyed.
@@ -32,8 +33,8 @@ func TestErrorsOfHostsAreHarmless(t *testing.T) {
 		t.Errorf("a notice in raw mode is %q", printed())
 	}
 	var out bytes.Buffer
-	l := &lineView{out: &out, title: "t"}
-	if err := l.end(hostile); err != nil {
+	l := &view.Lines{Out: &out, Title: "t"}
+	if err := l.End(hostile); err != nil {
 		t.Fatal(err)
 	}
 	check("a terminal that cannot be shown", out.String())

@@ -15,6 +15,7 @@ import (
 	"tether/agent"
 	"tether/agent/local"
 	"tether/agent/term"
+	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
 	"tether/platform/secret"
@@ -291,10 +292,10 @@ func exitedLeft(list local.TerminalList) []agent.Left {
 func (a *app) sayLeft(all []agent.Left) {
 	for _, left := range all {
 		if left.Processes == 1 {
-			a.notice("1 process of %s is still running", printable(left.Name, 40))
+			a.notice("1 process of %s is still running", display.Printable(left.Name, 40))
 			continue
 		}
-		a.notice("%d processes of %s are still running", left.Processes, printable(left.Name, 40))
+		a.notice("%d processes of %s are still running", left.Processes, display.Printable(left.Name, 40))
 	}
 }
 
@@ -308,7 +309,7 @@ func endedText(e agent.Ended) string {
 		parts = append(parts, fmt.Sprintf("the last %d bytes of output are lost", e.Unread))
 	}
 	if e.Agents > 0 {
-		parts = append(parts, "leftover processes of "+count(e.Agents, "agent terminal")+" were ended")
+		parts = append(parts, "leftover processes of "+display.Count(e.Agents, "agent terminal")+" were ended")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 )
 
 // pairedList is the paired hosts as tether host ls --json prints them.
@@ -60,11 +61,11 @@ func (a *app) printHosts(all []local.HostStatus) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tSTATE\tSHARED\tTOOLS\tURL")
 	for _, h := range all {
-		name := printable(h.Name, 0)
+		name := display.Printable(h.Name, 0)
 		if h.Default {
 			name += " (default)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, h.State, lentCount(h), onOff(h.Tools.On), printable(h.URL, 0))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, h.State, lentCount(h), onOff(h.Tools.On), display.Printable(h.URL, 0))
 	}
 	return w.Flush()
 }
@@ -77,7 +78,7 @@ func hostUseCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.stdout, "%s is the default host\n", printable(h.Name, 0))
+			_, err = fmt.Fprintf(a.stdout, "%s is the default host\n", display.Printable(h.Name, 0))
 			return err
 		},
 	}
@@ -99,7 +100,7 @@ retries a host that refused this machine. tether status shows the state of each 
 			if h.State == "online" {
 				text = "%s is online\n"
 			}
-			_, err = fmt.Fprintf(a.stdout, text, printable(h.Name, 0))
+			_, err = fmt.Fprintf(a.stdout, text, display.Printable(h.Name, 0))
 			return err
 		},
 	}
@@ -120,7 +121,7 @@ renamed.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.stdout, "%s is now %s\n", printable(args[0], 0), printable(h.Name, 0))
+			_, err = fmt.Fprintf(a.stdout, "%s is now %s\n", display.Printable(args[0], 0), display.Printable(h.Name, 0))
 			return err
 		},
 	}
@@ -149,7 +150,7 @@ again resets it to off.`,
 			if on {
 				text = "agents at %s may use this machine's tools; tether approvals -w shows their requests\n"
 			}
-			_, err = fmt.Fprintf(a.stdout, text, printable(h.Name, 0))
+			_, err = fmt.Fprintf(a.stdout, text, display.Printable(h.Name, 0))
 			return err
 		},
 	}

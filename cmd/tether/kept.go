@@ -6,6 +6,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 )
 
 // sayKept names the offline hosts that may still show a terminal whose sharing has ended, and until when.
@@ -35,7 +36,7 @@ func (a *app) sayKept(ts ...local.Terminal) {
 		if one.terminals > 1 {
 			what = fmt.Sprintf("these %d terminals", one.terminals)
 		}
-		a.notice("%s is offline and may still show what it has of %s; it deletes that when it reconnects, at %s at the latest", printable(host, 70), what, clock(one.until))
+		a.notice("%s is offline and may still show what it has of %s; it deletes that when it reconnects, at %s at the latest", display.Printable(host, 70), what, display.Clock(one.until))
 	}
 }
 
@@ -57,7 +58,7 @@ func hostKeeps(h local.HostStatus) string {
 	if lent+h.Withdrawn == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("may keep the text of %s while it is offline, until %s", count(lent+h.Withdrawn, "terminal"), clock(until))
+	text := fmt.Sprintf("may keep the text of %s while it is offline, until %s", display.Count(lent+h.Withdrawn, "terminal"), display.Clock(until))
 	if h.Withdrawn > 0 {
 		text += fmt.Sprintf("; %d no longer shared, which it deletes when it reconnects", h.Withdrawn)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 )
 
 func killCommand(a *app) *cobra.Command {
@@ -24,7 +25,7 @@ func killCommand(a *app) *cobra.Command {
 			done()
 			for i, t := range ended {
 				if errs[i] == nil {
-					fmt.Fprintln(a.stdout, calledAs(refs[i], t), exitText(*t.Exit))
+					fmt.Fprintln(a.stdout, calledAs(refs[i], t), display.Exit(*t.Exit))
 				}
 			}
 			return errors.Join(errs...) // the first decides the exit status
@@ -59,7 +60,7 @@ func about(ref string, err error) error {
 	if ref == "" || ref == "/" { // the error quotes it
 		return err
 	}
-	return fmt.Errorf("%s: %w", printable(ref, 40), err)
+	return fmt.Errorf("%s: %w", display.Printable(ref, 40), err)
 }
 
 // calledAs is a terminal's name in an answer: the name if the request used it, else the id.

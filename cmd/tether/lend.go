@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 	"tether/platform/tty"
 )
@@ -93,7 +93,7 @@ watch any more, whoever let them; group:NAME and everyone lose what lend --to ga
 			}
 			ended, err := client.UnlendAll(c.Context(), host)
 			for _, t := range ended.Terminals {
-				fmt.Fprintln(a.stdout, nameOf(t), lentPhrase(t))
+				fmt.Fprintln(a.stdout, display.NameOf(t), display.SharedWith(t))
 			}
 			a.sayKept(ended.Terminals...)
 			if err == nil && len(ended.Terminals) == 0 {
@@ -121,79 +121,10 @@ func (a *app) each(refs []string, do func(*local.Client, string) (local.Terminal
 			errs = append(errs, about(ref, err))
 			continue
 		}
-		fmt.Fprintln(a.stdout, calledAs(ref, t), lentPhrase(t))
+		fmt.Fprintln(a.stdout, calledAs(ref, t), display.SharedWith(t))
 	}
 	return errors.Join(errs...)
 }
-
-// lentPhrase says with whom a terminal is shared, and until when.
-func lentPhrase(t local.Terminal) string {
-	if len(t.Loans) == 0 {
-		return "is not shared"
-	}
-	var hosts []string
-	for _, l := range t.Loans {
-		text := l.Host
-		if l.Until != nil {
-			text += " until " + clock(*l.Until)
-		}
-		if to := audienceText(l.Audience); to != "" {
-			text += " (" + to + ")"
-		}
-		hosts = append(hosts, text)
-	}
-	return "is shared with " + strings.Join(hosts, ", ")
-}
-
-// clock formats a time for people, with the date only if it is not today.
-func clock(at time.Time) string {
-	at = at.Local()
-	if now := time.Now(); at.YearDay() == now.YearDay() && at.Year() == now.Year() {
-		return at.Format("15:04:05")
-	}
-	return at.Format("2006-01-02 15:04")
-}
-
-// lentText says in a list with whom a terminal is shared: the host, since when, the time left, and the number of watchers if the host
-// reports it.
-func lentText(t local.Terminal) string {
-	switch {
-	case t.Private:
-		return "private"
-	case len(t.Loans) == 0:
-		return "-"
-	}
-	var hosts []string
-	for _, l := range t.Loans {
-		var more []string
-		if l.Since.Sub(t.Started) > time.Second {
-			more = append(more, "since "+ago(time.Since(l.Since)))
-		}
-		if l.Until != nil {
-			more = append(more, ago(max(time.Until(*l.Until), 0))+" left")
-		}
-		if to := audienceText(l.Audience); to != "" {
-			more = append(more, to)
-		}
-		if who := whoText(l.Watchers); who != "" {
-			more = append(more, fmt.Sprintf("%d watching, as the host says: %s", watchers(l.Watchers), who))
-		} else if l.Observers != nil && *l.Observers > 0 {
-			more = append(more, fmt.Sprintf("%d watching", *l.Observers))
-		}
-		if state, ok := loanStates[l.State]; ok {
-			more = append(more, state)
-		}
-		text := l.Host
-		if len(more) > 0 {
-			text += " (" + strings.Join(more, ", ") + ")"
-		}
-		hosts = append(hosts, text)
-	}
-	return strings.Join(hosts, ", ")
-}
-
-// loanStates say in a list why a host does not have a shared terminal.
-var loanStates = map[string]string{local.LoanPending: "pending", local.LoanOffline: "offline", local.LoanRefused: "refused"}
 
 // lentCount is how many terminals are shared with a host, and how many of them the host has if that differs.
 func lentCount(h local.HostStatus) string {
@@ -209,52 +140,10 @@ func lentCount(h local.HostStatus) string {
 	return fmt.Sprintf("%d of %d", there, len(h.Lent))
 }
 
-// visibleText says who can watch a shared terminal, and which hosts cannot yet.
-func visibleText(t local.Terminal) string {
-	var visible, lent, more []string
-	for _, l := range t.Loans {
-		host := printable(l.Host, 70)
-		until := ""
-		if l.Until != nil {
-			until = " until " + clock(*l.Until)
-		}
-		switch l.State {
-		case local.LoanOffline:
-			lent = append(lent, host+until)
-			more = append(more, host+" is offline; output is sent when it reconnects")
-		case local.LoanRefused:
-			more = append(more, "is not visible to "+host+", which refuses it; tether status shows the reason and the next attempt")
-		default:
-			visible = append(visible, host+until+watchingText(l))
-		}
-	}
-	var parts []string
-	if len(visible) > 0 {
-		parts = append(parts, "is visible to "+strings.Join(visible, ", "))
-	}
-	if len(lent) > 0 {
-		parts = append(parts, "is shared with "+strings.Join(lent, ", "))
-	}
-	return strings.Join(append(parts, more...), "; ")
-}
-
-// watchingText is the number of watchers at a host. Nobody watches a terminal that the host does not have yet.
-func watchingText(l local.Loan) string {
-	switch {
-	case l.Watchers != nil:
-		return " (" + claimText(l.Watchers) + ")"
-	case l.Observers != nil:
-		return fmt.Sprintf(" (%d watching)", *l.Observers)
-	case l.State == local.LoanPending:
-		return " (0 watching)"
-	}
-	return "" // the host does not say
-}
-
 // sayLent tells a person who attaches to a terminal who can watch it, unless lend.notice is off.
 func (a *app) sayLent(t local.Terminal) {
 	if len(t.Loans) > 0 && tty.Is(a.stdin) && tty.Is(a.stdout) && wantsLent() {
-		a.notice("%s %s; stop sharing: tether unlend %s", nameOf(t), visibleText(t), t.ID)
+		a.notice("%s %s; stop sharing: tether unlend %s", display.NameOf(t), display.Visible(t), t.ID)
 	}
 }
 
@@ -262,7 +151,7 @@ func (a *app) sayLent(t local.Terminal) {
 func (a *app) sayOffline(t local.Terminal) {
 	for _, l := range t.Loans {
 		if l.State == local.LoanOffline {
-			a.notice("%s is offline; output is sent when it reconnects", printable(l.Host, 70))
+			a.notice("%s is offline; output is sent when it reconnects", display.Printable(l.Host, 70))
 		}
 	}
 }
@@ -283,15 +172,15 @@ func (a *app) sayNobody(c *cobra.Command, client *local.Client, t local.Terminal
 	paired := err == nil && slices.ContainsFunc(status.Hosts, func(h local.HostStatus) bool { return h.Default })
 	switch {
 	case paired && status.Root != nil && !status.Root.Lends:
-		a.notice("%s is not shared, because the daemon runs as root; share it with: tether lend %s, or always with lend.as_root = true", nameOf(t), t.ID)
+		a.notice("%s is not shared, because the daemon runs as root; share it with: tether lend %s, or always with lend.as_root = true", display.NameOf(t), t.ID)
 		return
 	case paired:
-		a.notice("%s is not shared, as configured; share it with: tether lend %s", nameOf(t), t.ID)
+		a.notice("%s is not shared, as configured; share it with: tether lend %s", display.NameOf(t), t.ID)
 		return
 	}
 	why := "no host is paired; pair with one: tether pair URL"
 	if err == nil && len(status.Hosts) > 0 {
 		why = "no default host; choose one: tether host use NAME"
 	}
-	a.notice("%s is not shared: %s", nameOf(t), why)
+	a.notice("%s is not shared: %s", display.NameOf(t), why)
 }

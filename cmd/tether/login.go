@@ -15,6 +15,7 @@ import (
 	"tether/agent/hosts"
 	"tether/agent/local"
 	"tether/ahp/client"
+	"tether/cmd/tether/internal/display"
 	"tether/pairing"
 	"tether/platform/browser"
 	"tether/platform/dirs"
@@ -42,7 +43,7 @@ lets this machine in as yours, without an administrator. Without a desktop, or w
 			if err := hosts.SaveLogin(d, hosts.Login{URL: e.URL, Token: in.Token, Person: in.Person, Until: until}); err != nil {
 				return fmt.Errorf("save the login: %w", err)
 			}
-			_, err = fmt.Fprintf(a.stdout, "logged in to %s as %s, until %s\n", printable(e.URL, 0), printable(in.Person, 80), until.Format("15:04"))
+			_, err = fmt.Fprintf(a.stdout, "logged in to %s as %s, until %s\n", display.Printable(e.URL, 0), display.Printable(in.Person, 80), until.Format("15:04"))
 			return err
 		},
 	}
@@ -67,7 +68,7 @@ func logoutCommand(a *app) *cobra.Command {
 			if err := hosts.DropLogin(d, e.URL); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.stdout, "logged out of %s\n", printable(e.URL, 0))
+			_, err = fmt.Fprintf(a.stdout, "logged out of %s\n", display.Printable(e.URL, 0))
 			return err
 		},
 	}
@@ -122,7 +123,7 @@ func (a *app) logIn(ctx context.Context, e client.Endpoint, code bool) (in pairi
 	if err != nil {
 		return in, err
 	}
-	fmt.Fprintf(a.stdout, "open  %s\ncode  %s\n", printable(typed.Page, 0), printable(typed.Code, 20))
+	fmt.Fprintf(a.stdout, "open  %s\ncode  %s\n", display.Printable(typed.Page, 0), display.Printable(typed.Code, 20))
 	a.notice("waiting up to %d minutes; Ctrl-C cancels", int(pairing.LoginTime.Minutes()))
 	return typed.Wait(ctx)
 }
@@ -165,7 +166,7 @@ func (a *app) logInHere(ctx context.Context, login *device.Login) (in pairing.Lo
 		}
 		a.notice("no browser could be opened: %v", err)
 	}
-	a.notice("log in in your browser, on this machine: %s", printable(link, 0))
+	a.notice("log in in your browser, on this machine: %s", display.Printable(link, 0))
 	select {
 	case code := <-came:
 		return login.Exchange(ctx, code)
@@ -193,7 +194,7 @@ func loginError(err error) error {
 func (a *app) loggedIn(d dirs.Dirs, e *client.Endpoint) bool {
 	l, ok, err := hosts.LoginAt(d, e.URL)
 	if err != nil {
-		a.notice("the login at %s cannot be read: %v; log in again with tether login", printable(e.URL, 0), err)
+		a.notice("the login at %s cannot be read: %v; log in again with tether login", display.Printable(e.URL, 0), err)
 	}
 	if !ok {
 		return false
@@ -220,6 +221,6 @@ func (a *app) approveOwn(c *cobra.Command, url, code string) (bool, error) {
 	if err := host.Approve(c.Context(), l.Token, code); err != nil {
 		return false, loginError(err)
 	}
-	a.notice("approved as a machine of %s", printable(l.Person, 80))
+	a.notice("approved as a machine of %s", display.Printable(l.Person, 80))
 	return true, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent"
+	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 )
 
@@ -53,7 +54,7 @@ again at the next start.`,
 			}
 			var w io.Writer = a.stdout
 			if !asJSON {
-				w = &logText{out: a.stdout, colours: colours(a.stdout)}
+				w = &logText{out: a.stdout, colours: display.Colours(a.stdout)}
 			}
 			return tail(c.Context(), w, agent.LogPath(d), lines, follow)
 		},
@@ -96,7 +97,7 @@ func (l *logText) line(raw []byte) string {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if d.Decode(&fields) != nil {
-		return printable(string(raw), 0)
+		return display.Printable(string(raw), 0)
 	}
 	when, _ := fields["time"].(string)
 	if at, err := time.Parse(time.RFC3339, when); err == nil {
@@ -104,10 +105,10 @@ func (l *logText) line(raw []byte) string {
 	}
 	level, _ := fields["level"].(string)
 	message, _ := fields["message"].(string)
-	text := printable(when, 40) + " " + l.coloured(level) + " " + printable(message, 0)
+	text := display.Printable(when, 40) + " " + l.coloured(level) + " " + display.Printable(message, 0)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if name != "time" && name != "level" && name != "message" {
-			text += " " + printable(name+"="+logValue(fields[name]), 0)
+			text += " " + display.Printable(name+"="+logValue(fields[name]), 0)
 		}
 	}
 	return text
@@ -116,7 +117,7 @@ func (l *logText) line(raw []byte) string {
 // coloured pads a level to a common width and colours it.
 func (l *logText) coloured(level string) string {
 	colour := map[string]string{"warn": "33", "error": "31", "debug": "2"}[level]
-	text := fmt.Sprintf("%-5s", printable(level, 10))
+	text := fmt.Sprintf("%-5s", display.Printable(level, 10))
 	if !l.colours || colour == "" {
 		return text
 	}

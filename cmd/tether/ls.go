@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
-	"tether/agent/term"
+	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
 )
 
@@ -63,27 +63,24 @@ func (a *app) printTerminals(list []local.Terminal, declared []local.Declared, a
 			list, hidden = foldExited(list, shownExited)
 		}
 	}
-	t := columns{least: []int{0, 8, 0, 0, 6, 8, 10}, rows: [][]string{{"ID", "NAME", "STATE", "SINCE", "OWNER", "SHARED WITH", "COMMAND"}}}
+	t := display.Columns{Least: []int{0, 8, 0, 0, 6, 8, 10}, Rows: [][]string{{"ID", "NAME", "STATE", "SINCE", "OWNER", "SHARED WITH", "COMMAND"}}}
 	for _, x := range list {
-		state, since := stateOf(x)
-		t.rows = append(t.rows, []string{x.ID, printable(x.Name, 0), state, ago(time.Since(since)), ownerOf(x), lentText(x),
-			printable(shellLine(x.Command), maxCommand) + urlText(x.Listening)})
+		state, since := display.StateOf(x)
+		t.Rows = append(t.Rows, []string{x.ID, display.Printable(x.Name, 0), state, display.Ago(time.Since(since)), display.OwnerOf(x), display.Lent(x),
+			display.Printable(display.ShellLine(x.Command), display.MaxCommand) + display.URLs(x.Listening)})
 	}
 	for _, d := range declared {
 		if d.State != "running" {
-			t.rows = append(t.rows, []string{"(declared)", d.Name, declaredText(d), ago(time.Since(d.Since)), "you", "-",
-				printable(cmp.Or(d.Line, shellLine(d.Command)), maxCommand)})
+			t.Rows = append(t.Rows, []string{"(declared)", d.Name, display.Declared(d), display.Ago(time.Since(d.Since)), "you", "-",
+				display.Printable(cmp.Or(d.Line, display.ShellLine(d.Command)), display.MaxCommand)})
 		}
 	}
-	_, err := fmt.Fprintln(a.stdout, strings.Join(t.lines(width), "\n"))
+	_, err := fmt.Fprintln(a.stdout, strings.Join(t.Lines(width), "\n"))
 	if hidden > 0 {
-		a.notice("%s not shown: tether ls --all", count(hidden, "older exited terminal"))
+		a.notice("%s not shown: tether ls --all", display.Count(hidden, "older exited terminal"))
 	}
 	return err
 }
-
-// maxCommand is how many characters of a command line a list shows.
-const maxCommand = 60
 
 // foldExited drops all but the first most of the exited terminals.
 func foldExited(list []local.Terminal, most int) (shown []local.Terminal, hidden int) {
@@ -99,51 +96,10 @@ func foldExited(list []local.Terminal, most int) (shown []local.Terminal, hidden
 	return shown, hidden
 }
 
-// count is a number with its noun, whose plural takes an s.
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
-// stateOf is the state of a terminal, and since when it has it.
-func stateOf(t local.Terminal) (state string, since time.Time) {
-	switch {
-	case t.Exit != nil:
-		return exitText(*t.Exit), t.Exit.At
-	case t.Input == string(term.AwaitingInput), t.Input == string(term.AwaitingSecret):
-		return awaitsText(t.Input), t.InputSince
-	case t.Ready != "":
-		return readyText(t.Ready), t.ReadySince
-	case !t.Visible:
-		return "background", t.Started
-	}
-	return "running", t.Started
-}
-
-// awaitsText is a state of input in words.
-func awaitsText(input string) string { return strings.ReplaceAll(input, "_", " ") }
-
-// ownerOf is the owner of a terminal: "you", or the agent's name.
-func ownerOf(t local.Terminal) string {
-	if t.Owner == term.User.String() {
-		return "you"
-	}
-	return printable(strings.TrimPrefix(t.Owner, "agent "), 24)
-}
-
 // awaiting says how many commands of agents await the person's approval.
 func awaiting(n int) string {
 	if n == 1 {
 		return "1 agent command awaits approval"
 	}
 	return fmt.Sprintf("%d agent commands await approval", n)
-}
-
-func exitText(e local.Exit) string {
-	if e.Signal != "" {
-		return "killed " + e.Signal
-	}
-	return fmt.Sprintf("exited %d", e.Code)
 }

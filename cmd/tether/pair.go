@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
 )
 
@@ -105,7 +106,7 @@ func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (lo
 
 // compare shows the code and waits until it was approved at the host: by the person, who is logged in there, or by an administrator.
 func (a *app) compare(c *cobra.Command, client *local.Client, url string, o local.PairOffer) (local.HostStatus, error) {
-	fmt.Fprintf(a.stdout, "host key     %s\nthis machine %s\ncode         %s\n", printable(o.HostKey, 80), printable(o.DeviceKey, 80), printable(o.Code, 20))
+	fmt.Fprintf(a.stdout, "host key     %s\nthis machine %s\ncode         %s\n", display.Printable(o.HostKey, 80), display.Printable(o.DeviceKey, 80), display.Printable(o.Code, 20))
 	own, err := a.approveOwn(c, url, o.Code)
 	if err != nil {
 		a.notice("your login at the host does not approve this machine: %v", err)
@@ -113,7 +114,7 @@ func (a *app) compare(c *cobra.Command, client *local.Client, url string, o loca
 	if own {
 		return a.finishPairing(c, client, o)
 	}
-	a.notice("ask the host's administrator to run: tether-host approve %s", printable(o.Code, 20))
+	a.notice("ask the host's administrator to run: tether-host approve %s", display.Printable(o.Code, 20))
 	a.notice("waiting up to %d minutes; Ctrl-C cancels. To pair with a token instead: --token-file", o.ExpiresMs/60_000)
 	return a.finishPairing(c, client, o)
 }
@@ -131,13 +132,13 @@ func (a *app) finishPairing(c *cobra.Command, client *local.Client, o local.Pair
 func (a *app) showStore(c *cobra.Command, client *local.Client) error {
 	s, err := client.Status(c.Context())
 	if err == nil && s.Secrets != nil && s.Secrets.Store == "file" {
-		a.notice("secrets are in %s (0600)", printable(s.Secrets.Path, 0))
+		a.notice("secrets are in %s (0600)", display.Printable(s.Secrets.Path, 0))
 	}
 	return err
 }
 
 func (a *app) paired(h local.HostStatus) error {
-	_, err := fmt.Fprintf(a.stdout, "paired with %s at %s\n", printable(h.Name, 0), printable(h.URL, 0))
+	_, err := fmt.Fprintf(a.stdout, "paired with %s at %s\n", display.Printable(h.Name, 0), display.Printable(h.URL, 0))
 	if h.Default {
 		a.notice("Next: tether run -- CMD")
 	} else {
@@ -161,12 +162,12 @@ func unpairCommand(a *app) *cobra.Command {
 				return err
 			}
 			if u.Keeps != "" {
-				a.notice("the host was not informed and may still accept this machine's key; ask its administrator to run: tether-host token revoke NAME (%s)", printable(u.Keeps, 200))
+				a.notice("the host was not informed and may still accept this machine's key; ask its administrator to run: tether-host token revoke NAME (%s)", display.Printable(u.Keeps, 200))
 			}
 			if u.Withdrawn > 0 {
-				a.notice("the host is offline and may still show what it has of %s, until %s at the latest", count(u.Withdrawn, "terminal"), clock(u.KeptUntil))
+				a.notice("the host is offline and may still show what it has of %s, until %s at the latest", display.Count(u.Withdrawn, "terminal"), display.Clock(u.KeptUntil))
 			}
-			_, err = fmt.Fprintln(a.stdout, "forgot", printable(args[0], 0))
+			_, err = fmt.Fprintln(a.stdout, "forgot", display.Printable(args[0], 0))
 			return err
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tether/cmd/tether/internal/view"
 	"tether/internal/asciicast"
 	"tether/platform/tty"
 )
@@ -54,14 +55,14 @@ func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 		return &hinted{err, "record one with tether record or asciinema"}
 	}
 	paced := tty.Is(a.stdout)
-	var m modes
+	var m view.Modes
 	var screen io.Writer = a.stdout
 	if paced {
-		screen = newSafeView(a.stdout) // the recording may be another person's
+		screen = view.NewSafe(a.stdout) // the recording may be another person's
 		if cols, rows := a.size(); int(cols) < r.Header.Cols || int(rows) < r.Header.Rows {
 			a.notice("recorded at %dx%d, your window is %dx%d: lines may wrap", r.Header.Cols, r.Header.Rows, cols, rows)
 		}
-		defer func() { a.stdout.Write(m.restore()) }()
+		defer func() { a.stdout.Write(m.Restore()) }()
 	}
 	var last time.Duration
 	for {

@@ -10,6 +10,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/cmd/tether/internal/display"
 )
 
 func policyCommand(a *app) *cobra.Command {
@@ -94,10 +95,10 @@ func (a *app) checkPolicy(c *cobra.Command, f policyCheck, args []string) error 
 	if f.asJSON {
 		return errors.Join(a.printJSON(out), status)
 	}
-	fmt.Fprintf(a.stdout, "%s by %s: %s\n", out.Effect, out.Rule, printable(out.Reason, 0))
+	fmt.Fprintf(a.stdout, "%s by %s: %s\n", out.Effect, out.Rule, display.Printable(out.Reason, 0))
 	if len(out.Commands) > 1 || len(read.Outer) > 0 {
 		for _, x := range out.Commands {
-			fmt.Fprintln(a.stdout, "  would run:", printable(x, 200))
+			fmt.Fprintln(a.stdout, "  would run:", display.Printable(x, 200))
 		}
 	}
 	return status

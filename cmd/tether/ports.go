@@ -3,12 +3,9 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-
-	"tether/agent/local"
 )
 
 func portsCommand(a *app) *cobra.Command {
@@ -48,25 +45,4 @@ daemons.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
-}
-
-// maxURLs is how many of a terminal's URLs a list shows.
-const maxURLs = 3
-
-// urlText is the addresses that a list shows after a command, "" if it listens on nothing.
-func urlText(all []local.Listening) string {
-	var urls []string
-	for _, l := range all {
-		if l.URL != "" && (len(urls) == 0 || urls[len(urls)-1] != l.URL) {
-			urls = append(urls, l.URL)
-		}
-	}
-	if len(urls) == 0 {
-		return ""
-	}
-	more := ""
-	if len(urls) > maxURLs {
-		urls, more = urls[:maxURLs], " …"
-	}
-	return "  " + strings.Join(urls, " ") + more
 }

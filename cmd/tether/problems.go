@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 )
 
 func problemsCommand(a *app) *cobra.Command {
@@ -57,7 +58,7 @@ func (a *app) printProblems(list local.ProblemList) error {
 		if p.Count > 1 {
 			line += fmt.Sprintf(" (%d times)", p.Count)
 		}
-		if _, err := fmt.Fprintln(a.stdout, printable(line, 2000)); err != nil {
+		if _, err := fmt.Fprintln(a.stdout, display.Printable(line, 2000)); err != nil {
 			return err
 		}
 	}
@@ -74,6 +75,6 @@ func (a *app) printProblems(list local.ProblemList) error {
 // noteMasked reports that parts of the output are masked, so that nobody writes stars back into a file.
 func (a *app) noteMasked(places int) {
 	if places > 0 {
-		a.notice("masked in the output: %s, such as secrets as stars", count(places, "place"))
+		a.notice("masked in the output: %s, such as secrets as stars", display.Count(places, "place"))
 	}
 }

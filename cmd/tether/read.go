@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
+	"tether/cmd/tether/internal/view"
 	"tether/platform/tty"
 )
 
@@ -42,7 +44,7 @@ func readCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			plain := !raw && (color == colorNever || color == colorAuto && !colours(a.stdout))
+			plain := !raw && (color == colorNever || color == colorAuto && !display.Colours(a.stdout))
 			if shows {
 				return a.showScreen(c.Context(), client, args[0], plain)
 			}
@@ -117,7 +119,7 @@ var colorChoices = []string{colorAuto, colorAlways, colorNever}
 // shown before it is complete.
 func (a *app) show(from io.Reader, plain, live bool) error {
 	if plain {
-		text := &plainText{out: a.stdout, live: live}
+		text := &view.Plain{Out: a.stdout, Live: live}
 		_, err := io.Copy(text, from)
 		return errors.Join(err, text.Close())
 	}
@@ -125,8 +127,8 @@ func (a *app) show(from io.Reader, plain, live bool) error {
 		_, err := io.Copy(a.stdout, from)
 		return err
 	}
-	var m modes
-	defer func() { a.stdout.Write(m.restore()) }()
+	var m view.Modes
+	defer func() { a.stdout.Write(m.Restore()) }()
 	_, err := io.Copy(io.MultiWriter(a.stdout, &m), from)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 	"tether/internal/asciicast"
 )
 
@@ -94,7 +95,7 @@ func (a *app) record(ctx context.Context, client *local.Client, t local.Terminal
 		case local.EventResized:
 			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Resize, Data: fmt.Sprintf("%dx%d", e.Cols, e.Rows)})
 		case local.EventLagged:
-			a.notice("%s skipped: the file was not written fast enough", sizeText(e.Lost))
+			a.notice("%s skipped: the file was not written fast enough", display.Size(e.Lost))
 		case local.EventExit:
 			return w.Write(asciicast.Event{At: at, Kind: asciicast.Exit, Data: fmt.Sprint(e.Code)})
 		case local.EventDropped:

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 	"tether/platform/proc"
 	"tether/platform/sandbox"
@@ -112,7 +113,7 @@ func confinedText(confined bool) string {
 func sandboxText(s local.SandboxStatus) string {
 	switch {
 	case s.Error != "":
-		return "unavailable, so agents with a sandbox cannot run commands: " + printable(s.Error, 200)
+		return "unavailable, so agents with a sandbox cannot run commands: " + display.Printable(s.Error, 200)
 	case s.Wall && s.Abstract:
 		return "wall (namespaces); abstract sockets stay open on this kernel, unless network = \"none\""
 	case s.Wall:

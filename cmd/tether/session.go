@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
+	"tether/cmd/tether/internal/view"
 	"tether/platform/tty"
 )
 
@@ -32,7 +34,7 @@ type session struct {
 	owns   bool // the terminal was started for this session
 
 	interactive bool
-	modes       modes
+	modes       view.Modes
 	lentTo      []string    // to these hosts, as the person knows; owned by printed's goroutine, as modes
 	unsaid      string      // of lent; the same
 	printing    sync.Mutex  // held while something is written to stdout; guards bell, and modes where listen looks at them
@@ -75,7 +77,7 @@ func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o l
 // look tells the person who can watch, and how to leave. It comes after attaching: later changes are reported.
 func (s *session) look(ctx context.Context) {
 	if t, err := s.client.Find(ctx, s.id); err == nil {
-		s.lentTo, s.name = t.LentTo, printable(nameOf(t), 40)
+		s.lentTo, s.name = t.LentTo, display.Printable(display.NameOf(t), 40)
 		s.app.sayLent(t)
 	}
 	s.app.notice("Enter ~. leaves %s running, ~? shows help", s.name)
@@ -125,7 +127,7 @@ func (s *session) run() error {
 
 // notice tells the person something, unless a program has the whole screen: that would be in its picture.
 func (s *session) notice(format string, args ...any) {
-	if !s.modes.wholeScreen() {
+	if !s.modes.WholeScreen() {
 		s.app.notice(format, args...)
 	}
 }
@@ -146,7 +148,7 @@ func (s *session) leave(ended <-chan error) {
 // tidy leaves the person's terminal as a shell expects it.
 func (s *session) tidy() {
 	if s.interactive {
-		_, _ = s.app.stdout.Write(s.modes.restore()) // nothing helps when it is gone
+		_, _ = s.app.stdout.Write(s.modes.Restore()) // nothing helps when it is gone
 	}
 }
 
@@ -198,7 +200,7 @@ func (s *session) printed(ctx context.Context) error {
 		case local.ControlDropped:
 			return fmt.Errorf("%w: %s", local.ErrDropped, m.Control.Message)
 		case local.ControlLagged:
-			s.app.notice("%s skipped: the output was not read fast enough\r", sizeText(m.Control.Lost))
+			s.app.notice("%s skipped: the output was not read fast enough\r", display.Size(m.Control.Lost))
 		case local.ControlError:
 			s.app.notice("%s\r", m.Control.Message)
 		case local.ControlLent:
@@ -241,15 +243,15 @@ func (s *session) visible(hosts []string) string {
 	defer cancel()
 	if s.client != nil {
 		if t, err := s.client.Find(ctx, s.id); err == nil && slices.Equal(t.LentTo, hosts) {
-			return visibleText(t)
+			return display.Visible(t)
 		}
 	}
-	return "is shared with " + printable(strings.Join(hosts, ", "), 200)
+	return "is shared with " + display.Printable(strings.Join(hosts, ", "), 200)
 }
 
 // sayLent shows lent's message once no program has the whole screen, and not within a control sequence.
 func (s *session) sayLent() {
-	if s.unsaid == "" || s.modes.wholeScreen() || s.modes.state != modeGround {
+	if s.unsaid == "" || s.modes.WholeScreen() || s.modes.InSequence() {
 		return
 	}
 	if s.midLine.Load() {

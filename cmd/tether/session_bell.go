@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 )
 
 // listen rings the person's terminal for each new question of an agent, until ctx ends. Questions that waited before the session began do
@@ -19,7 +20,7 @@ func (s *session) listen(ctx context.Context) {
 		now := waitingIn(l)
 		for _, q := range l.Approvals {
 			if slices.Contains(now, q.ID) && !slices.Contains(known, q.ID) {
-				s.ring(approvalBell(q))
+				s.ring(display.ApprovalBell(q))
 				break
 			}
 		}
@@ -47,7 +48,7 @@ func (s *session) ring(bell string) {
 }
 
 func (s *session) ringLocked() {
-	if s.bell == "" || s.modes.state != modeGround {
+	if s.bell == "" || s.modes.InSequence() {
 		return
 	}
 	_, _ = s.app.stdout.WriteString(s.bell) // nothing helps when it is gone

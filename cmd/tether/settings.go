@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"tether/agent/config"
+	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 	"tether/platform/proc"
 )
@@ -25,7 +26,7 @@ func strangeText() string {
 	if len(strange) == 0 {
 		return ""
 	}
-	return "unknown variables, ignored: " + printable(strings.Join(strange, ", "), 200)
+	return "unknown variables, ignored: " + display.Printable(strings.Join(strange, ", "), 200)
 }
 
 // flagKeys are the keys of the configuration that are flags, too.
@@ -65,7 +66,7 @@ the tables that only the file can contain. For JSON: tether config view --json`,
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "KEY\tKIND\tALLOWED\tDEFAULT\tWHAT IT DOES")
 			for _, k := range flagKeys() {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.Name, k.Kind, cmp.Or(k.Allowed, "-"), printable(k.Value, 40), k.Meaning)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.Name, k.Kind, cmp.Or(k.Allowed, "-"), display.Printable(k.Value, 40), k.Meaning)
 			}
 			return w.Flush()
 		}}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tether/cmd/tether/internal/display"
 	"tether/internal/mcpentry"
 	"tether/platform/dirs"
 	"tether/platform/tty"
@@ -195,7 +196,7 @@ func changedLines(before, after []byte) string {
 	put := func(mark string, lines []string) {
 		for _, line := range lines {
 			if line != "" {
-				b.WriteString("  " + mark + " " + printable(strings.TrimRight(line, "\r\n"), 0) + "\n")
+				b.WriteString("  " + mark + " " + display.Printable(strings.TrimRight(line, "\r\n"), 0) + "\n")
 			}
 		}
 	}

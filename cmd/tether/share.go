@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 	"tether/internal/qr"
 	"tether/platform/tty"
 )
@@ -40,7 +41,7 @@ at a terminal it is also shown as a QR code, for phones.`,
 				who = "the first browser that opens this link"
 			}
 			a.notice("%s sees all retained and new output of %s at %s until %s; end it with: tether unshare %s",
-				who, printable(s.Name, 80), printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.ID)
+				who, display.Printable(s.Name, 80), display.Printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.ID)
 			if s.Loopback {
 				a.notice("this link works on this machine only, since the host is at a loopback address")
 			}
@@ -71,7 +72,7 @@ func (a *app) showCode(s local.NewShare) error {
 		a.notice("no QR code is shown: it takes %d columns and %d lines, and this terminal has %d and %d", cols, rows+1, w, h)
 		return nil
 	}
-	_, err = fmt.Fprint(a.stdout, code.Text(colours(a.stdout)))
+	_, err = fmt.Fprint(a.stdout, code.Text(display.Colours(a.stdout)))
 	return err
 }
 
@@ -97,7 +98,7 @@ func sharesCommand(a *app) *cobra.Command {
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "ID\tTERMINAL\tHOST\tUNTIL\tONCE")
 			for _, s := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%t\n", s.ID, printable(s.Name, 80), printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.Once)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%t\n", s.ID, display.Printable(s.Name, 80), display.Printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.Once)
 			}
 			return w.Flush()
 		},
@@ -127,7 +128,7 @@ func unshareCommand(a *app) *cobra.Command {
 					return err
 				}
 				ended = true
-				fmt.Fprintf(a.stdout, "ended the link %s of %s at %s\n", s.ID, printable(s.Name, 80), printable(s.Host, 80))
+				fmt.Fprintf(a.stdout, "ended the link %s of %s at %s\n", s.ID, display.Printable(s.Name, 80), display.Printable(s.Host, 80))
 			}
 			if !ended {
 				return &local.Error{Code: local.CodeBadRequest, Message: fmt.Sprintf("there is no link %.80q, nor one of a terminal with this name", args[0]), Hint: "tether shares lists them"}

@@ -16,6 +16,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/hosts"
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 	"tether/installer"
 	"tether/platform/tty"
 )
@@ -219,7 +220,7 @@ func (a *app) command(ctx context.Context, args ...string) error {
 
 // runShown runs a command of the program self as the person would, and shows it to them, so that they know it the next time.
 func (a *app) runShown(ctx context.Context, self string, shown, args []string) error {
-	fmt.Fprintln(a.stdout, dim(a.stdout, "$ tether "+shellLine(shown)))
+	fmt.Fprintln(a.stdout, display.Dim(a.stdout, "$ tether "+display.ShellLine(shown)))
 	c := exec.CommandContext(ctx, self, args...)
 	c.Stdin, c.Stdout, c.Stderr = a.stdin, a.stdout, a.stderr
 	c.WaitDelay = demoWithin
@@ -239,20 +240,20 @@ func (a *app) printShort(g *glance) {
 	}
 	s := g.status
 	if g.running {
-		line("daemon", "running for %s", ago(time.Since(s.Started)))
+		line("daemon", "running for %s", display.Ago(time.Since(s.Started)))
 		line("terminals", "%d running, %d exited: tether ls", s.Terminals.Running, s.Terminals.Exited)
 	} else {
 		line("daemon", "not running; commands that need it start it")
 	}
 	for _, h := range s.Hosts {
-		name := printable(h.Name, 0)
+		name := display.Printable(h.Name, 0)
 		if h.Default {
 			name += " (default)"
 		}
-		line("host", "%s: %s for %s", name, h.State, ago(time.Since(h.Since)))
+		line("host", "%s: %s for %s", name, h.State, display.Ago(time.Since(h.Since)))
 	}
 	if !g.running && len(g.paired) > 0 {
-		line("hosts", "%s", printable(strings.Join(g.paired, ", "), 0))
+		line("hosts", "%s", display.Printable(strings.Join(g.paired, ", "), 0))
 	}
 	if len(g.paired) == 0 {
 		line("hosts", "none: tether pair URL")

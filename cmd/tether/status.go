@@ -12,6 +12,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 	"tether/internal/version"
 	"tether/platform/dirs"
 )
@@ -70,7 +71,7 @@ func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON 
 }
 
 func (a *app) printStatus(s local.Status) {
-	fmt.Fprintf(a.stdout, "daemon     running for %s, process %d, version %s\n", ago(time.Since(s.Started)), s.Pid, s.Version)
+	fmt.Fprintf(a.stdout, "daemon     running for %s, process %d, version %s\n", display.Ago(time.Since(s.Started)), s.Pid, s.Version)
 	if s.Version != version.Text() {
 		fmt.Fprintf(a.stdout, "           this command is version %s; to switch the daemon to it: tether daemon --replace --background\n", version.Text())
 	}
@@ -78,7 +79,7 @@ func (a *app) printStatus(s local.Status) {
 		fmt.Fprintf(a.stdout, "root       %s\n", rootText(*s.Root))
 	}
 	for _, agent := range s.Agents {
-		fmt.Fprintf(a.stdout, "agent      %s, process %d, %s\n", printable(agent.Name, 64), agent.Pid, confinedText(agent.Confined))
+		fmt.Fprintf(a.stdout, "agent      %s, process %d, %s\n", display.Printable(agent.Name, 64), agent.Pid, confinedText(agent.Confined))
 	}
 	if s.Sandbox != nil {
 		fmt.Fprintf(a.stdout, "sandbox    %s\n", sandboxText(*s.Sandbox))
@@ -89,10 +90,10 @@ func (a *app) printStatus(s local.Status) {
 	if s.TCP != "" {
 		fmt.Fprintf(a.stdout, "serves     http://%s (token required)\n", s.TCP)
 	}
-	fmt.Fprintf(a.stdout, "terminals  %s\n", countText(s.Terminals))
+	fmt.Fprintf(a.stdout, "terminals  %s\n", display.Counts(s.Terminals))
 	switch {
 	case s.Holders.Off != "":
-		fmt.Fprintf(a.stdout, "holders    off, your terminals end with the daemon: %s\n", printable(s.Holders.Off, 200))
+		fmt.Fprintf(a.stdout, "holders    off, your terminals end with the daemon: %s\n", display.Printable(s.Holders.Off, 200))
 	case s.Holders.InDaemon > 0:
 		fmt.Fprintf(a.stdout, "holders    %d alive; %s with the daemon\n", s.Holders.Alive, terminals(s.Holders.InDaemon, "ends", "end"))
 	default:
@@ -102,7 +103,7 @@ func (a *app) printStatus(s local.Status) {
 		fmt.Fprintf(a.stdout, "approvals  %d pending: tether approvals\n", s.Waiting)
 	}
 	for _, d := range s.Degraded {
-		fmt.Fprintf(a.stdout, "degraded   %s for %s: %s\n", printable(d.Cause, 40), ago(time.Since(d.Since)), printable(d.Text, 300))
+		fmt.Fprintf(a.stdout, "degraded   %s for %s: %s\n", display.Printable(d.Cause, 40), display.Ago(time.Since(d.Since)), display.Printable(d.Text, 300))
 	}
 	if s.Secrets != nil {
 		fmt.Fprintf(a.stdout, "secrets    %s\n", storeText(*s.Secrets))
@@ -115,21 +116,6 @@ func (a *app) printStatus(s local.Status) {
 	}
 }
 
-// countText separates the terminals that a host has from those that it will get.
-func countText(c local.Count) string {
-	lent := fmt.Sprintf("%d lent", c.Lent)
-	if c.There != c.Lent {
-		lent = fmt.Sprintf("%d lent, %d to be lent", c.There, c.Lent-c.There)
-	}
-	if c.Awaits > 0 {
-		lent += fmt.Sprintf(", %d awaiting you: tether ls", c.Awaits)
-	}
-	if c.NotReady > 0 {
-		lent += fmt.Sprintf(", %d not ready: tether ls", c.NotReady)
-	}
-	return fmt.Sprintf("%d running (%s), %d exited", c.Running, lent, c.Exited)
-}
-
 // unredactedText lists the agents that see text that others see as stars.
 func unredactedText(u local.Unredacted) string {
 	who := "all agents"
@@ -139,7 +125,7 @@ func unredactedText(u local.Unredacted) string {
 	case len(u.Except) > 0:
 		who += " but " + strings.Join(u.Except, ", ")
 	}
-	return "shown without masks to " + printable(who, 200) + ", as the configuration says ([agents])"
+	return "shown without masks to " + display.Printable(who, 200) + ", as the configuration says ([agents])"
 }
 
 // rootText describes how a daemon of root treats its terminals.
@@ -153,33 +139,33 @@ func rootText(r local.Root) string {
 // storeText says where secrets are.
 func storeText(s local.SecretStore) string {
 	if s.Path == "" {
-		return "in the " + printable(s.Store, 20)
+		return "in the " + display.Printable(s.Store, 20)
 	}
-	return fmt.Sprintf("%s; secrets are in %s (0600)", printable(s.Why, 200), printable(s.Path, 0))
+	return fmt.Sprintf("%s; secrets are in %s (0600)", display.Printable(s.Why, 200), display.Printable(s.Path, 0))
 }
 
 func (a *app) printHost(h local.HostStatus) {
-	name := printable(h.Name, 0)
+	name := display.Printable(h.Name, 0)
 	if h.Default {
 		name += " (default)"
 	}
-	fmt.Fprintf(a.stdout, "host       %s at %s\n", name, printable(h.URL, 0))
-	line := fmt.Sprintf("%s for %s", h.State, ago(time.Since(h.Since)))
+	fmt.Fprintf(a.stdout, "host       %s at %s\n", name, display.Printable(h.URL, 0))
+	line := fmt.Sprintf("%s for %s", h.State, display.Ago(time.Since(h.Since)))
 	if !h.DownSince.IsZero() && h.Since.Sub(h.DownSince) > time.Second {
-		line += ", down for " + ago(time.Since(h.DownSince))
+		line += ", down for " + display.Ago(time.Since(h.DownSince))
 	}
 	if h.Server != "" && h.State == "online" {
-		line += fmt.Sprintf(", %s, protocol %s", printable(h.Server, 60), printable(h.Protocol, 20))
+		line += fmt.Sprintf(", %s, protocol %s", display.Printable(h.Server, 60), display.Printable(h.Protocol, 20))
 	}
 	if h.Error != "" {
-		line += ": " + printable(h.Error, 200)
+		line += ": " + display.Printable(h.Error, 200)
 	}
 	fmt.Fprintln(a.stdout, "          ", line)
 	if skew := time.Duration(h.ClockSkew) * time.Second; skew.Abs() > skewWarn {
 		fmt.Fprintln(a.stdout, "          ", skewText(skew))
 	}
 	if !h.NextRetry.IsZero() && h.State != "online" {
-		fmt.Fprintln(a.stdout, "           next attempt in", ago(time.Until(h.NextRetry)))
+		fmt.Fprintln(a.stdout, "           next attempt in", display.Ago(time.Until(h.NextRetry)))
 	}
 	if means := meansText(h); means != "" {
 		fmt.Fprintln(a.stdout, "          ", means)
@@ -199,7 +185,7 @@ func (a *app) printHost(h local.HostStatus) {
 			verb = cmp.Or(lendVerbs[h.State], "will lend")
 		}
 		fmt.Fprintf(a.stdout, "           %s %s%s\n", verb, l.ID, lentTrouble(l))
-		if claim := claimText(l.Watchers); claim != "" {
+		if claim := display.Claim(l.Watchers); claim != "" {
 			fmt.Fprintln(a.stdout, "            ", claim)
 		}
 	}
@@ -215,7 +201,7 @@ func toolsText(t local.HostTools) string {
 		text += fmt.Sprintf(", %d refused", t.Refused)
 	}
 	if t.Problem != "" {
-		text += ": " + printable(t.Problem, 200)
+		text += ": " + display.Printable(t.Problem, 200)
 	}
 	return text
 }
@@ -224,7 +210,7 @@ func toolsText(t local.HostTools) string {
 func backlogText(h local.HostStatus) string {
 	var parts []string
 	if h.Unacked > 0 {
-		parts = append(parts, count(int(h.Unacked), "byte")+" not yet delivered")
+		parts = append(parts, display.Count(int(h.Unacked), "byte")+" not yet delivered")
 	}
 	if h.Gaps > 0 {
 		parts = append(parts, skippedText(h.GapBytes))
@@ -233,20 +219,7 @@ func backlogText(h local.HostStatus) string {
 }
 
 // skippedText says how much output a host will never get.
-func skippedText(bytes int64) string { return sizeText(bytes) + " skipped (the link was too slow)" }
-
-// sizeText is a number of bytes in the unit that leaves at least one digit before the point.
-func sizeText(bytes int64) string {
-	switch {
-	case bytes >= 10<<20:
-		return fmt.Sprintf("%d MiB", bytes>>20)
-	case bytes >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-	case bytes >= 10<<10:
-		return fmt.Sprintf("%d KiB", bytes>>10)
-	}
-	return count(int(bytes), "byte")
-}
+func skippedText(bytes int64) string { return display.Size(bytes) + " skipped (the link was too slow)" }
 
 // lendVerbs are the prospects of a terminal that the host lacks, if not "will lend".
 var lendVerbs = map[string]string{"refused": "cannot lend", "unsupported": "cannot lend"}
@@ -258,13 +231,13 @@ func lentTrouble(l local.Lent) string {
 		text += fmt.Sprintf(", %d watching", *l.Observers)
 	}
 	if l.Unacked > 0 {
-		text += ", " + count(int(l.Unacked), "byte") + " not yet delivered"
+		text += ", " + display.Count(int(l.Unacked), "byte") + " not yet delivered"
 	}
 	if l.Lost > 0 {
 		text += ", " + skippedText(l.Lost)
 	}
 	if l.Problem != "" {
-		text += ": " + printable(l.Problem, 200)
+		text += ": " + display.Printable(l.Problem, 200)
 	}
 	return text
 }

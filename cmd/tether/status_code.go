@@ -10,6 +10,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 )
 
@@ -74,9 +75,9 @@ func (a *app) explain(ctx context.Context, err error) {
 		return
 	}
 	text, hint := inWords(err)
-	fmt.Fprintln(a.stderr, "tether:", printableLines(text))
+	fmt.Fprintln(a.stderr, "tether:", display.PrintableLines(text))
 	if hint != "" {
-		fmt.Fprintln(a.stderr, "  "+printableLines(hint))
+		fmt.Fprintln(a.stderr, "  "+display.PrintableLines(hint))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 )
 
 func tokenCommand(a *app) *cobra.Command {
@@ -125,7 +126,7 @@ func tokenListCommand(a *app) *cobra.Command {
 				if t.Person {
 					owner = "you"
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\n", t.Principal, owner, ago(time.Since(t.Created)))
+				fmt.Fprintf(w, "%s\t%s\t%s\n", t.Principal, owner, display.Ago(time.Since(t.Created)))
 			}
 			return w.Flush()
 		}}
@@ -146,7 +147,7 @@ tether token revoke user replaces your own token with a new one.`,
 			if err := client.RevokeToken(c.Context(), args[0]); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(a.stdout, "revoked the token of", printable(args[0], 0))
+			_, err = fmt.Fprintln(a.stdout, "revoked the token of", display.Printable(args[0], 0))
 			return err
 		}}
 }

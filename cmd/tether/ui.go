@@ -1,20 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"io"
-	"os"
-	"os/exec"
-	"strings"
-	"time"
-
-	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/cmd/tether/internal/tui"
 	"tether/platform/tty"
 )
 
@@ -23,7 +12,7 @@ func uiCommand(a *app) *cobra.Command {
 		Use: "ui", Short: "show and control all terminals on one screen", Args: noArgs,
 		Long: `show and control all terminals on one screen, with the output of the selected one.
 
-` + uiHelp,
+` + tui.Help,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !tty.Is(a.stdin) || !tty.Is(a.stdout) {
 				return &usageError{"ui needs an interactive terminal", "tether ls lists the terminals for scripts"}
@@ -32,168 +21,7 @@ func uiCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			model := uiModel{door: &uiDoor{client: client, colours: colours(a.stdout)}, colours: colours(a.stdout)}
-			_, err = tea.NewProgram(model, tea.WithContext(c.Context()), tea.WithInput(a.stdin), tea.WithOutput(a.stdout)).Run()
-			if errors.Is(err, tea.ErrProgramKilled) && c.Context().Err() != nil {
-				return c.Context().Err()
-			}
-			return err
+			return tui.Run(c.Context(), client, a.stdin, a.stdout)
 		},
 	}
-}
-
-// uiState is the displayed state at one moment.
-type uiState struct {
-	terminals []local.Terminal
-	declared  []local.Declared
-	hosts     []local.HostStatus
-	questions []local.Approval
-	degraded  int
-	of        string   // the id of the terminal that preview is of
-	preview   []string // its last lines
-	err       error    // why there is nothing else
-}
-
-// uiDoor is how the screen asks the daemon and acts. Its methods are called from goroutines of their own.
-type uiDoor struct {
-	client  *local.Client
-	colours bool // of the terminals' output
-	ports   uiPorts
-}
-
-// uiPatience bounds a question to the daemon, which answers at once.
-const uiPatience = 3 * time.Second
-
-// previewLines is how many lines are asked for.
-const previewLines = 100
-
-// look returns the state to display, with a preview of the chosen terminal.
-func (d *uiDoor) look(chosen string) (s uiState) {
-	ctx, cancel := context.WithTimeout(context.Background(), uiPatience)
-	defer cancel()
-	list, err := d.list(ctx)
-	if err != nil {
-		return uiState{err: err}
-	}
-	s.terminals, s.declared = list.Terminals, list.Declared
-	status, err := d.client.Status(ctx)
-	if err != nil {
-		return uiState{err: err}
-	}
-	s.hosts, s.degraded = status.Hosts, len(status.Degraded)
-	if list.Waiting > 0 {
-		if all, err := d.client.Approvals(ctx, nil); err == nil {
-			for _, q := range all.Approvals {
-				if q.State == local.ApprovalWaiting {
-					s.questions = append(s.questions, q)
-				}
-			}
-		}
-	}
-	for _, t := range list.Terminals {
-		if t.ID == chosen {
-			s.of, s.preview = chosen, d.preview(ctx, t)
-		}
-	}
-	return s
-}
-
-// list is the terminals, with their ports as they were seconds ago at most.
-func (d *uiDoor) list(ctx context.Context) (local.TerminalList, error) {
-	if d.ports.due() {
-		if list, err := d.client.ListPorts(ctx); err == nil {
-			d.ports.note(list.Terminals)
-			return list, nil
-		}
-	}
-	list, err := d.client.List(ctx)
-	d.ports.fill(list.Terminals)
-	return list, err
-}
-
-// preview is the end of a terminal's text, perhaps with colours. It may have more lines than its screen.
-func (d *uiDoor) preview(ctx context.Context, t local.Terminal) []string {
-	lines, err := d.lines(ctx, t)
-	if lines == nil && err == nil {
-		var is local.Screen
-		is, err = d.client.Screen(ctx, t.ID, true)
-		lines = is.Coloured
-	}
-	if err != nil {
-		return []string{"(" + printable(err.Error(), 0) + ")"}
-	}
-	if !d.colours {
-		for i, l := range lines {
-			lines[i] = ansi.Strip(l)
-		}
-	}
-	return lines
-}
-
-// lines are the last that a terminal has printed, nil where only a screen shows them.
-func (d *uiDoor) lines(ctx context.Context, t local.Terminal) ([]string, error) {
-	body, err := d.client.Read(ctx, t.ID, local.ReadOptions{Lines: previewLines})
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	data, err := io.ReadAll(io.LimitReader(body, 256<<10))
-	if err != nil {
-		return nil, err
-	}
-	lines, _ := colouredLines(bytes.TrimRight(data, "\r\n "))
-	return lines, nil
-}
-
-// act carries out the person's action on a terminal or a question.
-func (d *uiDoor) act(what uiAct, id string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-	defer cancel()
-	var err error
-	switch what {
-	case actLend:
-		_, err = d.client.Lend(ctx, id, local.LendRequest{})
-	case actUnlend:
-		_, err = d.client.Unlend(ctx, id, "")
-	case actPromote:
-		_, err = d.client.Promote(ctx, id)
-	case actKill:
-		_, err = d.client.Kill(ctx, id)
-	case actApprove, actDeny:
-		_, err = d.client.Approve(ctx, id, what == actApprove, 0)
-	}
-	return err
-}
-
-// lendTo lets some people watch the terminal at the default host, and stops those after "-" from watching, wherever it is shared.
-func (d *uiDoor) lendTo(id string, names []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-	defer cancel()
-	var to, from []string
-	for _, name := range names {
-		if rest, ok := strings.CutPrefix(name, "-"); ok {
-			from = append(from, rest)
-		} else {
-			to = append(to, name)
-		}
-	}
-	var errs []error
-	if len(from) > 0 {
-		_, err := d.client.UnlendFrom(ctx, id, "", from)
-		errs = append(errs, err)
-	}
-	if len(to) > 0 {
-		_, err := d.client.Lend(ctx, id, local.LendRequest{To: to})
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// command is this program with other arguments, for commands that take the whole screen.
-func (d *uiDoor) command(args ...string) (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return exec.Command(self, args...), nil
 }

@@ -13,6 +13,8 @@ import (
 	"tether/agent/local"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/cmd/tether/internal/display"
+	"tether/cmd/tether/internal/view"
 	"tether/platform/tty"
 )
 
@@ -26,9 +28,9 @@ type viewer struct {
 	up      bool // the host was reached once
 	down    bool // the person knows that it is not reached now
 	waiting bool // the person knows that we wait
-	one     *plainView
+	one     *view.Stream
 	uri     string // of one; "" while a guest's terminal is not there
-	all     map[string]*lineView
+	all     map[string]*view.Lines
 }
 
 // event shows one event; done when there is nothing more to see.
@@ -112,12 +114,12 @@ func (v *viewer) showParked(ctx context.Context, missing error) error {
 	p := parked.Terminals[slices.IndexFunc(parked.Terminals, func(p ahp.Parked) bool { return p.Channel == found.Resource })]
 	since, until := parkedTimes(p)
 	if p.Dropped != "" {
-		return &local.Error{Code: local.CodeNoTerminal, Message: fmt.Sprintf("the terminal's machine is away since %s, and the host keeps its text no more: %s", clock(since), printable(p.Dropped, 80))}
+		return &local.Error{Code: local.CodeNoTerminal, Message: fmt.Sprintf("the terminal's machine is away since %s, and the host keeps its text no more: %s", display.Clock(since), display.Printable(p.Dropped, 80))}
 	}
 	s, err := v.at.ParkedText(ctx, p.ID)
 	switch {
 	case errors.Is(err, client.ErrUnauthorized):
-		return &local.Error{Code: local.CodeRefused, Message: fmt.Sprintf("the terminal's machine is away since %s; the host shows what it keeps of it to observers alone", clock(since)),
+		return &local.Error{Code: local.CodeRefused, Message: fmt.Sprintf("the terminal's machine is away since %s; the host shows what it keeps of it to observers alone", display.Clock(since)),
 			Hint: "log in with tether login, or give an observer's token with --token-file"}
 	case err != nil:
 		return hostError(err)
@@ -125,11 +127,11 @@ func (v *viewer) showParked(ctx context.Context, missing error) error {
 	if err := v.follow(found); err != nil {
 		return err
 	}
-	if err := v.one.resync(s); err != nil {
+	if err := v.one.Resync(s); err != nil {
 		return err
 	}
 	v.close()
-	v.app.notice("its machine is away since %s; the host keeps this until %s", clock(since), clock(until))
+	v.app.notice("its machine is away since %s; the host keeps this until %s", display.Clock(since), display.Clock(until))
 	return nil
 }
 
@@ -155,7 +157,7 @@ func (v *viewer) followGuest(all []ahp.TerminalInfo) error {
 // follow shows one terminal unchanged.
 func (v *viewer) follow(t ahp.TerminalInfo) error {
 	if v.one == nil {
-		v.one = newPlainView(v.app.stdout, tty.Is(v.app.stdout), colours(v.app.stdout))
+		v.one = view.NewStream(v.app.stdout, tty.Is(v.app.stdout), display.Colours(v.app.stdout))
 	}
 	v.uri, v.waiting = t.Resource, false
 	v.observer.Follow(t.Resource)
@@ -165,11 +167,11 @@ func (v *viewer) follow(t ahp.TerminalInfo) error {
 // followAll shows all terminals by lines.
 func (v *viewer) followAll(all []ahp.TerminalInfo) {
 	if v.all == nil {
-		v.all = map[string]*lineView{}
+		v.all = map[string]*view.Lines{}
 	}
 	for _, t := range all {
 		if v.all[t.Resource] == nil {
-			v.all[t.Resource] = &lineView{out: v.app.stdout, title: t.Title, faint: colours(v.app.stdout)}
+			v.all[t.Resource] = &view.Lines{Out: v.app.stdout, Title: t.Title, Faint: display.Colours(v.app.stdout)}
 			v.observer.Follow(t.Resource)
 		}
 	}
@@ -178,17 +180,9 @@ func (v *viewer) followAll(all []ahp.TerminalInfo) {
 	}
 }
 
-// view is how a terminal is shown.
-type view interface {
-	// resync shows a state that replaces everything since the last shown output.
-	resync(s ahp.TerminalState) error
-	data(p []byte) error
-	action(a ahp.Action) error
-}
-
 // terminal shows an event of a terminal.
 func (v *viewer) terminal(ctx context.Context, e client.Event) (done bool, err error) {
-	var to view = v.one
+	var to view.View = v.one
 	if v.one == nil {
 		l := v.all[e.Terminal]
 		if l == nil {
@@ -199,11 +193,11 @@ func (v *viewer) terminal(ctx context.Context, e client.Event) (done bool, err e
 	exit := ahp.Lifecycle{}
 	switch e.Kind {
 	case client.Resync:
-		err, exit = to.resync(*e.State), e.State.Lifecycle
+		err, exit = to.Resync(*e.State), e.State.Lifecycle
 	case client.Data:
-		err = to.data(e.Data)
+		err = to.Data(e.Data)
 	case client.Action:
-		err = to.action(e.Action)
+		err = to.Action(e.Action)
 		if x, ok := e.Action.(ahp.TerminalExited); ok {
 			exit = ahp.Exited(x.ExitCode)
 		}
@@ -222,14 +216,14 @@ func (v *viewer) exited(ctx context.Context, uri string, exit ahp.Lifecycle) (do
 		text = fmt.Sprintf("exited %d", *exit.ExitCode)
 	}
 	if v.one == nil {
-		return false, v.all[uri].say(text)
+		return false, v.all[uri].Say(text)
 	}
 	v.close()
 	if parked, err := v.parked(ctx); err == nil {
 		for _, p := range parked.Terminals { // for AHP it has exited
 			if p.Channel == uri {
 				_, until := parkedTimes(p)
-				text = fmt.Sprintf("the terminal's machine is away; the host keeps this until %s, and the terminal goes on if the machine is back before", clock(until))
+				text = fmt.Sprintf("the terminal's machine is away; the host keeps this until %s, and the terminal goes on if the machine is back before", display.Clock(until))
 			}
 		}
 	}
@@ -241,7 +235,7 @@ func (v *viewer) exited(ctx context.Context, uri string, exit ahp.Lifecycle) (do
 func (v *viewer) gone(e client.Event) (done bool, err error) {
 	if l := v.all[e.Terminal]; l != nil {
 		delete(v.all, e.Terminal)
-		return false, l.end(e.Err)
+		return false, l.End(e.Err)
 	}
 	if v.want.guest && e.Err == nil { // the host was started again, and the machine is not back yet
 		v.uri = ""
@@ -257,7 +251,7 @@ func (v *viewer) gone(e client.Event) (done bool, err error) {
 // close leaves the person's terminal as it was.
 func (v *viewer) close() {
 	if v.one != nil {
-		_ = v.one.close() // nothing helps when it is gone
+		_ = v.one.Close() // nothing helps when it is gone
 	}
 }
 
@@ -337,16 +331,16 @@ func printHostTerminal(w io.Writer, t hostTerminal) {
 	case t.Exited:
 		state = "exited"
 	case t.Awaits != "":
-		state = awaitsText(t.Awaits)
+		state = display.Awaits(t.Awaits)
 	case t.Ready != "":
-		state = readyText(t.Ready)
+		state = display.Ready(t.Ready)
 	case t.Dropped != "":
-		state = "away since " + clock(t.AwaySince) + ", its text is gone: " + printable(t.Dropped, 80)
+		state = "away since " + display.Clock(t.AwaySince) + ", its text is gone: " + display.Printable(t.Dropped, 80)
 	case !t.AwaySince.IsZero():
-		state = "away since " + clock(t.AwaySince) + ", kept until " + clock(t.KeptUntil)
+		state = "away since " + display.Clock(t.AwaySince) + ", kept until " + display.Clock(t.KeptUntil)
 	}
 	if t.Target == string(ahp.TargetClient) {
 		at = "a client"
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable(t.Title, 40), state, at, printable(t.URI, 0))
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", display.Printable(t.Title, 40), state, at, display.Printable(t.URI, 0))
 }

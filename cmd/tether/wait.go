@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 )
 
 func waitCommand(a *app) *cobra.Command {
@@ -49,7 +50,7 @@ of the terminal or command. It is 1 if the terminal exited before a condition he
 					return err
 				}
 			} else {
-				fmt.Fprintln(a.stdout, waitedText(w))
+				fmt.Fprintln(a.stdout, display.Waited(w))
 			}
 			return waitStatus(args[0], w, exit || !asked(&o))
 		},
@@ -96,31 +97,6 @@ func checkWait(c *cobra.Command, o *local.WaitOptions) error {
 		return usage(c, "--port must be 1 to 65535")
 	}
 	return nil
-}
-
-// waitedText describes the met condition, on one line.
-func waitedText(w local.Waited) string {
-	switch {
-	case w.Reason == "pattern":
-		return printable(w.Line, 0)
-	case w.Reason == "port" && w.Listener == "another program":
-		return w.Address + " is open, but by a program outside this terminal"
-	case w.Reason == "port":
-		return w.Address + " is open"
-	case w.Reason == "url":
-		return fmt.Sprintf("HTTP status %d", w.Status)
-	case w.Reason == "timeout" && w.Detail != "":
-		return "timed out: " + printable(w.Detail, 0)
-	case w.Reason == "exit" && w.Exit != nil:
-		return exitText(*w.Exit)
-	case w.Reason == "command" && w.Command != nil && w.Command.Exit != nil:
-		return fmt.Sprintf("command %d exited %d", w.Command.N, *w.Command.Exit)
-	case w.Reason == "command":
-		return "no command is running"
-	case w.Reason == "timeout":
-		return "timed out"
-	}
-	return w.Reason
 }
 
 // waitStatus is the exit status; forExit says that the exit was waited for.

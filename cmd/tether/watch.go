@@ -14,6 +14,7 @@ import (
 	"tether/agent/local"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/cmd/tether/internal/display"
 	"tether/internal/version"
 	"tether/platform/dirs"
 )
@@ -195,7 +196,7 @@ func listed(all []ahp.TerminalInfo) string {
 			names = append(names, fmt.Sprintf("and %d more", len(all)-most))
 			break
 		}
-		names = append(names, fmt.Sprintf("%s (%s)", printable(t.Title, 40), printable(t.Resource, 80)))
+		names = append(names, fmt.Sprintf("%s (%s)", display.Printable(t.Title, 40), display.Printable(t.Resource, 80)))
 	}
 	if len(names) == 0 {
 		return ""

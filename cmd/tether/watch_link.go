@@ -13,6 +13,7 @@ import (
 	"tether/agent/local"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 	"tether/platform/tty"
 )
@@ -41,7 +42,7 @@ func (a *app) watchLink(c *cobra.Command, args []string, w watching) error {
 	if err != nil {
 		return linkError(err)
 	}
-	a.notice("the link works until %s, unless it is ended before", clock(until))
+	a.notice("the link works until %s, unless it is ended before", display.Clock(until))
 	w.guest = true
 	return linkError(a.watch(c.Context(), e, w))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/term"
+	"tether/cmd/tether/internal/display"
 )
 
 func whoamiCommand(a *app) *cobra.Command {
@@ -35,13 +36,13 @@ into terminals that you have started.`,
 			if asJSON {
 				return a.printJSON(who)
 			}
-			fmt.Fprintf(a.stdout, "%s: %s\n", who.Actor, printable(who.Why, 0))
+			fmt.Fprintf(a.stdout, "%s: %s\n", who.Actor, display.Printable(who.Why, 0))
 			switch {
 			case who.Actor != term.User.String():
 			case who.Sign != "":
-				fmt.Fprintf(a.stdout, "sign of a person: %s\n", printable(who.Sign, 0))
+				fmt.Fprintf(a.stdout, "sign of a person: %s\n", display.Printable(who.Sign, 0))
 			default:
-				fmt.Fprintf(a.stdout, "no sign of a person: %s\n", printable(who.NoSign, 0))
+				fmt.Fprintf(a.stdout, "no sign of a person: %s\n", display.Printable(who.NoSign, 0))
 			}
 			return nil
 		},

@@ -3,6 +3,7 @@ package houserules
 import (
 	"go/ast"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -54,6 +55,26 @@ func TestEveryPackageIsDescribed(t *testing.T) {
 	for word := range described {
 		if strings.Contains(word, "/") && !there[word] {
 			t.Errorf("docs/INTERNALS.md has a row for %s, which is no package", word)
+		}
+	}
+}
+
+// No page has the marks of an unfinished merge.
+func TestPagesAreMerged(t *testing.T) {
+	t.Chdir(root)
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range append(pages, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if strings.HasPrefix(line, "<<<<<<< ") || strings.HasPrefix(line, ">>>>>>> ") {
+				t.Errorf("%s:%d: the mark of an unfinished merge", page, i+1)
+			}
 		}
 	}
 }

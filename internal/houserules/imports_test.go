@@ -67,6 +67,10 @@ const layers = `
 	pairing, host, host/access, platform/secret < host/oidc;
 	ahp/client < host/conform;
 
+	# The command line.
+	agent/local, platform/tty < cmd/tether/internal/display;
+	cmd/tether/internal/display < cmd/tether/internal/view, cmd/tether/internal/tui;
+
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;
 	platform/proc < internal/idle;

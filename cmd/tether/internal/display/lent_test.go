@@ -1,4 +1,4 @@
-package main
+package display
 
 import (
 	"testing"
@@ -7,11 +7,32 @@ import (
 	"tether/agent/local"
 )
 
+// A list shows where a terminal is lent, since when if not from its start, the time left, and the number of watchers.
+func TestLentText(t *testing.T) {
+	now, watch, none := time.Now(), 2, 0
+	until := now.Add(30*time.Minute + 30*time.Second)
+	for want, loans := range map[string][]local.Loan{
+		"-":                            {},
+		"lab":                          {{Host: "lab", Since: now.Add(-time.Hour), Observers: &none}},
+		"lab (since 20m)":              {{Host: "lab", Since: now.Add(-20 * time.Minute)}},
+		"lab (since 20m, 30m left), b": {{Host: "lab", Since: now.Add(-20 * time.Minute), Until: &until}, {Host: "b", Since: now.Add(-time.Hour)}},
+		"lab (30m left, 2 watching)":   {{Host: "lab", Since: now.Add(-time.Hour), Until: &until, Observers: &watch}},
+		"lab (since 20m, 0s left)":     {{Host: "lab", Since: now.Add(-20 * time.Minute), Until: &now}},
+	} {
+		if got := Lent(local.Terminal{Started: now.Add(-time.Hour), Loans: loans}); got != want {
+			t.Errorf("%+v: %q, want %q", loans, got, want)
+		}
+	}
+	if got := Lent(local.Terminal{Private: true}); got != "private" {
+		t.Errorf("private: %q", got)
+	}
+}
+
 // A person is told the truth about a lent terminal: who watches, and that nobody can if the host is away or refuses it.
 func TestMessagesAboutALoan(t *testing.T) {
 	two := 2
 	since := time.Now()
-	at := clock(since)
+	at := Clock(since)
 	said := &local.Watchers{May: []string{"ann", "group:web"}, Refused: []string{"bbo"}, More: 2,
 		Watching: []local.Watcher{{Who: "ann\x1b[2J", Kind: "person", Since: since}, {Who: "ci", Kind: "agent", Since: since}}}
 	for _, c := range []struct {
@@ -36,10 +57,10 @@ func TestMessagesAboutALoan(t *testing.T) {
 			c.loans[i].Since = now
 		}
 		terminal := local.Terminal{ID: "pty-a", Started: now, Loans: c.loans}
-		if got := visibleText(terminal); got != c.visible {
+		if got := Visible(terminal); got != c.visible {
 			t.Errorf("%+v: says %q, want %q", c.loans, got, c.visible)
 		}
-		if got := lentText(terminal); got != c.listed {
+		if got := Lent(terminal); got != c.listed {
 			t.Errorf("%+v: lists %q, want %q", c.loans, got, c.listed)
 		}
 	}
@@ -47,7 +68,7 @@ func TestMessagesAboutALoan(t *testing.T) {
 		{Running: 3, Lent: 2, There: 2, Exited: 1}: "3 running (2 lent), 1 exited",
 		{Running: 29, Lent: 29}:                    "29 running (0 lent, 29 to be lent), 0 exited",
 	} {
-		if got := countText(count); got != want {
+		if got := Counts(count); got != want {
 			t.Errorf("%+v: %q, want %q", count, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package tui
 
 import (
 	"testing"
@@ -13,15 +13,15 @@ import (
 // Ports are looked for now and then, and shown all the time.
 func TestUIPorts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p uiPorts
+		var p ports
 		looks := 0
-		for range int(time.Minute / uiEvery) {
+		for range int(time.Minute / refreshEvery) {
 			if p.due() {
 				looks++
 			}
-			time.Sleep(uiEvery)
+			time.Sleep(refreshEvery)
 		}
-		if want := int(time.Minute / uiPortsEvery); looks != want {
+		if want := int(time.Minute / portsEvery); looks != want {
 			t.Errorf("%d looks in a minute, want %d", looks, want)
 		}
 		web := []local.Listening{{Port: 3000}}

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"tether/ahp"
+	"tether/cmd/tether/internal/display"
 	"tether/internal/escape"
 )
 
@@ -16,11 +17,11 @@ const (
 	history = 10
 )
 
-// lineView shows a terminal next to others: line by line, each after the terminal's title, without cursor movements.
-type lineView struct {
-	out   io.Writer
-	title string
-	faint bool
+// Lines shows a terminal next to others: line by line, each after the terminal's title, without cursor movements.
+type Lines struct {
+	Out   io.Writer
+	Title string
+	Faint bool // show titles faint
 
 	trail   trail
 	started bool
@@ -30,21 +31,23 @@ type lineView struct {
 	line    []byte
 }
 
-func (v *lineView) resync(s ahp.TerminalState) error {
+// Resync implements View.
+func (v *Lines) Resync(s ahp.TerminalState) error {
 	var text []byte
 	for _, part := range s.Content {
 		text = append(text, part.Text()...)
 	}
-	v.title = s.Title
+	v.Title = s.Title
 	v.joining = v.started
 	if !v.started {
 		v.skip = max(bytes.Count(text, []byte{'\n'})-history, 0)
 	}
 	v.started = true
-	return v.data(text)
+	return v.Data(text)
 }
 
-func (v *lineView) data(p []byte) error {
+// Data implements View.
+func (v *Lines) Data(p []byte) error {
 	if v.joining && len(p) > 0 {
 		v.joining = false
 		p, _ = v.trail.join(p)
@@ -64,7 +67,7 @@ func (v *lineView) data(p []byte) error {
 }
 
 // flush shows the line as the last carriage return left it.
-func (v *lineView) flush() error {
+func (v *Lines) flush() error {
 	line := bytes.TrimRight(v.line, "\r")
 	line = line[bytes.LastIndexByte(line, '\r')+1:]
 	v.line = v.line[:0]
@@ -75,27 +78,28 @@ func (v *lineView) flush() error {
 	return v.print(string(line))
 }
 
-func (v *lineView) print(text string) error {
-	prefix := "[" + printable(v.title, 30) + "]"
-	if v.faint {
+func (v *Lines) print(text string) error {
+	prefix := "[" + display.Printable(v.Title, 30) + "]"
+	if v.Faint {
 		prefix = "\x1b[2m" + prefix + "\x1b[0m"
 	}
-	_, err := fmt.Fprintln(v.out, prefix, text)
+	_, err := fmt.Fprintln(v.Out, prefix, text)
 	return err
 }
 
-func (v *lineView) action(a ahp.Action) error {
+// Action implements View.
+func (v *Lines) Action(a ahp.Action) error {
 	switch a := a.(type) {
 	case ahp.TerminalCleared:
 		v.joining = true
 	case ahp.TerminalTitleChanged:
-		v.title = a.Title
+		v.Title = a.Title
 	}
 	return nil
 }
 
-// say shows a line of our own after the rest of the terminal's.
-func (v *lineView) say(text string) error {
+// Say shows a line of our own after the rest of the terminal's.
+func (v *Lines) Say(text string) error {
 	v.skip = 0
 	if len(v.line) > 0 {
 		if err := v.flush(); err != nil {
@@ -105,11 +109,12 @@ func (v *lineView) say(text string) error {
 	return v.print("── " + text)
 }
 
-func (v *lineView) end(reason error) error {
+// End says that the terminal is not shown any longer: because of reason, or because it is gone.
+func (v *Lines) End(reason error) error {
 	if reason != nil {
-		return v.say("can no longer be shown: " + printable(reason.Error(), 300))
+		return v.Say("can no longer be shown: " + display.Printable(reason.Error(), 300))
 	}
-	return v.say("removed from the host")
+	return v.Say("removed from the host")
 }
 
 // stripper leaves out escape sequences and control characters other than tab, carriage return and line feed. It is a pure state machine:

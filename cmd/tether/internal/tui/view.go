@@ -1,4 +1,4 @@
-package main
+package tui
 
 import (
 	"cmp"
@@ -8,25 +8,27 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"tether/cmd/tether/internal/display"
 )
 
 // The lines of the screen besides the list and the preview: the first line, the head of the list, the line between, and the last two.
-const uiFixed = 5
+const fixedColumns = 5
 
 // View implements tea.Model.
-func (m uiModel) View() tea.View {
+func (m model) View() tea.View {
 	v := tea.NewView(m.picture())
 	v.AltScreen = true
 	return v
 }
 
 // picture is the screen's text. The display cuts lines that are too long.
-func (m *uiModel) picture() string {
+func (m *model) picture() string {
 	switch {
 	case m.cols == 0:
 		return ""
 	case m.state.err != nil:
-		return "tether: " + printable(m.state.err.Error(), 300) + "\n\nq  quit\n"
+		return "tether: " + display.Printable(m.state.err.Error(), 300) + "\n\nq  quit\n"
 	case !m.known:
 		return "waiting for the daemon…\n"
 	case m.asking == askHelp:
@@ -35,13 +37,13 @@ func (m *uiModel) picture() string {
 	case m.asking == askApprove:
 		lines, _ := m.question()
 		return m.filled(lines[:min(len(lines), max(m.rows-1, 0))], m.footer())
-	case m.rows < uiFixed+3: // only the list, and any message on the last line
+	case m.rows < fixedColumns+3: // only the list, and any message on the last line
 		list, _ := m.listed(max(m.rows-1, 1))
-		return m.filled(list, cmp.Or(printable(m.said, m.cols), m.footer()))
+		return m.filled(list, cmp.Or(display.Printable(m.said, m.cols), m.footer()))
 	}
 	room := m.room()
 	list, hidden := m.listed(room / 2)
-	lines := append([]string{m.summary(), m.bold("  " + uiColumns("NAME", "STATE", "SINCE", "OWNER", "SHARED WITH", "COMMAND"))}, list...)
+	lines := append([]string{m.summary(), m.bold("  " + row("NAME", "STATE", "SINCE", "OWNER", "SHARED WITH", "COMMAND"))}, list...)
 	if hidden > 0 {
 		lines[1] += fmt.Sprintf("  (%d more)", hidden)
 	}
@@ -53,14 +55,14 @@ func (m *uiModel) picture() string {
 	if left := room - len(list); len(preview) > left {
 		preview = preview[len(preview)-left:]
 	}
-	return m.filled(append(lines, preview...), printable(m.said, m.cols), m.footer())
+	return m.filled(append(lines, preview...), display.Printable(m.said, m.cols), m.footer())
 }
 
 // room is how many lines the list and the preview have.
-func (m *uiModel) room() int { return m.rows - uiFixed }
+func (m *model) room() int { return m.rows - fixedColumns }
 
 // filled is lines, and the last ones at the foot of the window.
-func (m *uiModel) filled(lines []string, last ...string) string {
+func (m *model) filled(lines []string, last ...string) string {
 	for len(lines)+len(last) < m.rows {
 		lines = append(lines, "")
 	}
@@ -68,7 +70,7 @@ func (m *uiModel) filled(lines []string, last ...string) string {
 }
 
 // listed is as much of the list as there is room for, including the chosen terminal, and the number of omitted lines.
-func (m *uiModel) listed(room int) (lines []string, hidden int) {
+func (m *model) listed(room int) (lines []string, hidden int) {
 	all := m.listLines()
 	shown := min(len(all), room)
 	from := min(max(m.index()-shown/2, 0), len(all)-shown)
@@ -77,15 +79,15 @@ func (m *uiModel) listed(room int) (lines []string, hidden int) {
 
 // question is an agent's question, in lines as wide as the window; whole is false if that is not all, or the window is too low, or shows
 // something else: nobody approves what they cannot see.
-func (m *uiModel) question() (lines []string, whole bool) {
+func (m *model) question() (lines []string, whole bool) {
 	for _, q := range m.state.questions {
 		if q.ID != m.about {
 			continue
 		}
-		for _, l := range approvalText(q, maxShown) {
+		for _, l := range display.Approval(q, display.MaxShown) {
 			lines = append(lines, folded(l, m.cols)...)
 		}
-		whole = len(approvalLine(q)) <= maxShown && len(lines) < m.rows && m.state.err == nil
+		whole = len(display.ApprovalLine(q)) <= display.MaxShown && len(lines) < m.rows && m.state.err == nil
 	}
 	return lines, whole
 }
@@ -107,7 +109,7 @@ func folded(line string, cols int) (pieces []string) {
 }
 
 // summary is the first line.
-func (m *uiModel) summary() string {
+func (m *model) summary() string {
 	running := 0
 	for _, t := range m.all {
 		if t.Exit == nil {
@@ -116,26 +118,26 @@ func (m *uiModel) summary() string {
 	}
 	parts := []string{fmt.Sprintf("tether  %d running", running)}
 	for _, h := range m.state.hosts {
-		parts = append(parts, printable(h.Name, 20)+" "+h.State)
+		parts = append(parts, display.Printable(h.Name, 20)+" "+h.State)
 	}
 	if len(m.state.hosts) == 0 {
 		parts = append(parts, "no host is paired")
 	}
 	if m.state.degraded > 0 {
-		parts = append(parts, count(m.state.degraded, "problem")+" (tether status)")
+		parts = append(parts, display.Count(m.state.degraded, "problem")+" (tether status)")
 	}
 	if n := len(m.state.questions); n > 0 {
-		parts = append(parts, count(n, "agent request")+" (a)")
+		parts = append(parts, display.Count(n, "agent request")+" (a)")
 	}
 	return strings.Join(parts, " · ")
 }
 
 // listLines are the terminals, then declared ones that do not run.
-func (m *uiModel) listLines() []string {
+func (m *model) listLines() []string {
 	var lines []string
 	for _, t := range m.state.terminals {
-		state, since := stateOf(t)
-		line := uiColumns(printable(nameOf(t), 0), state, ago(time.Since(since)), ownerOf(t), lentText(t), printable(shellLine(t.Command), maxCommand)+urlText(t.Listening))
+		state, since := display.StateOf(t)
+		line := row(display.Printable(display.NameOf(t), 0), state, display.Ago(time.Since(since)), display.OwnerOf(t), display.Lent(t), display.Printable(display.ShellLine(t.Command), display.MaxCommand)+display.URLs(t.Listening))
 		if t.ID == m.chosen {
 			line = m.reverse("> " + line)
 		} else {
@@ -148,7 +150,7 @@ func (m *uiModel) listLines() []string {
 	}
 	for _, d := range m.state.declared {
 		if d.State != "running" {
-			lines = append(lines, "  "+uiColumns(d.Name, declaredText(d), ago(time.Since(d.Since)), "you", "-", "(declared)"))
+			lines = append(lines, "  "+row(d.Name, display.Declared(d), display.Ago(time.Since(d.Since)), "you", "-", "(declared)"))
 		}
 	}
 	if folded := len(m.all) - len(m.state.terminals); folded > 0 {
@@ -160,20 +162,20 @@ func (m *uiModel) listLines() []string {
 	return lines
 }
 
-// uiColumns have fixed widths, so that nothing moves while it changes.
-func uiColumns(name, state, since, owner, lent, command string) string {
-	return strings.Join([]string{fit(name, 24), fit(state, 14), fit(since, 5), fit(owner, 8), fit(lent, 16), command}, " ")
+// row have fixed widths, so that nothing moves while it changes.
+func row(name, state, since, owner, lent, command string) string {
+	return strings.Join([]string{display.Fit(name, 24), display.Fit(state, 14), display.Fit(since, 5), display.Fit(owner, 8), display.Fit(lent, 16), command}, " ")
 }
 
 // rule is the line above the preview.
-func (m *uiModel) rule() string {
+func (m *model) rule() string {
 	title := ""
 	if i := m.index(); i >= 0 {
 		t := m.state.terminals[i]
-		title = fmt.Sprintf(" %s %s, %dx%d ", t.ID, printable(t.Title, 40), t.Cols, t.Rows)
+		title = fmt.Sprintf(" %s %s, %dx%d ", t.ID, display.Printable(t.Title, 40), t.Cols, t.Rows)
 		for _, l := range t.Loans {
-			if claim := claimText(l.Watchers); claim != "" {
-				title += printable(l.Host, 20) + ": " + claim + " "
+			if claim := display.Claim(l.Watchers); claim != "" {
+				title += display.Printable(l.Host, 20) + ": " + claim + " "
 			}
 		}
 	}
@@ -181,14 +183,14 @@ func (m *uiModel) rule() string {
 }
 
 // footer is the last line: a question, or the keys.
-func (m *uiModel) footer() string {
+func (m *model) footer() string {
 	switch m.asking {
 	case askKill:
 		return m.bold("Kill " + m.chosenName() + " and its processes? y/N")
 	case askFilter:
-		return m.bold("/"+printable(m.filter, 0)) + "▏ Enter keep · Esc clear"
+		return m.bold("/"+display.Printable(m.filter, 0)) + "▏ Enter keep · Esc clear"
 	case askNames:
-		return m.bold("Who may watch "+m.chosenName()+" from its beginning? "+printable(m.names, 0)) + "▏ NAME group:NAME agent:NAME everyone, -NAME for no more"
+		return m.bold("Who may watch "+m.chosenName()+" from its beginning? "+display.Printable(m.names, 0)) + "▏ NAME group:NAME agent:NAME everyone, -NAME for no more"
 	case askApprove:
 		if _, whole := m.question(); !whole {
 			return m.bold("n deny · Esc later; to approve, enlarge the window, or run: tether approvals " + m.about)
@@ -196,7 +198,7 @@ func (m *uiModel) footer() string {
 		return m.bold("y approve · n deny · Esc later")
 	}
 	if m.filter != "" {
-		return "/" + printable(m.filter, 0) + "  Esc clear  ? help  q quit"
+		return "/" + display.Printable(m.filter, 0) + "  Esc clear  ? help  q quit"
 	}
 	if keys := "↑↓ select  enter attach  n shell  / filter  l lend  t to  u unlend  x kill  a answer  ? help  q quit"; ansi.StringWidth(keys) <= m.cols {
 		return keys
@@ -204,10 +206,10 @@ func (m *uiModel) footer() string {
 	return "? help  q quit"
 }
 
-func (m *uiModel) bold(s string) string    { return m.styled("1", s) }
-func (m *uiModel) reverse(s string) string { return m.styled("7", s) }
+func (m *model) bold(s string) string    { return m.styled("1", s) }
+func (m *model) reverse(s string) string { return m.styled("7", s) }
 
-func (m *uiModel) styled(sgr, s string) string {
+func (m *model) styled(sgr, s string) string {
 	if !m.colours {
 		return s
 	}

@@ -1,4 +1,4 @@
-package main
+package tui
 
 import (
 	"sync"
@@ -7,21 +7,21 @@ import (
 	"tether/agent/local"
 )
 
-// uiPortsEvery is how often the screen has the daemon look for ports: it takes longer than all else, on macOS some hundred milliseconds.
-const uiPortsEvery = 5 * time.Second
+// portsEvery is how often the screen has the daemon look for ports: it takes longer than all else, on macOS some hundred milliseconds.
+const portsEvery = 5 * time.Second
 
-// uiPorts remembers the terminals' listening ports between two looks. It is safe for concurrent use.
-type uiPorts struct {
+// ports remembers the terminals' listening ports between two looks. It is safe for concurrent use.
+type ports struct {
 	mu    sync.Mutex
 	asked time.Time
 	known map[string][]local.Listening // by the terminal's id
 }
 
 // due reports whether it is time to look for them; then it is the caller's turn.
-func (p *uiPorts) due() bool {
+func (p *ports) due() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.asked.IsZero() && time.Since(p.asked) < uiPortsEvery {
+	if !p.asked.IsZero() && time.Since(p.asked) < portsEvery {
 		return false
 	}
 	p.asked = time.Now()
@@ -29,7 +29,7 @@ func (p *uiPorts) due() bool {
 }
 
 // note remembers the ports of a list.
-func (p *uiPorts) note(all []local.Terminal) {
+func (p *ports) note(all []local.Terminal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.known = map[string][]local.Listening{}
@@ -39,7 +39,7 @@ func (p *uiPorts) note(all []local.Terminal) {
 }
 
 // fill puts them into a list without, except for terminals that have ended.
-func (p *uiPorts) fill(all []local.Terminal) {
+func (p *ports) fill(all []local.Terminal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range all {

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"bytes"
@@ -9,12 +9,12 @@ import (
 	"tether/internal/escape"
 )
 
-// plainText writes a terminal's output as plain text with one line feed per line: no escape sequences, no control characters but tabs.
+// Plain writes a terminal's output as plain text with one line feed per line: no escape sequences, no control characters but tabs.
 // Within a line it obeys carriage returns and backspaces, so that a progress bar is its last state. It handles single lines: a cursor that
 // moves to another row begins a line. Pieces of any size give the same result, unless it is live. The zero value writes nowhere.
-type plainText struct {
-	out  io.Writer
-	live bool // write a line before it is complete; a carriage return then begins another one
+type Plain struct {
+	Out  io.Writer
+	Live bool // write a line before it is complete; a carriage return then begins another one
 
 	scan    escape.Scanner
 	lead    bool   // leadC1 was the last byte
@@ -24,7 +24,7 @@ type plainText struct {
 }
 
 // Write implements io.Writer. It fails only if the writer below fails.
-func (t *plainText) Write(p []byte) (int, error) {
+func (t *Plain) Write(p []byte) (int, error) {
 	for _, c := range p {
 		var err error
 		switch t.scan.Next(c) {
@@ -40,14 +40,14 @@ func (t *plainText) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	if t.live && !t.restart && utf8.Valid(t.line) {
+	if t.Live && !t.restart && utf8.Valid(t.line) {
 		return len(p), t.part()
 	}
 	return len(p), nil
 }
 
 // Close writes the last line if nothing ended it. It does not close the writer below.
-func (t *plainText) Close() error {
+func (t *Plain) Close() error {
 	if len(t.line) == 0 && !t.begun {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (t *plainText) Close() error {
 }
 
 // text takes a byte that is in no sequence.
-func (t *plainText) text(c byte) error {
+func (t *Plain) text(c byte) error {
 	lead := t.lead
 	t.lead = c == leadC1
 	switch {
@@ -89,7 +89,7 @@ func (t *plainText) text(c byte) error {
 }
 
 // fresh begins the line again after a carriage return.
-func (t *plainText) fresh() error {
+func (t *Plain) fresh() error {
 	if !t.restart {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (t *plainText) fresh() error {
 }
 
 // control obeys cursor movements: consoles of Windows print positions instead of line feeds and blanks.
-func (t *plainText) control(final byte) error {
+func (t *Plain) control(final byte) error {
 	n, err := strconv.Atoi(string(t.scan.Params()))
 	if err != nil {
 		n = 1
@@ -125,18 +125,18 @@ func (t *plainText) control(final byte) error {
 // maxColumns bounds a sequence's movement of the cursor.
 const maxColumns = 1000
 
-func (t *plainText) end() error {
+func (t *Plain) end() error {
 	t.line = append(t.line, '\n')
 	err := t.part()
 	t.begun, t.restart = false, false
 	return err
 }
 
-func (t *plainText) part() error {
+func (t *Plain) part() error {
 	if len(t.line) == 0 {
 		return nil
 	}
-	_, err := t.out.Write(t.line)
+	_, err := t.Out.Write(t.line)
 	t.line, t.begun = t.line[:0], true
 	return err
 }

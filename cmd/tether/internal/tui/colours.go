@@ -1,9 +1,10 @@
-package main
+package tui
 
 import (
 	"bytes"
 	"strings"
 
+	"tether/cmd/tether/internal/display"
 	"tether/internal/escape"
 )
 
@@ -86,7 +87,7 @@ func (c *colourful) control(final byte, params []byte) bool {
 
 // flush puts the text into the line.
 func (c *colourful) flush() {
-	c.line.WriteString(printable(string(c.text), 0))
+	c.line.WriteString(display.Printable(string(c.text), 0))
 	c.text = c.text[:0]
 }
 

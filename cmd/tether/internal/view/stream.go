@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"errors"
@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/cmd/tether/internal/display"
 )
 
-// plainView shows one terminal's stream unchanged. On a terminal it adds faint lines where commands begin and end, and leaves out sequences
+// Stream shows one terminal's stream unchanged. On a terminal it adds faint lines where commands begin and end, and leaves out sequences
 // that would act on that terminal.
-type plainView struct {
+type Stream struct {
 	out      io.Writer // for our own text
 	text     io.Writer // for the stream
 	isTTY    bool
@@ -22,28 +23,31 @@ type plainView struct {
 	started bool // something was shown
 	joining bool // the next text may repeat shown output
 	midLine bool // the last byte shown was not the end of a line
-	modes   modes
+	modes   Modes
 	before  *ahp.Screen // the screen at a place in the next text; nil: blank or unknown
 }
 
-func newPlainView(out io.Writer, isTTY, coloured bool) *plainView {
-	v := &plainView{out: out, text: out, isTTY: isTTY, coloured: coloured}
+// NewStream returns a view that writes to out, which is a terminal if isTTY, and one with colours if coloured.
+func NewStream(out io.Writer, isTTY, coloured bool) *Stream {
+	v := &Stream{out: out, text: out, isTTY: isTTY, coloured: coloured}
 	if isTTY {
-		v.text = newSafeView(out)
+		v.text = NewSafe(out)
 	}
 	return v
 }
 
-func (v *plainView) resync(s ahp.TerminalState) error {
+// Resync implements View.
+func (v *Stream) Resync(s ahp.TerminalState) error {
 	var text strings.Builder
 	for _, part := range s.Content {
 		text.WriteString(part.Text())
 	}
 	v.joining, v.before = v.started, s.Meta.Screen
-	return v.data([]byte(text.String()))
+	return v.Data([]byte(text.String()))
 }
 
-func (v *plainView) data(p []byte) error {
+// Data implements View.
+func (v *Stream) Data(p []byte) error {
 	before, all := v.before, len(p)
 	joined := false
 	if v.joining && len(p) > 0 {
@@ -58,7 +62,7 @@ func (v *plainView) data(p []byte) error {
 	if v.isTTY && before != nil {
 		n := int(before.After) - (all - len(p)) // bytes of p before the place of the screen
 		if n >= 0 && n <= len(p) && !(joined && before.After == 0) {
-			if err := errors.Join(v.data(p[:n]), v.draw(before.Data)); err != nil {
+			if err := errors.Join(v.Data(p[:n]), v.draw(before.Data)); err != nil {
 				return err
 			}
 			p = p[n:]
@@ -76,22 +80,23 @@ func (v *plainView) data(p []byte) error {
 }
 
 // draw shows a former screen, to a person: it is no output.
-func (v *plainView) draw(data string) error {
+func (v *Stream) draw(data string) error {
 	if data == "" {
 		return nil
 	}
-	data = string(v.modes.restore()) + "\x1b[r\x1b[H\x1b[2J" + data
+	data = string(v.modes.Restore()) + "\x1b[r\x1b[H\x1b[2J" + data
 	_, _ = v.modes.Write([]byte(data)) // never fails
 	_, err := io.WriteString(v.text, data)
 	return err
 }
 
-func (v *plainView) action(a ahp.Action) error {
+// Action implements View.
+func (v *Stream) Action(a ahp.Action) error {
 	switch a := a.(type) {
 	case ahp.TerminalCleared:
 		v.joining = true // a host that brings us up to date clears and repeats
 	case ahp.TerminalCommandExecuted:
-		return v.boundary("── " + printable(a.CommandLine, 200))
+		return v.boundary("── " + display.Printable(a.CommandLine, 200))
 	case ahp.TerminalCommandFinished:
 		return v.boundary(finishedText(a))
 	}
@@ -111,7 +116,7 @@ func finishedText(a ahp.TerminalCommandFinished) string {
 }
 
 // boundary shows where a command begins or ends to a person, not to a program.
-func (v *plainView) boundary(text string) error {
+func (v *Stream) boundary(text string) error {
 	if !v.isTTY {
 		return nil
 	}
@@ -119,7 +124,7 @@ func (v *plainView) boundary(text string) error {
 }
 
 // faint writes a line of our own.
-func (v *plainView) faint(text string) error {
+func (v *Stream) faint(text string) error {
 	if v.midLine {
 		text = "\r\n" + text
 	}
@@ -131,12 +136,12 @@ func (v *plainView) faint(text string) error {
 	return err
 }
 
-// close ends the last line and puts the person's terminal back.
-func (v *plainView) close() error {
+// Close ends the last line and puts the person's terminal back.
+func (v *Stream) Close() error {
 	if !v.isTTY {
 		return nil
 	}
-	end := v.modes.restore()
+	end := v.modes.Restore()
 	if v.midLine {
 		end = append(end, "\r\n"...)
 	}

@@ -1,4 +1,4 @@
-package main
+package tui
 
 import (
 	"slices"
@@ -8,10 +8,11 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 )
 
-// uiHelp is every key of the screen.
-const uiHelp = `  ↑ ↓ or k j      select                 enter  attach; ~. detaches
+// Help is every key of the screen.
+const Help = `  ↑ ↓ or k j      select                 enter  attach; ~. detaches
   PgUp PgDn       page up, page down     n      start a shell
   Home End, g G   first, last            l      lend to the default host
   /               filter; Esc clears it  u      stop sharing
@@ -21,7 +22,7 @@ const uiHelp = `  ↑ ↓ or k j      select                 enter  attach; ~. d
   q               quit`
 
 // key carries out a key.
-func (m uiModel) key(k string) (tea.Model, tea.Cmd) {
+func (m model) key(k string) (tea.Model, tea.Cmd) {
 	m.said = ""
 	page := max(m.room()/2-1, 1)
 	switch k {
@@ -67,7 +68,7 @@ func (m uiModel) key(k string) (tea.Model, tea.Cmd) {
 }
 
 // onChosen carries out a key for the chosen terminal.
-func (m uiModel) onChosen(k string) (tea.Model, tea.Cmd) {
+func (m model) onChosen(k string) (tea.Model, tea.Cmd) {
 	i := m.index()
 	if i < 0 {
 		return m, nil
@@ -76,18 +77,18 @@ func (m uiModel) onChosen(k string) (tea.Model, tea.Cmd) {
 	switch k {
 	case "enter":
 		if t.Exit != nil { // it would be left again before anything is seen
-			m.said = nameOf(t) + " has exited; read its output with: tether read " + t.ID
+			m.said = display.NameOf(t) + " has exited; read its output with: tether read " + t.ID
 			return m, nil
 		}
 		return m, m.leaving("attach", t.ID)
 	case "l":
-		return m, m.acting(actLend, t.ID, nameOf(t))
+		return m, m.acting(actLend, t.ID, display.NameOf(t))
 	case "t":
 		m.asking, m.about, m.names = askNames, t.ID, ""
 	case "u":
-		return m, m.acting(actUnlend, t.ID, nameOf(t))
+		return m, m.acting(actUnlend, t.ID, display.NameOf(t))
 	case "p":
-		return m, m.acting(actPromote, t.ID, nameOf(t))
+		return m, m.acting(actPromote, t.ID, display.NameOf(t))
 	case "x":
 		m.asking, m.about = askKill, t.ID
 	}
@@ -95,7 +96,7 @@ func (m uiModel) onChosen(k string) (tea.Model, tea.Cmd) {
 }
 
 // answer takes y or n; any other key is neither.
-func (m uiModel) answer(k string) (tea.Model, tea.Cmd) {
+func (m model) answer(k string) (tea.Model, tea.Cmd) {
 	asked, id := m.asking, m.about
 	switch {
 	case k == "ctrl+c":
@@ -105,7 +106,7 @@ func (m uiModel) answer(k string) (tea.Model, tea.Cmd) {
 			return m, nil
 		}
 		m.asking = askNothing
-		return m, m.acting(map[string]uiAct{"y": actApprove, "n": actDeny}[k], id, id)
+		return m, m.acting(map[string]action{"y": actApprove, "n": actDeny}[k], id, id)
 	case asked == askKill && k == "y":
 		m.asking = askNothing
 		return m, m.acting(actKill, id, m.chosenName())
@@ -115,7 +116,7 @@ func (m uiModel) answer(k string) (tea.Model, tea.Cmd) {
 }
 
 // filtering takes the text that terminals are listed by.
-func (m uiModel) filtering(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+func (m model) filtering(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k := x.String(); {
 	case k == "ctrl+c":
 		return m, tea.Quit
@@ -134,7 +135,7 @@ func (m uiModel) filtering(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 }
 
 // naming takes the names of people who may watch the terminal, and with "-" before them of those who may not any more.
-func (m uiModel) naming(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+func (m model) naming(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k := x.String(); {
 	case k == "ctrl+c":
 		return m, tea.Quit
@@ -149,68 +150,68 @@ func (m uiModel) naming(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		if len(names) == 0 {
 			return m, nil
 		}
-		door, id, name := m.door, m.about, m.chosenName()
-		return m, m.doing(actLendTo, name, func() error { return door.lendTo(id, names) })
+		backend, id, name := m.backend, m.about, m.chosenName()
+		return m, m.doing(actLendTo, name, func() error { return backend.lendTo(id, names) })
 	default:
 		m.names += x.Text
 	}
 	return m, nil
 }
 
-func (m uiModel) move(by int) (tea.Model, tea.Cmd) {
+func (m model) move(by int) (tea.Model, tea.Cmd) {
 	if n := len(m.state.terminals); n > 0 {
 		i := min(max(m.index()+by, 0), n-1)
 		m.chosen = m.state.terminals[i].ID
 	}
-	door, chosen := m.door, m.chosen
-	return m, func() tea.Msg { return uiPeek(door.look(chosen)) }
+	backend, chosen := m.backend, m.chosen
+	return m, func() tea.Msg { return peek(backend.look(chosen)) }
 }
 
-// uiPeek is a state that was requested in addition to the usual ones.
-type uiPeek uiState
+// peek is a state that was requested in addition to the usual ones.
+type peek state
 
 // acting does something with a terminal or a question, and says so by its name.
-func (m uiModel) acting(what uiAct, id, name string) tea.Cmd {
-	door := m.door
-	return m.doing(what, name, func() error { return door.act(what, id) })
+func (m model) acting(what action, id, name string) tea.Cmd {
+	backend := m.backend
+	return m.doing(what, name, func() error { return backend.act(what, id) })
 }
 
-func (m uiModel) doing(what uiAct, name string, do func() error) tea.Cmd {
+func (m model) doing(what action, name string, do func() error) tea.Cmd {
 	return func() tea.Msg {
 		if err := do(); err != nil {
-			return uiDone{"cannot " + uiVerbs[what] + " " + name + ": " + err.Error()}
+			return done{"cannot " + verbs[what] + " " + name + ": " + err.Error()}
 		}
-		return uiDone{string(what) + " " + name}
+		return done{string(what) + " " + name}
 	}
 }
 
 // leaving gives the screen to another command of ours, until it ends.
-func (m uiModel) leaving(args ...string) tea.Cmd {
-	c, err := m.door.command(args...)
+func (m model) leaving(args ...string) tea.Cmd {
+	c, err := m.backend.command(args...)
 	if err != nil {
-		return func() tea.Msg { return uiBack{err} }
+		return func() tea.Msg { return back{err} }
 	}
-	return tea.ExecProcess(c, func(err error) tea.Msg { return uiBack{err} })
+	return tea.ExecProcess(c, func(err error) tea.Msg { return back{err} })
 }
 
 // ring rings the terminal's bell for questions that were not there before.
-func (m uiModel) ring(before uiModel) tea.Cmd {
+func (m model) ring(before model) tea.Cmd {
 	isNew := func(q local.Approval) bool {
 		return !slices.ContainsFunc(before.state.questions, func(old local.Approval) bool { return old.ID == q.ID })
 	}
 	if i := slices.IndexFunc(m.state.questions, isNew); i >= 0 {
-		return tea.Raw(approvalBell(m.state.questions[i]))
+		return tea.Raw(display.ApprovalBell(m.state.questions[i]))
 	}
 	return nil
 }
 
 // chosenName is the name of the chosen terminal.
-func (m *uiModel) chosenName() string {
+func (m *model) chosenName() string {
 	if i := m.index(); i >= 0 {
-		return printable(nameOf(m.state.terminals[i]), 40)
+		return display.Printable(display.NameOf(m.state.terminals[i]), 40)
 	}
 	return m.chosen
 }
 
 // helpLines are the keys, under the name of the program.
-func helpLines() []string { return append([]string{"tether ui", ""}, strings.Split(uiHelp, "\n")...) }
+func helpLines() []string { return append([]string{"tether ui", ""}, strings.Split(Help, "\n")...) }

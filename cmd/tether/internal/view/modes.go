@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"bytes"
@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// modes follows which private modes a program has changed on the person's terminal, so that they can be put back when the person leaves it
+// Modes follows which private modes a program has changed on the person's terminal, so that they can be put back when the person leaves it
 // behind. It understands CSI ? Pm h and CSI ? Pm l (DECSET and DECRST) and whether colours were left on; it is an io.Writer that keeps
 // nothing but a list of at most maxModes numbers.
-type modes struct {
+type Modes struct {
 	changed  []int // of restorable, not as they are by default, in the order of their change
 	coloured bool  // something was printed since the last full reset that may have changed colours
 
@@ -50,7 +50,7 @@ var restorable = map[int]bool{
 }
 
 // Write follows p. It never fails.
-func (m *modes) Write(p []byte) (int, error) {
+func (m *Modes) Write(p []byte) (int, error) {
 	for i := 0; i < len(p); {
 		if m.state == modeGround {
 			n := bytes.IndexByte(p[i:], 0x1b)
@@ -65,7 +65,7 @@ func (m *modes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (m *modes) step(c byte) {
+func (m *Modes) step(c byte) {
 	switch {
 	case c == 0x1b:
 		m.state = modeEscape
@@ -85,7 +85,7 @@ func (m *modes) step(c byte) {
 }
 
 // end acts on the final byte of a sequence.
-func (m *modes) end(c byte) {
+func (m *Modes) end(c byte) {
 	if m.state == modeCSI && c == 'm' {
 		m.coloured = len(bytes.Trim(m.params, "0;")) > 0
 	}
@@ -100,20 +100,23 @@ func (m *modes) end(c byte) {
 	m.state = modeGround
 }
 
-func (m *modes) set(mode int, changed bool) {
+func (m *Modes) set(mode int, changed bool) {
 	m.changed = slices.DeleteFunc(m.changed, func(n int) bool { return n == mode })
 	if changed {
 		m.changed = append(m.changed, mode)
 	}
 }
 
-// wholeScreen reports whether a program has the alternate screen.
-func (m *modes) wholeScreen() bool {
+// InSequence reports whether the newest byte was within an escape sequence.
+func (m *Modes) InSequence() bool { return m.state != modeGround }
+
+// WholeScreen reports whether a program has the alternate screen.
+func (m *Modes) WholeScreen() bool {
 	return slices.ContainsFunc(m.changed, func(n int) bool { return n == 47 || n == 1047 || n == 1049 })
 }
 
-// restore returns the sequences that restore the terminal, the last change first. An unfinished sequence is cancelled (CAN).
-func (m *modes) restore() []byte {
+// Restore returns the sequences that restore the terminal, the last change first. An unfinished sequence is cancelled (CAN).
+func (m *Modes) Restore() []byte {
 	var out []byte
 	if m.state != modeGround {
 		out = append(out, 0x18)
@@ -130,6 +133,6 @@ func (m *modes) restore() []byte {
 	if m.coloured {
 		out = append(out, "\x1b[0m"...)
 	}
-	*m = modes{}
+	*m = Modes{}
 	return out
 }

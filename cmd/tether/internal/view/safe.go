@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"io"
@@ -11,11 +11,11 @@ import (
 // watchImages bounds the bytes of images that are shown in all: the amount that lend.images lets out in a minute.
 const watchImages = 2 << 20
 
-// safeView is a person's screen for output of others, at another machine or in a file. As in the view for hosts, nothing in it makes the
+// Safe is a person's screen for output of others, at another machine or in a file. As in the view for hosts, nothing in it makes the
 // person's own terminal answer, set the clipboard or print. Undecided text waits for more, up to 4 KiB.
 //
 //	Write --scanner: no queries, no clipboard--> text --filter: everything else--> out
-type safeView struct {
+type Safe struct {
 	out io.Writer
 
 	scanner *shellint.Scanner
@@ -29,16 +29,17 @@ type safeView struct {
 	textAt int64
 }
 
-func newSafeView(out io.Writer) *safeView {
+// NewSafe returns a view that writes to out.
+func NewSafe(out io.Writer) *Safe {
 	rules, err := redact.Compile(redact.Options{Images: watchImages})
 	if err != nil {
 		panic(err) // only a pattern of the person's could be wrong
 	}
-	return &safeView{out: out, scanner: shellint.NewScanner(shellint.Options{Queries: true}), filter: redact.NewFilter(rules, 0)}
+	return &Safe{out: out, scanner: shellint.NewScanner(shellint.Options{Queries: true}), filter: redact.NewFilter(rules, 0)}
 }
 
 // Write takes whole characters.
-func (v *safeView) Write(p []byte) (int, error) {
+func (v *Safe) Write(p []byte) (int, error) {
 	v.raw = append(v.raw, p...)
 	v.scanner.Scan(p, &v.result)
 	v.scanned()
@@ -46,7 +47,7 @@ func (v *safeView) Write(p []byte) (int, error) {
 }
 
 // Close shows the waiting text.
-func (v *safeView) Close() error {
+func (v *Safe) Close() error {
 	v.scanner.Close(&v.result)
 	v.scanned()
 	v.filter.Flush()
@@ -54,7 +55,7 @@ func (v *safeView) Close() error {
 }
 
 // scanned passes on text that the scanner has decided.
-func (v *safeView) scanned() {
+func (v *Safe) scanned() {
 	from := len(v.text)
 	plain := func(to int64) {
 		if n := to - v.rawAt; n > 0 {
@@ -77,14 +78,14 @@ func (v *safeView) scanned() {
 }
 
 // leave goes on behind the raw bytes up to an offset.
-func (v *safeView) leave(to int64) {
+func (v *Safe) leave(to int64) {
 	if n := to - v.rawAt; n > 0 {
 		v.raw, v.rawAt = append(v.raw[:0], v.raw[n:]...), to
 	}
 }
 
 // pass shows text that the filter has decided.
-func (v *safeView) pass() error {
+func (v *Safe) pass() error {
 	secrets, sequences := v.filter.Take()
 	v.masks = append(append(v.masks, secrets...), sequences...)
 	n := v.filter.Decided() - v.textAt

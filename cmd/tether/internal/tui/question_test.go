@@ -1,4 +1,4 @@
-package main
+package tui
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+
+	"tether/cmd/tether/internal/display"
 )
 
 // A question that is cut, or hidden behind an error, is not shown whole: it cannot be approved here, however large the window is.
@@ -19,11 +21,11 @@ func TestUIQuestionIsNotAllShown(t *testing.T) {
 	if m = press(m, "y"); len(f.acts) > 0 || m.asking != askApprove {
 		t.Errorf("did %q", f.acts)
 	}
-	if text := strings.Join(approvalText(f.state.questions[0], 0), "\n"); !strings.Contains(text, "rm -rf") || strings.Contains(text, "more bytes") {
+	if text := strings.Join(display.Approval(f.state.questions[0], 0), "\n"); !strings.Contains(text, "rm -rf") || strings.Contains(text, "more bytes") {
 		t.Error("asked for by its id, it is not shown in full")
 	}
 	f = threeTerminals()
-	m = step(press(screenOf(f), "a"), uiState{err: errors.New("nobody listens")})
+	m = step(press(screenOf(f), "a"), state{err: errors.New("nobody listens")})
 	if m = press(m, "y"); len(f.acts) > 0 {
 		t.Errorf("behind an error: did %q", f.acts)
 	}

@@ -1,0 +1,205 @@
+package display
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tether/agent/local"
+	"tether/ahp"
+)
+
+// Lent says in a list with whom a terminal is shared: the host, since when, the time left, and the number of watchers if the host
+// reports it.
+func Lent(t local.Terminal) string {
+	switch {
+	case t.Private:
+		return "private"
+	case len(t.Loans) == 0:
+		return "-"
+	}
+	var hosts []string
+	for _, l := range t.Loans {
+		var more []string
+		if l.Since.Sub(t.Started) > time.Second {
+			more = append(more, "since "+Ago(time.Since(l.Since)))
+		}
+		if l.Until != nil {
+			more = append(more, Ago(max(time.Until(*l.Until), 0))+" left")
+		}
+		if to := audienceText(l.Audience); to != "" {
+			more = append(more, to)
+		}
+		if who := whoText(l.Watchers); who != "" {
+			more = append(more, fmt.Sprintf("%d watching, as the host says: %s", watchers(l.Watchers), who))
+		} else if l.Observers != nil && *l.Observers > 0 {
+			more = append(more, fmt.Sprintf("%d watching", *l.Observers))
+		}
+		if state, ok := loanStates[l.State]; ok {
+			more = append(more, state)
+		}
+		text := l.Host
+		if len(more) > 0 {
+			text += " (" + strings.Join(more, ", ") + ")"
+		}
+		hosts = append(hosts, text)
+	}
+	return strings.Join(hosts, ", ")
+}
+
+// loanStates say in a list why a host does not have a shared terminal.
+var loanStates = map[string]string{local.LoanPending: "pending", local.LoanOffline: "offline", local.LoanRefused: "refused"}
+
+// SharedWith says with whom a terminal is shared, and until when.
+func SharedWith(t local.Terminal) string {
+	if len(t.Loans) == 0 {
+		return "is not shared"
+	}
+	var hosts []string
+	for _, l := range t.Loans {
+		text := l.Host
+		if l.Until != nil {
+			text += " until " + Clock(*l.Until)
+		}
+		if to := audienceText(l.Audience); to != "" {
+			text += " (" + to + ")"
+		}
+		hosts = append(hosts, text)
+	}
+	return "is shared with " + strings.Join(hosts, ", ")
+}
+
+// Visible says who can watch a shared terminal, and which hosts cannot yet.
+func Visible(t local.Terminal) string {
+	var visible, lent, more []string
+	for _, l := range t.Loans {
+		host := Printable(l.Host, 70)
+		until := ""
+		if l.Until != nil {
+			until = " until " + Clock(*l.Until)
+		}
+		switch l.State {
+		case local.LoanOffline:
+			lent = append(lent, host+until)
+			more = append(more, host+" is offline; output is sent when it reconnects")
+		case local.LoanRefused:
+			more = append(more, "is not visible to "+host+", which refuses it; tether status shows the reason and the next attempt")
+		default:
+			visible = append(visible, host+until+watchingText(l))
+		}
+	}
+	var parts []string
+	if len(visible) > 0 {
+		parts = append(parts, "is visible to "+strings.Join(visible, ", "))
+	}
+	if len(lent) > 0 {
+		parts = append(parts, "is shared with "+strings.Join(lent, ", "))
+	}
+	return strings.Join(append(parts, more...), "; ")
+}
+
+// watchingText is the number of watchers at a host. Nobody watches a terminal that the host does not have yet.
+func watchingText(l local.Loan) string {
+	switch {
+	case l.Watchers != nil:
+		return " (" + Claim(l.Watchers) + ")"
+	case l.Observers != nil:
+		return fmt.Sprintf(" (%d watching)", *l.Observers)
+	case l.State == local.LoanPending:
+		return " (0 watching)"
+	}
+	return "" // the host does not say
+}
+
+// Names lists names for people.
+func Names(names []string) string {
+	var all []string
+	for _, name := range names[:min(len(names), shownNames)] {
+		all = append(all, Printable(name, 70))
+	}
+	if more := len(names) - len(all); more > 0 {
+		all = append(all, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(all, ", ")
+}
+
+// audienceText says with whom at a host the person has shared a terminal, "" if nobody was named.
+func audienceText(a *local.Audience) string {
+	if a == nil {
+		return ""
+	}
+	var parts []string
+	if len(a.To) > 0 {
+		parts = append(parts, "to "+Names(a.To))
+	}
+	if len(a.FromNow) > 0 {
+		parts = append(parts, "new output only for "+Names(a.FromNow))
+	}
+	if len(a.NotTo) > 0 {
+		parts = append(parts, "not to "+Names(a.NotTo))
+	}
+	if a.GuestsOnly {
+		parts = append(parts, "to guests only")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// whoText says who watches at a host, and since when; "" if the host does not name anybody.
+func whoText(w *local.Watchers) string {
+	if w == nil || len(w.Watching) == 0 {
+		return ""
+	}
+	var all []string
+	for _, one := range w.Watching[:min(len(w.Watching), shownNames)] {
+		name := Printable(one.Who, 70)
+		if one.Kind != "person" {
+			name += " (" + Printable(one.Kind, 10) + ")"
+		}
+		all = append(all, name+" since "+Clock(one.Since))
+	}
+	if more := w.More + len(w.Watching) - len(all); more > 0 {
+		all = append(all, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(all, ", ")
+}
+
+// watchers is how many watch at a host, as it says.
+func watchers(w *local.Watchers) int { return len(w.Watching) + w.More }
+
+// Claim is a host's report of who watches a terminal and who may, with names marked as the host's; "" if there is none. It omits that
+// everybody at the host may watch, because lending without names means that.
+func Claim(w *local.Watchers) string {
+	if w == nil {
+		return ""
+	}
+	parts := []string{fmt.Sprintf("%d watching", watchers(w))}
+	if who := whoText(w); who != "" {
+		parts[0] += ": " + who
+	}
+	if len(w.May) > 0 && !slices.Equal(w.May, []string{ahp.ToEveryone}) {
+		parts = append(parts, "may watch: "+Names(w.May))
+	}
+	if len(w.Refused) > 0 {
+		parts = append(parts, "does not know: "+Names(w.Refused))
+	}
+	if len(parts) > 1 || len(w.Watching) > 0 {
+		parts = append(parts, "as the host says")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Counts separates the terminals that a host has from those that it will get.
+func Counts(c local.Count) string {
+	lent := fmt.Sprintf("%d lent", c.Lent)
+	if c.There != c.Lent {
+		lent = fmt.Sprintf("%d lent, %d to be lent", c.There, c.Lent-c.There)
+	}
+	if c.Awaits > 0 {
+		lent += fmt.Sprintf(", %d awaiting you: tether ls", c.Awaits)
+	}
+	if c.NotReady > 0 {
+		lent += fmt.Sprintf(", %d not ready: tether ls", c.NotReady)
+	}
+	return fmt.Sprintf("%d running (%s), %d exited", c.Running, lent, c.Exited)
+}

@@ -1,0 +1,122 @@
+package display
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"tether/agent/local"
+	"tether/agent/term"
+)
+
+// NameOf is a terminal's displayed name.
+func NameOf(t local.Terminal) string { return cmp.Or(t.Name, t.ID) }
+
+// StateOf is the state of a terminal, and since when it has it.
+func StateOf(t local.Terminal) (state string, since time.Time) {
+	switch {
+	case t.Exit != nil:
+		return Exit(*t.Exit), t.Exit.At
+	case t.Input == string(term.AwaitingInput), t.Input == string(term.AwaitingSecret):
+		return Awaits(t.Input), t.InputSince
+	case t.Ready != "":
+		return Ready(t.Ready), t.ReadySince
+	case !t.Visible:
+		return "background", t.Started
+	}
+	return "running", t.Started
+}
+
+// Awaits is a state of input in words.
+func Awaits(input string) string { return strings.ReplaceAll(input, "_", " ") }
+
+// Ready is a state of readiness in words.
+func Ready(ready string) string {
+	if ready == string(term.ReadyFailed) {
+		return "not ready"
+	}
+	return ready
+}
+
+// Exit is how a terminal ended.
+func Exit(e local.Exit) string {
+	if e.Signal != "" {
+		return "killed " + e.Signal
+	}
+	return fmt.Sprintf("exited %d", e.Code)
+}
+
+// OwnerOf is the owner of a terminal: "you", or the agent's name.
+func OwnerOf(t local.Terminal) string {
+	if t.Owner == term.User.String() {
+		return "you"
+	}
+	return Printable(strings.TrimPrefix(t.Owner, "agent "), 24)
+}
+
+// shownNames is the number of a host's names that a list shows; the rest is a number.
+const shownNames = 8
+
+// URLs is the addresses that a list shows after a command, "" if it listens on nothing.
+func URLs(all []local.Listening) string {
+	var urls []string
+	for _, l := range all {
+		if l.URL != "" && (len(urls) == 0 || urls[len(urls)-1] != l.URL) {
+			urls = append(urls, l.URL)
+		}
+	}
+	if len(urls) == 0 {
+		return ""
+	}
+	more := ""
+	if len(urls) > maxURLs {
+		urls, more = urls[:maxURLs], " …"
+	}
+	return "  " + strings.Join(urls, " ") + more
+}
+
+// maxURLs is how many of a terminal's URLs a list shows.
+const maxURLs = 3
+
+// Declared is the state in words.
+func Declared(d local.Declared) string {
+	switch {
+	case d.State == "waiting":
+		return fmt.Sprintf("restarts in %s", Ago(time.Until(d.Next)))
+	case d.State == "blocked":
+		return "waits: " + Printable(d.Waits, 80)
+	case d.State == "running" && d.Ready != "":
+		return Ready(d.Ready)
+	case d.State == "exited" && d.ExitCode != nil:
+		return fmt.Sprintf("exited %d", *d.ExitCode)
+	case d.Changed:
+		return d.State + ", configuration changed"
+	}
+	return d.State
+}
+
+// Waited describes the met condition, on one line.
+func Waited(w local.Waited) string {
+	switch {
+	case w.Reason == "pattern":
+		return Printable(w.Line, 0)
+	case w.Reason == "port" && w.Listener == "another program":
+		return w.Address + " is open, but by a program outside this terminal"
+	case w.Reason == "port":
+		return w.Address + " is open"
+	case w.Reason == "url":
+		return fmt.Sprintf("HTTP status %d", w.Status)
+	case w.Reason == "timeout" && w.Detail != "":
+		return "timed out: " + Printable(w.Detail, 0)
+	case w.Reason == "exit" && w.Exit != nil:
+		return Exit(*w.Exit)
+	case w.Reason == "command" && w.Command != nil && w.Command.Exit != nil:
+		return fmt.Sprintf("command %d exited %d", w.Command.N, *w.Command.Exit)
+	case w.Reason == "command":
+		return "no command is running"
+	case w.Reason == "timeout":
+		return "timed out"
+	}
+	return w.Reason
+}

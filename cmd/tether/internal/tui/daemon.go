@@ -1,0 +1,188 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
+)
+
+// Run shows the screen on a person's terminal until the person leaves it or ctx ends, whose error it then returns.
+func Run(ctx context.Context, client *local.Client, in, out *os.File) error {
+	colours := display.Colours(out)
+	screen := model{backend: &daemon{client: client, colours: colours}, colours: colours}
+	_, err := tea.NewProgram(screen, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out)).Run()
+	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// state is the displayed state at one moment.
+type state struct {
+	terminals []local.Terminal
+	declared  []local.Declared
+	hosts     []local.HostStatus
+	questions []local.Approval
+	degraded  int
+	of        string   // the id of the terminal that preview is of
+	preview   []string // its last lines
+	err       error    // why there is nothing else
+}
+
+// daemon is how the screen asks the daemon and acts. Its methods are called from goroutines of their own.
+type daemon struct {
+	client  *local.Client
+	colours bool // of the terminals' output
+	ports   ports
+}
+
+// answerTimeout bounds a question to the daemon, which answers at once.
+const answerTimeout = 3 * time.Second
+
+// actTimeout bounds an action of the person's, such as the end of a terminal.
+const actTimeout = 10 * time.Second
+
+// previewLines is how many lines are asked for.
+const previewLines = 100
+
+// look returns the state to display, with a preview of the chosen terminal.
+func (d *daemon) look(chosen string) (s state) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	list, err := d.list(ctx)
+	if err != nil {
+		return state{err: err}
+	}
+	s.terminals, s.declared = list.Terminals, list.Declared
+	status, err := d.client.Status(ctx)
+	if err != nil {
+		return state{err: err}
+	}
+	s.hosts, s.degraded = status.Hosts, len(status.Degraded)
+	if list.Waiting > 0 {
+		if all, err := d.client.Approvals(ctx, nil); err == nil {
+			for _, q := range all.Approvals {
+				if q.State == local.ApprovalWaiting {
+					s.questions = append(s.questions, q)
+				}
+			}
+		}
+	}
+	for _, t := range list.Terminals {
+		if t.ID == chosen {
+			s.of, s.preview = chosen, d.preview(ctx, t)
+		}
+	}
+	return s
+}
+
+// list is the terminals, with their ports as they were seconds ago at most.
+func (d *daemon) list(ctx context.Context) (local.TerminalList, error) {
+	if d.ports.due() {
+		if list, err := d.client.ListPorts(ctx); err == nil {
+			d.ports.note(list.Terminals)
+			return list, nil
+		}
+	}
+	list, err := d.client.List(ctx)
+	d.ports.fill(list.Terminals)
+	return list, err
+}
+
+// preview is the end of a terminal's text, perhaps with colours. It may have more lines than its screen.
+func (d *daemon) preview(ctx context.Context, t local.Terminal) []string {
+	lines, err := d.lines(ctx, t)
+	if lines == nil && err == nil {
+		var is local.Screen
+		is, err = d.client.Screen(ctx, t.ID, true)
+		lines = is.Coloured
+	}
+	if err != nil {
+		return []string{"(" + display.Printable(err.Error(), 0) + ")"}
+	}
+	if !d.colours {
+		for i, l := range lines {
+			lines[i] = ansi.Strip(l)
+		}
+	}
+	return lines
+}
+
+// lines are the last that a terminal has printed, nil where only a screen shows them.
+func (d *daemon) lines(ctx context.Context, t local.Terminal) ([]string, error) {
+	body, err := d.client.Read(ctx, t.ID, local.ReadOptions{Lines: previewLines})
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, 256<<10))
+	if err != nil {
+		return nil, err
+	}
+	lines, _ := colouredLines(bytes.TrimRight(data, "\r\n "))
+	return lines, nil
+}
+
+// act carries out the person's action on a terminal or a question.
+func (d *daemon) act(what action, id string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), actTimeout)
+	defer cancel()
+	var err error
+	switch what {
+	case actLend:
+		_, err = d.client.Lend(ctx, id, local.LendRequest{})
+	case actUnlend:
+		_, err = d.client.Unlend(ctx, id, "")
+	case actPromote:
+		_, err = d.client.Promote(ctx, id)
+	case actKill:
+		_, err = d.client.Kill(ctx, id)
+	case actApprove, actDeny:
+		_, err = d.client.Approve(ctx, id, what == actApprove, 0)
+	}
+	return err
+}
+
+// lendTo lets some people watch the terminal at the default host, and stops those after "-" from watching, wherever it is shared.
+func (d *daemon) lendTo(id string, names []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), actTimeout)
+	defer cancel()
+	var to, from []string
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(name, "-"); ok {
+			from = append(from, rest)
+		} else {
+			to = append(to, name)
+		}
+	}
+	var errs []error
+	if len(from) > 0 {
+		_, err := d.client.UnlendFrom(ctx, id, "", from)
+		errs = append(errs, err)
+	}
+	if len(to) > 0 {
+		_, err := d.client.Lend(ctx, id, local.LendRequest{To: to})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// command is this program with other arguments, for commands that take the whole screen.
+func (d *daemon) command(args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command(self, args...), nil
+}
