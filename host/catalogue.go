@@ -215,7 +215,7 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 		i.Running = m.running
 	}
 	if t.isAwayLocked() {
-		i.Away = t.away
+		i.Away, i.AwayWhy = t.away, t.awayWhyLocked()
 	} else {
 		i.Input, i.InputSince = agenttools.InputState(t.input.state), t.input.since
 	}

@@ -321,6 +321,17 @@ func (t *terminal) isAwayLocked() bool {
 	return t.remote() && t.bound == nil
 }
 
+// awayWhyLocked is why a terminal that is away is, if its machine may still be connected: "" otherwise.
+func (t *terminal) awayWhyLocked() string {
+	if t.mirror != nil && t.mirror.lost {
+		return nodeNotReached
+	}
+	return ""
+}
+
+// nodeNotReached is why terminals of another node are away.
+const nodeNotReached = "its node of the host is not reached"
+
 // mirrorInfoLocked puts what its node says of a mirror in the place of what follows from its text, which is not here.
 func (t *terminal) mirrorInfoLocked(i *agenttools.Info) {
 	if m := t.mirror; m != nil && !m.fed {

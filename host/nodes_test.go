@@ -314,3 +314,29 @@ func limitsCountAtAllNodes(t *testing.T) {
 		t.Errorf("after the other node has gone: %d", got)
 	}
 }
+
+// A terminal of a node that is not heard any more is away, and it is said that this is not the machine's doing.
+func TestNodeThatIsNotReached(t *testing.T) {
+	owner := testHost(t, host.Options{Nodes: &engine{}})
+	connect(t, owner, "laptop", viewOptions{resume: true}).create("ahp-terminal:/web")
+	other, url := serve(t, host.Options{Access: newUsers("agent-bot"), Nodes: &engine{}})
+	c := owner.NodeChanges(t.Context(), 0, 10)
+	if err := other.Mirror("owner", c.On, c.Entries[0]); err != nil {
+		t.Fatal(err)
+	}
+	agent, _ := overLines(t, url, "agent-bot", nil)
+	listed := func() (all []struct {
+		AwaySince int64
+		AwayWhy   string
+	}) {
+		use(t, agent, "list_terminals", nil, &all)
+		return all
+	}
+	if all := listed(); len(all) != 1 || all[0].AwaySince != 0 || all[0].AwayWhy != "" {
+		t.Errorf("while its node is heard: %+v", all)
+	}
+	other.NodeSilent("owner")
+	if all := listed(); len(all) != 1 || all[0].AwaySince == 0 || all[0].AwayWhy != "its node of the host is not reached" {
+		t.Errorf("while its node is silent: %+v", all)
+	}
+}

@@ -38,6 +38,7 @@ type row struct {
 	Created  int64  `json:"created"` // Unix time in ms
 	Watching int    `json:"watching"`
 	Away     int64  `json:"away,omitempty"`    // since when its machine is not connected, Unix time in ms
+	AwayWhy  string `json:"awayWhy,omitempty"` // why, if its machine may still be connected
 	Until    int64  `json:"until,omitempty"`   // until when the host keeps it that it alone has, while the machine is away; Unix time in ms
 	Dropped  string `json:"dropped,omitempty"` // why its text is not kept any more
 }
@@ -71,7 +72,7 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 	}
 	r.Awaits, r.Ready = t.awaitsLocked().String(), t.readyLocked()
 	if !i.Away.IsZero() {
-		r.Away = i.Away.UnixMilli()
+		r.Away, r.AwayWhy = i.Away.UnixMilli(), i.AwayWhy
 	}
 	if !i.KeptUntil.IsZero() {
 		r.Until, r.Dropped = i.KeptUntil.UnixMilli(), i.Dropped

@@ -30,13 +30,14 @@ type world struct {
 	// endLink ends the link and waits for that.
 	endLink func()
 
-	mu    sync.Mutex
-	child *testkit.Child                // of the last spawn
-	wrap  func(*testkit.Child) term.PTY // the terminal's view of it, nil = itself
-	host  *host.Host                    // nil while it is down
-	wires []jsonrpc.Channel             // of the link, open ones last
-	down  bool
-	serve func(context.Context, jsonrpc.Channel) // instead of host, for fakes
+	mu       sync.Mutex
+	child    *testkit.Child                        // of the last spawn
+	wrap     func(*testkit.Child) term.PTY         // the terminal's view of it, nil = itself
+	host     *host.Host                            // nil while it is down
+	wires    []jsonrpc.Channel                     // of the link, open ones last
+	wrapWire func(jsonrpc.Channel) jsonrpc.Channel // the link's view of one, nil = itself
+	down     bool
+	serve    func(context.Context, jsonrpc.Channel) // instead of host, for fakes
 }
 
 // newWorld starts a link called "lab" to a host with these options.
@@ -112,6 +113,9 @@ func (w *world) connect(ctx context.Context, _ client.Endpoint, o client.Options
 		return nil, err
 	}
 	w.mu.Lock()
+	if w.wrapWire != nil {
+		ch = w.wrapWire(ch)
+	}
 	w.wires = append(w.wires, ch)
 	w.mu.Unlock()
 	return client.ConnectChannel(ctx, ch, o)

@@ -14,6 +14,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/jsonrpc"
+	"tether/jsonrpc/wsconn"
 )
 
 // Options configures a Link. Name, Endpoint, ClientID and Terminals are required.
@@ -131,6 +132,7 @@ func New(o Options) *Link {
 func (l *Link) Run(ctx context.Context) error {
 	defer l.ends.Wait()
 	var retry backoff
+	sent := 0 // away by nodes, one soon after the other
 	_, moves := l.moves.wait()
 	for {
 		l.setState(StateConnecting, nil, time.Time{})
@@ -143,8 +145,15 @@ func (l *Link) Run(ctx context.Context) error {
 		if lost {
 			retry.lost()
 		}
-		if last := l.opts.Endpoint.Last; last != nil && time.Since(began) < shortLived {
+		short := time.Since(began) < shortLived
+		if last := l.opts.Endpoint.Last; last != nil && short {
 			last.Store(new(string)) // another address may have more to offer
+		}
+		switch {
+		case !short:
+			sent = 0
+		case lost && goingAway(err):
+			sent++
 		}
 		moved, now := l.moves.wait()
 		if now != moves || time.Since(began) > healthyAfter {
@@ -152,7 +161,7 @@ func (l *Link) Run(ctx context.Context) error {
 		}
 		state := stateFor(err)
 		wait := retry.next(l.retryProfile(state))
-		if lost && len(l.opts.Endpoint.Also) > 0 && time.Since(began) >= shortLived {
+		if others := len(l.opts.Endpoint.Also); lost && others > 0 && (!short || goingAway(err) && sent <= others) {
 			wait = min(wait, rand.N(firstEager)) // another node is there
 		}
 		if errors.Is(err, errWrongTarget) {
@@ -172,8 +181,16 @@ func (l *Link) Run(ctx context.Context) error {
 	}
 }
 
-// shortLived is how long a connection lasts at least to an address that is tried first again, and after whose loss another address is tried at once.
+// shortLived is how long a connection lasts at least to an address that is tried first again, and after whose loss another address is tried
+// at once. After a shorter one, another address is tried at once only if the node has said that it goes away, and once for each address: a
+// balancer may lead to the same node again.
 const shortLived = 5 * time.Second
+
+// goingAway reports whether the host has closed the connection because it stops.
+func goingAway(err error) bool {
+	closed, ok := errors.AsType[*wsconn.CloseError](err)
+	return ok && closed.Code == wsconn.CloseGoingAway
+}
 
 // retryProfile says how soon to try again in a state.
 func (l *Link) retryProfile(s State) retryProfile {

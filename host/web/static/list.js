@@ -4,7 +4,7 @@ import {clean, place, when} from "./text.js";
 
 export const states = {
   running: t => t.awaits ? [t.awaits.replace("_", " "), "awaits"] : t.ready === "failed" ? ["not ready", "bad"] : t.ready ? [t.ready, t.ready === "ready" ? "running" : "starting"] : ["running", "running"],
-  away: t => [t.until ? "away since " + when(t.away) : "machine offline", "away"],
+  away: t => [t.until ? "away since " + when(t.away) : t.awayWhy || "machine offline", "away"],
   exited: t => t.exitCode == null ? ["ended", "bad"] : t.exitCode === 0 ? ["exited 0", "exited"] : ["exited " + t.exitCode, "bad"],
 };
 

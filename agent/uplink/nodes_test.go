@@ -1,0 +1,78 @@
+package uplink_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/uplink"
+	"tether/host"
+	"tether/jsonrpc"
+	"tether/jsonrpc/wsconn"
+)
+
+// farewell is a channel that the host's node ends because it stops.
+type farewell struct {
+	jsonrpc.Channel
+	once  sync.Once
+	ended chan struct{}
+}
+
+func (f *farewell) say() { f.once.Do(func() { close(f.ended) }) }
+
+func (f *farewell) Recv(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-f.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	p, err := f.Channel.Recv(ctx)
+	select {
+	case <-f.ended:
+		return nil, &wsconn.CloseError{Code: wsconn.CloseGoingAway, Reason: "the host is going away"}
+	default:
+		return p, err
+	}
+}
+
+// A machine that a stopping node sends away is at another one at once, also soon after the last time, as in an upgrade of all nodes. It is
+// not sent around for ever.
+func TestNodesThatGoAwayOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, host.Options{}, func(o *uplink.Options) {
+			o.Endpoint.Also = []string{"ws://second", "ws://third"}
+		})
+		var last *farewell
+		w.mu.Lock()
+		w.wrapWire = func(ch jsonrpc.Channel) jsonrpc.Channel {
+			last = &farewell{Channel: ch, ended: make(chan struct{})}
+			return last
+		}
+		w.mu.Unlock()
+		w.cut(false)
+		w.online()
+		var took []time.Duration
+		for range 5 {
+			time.Sleep(time.Second)
+			last.say()
+			synctest.Wait()
+			began := time.Now()
+			w.online()
+			took = append(took, time.Since(began))
+		}
+		for _, d := range took[:2] {
+			if d > 300*time.Millisecond {
+				t.Errorf("at the other nodes after %v, want at once", took)
+			}
+		}
+		if took[2]+took[3]+took[4] < time.Second {
+			t.Errorf("sent around among three nodes, it goes on after %v", took)
+		}
+	})
+}
