@@ -161,7 +161,7 @@ func (l *Link) Run(ctx context.Context) error {
 		}
 		state := stateFor(err)
 		wait := retry.next(l.retryProfile(state))
-		if others := len(l.opts.Endpoint.Also); lost && others > 0 && (!short || goingAway(err) && sent <= others) {
+		if lost && len(l.opts.Endpoint.Also) > 0 && (!short || goingAway(err) && sent <= maxSent) {
 			wait = min(wait, rand.N(firstEager)) // another node is there
 		}
 		if errors.Is(err, errWrongTarget) {
@@ -181,10 +181,13 @@ func (l *Link) Run(ctx context.Context) error {
 	}
 }
 
-// shortLived is how long a connection lasts at least to an address that is tried first again, and after whose loss another address is tried
-// at once. After a shorter one, another address is tried at once only if the node has said that it goes away, and once for each address: a
-// balancer may lead to the same node again.
-const shortLived = 5 * time.Second
+const (
+	// shortLived is how long a connection lasts at least to an address that is tried first again, and after whose loss another address is
+	// tried at once. After a shorter one that is done only if the node has said that it goes away.
+	shortLived = 5 * time.Second
+	// maxSent is how often in a row that is done: nodes that are replaced one after the other send a machine away a few times.
+	maxSent = 8
+)
 
 // goingAway reports whether the host has closed the connection because it stops.
 func goingAway(err error) bool {

@@ -58,7 +58,7 @@ func TestNodesThatGoAwayOneAfterTheOther(t *testing.T) {
 		w.cut(false)
 		w.online()
 		var took []time.Duration
-		for range 5 {
+		for range 12 {
 			time.Sleep(time.Second)
 			last.say()
 			synctest.Wait()
@@ -66,13 +66,13 @@ func TestNodesThatGoAwayOneAfterTheOther(t *testing.T) {
 			w.online()
 			took = append(took, time.Since(began))
 		}
-		for _, d := range took[:2] {
+		for _, d := range took[:8] {
 			if d > 300*time.Millisecond {
 				t.Errorf("at the other nodes after %v, want at once", took)
 			}
 		}
-		if took[2]+took[3]+took[4] < time.Second {
-			t.Errorf("sent around among three nodes, it goes on after %v", took)
+		if took[8]+took[9]+took[10]+took[11] < time.Second {
+			t.Errorf("sent around for ever, it goes on after %v", took)
 		}
 	})
 }

@@ -70,7 +70,7 @@ func (n *Node) follow(ctx context.Context, uri string) {
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, host.ErrNotOwner):
+		case errors.Is(err, host.ErrNotOwner), errors.Is(err, nats.ErrNoResponders): // it has moved, or its node is gone
 			pause(ctx, retry/4)
 		case errors.Is(err, context.DeadlineExceeded): // lost on its way
 			n.unanswered.Add(1)
