@@ -39,6 +39,9 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	h.holdAgent(who, p)
 	s, err := h.agents.Of(who, func() *mcp.Server {
 		o := mcp.Options{Version: h.opts.Info.Version}
+		if h.opts.Nodes != nil {
+			o.Node = h.opts.Nodes.ID()
+		}
 		var terminals agenttools.Terminals = catalogue{h, &p}
 		if h.opts.Sessions && p.may(rightSessions) {
 			terminals = ownCatalogue{catalogue{h, &p}, p.Name}

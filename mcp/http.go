@@ -2,9 +2,11 @@ package mcp
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +20,8 @@ const statelessSince = "2026-07-28"
 const requestHeader = "Tether-Request"
 
 // ServeHTTP serves sessions over streamable HTTP, those of protocol versions with and without sessions. The caller has established that the
-// request is the principal's.
+// request is the principal's. A session of another node (see Options.Node) is served as far as it needs no memory: calls have their answers,
+// but the client hears of nothing by itself and cannot subscribe to resources.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.ctx.Err() != nil {
 		http.Error(w, "the server is shutting down", http.StatusServiceUnavailable)
@@ -35,6 +38,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	session := r.Header.Get(sessionHeader)
+	if s.elsewhere(session) {
+		if r.Method == http.MethodDelete {
+			w.WriteHeader(http.StatusNoContent) // its node forgets it when it needs the room
+			return
+		}
+		r.Header.Set(elsewhereHeader, "1")
+		s.modern.ServeHTTP(w, r)
+		return
+	}
+	r.Header.Del(elsewhereHeader)
 	if session == "" && !s.room() {
 		http.Error(w, "too many sessions", http.StatusTooManyRequests)
 		return
@@ -45,6 +58,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 const sessionHeader = "Mcp-Session-Id"
+
+// elsewhereHeader marks requests of sessions of other nodes. ServeHTTP sets it, overwriting a client's value.
+const elsewhereHeader = "Tether-Elsewhere"
+
+// maxNode bounds the name of a node, in bytes.
+const maxNode = 32
+
+// newSession is the id of a session of a node.
+func newSession(node string) string {
+	if node == "" {
+		return rand.Text()
+	}
+	return node + "-" + rand.Text()
+}
+
+// elsewhere reports whether a session is of another node. A client that invents the id of one gets no more than without a session.
+func (s *Server) elsewhere(session string) bool {
+	node, _, ok := strings.Cut(session, "-")
+	return ok && s.opts.Node != "" && node != s.opts.Node && node != "" && len(node) <= maxNode
+}
 
 // room reports whether there is room for another session. It may end an unused one over HTTP: clients come and go and seldom say that they
 // are gone.

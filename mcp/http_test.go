@@ -441,3 +441,35 @@ func TestSubscriptionEndsWithSession(t *testing.T) {
 	}
 	eventually(t, "nothing is watched", func() bool { return x.open() == 0 })
 }
+
+// A session of an older version goes on at any node: calls are answered; only what needs the session's memory is refused, with the reason.
+func TestSessionsOfOtherNodes(t *testing.T) {
+	f := &fakeTerminals{}
+	a, b := listen(t, newServer(t, mcp.Options{Tools: toolsOver(f), Node: "nodea"})), listen(t, newServer(t, mcp.Options{Tools: toolsOver(f), Node: "nodeb"}))
+	_, header, _ := post(t, a.URL, initialize)
+	id := header.Get("Mcp-Session-Id")
+	if !strings.HasPrefix(id, "nodea-") {
+		t.Fatalf("the session is called %q", id)
+	}
+	for name, url := range map[string]string{"its node": a.URL, "another": b.URL} {
+		if status, _, text := post(t, url, listCall, "Mcp-Session-Id", id); status != 200 || !strings.Contains(text, "terminals") {
+			t.Errorf("at %s a call has status %d, %s", name, status, text)
+		}
+	}
+	if status, _, text := post(t, b.URL, `{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"terminal:///x"}}`, "Mcp-Session-Id", id); status != 200 || !strings.Contains(text, "begin a new session here") {
+		t.Errorf("at another node a subscription has status %d, %s", status, text)
+	}
+	for method, want := range map[string]int{http.MethodGet: 405, http.MethodDelete: 204} {
+		req, _ := http.NewRequestWithContext(t.Context(), method, b.URL, nil)
+		req.Header.Set("Accept", "text/event-stream")
+		req.Header.Set("Mcp-Session-Id", id)
+		if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != want {
+			t.Errorf("%s at another node: %v, %v; want %d", method, resp, err, want)
+		}
+	}
+	for _, unknown := range []string{"nodeb-X", "-X", strings.Repeat("n", 33) + "-X", "X"} {
+		if status, _, _ := post(t, b.URL, listCall, "Mcp-Session-Id", unknown); status != 404 {
+			t.Errorf("the session %.40q, which nobody has, is answered with status %d", unknown, status)
+		}
+	}
+}

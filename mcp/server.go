@@ -21,6 +21,9 @@ type Options struct {
 	// SessionIdle is how long a session over HTTP may be without a request under way before it is forgotten to make room, default 1 h. A
 	// client that comes back notices and begins anew. When there is no other room, it is shorter.
 	SessionIdle time.Duration
+	// Node, if not empty, is the name of this process among several that serve as one. It begins the ids of its sessions over HTTP, which the
+	// others serve, too: see Server.ServeHTTP. It is at most 32 lower-case letters and digits.
+	Node string
 	// FollowIdle is the same for a session that has subscribed to terminals, default 5 min: it counts as watching them. It is then ended at
 	// once, not only to make room.
 	FollowIdle time.Duration
@@ -104,6 +107,7 @@ func New(o Options) *Server {
 		SubscribeHandler:   s.subscribe,
 		UnsubscribeHandler: s.unsubscribe,
 		Capabilities:       caps,
+		GetSessionID:       func() string { return newSession(o.Node) },
 	})
 	s.server.AddReceivingMiddleware(correct)
 	s.addTools()

@@ -37,6 +37,9 @@ type watch struct {
 
 // subscribe is called before the SDK notes the session.
 func (s *Server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
+	if req.Extra != nil && req.Extra.Header.Get(elsewhereHeader) != "" {
+		return fmt.Errorf("this session is of another node, which alone can tell of changes: begin a new session here to subscribe")
+	}
 	uri := req.Params.URI
 	id, ok := strings.CutPrefix(uri, scheme)
 	if !ok {

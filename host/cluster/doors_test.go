@@ -129,8 +129,38 @@ func TestDoorsOfEveryNode(t *testing.T) {
 			t.Errorf("%s shows %q, %v", n.url, text, err)
 		}
 	}
+	session, _ := postMCP(t, a, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	if _, text := postMCP(t, b, session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list_terminals","arguments":{}}}`); !strings.Contains(text, id) {
+		t.Errorf("a session that began at another node is answered %s", text)
+	}
 	m.conn.Close()
 	testkit.Eventually(t, patience, "the page of the other node shows that the machine is away", func() bool { return strings.Contains(firstEvent(t, b), `"state":"away"`) })
+}
+
+// postMCP sends a node a message of a session of MCP 2025-11-25, and returns the session, which may be new, and the answer.
+func postMCP(t *testing.T, n *node, session, message string) (of, answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.http.URL+"/mcp", strings.NewReader(message))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+own)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+		r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("status %d, %v: %s", resp.StatusCode, err, text)
+	}
+	return resp.Header.Get("Mcp-Session-Id"), string(text)
 }
 
 // heard are the events of input and readiness of which an operator is told at a node, until the test ends.
