@@ -2,12 +2,17 @@ package main
 
 import (
 	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
 	"strings"
 	"sync"
 
+	"github.com/rs/zerolog"
+
 	"tether/host"
 	"tether/host/access"
+	"tether/host/cluster"
 	"tether/host/webhook"
 )
 
@@ -18,8 +23,11 @@ func webhooksPath(tokens string) string {
 
 // hooks deliver events to URLs that agents name; nil where the host sends nothing by itself.
 type hooks struct {
-	hub  *webhook.Hub
-	open func(context.Context, host.Principal, webhook.Request) (webhook.Source, bool, error) // set by run
+	hub    *webhook.Hub    // of a host that is alone
+	shared *webhook.Shared // of a node
+	node   *cluster.Node
+	log    zerolog.Logger
+	open   func(context.Context, host.Principal, webhook.Request) (webhook.Source, bool, error) // set by run
 }
 
 // openWebhooks lets agents subscribe. It is called after openTokens; without --webhooks it returns nil.
@@ -39,16 +47,46 @@ func (s *settings) openWebhooks(o *host.Options) (h *hooks, err error) {
 	if !ok {
 		return nil, errors.New("--webhooks needs a place for tokens: give one with --tokens FILE")
 	}
-	h = &hooks{}
-	h.hub, err = webhook.New(webhook.Options{Find: people.Tokens().Named, File: webhooksPath(path), Allow: allow, Audit: o.Audit, Logger: o.Logger,
+	h = &hooks{node: s.node, log: *o.Logger}
+	find := people.Tokens().Named
+	options := webhook.Options{Find: find, File: webhooksPath(path), Allow: allow, Audit: o.Audit, Logger: o.Logger,
 		Open: func(ctx context.Context, p host.Principal, r webhook.Request) (webhook.Source, bool, error) {
 			return h.open(ctx, p, r)
-		}})
-	if err != nil {
+		}}
+	if s.node != nil {
+		return h, h.share(o, options, keyPath(path))
+	}
+	if h.hub, err = webhook.New(options); err != nil {
 		return nil, err
 	}
 	o.Webhooks = webhook.Door{Hub: h.hub}
 	return h, nil
+}
+
+// share lets one node deliver for all.
+func (h *hooks) share(o *host.Options, options webhook.Options, key string) error {
+	secret, err := hostKey(key)
+	if err != nil {
+		return err
+	}
+	options.File, options.Place = "", h.node.Place("webhooks")
+	if options.Key, err = hkdf.Key(sha256.New, secret.Seed(), nil, "tether-host webhooks", 32); err != nil {
+		return err
+	}
+	h.shared = webhook.NewShared(h.node, options.Find, func(epoch int64) (*webhook.Hub, error) {
+		options.Epoch = epoch
+		return webhook.New(options)
+	})
+	h.node.Answer(webhook.AboutWebhooks, h.shared.Answer)
+	o.Webhooks = h.shared
+	return nil
+}
+
+// lead delivers for all nodes until ctx ends.
+func (h *hooks) lead(ctx context.Context, epoch int64) {
+	if err := h.shared.Lead(ctx, epoch); err != nil {
+		h.log.Error().Err(err).Msg("webhooks")
+	}
 }
 
 // run delivers events of the host until the function that it returns is called, which waits.
@@ -59,6 +97,12 @@ func (h *hooks) run(ctx context.Context, at *host.Host) (stop func()) {
 	h.open = webhook.OpenAt(at)
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
-	run.Go(func() { h.hub.Run(ctx) })
+	run.Go(func() {
+		if h.shared != nil {
+			h.node.Lead(ctx, webhook.AboutWebhooks, h.lead)
+		} else {
+			h.hub.Run(ctx)
+		}
+	})
 	return func() { cancel(); run.Wait() }
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit"
 )
 
 // receiver is a program with the AI SDK that has subscribed to events by webhook.
@@ -187,57 +189,116 @@ func TestTheAISDKOverARestartOfTheHost(t *testing.T) {
 	if one := r.next(); !strings.HasPrefix(one.Subscribed, "sub_") {
 		t.Fatalf("subscribed: %+v", one)
 	}
-	seen, matches, killed := map[string]bool{}, 0, false
-	// expect takes events until so many lines are accounted for, each delivery of the same event once; the last of them is line n.
-	expect := func(when string, n int) {
-		t.Helper()
-		for matches < n {
-			one := r.next()
-			if killed && one.Gap != nil { // what was on its way may be lost, and all of it has come
-				continue
-			}
-			if one.Event == nil {
-				t.Fatalf("%s: %s", when, r.lines.Bytes())
-			}
-			if seen[one.Event.EventID] {
-				continue
-			}
-			seen[one.Event.EventID] = true
-			last := one.Event.Data.Line
-			if matches += max(one.Event.Data.Count, 1); one.Event.Data.Count > 1 {
-				last = one.Event.Data.Last
-			}
-			if want := fmt.Sprintf("error %d", matches); last != want {
-				t.Fatalf("%s: after %d matches the last is %q, want %q", when, matches, last, want)
-			}
-		}
-		if matches != n {
-			t.Fatalf("%s: %d matches, want %d", when, matches, n)
-		}
-	}
-	printed := 0
-	print := func() {
-		t.Helper()
-		printed++
-		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprintf("line%d", printed)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	print()
-	expect("before", printed)
+	l := lines{receiver: r, dir: s.dir}
+	l.print()
+	l.expect("before")
 	for round := range 4 {
 		stop(t)
 		for range 4 {
-			print()
+			l.print()
 		}
-		if killed = round%2 == 1; round%2 == 0 {
+		if l.killed = round%2 == 1; round%2 == 0 {
 			stop = startProcess(t, args...)
 		} else {
 			stop = start(t, args...).end
 		}
-		expect("what was printed while there was no host", printed)
-		print()
-		expect("what is printed then", printed)
+		l.expect("what was printed while there was no host")
+		l.print()
+		l.expect("what is printed then")
+	}
+}
+
+// Of several nodes one delivers. A client that has subscribed at another one is told of each line once, also when the node dies that delivers
+// and that has the machine.
+func TestWebhooksOfNodes(t *testing.T) {
+	servers := testkit.StartJetStream(t, clusterTools)
+	s := newStage(t)
+	var nodes [2]*exec.Cmd
+	var addresses, files [2]string
+	for n := range 2 {
+		files[n] = filepath.Join(s.dir, fmt.Sprint("node", n), "tokens.json")
+		if n > 0 {
+			copyKey(t, files[0], files[n])
+		}
+		nodes[n], addresses[n] = s.host(t, "127.0.0.1:0", "--tokens", files[n], "--nats", servers.URLs, "--webhooks", "--webhook-allow", "127.0.0.1")
+	}
+	agent, token := filepath.Join(s.dir, "agent.token"), filepath.Join(s.dir, "laptop.token")
+	for path, args := range map[string][]string{agent: {"ci", "--role", "agent"}, token: {"laptop", "--once"}} {
+		text := s.do(t, "tether-host", append(append([]string{"token", "create"}, args...), "--tokens", files[1])...)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := s.machine(t)
+	m.do(t, "tether", "pair", "--token-file", token, "ws://"+addresses[0], "ws://"+addresses[1])
+	m.do(t, "tether", "run", "--detach", "--name", "server", "--", "sh", "-c", `n=1; while :; do until [ -e $PARTS/line$n ]; do sleep 0.05; done; echo "error $n"; n=$((n+1)); done`)
+	r := newReceiver(t, "http://"+addresses[1]+"/mcp", agent, "terminal.line", `{"pattern":"^error"}`)
+	if one := r.next(); !strings.HasPrefix(one.Subscribed, "sub_") {
+		t.Fatalf("subscribed: %+v", one)
+	}
+	l := lines{receiver: r, dir: s.dir, killed: true}
+	for range 3 {
+		l.print()
+		l.expect("a line")
+	}
+	if err := nodes[0].Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = nodes[0].Wait() // it was killed
+	for range 3 {
+		l.print()
+	}
+	l.expect("what was printed when the node had died")
+	l.print()
+	l.expect("a line at the other node")
+}
+
+// lines are those of a terminal that a receiver is to be told of.
+type lines struct {
+	*receiver
+	dir            string
+	printed, taken int
+	seen           map[string]bool // events by id
+	killed         bool            // a host was killed: where it was is told by a gap, and what was on its way may come again
+}
+
+// print lets the terminal print one more.
+func (l *lines) print() {
+	l.t.Helper()
+	l.printed++
+	if err := os.WriteFile(filepath.Join(l.dir, fmt.Sprintf("line%d", l.printed)), nil, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// expect takes events until each printed line is accounted for once; each delivery of the same event counts once.
+func (l *lines) expect(when string) {
+	l.t.Helper()
+	for l.taken < l.printed {
+		one := l.next()
+		if l.killed && one.Gap != nil { // what was on its way may be lost, and all of it has come
+			continue
+		}
+		if one.Event == nil {
+			l.t.Fatalf("%s: %s", when, l.receiver.lines.Bytes())
+		}
+		if l.seen[one.Event.EventID] {
+			continue
+		}
+		if l.seen == nil {
+			l.seen = map[string]bool{}
+		}
+		l.seen[one.Event.EventID] = true
+		last := one.Event.Data.Line
+		if l.taken += max(one.Event.Data.Count, 1); one.Event.Data.Count > 1 {
+			last = one.Event.Data.Last
+		}
+		if want := fmt.Sprintf("error %d", l.taken); last != want {
+			l.t.Fatalf("%s: after %d matches the last is %q, want %q", when, l.taken, last, want)
+		}
+	}
+	if l.taken != l.printed {
+		l.t.Fatalf("%s: %d matches, want %d", when, l.taken, l.printed)
 	}
 }
 

@@ -24,7 +24,11 @@ func request(w mcp.Webhook) Request {
 
 // Subscribe implements host.Webhooks.
 func (d Door) Subscribe(ctx context.Context, p host.Principal, w mcp.Webhook) (mcp.Subscribed, error) {
-	a, err := d.Hub.Subscribe(ctx, p, request(w))
+	return d.subscribe(ctx, p, request(w))
+}
+
+func (d Door) subscribe(ctx context.Context, p host.Principal, r Request) (mcp.Subscribed, error) {
+	a, err := d.Hub.Subscribe(ctx, p, r)
 	if err != nil {
 		return mcp.Subscribed{}, refusal(err)
 	}

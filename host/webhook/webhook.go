@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/host"
+	"tether/host/access"
 )
 
 // Bounds of subscriptions.
@@ -127,6 +128,11 @@ type Options struct {
 	Find func(name string, role host.Role) (p host.Principal, ok bool)
 	// File keeps subscriptions for the next host, with their secrets; empty keeps none.
 	File string
+	// Place keeps them for the next leader of several nodes instead, sealed with Key, of 32 bytes, which all nodes have. Epoch is the leader's:
+	// what one of a higher epoch has kept stays.
+	Place access.Place
+	Key   []byte
+	Epoch int64
 	// Allow are networks that receivers may be in, besides those that are publicly routed. http is allowed if the URL names an address of
 	// loopback that is in one of them.
 	Allow []netip.Prefix

@@ -62,7 +62,7 @@ const layers = `
 	host/web < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices;
-	host, events, mcp, platform/secret < host/webhook;
+	host/access, events, mcp < host/webhook;
 	pairing, host, host/access, internal/metrics < host/cluster;
 	pairing, host, host/access, platform/secret < host/oidc;
 	ahp/client < host/conform;
