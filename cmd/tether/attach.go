@@ -1,10 +1,33 @@
 package main
 
 import (
+	"context"
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/attach"
 )
+
+// attachTo attaches to the terminal and returns when the session is over: nil after a detach, else an exitCode or the error.
+func (a *app) attachTo(ctx context.Context, client *local.Client, id string, from local.AttachOptions, owns bool) error {
+	s := attach.New(attach.Options{ID: id, Owns: owns, In: a.stdin, Out: a.stdout, Err: a.stderr, Notice: a.notice, Size: a.size, TellLent: wantsLent})
+	say := silence(func(format string, args ...any) { s.Notice(format+"\r", args...) })
+	patient := client.Patient(say)
+	defer whileConnected(ctx, client, say, nil)()
+	if err := s.Open(ctx, patient, from); err != nil {
+		return &cannotAttach{err}
+	}
+	err := s.Run()
+	if status, ok := errors.AsType[attach.Status](err); ok {
+		return exitCode(status)
+	}
+	if gone, ok := errors.AsType[*attach.GoneError](err); ok {
+		return &hinted{err, "start a daemon and attach again: tether daemon --background; tether attach " + gone.ID}
+	}
+	return err
+}
 
 // replay is how much earlier output an attach shows, in bytes.
 const replay = 64 << 10

@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 
 	"tether/cmd/tether/internal/display"
+	"tether/platform/tty"
 )
 
 // printJSON writes v as one indented document.
@@ -24,4 +26,14 @@ func (a *app) notice(format string, args ...any) {
 		text += "\r"
 	}
 	fmt.Fprintln(a.stderr, text)
+}
+
+// size is the person's terminal's, or 80x24.
+func (a *app) size() (cols, rows uint16) {
+	for _, f := range []*os.File{a.stdout, a.stdin, a.stderr} {
+		if c, r, ok := tty.Size(f); ok {
+			return uint16(min(c, 1000)), uint16(min(r, 1000))
+		}
+	}
+	return 80, 24
 }

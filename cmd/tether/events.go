@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
 	"tether/events"
 )
@@ -178,11 +179,11 @@ func (l *listener) run(ctx context.Context, each func(*events.Event) error) erro
 			return nil
 		case !errors.Is(err, local.ErrDropped) && !(errors.Is(err, local.ErrNotRunning) && l.started()):
 			return err
-		case time.Since(began) > awayPatience:
-			return &hinted{fmt.Errorf("%w and no daemon has started within %v", local.ErrDropped, awayPatience), "start it, and run this again; --cursor-file goes on where it ended"}
+		case time.Since(began) > attach.AwayPatience:
+			return &hinted{fmt.Errorf("%w and no daemon has started within %v", local.ErrDropped, attach.AwayPatience), "start it, and run this again; --cursor-file goes on where it ended"}
 		}
 		select {
-		case <-time.After(lookLast):
+		case <-time.After(attach.LookLast):
 		case <-ctx.Done():
 			return nil
 		}

@@ -13,7 +13,6 @@ import (
 	"tether/agent/local"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
-	"tether/platform/tty"
 )
 
 func lendCommand(a *app) *cobra.Command {
@@ -138,13 +137,6 @@ func lentCount(h local.HostStatus) string {
 		return strconv.Itoa(there)
 	}
 	return fmt.Sprintf("%d of %d", there, len(h.Lent))
-}
-
-// sayLent tells a person who attaches to a terminal who can watch it, unless lend.notice is off.
-func (a *app) sayLent(t local.Terminal) {
-	if len(t.Loans) > 0 && tty.Is(a.stdin) && tty.Is(a.stdout) && wantsLent() {
-		a.notice("%s %s; stop sharing: tether unlend %s", display.NameOf(t), display.Visible(t), t.ID)
-	}
 }
 
 // sayOffline names the offline hosts with which a terminal is shared.

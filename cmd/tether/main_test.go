@@ -22,6 +22,7 @@ import (
 	"tether/agent"
 	"tether/agent/local"
 	"tether/ahp"
+	"tether/cmd/tether/internal/attach"
 	"tether/host"
 	"tether/host/access"
 	"tether/internal/testkit"
@@ -68,7 +69,7 @@ const awayVar = "TEST_AWAY_PATIENCE"
 
 func setAway() {
 	if d, err := time.ParseDuration(os.Getenv(awayVar)); err == nil {
-		awayPatience, missingPatience = d, d
+		attach.AwayPatience, attach.MissingPatience = d, d
 	}
 }
 

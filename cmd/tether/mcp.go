@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/attach"
 )
 
 func mcpCommand(a *app) *cobra.Command {
@@ -24,7 +25,7 @@ Example configuration of a client:
 				return err
 			}
 			agent := client.As(as)
-			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdout, patience: awayPatience, notice: a.notice}
+			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdout, patience: attach.AwayPatience, notice: a.notice}
 			defer whileConnected(c.Context(), client, silence(a.notice), pipe.awaits)()
 			return pipe.run(c.Context())
 		},

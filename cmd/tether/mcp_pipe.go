@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/attach"
+	"tether/cmd/tether/internal/display"
 	"tether/internal/jsonspan"
 	"tether/internal/lines"
 )
@@ -160,7 +162,7 @@ func (p *mcpPipe) heard(stream *local.MCPStream, m peekedMCP) bool {
 	switch asked := peekMCP(line); {
 	case asked.method != "resources/subscribe":
 	case late: // the terminal may be taken up late
-		time.AfterFunc(lookLast, func() { p.again(stream, asked, line) })
+		time.AfterFunc(attach.LookLast, func() { p.again(stream, asked, line) })
 	default:
 		p.updated(asked.uri)
 	}
@@ -209,7 +211,7 @@ func (p *mcpPipe) streamAnswered(stream *local.MCPStream, m peekedMCP) (own bool
 		return false
 	}
 	if m.failed && (s.begun || time.Since(p.back) < p.patience) {
-		time.AfterFunc(lookLast, func() {
+		time.AfterFunc(attach.LookLast, func() {
 			p.mu.Lock()
 			wanted := p.stream == stream && !p.over && p.streams[m.id] == s
 			line := s.line
@@ -269,12 +271,12 @@ func (p *mcpPipe) refuse(id string) {
 // comeBack waits for the next daemon. It starts none: the person may have ended it.
 func (p *mcpPipe) comeBack(ctx context.Context) (*local.MCPStream, error) {
 	began := time.Now()
-	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
+	for pause := attach.LookFirst; ; pause = min(2*pause, attach.LookLast) {
 		stream, err := p.open(ctx)
 		if err == nil {
 			if err = p.replay(stream); err == nil {
 				p.swap(stream)
-				p.notice("reconnected to the daemon after %s", round(time.Since(began)))
+				p.notice("reconnected to the daemon after %s", display.Round(time.Since(began)))
 				return stream, nil
 			}
 			stream.Close()
@@ -421,7 +423,7 @@ const lastAnswers = 5 * time.Second
 // awaitAnswers returns when nothing is under way any more, or it took too long.
 func (p *mcpPipe) awaitAnswers() {
 	began := time.Now()
-	for pause := lookFirst; time.Since(began) < lastAnswers; pause = min(2*pause, lookLast) {
+	for pause := attach.LookFirst; time.Since(began) < lastAnswers; pause = min(2*pause, attach.LookLast) {
 		p.mu.Lock()
 		idle := len(p.waiting) == 0 || p.over
 		p.mu.Unlock()

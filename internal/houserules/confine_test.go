@@ -21,7 +21,7 @@ var confined = []struct {
 	why    string
 }{
 	{"golang.org/x/sys", systemPlaces, "differences between systems live in one place"},
-	{"syscall", append([]string{"cmd/*"}, systemPlaces...), "differences between systems live in one place"},
+	{"syscall", append([]string{"cmd/*", "cmd/tether/internal/attach"}, systemPlaces...), "differences between systems live in one place"},
 	{"unsafe", systemPlaces, "only system calls need it"},
 	{"github.com/creack/pty", []string{"platform/pty", "internal/bench"}, "it hands out blocking descriptors; platform/pty does not"},
 	{"github.com/coder/websocket", []string{"jsonrpc/wsconn", "agent/local"}, "the doors set its limits and check origins"},

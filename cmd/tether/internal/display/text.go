@@ -112,3 +112,6 @@ func Dim(f *os.File, text string) string {
 	}
 	return "\x1b[2m" + text + "\x1b[0m"
 }
+
+// Round is a duration as precise as people need it.
+func Round(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }

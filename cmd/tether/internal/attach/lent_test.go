@@ -1,6 +1,8 @@
-package main
+package attach
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -8,8 +10,15 @@ import (
 // A message about lending is neither in a program's screen nor in the middle of a control sequence, where pieces of endless output may be
 // cut.
 func TestLentIsShownBetweenSequences(t *testing.T) {
-	a, printed := printing(t)
-	s := &session{app: a, id: "pty-a", name: "web", unsaid: "is shared with lab"}
+	var out strings.Builder
+	printed := out.String
+	stderr, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	notice := func(format string, args ...any) { fmt.Fprintf(&out, format, args...) }
+	s := &Session{opts: Options{ID: "pty-a", Notice: notice, Err: stderr}, name: "web", unsaid: "is shared with lab"}
 	for _, piece := range []string{"\x1b", "[3", "1m\x1b[?1049h", "screen\x1b[?1049l\x1b["} {
 		_, _ = s.modes.Write([]byte(piece))
 		if s.sayLent(); printed() != "" {

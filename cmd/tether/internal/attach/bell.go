@@ -1,4 +1,4 @@
-package main
+package attach
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 // listen rings the person's terminal for each new question of an agent, until ctx ends. Questions that waited before the session began do
 // not ring.
-func (s *session) listen(ctx context.Context) {
+func (s *Session) listen(ctx context.Context) {
 	l, err := s.client.Approvals(ctx, nil)
 	for known := waitingIn(l); err == nil; {
 		since := l.Version
@@ -40,17 +40,17 @@ func waitingIn(l local.ApprovalList) []string {
 }
 
 // ring writes the bell now, or after the control sequence that is being printed.
-func (s *session) ring(bell string) {
+func (s *Session) ring(bell string) {
 	s.printing.Lock()
 	defer s.printing.Unlock()
 	s.bell = bell
 	s.ringLocked()
 }
 
-func (s *session) ringLocked() {
+func (s *Session) ringLocked() {
 	if s.bell == "" || s.modes.InSequence() {
 		return
 	}
-	_, _ = s.app.stdout.WriteString(s.bell) // nothing helps when it is gone
+	_, _ = s.opts.Out.WriteString(s.bell) // nothing helps when it is gone
 	s.bell = ""
 }

@@ -1,4 +1,4 @@
-package main
+package attach
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 )
 
 // reconnectingAttach is an attachment that reconnects: when the daemon is killed or replaced, the terminal keeps running, and it continues
@@ -33,16 +34,17 @@ type reconnectingAttach struct {
 
 // Set once, before anything runs. Tests of commands raise them, so that they do not depend on the speed of the machine.
 var (
-	// awayPatience is how long an attached command waits for the next daemon.
-	awayPatience = 10 * time.Second
-	// missingPatience is how long it waits for the terminal once a daemon answers, which may resume it late.
-	missingPatience = 5 * time.Second
+	// AwayPatience is how long an attached command waits for the next daemon.
+	AwayPatience = 10 * time.Second
+	// MissingPatience is how long it waits for the terminal once a daemon answers, which may resume it late.
+	MissingPatience = 5 * time.Second
 )
 
 const (
-	// lookFirst and lookLast are the pauses between two looks for a daemon.
-	lookFirst = 5 * time.Millisecond
-	lookLast  = 100 * time.Millisecond
+	// LookFirst is the first pause between two looks for a daemon.
+	LookFirst = 5 * time.Millisecond
+	// LookLast is the longest one; each is twice as long as the one before.
+	LookLast = 100 * time.Millisecond
 )
 
 // attachReconnecting opens the terminal.
@@ -89,11 +91,11 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 	l.swap(nil)
 	began := time.Now()
 	var answered time.Time
-	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
+	for pause := LookFirst; ; pause = min(2*pause, LookLast) {
 		att, err := l.client.Attach(ctx, l.id, l.from)
 		if err == nil {
 			l.swap(att)
-			l.notice("reconnected after %s; the terminal kept running\r", round(time.Since(began)))
+			l.notice("reconnected after %s; the terminal kept running\r", display.Round(time.Since(began)))
 			return nil
 		}
 		var remote *local.Error
@@ -105,11 +107,10 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 			return ctx.Err()
 		case l.isClosed():
 			return local.ErrDropped
-		case !answered.IsZero() && time.Since(answered) > missingPatience:
+		case !answered.IsZero() && time.Since(answered) > MissingPatience:
 			return fmt.Errorf("%w: the next daemon does not have %s: %w", local.ErrDropped, l.id, err)
-		case time.Since(began) > awayPatience:
-			return &hinted{fmt.Errorf("%w, and no daemon has started within %v; %s keeps running", local.ErrDropped, awayPatience, l.id),
-				"start a daemon and attach again: tether daemon --background; tether attach " + l.id}
+		case time.Since(began) > AwayPatience:
+			return &GoneError{l.id}
 		}
 		select {
 		case <-time.After(pause):
@@ -119,7 +120,16 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 	}
 }
 
-func round(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
+// GoneError says that no daemon has come back within AwayPatience. It is a local.ErrDropped.
+type GoneError struct{ ID string }
+
+// Error implements error.
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("%v, and no daemon has started within %v; %s keeps running", local.ErrDropped, AwayPatience, e.ID)
+}
+
+// Unwrap returns local.ErrDropped.
+func (e *GoneError) Unwrap() error { return local.ErrDropped }
 
 // swap puts another attachment in place, nil for none, and gives it the size.
 func (l *reconnectingAttach) swap(att *local.Attachment) {

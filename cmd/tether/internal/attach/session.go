@@ -1,4 +1,4 @@
-package main
+package attach
 
 import (
 	"bytes"
@@ -21,19 +21,18 @@ import (
 	"tether/platform/tty"
 )
 
-// session is a person, or a script, at a terminal until it exits or they leave.
+// A Session is a person, or a script, at a terminal until it exits or they leave.
 //
 // With a real terminal on both sides it is interactive: every key goes to the child, the size follows, ~. leaves. Otherwise it is a part of
 // a script: input is typed, output is printed, and a session that owns its terminal ends it when the script is ended.
-type session struct {
-	app    *app
+type Session struct {
+	opts   Options
 	client *local.Client
-	id     string
 	name   string // for the person; the id until look has asked
 	att    *reconnectingAttach
-	owns   bool // the terminal was started for this session
 
 	interactive bool
+	restore     func() // ends the raw mode of the person's terminal
 	modes       view.Modes
 	lentTo      []string    // to these hosts, as the person knows; owned by printed's goroutine, as modes
 	unsaid      string      // of lent; the same
@@ -45,47 +44,75 @@ type session struct {
 	hungUp      chan struct{} // closed when the person's terminal is gone
 }
 
-// attachTo attaches to the terminal and returns when the session is over: nil after a detach, else an exitCode or the error.
-func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o local.AttachOptions, owns bool) error {
-	s := &session{app: a, client: client, id: id, name: id, owns: owns,
-		interactive: tty.Is(a.stdin) && tty.Is(a.stdout), signals: make(chan os.Signal, 4), left: make(chan struct{}), hungUp: make(chan struct{})}
-	say := silence(func(format string, args ...any) { s.notice(format+"\r", args...) })
-	s.client = client.Patient(say)
-	defer whileConnected(ctx, client, say, nil)()
-	att, err := attachReconnecting(ctx, s.client, id, o, s.notice)
+// Options are the settings of a Session. All are required but Owns.
+type Options struct {
+	ID           string // of the terminal
+	Owns         bool   // the terminal was started for this session
+	In, Out, Err *os.File
+	Notice       func(format string, args ...any) // prints a message for the person; \r at its end is for raw mode
+	Size         func() (cols, rows uint16)       // of the person's terminal
+	TellLent     func() bool                      // the person wants to know who can watch
+}
+
+// Status is the exit status of a session that has ended by the terminal's end or by a signal, as an error.
+type Status int
+
+// Error implements error.
+func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// New returns a session that is not attached yet.
+func New(o Options) *Session {
+	return &Session{opts: o, name: o.ID, interactive: tty.Is(o.In) && tty.Is(o.Out), restore: func() {}, signals: make(chan os.Signal, 4), left: make(chan struct{}), hungUp: make(chan struct{})}
+}
+
+// Open attaches to the terminal. Run must follow.
+func (s *Session) Open(ctx context.Context, client *local.Client, from local.AttachOptions) error {
+	s.client = client
+	att, err := attachReconnecting(ctx, client, s.opts.ID, from, s.Notice)
 	if err != nil {
-		return &cannotAttach{err}
+		return err
 	}
-	defer att.Close()
 	s.att = att
 	if s.interactive {
 		s.look(ctx)
 	}
 	signal.Notify(s.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(s.signals)
-	if !s.interactive {
-		return s.run()
+	if s.interactive {
+		if s.restore, err = tty.Raw(s.opts.In); err != nil {
+			s.close()
+			return fmt.Errorf("raw mode: %w", err)
+		}
 	}
-	restore, err := tty.Raw(a.stdin)
-	if err != nil {
-		return &cannotAttach{fmt.Errorf("raw mode: %w", err)}
-	}
-	defer restore()
+	return nil
+}
+
+// close undoes Open.
+func (s *Session) close() {
+	signal.Stop(s.signals)
+	s.att.Close()
+}
+
+// Run returns when the session is over: nil after a detach, else a Status or the error.
+func (s *Session) Run() error {
+	defer s.close()
+	defer s.restore()
 	return s.run()
 }
 
 // look tells the person who can watch, and how to leave. It comes after attaching: later changes are reported.
-func (s *session) look(ctx context.Context) {
-	if t, err := s.client.Find(ctx, s.id); err == nil {
+func (s *Session) look(ctx context.Context) {
+	if t, err := s.client.Find(ctx, s.opts.ID); err == nil {
 		s.lentTo, s.name = t.LentTo, display.Printable(display.NameOf(t), 40)
-		s.app.sayLent(t)
+		if len(t.Loans) > 0 && s.opts.TellLent() {
+			s.opts.Notice("%s %s; stop sharing: tether unlend %s", display.NameOf(t), display.Visible(t), t.ID)
+		}
 	}
-	s.app.notice("Enter ~. leaves %s running, ~? shows help", s.name)
+	s.opts.Notice("Enter ~. leaves %s running, ~? shows help", s.name)
 }
 
 // run moves bytes both ways until the end. Keys are read by a goroutine that ends with the process: a read from a terminal cannot be called
 // off.
-func (s *session) run() error {
+func (s *Session) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go s.typed(ctx)
@@ -109,13 +136,13 @@ func (s *session) run() error {
 		case <-s.left:
 			s.leave(ended)
 			if s.midLine.Load() {
-				fmt.Fprint(s.app.stderr, "\r\n")
+				fmt.Fprint(s.opts.Err, "\r\n")
 			}
-			s.app.notice("detached from %s, which keeps running; reattach with: tether attach %s\r", s.name, s.id)
+			s.opts.Notice("detached from %s, which keeps running; reattach with: tether attach %s\r", s.name, s.opts.ID)
 			return nil
 		case <-s.hungUp:
 			s.leave(ended)
-			return exitCode(128 + int(syscall.SIGHUP))
+			return Status(128 + int(syscall.SIGHUP))
 		case sig := <-s.signals:
 			if done, err := s.signalled(ctx, sig); done {
 				s.leave(ended)
@@ -125,10 +152,10 @@ func (s *session) run() error {
 	}
 }
 
-// notice tells the person something, unless a program has the whole screen: that would be in its picture.
-func (s *session) notice(format string, args ...any) {
+// Notice tells the person something, unless a program has the whole screen: that would be in its picture.
+func (s *Session) Notice(format string, args ...any) {
 	if !s.modes.WholeScreen() {
-		s.app.notice(format, args...)
+		s.opts.Notice(format, args...)
 	}
 }
 
@@ -136,7 +163,7 @@ func (s *session) notice(format string, args ...any) {
 const outputTimeout = time.Second
 
 // leave ends the attachment before the terminal has exited. A terminal that takes no output cannot be tidied.
-func (s *session) leave(ended <-chan error) {
+func (s *Session) leave(ended <-chan error) {
 	s.att.Close()
 	select {
 	case <-ended:
@@ -146,39 +173,39 @@ func (s *session) leave(ended <-chan error) {
 }
 
 // tidy leaves the person's terminal as a shell expects it.
-func (s *session) tidy() {
+func (s *Session) tidy() {
 	if s.interactive {
-		_, _ = s.app.stdout.Write(s.modes.Restore()) // nothing helps when it is gone
+		_, _ = s.opts.Out.Write(s.modes.Restore()) // nothing helps when it is gone
 	}
 }
 
 // signalled decides the meaning of a signal to this process.
-func (s *session) signalled(ctx context.Context, sig os.Signal) (done bool, err error) {
+func (s *Session) signalled(ctx context.Context, sig os.Signal) (done bool, err error) {
 	number, _ := sig.(syscall.Signal)
 	switch {
 	case sig == os.Interrupt && !s.interactive:
 		_ = s.att.Write(ctx, []byte{0x03}) // ^C: the child decides; its end is ours
 		return false, nil
-	case s.owns && !s.interactive:
+	case s.opts.Owns && !s.interactive:
 		s.end()
 	}
-	return true, exitCode(128 + int(number))
+	return true, Status(128 + int(number))
 }
 
 // killTimeout bounds this process's wait when it ends its terminal.
 const killTimeout = 10 * time.Second
 
 // end kills the terminal: its script has gone.
-func (s *session) end() {
+func (s *Session) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	if _, err := s.client.Kill(ctx, s.id); err != nil {
-		s.app.notice("%s may still be running: %v", s.name, err)
+	if _, err := s.client.Kill(ctx, s.opts.ID); err != nil {
+		s.opts.Notice("%s may still be running: %v", s.name, err)
 	}
 }
 
 // printed shows the terminal's output until it exits.
-func (s *session) printed(ctx context.Context) error {
+func (s *Session) printed(ctx context.Context) error {
 	for {
 		m, err := s.att.Next(ctx)
 		if err != nil {
@@ -196,13 +223,13 @@ func (s *session) printed(ctx context.Context) error {
 		}
 		switch m.Control.Type {
 		case local.ControlExit:
-			return exitCode(m.Control.Code)
+			return Status(m.Control.Code)
 		case local.ControlDropped:
 			return fmt.Errorf("%w: %s", local.ErrDropped, m.Control.Message)
 		case local.ControlLagged:
-			s.app.notice("%s skipped: the output was not read fast enough\r", display.Size(m.Control.Lost))
+			s.opts.Notice("%s skipped: the output was not read fast enough\r", display.Size(m.Control.Lost))
 		case local.ControlError:
-			s.app.notice("%s\r", m.Control.Message)
+			s.opts.Notice("%s\r", m.Control.Message)
 		case local.ControlLent:
 			s.lent(m.Control.Hosts)
 		}
@@ -210,10 +237,10 @@ func (s *session) printed(ctx context.Context) error {
 }
 
 // print writes the terminal's output, and a bell that waits for its end.
-func (s *session) print(p []byte) error {
+func (s *Session) print(p []byte) error {
 	s.printing.Lock()
 	defer s.printing.Unlock()
-	if _, err := s.app.stdout.Write(p); err != nil {
+	if _, err := s.opts.Out.Write(p); err != nil {
 		return err
 	}
 	if s.interactive {
@@ -224,25 +251,28 @@ func (s *session) print(p []byte) error {
 }
 
 // lent tells the person that others can watch from now on, or nobody.
-func (s *session) lent(hosts []string) {
-	if !s.interactive || slices.Equal(hosts, s.lentTo) || !wantsLent() {
+func (s *Session) lent(hosts []string) {
+	if !s.interactive || slices.Equal(hosts, s.lentTo) || !s.opts.TellLent() {
 		return
 	}
 	s.lentTo = hosts
 	text := "is no longer shared"
 	if len(hosts) > 0 {
-		text = fmt.Sprintf("%s; stop sharing: tether unlend %s", s.visible(hosts), s.id)
+		text = fmt.Sprintf("%s; stop sharing: tether unlend %s", s.visible(hosts), s.opts.ID)
 	}
 	s.unsaid = text
 	s.sayLent()
 }
 
+// findTimeout bounds the question who can watch.
+const findTimeout = 3 * time.Second
+
 // visible describes who can watch, with the daemon's knowledge of the hosts.
-func (s *session) visible(hosts []string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
+func (s *Session) visible(hosts []string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), findTimeout)
 	defer cancel()
 	if s.client != nil {
-		if t, err := s.client.Find(ctx, s.id); err == nil && slices.Equal(t.LentTo, hosts) {
+		if t, err := s.client.Find(ctx, s.opts.ID); err == nil && slices.Equal(t.LentTo, hosts) {
 			return display.Visible(t)
 		}
 	}
@@ -250,29 +280,29 @@ func (s *session) visible(hosts []string) string {
 }
 
 // sayLent shows lent's message once no program has the whole screen, and not within a control sequence.
-func (s *session) sayLent() {
+func (s *Session) sayLent() {
 	if s.unsaid == "" || s.modes.WholeScreen() || s.modes.InSequence() {
 		return
 	}
 	if s.midLine.Load() {
-		fmt.Fprint(s.app.stderr, "\r\n")
+		fmt.Fprint(s.opts.Err, "\r\n")
 	}
-	s.app.notice("%s %s\r", s.name, s.unsaid)
+	s.opts.Notice("%s %s\r", s.name, s.unsaid)
 	s.unsaid = ""
 }
 
 // unread ends a session whose output nobody takes any more.
-func (s *session) unread(err error) error {
-	if s.owns && !s.interactive {
+func (s *Session) unread(err error) error {
+	if s.opts.Owns && !s.interactive {
 		s.end()
 	}
 	return err
 }
 
 // follow gives the terminal the size of the person's.
-func (s *session) follow(ctx context.Context, resized <-chan os.Signal) {
+func (s *Session) follow(ctx context.Context, resized <-chan os.Signal) {
 	for {
-		cols, rows := s.app.size()
+		cols, rows := s.opts.Size()
 		s.att.Resize(ctx, cols, rows)
 		select {
 		case <-resized:
@@ -282,21 +312,11 @@ func (s *session) follow(ctx context.Context, resized <-chan os.Signal) {
 	}
 }
 
-// size is the person's terminal's, or 80x24.
-func (a *app) size() (cols, rows uint16) {
-	for _, f := range []*os.File{a.stdout, a.stdin, a.stderr} {
-		if c, r, ok := tty.Size(f); ok {
-			return uint16(min(c, 1000)), uint16(min(r, 1000))
-		}
-	}
-	return 80, 24
-}
-
 // typed sends the input.
-func (s *session) typed(ctx context.Context) {
+func (s *Session) typed(ctx context.Context) {
 	var e escapes
 	var send []byte
-	keys := tty.Keys(s.app.stdin)
+	keys := tty.Keys(s.opts.In)
 	buf := make([]byte, 16<<10)
 	last := byte('\n')
 	for {
@@ -319,7 +339,7 @@ func (s *session) typed(ctx context.Context) {
 				close(s.left)
 				return
 			case escapeHelp:
-				fmt.Fprint(s.app.stderr, "\r\n"+escapeHelpText)
+				fmt.Fprint(s.opts.Err, "\r\n"+escapeHelpText)
 			}
 			in = rest
 		}
@@ -329,7 +349,7 @@ func (s *session) typed(ctx context.Context) {
 		switch {
 		case s.interactive: // SIGHUP goes to the session's leader alone, and that may wait for us
 			close(s.hungUp)
-		case errors.Is(err, io.EOF) && s.owns:
+		case errors.Is(err, io.EOF) && s.opts.Owns:
 			_ = s.att.Write(ctx, tty.EndOfInput(last == '\n' || last == '\r')) // the child may be gone
 		}
 		return

@@ -1,4 +1,4 @@
-package main
+package attach
 
 // escapes detects the keys that are for tether itself: at the start of a line ~. detaches, ~? shows help, ~~ is one ~. Everything else
 // passes; a ~ at the start of a line waits for the next key. It is a pure state machine: pieces of any size give the same.
