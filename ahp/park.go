@@ -8,11 +8,10 @@ import (
 
 // Methods of the extension for terminals of machines that are away. Both are requests of a client.
 const (
-	// MethodPark replaces what the owner of a terminal allows the host to keep while its machine is away; params are ParkParams. It is sent
-	// behind the output before it.
+	// MethodPark replaces the permission to keep a terminal while its machine is away; params are ParkParams. It is sent in order with the
+	// terminal's output.
 	MethodPark = "x-tether/park"
-	// MethodParked asks which terminals of machines that are away the host keeps, of those that the client may see; the result is a
-	// ParkedResult.
+	// MethodParked asks for the parked terminals that the client may see; the result is a ParkedResult.
 	MethodParked = "x-tether/parked"
 )
 
@@ -21,21 +20,21 @@ const ParkKey = "tether/park"
 
 // Bounds of parking.
 const (
-	MaxPark   = 30 * 24 * time.Hour // longer times count as this
-	MaxParked = 1024                // entries of a ParkedResult; the rest is a number
+	MaxPark   = 30 * 24 * time.Hour // longer times count as this one
+	MaxParked = 1024                // entries of a ParkedResult; further ones are only counted
 )
 
-// Park is what the owner of a terminal allows the host to keep of it while its machine is away. Both times run from when the host reads
-// them or, ForMs, from when it notices that the machine is away: no clocks are compared.
+// Park is an owner's permission for the host to keep a terminal while its machine is away. LoanMs runs from when the host reads it, ForMs from
+// when the host notices that the machine is away: no clocks are compared.
 type Park struct {
-	// ForMs is for how long the host may keep the terminal's text for its own doors, in milliseconds since the machine was seen last; 0: not
-	// at all beyond the grace time.
+	// ForMs is how long the host may keep the terminal's text for its own interfaces, in milliseconds since it last heard of the machine; 0:
+	// only for the grace time.
 	ForMs int64 `json:"forMs"`
-	// LoanMs is how long the terminal is still lent, in milliseconds; nil: without an end. Nothing is kept beyond it.
+	// LoanMs is the rest of the loan, in milliseconds; nil: no end. Nothing is kept beyond it.
 	LoanMs *int64 `json:"loanMs,omitempty"`
 }
 
-// NewPark returns what is allowed for a terminal that is lent for the time left; a negative time is without an end.
+// NewPark returns the permission for a terminal whose loan ends after left; a negative time means that it has no end.
 func NewPark(during, left time.Duration) Park {
 	p := Park{ForMs: min(during, MaxPark).Milliseconds()}
 	if left >= 0 {
@@ -45,7 +44,7 @@ func NewPark(during, left time.Duration) Park {
 	return p
 }
 
-// Validate tells what is wrong with it.
+// Validate returns an error that names the first invalid field.
 func (p Park) Validate() error {
 	switch {
 	case p.ForMs < 0:
@@ -80,7 +79,7 @@ func AddPark(m Meta, p Park) Meta {
 	return m
 }
 
-// FindPark returns what AddPark added; the zero value, which keeps nothing, if there is nothing that makes sense.
+// FindPark returns the Park that AddPark added. If there is none, or an invalid one, it returns the zero value, which allows nothing.
 func FindPark(m Meta) Park {
 	var p Park
 	if json.Unmarshal(m[ParkKey], &p) != nil || p.Validate() != nil {
@@ -95,7 +94,7 @@ type ParkParams struct {
 	Park
 }
 
-// Validate tells what is wrong with the params.
+// Validate returns an error that names the first invalid field.
 func (p ParkParams) Validate() error {
 	if err := CheckURI(p.Channel); err != nil {
 		return err
@@ -105,24 +104,24 @@ func (p ParkParams) Validate() error {
 
 // Parked is a terminal that a host keeps while its machine is away.
 type Parked struct {
-	Channel string `json:"channel"` // URI that it had
-	ID      string `json:"id"`      // by which the host's own doors know it
+	Channel string `json:"channel"` // its former URI
+	ID      string `json:"id"`      // for the host's own interfaces
 	Machine string `json:"machine"`
-	Name    string `json:"name"` // with which it was announced
+	Name    string `json:"name"` // as announced
 	Title   string `json:"title,omitempty"`
-	AwayMs  int64  `json:"awayMs"`            // for how long the machine has been away
-	LeftMs  int64  `json:"leftMs"`            // for how long it is still kept
+	AwayMs  int64  `json:"awayMs"`            // time since the machine went away
+	LeftMs  int64  `json:"leftMs"`            // remaining time
 	Dropped string `json:"dropped,omitempty"` // why its text is not kept any more
-	Own     bool   `json:"own,omitempty"`     // the client itself has lent it
+	Own     bool   `json:"own,omitempty"`     // lent by the client itself
 }
 
-// ParkedResult is the result of MethodParked. Terminals of the client's own come first.
+// ParkedResult is the result of MethodParked. The client's own terminals come first.
 type ParkedResult struct {
 	Terminals []Parked `json:"terminals"`
-	More      int64    `json:"more,omitempty"` // how many there are beside those
+	More      int64    `json:"more,omitempty"` // number of further ones
 }
 
-// Validate tells what is wrong with the result. Texts may hold anything.
+// Validate returns an error that names the first invalid field. Texts are bounded, but may hold anything.
 func (r ParkedResult) Validate() error {
 	if len(r.Terminals) > MaxParked {
 		return fmt.Errorf("there are more than %d terminals", MaxParked)

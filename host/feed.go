@@ -10,37 +10,38 @@ import (
 	"tether/ahp"
 )
 
-// What a node gives another one that follows a terminal: what was added to the terminal's log, entry by entry, from where the other one is. It is asked for
-// each time, so that a message that the engine loses costs a question and not a byte, and who does not ask holds the machine up as a slow observer does.
+// A node that follows a terminal gets the entries of the terminal's log from its owner, from its own position on. It asks for each piece: if
+// NATS loses a message, the question is repeated and no byte is lost, and a node that does not ask slows the machine down like a slow
+// observer.
 
-// feedHealthy is how long a node may leave what there is untaken and still be waited for.
+// feedHealthy is how long the machine waits for a node that does not ask for available text.
 const feedHealthy = time.Second
 
 // feed is a node that follows a terminal of this one. Guarded by the host's mutex.
 type feed struct {
-	next     int64     // index in the log of what it does not have
+	next     int64     // index of the first log entry that it lacks
 	asked    time.Time // when it last asked
 	watching int
 	watchers []ahp.Watcher
 }
 
-// FeedRequest asks the owner of a terminal for what comes after what a node has: after an entry of the log, if Number is the terminal's,
-// else after an offset in its text.
+// FeedRequest asks the owner of a terminal for the text after the node's position: after an entry of the log, if Number is the terminal's,
+// otherwise after an offset in its text.
 type FeedRequest struct {
 	From     string        `json:"from"` // the node that asks
 	URI      string        `json:"uri"`
 	Epoch    int64         `json:"epoch"`
 	Number   int64         `json:"number,omitempty"`
 	Index    int64         `json:"index,omitempty"`
-	Offset   int64         `json:"offset"` // bytes of the owner's text; -1: all that is kept
-	Most     int           `json:"most"`   // bytes; 0: it does not follow the terminal any more
-	Hold     int64         `json:"hold"`   // ms for which to wait for something
-	Room     int           `json:"-"`      // bytes of items that the answer may have at all, 64 KiB or more; 0: any
+	Offset   int64         `json:"offset"` // in the owner's text, in bytes; -1: the beginning of the retained text
+	Most     int           `json:"most"`   // bytes; 0: the node has stopped following the terminal
+	Hold     int64         `json:"hold"`   // ms to wait if there is nothing
+	Room     int           `json:"-"`      // upper bound of the answer's items, in bytes, at least 64 KiB; 0: none
 	Watching int           `json:"watching,omitempty"`
 	Watchers []ahp.Watcher `json:"watchers,omitempty"`
 }
 
-// FeedAnswer is what there is. Number and Index are to be asked for next; without Number, the text up to an offset is only a part.
+// FeedAnswer is the answer. The next request repeats Number and Index; Number is 0 if only a part of the recorded text fitted.
 type FeedAnswer struct {
 	Number, Index int64
 	Items         []byte // see appendItem
@@ -48,18 +49,18 @@ type FeedAnswer struct {
 
 // The kinds of items.
 const (
-	itemReset  = 'R' // what was before is not to be had; JSON of feedReset
+	itemReset  = 'R' // earlier text is not available; JSON of feedReset
 	itemText   = 'T' // a JSON string
 	itemNote   = 'N' // a terminal/data with a line of the host's own
 	itemAction = 'A' // another action
-	itemState  = 'S' // JSON of feedState: what the terminal is behind the items before
+	itemState  = 'S' // JSON of feedState: the state after the items before
 )
 
 // feedReset is where text begins.
 type feedReset struct {
 	Offset   int64       `json:"offset"`
-	Commands int64       `json:"commands"` // that ended before
-	Count    int         `json:"count"`    // that began before, as the node counts them
+	Commands int64       `json:"commands"` // finished before it
+	Count    int         `json:"count"`    // begun before it, in the owner's count
 	Cols     int         `json:"cols"`
 	Rows     int         `json:"rows"`
 	Screen   *ahp.Screen `json:"screen,omitempty"`
@@ -84,7 +85,7 @@ func appendItem(dst []byte, kind byte, end int64, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// nextItem takes the first item; ok is false if there is none that is whole.
+// nextItem takes the first item; ok is false if there is no complete one.
 func nextItem(items []byte) (kind byte, end int64, data, rest []byte, ok bool) {
 	if len(items) == 0 {
 		return 0, 0, nil, nil, false
@@ -103,7 +104,7 @@ func nextItem(items []byte) (kind byte, end int64, data, rest []byte, ok bool) {
 	return kind, int64(off), items[:size], items[size:], true
 }
 
-// Feed answers a node that follows a terminal. Where there is nothing, it waits until there is, the time in the request is over, or ctx ends.
+// Feed answers a node that follows a terminal. If there is nothing new, it waits for something, for the time in the request or until ctx ends.
 func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error) {
 	late := time.NewTimer(time.Duration(min(max(r.Hold, 0), 10_000)) * time.Millisecond)
 	defer late.Stop()
@@ -142,7 +143,7 @@ func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error
 	}
 }
 
-// feedLocked notes that a node asks, and what it has.
+// feedLocked notes a node's request and position.
 func (t *terminal) feedLocked(r *FeedRequest) {
 	if t.feeds == nil {
 		t.feeds = map[string]*feed{}
@@ -170,7 +171,7 @@ func sameWatcher(a, b ahp.Watcher) bool {
 	return a.Who == b.Who && a.Kind == b.Kind && a.Since.Equal(b.Since)
 }
 
-// takeFeedLocked is what comes after what the node has, at most about r.Most bytes.
+// takeFeedLocked returns the log after the node's position, at most about r.Most bytes.
 func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
 	a := FeedAnswer{Number: t.number, Index: r.Index}
 	l := &t.log
@@ -185,7 +186,7 @@ func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
 		items := t.appendEntryLocked(a.Items, e)
 		if r.Room > 0 && len(items) > r.Room {
 			if len(a.Items) == 0 {
-				return t.takeTextLocked(r) // which is cut anywhere
+				return t.takeTextLocked(r) // which can be cut anywhere
 			}
 			break
 		}
@@ -217,12 +218,12 @@ func (t *terminal) appendEntryLocked(dst []byte, e *entry) []byte {
 	return appendItem(dst, itemAction, end, v.Action)
 }
 
-// takeTextLocked is takeFeedLocked where the log does not tell: from the recorded text.
+// takeTextLocked is takeFeedLocked for positions that are not in the log: it uses the recorded text.
 func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 	start := t.content.oldest()
 	from := t.offsets.pos(max(r.Offset, 0))
 	switch {
-	case r.Offset > t.applied: // the machine has not said yet what it had said before
+	case r.Offset > t.applied: // the machine has not repeated its earlier output yet
 		return a
 	case r.Offset < t.offsets.at(start):
 		from = start
@@ -246,7 +247,7 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 	return a
 }
 
-// appendResetLocked says where the recorded text begins, and what the screen was there.
+// appendResetLocked appends the beginning of the recorded text and the screen at that place.
 func (t *terminal) appendResetLocked(dst []byte, room int) []byte {
 	start := t.content.oldest()
 	old, pos := t.oldScreenLocked()
@@ -268,7 +269,7 @@ func (t *terminal) appendResetLocked(dst []byte, room int) []byte {
 	return appendItem(dst, itemReset, reset.Offset, data)
 }
 
-// maxEscape is how many bytes JSON takes for a byte of text, at most.
+// maxEscape is the largest number of bytes that JSON takes for one byte of text.
 const maxEscape = 6
 
 // filling collects recorded text from a position on.
@@ -276,8 +277,8 @@ type filling struct {
 	t     *terminal
 	items []byte
 	most  int   // bytes of items
-	room  int   // likewise, which they never exceed by much; 0: any
-	pos   int64 // of what comes next
+	room  int   // upper bound of the items, in bytes, which they hardly exceed; 0: none
+	pos   int64 // of the next piece
 	sizes []mark
 }
 
@@ -347,7 +348,7 @@ func (f *filling) restSizes() {
 	f.sizes = nil
 }
 
-// healthy reports whether the node still asks for what there is.
+// healthy reports whether the node still asks for available text.
 func (f *feed) healthy() bool { return time.Since(f.asked) < feedHealthy }
 
 // farBehind reports whether the node lacks more than a quarter of the log.
@@ -365,7 +366,7 @@ func (t *terminal) feedsHoldLocked() bool {
 	return false
 }
 
-// watchingAtNodesLocked is how many watch the terminal at other nodes.
+// watchingAtNodesLocked is the number of the terminal's watchers at other nodes.
 func (t *terminal) watchingAtNodesLocked() (n int) {
 	for _, f := range t.feeds {
 		n += f.watching

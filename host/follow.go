@@ -12,14 +12,14 @@ import (
 
 var errFeed = errors.New("host: what a node has sent of a terminal cannot be read")
 
-// drawnReset is a feedReset with its screen drawn, which takes long.
+// drawnReset is a feedReset whose screen is drawn already, which is slow.
 type drawnReset struct {
 	feedReset
 	drawn *drawn
 }
 
-// Fill takes over what the owner of a terminal has answered. node and epoch are those that were asked: what another one has become the
-// owner of is not touched.
+// Fill takes over the answer of a terminal's owner. node and epoch are those of the request: if another node has become the owner, nothing
+// changes.
 func (h *Host) Fill(uri, node string, epoch int64, items []byte) error {
 	var resets []drawnReset
 	for rest := items; len(rest) > 0; {
@@ -72,7 +72,7 @@ func (h *Host) Fill(uri, node string, epoch int64, items []byte) error {
 	return nil
 }
 
-// resetMirrorLocked begins the text of a mirror anew. Who has it open sees that it is cleared.
+// resetMirrorLocked resets the text of a mirror. Its readers see it cleared.
 func (h *Host) resetMirrorLocked(t *terminal, r *drawnReset) {
 	h.endStripLocked(t)
 	if t.state.Lifecycle.Exited() { // the exit comes behind the text
@@ -112,7 +112,7 @@ func (h *Host) resetMirrorLocked(t *terminal, r *drawnReset) {
 	t.placeGrantsLocked(&t.audience)
 }
 
-// mirrorTextLocked appends text that ends at an offset. What is here already is dropped.
+// mirrorTextLocked appends text that ends at an offset, without the part that is here already.
 func (h *Host) mirrorTextLocked(t *terminal, end int64, data []byte) error {
 	quoted, found, err := cleanText(data)
 	if err != nil {
@@ -136,7 +136,7 @@ func (h *Host) mirrorTextLocked(t *terminal, end int64, data []byte) error {
 	return nil
 }
 
-// mirrorNoteLocked appends a line of the owner's host, such as that output is missing.
+// mirrorNoteLocked appends a line of the owner's own, such as the note that output is missing.
 func (h *Host) mirrorNoteLocked(t *terminal, end int64, action []byte) error {
 	var note struct {
 		Data json.RawMessage `json:"data"`
@@ -167,7 +167,7 @@ func (h *Host) mirrorNoteLocked(t *terminal, end int64, action []byte) error {
 	return nil
 }
 
-// mirrorActionLocked applies an action of the owner, unless what it says is so already: after a change of owners some come again.
+// mirrorActionLocked applies an action of the owner, unless it changes nothing: after a change of owners some actions come again.
 func (h *Host) mirrorActionLocked(t *terminal, raw []byte) error {
 	a, err := ahp.DecodeAction(raw)
 	if err == nil {
@@ -203,7 +203,7 @@ func (h *Host) mirrorActionLocked(t *terminal, raw []byte) error {
 	return nil
 }
 
-// mirrorStateLocked makes the state of a mirror that of its owner, and says that it is fed from now on.
+// mirrorStateLocked sets the state of a mirror to its owner's, and marks it as fed.
 func (h *Host) mirrorStateLocked(t *terminal, data []byte) error {
 	var s feedState
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -233,8 +233,8 @@ func (t *terminal) markedExitLocked() bool {
 	return slices.ContainsFunc(t.marks.list, func(x mark) bool { return x.exited })
 }
 
-// Follow says how soon a node that follows a terminal asks again where there is nothing: soon after there was something, so that what the
-// engine loses is asked for anew before anybody notices.
+// Follow is how long a node waits for an answer before it asks again. It is short after recent output, so that a message that NATS loses is
+// requested again before anybody notices.
 func Follow(last time.Time) time.Duration {
 	if time.Since(last) < 2*time.Second {
 		return 200 * time.Millisecond

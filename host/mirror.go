@@ -9,30 +9,30 @@ import (
 	"tether/ahp"
 )
 
-// mirror is what this node knows of a terminal that another one owns. Guarded by the host's mutex.
+// mirror is another node's terminal, as far as this node knows it. Guarded by the host's mutex.
 //
-// While nobody here follows the terminal it is not fed: its state is what the owner's catalogue says, and its text is none, or old. Once it
+// While nobody here follows the terminal, it is not fed: its state is that of the owner's catalogue, and its text is missing or old. Once it
 // is fed (see follow.go), its state follows from the owner's actions, in order with the text.
 type mirror struct {
 	node  string
 	epoch int64
-	fed   bool // text and state are as the owner's, but for what is on its way
-	lost  bool // the node is not heard any more
+	fed   bool // text and state follow the owner's
+	lost  bool // its node is silent
 	away  bool // its machine is
-	// As the catalogue says, for what is not fed.
+	// From the catalogue, while it is not fed.
 	start, end int64 // offsets of readers
 	running    string
 
-	on       bool      // audiences were in force at the owner when it said the audience
-	unsaid   bool      // what it said of audience.unsaid
-	wanted   time.Time // when somebody here has followed it last
-	asked    time.Time // since when somebody waits for its text; zero: nobody does
-	waiters  []*conn   // whose next reply waits
+	on       bool      // audiences were in force at the owner when it sent the audience
+	unsaid   bool      // the owner's audience.unsaid
+	wanted   time.Time // when somebody here followed it last
+	asked    time.Time // since when readers wait for its text; zero: none waits
+	waiters  []*conn   // connections whose next reply waits
 	filled   chan struct{}
-	lastSeen NodeEntry // Commands and Lifecycle of it, for what is not fed
+	lastSeen NodeEntry // for Commands and Lifecycle while it is not fed
 }
 
-// Mirror takes over what a node says of one of its terminals. on says whether audiences are in force there.
+// Mirror takes over a node's description of one of its terminals. on reports whether audiences are in force there.
 func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	if err := e.check(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	case cl != nil && !cl.principal.same(p):
 		return fmt.Errorf("the client of %s has another name here", e.URI)
 	case cl != nil && (e.Epoch < cl.epoch || e.Epoch == cl.epoch && cl.node != node):
-		return nil // another node has become its owner, perhaps this one
+		return nil // another node has become its owner, possibly this one
 	}
 	if cl == nil {
 		h.forgetLocked()
@@ -85,7 +85,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	return nil
 }
 
-// check says what is wrong with what a node has sent.
+// check validates a node's description.
 func (e *NodeEntry) check() error {
 	name := func(s string, most int) bool { return len(s) <= most }
 	switch {
@@ -113,7 +113,7 @@ func (h *Host) addMirrorLocked(e NodeEntry, cl *client, state ahp.TerminalState,
 	return t
 }
 
-// leaveOwnedLocked is called when a terminal that this node owned has become a mirror.
+// leaveOwnedLocked ends the ownership of a terminal that becomes a mirror.
 func (h *Host) leaveOwnedLocked(t *terminal) {
 	if t.grace != nil {
 		t.grace.Stop()
@@ -125,7 +125,7 @@ func (h *Host) leaveOwnedLocked(t *terminal) {
 	clear(t.feeds)
 }
 
-// sayMirrorLocked takes over what the catalogue of its owner says of a mirror.
+// sayMirrorLocked updates a mirror from its owner's catalogue.
 func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 	m := t.mirror
 	away := t.isAwayLocked()
@@ -154,7 +154,7 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 			t.over = append(t.over, Grantee{kind[0], g.Name, g.ID})
 		}
 	}
-	for _, g := range h.roster.Withdrawn[t.uri] { // its owner may not know it yet
+	for _, g := range h.roster.Withdrawn[t.uri] { // the owner may not know of it yet
 		if !slices.Contains(t.over, g) {
 			t.over = append(t.over, g)
 		}
@@ -168,13 +168,14 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 	h.rowChangedLocked(t)
 }
 
-// mirrorUnsaidLocked reports whether nobody may see a mirror until its machine has said whether it lends where everybody sees everything.
+// mirrorUnsaidLocked reports whether a mirror is hidden until its machine has answered whether it lends to a host that shows everything to
+// everybody.
 func (h *Host) mirrorUnsaidLocked(t *terminal) bool {
 	return t.mirror.unsaid || !h.roster.On && t.mirror.on
 }
 
-// placeGrantsLocked finds where the text of each grant begins in the recorded text of a mirror. Text that its owner does not have yet is
-// placed when it has come.
+// placeGrantsLocked finds the beginning of each grant in the recorded text of a mirror. A grant that begins in text that is not here yet is
+// placed when the text arrives.
 func (t *terminal) placeGrantsLocked(a *audience) {
 	a.pending = false
 	for i := range a.grants {
@@ -188,21 +189,21 @@ func (t *terminal) placeGrantsLocked(a *audience) {
 	}
 }
 
-// setMirrorStateLocked makes the state of a mirror that is not fed what the catalogue says. No mark is made: those come with the text.
+// setMirrorStateLocked sets the state of a mirror that is not fed from the catalogue. It makes no mark: marks come with the text.
 func (h *Host) setMirrorStateLocked(t *terminal, e NodeEntry) {
 	before := t.state
 	s := &t.state
 	s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle = cleanTitle(e.Title), e.Cwd, e.Cols, e.Rows, e.Detection, e.Lifecycle
 	t.exited = e.Exited
 	if len(t.subs) > 0 {
-		t.state.Lifecycle = before.Lifecycle // whoever has it open is told in order with the text
+		t.state.Lifecycle = before.Lifecycle // readers get the exit in order with the text
 	}
 	if before.Title != s.Title || before.Lifecycle != s.Lifecycle {
 		h.listChangedLocked(t)
 	}
 }
 
-// endMirrorLocked is called when a terminal is not another node's any more.
+// endMirrorLocked is called when a terminal stops being another node's.
 func (h *Host) endMirrorLocked(t *terminal) {
 	m := t.mirror
 	t.mirror = nil
@@ -215,7 +216,7 @@ func (h *Host) endMirrorLocked(t *terminal) {
 	t.wakeLocked()
 }
 
-// MirrorGone says that a node does not have a terminal any more.
+// MirrorGone is called when a node has removed a terminal.
 func (h *Host) MirrorGone(node string, g NodeGone) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -242,7 +243,7 @@ func (h *Host) MirrorsOf(node string) (uris []string) {
 	return uris
 }
 
-// NodeSilent says that a node is not heard any more, or goes away. Its terminals are away until they are heard of again.
+// NodeSilent is called when a node has gone silent or says that it stops. Its terminals are away until a node lists them again.
 func (h *Host) NodeSilent(node string) {
 	h.agentsOf(node, nil)
 	h.mu.Lock()
@@ -255,12 +256,12 @@ func (h *Host) NodeSilent(node string) {
 		if t.feeds[node] != nil {
 			delete(t.feeds, node)
 			t.settleLocked()
-			t.watchedLocked() // nobody watches there any more
+			t.watchedLocked() // it has no watchers there now
 		}
 	}
 }
 
-// loseMirrorLocked shows a mirror as away, and ends it after a time unless it is heard of again.
+// loseMirrorLocked marks a mirror as away, and removes it after a time unless a node lists it again.
 func (h *Host) loseMirrorLocked(t *terminal, within time.Duration) {
 	if t.mirror.lost || h.closed {
 		return
@@ -280,7 +281,7 @@ func (h *Host) loseMirrorLocked(t *terminal, within time.Duration) {
 	h.awaitsAgainLocked(t)
 }
 
-// wantLocked says that somebody here follows the terminal.
+// wantLocked notes that somebody here follows the terminal.
 func (h *Host) wantLocked(t *terminal) {
 	if m := t.mirror; m != nil {
 		m.wanted = time.Now()
@@ -288,12 +289,12 @@ func (h *Host) wantLocked(t *terminal) {
 	}
 }
 
-// wantedLocked reports whether somebody follows the mirror, or did so a moment ago.
+// wantedLocked reports whether somebody follows the mirror, or did so within wantTime.
 func (t *terminal) wantedLocked() bool {
 	return len(t.subs) > 0 || t.agents > 0 || t.moved != nil || time.Since(t.mirror.wanted) < wantTime
 }
 
-// fillingLocked reports whether the text of the mirror t is still to be waited for, which begins when nobody has asked before.
+// fillingLocked reports whether readers should wait for the text of the mirror t. The first one starts the wait.
 func (h *Host) fillingLocked(t *terminal) bool {
 	m := t.mirror
 	if m == nil || m.fed || m.lost {
@@ -313,7 +314,7 @@ func (h *Host) fillingLocked(t *terminal) bool {
 	return time.Since(m.asked) < fillTime
 }
 
-// fillDoneLocked wakes those who wait for the text of a mirror.
+// fillDoneLocked wakes the readers that wait for the text of a mirror.
 func (t *terminal) fillDoneLocked(m *mirror) {
 	m.asked = time.Time{}
 	for _, c := range m.waiters {
@@ -326,8 +327,8 @@ func (t *terminal) fillDoneLocked(m *mirror) {
 	}
 }
 
-// fillsLocked reports whether the next reply of the connection waits for the text of terminals of other nodes. The connection is woken when
-// it need not wait any more.
+// fillsLocked reports whether the next reply of the connection waits for text of other nodes' terminals. The connection is woken when the
+// wait is over.
 func (c *conn) fillsLocked(subs []*subscription, since time.Time) bool {
 	if c.h.opts.Nodes == nil || time.Since(since) >= fillTime {
 		return false
@@ -345,7 +346,7 @@ func (c *conn) fillsLocked(subs []*subscription, since time.Time) bool {
 	return false
 }
 
-// fill waits until the text of a terminal of another node is here, or fillTime is over.
+// fill waits for the text of another node's terminal, at most for fillTime.
 func (h *Host) fill(t *terminal) {
 	if h.opts.Nodes == nil {
 		return
@@ -376,8 +377,7 @@ func (h *Host) fill(t *terminal) {
 	}
 }
 
-// arrive waits until the text of a terminal of another node is here that its node had when it spoke of the terminal last, or fillTime is
-// over.
+// arrive waits until the text that the node of a terminal had at its last report is here, at most for fillTime.
 func (h *Host) arrive(t *terminal) {
 	h.fill(t)
 	if h.opts.Nodes == nil {
@@ -405,7 +405,7 @@ func (h *Host) arrive(t *terminal) {
 	}
 }
 
-// Wants reports whether somebody here follows the terminal of another node, and from where on to ask that.
+// Wants reports whether somebody here follows another node's terminal, and returns the next request to that node.
 func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -426,7 +426,7 @@ func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
 	return f, m.node, true
 }
 
-// Pace waits while the observers here of a terminal of another node are slow, and it is to wait for them.
+// Pace blocks while observers here of another node's terminal are slow, if the terminal waits for slow observers.
 func (h *Host) Pace(ctx context.Context, uri string) {
 	h.mu.Lock()
 	t := h.terminals[uri]

@@ -12,54 +12,54 @@ import (
 	"tether/jsonrpc"
 )
 
-// A host may be one of several nodes, which carry what they have to each other (package cluster). A machine's terminals belong to the node
-// at which the machine is: that is their owner. Every other node has a mirror of each: what the catalogue says of it always, its text only
-// while somebody there follows it. Nobody but the owner acknowledges anything to the machine, so that the machine keeps what is not safe.
+// A host may be one of several nodes, which share their terminals (package cluster). The node to which a machine is connected owns the
+// machine's terminals. Every other node has a mirror of each: always its entry in the catalogue, and its text only while somebody follows it
+// there. Only the owner acknowledges output to the machine, which keeps everything that is not acknowledged.
 
 // Nodes is how a host reaches the other nodes of its cluster. Its methods may be called from any goroutine.
 type Nodes interface {
-	// Own makes this node the owner of a client's terminals and returns the epoch of that: greater than each before, and than least. It may
-	// take seconds.
+	// Own makes this node the owner of a client's terminals and returns the epoch of that ownership, which is greater than all earlier ones
+	// and than least. It may take seconds.
 	Own(ctx context.Context, clientID string, least int64) (epoch int64, err error)
 	// ID names this node.
 	ID() string
-	// Ask asks a node about something and returns its answer, by the deadline of ctx, which it must have. The error is ErrNoNode if there is
-	// no such node any more.
+	// Ask asks a node about something and returns its answer, by the deadline of ctx, which it must have. The error is ErrNoNode if
+	// that node is gone.
 	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
-	// Wanted says that somebody follows the terminal of another node. It is called with the host's mutex, and returns at once.
+	// Wanted is called when somebody follows the terminal of another node. The caller holds the host's mutex; Wanted does not block.
 	Wanted(uri string)
 }
 
-// Bounds of what nodes tell each other.
+// Bounds of the exchange between nodes.
 const (
-	// NodeLost is how long terminals of a node that is not heard any more are shown as away.
+	// NodeLost is how long the terminals of a silent node are listed as away.
 	NodeLost = 5 * time.Minute
-	// nodeHeartbeat is the time between signs of life that machines are asked for: one that finds its node silent has others to go to.
+	// nodeHeartbeat is the interval between heartbeats that machines are asked for: a machine whose node is silent can go to another one.
 	nodeHeartbeat = 5 * time.Second
-	// fillTime is how long who asks for a terminal of another node waits for its text, at most. Then they are shown what is here.
+	// fillTime bounds the wait for the text of another node's terminal. After that, readers get the text that is here.
 	fillTime = 2 * time.Second
-	// wantTime is how long the text of a terminal is followed for after somebody has looked at it.
+	// wantTime is how long this node follows a terminal's text after the last reader left.
 	wantTime = 30 * time.Second
-	// maxNodeGone bounds how many terminals are remembered that are gone. A node that has missed more is told all there are.
+	// maxNodeGone bounds the removed terminals that are remembered. A node that has missed more gets the whole list.
 	maxNodeGone = 4096
 	// ChangesAtOnce bounds the entries in one answer.
 	ChangesAtOnce = 500
-	// listedEvery is the shortest time between two answers to one node that tell of changes.
+	// listedEvery is the shortest time between two answers with changes to one node.
 	listedEvery = 50 * time.Millisecond
 )
 
-// ErrNotOwner is returned where another node has become a terminal's owner, or the terminal is gone.
+// ErrNotOwner means that another node has become the terminal's owner, or that the terminal is gone.
 var ErrNotOwner = errors.New("host: this node is not the terminal's owner")
 
-// ErrNoNode is returned where a node is asked that is gone.
+// ErrNoNode means that the node is gone.
 var ErrNoNode = errors.New("host: there is no such node")
 
-// NodeEntry is what a node tells the others of one of its terminals.
+// NodeEntry describes a terminal to the other nodes.
 type NodeEntry struct {
 	URI     string `json:"uri"`
 	Client  string `json:"client"` // clientId of the machine
 	Epoch   int64  `json:"epoch"`
-	Machine string `json:"machine,omitempty"` // what the machine says of itself
+	Machine string `json:"machine,omitempty"` // the machine's own name
 	Name    string `json:"principal,omitempty"`
 	Role    Role   `json:"role,omitempty"`
 	Owner   string `json:"owner,omitempty"`
@@ -76,49 +76,49 @@ type NodeEntry struct {
 	Exited    time.Time        `json:"exited,omitzero"`
 	Away      bool             `json:"away,omitempty"` // its machine is
 	Holds     bool             `json:"holds,omitempty"`
-	Input     *ahp.StateParams `json:"input,omitempty"`   // what its owner has said, without the channel; nil: nothing
+	Input     *ahp.StateParams `json:"input,omitempty"`   // the owner's last report, without the channel; nil: none
 	Running   string           `json:"running,omitempty"` // the command line that runs, cut
 	Start     int64            `json:"start"`             // offsets of readers
 	End       int64            `json:"end"`
-	Commands  int64            `json:"commands"` // that have ended
+	Commands  int64            `json:"commands"` // finished ones
 	Watching  int              `json:"watching,omitempty"`
 	Audience  ahp.Audience     `json:"audience,omitzero"`
-	Told      bool             `json:"told,omitempty"`   // the machine has said an audience
-	Unsaid    bool             `json:"unsaid,omitempty"` // it has not said yet whether it lends where everybody sees everything
-	Over      []NodeGrantee    `json:"over,omitempty"`   // to whom an administrator has ended what was granted
+	Told      bool             `json:"told,omitempty"`   // the machine has sent an audience
+	Unsaid    bool             `json:"unsaid,omitempty"` // the machine has not answered yet whether it lends to a host that shows everything to everybody
+	Over      []NodeGrantee    `json:"over,omitempty"`   // grantees whose grant an administrator has ended
 }
 
-// NodeGrantee is a Grantee as nodes tell it.
+// NodeGrantee is a Grantee on the wire.
 type NodeGrantee struct {
 	Kind string `json:"kind"`
 	Name string `json:"name,omitempty"`
 	ID   string `json:"id,omitempty"`
 }
 
-// NodeGone is a terminal that a node does not have any more.
+// NodeGone is a terminal that a node has removed.
 type NodeGone struct {
 	URI   string `json:"uri"`
-	Moved bool   `json:"moved,omitempty"` // its machine has gone to another node; else it has ended
+	Moved bool   `json:"moved,omitempty"` // its machine is at another node now; otherwise the terminal has ended
 }
 
-// NodeChanges are what has changed at a node.
+// NodeChanges are the changes of a node's catalogue.
 type NodeChanges struct {
-	Version int64       `json:"version"`         // to be asked for next
-	Whole   bool        `json:"whole,omitempty"` // Entries, with those of further answers while More, are all there are
+	Version int64       `json:"version"`         // the next request's since
+	Whole   bool        `json:"whole,omitempty"` // Entries, together with those of the following answers while More, are the whole catalogue
 	More    bool        `json:"more,omitempty"`
 	On      bool        `json:"on,omitempty"` // audiences are in force there
 	Entries []NodeEntry `json:"entries,omitempty"`
 	Gone    []NodeGone  `json:"gone,omitempty"`
 }
 
-// nodeBook is what other nodes are told from. Guarded by the host's mutex.
+// nodeBook records the changes for other nodes. Guarded by the host's mutex.
 type nodeBook struct {
 	moved chan struct{} // closed at the next change; nil when nobody waits
 	gone  []nodeGone    // oldest first
-	from  int64         // version up to which those were forgotten
+	from  int64         // version up to which removed terminals were forgotten
 
-	conns   map[string]map[string]int // of names that have many, by the node at which they are
-	resyncs int64                     // how often a mirror's text began anew
+	conns   map[string]map[string]int // connections of names that have many, by node
+	resyncs int64                     // how often the text of a mirror was reset
 }
 
 type nodeGone struct {
@@ -126,13 +126,13 @@ type nodeGone struct {
 	version int64
 }
 
-// firstSeq is the serverSeq from which the host counts: apart from that of all others where there are several nodes, so that what a client
-// has seen at another one is not taken for what it has seen here.
+// firstSeq is the host's first serverSeq. Nodes count from different random numbers, so that a client's position at another node is not
+// mistaken for one here.
 func (o *Options) firstSeq() int64 {
 	if o.Nodes == nil {
 		return 0
 	}
-	return 1<<40 + rand.Int64N(1<<52) // exact in every JSON reader, with room for what comes
+	return 1<<40 + rand.Int64N(1<<52) // exact in every JSON reader, with room to count
 }
 
 // take makes this node the owner of the client's terminals, once for each connection that lends.
@@ -157,7 +157,7 @@ func (c *conn) take() error {
 	defer h.mu.Unlock()
 	cl := c.client
 	switch {
-	case epoch > cl.epoch: // also if the connection has ended meanwhile: the lease says that this node is the owner in this epoch
+	case epoch > cl.epoch: // also if the connection has ended meanwhile: by the lease, this node is the owner in this epoch
 		cl.epoch, cl.node, cl.anew, cl.owned = epoch, "", false, time.Now()
 		for _, t := range slices.Clone(h.order) {
 			if t.creator == cl {
@@ -175,10 +175,10 @@ func (c *conn) take() error {
 	return nil
 }
 
-// arriveLocked makes this node the owner of a terminal, whose machine has come. It is away until the machine announces it.
+// arriveLocked makes this node the owner of a terminal after its machine has connected. The terminal is away until the machine announces it.
 func (h *Host) arriveLocked(t *terminal) {
 	if m := t.mirror; m != nil {
-		if !m.fed && t.state.Lifecycle.Exited() { // its last text may not be here
+		if !m.fed && t.state.Lifecycle.Exited() { // the end of its text may be missing here
 			t.state.Lifecycle, t.exited = ahp.Lifecycle{Status: ahp.StatusRunning}, time.Time{}
 		}
 		h.endMirrorLocked(t)
@@ -187,7 +187,7 @@ func (h *Host) arriveLocked(t *terminal) {
 	h.rowChangedLocked(t)
 }
 
-// Released says that another node owns a client's terminals since an epoch. Its connection here ends.
+// Released is called when another node has become the owner of a client's terminals. It closes the client's connection here.
 func (h *Host) Released(clientID, node string, epoch int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -215,7 +215,7 @@ func (h *Host) movedLocked(cl *client, node string, epoch int64) {
 	}
 }
 
-// nodesLocked says that what other nodes are told has changed.
+// nodesLocked notes a change for the other nodes.
 func (h *Host) nodesLocked() {
 	if b := &h.nodes; b.moved != nil {
 		close(b.moved)
@@ -223,7 +223,7 @@ func (h *Host) nodesLocked() {
 	}
 }
 
-// noteGoneLocked lets other nodes know that a terminal of this one is not here any more.
+// noteGoneLocked notes the removal of a terminal for the other nodes.
 func (h *Host) noteGoneLocked(t *terminal, moved bool) {
 	if h.opts.Nodes == nil {
 		return
@@ -237,8 +237,8 @@ func (h *Host) noteGoneLocked(t *terminal, moved bool) {
 	h.nodesLocked()
 }
 
-// NodeChanges returns what has changed here since a version, which is 0 for a node that knows nothing: at most so many entries, 1 to
-// ChangesAtOnce. It waits for a change until ctx ends, and then returns none.
+// NodeChanges returns the changes since a version, 0 for a node that knows nothing: at most most entries, 1 to ChangesAtOnce. It waits for a
+// change until ctx ends, and then returns none.
 func (h *Host) NodeChanges(ctx context.Context, since int64, most int) NodeChanges {
 	for first := true; ; first = false {
 		h.mu.Lock()
@@ -256,7 +256,7 @@ func (h *Host) NodeChanges(ctx context.Context, since int64, most int) NodeChang
 		case <-moved:
 		case <-ctx.Done():
 		}
-		if first { // what changes together is told together
+		if first { // changes that come together go into one answer
 			select {
 			case <-time.After(listedEvery):
 			case <-ctx.Done():
@@ -277,7 +277,7 @@ func (h *Host) changesLocked(since int64, most int) NodeChanges {
 		}
 	}
 	slices.SortFunc(due, func(a, b *terminal) int { return int(a.rowVersion - b.rowVersion) })
-	if len(due) > most { // versions are of one terminal each
+	if len(due) > most { // each version belongs to one terminal
 		due, c.More = due[:most], true
 		c.Version = due[most-1].rowVersion
 	}
@@ -292,7 +292,7 @@ func (h *Host) changesLocked(since int64, most int) NodeChanges {
 	return c
 }
 
-// nodeEntryLocked is what other nodes are told of a terminal of this one.
+// nodeEntryLocked describes a terminal of this node to the others.
 func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 	s, cl, i := &t.state, t.creator, t.infoLocked(0)
 	e := NodeEntry{URI: t.uri, Client: cl.id, Epoch: cl.epoch, Machine: cl.machine, Name: cl.principal.Name, Role: cl.principal.Role, Owner: cl.principal.Owner,
@@ -313,7 +313,7 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 	return e
 }
 
-// isAwayLocked reports whether the machine of a lent terminal is not there, or its node.
+// isAwayLocked reports whether the machine of a lent terminal, or its node, is not connected.
 func (t *terminal) isAwayLocked() bool {
 	if m := t.mirror; m != nil {
 		return m.lost || m.away
@@ -321,7 +321,7 @@ func (t *terminal) isAwayLocked() bool {
 	return t.remote() && t.bound == nil
 }
 
-// awayWhyLocked is why a terminal that is away is, if its machine may still be connected: "" otherwise.
+// awayWhyLocked is the reason for which a terminal is away, if it is not its machine that is disconnected; "" otherwise.
 func (t *terminal) awayWhyLocked() string {
 	if t.mirror != nil && t.mirror.lost {
 		return nodeNotReached
@@ -329,10 +329,10 @@ func (t *terminal) awayWhyLocked() string {
 	return ""
 }
 
-// nodeNotReached is why terminals of another node are away.
+// nodeNotReached is the reason for which terminals of a silent node are away.
 const nodeNotReached = "its node of the host is not reached"
 
-// mirrorInfoLocked puts what its node says of a mirror in the place of what follows from its text, which is not here.
+// mirrorInfoLocked fills in the offsets of a mirror without text from its node's description.
 func (t *terminal) mirrorInfoLocked(i *agenttools.Info) {
 	if m := t.mirror; m != nil && !m.fed {
 		i.Start, i.End = m.start, m.end

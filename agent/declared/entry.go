@@ -9,14 +9,15 @@ import (
 	"tether/agent/config"
 )
 
-// adoptPoll is how often keep checks whether the daemon has adopted the terminals of an earlier one. Nothing announces it, and it is rare.
+// adoptPoll is how often keep checks whether the daemon has adopted an earlier daemon's terminals. Nothing announces the adoption, and it is
+// rare.
 const adoptPoll = 100 * time.Millisecond
 
 // entry is one declared terminal.
 type entry struct {
 	set *Set
 
-	// Set and read by the holder of Set.busy.
+	// Owned by the holder of Set.busy.
 	cancel context.CancelFunc // of keep; nil if it does not run
 	ended  chan struct{}      // closed when keep has returned
 
@@ -30,16 +31,16 @@ type entry struct {
 	restarts  int
 	err       string
 	code      int
-	current   Terminal // that runs; nil if none does
-	waits     string   // while Blocked: for what
+	current   Terminal // the running one; nil if none runs
+	waits     string   // while Blocked: the reason
 
 	ready      ReadyState
 	readySince time.Time
 	readyWhy   string
 }
 
-// begin has the terminal kept up, beginning with t, or with one that an earlier daemon has left, or a new one. The channel it returns is
-// closed when that was tried.
+// begin starts keep with t or, if t is nil, with the terminal that an earlier daemon has left or a new one. The returned channel is closed
+// after the first start was tried.
 func (e *entry) begin(ctx context.Context, t Terminal) <-chan struct{} {
 	ctx, e.cancel = context.WithCancel(ctx)
 	e.ended = make(chan struct{})
@@ -58,13 +59,13 @@ func (e *entry) halt() {
 	}
 }
 
-// up starts it if it does not run.
+// up starts the terminal if it is not running.
 func (e *entry) up(ctx context.Context) error {
 	if t := e.running(); t != nil {
 		return nil
 	}
 	e.halt()
-	t := e.running() // it may have been started just before
+	t := e.running() // another command may just have started it
 	if err := await(ctx, e.begin(e.set.ctx, t)); err != nil {
 		return err
 	}
@@ -72,13 +73,13 @@ func (e *entry) up(ctx context.Context) error {
 	return nil
 }
 
-// down ends it.
+// down ends the terminal.
 func (e *entry) down(ctx context.Context) error {
 	e.halt()
 	e.set.keep(e.name(), func(k *kept) { k.Down = true })
 	if err := e.end(ctx); err != nil {
 		if t := e.running(); t != nil {
-			e.begin(e.set.ctx, t) // its end is to be noticed, whenever that comes
+			e.begin(e.set.ctx, t) // so that its end is noticed, whenever it comes
 		}
 		return err
 	}
@@ -86,7 +87,7 @@ func (e *entry) down(ctx context.Context) error {
 	return nil
 }
 
-// restart ends it and starts it again.
+// restart ends the terminal and starts it again.
 func (e *entry) restart(ctx context.Context) error {
 	e.halt()
 	if err := e.end(ctx); err != nil {
@@ -125,8 +126,8 @@ func await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// keep starts the terminal, and restarts it when due, until it must not be up any more or ctx ends. It is the entry's goroutine; the
-// terminal continues after it.
+// keep starts the terminal and restarts it when due, until the terminal is to stay down or ctx ends. It is the entry's goroutine; the terminal
+// outlives it.
 func (e *entry) keep(ctx context.Context, t Terminal, tried chan struct{}) {
 	defer close(e.ended)
 	say := sync.OnceFunc(func() { close(tried) })
@@ -168,7 +169,7 @@ func (e *entry) keep(ctx context.Context, t Terminal, tried chan struct{}) {
 	}
 }
 
-// recall returns the terminal that an earlier daemon has started, if it still exists. It waits until it is adopted or gone.
+// recall returns the terminal that an earlier daemon has started, if it still exists. It waits until the terminal is adopted or gone.
 func (e *entry) recall(ctx context.Context) Terminal {
 	id := e.lastID()
 	if id == "" {
@@ -180,7 +181,7 @@ func (e *entry) recall(ctx context.Context) Terminal {
 		t, pending := e.set.opts.Starter.Find(id)
 		switch {
 		case t != nil && t.Over():
-			return nil // it has exited, and this daemon knows: it is not the one to keep up
+			return nil // it has exited in this daemon: a new one is needed
 		case t != nil:
 			return t
 		case !pending:
@@ -195,7 +196,7 @@ func (e *entry) recall(ctx context.Context) Terminal {
 	}
 }
 
-// start starts it. The id is recorded first, so that the next daemon finds it.
+// start starts the terminal. Its id is recorded first, so that the next daemon finds it.
 func (e *entry) start(ctx context.Context) (Terminal, error) {
 	spec := e.declaration()
 	id, start, err := e.set.opts.Starter.Prepare(ctx, spec)
@@ -214,7 +215,7 @@ func (e *entry) start(ctx context.Context) (Terminal, error) {
 	return t, nil
 }
 
-// follow waits for the end of the running terminal, and reports whether it must be started again and how long it ran.
+// follow waits for the end of the running terminal, and returns whether it must be started again and how long it ran.
 func (e *entry) follow(ctx context.Context, t Terminal) (again bool, ran time.Duration) {
 	if t == nil {
 		return false, 0
@@ -225,7 +226,7 @@ func (e *entry) follow(ctx context.Context, t Terminal) (again bool, ran time.Du
 	end, err := t.Wait(ctx)
 	cancel()
 	look.Wait()
-	if err != nil || e.set.ctx.Err() != nil { // the daemon ends, and this terminal perhaps with it
+	if err != nil || e.set.ctx.Err() != nil { // the daemon ends, and the terminal may end with it
 		return false, 0
 	}
 	e.change(func() { e.current, e.code = nil, end.Code })
@@ -259,13 +260,13 @@ func (e *entry) rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// runs notes that t runs.
+// runs records that t runs.
 func (e *entry) runs(t Terminal) {
 	e.change(func() { e.current, e.id, e.err = t, t.ID(), "" })
 	e.enter(Running)
 }
 
-// failed notes that it could not be started.
+// failed records a failed start.
 func (e *entry) failed(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -292,7 +293,7 @@ func (e *entry) enter(s State) {
 	})
 }
 
-// change changes fields that the set's mutex guards.
+// change changes fields under the set's mutex.
 func (e *entry) change(f func()) {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()

@@ -9,21 +9,21 @@ import (
 	"tether/agent/config"
 )
 
-// ReadyState says how far a terminal with a condition is.
+// ReadyState is the progress of a terminal with a condition of readiness.
 type ReadyState string
 
-// The states. Without a condition there is none.
+// The states. Terminals without a condition have none.
 const (
 	ReadyStarting ReadyState = "starting" // the condition does not hold yet
-	ReadyYes      ReadyState = "ready"    // it held once
-	ReadyFailed   ReadyState = "failed"   // it has not held in time, and does not yet, or the program has ended before
+	ReadyYes      ReadyState = "ready"    // the condition held once
+	ReadyFailed   ReadyState = "failed"   // the condition did not hold in time, or the program ended first
 	ReadyStopped  ReadyState = "stopped"  // it was ready, and its program has ended
 )
 
-// leastLook is how long a condition is looked at whose time is over already, as after a restart of the daemon.
+// leastLook is how long a condition is checked at least, also if its time is over, as after a restart of the daemon.
 const leastLook = 2 * time.Second
 
-// beginReady says how far t is, which has just begun to run. What an earlier daemon has found ready stays so.
+// beginReady sets the state of t, which has just begun to run. A terminal that an earlier daemon has found ready stays ready.
 func (e *entry) beginReady(t Terminal) {
 	switch r := e.startedSpec().Ready; {
 	case r.IsZero():
@@ -34,7 +34,8 @@ func (e *entry) beginReady(t Terminal) {
 	}
 }
 
-// becomeReady finds out when t is ready, and says so. It returns then, or with ctx. When the time is over it says that, and looks on.
+// becomeReady waits until t is ready and records it; it returns then or when ctx ends. When the time is over, it records that and goes on
+// waiting.
 func (e *entry) becomeReady(ctx context.Context, t Terminal) {
 	spec := e.startedSpec()
 	r := spec.Ready
@@ -49,7 +50,7 @@ func (e *entry) becomeReady(ctx context.Context, t Terminal) {
 		err = t.Await(ctx, spec, true)
 	}
 	switch {
-	case ctx.Err() != nil: // it has ended, or the daemon is about to
+	case ctx.Err() != nil: // the terminal or the daemon ends
 	case err == nil:
 		e.set.keep(e.name(), func(k *kept) { k.Ready = k.ID == t.ID() })
 		e.setReady(t, ReadyYes, r.String())
@@ -66,7 +67,7 @@ func (e *entry) wasReady(id string) bool {
 	return k.Ready && k.ID == id
 }
 
-// startedSpec is the declaration with which what runs was started, as far as that is known.
+// startedSpec is the declaration of the running terminal, as far as it is known.
 func (e *entry) startedSpec() (d config.Declared) {
 	e.change(func() {
 		if d = e.spec; e.startedAs != nil {
@@ -84,7 +85,7 @@ func (e *entry) setReady(t Terminal, s ReadyState, why string) {
 	t.SetReady(s, why)
 }
 
-// endReady says what an end means.
+// endReady sets the state after the terminal's end.
 func (e *entry) endReady() {
 	e.change(func() {
 		switch e.ready {
@@ -96,7 +97,7 @@ func (e *entry) endReady() {
 	})
 }
 
-// awaitNeeds returns when all that the terminal needs are ready, or with ctx. If it has to wait, it says so and calls blocked, once.
+// awaitNeeds waits until every terminal that this one needs is ready, or ctx ends. If it has to wait, it records that and calls blocked once.
 func (e *entry) awaitNeeds(ctx context.Context, blocked func()) {
 	for {
 		e.set.mu.Lock()
@@ -122,7 +123,7 @@ func (e *entry) awaitNeeds(ctx context.Context, blocked func()) {
 	}
 }
 
-// missingLocked says which of those that it needs is not ready, "" if all are.
+// missingLocked names a needed terminal that is not ready; "" if all are.
 func (e *entry) missingLocked() string {
 	for _, name := range e.spec.Needs {
 		i := slices.IndexFunc(e.set.entries, func(o *entry) bool { return o.spec.Name == name })
@@ -142,7 +143,7 @@ func (e *entry) missingLocked() string {
 	return ""
 }
 
-// withNeeds adds to names what those need, all that is needed for that, and so on.
+// withNeeds adds the terminals that the named ones need, directly or indirectly.
 func (s *Set) withNeeds(names []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +163,7 @@ func (s *Set) withNeeds(names []string) []string {
 	return all
 }
 
-// tellLocked wakes those that wait for what they need.
+// tellLocked wakes the terminals that wait for others.
 func (s *Set) tellLocked() {
 	close(s.moved)
 	s.moved = make(chan struct{})

@@ -22,54 +22,53 @@ type End struct {
 // Terminal is one that was started. Its methods are safe for concurrent use.
 type Terminal interface {
 	ID() string
-	// Started is when it began to run.
+	// Started is when the terminal began to run.
 	Started() time.Time
-	// Over reports whether it has ended.
+	// Over reports whether the terminal has ended.
 	Over() bool
-	// Wait returns when it has ended, or ctx's error.
+	// Wait returns when the terminal has ended, or ctx's error.
 	Wait(ctx context.Context) (End, error)
-	// Kill ends it with everything in it, and returns when that is done or ctx ends.
+	// Kill ends the terminal with all its processes, and returns when that is done or ctx ends.
 	Kill(ctx context.Context) error
 	// Await returns when the condition of the declaration holds: nil; or when ctx ends or it cannot be found out: why not, in one line. late
 	// says that the time for it is over: it is enough to look now and then.
 	Await(ctx context.Context, d config.Declared, late bool) error
-	// SetReady has those told who see the terminal.
+	// SetReady reports the state to everybody who sees the terminal.
 	SetReady(state ReadyState, why string)
 }
 
 // Starter starts terminals. Its methods are safe for concurrent use.
 type Starter interface {
-	// Prepare returns how to start one, with the id that it will have. It may block, until ctx ends at most.
+	// Prepare returns a function that starts a terminal, and the id that the terminal will have. It may block until ctx ends.
 	Prepare(ctx context.Context, d config.Declared) (id string, start func() (Terminal, error), err error)
-	// Find returns the terminal with that id, if there is one. pending says that there is one that runs, which the daemon has not taken up
-	// yet.
+	// Find returns the terminal with that id, if there is one. pending reports that it runs but the daemon has not adopted it yet.
 	Find(id string) (t Terminal, pending bool)
 }
 
 // Options configures a Set. Starter is required.
 type Options struct {
 	Starter Starter
-	// Keep is the file in which it is kept which terminal is whose, and which are down.
+	// Keep is the file that records the terminal of each declaration, and which declarations are down.
 	Keep string
-	// Report receives the fault that prevents writing the file; "" when there is none.
+	// Report receives the error that prevents writing the file; "" when there is none.
 	Report func(trouble string)
 }
 
-// Set is the declared terminals. It is safe for concurrent use.
+// Set is the set of declared terminals. It is safe for concurrent use.
 //
 // Goroutines: one per terminal that is to be up, see entry.keep. They end with Close, which leaves the terminals as they are.
 type Set struct {
 	opts Options
 	ctx  context.Context // of the goroutines; set by Begin
 	stop context.CancelFunc
-	busy chan struct{} // 1 slot: commands come one at a time
+	busy chan struct{} // 1 slot: one command at a time
 
-	writing sync.Mutex // held while the file is written: two changes must not overtake each other
+	writing sync.Mutex // held while the file is written, so that changes are written in order
 
 	mu      sync.Mutex
 	entries []*entry // in the order of the file
 	store   store
-	moved   chan struct{} // closed and replaced when a terminal is in another state
+	moved   chan struct{} // closed and replaced when the state of a terminal changes
 }
 
 // New returns an empty set.
@@ -82,8 +81,8 @@ func New(o Options) *Set {
 	return s
 }
 
-// Begin starts the terminals, except those that the person has put down. It does not wait for that. It is called once, before any other
-// method but List.
+// Begin starts the terminals, except those that the person has put down. It does not wait for them. It is called once, before all other
+// methods except List.
 func (s *Set) Begin(all []config.Declared) {
 	s.busy <- struct{}{}
 	defer func() { <-s.busy }()
@@ -105,7 +104,7 @@ func (s *Set) Close() {
 		return
 	}
 	s.stop()
-	s.busy <- struct{}{} // no command begins any more
+	s.busy <- struct{}{} // no further command begins
 	s.mu.Lock()
 	all := s.entries
 	s.mu.Unlock()
@@ -114,7 +113,7 @@ func (s *Set) Close() {
 	}
 }
 
-// Declare replaces the declarations. New ones are not started yet; a terminal that is no longer declared continues, and is forgotten.
+// Declare replaces the declarations. New ones are not started yet; a terminal that is no longer declared continues but is forgotten.
 func (s *Set) Declare(ctx context.Context, all []config.Declared) error {
 	if err := s.take(ctx); err != nil {
 		return err
@@ -124,7 +123,7 @@ func (s *Set) Declare(ctx context.Context, all []config.Declared) error {
 	return nil
 }
 
-// declare does that and returns the new ones.
+// declare replaces the declarations and returns the new ones.
 func (s *Set) declare(all []config.Declared) (added []*entry) {
 	s.mu.Lock()
 	var kept []*entry
@@ -170,24 +169,24 @@ type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("no terminal %.70q is declared", e.Name) }
 
-// Up starts the named terminals that do not run, and those that they need; without names, all. It returns when each has been started, could
-// not be, or waits for what it needs; or when ctx ends. A failed start is in the status, not the error. Errors: *UnknownError, ctx's, that
-// the set is closed.
+// Up starts the named terminals that do not run, and the terminals that they need; without names, all. It returns when each was started, could
+// not be started, or waits for another one, or when ctx ends. A failed start is in the status, not in the error. Errors: *UnknownError,
+// ctx's, and one for a closed set.
 func (s *Set) Up(ctx context.Context, names ...string) ([]Status, error) {
 	return s.each(ctx, s.withNeeds(names), (*entry).up)
 }
 
-// Down ends those that run, and keeps them down until Up.
+// Down ends the named terminals, and keeps them down until Up.
 func (s *Set) Down(ctx context.Context, names ...string) ([]Status, error) {
 	return s.each(ctx, names, (*entry).down)
 }
 
-// Restart ends those that run and starts all again.
+// Restart ends the named terminals that run, and starts all of them again.
 func (s *Set) Restart(ctx context.Context, names ...string) ([]Status, error) {
 	return s.each(ctx, names, (*entry).restart)
 }
 
-// each does the same with all that are named, side by side.
+// each calls do for all named terminals concurrently.
 func (s *Set) each(ctx context.Context, names []string, do func(*entry, context.Context) error) ([]Status, error) {
 	if err := s.take(ctx); err != nil {
 		return nil, err
@@ -199,7 +198,7 @@ func (s *Set) each(ctx context.Context, names []string, do func(*entry, context.
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)() // a daemon's end does not wait for commands
+	defer context.AfterFunc(s.ctx, cancel)() // the daemon's end does not wait for commands
 	errs := make([]error, len(chosen))
 	var wg sync.WaitGroup
 	for i, e := range chosen {
@@ -220,7 +219,7 @@ func (s *Set) each(ctx context.Context, names []string, do func(*entry, context.
 	return all, nil
 }
 
-// named returns those with the names, each once; all without names.
+// named returns the entries with these names, each once; without names, all.
 func (s *Set) named(names []string) ([]*entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +239,7 @@ func (s *Set) named(names []string) ([]*entry, error) {
 	return chosen, nil
 }
 
-// take waits for the turn of a command.
+// take waits until a command may run.
 func (s *Set) take(ctx context.Context) error {
 	select {
 	case s.busy <- struct{}{}:

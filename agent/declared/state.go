@@ -6,7 +6,7 @@ import (
 	"tether/agent/config"
 )
 
-// State says how a declared terminal is.
+// State is the state of a declared terminal.
 type State string
 
 // The states.
@@ -19,13 +19,13 @@ type State string
 //	 │ Down, killed       ▼            ▼
 //	any                 Failed       Exited      (it is not)
 const (
-	Blocked  State = "blocked"  // it starts when all that it needs are ready
-	Starting State = "starting" // or being taken up from an earlier daemon
+	Blocked  State = "blocked"  // it starts when all terminals that it needs are ready
+	Starting State = "starting" // or adopted from an earlier daemon
 	Running  State = "running"
 	Waiting  State = "waiting" // to be started again, at Next
 	Exited   State = "exited"
 	Failed   State = "failed" // it could not be started, and is not tried again
-	Down     State = "down"   // the person wants it so
+	Down     State = "down"   // by the person's command
 )
 
 // Status is one declared terminal at one moment.
@@ -33,28 +33,28 @@ type Status struct {
 	Spec     config.Declared
 	State    State
 	Since    time.Time
-	ID       string    // of the terminal that runs, or ran last; "" if there was none
+	ID       string    // of the running or the last terminal; "" if there was none
 	Next     time.Time // when Waiting: the next start
-	Restarts int       // since it was last asked to be up
-	Err      string    // why the last start failed, or the obstacle to one
-	Waits    string    // when Blocked: which of those that it needs is not ready, and why
-	Code     int       // the status it ended with; for Exited and Waiting
+	Restarts int       // since the last Up
+	Err      string    // why the last start failed or the next one cannot happen
+	Waits    string    // when Blocked: the needed terminal that is not ready, and why
+	Code     int       // exit status; for Exited and Waiting
 	Changed  bool      // the running terminal was started by another declaration
 
-	// Ready is of what runs, or ran last, if there is a condition.
+	// Ready is the state of the running or the last terminal, if there is a condition.
 	Ready      ReadyState
 	ReadySince time.Time
-	ReadyWhy   string // which condition holds, or why none does
+	ReadyWhy   string // the condition that holds, or why none does
 }
 
-// The time until a terminal is started again: it doubles with each end, and begins anew after a run of healthyAfter.
+// Bounds of the pause before a restart. It doubles with each end, and starts over after a run of healthyAfter.
 const (
 	firstRestart = time.Second
 	maxRestart   = time.Minute
 	healthyAfter = time.Minute
 )
 
-// backoff is that time; the zero value begins.
+// backoff is the pause before a restart; the zero value starts over.
 type backoff struct{ last time.Duration }
 
 // next returns how long to wait after a run that took so long.

@@ -9,7 +9,7 @@ import (
 	"tether/platform/secret"
 )
 
-// store is the file: the facts that the next daemon must know.
+// store is the content of the file, for the next daemon.
 type store struct {
 	Version   int             `json:"version"`
 	Terminals map[string]kept `json:"terminals"` // by name
@@ -17,9 +17,9 @@ type store struct {
 
 // kept is the record of one terminal.
 type kept struct {
-	ID   string `json:"id,omitempty"`   // of the one that was started last
-	Down bool   `json:"down,omitempty"` // the person wants it so
-	// Ready says that it was ready: what has shown that may be gone from the output.
+	ID   string `json:"id,omitempty"`   // of the last terminal
+	Down bool   `json:"down,omitempty"` // by the person's command
+	// Ready records that it was ready: the line that showed it may be gone from the output.
 	Ready bool `json:"ready,omitempty"`
 }
 
@@ -67,7 +67,7 @@ func parseStore(data []byte) (store, error) {
 	return got, nil
 }
 
-// keep changes the record of one terminal, and writes the file if that is a change.
+// keep changes the record of one terminal, and writes the file if anything has changed.
 func (s *Set) keep(name string, change func(*kept)) {
 	s.writing.Lock()
 	defer s.writing.Unlock()

@@ -10,13 +10,13 @@ import (
 	"tether/ahp"
 )
 
-// A host may keep the text of lent terminals for its own doors while this machine is away, if the person allows it. What is withdrawn
-// meanwhile goes there when the machine is back, or with the time that was allowed.
+// A host may keep the text of lent terminals for its own interfaces while this machine is away, if the person allows it. Text of a terminal
+// that is withdrawn meanwhile is dropped when the machine is back, or when the allowed time is over.
 
-// noticeTime bounds how long a host takes to see that this machine is away: it then asks for a sign of life before it believes that.
+// noticeTime bounds how long a host takes to notice that this machine is away: it sends a ping first.
 const noticeTime = 2 * time.Minute
 
-// parkFor is what the host may keep of the terminals, 0 if nothing.
+// parkFor is how long the host may keep terminals; 0: not at all.
 func (s *session) parkFor() time.Duration {
 	if !s.marker.Resume || s.marker.ParkMs == 0 {
 		return 0
@@ -24,12 +24,12 @@ func (s *session) parkFor() time.Duration {
 	return s.link.opts.Park
 }
 
-// keeps is for how long the host keeps terminals: the smaller of what both allow.
+// keeps is how long the host keeps terminals: the smaller of both sides' limits.
 func (s *session) keeps() time.Duration {
 	return min(s.parkFor(), time.Duration(s.marker.ParkMs)*time.Millisecond)
 }
 
-// park is what the host may keep of a terminal with that loan.
+// park returns the host's permission to keep a terminal with that loan.
 func (s *session) park(loan *term.Loan) ahp.Park {
 	left := time.Duration(-1)
 	if !loan.Until.IsZero() {
@@ -38,7 +38,7 @@ func (s *session) park(loan *term.Loan) ahp.Park {
 	return ahp.NewPark(s.parkFor(), left)
 }
 
-// tellPark tells the host what it may keep now.
+// tellPark sends the host its present permissions.
 func (s *session) tellPark(ctx context.Context, le *lending, loan *term.Loan) error {
 	if s.parkFor() == 0 {
 		return nil
@@ -50,8 +50,8 @@ func (s *session) tellPark(ctx context.Context, le *lending, loan *term.Loan) er
 	return nil
 }
 
-// reclaim has the host drop what it keeps of terminals that are not lent any more: they ended, or were withdrawn, while this machine was
-// away. It is called once all that is lent has a lending.
+// reclaim makes the host drop parked terminals that have ended or were withdrawn while this machine was away. It is called when every lent
+// terminal has a lending.
 func (s *session) reclaim(ctx context.Context) {
 	if !s.marker.Resume || s.marker.ParkMs == 0 {
 		return
@@ -72,7 +72,7 @@ func (s *session) reclaim(ctx context.Context) {
 	}
 }
 
-// noteKept notes which of the terminals that the host keeps are to be disposed of, and reports whether there are any.
+// noteKept notes which of the host's parked terminals must be disposed of, and reports whether there are any.
 func (l *Link) noteKept(kept []ahp.Parked) (some bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +89,7 @@ func (l *Link) noteKept(kept []ahp.Parked) (some bool) {
 	return some
 }
 
-// keptLocked notes until when the host may keep the terminals that this session lent, which has ended.
+// keptLocked notes until when the host may keep the terminals of this session, which has ended.
 func (s *session) keptLocked(now time.Time) {
 	l, during := s.link, s.keeps()
 	if during <= 0 {
@@ -107,7 +107,7 @@ func (s *session) keptLocked(now time.Time) {
 	}
 }
 
-// keptBefore is until when a host may keep what an earlier daemon lent there.
+// keptBefore is until when a host may keep the terminals that an earlier daemon lent there.
 func keptBefore(o *Options) map[term.ID]time.Time {
 	kept := map[term.ID]time.Time{}
 	if o.Park <= 0 {
@@ -121,7 +121,7 @@ func keptBefore(o *Options) map[term.ID]time.Time {
 	return kept
 }
 
-// keptNowLocked is what the host may keep now, for the caller to change.
+// keptNowLocked returns the host's present permissions, which the caller may change.
 func (l *Link) keptNowLocked() map[term.ID]time.Time {
 	now, kept := time.Now(), map[term.ID]time.Time{}
 	for id, until := range l.kept {
