@@ -724,10 +724,10 @@ func TestTimeRevealsNothing(t *testing.T) {
 			bob := joined(t, h, s.of["observer.bob.bob"], viewOptions{})
 			bot := &visitor{t: t, h: h, url: url, token: "agent.bot.bob"}
 			bot.mcp, _ = overLines(t, url, bot.token, nil)
-			cannotTell(t, "AHP", 5000, func(x target) bool { return code(bob.subscribe(x.uri)) == int64(ahp.CodeNotFound) })
+			cannotTell(t, "AHP", testkit.Load(5000, 1500), func(x target) bool { return code(bob.subscribe(x.uri)) == int64(ahp.CodeNotFound) })
 			read := func(x target) string { return x.plain(bot.tool("read_terminal", map[string]any{"terminalId": x.id})) }
 			none := read(theNone)
-			cannotTell(t, "MCP", 1500, func(x target) bool { return read(x) == none })
+			cannotTell(t, "MCP", testkit.Load(1500, 500), func(x target) bool { return read(x) == none })
 		})
 	}
 }

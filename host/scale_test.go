@@ -78,7 +78,7 @@ func TestAChangeCostsOnlyItsViewers(t *testing.T) {
 		return least
 	}
 	var ratios []float64
-	for round := range 15 {
+	for round := range testkit.Load(15, 7) {
 		few := best(small, fewPages, round)
 		ratios = append(ratios, float64(best(large, allPages, round))/float64(few))
 	}
