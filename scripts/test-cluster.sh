@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests a host of several nodes for longer than make test: one node of three is killed 50 times under a flood, nodes are frozen, NATS servers restart, and a
-# proxy to them loses, delays and cuts. Arguments are passed to go test.
+# Tests a host of several nodes for longer than make test: one node of three is killed 50 times under a flood, nodes are frozen, NATS servers restart, a
+# proxy to them loses, delays and cuts, and the page is at another node than the machines. Arguments are passed to go test.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/nats-server.sh
@@ -10,3 +10,5 @@ CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$programs/" ./cmd/...
 export TETHER_TEST_PROGRAMS=$programs TETHER_TEST_KILLS=${TETHER_TEST_KILLS:-50}
 go test -race -timeout 60m -p 1 -run 'Node|Engine|Server|Lease|Owner|Machine|Following|Upgrade' "$@" ./host/cluster
 go test -race -timeout 60m -p 1 -run 'Node|Upgrade' "$@" ./cmd/tether-host
+# The page, at another node than the machines', where a browser is installed (make test-web).
+TETHER_TEST_NODES=2 TETHER_SCREENSHOTS=$programs go test -race -vet=off -timeout 30m "$@" ./host/web

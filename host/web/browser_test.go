@@ -184,7 +184,8 @@ func (b *browser) clean(origin string) {
 // site is a host with its page and one machine.
 type site struct {
 	t       *testing.T
-	host    *host.Host
+	owner   *host.Host // to which machines connect
+	host    *host.Host // that of the page, which is the same one but for startNodes
 	server  *httptest.Server
 	conns   *connections
 	machine *client.Conn
@@ -237,7 +238,8 @@ const token = "own-token"
 func newSite(t *testing.T, o host.Options) *site {
 	t.Helper()
 	o.Token = token
-	s := &site{t: t, host: host.New(o)}
+	s := &site{t: t}
+	s.owner, s.host = startNodes(t, o)
 	s.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.heads = append(s.heads, fmt.Sprint(r.RequestURI, r.Header))
@@ -255,8 +257,8 @@ func newSite(t *testing.T, o host.Options) *site {
 // join connects a machine.
 func (s *site) join(name string) *client.Conn {
 	s.t.Helper()
-	near, far := jsonrpc.Pipe()                                        // apart from the listener, so that the browser's connections can be cut alone
-	go func() { _ = s.host.ServeChannel(context.Background(), far) }() // ends with the host
+	near, far := jsonrpc.Pipe()                                         // apart from the listener, so that the browser's connections can be cut alone
+	go func() { _ = s.owner.ServeChannel(context.Background(), far) }() // ends with the host
 	c, err := client.ConnectChannel(s.t.Context(), near,
 		client.Options{ClientID: name + "-client", Info: ahp.Implementation{Name: "test", Title: name}, Meta: ahp.NewClientMeta()})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 // A guest opens a link by a click, watches the one terminal, reloads the page, and is told when the link ends. The secret leaves the address.
 func TestPageOfGuests(t *testing.T) {
+	oneNode(t, "links are kept by a command; host/cluster tests guests at other nodes")
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
 	uri := s.lend(s.machine, "laptop", "dev-server")

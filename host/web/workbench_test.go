@@ -97,6 +97,7 @@ func (b *browser) command(name string) {
 
 // VS Code's own workbench, as it comes, uses tether-host as its agent host: it connects, starts a shell there, types into it, and ends it.
 func TestVSCodesWorkbench(t *testing.T) {
+	oneNode(t, "the workbench speaks AHP, which host/cluster tests at every node")
 	b := newBrowser(t)
 	address, token := hostProcess(t)
 	url := testkit.StartVSCodeWorkbench(t, "../..", address, token)
