@@ -73,7 +73,7 @@ func (h *hooks) share(o *host.Options, options webhook.Options, key string) erro
 	if options.Key, err = hkdf.Key(sha256.New, secret.Seed(), nil, "tether-host webhooks", 32); err != nil {
 		return err
 	}
-	h.shared = webhook.NewShared(h.node, options.Find, func(epoch int64) (*webhook.Hub, error) {
+	h.shared = webhook.NewShared(h.node, options.Key, options.Find, func(epoch int64) (*webhook.Hub, error) {
 		options.Epoch = epoch
 		return webhook.New(options)
 	})

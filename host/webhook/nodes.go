@@ -34,6 +34,7 @@ type Nodes interface {
 // host.Webhooks, and is safe for concurrent use.
 type Shared struct {
 	nodes Nodes
+	key   []byte // seals questions, which have secrets of receivers
 	find  func(name string, role host.Role) (host.Principal, bool)
 	open  func(epoch int64) (*Hub, error)
 
@@ -41,9 +42,10 @@ type Shared struct {
 	hub *Hub // while this node leads
 }
 
-// NewShared returns those of a node. open makes the hub of a leader, from what the former one has kept.
-func NewShared(nodes Nodes, find func(string, host.Role) (host.Principal, bool), open func(epoch int64) (*Hub, error)) *Shared {
-	return &Shared{nodes: nodes, find: find, open: open}
+// NewShared returns those of a node. key, of 32 bytes, is the same at all nodes and known to nobody else. open makes the hub of a leader, from
+// what the former one has kept.
+func NewShared(nodes Nodes, key []byte, find func(string, host.Role) (host.Principal, bool), open func(epoch int64) (*Hub, error)) *Shared {
+	return &Shared{nodes: nodes, key: key, find: find, open: open}
 }
 
 // Lead delivers until ctx ends. It is called when this node becomes the leader.
@@ -135,6 +137,9 @@ func (s *Shared) askNode(ctx context.Context, node string, q *question) (r reply
 	defer cancel()
 	data, err := json.Marshal(q)
 	if err == nil {
+		data, err = seal(s.key, data)
+	}
+	if err == nil {
 		data, err = s.nodes.Ask(ctx, node, AboutWebhooks, data)
 	}
 	if err == nil {
@@ -155,7 +160,11 @@ func (s *Shared) Answer(ctx context.Context, data []byte) []byte {
 	var q question
 	r := reply{}
 	hub := s.here()
-	switch err := json.Unmarshal(data, &q); {
+	data, err := unseal(s.key, data)
+	if err == nil {
+		err = json.Unmarshal(data, &q)
+	}
+	switch {
 	case err != nil:
 		r.Failed = "the question of the node cannot be read"
 	case hub == nil:

@@ -19,6 +19,7 @@ import (
 
 // nodes are several nodes, of which the test says which leads.
 type nodes struct {
+	t      *testing.T
 	mu     sync.Mutex
 	leads  string
 	shared map[string]*webhook.Shared
@@ -48,6 +49,9 @@ func (n node) Ask(ctx context.Context, of, about string, question []byte) ([]byt
 	if of != "a" && of != "b" || about != webhook.AboutWebhooks {
 		return nil, host.ErrNoNode
 	}
+	if strings.Contains(string(question), "example.com") {
+		n.t.Errorf("the question can be read: %s", question)
+	}
 	return n.shared[of].Answer(ctx, question), nil
 }
 
@@ -57,11 +61,12 @@ func TestWebhooksOfNodes(t *testing.T) {
 		r := newRig(t, "")
 		r.stop()
 		place := access.File(filepath.Join(t.TempDir(), "state", "webhooks"))
-		all := &nodes{shared: map[string]*webhook.Shared{}}
+		key := []byte(strings.Repeat("k", 32))
+		all := &nodes{t: t, shared: map[string]*webhook.Shared{}}
 		for _, name := range []string{"a", "b"} {
-			all.shared[name] = webhook.NewShared(node{all, name}, r.opts.Find, func(epoch int64) (*webhook.Hub, error) {
+			all.shared[name] = webhook.NewShared(node{all, name}, key, r.opts.Find, func(epoch int64) (*webhook.Hub, error) {
 				o := r.opts
-				o.Place, o.Key, o.Epoch = place, []byte(strings.Repeat("k", 32)), epoch
+				o.Place, o.Key, o.Epoch = place, key, epoch
 				hub, err := webhook.New(o)
 				if err == nil {
 					hub.SetTransport(r.receiver)
@@ -111,6 +116,9 @@ func TestWebhooksOfNodes(t *testing.T) {
 		r.journal.add(2)
 		if got := r.receiver.taken(); got != "verification e-1 e-2 e-3 e-4" {
 			t.Errorf("taken: %s", got)
+		}
+		if answer := string(all.shared["b"].Answer(t.Context(), []byte(`{"name":"ann","role":"agent"}`))); !strings.Contains(answer, "cannot be read") {
+			t.Errorf("a question of somebody without the key is answered %s", answer)
 		}
 		if err := all.shared["a"].Unsubscribe(r.ann, request); err != nil {
 			t.Errorf("unsubscribing at the other node: %v", err)
