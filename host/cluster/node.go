@@ -35,8 +35,9 @@ const (
 	// joinTime bounds each question to the servers when a node joins.
 	joinTime  = 15 * time.Second
 	pingEvery = 2 * time.Second
-	// startTime is how long servers may take until one answers.
+	// startTime is how long servers may take until one answers, and peersTime until that knows the others.
 	startTime = 3 * time.Second
+	peersTime = 5 * time.Second
 	// readyTime bounds the question whether the servers are ready, which is then asked again.
 	readyTime = 500 * time.Millisecond
 	// askTime bounds a change in the bucket. A server that is lost is replaced by another one within it.
@@ -241,7 +242,10 @@ func (n *Node) ready(ctx context.Context, js jetstream.JetStream) error {
 func (n *Node) bucket(ctx context.Context, js jetstream.JetStream) (jetstream.KeyValue, error) {
 	name := "tether-" + n.opts.Name
 	kv, err := js.KeyValue(ctx, name)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
+	for began := time.Now(); errors.Is(err, jetstream.ErrBucketNotFound) || noPeers(err) && time.Since(began) < peersTime; { // as in connect
+		if noPeers(err) {
+			pause(ctx, retry)
+		}
 		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, Description: "tether-host", Replicas: replicas})
 		if errors.Is(err, jetstream.ErrBucketExists) { // another node was quicker
 			kv, err = js.KeyValue(ctx, name)
@@ -265,6 +269,12 @@ func (n *Node) bucket(ctx context.Context, js jetstream.JetStream) (jetstream.Ke
 		return nil, few(fmt.Sprintf("it has %d", has))
 	}
 	return kv, nil
+}
+
+// noPeers reports whether a server does not know enough others to keep replicas.
+func noPeers(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && strings.Contains(api.Description, "no suitable peers")
 }
 
 // check sees that a key has the value that it is to have for all nodes. The first node sets it.
