@@ -41,11 +41,15 @@ func TestHostileAnswersCostLittleMemory(t *testing.T) {
 // ms.
 func TestHostileAnswersCostLittleTime(t *testing.T) {
 	yardstick := testkit.LargeObject(client.LenderMaxValues-100, client.LenderReadLimit-client.LenderReadLimit/8) // as many values, in as long a message
+	tick := time.Duration(0)
+	if runtime.GOOS == "windows" {
+		tick = 16 * time.Millisecond // of the clock, in which waking a goroutine takes one, too
+	}
 	for name, c := range testkit.HostileAnswers {
 		t.Run(name, func(t *testing.T) {
 			answer := c.Result(client.LenderMaxValues - 100)
 			decode, take := time.Hour, time.Hour
-			for n := 0; n == 0 || n < 50 && take > 3*decode; n++ { // the best of them: something else may run
+			for n := 0; n == 0 || n < 50 && take > 3*decode+tick; n++ { // the best of them: something else may run
 				began := time.Now()
 				var v any
 				_ = json.Unmarshal(yardstick, &v)
@@ -56,7 +60,7 @@ func TestHostileAnswersCostLittleTime(t *testing.T) {
 				}
 				take = min(take, time.Since(began))
 			}
-			if take > 3*decode {
+			if take > 3*decode+tick {
 				t.Errorf("the largest answer takes %v where encoding/json takes %v", take, decode)
 			}
 		})
