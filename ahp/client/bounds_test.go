@@ -41,6 +41,7 @@ func TestHostileAnswersCostLittleMemory(t *testing.T) {
 // ms.
 func TestHostileAnswersCostLittleTime(t *testing.T) {
 	yardstick := testkit.LargeObject(client.LenderMaxValues-100, client.LenderReadLimit-client.LenderReadLimit/8) // as many values, in as long a message
+	const most = 6 // two goroutines and the collector work on an answer, on processors that others use; what grows faster than the answer takes far more
 	tick := time.Duration(0)
 	if runtime.GOOS == "windows" {
 		tick = 16 * time.Millisecond // of the clock, in which waking a goroutine takes one, too
@@ -49,7 +50,7 @@ func TestHostileAnswersCostLittleTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			answer := c.Result(client.LenderMaxValues - 100)
 			decode, take := time.Hour, time.Hour
-			for n := 0; n == 0 || n < 50 && take > 3*decode+tick; n++ { // the best of them: something else may run
+			for n := 0; n == 0 || n < 50 && take > most*decode+tick; n++ { // the best of them: something else may run
 				began := time.Now()
 				var v any
 				_ = json.Unmarshal(yardstick, &v)
@@ -60,7 +61,7 @@ func TestHostileAnswersCostLittleTime(t *testing.T) {
 				}
 				take = min(take, time.Since(began))
 			}
-			if take > 3*decode+tick {
+			if take > most*decode+tick {
 				t.Errorf("the largest answer takes %v where encoding/json takes %v", take, decode)
 			}
 		})
