@@ -41,7 +41,7 @@ func TestHostileAnswersCostLittleMemory(t *testing.T) {
 // ms.
 func TestHostileAnswersCostLittleTime(t *testing.T) {
 	yardstick := testkit.LargeObject(client.LenderMaxValues-100, client.LenderReadLimit-client.LenderReadLimit/8) // as many values, in as long a message
-	const most = 6 // two goroutines and the collector work on an answer, on processors that others use; what grows faster than the answer takes far more
+	const most = 6                                                                                                // two goroutines and the collector work on an answer, on processors that others use; what grows faster than the answer takes far more
 	tick := time.Duration(0)
 	if runtime.GOOS == "windows" {
 		tick = 16 * time.Millisecond // of the clock, in which waking a goroutine takes one, too
