@@ -21,7 +21,7 @@ type Metadata struct {
 	Awaits    InputState `json:"awaits,omitempty"`    // awaiting_input or awaiting_secret: the program waits for typed input
 	Ready     ReadyState `json:"ready,omitempty"`     // starting, ready, failed or stopped, where the user has said when the terminal is ready
 	AwaySince int64      `json:"awaySince,omitempty"` // Unix time in ms: since when its machine is not connected, so that nothing new comes
-	AwayWhy   string     `json:"awayWhy,omitempty"`   // why, if the machine may still be connected
+	AwayWhy   string     `json:"awayWhy,omitempty"`   // the reason, if the machine itself may be connected
 	KeptUntil int64      `json:"keptUntil,omitempty"` // Unix time in ms: the host alone has it, until its machine is back, and forgets it then
 	Dropped   string     `json:"dropped,omitempty"`   // why what it had printed is not kept any more
 	Exited    bool       `json:"exited,omitempty"`
@@ -106,7 +106,7 @@ const (
 	listOwn  = "List all terminal sessions with metadata: the user's (owner \"user\") and your own background terminals (owner \"agent\")."
 	listRead = "List the terminals that people's machines lend to this host (owner \"user\"), and shells of your own here if you have any (owner \"agent\"), with metadata. Names begin with the machine, such as laptop/dev-server."
 	listExit = " Terminals that have exited stay listed and readable for a while. \"awaits\" is there when the program in a terminal waits for somebody to type."
-	listAway = " A terminal with \"awaySince\" is on a machine that is not connected now, or that \"awayWhy\" says why it is not reached: what it had printed can be read, and waits go on when the machine is back."
+	listAway = " A terminal with \"awaySince\" is on a machine that is not reached now (\"awayWhy\" has the reason, if it is not the machine's): what it had printed can be read, and waits go on when the machine is back."
 )
 
 func (s *Set) listTool() tool {

@@ -87,7 +87,7 @@ type Info struct {
 	ReadyWhy   string
 	// Away is since when its machine has not been connected; zero while it is, and where terminals run on this machine.
 	Away time.Time
-	// AwayWhy is why, if it is not the machine that is not connected; "" otherwise.
+	// AwayWhy is the reason, if the machine itself may be connected; "" otherwise.
 	AwayWhy string
 	// KeptUntil is until when a terminal is kept that only the host has while its machine is away; zero for others.
 	KeptUntil time.Time

@@ -259,7 +259,7 @@ type lines struct {
 	dir            string
 	printed, taken int
 	seen           map[string]bool // events by id
-	killed         bool            // a host was killed: where it was is told by a gap, and what was on its way may come again
+	killed         bool            // a host was killed: a gap tells where it was, and the last event may come again
 }
 
 // print lets the terminal print one more.
@@ -276,7 +276,7 @@ func (l *lines) expect(when string) {
 	l.t.Helper()
 	for l.taken < l.printed {
 		one := l.next()
-		if l.killed && one.Gap != nil { // what was on its way may be lost, and all of it has come
+		if l.killed && one.Gap != nil { // the last event may be lost; here it has come
 			continue
 		}
 		if one.Event == nil {

@@ -185,7 +185,7 @@ func (b *browser) clean(origin string) {
 type site struct {
 	t       *testing.T
 	owner   *host.Host // to which machines connect
-	host    *host.Host // that of the page, which is the same one but for startNodes
+	host    *host.Host // serves the page; the same host, or another node (startNodes)
 	server  *httptest.Server
 	conns   *connections
 	machine *client.Conn

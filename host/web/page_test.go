@@ -105,7 +105,7 @@ func TestPageThatFellBehindShowsTheScreen(t *testing.T) {
 	s.login(b)
 	s.choose(b, "monitor")
 	b.wait("tetherPage.screen().includes('THE HEADER')")
-	// The notice goes after six seconds, which a slow machine may need for what is printed below.
+	// A slow machine needs more than six seconds for the output below, and the page hides the notice then.
 	_ = b.text("window.notices = []; new MutationObserver(() => window.notices.push(document.querySelector('#notice').textContent))" +
 		".observe(document.querySelector('#notice'), {childList: true}) + ''")
 	_ = b.text("setTimeout(() => { const end = Date.now() + 3000; while (Date.now() < end); }) + ''")

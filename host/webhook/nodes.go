@@ -30,7 +30,7 @@ type Nodes interface {
 	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
 }
 
-// Shared are the webhooks of a host of several nodes, one of which delivers for all: the leader. Clients may ask any. It implements
+// Shared has the webhooks of a host of several nodes. One node, the leader, delivers for all; clients may ask any node. It implements
 // host.Webhooks, and is safe for concurrent use.
 type Shared struct {
 	nodes Nodes
@@ -172,7 +172,7 @@ func (s *Shared) Answer(ctx context.Context, data []byte) []byte {
 	default:
 		p, ok := s.find(q.Name, q.Role)
 		if !ok || p.Owner != q.Owner { // the token has ended meanwhile
-			r.Wrong = &events.Error{Reason: events.Forbidden, Text: "the right to these events is gone", Data: map[string]any{"reason": "withdrawn"}}
+			r.Wrong = errWithdrawn
 			break
 		}
 		if r.Done, err = s.do(ctx, hub, p, &q); err != nil {

@@ -17,7 +17,7 @@ import (
 	"tether/mcp"
 )
 
-// nodes are several nodes, of which the test says which leads.
+// nodes are several nodes. The test chooses the leader.
 type nodes struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -106,7 +106,7 @@ func TestWebhooksOfNodes(t *testing.T) {
 			t.Errorf("a principal that the leader does not know: %v", err)
 		}
 		r.journal.add(2)
-		time.Sleep(5 * time.Second) // what was taken is kept at most a second later
+		time.Sleep(5 * time.Second) // the leader keeps its progress at most once a second
 		synctest.Wait()
 		if kept, err := place.Read(); err != nil || strings.Contains(string(kept), "example.com") || len(kept) < 100 {
 			t.Errorf("what is kept can be read: %.100q, %v", kept, err)

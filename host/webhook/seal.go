@@ -3,37 +3,24 @@ package webhook
 import (
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/rand"
-	"errors"
 )
 
-// errSealed is returned for data that was not sealed with the key.
-var errSealed = errors.New("the data was sealed with another key, or is damaged")
-
-// seal encrypts data with a key of 32 bytes (AES-256-GCM): those who run the store must not be able to sign events. The nonce comes first.
+// seal encrypts data with a key of 32 bytes (AES-256-GCM): whoever runs NATS must not be able to sign events.
 func seal(key, data []byte) ([]byte, error) {
 	aead, err := newAEAD(key)
 	if err != nil {
 		return nil, err
 	}
-	nonce := make([]byte, aead.NonceSize())
-	_, _ = rand.Read(nonce) // never fails
-	return aead.Seal(nonce, nonce, data, nil), nil
+	return aead.Seal(nil, nil, data, nil), nil
 }
 
+// unseal returns the data that seal has encrypted with the same key.
 func unseal(key, sealed []byte) ([]byte, error) {
 	aead, err := newAEAD(key)
 	if err != nil {
 		return nil, err
 	}
-	if len(sealed) < aead.NonceSize() {
-		return nil, errSealed
-	}
-	data, err := aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], nil)
-	if err != nil {
-		return nil, errSealed
-	}
-	return data, nil
+	return aead.Open(nil, nil, sealed, nil)
 }
 
 func newAEAD(key []byte) (cipher.AEAD, error) {
@@ -41,5 +28,5 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cipher.NewGCM(block)
+	return cipher.NewGCMWithRandomNonce(block)
 }

@@ -105,7 +105,8 @@ func (h *Hub) opened(sealed []byte) (f store, err error) {
 	return f, err
 }
 
-// restoreShared is restore of what the former leader has kept, who can keep nothing any more from then on. What cannot be read is replaced.
+// restoreShared reads the subscriptions of the former leader, and notes this leader's epoch so that the former one can keep nothing more. It
+// replaces content that it cannot read.
 func (h *Hub) restoreShared() error {
 	var f store
 	err := h.opts.Place.Change(func(old []byte) (sealed []byte, err error) {

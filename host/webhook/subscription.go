@@ -244,10 +244,11 @@ func (h *Hub) gap(ctx context.Context, s *subscription, cursor *string) bool {
 	return h.deliver(ctx, s, "msg_gap_"+rand.Text(), body, nil, controlTries)
 }
 
-// withdrawn is the error object for a right that is gone.
-func withdrawn(declared bool) json.RawMessage {
-	return mcp.ErrorObject(&events.Error{Reason: events.Forbidden, Text: "the right to these events is gone", Data: map[string]any{"reason": "withdrawn"}}, declared)
-}
+// errWithdrawn says that the principal has lost the right to events.
+var errWithdrawn = &events.Error{Reason: events.Forbidden, Text: "the right to these events is gone", Data: map[string]any{"reason": "withdrawn"}}
+
+// withdrawn is the error object of errWithdrawn.
+func withdrawn(declared bool) json.RawMessage { return mcp.ErrorObject(errWithdrawn, declared) }
 
 // setPending notes the event that the receiver may take from now on, or with nil that it has not.
 func (h *Hub) setPending(s *subscription, p *pending) {
