@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/agent/holder"
+	"tether/agent/lag"
 	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/proc"
@@ -35,7 +36,7 @@ func holdersDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "h") }
 // holderOptions returns the place of the holders and the key for them. It makes the key if there is none yet, so the caller must have the
 // daemon's lock.
 func holderOptions(d dirs.Dirs) (holder.Options, error) {
-	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d), Typed: new(holder.Typed)}
+	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d), Inputs: new(lag.Typing)}
 	path := filepath.Join(d.State, "holders.key")
 	key, err := secret.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/lag"
 	"tether/platform/ipc"
 )
 
@@ -26,7 +27,7 @@ type Client struct {
 	path     string // of the socket
 	conn     net.Conn
 	process  *os.Process         // the holder if this process started it, else nil
-	typed    *Typed              // shared with others
+	inputs   *lag.Typing         // shared with others
 	features uint64              // agreed
 	state    state               // when connected
 	direct   func(p []byte) bool // set before the stream begins, see Direct
@@ -62,8 +63,8 @@ func newClient(ctx context.Context, o Options, id, path string, conn net.Conn, p
 		requests: map[uint32]chan reply{},
 	}
 	c.changed.L = &c.mu
-	if c.typed = o.Typed; c.typed == nil {
-		c.typed = new(Typed)
+	if c.inputs = o.Inputs; c.inputs == nil {
+		c.inputs = new(lag.Typing)
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	in, err := c.handshake(o.Key)

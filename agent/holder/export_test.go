@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 
+	"tether/agent/lag"
 	"tether/platform/pty"
 )
 
@@ -48,8 +49,8 @@ func (h *Held) Bounds() (base, end int64) {
 func Connect(ctx context.Context, conn net.Conn) (*Client, error) { return ConnectAs(ctx, conn, nil) }
 
 // ConnectAs is Connect of a daemon that has other holders.
-func ConnectAs(ctx context.Context, conn net.Conn, typed *Typed) (*Client, error) {
-	return newClient(ctx, Options{Key: Key(), Typed: typed}, "x", "", conn, nil)
+func ConnectAs(ctx context.Context, conn net.Conn, inputs *lag.Typing) (*Client, error) {
+	return newClient(ctx, Options{Key: Key(), Inputs: inputs}, "x", "", conn, nil)
 }
 
 // Key is the key of the tests' holders.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/agent/holder"
+	"tether/agent/lag"
 	"tether/internal/testkit"
 	"tether/platform/pty"
 )
@@ -87,9 +88,9 @@ func (b *bench) conn() net.Conn {
 func (b *bench) dial() *holder.Client { return b.dialAs(nil) }
 
 // dialAs is a connection of a daemon that has others.
-func (b *bench) dialAs(typed *holder.Typed) *holder.Client {
+func (b *bench) dialAs(inputs *lag.Typing) *holder.Client {
 	b.t.Helper()
-	c, err := holder.ConnectAs(context.Background(), b.conn(), typed)
+	c, err := holder.ConnectAs(context.Background(), b.conn(), inputs)
 	if err != nil {
 		b.t.Fatal(err)
 	}

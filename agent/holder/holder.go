@@ -53,6 +53,8 @@ type holder struct {
 	ctx    context.Context // done when over; only the grace of kills follows it
 	tasks  sync.WaitGroup
 
+	restDue time.Time // when a flood that rests is to rest next; owned by pump
+
 	mu       sync.Mutex
 	log      *ring.Log
 	notes    checkpoints

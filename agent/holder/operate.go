@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"tether/platform/proc"
@@ -149,14 +148,14 @@ func (c *Client) Resize(s pty.Size) error {
 // TryWrite types as much of p as there is room for now, perhaps nothing; it does not wait. It must not be called concurrently with Write,
 // which types the rest.
 func (c *Client) TryWrite(p []byte) (int, error) {
-	c.typed.now()
+	c.inputs.Input(c)
 	return c.keyboard.TryWrite(p), nil
 }
 
 // Write sends input and returns when the terminal has taken all of it; it blocks while the child does not read. Close ends it; how much the
 // terminal took is then not known.
 func (c *Client) Write(p []byte) (n int, err error) {
-	c.typed.now()
+	c.inputs.Input(c)
 	select {
 	case c.typing <- struct{}{}:
 		defer func() { <-c.typing }()
@@ -192,25 +191,13 @@ func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
 	return c.await(id, answer, cancelTime)
 }
 
-// Typed is the time of the last input, at any of the holders that share it. While somebody types, floods rest between bursts, see
-// [holder.rest]: a key typed during a flood is then answered nearly as soon as on an idle machine. The zero value is ready; its methods may
-// be called concurrently.
-type Typed struct{ last atomic.Pointer[time.Time] }
+// floodRest is for how long a flood rests between bursts while somebody types at another terminal, see [holder.rest]. A Go program that
+// waits for less than a millisecond on Linux waits for 1.1 ms, in epoll_wait.
+const floodRest = 500 * time.Microsecond
 
-const (
-	typedFor = 250 * time.Millisecond // after input floods rest
-	// floodRest is for how long. A Go program that waits for less than a millisecond on Linux waits for 1.1 ms, in epoll_wait.
-	floodRest = 500 * time.Microsecond
-)
-
-func (t *Typed) now() {
-	now := time.Now()
-	t.last.Store(&now)
-}
-
-// rest is how long floods are to rest now.
-func (t *Typed) rest() time.Duration {
-	if last := t.last.Load(); last != nil && time.Since(*last) < typedFor {
+// rest is for how long a flood of this terminal is to rest between bursts now.
+func (c *Client) rest() time.Duration {
+	if c.inputs.Elsewhere(c) {
 		return floodRest
 	}
 	return 0

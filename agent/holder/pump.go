@@ -19,7 +19,7 @@ func (h *holder) pump() {
 		n, err := h.child.Read(buf)
 		if n > 0 {
 			if d := h.put(buf[:n]); d > 0 {
-				n += h.rest(buf, n, d)
+				n += h.rest(buf, d)
 			}
 			if total < gcLater && total+n >= gcLater {
 				debug.SetGCPercent(gcPercent)
@@ -32,32 +32,35 @@ func (h *holder) pump() {
 	}
 }
 
-// Bounds of rests.
+// Bounds of a flood that rests.
 const (
 	floodBytes = 16 << 10             // printed without a pause before the first rest: an answer to a key is shorter
-	restBurst  = 48 << 10             // bytes read between two rests
 	restMax    = 5 * time.Millisecond // upper bound for the daemon's request
 )
 
-// rest is called after n bytes were read, when a flood should rest for d. It moves other available output into the log, and then leaves the
-// pty alone for a moment: the child waits until its terminal has room, and the processors are free for other work, such as answering a key
-// that is typed elsewhere. It returns how many more bytes it has read.
-func (h *holder) rest(buf []byte, n int, d time.Duration) (more int) {
+// rest is called after output was read, when a flood should rest for d. It moves more available output into the log until the burst has
+// lasted for two thirds of the rest before it, and then leaves the pty alone: the child waits until its terminal has room, and the
+// processors are free for other work, such as answering a key that is typed elsewhere. A burst is bounded in time and not in bytes because
+// machines differ: so the flood keeps more than half of its throughput on all of them. It returns how many more bytes it has read.
+func (h *holder) rest(buf []byte, d time.Duration) (more int) {
 	c, ok := h.child.(interface{ TryRead(p []byte) int })
 	if !ok {
 		return 0
 	}
-	for n+more < restBurst {
+	for time.Now().Before(h.restDue) {
 		k := c.TryRead(buf)
 		if k == 0 {
-			break
+			return more
 		}
 		h.put(buf[:k])
 		more += k
 	}
+	began := time.Now()
 	time.Sleep(d)
+	now := time.Now()
+	h.restDue = now.Add(now.Sub(began) * 2 / 3)
 	h.mu.Lock()
-	h.awake = time.Now()
+	h.awake = now
 	h.mu.Unlock()
 	return more
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tether/agent/lag"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 )
@@ -24,8 +25,8 @@ type Options struct {
 	// Path is the absolute path of a program that calls Main, and Argv the whole argument list that makes it do so; the id is added.
 	Path string
 	Argv []string
-	// Typed is when input came last, for all holders that share it. nil: each for itself.
-	Typed *Typed
+	// Inputs is where input came last, of all holders that share it: their floods make room for its echo. nil: of this one alone.
+	Inputs *lag.Typing
 }
 
 // environ is the whole environment of a holder: the variables that its runtime reads before Main, and the mark of an agent's terminal,

@@ -189,7 +189,7 @@ func (c *Client) readableLocked() error {
 // in steps.
 func (c *Client) acknowledge() {
 	if off := c.toAcknowledge(false); off > 0 {
-		_ = c.send(appendTaken(nil, off, c.typed.rest())) // if it fails, readableLocked says why
+		_ = c.send(appendTaken(nil, off, c.rest())) // if it fails, readableLocked says why
 	}
 }
 
@@ -292,7 +292,7 @@ func (c *Client) acknowledgeDirect(in *frames) {
 		return
 	}
 	if off := c.toAcknowledge(in.owes); off > 0 {
-		_ = c.write(appendTaken(nil, off, c.typed.rest())) // if it fails, so does the next read
+		_ = c.write(appendTaken(nil, off, c.rest())) // if it fails, so does the next read
 	}
 }
 
@@ -322,6 +322,6 @@ func (c *Client) acknowledgeDue() {
 	}
 	c.mu.Unlock()
 	if due {
-		_ = c.write(appendTaken(nil, off, c.typed.rest())) // if it fails, so does the next read
+		_ = c.write(appendTaken(nil, off, c.rest())) // if it fails, so does the next read
 	}
 }

@@ -1,5 +1,5 @@
-// Package lag bounds how long a child may wait for readers that may slow it only a little: at most Hold of any Window. It is counted where
-// the child's output is read: in its holder, or by the terminal itself. The package does no locking.
+// Package lag bounds how long a child may wait for readers that may slow it only a little: at most Hold of any Window, and not after input.
+// It is counted where the child's output is read: in its holder, or by the terminal itself. A Budget does no locking.
 package lag
 
 import "time"

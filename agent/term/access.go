@@ -3,9 +3,6 @@ package term
 import (
 	"context"
 	"strings"
-	"time"
-
-	"tether/agent/lag"
 )
 
 // Access is the pool as one actor sees it.
@@ -19,13 +16,6 @@ func (p *Pool) As(a Actor) Access { return Access{p, a} }
 
 // Actor is whose access it is.
 func (a Access) Actor() Actor { return a.actor }
-
-// Typing reports whether somebody typed at any terminal of the pool within lag.Quiet: that person waits for the echo, which floods should
-// not delay.
-func (a Access) Typing() bool {
-	last := a.pool.typed.Load()
-	return last != nil && time.Since(*last) < lag.Quiet
-}
 
 // Changed is Pool.Changed.
 func (a Access) Changed(ctx context.Context, since uint64) (uint64, error) {

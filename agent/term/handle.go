@@ -91,6 +91,10 @@ func (h Handle) TextEnd() int64 {
 	return h.t.stream.cuts.textAt(h.t.frontierLocked(ViewText))
 }
 
+// TypedElsewhere reports whether somebody typed at another terminal of the pool within lag.Quiet: that person waits for an echo, which
+// output of this terminal should not delay.
+func (h Handle) TypedElsewhere() bool { return h.t.pool.inputs.Elsewhere(h.t) }
+
 // Write queues input for the child. It blocks while too much is queued already. Errors: ErrExited, ctx's.
 func (h Handle) Write(ctx context.Context, p []byte) error { return h.WriteWithin(ctx, 0, p) }
 

@@ -39,7 +39,7 @@ func (t *Terminal) write(ctx context.Context, d time.Duration, a Actor, p []byte
 		t.activity.typed = now
 		t.answeredLocked(p[:n])
 		t.stirLocked()
-		t.pool.typed.Store(&now)
+		t.pool.inputs.Input(t)
 		t.readers.makeRoom() // input does not wait for slow readers
 		t.paceLocked()
 		t.commands.tracker.Input(p[:n])

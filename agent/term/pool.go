@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"tether/agent/lag"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -18,7 +18,7 @@ type Pool struct {
 	opts   Options
 	memory memory
 
-	typed atomic.Pointer[time.Time] // when something was typed last, at any of the terminals
+	inputs lag.Typing // at any of the terminals
 
 	mu        sync.Mutex
 	terminals map[ID]*Terminal

@@ -8,13 +8,13 @@ import (
 
 const (
 	// Bounds of one terminal's text in transit, in bytes. They decide how long another terminal's echo waits during a flood, so the bound is
-	// least while somebody types. Otherwise it is the amount that the host acknowledges within windowTime, measured over measureTime: if
+	// least while somebody types at another. Otherwise it is the amount that the host acknowledges within windowTime, measured over measureTime: if
 	// daemon and host share processors with the child, less would make them wait for each other while the child prints.
 	windowLeast = 64 << 10
 	windowMost  = 256 << 10
 	windowTime  = 8 * time.Millisecond
 	measureTime = 20 * time.Millisecond
-	// frame is the most text in one action, in bytes, and typedFrame while somebody types.
+	// frame is the most text in one action, in bytes, and typedFrame while somebody types at another terminal.
 	frame      = 64 << 10
 	typedFrame = 32 << 10
 	// little bounds the text in transit, and the text sent within the last pause, with which the next text goes out at once, in bytes: echo
@@ -59,7 +59,7 @@ func (p *publisher) measure() {
 // bounds are the size of the next frame and of the window at this moment.
 func (p *publisher) bounds() (piece, most int64) {
 	piece, most = frame, p.window
-	if p.s.link.opts.Terminals.Typing() {
+	if p.le.h.TypedElsewhere() {
 		piece, most = typedFrame, windowLeast
 	}
 	return piece, most

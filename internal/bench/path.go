@@ -432,6 +432,9 @@ func cpuOf(pids []int) float64 {
 	return sum
 }
 
+// keyPause is between an echo and the next key: faster than anybody types, but not without a pause.
+const keyPause = 2 * time.Millisecond
+
 // typeAt types keys at a terminal of its own and returns how long each took to come back.
 func typeAt(ctx context.Context, p path, keys int) ([]float64, error) {
 	came := make(chan time.Time, 64)
@@ -462,6 +465,7 @@ func typeAt(ctx context.Context, p path, keys int) ([]float64, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+		time.Sleep(keyPause)
 		if n < 0 {
 			time.Sleep(settle / 4)
 			for len(came) > 0 {
