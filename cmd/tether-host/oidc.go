@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
 	"tether/host"
@@ -70,30 +73,30 @@ func sessionsPath(tokens string) string {
 }
 
 // openProvider lets people log in by the identity provider, and puts audiences in force. It is called after openDevices; without an issuer it
-// returns nil. The function that it returns ends the renewal of logins. The provider serves browsers once it knows the host, by its field.
-func (s *settings) openProvider(ctx context.Context, o *host.Options) (p *provider, stop func(), err error) {
+// returns nil. The provider serves browsers once it runs.
+func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 	if s.oidc.issuer == "" {
-		return nil, func() {}, nil
+		return nil, nil
 	}
 	path, err := tokensPath(s.tokens)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	clientSecret, err := secret.ReadFile(s.oidc.secretFile)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--oidc-secret-file: %w", err)
+		return nil, fmt.Errorf("--oidc-secret-file: %w", err)
 	}
 	people, ok := o.People.(*access.People)
 	if !ok {
-		return nil, nil, errors.New("--oidc-issuer needs a place for tokens: give one with --tokens FILE")
+		return nil, errors.New("--oidc-issuer needs a place for tokens: give one with --tokens FILE")
 	}
 	if !people.Look().On {
 		if err := people.Switch(true); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	p = &provider{}
-	p.Provider, err = oidc.New(oidc.Options{Issuer: s.oidc.issuer, ClientID: s.oidc.clientID, Secret: strings.TrimSpace(string(clientSecret)), PublicURL: s.publicURL,
+	p = &provider{node: s.node, people: people, log: *o.Logger}
+	options := oidc.Options{Issuer: s.oidc.issuer, ClientID: s.oidc.clientID, Secret: strings.TrimSpace(string(clientSecret)), PublicURL: s.publicURL,
 		Domains: s.oidc.domains, Groups: s.oidc.groups, GroupsClaim: s.oidc.groupsClaim, People: people, Sessions: sessionsPath(path), Approve: approveAs(s.places(path)),
 		OnLogin: func(w http.ResponseWriter, r *http.Request, who host.Principal, token string) {
 			p.host.LogIn(w, r, who, token)
@@ -101,9 +104,18 @@ func (s *settings) openProvider(ctx context.Context, o *host.Options) (p *provid
 		OnRefused: func(w http.ResponseWriter, _ *http.Request, status int, why string) {
 			p.host.LoginRefused(w, status, why)
 		},
-		Audit: o.Audit, Logger: o.Logger})
-	if err != nil {
-		return nil, nil, fmt.Errorf("identity provider: %w", err)
+		Audit: o.Audit, Logger: o.Logger}
+	if s.node != nil {
+		if options.Shared, err = s.sharedLogins(path); err != nil {
+			return nil, err
+		}
+		options.Sessions = ""
+	}
+	if p.Provider, err = oidc.New(options); err != nil {
+		return nil, fmt.Errorf("identity provider: %w", err)
+	}
+	if s.node != nil {
+		s.node.Answer(oidc.AboutLogins, p.Answer)
 	}
 	o.Access = devices.Both(o.Access, p)
 	if logins, ok := o.Logins.(*access.Logins); ok {
@@ -111,31 +123,62 @@ func (s *settings) openProvider(ctx context.Context, o *host.Options) (p *provid
 	}
 	u, err := url.Parse(s.oidc.issuer)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	o.Provider = &host.LoginProvider{Name: u.Host, Path: oidc.Path}
+	return p, nil
+}
+
+// sharedLogins is what the nodes of a cluster share of logins. The path is that of the tokens.
+func (s *settings) sharedLogins(path string) (*oidc.Shared, error) {
+	secret, err := hostKey(keyPath(path))
+	if err != nil {
+		return nil, err
+	}
+	key, err := hkdf.Key(sha256.New, secret.Seed(), nil, "tether-host logins", 32)
+	return &oidc.Shared{Nodes: s.node, Place: s.node.Place("sessions"), Key: key}, err
+}
+
+// provider is the identity provider with the host that it logs people in to.
+type provider struct {
+	*oidc.Provider
+	node   *cluster.Node
+	people *access.People
+	log    zerolog.Logger
+	host   *host.Host // set by run
+}
+
+// run logs people in to the host until the function that it returns is called, which waits.
+func (p *provider) run(ctx context.Context, at *host.Host) (stop func()) {
+	if p == nil {
+		return func() {}
+	}
+	p.host = at
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
 	run.Go(func() { p.Run(ctx) })
+	if p.node != nil {
+		run.Go(func() {
+			p.node.Lead(ctx, oidc.AboutLogins, func(ctx context.Context, epoch int64) {
+				if err := p.Lead(ctx, epoch); err != nil {
+					p.log.Error().Err(err).Msg("logins")
+				}
+			})
+		})
+	}
 	run.Go(func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				people.Look() // everything that an ended person has opened ends
+				p.people.Look() // everything that an ended person has opened ends
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
-	return p, func() { cancel(); run.Wait() }, nil
-}
-
-// provider is the identity provider with the host that it logs people in to, which is set before it serves.
-type provider struct {
-	*oidc.Provider
-	host *host.Host
+	return func() { cancel(); run.Wait() }
 }
 
 // withProvider serves the provider's pages, if there is one, in addition to the host.

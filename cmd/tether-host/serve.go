@@ -127,11 +127,10 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if err != nil {
 		return err
 	}
-	idp, stopLogins, err := s.openProvider(ctx, &o)
+	idp, err := s.openProvider(&o)
 	if err != nil {
 		return err
 	}
-	defer stopLogins()
 	openRegister(&o, idp)
 	hooks, err := s.openWebhooks(&o)
 	if err != nil {
@@ -154,9 +153,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 		return err
 	}
 	defer stopMetrics()
-	if idp != nil {
-		idp.host = h
-	}
+	defer idp.run(ctx, h)()
 	defer hooks.run(ctx, h)()
 	url, page := s.addresses(listener.Addr(), p.secure != nil)
 	if p.secure != nil {

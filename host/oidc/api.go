@@ -20,11 +20,16 @@ var (
 // serveCLI answers a request of the command line. No page may ask: one that comes from a browser is refused.
 func (p *Provider) serveCLI(w http.ResponseWriter, r *http.Request, what string) {
 	answer, err := p.answerCLI(w, r, what)
-	w.Header().Set("Content-Type", "application/json")
-	if err == nil {
-		_ = json.NewEncoder(w).Encode(answer) // the client is gone
+	if err != nil {
+		p.refuseCLI(w, r, err)
 		return
 	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // the client is gone
+}
+
+func (p *Provider) refuseCLI(w http.ResponseWriter, r *http.Request, err error) {
+	w.Header().Set("Content-Type", "application/json")
 	why, ok := errors.AsType[*refusal](err)
 	if !ok {
 		why = errInternal

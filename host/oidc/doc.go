@@ -9,5 +9,7 @@
 // ten minutes whether the person and the groups are still the same. Browsers and the command line hold a token of the host's, never one of
 // the provider's.
 //
+// At a host of several nodes one of them, the leader, does that for all, see [Shared].
+//
 // Browsers are not authenticated yet, so no state is kept for them: the state between the way there and the way back is sealed in a cookie.
 package oidc

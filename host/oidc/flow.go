@@ -40,6 +40,14 @@ var (
 
 // ServeHTTP serves the paths below Path, and answers 404 for others.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.opts.Shared != nil {
+		p.pass(w, r)
+		return
+	}
+	p.serve(w, r)
+}
+
+func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	host.PageHeaders(w.Header())
 	w.Header().Set("Referrer-Policy", "no-referrer") // the way back has a code in its address
 	what, cli := strings.CutPrefix(r.URL.Path, pairing.LoginPath+"/")

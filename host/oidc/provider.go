@@ -3,6 +3,7 @@ package oidc
 import (
 	"context"
 	"crypto/cipher"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"tether/host"
+	"tether/host/access"
 )
 
 // Path begins every path of a Provider, below the host's public URL.
@@ -33,6 +35,7 @@ const (
 	renewEvery  = 10 * time.Minute // a session is asked about at least so often
 	maxUnasked  = 30 * time.Minute // a session ends after so long without an answer from the provider
 	sessionTime = 12 * time.Hour   // then a person logs in anew
+	clockSkew   = time.Minute      // that a session may seem to be from the future
 	discoverGap = 5 * time.Second  // between two tries to read the provider's configuration
 	maxAtOnce   = 32               // requests to the provider; more are answered 503
 )
@@ -57,6 +60,8 @@ type Options struct {
 	People People
 	// Sessions is the file in which sessions outlive the host, with the provider's refresh tokens; empty keeps none.
 	Sessions string
+	// Shared is set at a node of a host of several, instead of Sessions.
+	Shared *Shared
 	// OnLogin logs a browser in as the principal of the session with that token, and sends it to the page.
 	OnLogin func(w http.ResponseWriter, r *http.Request, p host.Principal, token string)
 	// OnRefused tells a person why nobody was logged in.
@@ -97,8 +102,11 @@ type Provider struct {
 	cli         logins
 	loggedOut   map[string]time.Time // ids of logout tokens that were taken, until they expire
 	closed      bool
+	epoch       int64          // while this node leads, see Shared
+	taken       access.Version // the version of Shared.Place whose sessions are here
 
 	writing sync.Mutex // held while the file is written, so that the newest state stays
+	looking sync.Mutex // held while sessions are taken over from Shared.Place
 }
 
 // discovered is the provider's description of itself.
@@ -131,7 +139,13 @@ func New(o Options) (*Provider, error) {
 	}
 	p.opts.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
 	p.secure = public.Scheme == "https"
-	if p.seal, err = newSeal(); err != nil {
+	key := make([]byte, 32)
+	if o.Shared != nil {
+		key = o.Shared.Key
+	} else {
+		rand.Read(key) // never fails, see crypto/rand
+	}
+	if p.seal, err = newSeal(key); err != nil {
 		return nil, err
 	}
 	return p, p.restore()

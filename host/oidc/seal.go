@@ -3,7 +3,6 @@ package oidc
 import (
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"net"
@@ -14,7 +13,7 @@ import (
 // attemptTime is how long a login at the provider may take.
 const attemptTime = 10 * time.Minute
 
-// attempt is a browser that was sent to the provider. It travels in a cookie that only this run of the host can open, so that the host
+// attempt is a browser that was sent to the provider. It travels in a cookie that only this host can open: without --nats only this run of it. So the host
 // keeps no state for attempts, and a login begun in one browser cannot be finished in another.
 type attempt struct {
 	State    string    `json:"s"`
@@ -24,10 +23,8 @@ type attempt struct {
 	CLI      *purpose  `json:"c,omitempty"` // nil: the browser itself is to be logged in
 }
 
-// newSeal returns the cipher that seals attempts, with a key that ends with the process.
-func newSeal() (cipher.AEAD, error) {
-	key := make([]byte, 32)
-	rand.Read(key) // never fails, see crypto/rand
+// newSeal returns the cipher that seals attempts, with a key of 32 bytes.
+func newSeal(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err

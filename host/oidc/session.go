@@ -26,13 +26,14 @@ const (
 
 // Why a session has ended.
 var (
-	errOver       = errors.New("the login is over: log in again")
-	errProvider   = errors.New("the identity provider has ended this login")
-	errSilent     = errors.New("the identity provider did not answer for half an hour: log in again")
-	errLoggedOut  = errors.New("the identity provider has logged this person out")
-	errManyOfOne  = errors.New("this person has logged in elsewhere too often")
-	errEndedHere  = errors.New("the login was ended at the host's page")
-	errAllChanged = errors.New("the person may not use this host any more")
+	errOver           = errors.New("the login is over: log in again")
+	errProvider       = errors.New("the identity provider has ended this login")
+	errSilent         = errors.New("the identity provider did not answer for half an hour: log in again")
+	errLoggedOut      = errors.New("the identity provider has logged this person out")
+	errManyOfOne      = errors.New("this person has logged in elsewhere too often")
+	errEndedHere      = errors.New("the login was ended at the host's page")
+	errEndedElsewhere = errors.New("the login has ended")
+	errAllChanged     = errors.New("the person may not use this host any more")
 )
 
 // session is one login of one person. Its fields are guarded by Provider.mu, except for principal and end, which never change.
@@ -59,6 +60,14 @@ func (p *Provider) Known(token string) (host.Principal, bool) {
 
 // ByHash returns the principal of the session whose token has that hash; ok is false if there is none.
 func (p *Provider) ByHash(hash [sha256.Size]byte) (host.Principal, bool) {
+	if principal, ok := p.byHash(hash); ok || p.leads() {
+		return principal, ok
+	}
+	p.look() // it may have begun a moment ago
+	return p.byHash(hash)
+}
+
+func (p *Provider) byHash(hash [sha256.Size]byte) (host.Principal, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.sessions[hash]
@@ -110,7 +119,9 @@ func (p *Provider) add(hash [sha256.Size]byte, s *session, principal host.Princi
 	s.end = func(why error) { end(why); stop() }
 	p.mu.Lock()
 	p.sessions[hash] = s
-	p.boundLocked(s)
+	if p.opts.Shared == nil || p.epoch != 0 {
+		p.boundLocked(s)
+	}
 	p.mu.Unlock()
 	context.AfterFunc(timed, func() { p.drop(hash) })
 	select {
@@ -158,15 +169,22 @@ func (p *Provider) drop(hash [sha256.Size]byte) {
 	}
 }
 
-// Run renews sessions until ctx ends. It returns when no renewal is under way.
+// Run renews sessions until ctx ends, or follows the leader of Shared, which does. It returns when no renewal is under way.
 func (p *Provider) Run(ctx context.Context) {
+	if p.opts.Shared != nil {
+		p.follow(ctx)
+	} else {
+		p.renewAll(ctx)
+	}
+	p.mu.Lock()
+	p.closed = true // sessions that end now are kept for the next host
+	p.mu.Unlock()
+}
+
+// renewAll renews sessions until ctx ends. It returns when no renewal is under way.
+func (p *Provider) renewAll(ctx context.Context) {
 	var renewals sync.WaitGroup
-	defer func() {
-		renewals.Wait()
-		p.mu.Lock()
-		p.closed = true // sessions that end now are kept for the next host
-		p.mu.Unlock()
-	}()
+	defer renewals.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -295,8 +313,8 @@ func (p *Provider) Entries() (all []host.Entry) {
 // sessionID names a session without its secret.
 func sessionID(hash [sha256.Size]byte) string { return "s-" + hex.EncodeToString(hash[:8]) }
 
-// End implements access.More.
-func (p *Provider) End(id string) error {
+// end ends a session.
+func (p *Provider) end(id string) error {
 	p.mu.Lock()
 	var found *session
 	for hash, s := range p.sessions {

@@ -34,12 +34,13 @@ type kept struct {
 type store struct {
 	Version  int    `json:"version"`
 	Issuer   string `json:"issuer"`
+	Epoch    int64  `json:"epoch,omitempty"` // of the leader, see Shared
 	Sessions []kept `json:"sessions"`
 }
 
 // keep writes the sessions for the next host. A failure is logged: people log in again then.
 func (p *Provider) keep() {
-	if p.opts.Sessions == "" {
+	if p.opts.Sessions == "" && p.opts.Shared == nil {
 		return
 	}
 	p.writing.Lock()
@@ -53,7 +54,11 @@ func (p *Provider) keep() {
 		}
 		all = all[(len(all)+7)/8:]
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case p.opts.Shared != nil:
+		err = p.replace(all)
+	default:
 		err = secret.WriteFile(p.opts.Sessions, append(data, '\n'))
 	}
 	if err != nil {
@@ -96,17 +101,20 @@ func (p *Provider) restore() error {
 	case f.Issuer != p.opts.Issuer:
 		return nil
 	}
-	now := time.Now()
 	for _, k := range f.Sessions[:min(len(f.Sessions), maxSessions)] {
-		s := &session{identity: k.Identity, subject: k.Subject, sid: k.Session, refresh: k.Refresh, begun: k.Begun, asked: k.Asked}
-		if len(k.Token) != sha256.Size || !now.Before(k.Begun.Add(sessionTime)) || k.Begun.After(now) || k.Asked.After(now) || now.Sub(k.Asked) > maxUnasked {
-			continue
-		}
-		principal, err := p.opts.People.LoggedIn(k.Identity)
-		if err != nil {
-			continue
-		}
-		p.add([sha256.Size]byte(k.Token), s, principal)
+		p.admitKept(k)
 	}
 	return nil
+}
+
+// admitKept admits a session that was kept, unless it is over.
+func (p *Provider) admitKept(k kept) {
+	now := time.Now()
+	s := &session{identity: k.Identity, subject: k.Subject, sid: k.Session, refresh: k.Refresh, begun: k.Begun, asked: k.Asked}
+	if len(k.Token) != sha256.Size || !now.Before(k.Begun.Add(sessionTime)) || k.Begun.After(now.Add(clockSkew)) || k.Asked.After(now.Add(clockSkew)) || now.Sub(k.Asked) > maxUnasked {
+		return
+	}
+	if principal, err := p.opts.People.LoggedIn(k.Identity); err == nil {
+		p.add([sha256.Size]byte(k.Token), s, principal)
+	}
 }
