@@ -13,8 +13,8 @@ import (
 // attemptTime is how long a login at the provider may take.
 const attemptTime = 10 * time.Minute
 
-// attempt is a browser that was sent to the provider. It travels in a cookie that only this host can open: without --nats only this run of it. So the host
-// keeps no state for attempts, and a login begun in one browser cannot be finished in another.
+// attempt is a browser that was sent to the provider. It travels in a cookie that only this host can open, and without other nodes only this
+// run of it. So the host keeps no state for attempts, and a login begun in one browser cannot be finished in another.
 type attempt struct {
 	State    string    `json:"s"`
 	Nonce    string    `json:"n"`
