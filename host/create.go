@@ -182,9 +182,9 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	h.mu.Lock()
 	t := c.terminalLocked(p.Channel)
 	if c.may(rightDispose) {
-		t = h.terminals[p.Channel] // administrators know that it is there
+		t = h.knownLocked(p.Channel) // administrators know that it is there
 	}
-	if t == nil && c.unparkLocked(p.Channel) {
+	if (t == nil || t.parked != nil && t.mirror == nil) && c.unparkLocked(p.Channel) {
 		h.mu.Unlock()
 		h.audit(AuditDisposed, c.remote, AuditEvent{Client: c.client.id, Terminal: p.Channel, Detail: "while its machine was away"})
 		return r.Reply(nil)

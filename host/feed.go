@@ -110,7 +110,7 @@ func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error
 	defer late.Stop()
 	for {
 		h.mu.Lock()
-		t := h.terminals[r.URI]
+		t := h.knownLocked(r.URI)
 		if t == nil || t.mirror != nil || !t.remote() || t.creator.epoch != r.Epoch || t.creator.node != "" {
 			h.mu.Unlock()
 			return a, ErrNotOwner
@@ -197,6 +197,9 @@ func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
 
 // appendEntryLocked appends an entry of the log as an item. Refusals, which concern clients here, are left out.
 func (t *terminal) appendEntryLocked(dst []byte, e *entry) []byte {
+	if e.here {
+		return dst
+	}
 	end := t.offsets.at(e.pos)
 	if e.from != nil && !e.past {
 		head := len(ahp.AppendData(nil, t.uri, e.seq, nil, nil)) - len("}}}")

@@ -45,7 +45,7 @@ func (h *Host) Fill(uri, node string, epoch int64, items []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(items) > 0 {
-		t := h.terminals[uri]
+		t := h.knownLocked(uri)
 		if t == nil || t.mirror == nil || t.mirror.node != node || t.mirror.epoch != epoch {
 			return ErrNotOwner
 		}

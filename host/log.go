@@ -14,6 +14,7 @@ type entry struct {
 	from  *client // the owner that sent this text, and does not get it back; nil for other entries
 	only  *client // the one client of a session that gets this entry, besides those that may see everything; nil means all
 	past  bool    // it shows earlier text: not for viewers who see only later text
+	here  bool    // not for other nodes, which have their own
 	start int64   // bytes of all entries of this log before it; set by add
 }
 

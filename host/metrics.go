@@ -22,6 +22,12 @@ func (h *Host) Metrics(m *metrics.Text) {
 			elsewhere++
 		}
 	}
+	parked := 0
+	for _, t := range h.parked {
+		if t.mirror == nil {
+			parked++
+		}
+	}
 	oldest, newest := time.Duration(0), time.Duration(0)
 	for _, cl := range h.clients {
 		if cl.conn == nil || !cl.conn.taken {
@@ -37,7 +43,7 @@ func (h *Host) Metrics(m *metrics.Text) {
 	m.Gauge("tether_node_connections", "Connections of machines and observers.", float64(len(h.conns)))
 	m.Gauge("tether_node_terminals", "Terminals that are listed: of machines and shells at this node, and of other nodes.", float64(here), "at", "here")
 	m.More(float64(elsewhere), "at", "elsewhere")
-	m.Gauge("tether_node_terminals_parked", "Terminals that are kept while their machine is away.", float64(len(h.parked)))
+	m.Gauge("tether_node_terminals_parked", "Terminals that are kept here while their machine is away.", float64(parked))
 	m.Gauge("tether_node_text_bytes", "Memory for what terminals printed, and for what waits for observers.", float64(h.memory.used))
 	m.Gauge("tether_node_text_limit_bytes", "The bound of tether_node_text_bytes.", float64(h.memory.most))
 	if h.opts.Nodes == nil {

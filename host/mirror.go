@@ -40,7 +40,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	said := h.understand(e.Audience)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	cl, t := h.clients[e.Client], h.terminals[e.URI]
+	cl, t := h.clients[e.Client], h.knownLocked(e.URI)
 	p := Principal{Name: e.Name, Role: e.Role, Owner: e.Owner}
 	switch {
 	case h.closed:
@@ -66,9 +66,15 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	}
 	a := h.resolveLocked(said, nil)
 	a.told = e.Told
-	if t == nil {
-		state := ahp.TerminalState{Title: e.Title, Claim: ahp.Claim{Kind: ahp.ClaimClient, ClientID: e.Client}, ExecutionTarget: ahp.TargetClient, IsPty: new(true)}
+	state := ahp.TerminalState{Title: e.Title, Claim: ahp.Claim{Kind: ahp.ClaimClient, ClientID: e.Client}, ExecutionTarget: ahp.TargetClient, IsPty: new(true), Meta: e.Meta}
+	if t == nil && e.Parked == nil {
+		t = h.parkedByLocked(cl, e.Meta.Former)
+	}
+	switch {
+	case t == nil:
 		t = h.addMirrorLocked(e, cl, state, a)
+	case t.parked != nil && e.Parked == nil:
+		h.continueLocked(t, cl, e.URI, state, a)
 	}
 	if t.mirror == nil {
 		t.mirror = &mirror{wanted: time.Now()}
@@ -82,6 +88,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 		}
 	}
 	h.sayMirrorLocked(t, e, on, a)
+	h.parkMirrorLocked(t, e)
 	return nil
 }
 
@@ -101,6 +108,9 @@ func (e *NodeEntry) check() error {
 		if err := e.Input.Validate(); err != nil {
 			return err
 		}
+	}
+	if e.Parked != nil && !name(e.Parked.Dropped, ahp.MaxTitle) {
+		return fmt.Errorf("a text in the entry of %s is too long", e.URI)
 	}
 	return e.Audience.Validate()
 }
@@ -130,7 +140,7 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 	m := t.mirror
 	away := t.isAwayLocked()
 	m.lost, m.away, m.start, m.end, m.running, m.on, m.unsaid, m.lastSeen = false, e.Away, e.Start, e.End, e.Running, on, e.Unsaid, e
-	if m.away {
+	if m.away && t.parked == nil {
 		t.away = time.Now()
 	}
 	var in ahp.StateParams
@@ -220,22 +230,25 @@ func (h *Host) endMirrorLocked(t *terminal) {
 func (h *Host) MirrorGone(node string, g NodeGone) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.terminals[g.URI]
-	if t == nil || t.mirror == nil || t.mirror.node != node {
-		return
-	}
-	if !g.Moved {
+	t := h.knownLocked(g.URI)
+	switch {
+	case t == nil || t.mirror == nil || t.mirror.node != node:
+	case g.Moved && t.parked != nil:
+		h.loseMirrorLocked(t, NodeLost)
+	case g.Moved:
+		h.loseMirrorLocked(t, h.opts.Grace)
+	case t.parked != nil:
+		h.unparkLocked(t, "its node has dropped it")
+	default:
 		h.abandonLocked(t)
-		return
 	}
-	h.loseMirrorLocked(t, h.opts.Grace)
 }
 
 // MirrorsOf returns the URIs of the terminals of a node.
 func (h *Host) MirrorsOf(node string) (uris []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range h.order {
+	for t := range h.everyLocked() {
 		if t.mirror != nil && t.mirror.node == node {
 			uris = append(uris, t.uri)
 		}
@@ -249,9 +262,13 @@ func (h *Host) NodeSilent(node string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.nodes.conns, node)
-	for _, t := range h.order {
+	for t := range h.everyLocked() {
 		if t.mirror != nil && t.mirror.node == node {
-			h.loseMirrorLocked(t, NodeLost)
+			within := NodeLost
+			if t.parked != nil { // it stays listed, with the reason
+				within = time.Until(t.parked.until)
+			}
+			h.loseMirrorLocked(t, within)
 		}
 		if t.feeds[node] != nil {
 			delete(t.feeds, node)
@@ -266,13 +283,23 @@ func (h *Host) loseMirrorLocked(t *terminal, within time.Duration) {
 	if t.mirror.lost || h.closed {
 		return
 	}
-	t.mirror.lost, t.away = true, time.Now()
+	t.mirror.lost = true
 	t.fillDoneLocked(t.mirror)
+	switch {
+	case t.parked == nil:
+		t.away = time.Now()
+	case t.applied < t.mirror.end && t.parked.dropped == "":
+		t.parked.dropped = droppedWithNode
+	}
 	var timer *time.Timer
 	timer = time.AfterFunc(within, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if t.grace == timer && !h.closed {
+		switch {
+		case t.grace != timer || h.closed:
+		case t.parked != nil:
+			h.unparkLocked(t, "its node has not come back")
+		default:
 			h.abandonLocked(t)
 		}
 	})
@@ -409,7 +436,7 @@ func (h *Host) arrive(t *terminal) {
 func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.terminals[uri]
+	t := h.knownLocked(uri)
 	if t == nil || t.mirror == nil {
 		return f, "", false
 	}
@@ -429,7 +456,7 @@ func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
 // Pace blocks while observers here of another node's terminal are slow, if the terminal waits for slow observers.
 func (h *Host) Pace(ctx context.Context, uri string) {
 	h.mu.Lock()
-	t := h.terminals[uri]
+	t := h.knownLocked(uri)
 	if t == nil || t.mirror == nil || !t.pacedLocked() {
 		h.mu.Unlock()
 		return

@@ -74,7 +74,8 @@ type NodeEntry struct {
 	Meta      ahp.TerminalMeta `json:"meta,omitzero"`
 	Created   time.Time        `json:"created"`
 	Exited    time.Time        `json:"exited,omitzero"`
-	Away      bool             `json:"away,omitempty"` // its machine is
+	Away      bool             `json:"away,omitempty"`   // its machine is
+	Parked    *NodeParked      `json:"parked,omitempty"` // it is parked
 	Holds     bool             `json:"holds,omitempty"`
 	Input     *ahp.StateParams `json:"input,omitempty"`   // the owner's last report, without the channel; nil: none
 	Running   string           `json:"running,omitempty"` // the command line that runs, cut
@@ -86,6 +87,13 @@ type NodeEntry struct {
 	Told      bool             `json:"told,omitempty"`   // the machine has sent an audience
 	Unsaid    bool             `json:"unsaid,omitempty"` // the machine has not answered yet whether it lends to a host that shows everything to everybody
 	Over      []NodeGrantee    `json:"over,omitempty"`   // grantees whose grant an administrator has ended
+}
+
+// NodeParked is what a node says of a terminal that it has parked.
+type NodeParked struct {
+	Since   time.Time `json:"since"` // when its machine went away
+	Until   time.Time `json:"until"`
+	Dropped string    `json:"dropped,omitempty"` // why it has no text
 }
 
 // NodeGrantee is a Grantee on the wire.
@@ -159,8 +167,8 @@ func (c *conn) take() error {
 	switch {
 	case epoch > cl.epoch: // also if the connection has ended meanwhile: by the lease, this node is the owner in this epoch
 		cl.epoch, cl.node, cl.anew, cl.owned = epoch, "", false, time.Now()
-		for _, t := range slices.Clone(h.order) {
-			if t.creator == cl {
+		for _, t := range slices.Collect(h.everyLocked()) {
+			if t.creator == cl || t.parked != nil && t.lentBy(cl) {
 				h.arriveLocked(t)
 			}
 		}
@@ -182,7 +190,9 @@ func (h *Host) arriveLocked(t *terminal) {
 			t.state.Lifecycle, t.exited = ahp.Lifecycle{Status: ahp.StatusRunning}, time.Time{}
 		}
 		h.endMirrorLocked(t)
-		h.orphanLocked(t)
+		if t.parked == nil {
+			h.orphanLocked(t)
+		}
 	}
 	h.rowChangedLocked(t)
 }
@@ -207,7 +217,7 @@ func (h *Host) movedLocked(cl *client, node string, epoch int64) {
 		return
 	}
 	h.log.Info().Str("client", cl.id).Str("peer", node).Int64("epoch", epoch).Msg("a machine's terminals are owned by another node")
-	h.unparkAllLocked(cl)
+	h.handOverParkedLocked(cl)
 	for _, t := range h.order {
 		if t.creator == cl && t.remote() && t.mirror == nil {
 			h.noteGoneLocked(t, true)
@@ -271,7 +281,7 @@ func (h *Host) changesLocked(since int64, most int) NodeChanges {
 		since = 0
 	}
 	var due []*terminal
-	for _, t := range h.order {
+	for t := range h.everyLocked() {
 		if t.remote() && t.mirror == nil && t.creator.node == "" && t.rowVersion > since {
 			due = append(due, t)
 		}
@@ -306,6 +316,9 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 			p.SetReady(in.ready, in.readySince, in.readyWhy)
 		}
 		e.Input = &p
+	}
+	if p := t.parked; p != nil {
+		e.Parked = &NodeParked{t.away, p.until, p.dropped}
 	}
 	for _, g := range t.over {
 		e.Over = append(e.Over, NodeGrantee{string(g.kind), g.name, g.id})

@@ -14,7 +14,8 @@ import (
 
 // A parked terminal is one whose machine has been away for longer than the grace time. AHP knows it no more: everybody who followed it
 // there was told that it has exited. The host's own doors show it as away, with the text that was there, until the machine is back: the
-// terminal that its owner then announces as its former one continues it, with the same id and offsets that go on. It is in memory alone.
+// terminal that its owner then announces as its former one continues it, with the same id and offsets that go on. It is in memory alone. Of
+// several nodes, the one that had the machine keeps the text, and the others have mirrors as of any terminal.
 
 // parkTerms are what the owner of a terminal allows.
 type parkTerms struct {
@@ -34,8 +35,11 @@ type parking struct {
 	dropped string      // why its text is not kept any more; empty while it is
 }
 
-// droppedForMemory is why a parked terminal has no text.
-const droppedForMemory = "the host needed its memory for other terminals"
+// Why a parked terminal has no text.
+const (
+	droppedForMemory = "the host needed its memory for other terminals"
+	droppedWithNode  = "the node of the host that kept it is not reached"
+)
 
 func (p *parking) stop() {
 	p.timer.Stop()
@@ -86,7 +90,7 @@ func (h *Host) parkLocked(t *terminal, until time.Time) {
 		h.unparkLocked(h.parked[0], "the host has too many parked terminals")
 	}
 	if !t.state.Lifecycle.Exited() { // for AHP alone: readers of the host's own doors wait for the machine
-		e := entry{seq: h.nextSeqLocked(), pos: t.content.end}
+		e := entry{seq: h.nextSeqLocked(), pos: t.content.end, here: true}
 		e.msg = ahp.AppendEnvelope(nil, t.uri, e.seq, nil, "", ahp.AppendAction(nil, ahp.TerminalExited{ExitCode: &noCode}))
 		t.addLocked(e)
 	}
@@ -114,6 +118,11 @@ func (h *Host) parkLocked(t *terminal, until time.Time) {
 // back where nothing is parked.
 func (h *Host) unparkLocked(t *terminal, why string) {
 	h.unlistParkedLocked(t)
+	if m := t.mirror; m != nil {
+		t.fillDoneLocked(m)
+	} else {
+		h.noteGoneLocked(t, false)
+	}
 	delete(h.byID, t.id)
 	if !t.state.Lifecycle.Exited() {
 		t.strip = nil
@@ -157,6 +166,36 @@ func (h *Host) dropTextLocked(t *terminal, why string) {
 	h.rowChangedLocked(t)
 	t.wakeLocked()
 	h.log.Info().Str("terminal", t.uri).Str("why", why).Msg("text of a parked terminal dropped")
+}
+
+// knownLocked is the terminal with that URI in AHP's catalogue, or the parked one, or nil.
+func (h *Host) knownLocked(uri string) *terminal {
+	if t := h.terminals[uri]; t != nil {
+		return t
+	}
+	for _, t := range h.parked {
+		if t.uri == uri {
+			return t
+		}
+	}
+	return nil
+}
+
+// parkMirrorLocked parks a mirror if its owner has done so.
+func (h *Host) parkMirrorLocked(t *terminal, e NodeEntry) {
+	switch p := e.Parked; {
+	case p == nil:
+		return
+	case t.parked == nil:
+		t.away = plausible(p.Since, time.Time{})
+		h.parkLocked(t, p.Until)
+	}
+	switch why := e.Parked.Dropped; {
+	case why != "":
+		h.dropTextLocked(t, why)
+	case t.parked.dropped == droppedWithNode:
+		t.parked.dropped = ""
+	}
 }
 
 // parkedByLocked is the parked terminal with that URI if it belongs to the owner c speaks for, and nil otherwise.
@@ -216,11 +255,14 @@ func (h *Host) shortName(uri string) string {
 	return idOf(uri)
 }
 
-// unparkAllLocked ends what is parked of a client whose machine has come to another node, which has its terminals from now on.
-func (h *Host) unparkAllLocked(cl *client) {
-	for _, t := range slices.Clone(h.parked) {
-		if t.lentBy(cl) {
-			h.unparkLocked(t, "its machine is at another node")
+// handOverParkedLocked is called when the machine of a client has come to another node, which has its terminals from now on. What is parked
+// here waits for that node to say what becomes of it.
+func (h *Host) handOverParkedLocked(cl *client) {
+	for _, t := range h.parked {
+		if t.mirror == nil && t.lentBy(cl) {
+			t.mirror = &mirror{node: cl.node, epoch: cl.epoch, end: t.applied}
+			h.noteGoneLocked(t, true)
+			h.loseMirrorLocked(t, NodeLost)
 		}
 	}
 }

@@ -96,6 +96,9 @@ func (h *Host) removeLocked(t *terminal) {
 	}
 	delete(h.byID, t.id)
 	h.leaveLocked(t)
+	if t.mirror == nil {
+		h.noteGoneLocked(t, false)
+	}
 	h.unlistLocked(t)
 }
 
@@ -104,8 +107,6 @@ func (h *Host) leaveLocked(t *terminal) {
 	delete(h.terminals, t.uri)
 	if m := t.mirror; m != nil {
 		t.fillDoneLocked(m)
-	} else {
-		h.noteGoneLocked(t, false)
 	}
 	h.former.add(t.uri, ownerOf(t.creator))
 	h.order = slices.DeleteFunc(h.order, func(o *terminal) bool { return o == t })

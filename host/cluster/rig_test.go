@@ -101,8 +101,10 @@ type machine struct {
 	uri  string
 	conn *client.Conn
 
-	token string // empty: the host's own
-	sent  int64  // bytes of the flood
+	token  string // empty: the host's own
+	former string // URI that the terminal had before
+	park   bool   // hosts may keep it for an hour
+	sent   int64  // bytes of the flood
 
 	mu       sync.Mutex
 	turn     int // counts connections
@@ -157,13 +159,21 @@ func (m *machine) tryLend(n *node) error {
 		return err
 	}
 	err = m.conn.CreateTerminal(m.t.Context(), ahp.CreateTerminalParams{Channel: m.uri, Name: "dev", Claim: ahp.ClientClaim(m.id), ExecutionTarget: ahp.TargetClient,
-		Meta: ahp.Meta{ahp.HoldsKey: []byte("true")}})
+		Meta: m.meta()})
 	if err != nil {
 		return err
 	}
 	testkit.Eventually(m.t, patience, "the node says what it has", func() bool { return m.has() >= 0 })
 	m.sent = m.has()
 	return nil
+}
+
+func (m *machine) meta() ahp.Meta {
+	meta := ahp.NewTerminalMeta(m.former, true)
+	if m.park {
+		meta = ahp.AddPark(meta, ahp.NewPark(time.Hour, -1))
+	}
+	return meta
 }
 
 // watched is how many watch, as the node says.
