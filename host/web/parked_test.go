@@ -30,7 +30,6 @@ func (s *site) back() { s.machine = s.join("laptop") }
 // The page shows a terminal whose machine is away, which AHP does not know, as it was: while somebody looks at it, and to who comes then. When the machine is
 // back, the page goes on under the same address; when it is not kept any more, the page says so and keeps what it shows.
 func TestPageOfAParkedTerminal(t *testing.T) {
-	oneNode(t, "parked terminals are at the node of their machine")
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Grace: time.Millisecond, Park: time.Hour})
 	const first, second = "ahp-terminal:/first", "ahp-terminal:/second"
@@ -73,7 +72,7 @@ func TestPageOfAParkedTerminal(t *testing.T) {
 
 // A guest sees the shared terminal while its machine is away, and goes on watching when it is back.
 func TestPageOfGuestsOfAParkedTerminal(t *testing.T) {
-	oneNode(t, "parked terminals are at the node of their machine")
+	oneNode(t, "links are kept by a command; host/cluster tests guests at other nodes")
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Grace: time.Millisecond, Park: time.Hour})
 	const first, second = "ahp-terminal:/first", "ahp-terminal:/second"
