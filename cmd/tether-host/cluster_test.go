@@ -209,7 +209,7 @@ func TestNodesAreKilled(t *testing.T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for uri, text := range a.texts {
-		if err := whole(text); err != nil {
+		if err := whole(string(text)); err != nil {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}
@@ -293,7 +293,7 @@ func (a *audience) awaitWhole(t *testing.T, s *stage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for uri, text := range a.texts {
-		if err := whole(text); err != nil {
+		if err := whole(string(text)); err != nil {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}

@@ -38,8 +38,9 @@ echo "end $i"`
 
 // floodSize is how many bytes there are of so many parts.
 func floodSize(parts int) (size int) {
-	for i := range parts * 8000 {
-		size += len(floodLine(i + 1))
+	lines := parts * 8000
+	for low := 1; low <= lines; low *= 10 { // numbers with as many digits
+		size += (min(lines, 10*low-1) - low + 1) * len(floodLine(low))
 	}
 	return size
 }
@@ -107,13 +108,13 @@ func (s *stage) host(t *testing.T, listen string, args ...string) (c *exec.Cmd, 
 // audience follows all terminals of a host across its restarts.
 type audience struct {
 	mu    sync.Mutex
-	texts map[string]string // by URI
+	texts map[string][]byte // by URI
 	ended map[string]bool
 }
 
 // watch runs until the test ends.
 func (a *audience) watch(t *testing.T, e client.Endpoint) {
-	a.texts, a.ended = map[string]string{}, map[string]bool{}
+	a.texts, a.ended = map[string][]byte{}, map[string]bool{}
 	ctx, cancel := context.WithCancel(context.Background())
 	o := client.NewObserver(client.ObserverOptions{Endpoint: e, ClientID: "audience", ContentLimit: 16 << 20, QueueLimit: 16 << 20})
 	var all sync.WaitGroup
@@ -138,9 +139,9 @@ func (a *audience) take(ev client.Event) {
 	defer a.mu.Unlock()
 	switch ev.Kind {
 	case client.Resync:
-		a.texts[ev.Terminal], a.ended[ev.Terminal] = ev.State.Text(), ev.State.Lifecycle.Exited()
+		a.texts[ev.Terminal], a.ended[ev.Terminal] = []byte(ev.State.Text()), ev.State.Lifecycle.Exited()
 	case client.Data:
-		a.texts[ev.Terminal] += string(ev.Data)
+		a.texts[ev.Terminal] = append(a.texts[ev.Terminal], ev.Data...)
 	case client.Action:
 		if _, over := ev.Action.(ahp.TerminalExited); over {
 			a.ended[ev.Terminal] = true
@@ -225,7 +226,7 @@ func TestRestartUnderLoad(t *testing.T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for uri, text := range a.texts {
-		if err := whole(text); err != nil {
+		if err := whole(string(text)); err != nil {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}
