@@ -14,7 +14,6 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/jsonrpc"
-	"tether/jsonrpc/wsconn"
 )
 
 // Options configures a Link. Name, Endpoint, ClientID and Terminals are required.
@@ -132,7 +131,7 @@ func New(o Options) *Link {
 func (l *Link) Run(ctx context.Context) error {
 	defer l.ends.Wait()
 	var retry backoff
-	sent := 0 // away by nodes, one soon after the other
+	losses := 0 // of short connections, one after the other
 	_, moves := l.moves.wait()
 	for {
 		l.setState(StateConnecting, nil, time.Time{})
@@ -151,9 +150,9 @@ func (l *Link) Run(ctx context.Context) error {
 		}
 		switch {
 		case !short:
-			sent = 0
-		case lost && goingAway(err):
-			sent++
+			losses = 0
+		case lost:
+			losses++
 		}
 		moved, now := l.moves.wait()
 		if now != moves || time.Since(began) > healthyAfter {
@@ -161,7 +160,7 @@ func (l *Link) Run(ctx context.Context) error {
 		}
 		state := stateFor(err)
 		wait := retry.next(l.retryProfile(state))
-		if lost && len(l.opts.Endpoint.Also) > 0 && (!short || goingAway(err) && sent <= maxSent) {
+		if lost && len(l.opts.Endpoint.Also) > 0 && losses <= maxLosses {
 			wait = min(wait, rand.N(firstEager)) // another node is there
 		}
 		if errors.Is(err, errWrongTarget) {
@@ -183,17 +182,12 @@ func (l *Link) Run(ctx context.Context) error {
 
 const (
 	// shortLived is how long a connection lasts at least to an address that is tried first again, and after whose loss another address is
-	// tried at once. After a shorter one that is done only if the node has said that it goes away.
+	// tried at once.
 	shortLived = 5 * time.Second
-	// maxSent is how often in a row that is done: nodes that are replaced one after the other send a machine away a few times.
-	maxSent = 8
+	// maxLosses is after how many shorter ones in a row that is done, too: nodes that are replaced, or die, one after the other lose a machine
+	// a few times.
+	maxLosses = 8
 )
-
-// goingAway reports whether the host has closed the connection because it stops.
-func goingAway(err error) bool {
-	closed, ok := errors.AsType[*wsconn.CloseError](err)
-	return ok && closed.Code == wsconn.CloseGoingAway
-}
 
 // retryProfile says how soon to try again in a state.
 func (l *Link) retryProfile(s State) retryProfile {

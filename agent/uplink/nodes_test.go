@@ -2,6 +2,7 @@ package uplink_test
 
 import (
 	"context"
+	"io"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,9 +14,10 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// farewell is a channel that the host's node ends because it stops.
+// farewell is a channel that the host's node ends.
 type farewell struct {
 	jsonrpc.Channel
+	why   error
 	once  sync.Once
 	ended chan struct{}
 }
@@ -35,15 +37,21 @@ func (f *farewell) Recv(ctx context.Context) ([]byte, error) {
 	p, err := f.Channel.Recv(ctx)
 	select {
 	case <-f.ended:
-		return nil, &wsconn.CloseError{Code: wsconn.CloseGoingAway, Reason: "the host is going away"}
+		return nil, f.why
 	default:
 		return p, err
 	}
 }
 
-// A machine that a stopping node sends away is at another one at once, also soon after the last time, as in an upgrade of all nodes. It is
-// not sent around for ever.
+// A machine that a stopping node sends away, or whose node dies, is at another one at once, also soon after the last time, as in an upgrade
+// of all nodes. It is not sent around for ever.
 func TestNodesThatGoAwayOneAfterTheOther(t *testing.T) {
+	for name, why := range map[string]error{"stops": &wsconn.CloseError{Code: wsconn.CloseGoingAway, Reason: "the host is going away"}, "dies": io.ErrUnexpectedEOF} {
+		t.Run(name, func(t *testing.T) { nodesThatGoAway(t, why) })
+	}
+}
+
+func nodesThatGoAway(t *testing.T, why error) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, func(o *uplink.Options) {
 			o.Endpoint.Also = []string{"ws://second", "ws://third"}
@@ -51,7 +59,7 @@ func TestNodesThatGoAwayOneAfterTheOther(t *testing.T) {
 		var last *farewell
 		w.mu.Lock()
 		w.wrapWire = func(ch jsonrpc.Channel) jsonrpc.Channel {
-			last = &farewell{Channel: ch, ended: make(chan struct{})}
+			last = &farewell{Channel: ch, why: why, ended: make(chan struct{})}
 			return last
 		}
 		w.mu.Unlock()

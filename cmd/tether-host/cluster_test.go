@@ -182,15 +182,23 @@ func TestNodesAreKilled(t *testing.T) {
 	}
 	var a audience
 	a.watch(t, client.Endpoint{URL: "ws://" + addresses[2], Token: strings.TrimSpace(string(own))})
-	for part := range testkit.Rounds(t, testkit.Number(t, "TETHER_TEST_KILLS", 5), 200) {
-		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", part)), nil, 0o600); err != nil {
-			t.Fatal(err)
+	printed := 0 // parts of the flood
+	for round := range testkit.Rounds(t, testkit.Number(t, "TETHER_TEST_KILLS", 5), 200) {
+		more := 1
+		if round >= 5 { // a machine that loses many short connections in a row takes its time
+			more = 3
 		}
-		a.await(t, lent, floodSize(part)+20_000, "all terminals flood the node that will be killed")
-		owner, next := part%2, (part+1)%2
+		for part := range more {
+			if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", printed+part)), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		printed += more
+		a.await(t, lent, floodSize(printed-1)+20_000, "all terminals flood the node that will be killed")
+		owner, next := round%2, (round+1)%2
 		nodes[next], _ = s.host(t, addresses[next], args(next)...)
 		kill(owner)
-		a.await(t, lent, floodSize(part+1), fmt.Sprintf("all terminals go on after kill %d", part+1))
+		a.await(t, lent, floodSize(printed), fmt.Sprintf("all terminals go on after kill %d", round+1))
 	}
 	if err := os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600); err != nil {
 		t.Fatal(err)
