@@ -11,6 +11,7 @@ import (
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/hosts"
+	"tether/cmd/tether/internal/display"
 	"tether/installer"
 	"tether/internal/version"
 	"tether/platform/dirs"
@@ -87,7 +88,7 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	}
 	err = daemon.Run(ctx)
 	if daemon.Kept() > 0 {
-		a.notice("%s", keptText(daemon.Kept()))
+		a.notice("%s", display.Kept(daemon.Kept()))
 	}
 	if running, ok := errors.AsType[*agent.RunningError](err); ok {
 		return &hinted{running, "tether status shows it; tether stop ends it"}

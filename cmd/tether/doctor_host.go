@@ -45,7 +45,7 @@ func checkHosts(ctx context.Context, p *patient) []check {
 func checkHost(ctx context.Context, p *patient, h *local.HostStatus) []check {
 	name := "host " + display.Printable(h.Name, 64)
 	if h.State == "online" {
-		c := check{Name: name, Result: checkOK, Reason: fmt.Sprintf("online for %s, protocol %s; shared terminals: %s", display.Ago(time.Since(h.Since)), h.Protocol, lentCount(*h))}
+		c := check{Name: name, Result: checkOK, Reason: fmt.Sprintf("online for %s, protocol %s; shared terminals: %s", display.Ago(time.Since(h.Since)), h.Protocol, display.LentCount(*h))}
 		for _, l := range h.Lent {
 			if l.Problem != "" {
 				c.Result, c.Reason, c.Fix = checkWarn, l.ID+" is not visible there: "+l.Problem, "if this persists: tether unlend "+l.ID+", then tether lend "+l.ID

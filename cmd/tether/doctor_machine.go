@@ -14,6 +14,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
 	"tether/internal/version"
 	"tether/platform/pty"
 	"tether/platform/secret"
@@ -176,7 +177,7 @@ func checkRoot(_ context.Context, p *patient) []check {
 	c := check{Name: "root", Result: checkWarn, Fix: "run it as yourself, unless this is a container", Doc: "docs/SECURITY.md"}
 	switch {
 	case p.status.Root != nil:
-		c.Reason = rootText(*p.status.Root)
+		c.Reason = display.Root(*p.status.Root)
 		if name := container(); name != "" {
 			c.Result, c.Fix, c.Reason = checkOK, "", "in a container ("+name+"): "+c.Reason
 		}
@@ -231,7 +232,7 @@ func checkSockets(_ context.Context, p *patient) []check {
 	case err != nil:
 		c.Result, c.Reason, c.Fix = checkFail, err.Error(), "make the directory accessible only to you"
 	case alive > 0:
-		c.Result, c.Reason, c.Fix = checkWarn, terminals(alive, "is running", "are running")+" without a daemon", leftFix(alive)
+		c.Result, c.Reason, c.Fix = checkWarn, display.Terminals(alive, "is running", "are running")+" without a daemon", display.LeftRemedy(alive)
 	case dead > 0:
 		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("%d stale sockets of killed terminals", dead), "tether daemon --replace --background removes them"
 	case errors.Is(p.down, local.ErrNotRunning) && missing == nil:

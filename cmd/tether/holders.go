@@ -131,7 +131,7 @@ func (a *app) makeWay(ctx context.Context, client *local.Client, force bool) err
 	case err != nil:
 		return err
 	}
-	a.notice("%s", keptText(left.Kept))
+	a.notice("%s", display.Kept(left.Kept))
 	return nil
 }
 
@@ -156,48 +156,14 @@ func launch(d dirs.Dirs) (local.Launch, error) {
 	return local.Launch{Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: daemonOutput(d)}, nil
 }
 
-// leftText describes n terminals that run without a daemon, and the remedy.
-func leftText(n int) string {
-	return terminals(n, "is running", "are running") + " without a daemon; " + leftFix(n)
-}
-
-// leftFix is the remedy for n terminals that run without a daemon.
-func leftFix(n int) string {
-	return "tether daemon --background resumes " + them(n) + ", tether stop ends " + them(n)
-}
-
 // startHint is the remedy if no daemon runs.
 func startHint() string {
 	if d, err := dirs.Get(); err == nil {
 		if ids, _ := agent.LeftRunning(d); len(ids) > 0 { // an error here would only distract
-			return leftText(len(ids))
+			return display.LeftRunning(len(ids))
 		}
 	}
 	return "start it with: tether daemon --background (tether run and tether pair do so themselves)"
-}
-
-// keptText says how many terminals a daemon has left running.
-func keptText(n int) string {
-	if n == 0 {
-		return "no terminals were running"
-	}
-	return terminals(n, "kept", "kept") + "; the next daemon resumes " + them(n)
-}
-
-// them is the pronoun for n terminals.
-func them(n int) string {
-	if n == 1 {
-		return "it"
-	}
-	return "them"
-}
-
-// terminals is a number of terminals with a verb.
-func terminals(n int, one, many string) string {
-	if n == 1 {
-		return "1 terminal " + one
-	}
-	return fmt.Sprintf("%d terminals %s", n, many)
 }
 
 const (
@@ -237,7 +203,7 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 		if err != nil {
 			return stuck(d, err)
 		}
-		a.notice("%s", keptText(left.Kept))
+		a.notice("%s", display.Kept(left.Kept))
 		return stuck(d, client.WaitGone(ctx))
 	}
 	if err := a.stopDaemon(ctx, client); !errors.Is(err, local.ErrNotRunning) {
@@ -268,7 +234,7 @@ func (a *app) stopDaemon(ctx context.Context, client *local.Client) error {
 		return err
 	}
 	if n := s.Terminals.Running; n > 0 {
-		a.notice("%s", terminals(n, "was ended", "were ended"))
+		a.notice("%s", display.Terminals(n, "was ended", "were ended"))
 	}
 	a.sayLeft(exitedLeft(list))
 	return nil
@@ -303,7 +269,7 @@ func (a *app) sayLeft(all []agent.Left) {
 func endedText(e agent.Ended) string {
 	var parts []string
 	if e.Terminals > 0 {
-		parts = append(parts, terminals(e.Terminals, "was still running and was ended", "were still running and were ended"))
+		parts = append(parts, display.Terminals(e.Terminals, "was still running and was ended", "were still running and were ended"))
 	}
 	if e.Unread > 0 {
 		parts = append(parts, fmt.Sprintf("the last %d bytes of output are lost", e.Unread))

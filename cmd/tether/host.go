@@ -65,7 +65,7 @@ func (a *app) printHosts(all []local.HostStatus) error {
 		if h.Default {
 			name += " (default)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, h.State, lentCount(h), onOff(h.Tools.On), display.Printable(h.URL, 0))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, h.State, display.LentCount(h), onOff(h.Tools.On), display.Printable(h.URL, 0))
 	}
 	return w.Flush()
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -123,20 +122,6 @@ func (a *app) each(refs []string, do func(*local.Client, string) (local.Terminal
 		fmt.Fprintln(a.stdout, calledAs(ref, t), display.SharedWith(t))
 	}
 	return errors.Join(errs...)
-}
-
-// lentCount is how many terminals are shared with a host, and how many of them the host has if that differs.
-func lentCount(h local.HostStatus) string {
-	there := 0
-	for _, l := range h.Lent {
-		if l.There {
-			there++
-		}
-	}
-	if there == len(h.Lent) {
-		return strconv.Itoa(there)
-	}
-	return fmt.Sprintf("%d of %d", there, len(h.Lent))
 }
 
 // sayOffline names the offline hosts with which a terminal is shared.

@@ -109,20 +109,6 @@ func confinedText(confined bool) string {
 	return "unconfined: the agent itself runs without a sandbox"
 }
 
-// sandboxText says what status says of sandboxes.
-func sandboxText(s local.SandboxStatus) string {
-	switch {
-	case s.Error != "":
-		return "unavailable, so agents with a sandbox cannot run commands: " + display.Printable(s.Error, 200)
-	case s.Wall && s.Abstract:
-		return "wall (namespaces); abstract sockets stay open on this kernel, unless network = \"none\""
-	case s.Wall:
-		return "wall (namespaces)"
-	default:
-		return "fence (" + s.Kind + "): protects files from changes, not from reading; sockets stay open"
-	}
-}
-
 // checkSandbox tries the ways to confine agents' commands.
 func checkSandbox(context.Context, *patient) []check {
 	c := check{Name: "sandbox", Result: checkOK, Doc: "docs/SECURITY.md"}
@@ -136,9 +122,9 @@ func checkSandbox(context.Context, *patient) []check {
 	case err != nil:
 		c.Result, c.Reason = checkSkip, err.Error()
 	case best == sandbox.Wall:
-		c.Reason = sandboxText(local.SandboxStatus{Kind: string(best), Wall: true, Abstract: !sandbox.ClosesAbstractSockets()})
+		c.Reason = display.Sandbox(local.SandboxStatus{Kind: string(best), Wall: true, Abstract: !sandbox.ClosesAbstractSockets()})
 	default:
-		c.Reason = sandboxText(local.SandboxStatus{Kind: string(best)})
+		c.Reason = display.Sandbox(local.SandboxStatus{Kind: string(best)})
 		if why := sandbox.Works(sandbox.Wall, self); why != nil {
 			c.Result, c.Fix = checkWarn, "to get wall instead, allow user namespaces: "+why.Error()
 		}

@@ -64,7 +64,7 @@ func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON 
 		return errors.Join(a.printJSON(s), exitCode(local.ExitNotRunning))
 	}
 	if len(ids) > 0 {
-		fmt.Fprintf(a.stdout, "holders    %s\n", leftText(len(ids)))
+		fmt.Fprintf(a.stdout, "holders    %s\n", display.LeftRunning(len(ids)))
 		return &hinted{err, ""} // it was just said
 	}
 	return err
@@ -76,13 +76,13 @@ func (a *app) printStatus(s local.Status) {
 		fmt.Fprintf(a.stdout, "           this command is version %s; to switch the daemon to it: tether daemon --replace --background\n", version.Text())
 	}
 	if s.Root != nil {
-		fmt.Fprintf(a.stdout, "root       %s\n", rootText(*s.Root))
+		fmt.Fprintf(a.stdout, "root       %s\n", display.Root(*s.Root))
 	}
 	for _, agent := range s.Agents {
 		fmt.Fprintf(a.stdout, "agent      %s, process %d, %s\n", display.Printable(agent.Name, 64), agent.Pid, confinedText(agent.Confined))
 	}
 	if s.Sandbox != nil {
-		fmt.Fprintf(a.stdout, "sandbox    %s\n", sandboxText(*s.Sandbox))
+		fmt.Fprintf(a.stdout, "sandbox    %s\n", display.Sandbox(*s.Sandbox))
 	}
 	if s.Unredacted != nil {
 		fmt.Fprintf(a.stdout, "secrets    %s\n", unredactedText(*s.Unredacted))
@@ -95,7 +95,7 @@ func (a *app) printStatus(s local.Status) {
 	case s.Holders.Off != "":
 		fmt.Fprintf(a.stdout, "holders    off, your terminals end with the daemon: %s\n", display.Printable(s.Holders.Off, 200))
 	case s.Holders.InDaemon > 0:
-		fmt.Fprintf(a.stdout, "holders    %d alive; %s with the daemon\n", s.Holders.Alive, terminals(s.Holders.InDaemon, "ends", "end"))
+		fmt.Fprintf(a.stdout, "holders    %d alive; %s with the daemon\n", s.Holders.Alive, display.Terminals(s.Holders.InDaemon, "ends", "end"))
 	default:
 		fmt.Fprintf(a.stdout, "holders    %d alive\n", s.Holders.Alive)
 	}
@@ -126,14 +126,6 @@ func unredactedText(u local.Unredacted) string {
 		who += " but " + strings.Join(u.Except, ", ")
 	}
 	return "shown without masks to " + display.Printable(who, 200) + ", as the configuration says ([agents])"
-}
-
-// rootText describes how a daemon of root treats its terminals.
-func rootText(r local.Root) string {
-	if r.Lends {
-		return "the daemon runs as root and lends terminals as configured (lend.as_root = true)"
-	}
-	return "the daemon runs as root and lends only terminals that you name (--host or tether lend)"
 }
 
 // storeText says where secrets are.

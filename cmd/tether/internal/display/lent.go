@@ -3,6 +3,7 @@ package display
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -202,4 +203,18 @@ func Counts(c local.Count) string {
 		lent += fmt.Sprintf(", %d not ready: tether ls", c.NotReady)
 	}
 	return fmt.Sprintf("%d running (%s), %d exited", c.Running, lent, c.Exited)
+}
+
+// LentCount is how many terminals are shared with a host, and how many of them the host has if that differs.
+func LentCount(h local.HostStatus) string {
+	there := 0
+	for _, l := range h.Lent {
+		if l.There {
+			there++
+		}
+	}
+	if there == len(h.Lent) {
+		return strconv.Itoa(there)
+	}
+	return fmt.Sprintf("%d of %d", there, len(h.Lent))
 }

@@ -1,0 +1,63 @@
+package display
+
+import (
+	"fmt"
+
+	"tether/agent/local"
+)
+
+// LeftRunning describes n terminals that run without a daemon, and the remedy.
+func LeftRunning(n int) string {
+	return Terminals(n, "is running", "are running") + " without a daemon; " + LeftRemedy(n)
+}
+
+// LeftRemedy is the remedy for n terminals that run without a daemon.
+func LeftRemedy(n int) string {
+	return "tether daemon --background resumes " + them(n) + ", tether stop ends " + them(n)
+}
+
+// Kept says how many terminals a stopped daemon has left running.
+func Kept(n int) string {
+	if n == 0 {
+		return "no terminals were running"
+	}
+	return Terminals(n, "kept", "kept") + "; the next daemon resumes " + them(n)
+}
+
+// them is the pronoun for n terminals.
+func them(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
+
+// Terminals is a number of terminals with a verb: one for a single terminal, many otherwise.
+func Terminals(n int, one, many string) string {
+	if n == 1 {
+		return "1 terminal " + one
+	}
+	return fmt.Sprintf("%d terminals %s", n, many)
+}
+
+// Root describes how a daemon of root treats its terminals.
+func Root(r local.Root) string {
+	if r.Lends {
+		return "the daemon runs as root and lends terminals as configured (lend.as_root = true)"
+	}
+	return "the daemon runs as root and lends only terminals that you name (--host or tether lend)"
+}
+
+// Sandbox describes how agents' commands are confined.
+func Sandbox(s local.SandboxStatus) string {
+	switch {
+	case s.Error != "":
+		return "unavailable, so agents with a sandbox cannot run commands: " + Printable(s.Error, 200)
+	case s.Wall && s.Abstract:
+		return "wall (namespaces); abstract sockets stay open on this kernel, unless network = \"none\""
+	case s.Wall:
+		return "wall (namespaces)"
+	default:
+		return "fence (" + s.Kind + "): protects files from changes, not from reading; sockets stay open"
+	}
+}
