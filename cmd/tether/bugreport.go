@@ -21,6 +21,7 @@ import (
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/cmd/tether/internal/doctor"
 	"tether/internal/version"
 	"tether/platform/dirs"
 	"tether/platform/secret"
@@ -171,9 +172,9 @@ func crashIn(printed []byte) (crashes []byte) {
 }
 
 // harmlessChecks removes quotes of the configuration file from the checks.
-func harmlessChecks(e examination) examination {
+func harmlessChecks(e doctor.Examination) doctor.Examination {
 	for i := range e.Checks {
-		if c := &e.Checks[i]; c.Name == configCheck && c.Result == checkFail {
+		if c := &e.Checks[i]; c.Name == doctor.ConfigCheck && c.Result == doctor.Fail {
 			c.Reason = "invalid, see config.toml"
 		}
 	}

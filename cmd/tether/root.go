@@ -11,6 +11,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/cmd/tether/internal/doctor"
 	"tether/internal/version"
 	"tether/platform/dirs"
 	"tether/platform/proc"
@@ -245,7 +246,7 @@ func hintFor(err error) string {
 		return remote.Hint
 	case errors.As(err, &silent):
 		if d, err := dirs.Get(); err == nil {
-			return stuckFix(d)
+			return doctor.StuckFix(d)
 		}
 	case errors.Is(err, local.ErrNotRunning):
 		return startHint()

@@ -11,10 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
-	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 	"tether/platform/proc"
-	"tether/platform/sandbox"
 )
 
 func sandboxCommand(a *app) *cobra.Command {
@@ -107,27 +105,4 @@ func confinedText(confined bool) string {
 		return "in a sandbox"
 	}
 	return "unconfined: the agent itself runs without a sandbox"
-}
-
-// checkSandbox tries the ways to confine agents' commands.
-func checkSandbox(context.Context, *patient) []check {
-	c := check{Name: "sandbox", Result: checkOK, Doc: "docs/SECURITY.md"}
-	self, err := os.Executable()
-	if err != nil {
-		c.Result, c.Reason = checkSkip, err.Error()
-		return []check{c}
-	}
-	best, err := sandbox.Best(self)
-	switch {
-	case err != nil:
-		c.Result, c.Reason = checkSkip, err.Error()
-	case best == sandbox.Wall:
-		c.Reason = display.Sandbox(local.SandboxStatus{Kind: string(best), Wall: true, Abstract: !sandbox.ClosesAbstractSockets()})
-	default:
-		c.Reason = display.Sandbox(local.SandboxStatus{Kind: string(best)})
-		if why := sandbox.Works(sandbox.Wall, self); why != nil {
-			c.Result, c.Fix = checkWarn, "to get wall instead, allow user namespaces: "+why.Error()
-		}
-	}
-	return []check{c}
 }

@@ -25,7 +25,7 @@ var printed = map[string]string{
 	"down": "local.DeclaredList", "restart": "local.DeclaredList", "status": "local.Status", "host ls": "main.pairedList", "watch": "main.hostList",
 	"approvals": "local.ApprovalList", "audit verify": "main.verified", "policy check": "main.checked", "token show": "local.NewToken", "token create": "local.NewToken",
 	"token ls": "local.TokenList", "service status": "main.serviceJSON", "config view": "main.configuration", "env": "local.Environment",
-	"doctor": "main.examination", "shares": "local.Shares", "whoami": "local.Whoami",
+	"doctor": "doctor.Examination", "shares": "local.Shares", "whoami": "local.Whoami",
 }
 
 // jsonLines are the commands whose --json is not one document.
@@ -36,7 +36,7 @@ const schemaStart = "<!-- from here on written by the test: go test ./cmd/tether
 // Every command that prints JSON is described in docs/CLI.md, in the words of the code.
 func TestSchemas(t *testing.T) {
 	s := &schemas{types: map[string]*ast.StructType{}}
-	for dir, name := range map[string]string{".": "main", "../../agent/local": "local", "../../agent/audit": "audit", "../../agent/policy": "policy"} {
+	for dir, name := range map[string]string{".": "main", "../../agent/local": "local", "../../agent/audit": "audit", "../../agent/policy": "policy", "internal/doctor": "doctor"} {
 		s.parse(t, dir, name)
 	}
 	there := commandsWithJSON(newRoot(&app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}), "")

@@ -94,3 +94,26 @@ func (k knownAgent) knows() (bool, error) {
 	}
 	return k.format.Has(text, "tether", "mcp")
 }
+
+// agentsHere returns the names of the installed agents: configured for tether, not configured for it, and unknown, with the reason.
+func agentsHere() (know, lack, broken []string) {
+	all, err := knownAgents()
+	if err != nil {
+		return nil, nil, nil // without a home directory there are none
+	}
+	home, _ := os.UserHomeDir() // knownAgents had it
+	for _, k := range all {
+		if !k.installed(home) {
+			continue
+		}
+		switch knows, err := k.knows(); {
+		case err != nil:
+			broken = append(broken, k.name+" ("+k.file()+": "+err.Error()+")")
+		case knows:
+			know = append(know, k.name)
+		default:
+			lack = append(lack, k.name)
+		}
+	}
+	return know, lack, broken
+}

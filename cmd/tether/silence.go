@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/cmd/tether/internal/doctor"
 	"tether/platform/dirs"
 )
 
@@ -32,7 +33,7 @@ func silence(notice func(format string, args ...any)) func(silent bool) {
 		}
 		fix := "see tether logs"
 		if d, err := dirs.Get(); err == nil {
-			fix = stuckFix(d)
+			fix = doctor.StuckFix(d)
 		}
 		notice("the daemon does not answer; still waiting. To recover: %s", fix)
 	}

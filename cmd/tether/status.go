@@ -153,8 +153,8 @@ func (a *app) printHost(h local.HostStatus) {
 		line += ": " + display.Printable(h.Error, 200)
 	}
 	fmt.Fprintln(a.stdout, "          ", line)
-	if skew := time.Duration(h.ClockSkew) * time.Second; skew.Abs() > skewWarn {
-		fmt.Fprintln(a.stdout, "          ", skewText(skew))
+	if skew := display.Skew(time.Duration(h.ClockSkew) * time.Second); skew != "" {
+		fmt.Fprintln(a.stdout, "          ", skew)
 	}
 	if !h.NextRetry.IsZero() && h.State != "online" {
 		fmt.Fprintln(a.stdout, "           next attempt in", display.Ago(time.Until(h.NextRetry)))

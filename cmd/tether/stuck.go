@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"tether/agent"
 	"tether/agent/local"
+	"tether/cmd/tether/internal/doctor"
 	"tether/platform/dirs"
 )
 
@@ -26,14 +25,5 @@ func stuck(d dirs.Dirs, err error) error {
 	if foreign := d.Check(); foreign != nil {
 		return foreign
 	}
-	return &hinted{&local.Error{Code: local.CodeTimeout, Message: "the daemon does not answer"}, stuckFix(d)}
-}
-
-// stuckFix is the remedy for a daemon that does not answer, and so cannot be asked to end either.
-func stuckFix(d dirs.Dirs) string {
-	pid := agent.Running(d)
-	if pid == 0 {
-		return "see tether logs"
-	}
-	return fmt.Sprintf("end process %d, then run: tether daemon --background (terminals keep running). See also: tether logs", pid)
+	return &hinted{&local.Error{Code: local.CodeTimeout, Message: "the daemon does not answer"}, doctor.StuckFix(d)}
 }

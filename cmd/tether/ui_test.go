@@ -43,7 +43,9 @@ func TestUIAtATerminal(t *testing.T) {
 func TestUIActs(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
-	mkdir(t, filepath.Join(home, "config"))
+	if err := os.MkdirAll(filepath.Join(home, "config"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	rule := "[[policy.rules]]\nname = \"ask me\"\neffect = \"ask\"\nargv = [\"sleep\", \"777\"]\n"
 	if err := os.WriteFile(filepath.Join(home, "config", "config.toml"), []byte(rule), 0o600); err != nil {
 		t.Fatal(err)

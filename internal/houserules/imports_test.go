@@ -70,6 +70,7 @@ const layers = `
 	# The command line.
 	agent/local, platform/tty < cmd/tether/internal/display;
 	cmd/tether/internal/display < cmd/tether/internal/view, cmd/tether/internal/tui;
+	agent, cmd/tether/internal/display, installer, internal/version < cmd/tether/internal/doctor;
 	cmd/tether/internal/view < cmd/tether/internal/attach;
 
 	platform/dirs < installer;

@@ -13,7 +13,7 @@ var promisePages = map[string]int{"docs/RELIABILITY.md": 50, "docs/SECURITY.md":
 
 // promiseDirs are the short names of packages in those pages.
 var promiseDirs = map[string]string{"uplink": "agent/uplink", "term": "agent/term", "tether": "cmd/tether", "tether-host": "cmd/tether-host",
-	"houserules": "internal/houserules", "display": "cmd/tether/internal/display", "view": "cmd/tether/internal/view"}
+	"houserules": "internal/houserules", "display": "cmd/tether/internal/display", "view": "cmd/tether/internal/view", "doctor": "cmd/tether/internal/doctor"}
 
 // A promiseTest is a test that docs/RELIABILITY.md names, without its "Test".
 type promiseTest struct{ dir, name string }

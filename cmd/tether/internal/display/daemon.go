@@ -2,6 +2,7 @@ package display
 
 import (
 	"fmt"
+	"time"
 
 	"tether/agent/local"
 )
@@ -60,4 +61,15 @@ func Sandbox(s local.SandboxStatus) string {
 	default:
 		return "fence (" + s.Kind + "): protects files from changes, not from reading; sockets stay open"
 	}
+}
+
+// skewWarn is the difference between clocks, above which certificates and tokens may fail.
+const skewWarn = 30 * time.Second
+
+// Skew describes how far a host's clock is ahead or, if negative, behind; "" if that does no harm.
+func Skew(skew time.Duration) string {
+	if skew.Abs() <= skewWarn {
+		return ""
+	}
+	return fmt.Sprintf("its clock is %s %s this machine's", skew.Abs(), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 }

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -19,15 +19,15 @@ import (
 const slowKeyring = 300 * time.Millisecond
 
 // checkKeyring reports where secrets are, and tests the keyring with an entry that it removes again.
-func checkKeyring(_ context.Context, p *patient) []check {
-	c := check{Name: "keyring", Result: checkOK, Doc: "docs/SECURITY.md"}
-	kept := p.status.Secrets
+func checkKeyring(_ context.Context, m *machine) []Check {
+	c := Check{Name: "keyring", Result: OK, Doc: "docs/SECURITY.md"}
+	kept := m.status.Secrets
 	if kept == nil && os.Getenv(dirs.HomeVar) != "" || kept != nil && kept.Store == local.StoreFile && strings.HasPrefix(kept.Why, dirs.HomeVar) {
-		c.Result, c.Reason = checkSkip, dirs.HomeVar+" is set: secrets are in a file below it"
-		return []check{c}
+		c.Result, c.Reason = Skip, dirs.HomeVar+" is set: secrets are in a file below it"
+		return []Check{c}
 	}
 	began := time.Now()
-	err := p.keyring.Probe()
+	err := m.keyring.Probe()
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
 	case kept != nil && kept.Store == local.StoreFile:
@@ -36,18 +36,18 @@ func checkKeyring(_ context.Context, p *patient) []check {
 			c.Reason += "; a keyring is available now"
 		}
 		if kept.Why != saidSo && kept.Why != "you said so" { // as earlier versions wrote it
-			c.Result, c.Fix = checkWarn, "to move them to the keyring, unpair all hosts and pair again with --store keyring"
+			c.Result, c.Fix = Warn, "to move them to the keyring, unpair all hosts and pair again with --store keyring"
 		}
 	case err != nil && kept != nil:
-		c.Result, c.Reason, c.Fix = checkFail, "not available, but it holds the secrets: "+bareKeyring(err), unlockFix(err)
+		c.Result, c.Reason, c.Fix = Fail, "not available, but it holds the secrets: "+bareKeyring(err), unlockFix(err)
 	case err != nil:
-		c.Result, c.Reason, c.Fix = checkWarn, "not available, so pairing stores secrets in a file (0600): "+bareKeyring(err), unlockFix(err)
+		c.Result, c.Reason, c.Fix = Warn, "not available, so pairing stores secrets in a file (0600): "+bareKeyring(err), unlockFix(err)
 	case took > slowKeyring:
-		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("slow: storing and reading a secret takes %s", took), "check the keyring service, or pair with --store file"
+		c.Result, c.Reason, c.Fix = Warn, fmt.Sprintf("slow: storing and reading a secret takes %s", took), "check the keyring service, or pair with --store file"
 	default:
 		c.Reason = fmt.Sprintf("stores and returns secrets (%s)", took)
 	}
-	return []check{c}
+	return []Check{c}
 }
 
 // saidSo is the recorded reason if the person chose the file.
@@ -67,25 +67,25 @@ func unlockFix(err error) string {
 const slowLogin = 3 * time.Second
 
 // checkLogin asks the login shell for its environment, as the daemon does.
-func checkLogin(ctx context.Context, p *patient) []check {
-	c := check{Name: "login environment", Result: checkOK, Doc: "docs/SHELL-INTEGRATION.md"}
+func checkLogin(ctx context.Context, m *machine) []Check {
+	c := Check{Name: "login environment", Result: OK, Doc: "docs/SHELL-INTEGRATION.md"}
 	began := time.Now()
-	env, err := p.login(ctx)
+	env, err := m.login(ctx)
 	took := time.Since(began).Round(100 * time.Millisecond)
 	noPath := !slices.ContainsFunc(env, func(e string) bool { return len(e) > len("PATH=") && strings.EqualFold(e[:len("PATH=")], "PATH=") })
 	switch {
 	case errors.Is(err, shell.ErrUnsupported):
-		c.Result, c.Reason, c.Fix = checkWarn, err.Error(), "terminals that the daemon starts itself get the daemon's environment: start the daemon from your shell"
+		c.Result, c.Reason, c.Fix = Warn, err.Error(), "terminals that the daemon starts itself get the daemon's environment: start the daemon from your shell"
 	case err != nil:
-		c.Result, c.Reason, c.Fix = checkFail, err.Error(), "terminals that the daemon starts itself get its own environment; check the shell's start-up files, then run tether env --refresh"
+		c.Result, c.Reason, c.Fix = Fail, err.Error(), "terminals that the daemon starts itself get its own environment; check the shell's start-up files, then run tether env --refresh"
 	case noPath:
-		c.Result, c.Reason, c.Fix = checkFail, "the login environment has no PATH", "programs will not be found: check the shell's start-up files"
+		c.Result, c.Reason, c.Fix = Fail, "the login environment has no PATH", "programs will not be found: check the shell's start-up files"
 	case took > slowLogin:
-		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("the start-up files of %s take %s", shell.Login(), took), "make them faster: the daemon's first terminal waits for them, up to 10s"
+		c.Result, c.Reason, c.Fix = Warn, fmt.Sprintf("the start-up files of %s take %s", shell.Login(), took), "make them faster: the daemon's first terminal waits for them, up to 10s"
 	default:
 		c.Reason = fmt.Sprintf("%d variables from %s in %s", len(env), shell.Login(), took)
 	}
-	return []check{c}
+	return []Check{c}
 }
 
 // askLogin asks the person's login shell.

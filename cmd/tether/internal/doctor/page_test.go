@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 )
 
 // Errors point to pages where packages and archives put them.
-func TestDocIn(t *testing.T) {
+func TestPageIn(t *testing.T) {
 	const page = "docs/CONFIG.md"
 	for _, c := range []struct{ program, at string }{
 		{"usr/bin", "usr/share/doc/tether/docs/CONFIG.md"},
@@ -16,14 +16,14 @@ func TestDocIn(t *testing.T) {
 		root := t.TempDir()
 		program, at := filepath.Join(root, filepath.FromSlash(c.program)), filepath.Join(root, filepath.FromSlash(c.at))
 		mkdir(t, program)
-		if got := docIn(program, page); got != page {
+		if got := pageIn(program, page); got != page {
 			t.Errorf("%s: %q where there is none", c.program, got)
 		}
 		mkdir(t, filepath.Dir(at))
 		if err := os.WriteFile(at, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := docIn(program, page); got != at {
+		if got := pageIn(program, page); got != at {
 			t.Errorf("%s: %q, want %q", c.program, got, at)
 		}
 	}

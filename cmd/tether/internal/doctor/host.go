@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"cmp"
@@ -22,47 +22,47 @@ import (
 )
 
 // checkHosts checks the link to each host and, if it is down, each step of the connection.
-func checkHosts(ctx context.Context, p *patient) []check {
+func checkHosts(ctx context.Context, m *machine) []Check {
 	switch {
-	case p.down != nil:
-		return []check{{Name: "hosts", Result: checkSkip, Reason: "the daemon is not running, so no host is connected"}}
-	case len(p.status.Hosts) == 0:
-		return []check{{Name: "hosts", Result: checkWarn, Reason: "no host is paired", Fix: "tether pair wss://HOST", Doc: "README.md"}}
+	case m.down != nil:
+		return []Check{{Name: "hosts", Result: Skip, Reason: "the daemon is not running, so no host is connected"}}
+	case len(m.status.Hosts) == 0:
+		return []Check{{Name: "hosts", Result: Warn, Reason: "no host is paired", Fix: "tether pair wss://HOST", Doc: "README.md"}}
 	}
-	found := make([][]check, len(p.status.Hosts))
+	found := make([][]Check, len(m.status.Hosts))
 	var wg sync.WaitGroup
-	for i := range p.status.Hosts {
-		wg.Go(func() { found[i] = checkHost(ctx, p, &p.status.Hosts[i]) })
+	for i := range m.status.Hosts {
+		wg.Go(func() { found[i] = checkHost(ctx, m, &m.status.Hosts[i]) })
 	}
 	wg.Wait()
-	var all []check
+	var all []Check
 	for _, some := range found {
 		all = append(all, some...)
 	}
 	return all
 }
 
-func checkHost(ctx context.Context, p *patient, h *local.HostStatus) []check {
+func checkHost(ctx context.Context, m *machine, h *local.HostStatus) []Check {
 	name := "host " + display.Printable(h.Name, 64)
 	if h.State == "online" {
-		c := check{Name: name, Result: checkOK, Reason: fmt.Sprintf("online for %s, protocol %s; shared terminals: %s", display.Ago(time.Since(h.Since)), h.Protocol, display.LentCount(*h))}
+		c := Check{Name: name, Result: OK, Reason: fmt.Sprintf("online for %s, protocol %s; shared terminals: %s", display.Ago(time.Since(h.Since)), h.Protocol, display.LentCount(*h))}
 		for _, l := range h.Lent {
 			if l.Problem != "" {
-				c.Result, c.Reason, c.Fix = checkWarn, l.ID+" is not visible there: "+l.Problem, "if this persists: tether unlend "+l.ID+", then tether lend "+l.ID
+				c.Result, c.Reason, c.Fix = Warn, l.ID+" is not visible there: "+l.Problem, "if this persists: tether unlend "+l.ID+", then tether lend "+l.ID
 			}
 		}
-		return append([]check{c}, checkClock(ctx, name, h)...)
+		return append([]Check{c}, checkClock(ctx, name, h)...)
 	}
 	r := route{name: name, url: h.URL}
-	r.all = []check{{Name: name, Result: checkFail, Reason: h.State + ": " + h.Error, Fix: "see the checks below", Doc: "docs/RELIABILITY.md"}}
+	r.all = []Check{{Name: name, Result: Fail, Reason: h.State + ": " + h.Error, Fix: "see the checks below", Doc: "docs/RELIABILITY.md"}}
 	if n := len(h.Lent); n > 0 {
 		r.all[0].Reason += fmt.Sprintf("; %d shared terminals are not visible there", n)
 	}
 	if h.State == "unsupported" && !h.NextRetry.IsZero() {
 		r.all[0].Reason += "; next attempt in " + display.Ago(time.Until(h.NextRetry))
 	}
-	r.walk(ctx, p, h)
-	if !slices.ContainsFunc(r.all[1:], func(c check) bool { return c.Result == checkFail }) {
+	r.walk(ctx, m, h)
+	if !slices.ContainsFunc(r.all[1:], func(c Check) bool { return c.Result == Fail }) {
 		r.all[0].Fix = map[string]string{
 			"refused":     "tether pair " + h.URL + ", with a token that may share terminals, unless the host pairs with a code",
 			"unsupported": "use a host that accepts terminals of other machines, such as tether-host",
@@ -75,38 +75,38 @@ func checkHost(ctx context.Context, p *patient, h *local.HostStatus) []check {
 // route collects the checks of the steps to a host.
 type route struct {
 	name, url string
-	all       []check
+	all       []Check
 }
 
-func (r *route) ok(step, reason string) { r.add(step, checkOK, reason, "") }
+func (r *route) ok(step, reason string) { r.add(step, OK, reason, "") }
 
-func (r *route) add(step string, result checkResult, reason, fix string) {
-	r.all = append(r.all, check{Name: r.name + ": " + step, Result: result, Reason: reason, Fix: fix})
+func (r *route) add(step string, result Result, reason, fix string) {
+	r.all = append(r.all, Check{Name: r.name + ": " + step, Result: result, Reason: reason, Fix: fix})
 }
 
 // walk checks the steps until one fails.
-func (r *route) walk(ctx context.Context, p *patient, h *local.HostStatus) {
+func (r *route) walk(ctx context.Context, m *machine, h *local.HostStatus) {
 	u, err := url.Parse(h.URL)
 	if err != nil {
-		r.add("URL", checkFail, "the URL is invalid", "tether unpair "+h.Name+", then pair again")
+		r.add("URL", Fail, "the URL is invalid", "tether unpair "+h.Name+", then pair again")
 		return
 	}
-	if proxy := p.proxy(u); proxy != nil {
+	if proxy := m.proxy(u); proxy != nil {
 		if r.throughProxy(ctx, proxy) {
-			r.enter(ctx, p, h)
+			r.enter(ctx, m, h)
 		}
 		return
 	}
 	addresses, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
 	if err != nil {
-		r.add("DNS", checkFail, err.Error(), "check the name and your network")
+		r.add("DNS", Fail, err.Error(), "check the name and your network")
 		return
 	}
 	r.ok("DNS", fmt.Sprintf("%d addresses, the first is %s", len(addresses), addresses[0]))
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), portOf(u)))
 	if err != nil {
-		r.add("TCP", checkFail, err.Error(), "check that the host is running and that no firewall blocks port "+portOf(u))
+		r.add("TCP", Fail, err.Error(), "check that the host is running and that no firewall blocks port "+portOf(u))
 		return
 	}
 	defer conn.Close()
@@ -115,7 +115,7 @@ func (r *route) walk(ctx context.Context, p *patient, h *local.HostStatus) {
 		return
 	}
 	r.all = append(r.all, checkClock(ctx, r.name, h)...)
-	r.enter(ctx, p, h)
+	r.enter(ctx, m, h)
 }
 
 // throughProxy checks whether the proxy accepts connections. Only the proxy can reach the host behind it.
@@ -123,7 +123,7 @@ func (r *route) throughProxy(ctx context.Context, proxy *url.URL) bool {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(proxy.Hostname(), portOf(proxy)))
 	if err != nil {
-		r.add("proxy", checkFail, proxy.Redacted()+" (from the environment): "+err.Error(), "correct HTTPS_PROXY, or add the host to NO_PROXY; then apply it with: tether daemon --replace --background")
+		r.add("proxy", Fail, proxy.Redacted()+" (from the environment): "+err.Error(), "correct HTTPS_PROXY, or add the host to NO_PROXY; then apply it with: tether daemon --replace --background")
 		return false
 	}
 	conn.Close()
@@ -138,7 +138,7 @@ func (r *route) tls(ctx context.Context, conn net.Conn, believed *tls.Config) bo
 		if errors.Is(err, client.ErrPin) {
 			fix = "check that this is the right host; if its certificate has changed, pair again with the new --pin"
 		}
-		r.add("TLS", checkFail, err.Error(), fix)
+		r.add("TLS", Fail, err.Error(), fix)
 		return false
 	}
 	state := secured.ConnectionState()
@@ -158,10 +158,10 @@ func hostTLS(h *local.HostStatus, name string) *tls.Config {
 }
 
 // enter opens a WebSocket with the host's token, as the daemon does.
-func (r *route) enter(ctx context.Context, p *patient, h *local.HostStatus) {
-	e, found, err := hosts.Endpoint(p.dirs, h.Name)
+func (r *route) enter(ctx context.Context, m *machine, h *local.HostStatus) {
+	e, found, err := hosts.Endpoint(m.Dirs, h.Name)
 	if err != nil || !found {
-		r.add("token", checkSkip, "the host's token cannot be read here", "")
+		r.add("token", Skip, "the host's token cannot be read here", "")
 		return
 	}
 	conn, err := client.Connect(ctx, e, client.Options{ClientID: client.NewID(), Info: ahp.Implementation{Name: "tether", Version: version.Text()}, Meta: ahp.NewClientMeta(),
@@ -169,26 +169,23 @@ func (r *route) enter(ctx context.Context, p *patient, h *local.HostStatus) {
 	var version *ahp.VersionError
 	switch {
 	case errors.Is(err, client.ErrUnauthorized):
-		r.add("token", checkFail, "the host refuses the token", "get a new token, then tether pair "+h.URL+" --token-file FILE")
+		r.add("token", Fail, "the host refuses the token", "get a new token, then tether pair "+h.URL+" --token-file FILE")
 	case errors.As(err, &version):
-		r.add("protocol", checkFail, version.Error(), "update tether, or the host")
+		r.add("protocol", Fail, version.Error(), "update tether, or the host")
 	case err != nil:
-		r.add("WebSocket", checkFail, err.Error(), "check that all proxies on the path allow WebSockets")
+		r.add("WebSocket", Fail, err.Error(), "check that all proxies on the path allow WebSockets")
 	default:
 		defer conn.Close()
 		if marker, _ := ahp.FindClientTerminals(conn.Result()); marker.Forbids() {
-			r.add("token", checkFail, "the token may only observe", "get a token that may share terminals (tether-host token create NAME --role machine), then tether pair "+h.URL+" --token-file FILE")
+			r.add("token", Fail, "the token may only observe", "get a token that may share terminals (tether-host token create NAME --role machine), then tether pair "+h.URL+" --token-file FILE")
 			return
 		}
 		r.ok("WebSocket", "the host accepts this machine")
 	}
 }
 
-// Clocks that are further apart than skewWarn make certificates and tokens fail.
-const skewWarn = 30 * time.Second
-
 // checkClock compares this machine's clock with the host's, if the host sends the time.
-func checkClock(ctx context.Context, name string, h *local.HostStatus) []check {
+func checkClock(ctx context.Context, name string, h *local.HostStatus) []Check {
 	u, err := url.Parse(h.URL)
 	if err != nil {
 		return nil
@@ -212,17 +209,11 @@ func checkClock(ctx context.Context, name string, h *local.HostStatus) []check {
 	if err != nil {
 		return nil
 	}
-	c := check{Name: name + ": clock", Result: checkOK, Reason: "within 30 s of this machine's clock"}
-	skew := theirs.Sub(began.Add(time.Since(began) / 2)).Round(time.Second)
-	if skew.Abs() > skewWarn {
-		c.Result, c.Reason, c.Fix = checkWarn, skewText(skew), "set the clock: certificates and tokens expire by it"
+	c := Check{Name: name + ": clock", Result: OK, Reason: "within 30 s of this machine's clock"}
+	if text := display.Skew(theirs.Sub(began.Add(time.Since(began) / 2)).Round(time.Second)); text != "" {
+		c.Result, c.Reason, c.Fix = Warn, text, "set the clock: certificates and tokens expire by it"
 	}
-	return []check{c}
-}
-
-// skewText describes how far a host's clock is ahead or behind.
-func skewText(skew time.Duration) string {
-	return fmt.Sprintf("its clock is %s %s this machine's", skew.Abs(), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
+	return []Check{c}
 }
 
 // proxyOf is the proxy that the environment names for the URL, or nil.

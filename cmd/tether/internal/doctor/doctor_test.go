@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -30,19 +30,19 @@ import (
 )
 
 // healthy is a machine on which all is well, without a daemon.
-func healthy(t *testing.T) *patient {
+func healthy(t *testing.T) *machine {
 	home := testkit.Home(t)
-	p := newPatient(dirsOf(home), nil)
-	p.down = local.ErrNotRunning
-	p.free = func(string) (uint64, error) { return 1 << 40, nil }
-	p.files = func() (uint64, error) { return 1 << 20, nil }
-	p.root = func() bool { return false }
-	p.login = func(context.Context) ([]string, error) { return []string{"PATH=/bin"}, nil }
-	p.keyring = keyring.New(&box{})
-	p.service = func(context.Context) (installer.Status, error) {
+	m := newMachine(Machine{Dirs: dirs.Dirs{Config: filepath.Join(home, "config"), State: filepath.Join(home, "state"), Runtime: filepath.Join(home, "run"), Cache: filepath.Join(home, "cache")}})
+	m.down = local.ErrNotRunning
+	m.free = func(string) (uint64, error) { return 1 << 40, nil }
+	m.files = func() (uint64, error) { return 1 << 20, nil }
+	m.root = func() bool { return false }
+	m.login = func(context.Context) ([]string, error) { return []string{"PATH=/bin"}, nil }
+	m.keyring = keyring.New(&box{})
+	m.service = func(context.Context) (installer.Status, error) {
 		return installer.Status{Installed: true, Enabled: true, State: "running"}, nil
 	}
-	return p
+	return m
 }
 
 // box is a keyring in memory, with the faults of real ones.
@@ -75,62 +75,62 @@ func (b *box) Delete(_, _ string) error { return nil }
 func TestDoctorFinds(t *testing.T) {
 	never := make(chan struct{})
 	t.Cleanup(func() { close(never) })
-	kept := func(store, why string) func(*patient) {
-		return func(p *patient) { p.status.Secrets = &local.SecretStore{Store: store, Path: "/x/hosts.json", Why: why} }
+	kept := func(store, why string) func(*machine) {
+		return func(m *machine) { m.status.Secrets = &local.SecretStore{Store: store, Path: "/x/hosts.json", Why: why} }
 	}
 	for _, c := range []struct {
 		name   string
-		look   func(context.Context, *patient) []check
-		ill    func(*patient)
-		result checkResult
+		look   func(context.Context, *machine) []Check
+		ill    func(*machine)
+		result Result
 		reason string
 	}{
-		{"a full disk", checkDisk, func(p *patient) { p.free = func(string) (uint64, error) { return 1 << 20, nil } }, checkWarn, "1 MiB are free"},
-		{"something in the place of a directory", checkWriting, func(p *patient) {
-			mkdir(t, filepath.Dir(p.dirs.State))
-			if err := os.WriteFile(p.dirs.State, nil, 0o600); err != nil {
+		{"a full disk", checkDisk, func(m *machine) { m.free = func(string) (uint64, error) { return 1 << 20, nil } }, Warn, "1 MiB are free"},
+		{"something in the place of a directory", checkWriting, func(m *machine) {
+			mkdir(t, filepath.Dir(m.Dirs.State))
+			if err := os.WriteFile(m.Dirs.State, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, checkFail, "is not writable"},
-		{"few files", checkFiles, func(p *patient) { p.files = func() (uint64, error) { return 256, nil } }, checkWarn, "256 per process"},
-		{"no console", checkPTY, func(p *patient) { p.console = func() (string, error) { return "", errors.New("too old") } }, checkFail, "too old"},
-		{"root", checkRoot, func(p *patient) { p.root = func() bool { return true } }, checkWarn, "a daemon that it starts would too"},
-		{"a daemon of root", checkRoot, func(p *patient) { p.down, p.status.Root = nil, &local.Root{} }, checkWarn, "lends only terminals that you name"},
-		{"a daemon of root that lends", checkRoot, func(p *patient) { p.down, p.status.Root = nil, &local.Root{Lends: true} }, checkWarn, "lends terminals as configured"},
-		{"a keyring that is not there", checkKeyring, func(p *patient) { p.keyring = keyring.New(&box{err: errors.New("no D-Bus")}) }, checkWarn, "no D-Bus"},
-		{"a locked keyring", checkKeyring, func(p *patient) { p.keyring = keyring.New(&box{delay: func() { <-never }}) }, checkWarn, "check whether it is locked"},
-		{"a locked keyring with our secrets", checkKeyring, func(p *patient) {
-			kept(local.StoreKeyring, "")(p)
-			p.keyring = keyring.New(&box{delay: func() { <-never }})
-		}, checkFail, "it holds the secrets"},
-		{"a slow keyring", checkKeyring, func(p *patient) {
-			p.keyring = keyring.New(&box{delay: func() { <-time.After(slowKeyring + 50*time.Millisecond) }})
-		}, checkWarn, ""}, // how slow, or that it does not answer: machines differ
-		{"a file instead", checkKeyring, kept(local.StoreFile, "no desktop keyring (no D-Bus)"), checkWarn, "a keyring is available now"},
-		{"no login shell", checkLogin, func(p *patient) {
-			p.login = func(context.Context) ([]string, error) { return nil, errors.New("nu says no") }
-		}, checkFail, "nu says no"},
-		{"a shell that cannot be asked", checkLogin, func(p *patient) {
-			p.login = func(context.Context) ([]string, error) { return nil, shell.ErrUnsupported }
-		}, checkWarn, "cannot read the environment"},
-		{"a login without PATH", checkLogin, func(p *patient) {
-			p.login = func(context.Context) ([]string, error) { return []string{"PATH=", "A=1"}, nil }
-		}, checkFail, "no PATH"},
-		{"no service", checkService, func(p *patient) {
-			p.service = func(context.Context) (installer.Status, error) { return installer.Status{}, nil }
-		}, checkWarn, "not installed"},
-		{"no daemon", checkDaemon, func(*patient) {}, checkWarn, "not running"},
-		{"another version", checkDaemon, func(p *patient) { p.down, p.status.Version = nil, "0.0.1" }, checkWarn, "0.0.1"},
-		{"a daemon that hangs", checkDaemon, func(p *patient) { p.down = context.DeadlineExceeded }, checkFail, "does not answer"},
-		{"what the daemon complains of", checkDegraded, func(p *patient) { p.status.Degraded = []local.Degraded{{Cause: "log", Text: "full"}} }, checkWarn, "full"},
-		{"no host", checkHosts, func(p *patient) { p.down = nil }, checkWarn, "no host is paired"},
-		{"something in the way", checkSockets, func(p *patient) { mkdir(t, agent.SocketPath(p.dirs)) }, checkFail, "blocks the socket"},
+		}, Fail, "is not writable"},
+		{"few files", checkFiles, func(m *machine) { m.files = func() (uint64, error) { return 256, nil } }, Warn, "256 per process"},
+		{"no console", checkPTY, func(m *machine) { m.console = func() (string, error) { return "", errors.New("too old") } }, Fail, "too old"},
+		{"root", checkRoot, func(m *machine) { m.root = func() bool { return true } }, Warn, "a daemon that it starts would too"},
+		{"a daemon of root", checkRoot, func(m *machine) { m.down, m.status.Root = nil, &local.Root{} }, Warn, "lends only terminals that you name"},
+		{"a daemon of root that lends", checkRoot, func(m *machine) { m.down, m.status.Root = nil, &local.Root{Lends: true} }, Warn, "lends terminals as configured"},
+		{"a keyring that is not there", checkKeyring, func(m *machine) { m.keyring = keyring.New(&box{err: errors.New("no D-Bus")}) }, Warn, "no D-Bus"},
+		{"a locked keyring", checkKeyring, func(m *machine) { m.keyring = keyring.New(&box{delay: func() { <-never }}) }, Warn, "check whether it is locked"},
+		{"a locked keyring with our secrets", checkKeyring, func(m *machine) {
+			kept(local.StoreKeyring, "")(m)
+			m.keyring = keyring.New(&box{delay: func() { <-never }})
+		}, Fail, "it holds the secrets"},
+		{"a slow keyring", checkKeyring, func(m *machine) {
+			m.keyring = keyring.New(&box{delay: func() { <-time.After(slowKeyring + 50*time.Millisecond) }})
+		}, Warn, ""}, // how slow, or that it does not answer: machines differ
+		{"a file instead", checkKeyring, kept(local.StoreFile, "no desktop keyring (no D-Bus)"), Warn, "a keyring is available now"},
+		{"no login shell", checkLogin, func(m *machine) {
+			m.login = func(context.Context) ([]string, error) { return nil, errors.New("nu says no") }
+		}, Fail, "nu says no"},
+		{"a shell that cannot be asked", checkLogin, func(m *machine) {
+			m.login = func(context.Context) ([]string, error) { return nil, shell.ErrUnsupported }
+		}, Warn, "cannot read the environment"},
+		{"a login without PATH", checkLogin, func(m *machine) {
+			m.login = func(context.Context) ([]string, error) { return []string{"PATH=", "A=1"}, nil }
+		}, Fail, "no PATH"},
+		{"no service", checkService, func(m *machine) {
+			m.service = func(context.Context) (installer.Status, error) { return installer.Status{}, nil }
+		}, Warn, "not installed"},
+		{"no daemon", checkDaemon, func(*machine) {}, Warn, "not running"},
+		{"another version", checkDaemon, func(m *machine) { m.down, m.status.Version = nil, "0.0.1" }, Warn, "0.0.1"},
+		{"a daemon that hangs", checkDaemon, func(m *machine) { m.down = context.DeadlineExceeded }, Fail, "does not answer"},
+		{"what the daemon complains of", checkDegraded, func(m *machine) { m.status.Degraded = []local.Degraded{{Cause: "log", Text: "full"}} }, Warn, "full"},
+		{"no host", checkHosts, func(m *machine) { m.down = nil }, Warn, "no host is paired"},
+		{"something in the way", checkSockets, func(m *machine) { mkdir(t, agent.SocketPath(m.Dirs)) }, Fail, "blocks the socket"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := healthy(t)
+			m := healthy(t)
 			t.Setenv(dirs.HomeVar, "") // the keyring is not looked at otherwise
-			c.ill(p)
-			all := c.look(t.Context(), p)
+			c.ill(m)
+			all := c.look(t.Context(), m)
 			if len(all) != 1 || all[0].Result != c.result || !strings.Contains(all[0].Reason, c.reason) || all[0].Fix == "" {
 				t.Errorf("%+v, want %s because of %q, and what to do", all, c.result, c.reason)
 			}
@@ -140,25 +140,25 @@ func TestDoctorFinds(t *testing.T) {
 
 // On a machine on which all is well they say so.
 func TestDoctorIsContent(t *testing.T) {
-	p := healthy(t)
+	m := healthy(t)
 	t.Setenv(dirs.HomeVar, "")
-	for _, look := range []func(context.Context, *patient) []check{checkWriting, checkDisk, checkFiles, checkRoot, checkLogin, checkService, checkSockets} {
-		if all := look(t.Context(), p); len(all) != 1 || all[0].Result != checkOK || all[0].Reason == "" || all[0].Fix != "" {
+	for _, look := range []func(context.Context, *machine) []Check{checkWriting, checkDisk, checkFiles, checkRoot, checkLogin, checkService, checkSockets} {
+		if all := look(t.Context(), m); len(all) != 1 || all[0].Result != OK || all[0].Reason == "" || all[0].Fix != "" {
 			t.Errorf("%+v", all)
 		}
 	}
 	for store, why := range map[string]string{local.StoreKeyring: "", local.StoreFile: saidSo, "": ""} {
-		p.status.Secrets = &local.SecretStore{Store: store, Why: why}
+		m.status.Secrets = &local.SecretStore{Store: store, Why: why}
 		if store == "" {
-			p.status.Secrets = nil
+			m.status.Secrets = nil
 		}
-		if all := checkKeyring(t.Context(), p); len(all) != 1 || all[0].Result == checkFail || all[0].Result == checkSkip || store == local.StoreFile && all[0].Fix != "" {
+		if all := checkKeyring(t.Context(), m); len(all) != 1 || all[0].Result == Fail || all[0].Result == Skip || store == local.StoreFile && all[0].Fix != "" {
 			t.Errorf("secrets in %q: %+v", store, all)
 		}
 	}
-	p.status.Secrets = nil
+	m.status.Secrets = nil
 	t.Setenv(dirs.HomeVar, "/somewhere")
-	if all := checkKeyring(t.Context(), p); len(all) != 1 || all[0].Result != checkSkip {
+	if all := checkKeyring(t.Context(), m); len(all) != 1 || all[0].Result != Skip {
 		t.Errorf("with a home of its own: %+v", all)
 	}
 }
@@ -170,27 +170,27 @@ func TestDoctorWithoutADisk(t *testing.T) {
 	if !there {
 		return
 	}
-	p := healthy(t)
-	finds := func(when, state string, result checkResult, reason string) {
+	m := healthy(t)
+	finds := func(when, state string, result Result, reason string) {
 		t.Helper()
-		p.dirs.State = filepath.Join(disk, state)
-		all := checkWriting(t.Context(), p)
-		if len(all) != 1 || all[0].Result != result || !strings.Contains(all[0].Reason, reason) || (all[0].Fix == "") != (result == checkOK) {
+		m.Dirs.State = filepath.Join(disk, state)
+		all := checkWriting(t.Context(), m)
+		if len(all) != 1 || all[0].Result != result || !strings.Contains(all[0].Reason, reason) || (all[0].Fix == "") != (result == OK) {
 			t.Errorf("%s, in %s: %+v, want %s because of %q", when, state, all, result, reason)
 		}
 	}
 	mkdir(t, filepath.Join(disk, "state"))
 	for _, state := range []string{"state", "none"} {
-		finds("with room", state, checkOK, "is writable")
+		finds("with room", state, OK, "is writable")
 	}
 	_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600) // as far as it goes
-	finds("with a full disk", "state", checkFail, "is not writable: no space left on device")
+	finds("with a full disk", "state", Fail, "is not writable: no space left on device")
 	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Remount(t, disk, "ro")
 	for _, state := range []string{"state", "none"} {
-		finds("mounted for reading", state, checkFail, "is not writable: read-only file system")
+		finds("mounted for reading", state, Fail, "is not writable: read-only file system")
 	}
 	testkit.Remount(t, disk, "rw")
 	for dir, want := range map[string]int{disk: 1, filepath.Join(disk, "state"): 0} {
@@ -203,7 +203,7 @@ func TestDoctorWithoutADisk(t *testing.T) {
 // A killed daemon leaves its socket, which the next daemon removes.
 func TestDoctorFindsStaleSockets(t *testing.T) {
 	testkit.Unix(t, "a socket that is left behind is a file there")
-	p := healthy(t)
+	m := healthy(t)
 	leave := func(path string) {
 		mkdir(t, filepath.Dir(path))
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -215,16 +215,16 @@ func TestDoctorFindsStaleSockets(t *testing.T) {
 	}
 	want := func(reason string) {
 		t.Helper()
-		all := checkSockets(t.Context(), p)
-		if len(all) != 1 || all[0].Result != checkWarn || !strings.Contains(all[0].Reason, reason) || all[0].Fix == "" {
+		all := checkSockets(t.Context(), m)
+		if len(all) != 1 || all[0].Result != Warn || !strings.Contains(all[0].Reason, reason) || all[0].Fix == "" {
 			t.Errorf("%+v, want a warning of %q", all, reason)
 		}
 	}
-	leave(agent.SocketPath(p.dirs))
+	leave(agent.SocketPath(m.Dirs))
 	want("a stale socket of a killed daemon")
-	holder := filepath.Join(p.dirs.Runtime, "h", "pty-abcdefgh.sock")
+	holder := filepath.Join(m.Dirs.Runtime, "h", "pty-abcdefgh.sock")
 	leave(holder)
-	p.down = nil // a daemon that runs removes none
+	m.down = nil // a daemon that runs removes none
 	want("1 stale sockets")
 	if _, err := os.Lstat(holder); err != nil {
 		t.Errorf("looking has removed it: %v", err)
@@ -259,8 +259,8 @@ func TestDoctorFindsTheWay(t *testing.T) {
 		"none behind a proxy":    {url: "wss://host.invalid", proxy: "http://user:canary@" + web.Listener.Addr().String(), paired: true, want: "proxy ok, WebSocket fail"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := healthy(t)
-			p.proxy = func(*url.URL) *url.URL {
+			m := healthy(t)
+			m.proxy = func(*url.URL) *url.URL {
 				if c.proxy == "" {
 					return nil
 				}
@@ -271,25 +271,25 @@ func TestDoctorFindsTheWay(t *testing.T) {
 				return u
 			}
 			if c.paired {
-				if err := secret.Dir(p.dirs.State); err != nil {
+				if err := secret.Dir(m.Dirs.State); err != nil {
 					t.Fatal(err)
 				}
 				text := fmt.Sprintf(`{"version":1,"hosts":[{"name":"x","url":%q,"pin":%q,"client_id":"me"}]}`, c.url, c.pin)
-				if err := secret.WriteFile(filepath.Join(p.dirs.State, "hosts.json"), []byte(text)); err != nil {
+				if err := secret.WriteFile(filepath.Join(m.Dirs.State, "hosts.json"), []byte(text)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			all := checkHost(t.Context(), p, &local.HostStatus{Name: "x", URL: c.url, Pin: c.pin, State: "waiting"})
-			if all[0].Result != checkFail || all[0].Name != "host x" {
+			all := checkHost(t.Context(), m, &local.HostStatus{Name: "x", URL: c.url, Pin: c.pin, State: "waiting"})
+			if all[0].Result != Fail || all[0].Name != "host x" {
 				t.Errorf("the link: %+v", all[0])
 			}
 			var got []string
 			for _, one := range all[1:] {
 				got = append(got, strings.TrimPrefix(one.Name, "host x: ")+" "+string(one.Result))
-				if one.Reason == "" || (one.Fix == "") != (one.Result == checkOK) || strings.Contains(one.Reason, "canary") {
+				if one.Reason == "" || (one.Fix == "") != (one.Result == OK) || strings.Contains(one.Reason, "canary") {
 					t.Errorf("%+v", one)
 				}
-				if c.pin == otherPin && one.Result == checkFail && !strings.Contains(one.Fix, "--pin") {
+				if c.pin == otherPin && one.Result == Fail && !strings.Contains(one.Fix, "--pin") {
 					t.Errorf("what to do about another pin: %+v", one)
 				}
 			}
@@ -302,16 +302,16 @@ func TestDoctorFindsTheWay(t *testing.T) {
 
 // A host whose clock differs is told of.
 func TestDoctorComparesClocks(t *testing.T) {
-	for skew, want := range map[time.Duration]checkResult{0: checkOK, -time.Hour: checkWarn, 26 * time.Hour: checkWarn} {
+	for skew, want := range map[time.Duration]Result{0: OK, -time.Hour: Warn, 26 * time.Hour: Warn} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Date", time.Now().Add(skew).UTC().Format(http.TimeFormat))
 		}))
 		all := checkClock(t.Context(), "host x", &local.HostStatus{URL: "ws" + strings.TrimPrefix(s.URL, "http")})
 		s.Close()
-		if skew == 0 && len(all) == 1 && all[0].Result == checkWarn {
+		if skew == 0 && len(all) == 1 && all[0].Result == Warn {
 			t.Skipf("this machine took %s for an answer", all[0].Reason)
 		}
-		if len(all) != 1 || all[0].Result != want || (want == checkOK) != (all[0].Fix == "") {
+		if len(all) != 1 || all[0].Result != want || (want == OK) != (all[0].Fix == "") {
 			t.Errorf("%s: %+v, want %s", skew, all, want)
 		}
 	}
@@ -349,24 +349,24 @@ func TestDoctorLooksAtTheToken(t *testing.T) {
 		{"machine", "waiting", "", "", "tether host retry x"},
 	} {
 		t.Run(c.token+" "+c.state, func(t *testing.T) {
-			p := healthy(t)
-			p.proxy = func(*url.URL) *url.URL { return nil }
-			if err := secret.Dir(p.dirs.State); err != nil {
+			m := healthy(t)
+			m.proxy = func(*url.URL) *url.URL { return nil }
+			if err := secret.Dir(m.Dirs.State); err != nil {
 				t.Fatal(err)
 			}
 			text := fmt.Sprintf(`{"version":1,"hosts":[{"name":"x","url":%q,"token":%q,"client_id":"me"}]}`, address, c.token)
-			if err := secret.WriteFile(filepath.Join(p.dirs.State, "hosts.json"), []byte(text)); err != nil {
+			if err := secret.WriteFile(filepath.Join(m.Dirs.State, "hosts.json"), []byte(text)); err != nil {
 				t.Fatal(err)
 			}
-			all := checkHost(t.Context(), p, &local.HostStatus{Name: "x", URL: address, State: c.state, Lent: []local.Lent{{ID: "pty-1"}}, NextRetry: time.Now().Add(23 * time.Hour)})
-			if all[0].Result != checkFail || !strings.Contains(all[0].Fix, c.link) || !strings.Contains(all[0].Reason, "; 1 shared terminals are not visible there") ||
+			all := checkHost(t.Context(), m, &local.HostStatus{Name: "x", URL: address, State: c.state, Lent: []local.Lent{{ID: "pty-1"}}, NextRetry: time.Now().Add(23 * time.Hour)})
+			if all[0].Result != Fail || !strings.Contains(all[0].Fix, c.link) || !strings.Contains(all[0].Reason, "; 1 shared terminals are not visible there") ||
 				strings.Contains(all[0].Reason, "next attempt in ") != (c.state == "unsupported") {
 				t.Errorf("the link: %+v", all[0])
 			}
 			last := all[len(all)-1]
-			want := check{Name: "host x: token", Result: checkFail, Reason: c.reason}
+			want := Check{Name: "host x: token", Result: Fail, Reason: c.reason}
 			if c.reason == "" {
-				want = check{Name: "host x: WebSocket", Result: checkOK, Reason: "the host accepts this machine"}
+				want = Check{Name: "host x: WebSocket", Result: OK, Reason: "the host accepts this machine"}
 			}
 			if last.Name != want.Name || last.Result != want.Result || last.Reason != want.Reason || !strings.Contains(last.Fix, c.fix) {
 				t.Errorf("the last step: %+v, want %+v with the fix %q", last, want, c.fix)
@@ -374,7 +374,7 @@ func TestDoctorLooksAtTheToken(t *testing.T) {
 		})
 	}
 	up := &local.HostStatus{Name: "x", URL: address, State: "online", Lent: []local.Lent{{ID: "pty-1", There: true}, {ID: "pty-2", Problem: "the host has too many"}}}
-	if all := checkHost(t.Context(), healthy(t), up); all[0].Result != checkWarn || !strings.Contains(all[0].Reason, "pty-2 is not visible there: the host has too many") || !strings.Contains(all[0].Fix, "tether unlend pty-2") {
+	if all := checkHost(t.Context(), healthy(t), up); all[0].Result != Warn || !strings.Contains(all[0].Reason, "pty-2 is not visible there: the host has too many") || !strings.Contains(all[0].Fix, "tether unlend pty-2") {
 		t.Errorf("a terminal that is not there: %+v", all[0])
 	}
 }

@@ -1,0 +1,157 @@
+// Package doctor examines this machine for the command tether doctor: each check names its finding and suggests a fix.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/cmd/tether/internal/display"
+	"tether/installer"
+	"tether/internal/version"
+	"tether/platform/dirs"
+	"tether/platform/keyring"
+	"tether/platform/limits"
+	"tether/platform/proc"
+	"tether/platform/pty"
+)
+
+// checkTimeout bounds one check, and thereby all of them, since they run concurrently. daemonTimeout is how long the daemon may take to
+// answer before it counts as stuck; it is generous because the machine may have other problems.
+const (
+	checkTimeout  = 20 * time.Second
+	daemonTimeout = 10 * time.Second
+)
+
+// Result is the result of a check: ok, warn (it works, but not at its best), fail, or skip (not applicable to this system or state).
+type Result string
+
+// The results, as printed.
+const (
+	OK   Result = "ok"
+	Warn Result = "warn"
+	Fail Result = "fail"
+	Skip Result = "skip"
+)
+
+// Check is one check and its finding.
+type Check struct {
+	Name   string `json:"name"`
+	Result Result `json:"result"`
+	Reason string `json:"reason"`        // the finding
+	Fix    string `json:"fix,omitempty"` // the suggested fix; not for ok and skip
+	Doc    string `json:"doc,omitempty"` // the documentation page
+}
+
+// Examination is the output of doctor --json.
+type Examination struct {
+	SchemaVersion int     `json:"schema_version"`
+	Version       string  `json:"version"`
+	Checks        []Check `json:"checks"`
+	Failed        int     `json:"failed"`
+}
+
+// Machine is what the command line knows of this machine.
+type Machine struct {
+	Dirs      dirs.Dirs
+	Client    *local.Client                               // asks the daemon; Examine does not close it
+	Config    func() (path string, err error)             // reads the configuration file; the error says where it is wrong
+	Unknown   string                                      // describes unknown variables in the environment; "" if there are none
+	Container string                                      // the kind of container that this process runs in; "" if it runs in none
+	Agents    func() (configured, other, broken []string) // the installed agents: configured for tether, not configured, and unreadable, with the reason
+}
+
+// machine is the machine under examination, with the facts known before the checks.
+type machine struct {
+	Machine
+	status local.Status
+	down   error // why there is no status
+
+	// The probes of the machine. Tests replace them.
+	free    func(dir string) (uint64, error)
+	files   func() (uint64, error)
+	root    func() bool
+	console func() (string, error)
+	login   func(context.Context) ([]string, error)
+	keyring *keyring.Keyring
+	service func(context.Context) (installer.Status, error)
+	proxy   func(*url.URL) *url.URL
+}
+
+// newMachine returns the machine before the first probe.
+func newMachine(m Machine) *machine {
+	return &machine{Machine: m, free: limits.Free, files: limits.Files, root: proc.Root, console: pty.Console, login: askLogin,
+		keyring: keyring.System(), service: installer.New(false).Status, proxy: proxyOf}
+}
+
+// WithoutDirectories is the examination of a machine whose directories are unknown, which is err: nothing else can be checked.
+func WithoutDirectories(err error) Examination {
+	return conclude([]Check{{Name: "directories", Result: Fail, Reason: err.Error(), Fix: "set the variable named above, or TETHER_HOME", Doc: "docs/PLATFORMS.md"}})
+}
+
+// Examine runs all checks, concurrently. It returns after 30 seconds at the latest, or soon after ctx ends. The checks change nothing, but
+// they create and remove a test file and a test entry in the keyring, and connect to the paired hosts.
+func Examine(ctx context.Context, known Machine) Examination {
+	m := newMachine(known)
+	asked, cancel := context.WithTimeout(ctx, daemonTimeout)
+	m.status, m.down = m.Client.Status(asked)
+	cancel()
+	checks := []func(context.Context, *machine) []Check{
+		checkConfig, checkDirectories, checkWriting, checkDisk, checkFiles, checkPTY, checkRoot, checkKeyring, checkDaemon, checkSockets, checkDegraded, checkService,
+		checkShell, checkLogin, checkHosts, checkAgents, checkSandbox,
+	}
+	found := make([][]Check, len(checks))
+	var wg sync.WaitGroup
+	for i, look := range checks {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+			defer cancel()
+			found[i] = look(ctx, m)
+		})
+	}
+	wg.Wait()
+	return conclude(slices.Concat(found...))
+}
+
+// conclude counts the failures.
+func conclude(checks []Check) Examination {
+	e := Examination{SchemaVersion: local.SchemaVersion, Version: version.Text(), Checks: checks}
+	for _, c := range checks {
+		if c.Result == Fail {
+			e.Failed++
+		}
+	}
+	return e
+}
+
+// Print writes the checks and the suggested fixes to out, as a table.
+func Print(out io.Writer, checks []Check) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, c := range checks {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Result, c.Name, display.Printable(c.Reason, 300))
+		if c.Fix != "" {
+			text := "→ " + display.Printable(c.Fix, 300)
+			if c.Doc != "" {
+				text += " (" + pagePath(c.Doc) + ")"
+			}
+			fmt.Fprintf(w, "\t\t%s\n", text)
+		}
+	}
+	return w.Flush()
+}
+
+// StuckFix is the remedy for a daemon that does not answer, and so cannot be asked to end either.
+func StuckFix(d dirs.Dirs) string {
+	pid := agent.Running(d)
+	if pid == 0 {
+		return "see tether logs"
+	}
+	return fmt.Sprintf("end process %d, then run: tether daemon --background (terminals keep running). See also: tether logs", pid)
+}
