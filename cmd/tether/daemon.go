@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -113,5 +115,17 @@ func (a *app) ready(f daemonFlags) {
 	}
 	if err := f.notify("READY=1"); err != nil {
 		fmt.Fprintln(a.stderr, "tether:", err)
+	}
+}
+
+// overhead is the memory of a daemon besides the output that it keeps, in bytes: itself, its terminals and some garbage. Many floods need
+// 30 MiB of it.
+const overhead = 48 << 20
+
+// limitMemory makes the garbage collector work harder near the configured amount, where it would otherwise let the heap grow to twice the
+// kept amount. A GOMEMLIMIT in the environment has priority.
+func limitMemory(c config.Config) {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(int64(c.Terminals.TotalLogBytes) + overhead)
 	}
 }

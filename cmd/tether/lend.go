@@ -161,3 +161,92 @@ func (a *app) sayNobody(c *cobra.Command, client *local.Client, t local.Terminal
 	}
 	a.notice("%s is not shared: %s", display.NameOf(t), why)
 }
+
+// meansText describes the meaning of lending at a host, "" if unknown.
+func meansText(h local.HostStatus) string {
+	switch {
+	case h.LentMeans == local.LentToEverybody:
+		return "shared terminals are shown to everybody at this host"
+	case h.LentMeans == local.LentToAudience && h.Owner == "":
+		return "shared terminals are shown to those whom you name; the host says that this machine has no owner there"
+	case h.LentMeans == local.LentToAudience:
+		return "shared terminals are shown to " + display.Printable(h.Owner, 70) + ", to whom this machine belongs as the host says, and to those whom you name"
+	case h.State == "online":
+		return ""
+	}
+	return "while it is " + h.State + ", it is not known who there would see shared terminals"
+}
+
+// sayGranted describes the effect of a grant.
+func (a *app) sayGranted(t local.Terminal, to []string, fromNow bool) {
+	shown := "all retained output and what follows"
+	if fromNow {
+		shown = "only later output"
+	}
+	a.notice("%s may watch %s: %s is shown, and nobody can type", display.Names(to), display.NameOf(t), shown)
+}
+
+// sayStill names the hosts that do not yet know who may no longer watch.
+func (a *app) sayStill(t local.Terminal) {
+	for _, l := range t.Loans {
+		if l.State == local.LoanOffline {
+			a.notice("%s is offline; until it reconnects it shows the terminal as before", display.Printable(l.Host, 70))
+		}
+	}
+}
+
+// sayKept names the offline hosts that may still show a terminal whose sharing has ended, and until when.
+func (a *app) sayKept(ts ...local.Terminal) {
+	type kept struct {
+		terminals int
+		until     time.Time
+	}
+	var hosts []string
+	at := map[string]*kept{}
+	for _, t := range ts {
+		for _, k := range t.Kept {
+			if at[k.Host] == nil {
+				at[k.Host] = &kept{}
+				hosts = append(hosts, k.Host)
+			}
+			one := at[k.Host]
+			one.terminals++
+			if k.Until.After(one.until) {
+				one.until = k.Until
+			}
+		}
+	}
+	for _, host := range hosts {
+		one := at[host]
+		what := "it"
+		if one.terminals > 1 {
+			what = fmt.Sprintf("these %d terminals", one.terminals)
+		}
+		a.notice("%s is offline and may still show what it has of %s; it deletes that when it reconnects, at %s at the latest", display.Printable(host, 70), what, display.Clock(one.until))
+	}
+}
+
+// hostKeeps says what a host may keep of terminals while this machine is away, "" if that is nothing.
+func hostKeeps(h local.HostStatus) string {
+	if h.Park > 0 {
+		return "keeps shared text for up to " + config.Duration(time.Duration(h.Park)*time.Millisecond).String() + " while this machine is away"
+	}
+	lent, until := 0, h.KeptUntil
+	for _, l := range h.Lent {
+		if l.KeptUntil.IsZero() {
+			continue
+		}
+		lent++
+		if l.KeptUntil.After(until) {
+			until = l.KeptUntil
+		}
+	}
+	if lent+h.Withdrawn == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("may keep the text of %s while it is offline, until %s", display.Count(lent+h.Withdrawn, "terminal"), display.Clock(until))
+	if h.Withdrawn > 0 {
+		text += fmt.Sprintf("; %d no longer shared, which it deletes when it reconnects", h.Withdrawn)
+	}
+	return text
+}
