@@ -1,7 +1,19 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/internal/testkit"
+	"tether/platform/ipc"
 )
 
 func TestPeekMCP(t *testing.T) {
@@ -40,4 +52,159 @@ func FuzzPeekMCP(f *testing.F) {
 			t.Errorf("%q has the id %q, which reads back as %q", line, m.id, back.id)
 		}
 	})
+}
+
+// mcpEnd is the daemon's end of an MCP session, which a test plays.
+type mcpEnd struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// mcpEnds is a daemon of such sessions.
+func mcpEnds(t *testing.T) (door *local.Client, ends <-chan *mcpEnd) {
+	t.Helper()
+	socket := agent.SocketPath(dirsOf(testkit.Home(t)))
+	l, err := ipc.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch := make(chan *mcpEnd, 10)
+	go func() { // ends with the listener
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			in := bufio.NewReader(conn)
+			if _, err := http.ReadRequest(in); err != nil {
+				conn.Close()
+				continue
+			}
+			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mcp\r\n\r\n")
+			ch <- &mcpEnd{t, conn, in}
+		}
+	}()
+	door = local.NewClient(socket)
+	t.Cleanup(func() { door.Close(); l.Close() })
+	return door, ch
+}
+
+// hears is the next line of the client, which has these words in it.
+func (e *mcpEnd) hears(words string) {
+	e.t.Helper()
+	_ = e.conn.SetReadDeadline(time.Now().Add(patience))
+	if line, err := e.in.ReadString('\n'); err != nil || !strings.Contains(line, words) {
+		e.t.Fatalf("the daemon heard %q, %v; want %s", line, err, words)
+	}
+}
+
+func (e *mcpEnd) says(line string) {
+	e.t.Helper()
+	if _, err := io.WriteString(e.conn, line+"\n"); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// A client that is done while there is no daemon is done, too, when the next one answers in that moment.
+func TestMCPClientThatIsDoneWhileAway(t *testing.T) {
+	door, ends := mcpEnds(t)
+	in, say := io.Pipe()
+	p := &mcpPipe{in: in, out: io.Discard, patience: patience, notice: func(string, ...any) {}}
+	opened := 0
+	p.open = func(ctx context.Context) (*local.MCPStream, error) {
+		if opened++; opened == 2 {
+			say.Close()
+			testkit.Eventually(t, patience, "it is done", p.isDone)
+		}
+		return door.MCP(ctx)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.run(t.Context()) }()
+	(<-ends).conn.Close()
+	next := <-ends
+	_ = next.conn.SetReadDeadline(time.Now().Add(patience))
+	if line, err := next.in.ReadString('\n'); err != io.EOF {
+		t.Errorf("the next daemon heard %q, %v; want the end", line, err)
+	}
+	next.conn.Close()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("it goes on without a client")
+	}
+}
+
+// A subscription outlives the daemon even if the next one has the terminal only after a while, and the client is told to look at output
+// printed meanwhile.
+func TestMCPSubscriptionToATerminalThatComesLate(t *testing.T) {
+	door, ends := mcpEnds(t)
+	in, say := io.Pipe()
+	var heard testkit.Output
+	p := &mcpPipe{open: door.MCP, in: in, out: &heard, patience: patience, notice: func(string, ...any) {}}
+	ended := make(chan error, 1)
+	go func() { ended <- p.run(t.Context()) }()
+	const subscribe = `{"jsonrpc":"2.0","id":7,"method":"resources/subscribe","params":{"uri":"terminal:///pty-a"}}`
+	first := <-ends
+	go io.WriteString(say, subscribe+"\n")
+	first.hears(subscribe)
+	first.says(`{"jsonrpc":"2.0","id":7,"result":{}}`)
+	testkit.Eventually(t, patience, "the client has the answer", func() bool { return strings.Contains(heard.String(), `"id":7`) })
+	first.conn.Close()
+	next := <-ends
+	next.hears(subscribe)
+	next.says(`{"jsonrpc":"2.0","id":7,"error":{"code":-32002,"message":"Resource not found"}}`)
+	next.hears(subscribe)
+	next.says(`{"jsonrpc":"2.0","id":7,"result":{}}`)
+	testkit.Eventually(t, patience, "the client is told to look", func() bool {
+		return strings.Contains(heard.String(), `"method":"notifications/resources/updated","params":{"uri":"terminal:///pty-a"}`)
+	})
+	if got := heard.String(); strings.Count(got, `"id":7`) != 1 {
+		t.Errorf("the client heard %s", got)
+	}
+	say.Close()
+	_ = next.conn.SetReadDeadline(time.Now().Add(patience))
+	if line, err := next.in.ReadString('\n'); err != io.EOF { // before the connection ends, or the pipe connects once more
+		t.Errorf("the next daemon heard %q, %v; want the end", line, err)
+	}
+	next.conn.Close()
+	<-ended
+}
+
+// A daemon that shuts down fails the streams of events it serves. The client does not hear of it: the next daemon goes on behind the last cursor.
+func TestEventStreamThatAShutdownFails(t *testing.T) {
+	door, ends := mcpEnds(t)
+	in, say := io.Pipe()
+	var heard testkit.Output
+	p := &mcpPipe{open: door.MCP, in: in, out: &heard, patience: patience, notice: func(string, ...any) {}}
+	ended := make(chan error, 1)
+	go func() { ended <- p.run(t.Context()) }()
+	first := <-ends
+	go io.WriteString(say, `{"jsonrpc":"2.0","id":"s","method":"events/stream","params":{"name":"terminal.line"}}`+"\n")
+	first.hears(`"events/stream"`)
+	const active = `{"jsonrpc":"2.0","method":"notifications/events/active","params":{"cursor":"c1","_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}}`
+	first.says(active)
+	testkit.Eventually(t, patience, "the client knows that the stream is active", func() bool { return strings.Contains(heard.String(), "events/active") })
+	first.says(`{"jsonrpc":"2.0","id":"s","error":{"code":0,"message":"the server is shutting down"}}`)
+	first.hears(`"cursor":"c1"`) // asked again, which is as well if it goes on after all
+	first.conn.Close()
+	next := <-ends
+	next.hears(`"cursor":"c1"`)
+	next.says(active)
+	testkit.Eventually(t, patience, "the next daemon's message reaches the client", func() bool {
+		return strings.Count(heard.String(), "events/active") == 2
+	})
+	if got := heard.String(); strings.Contains(got, "shutting down") {
+		t.Errorf("the client heard %s", got)
+	}
+	// Its own end is the client's to hear.
+	next.says(`{"jsonrpc":"2.0","id":"s","result":{}}`)
+	testkit.Eventually(t, patience, "the stream ends", func() bool { return strings.Contains(heard.String(), `"result"`) })
+	say.Close()
+	_ = next.conn.SetReadDeadline(time.Now().Add(patience))
+	if line, err := next.in.ReadString('\n'); err != io.EOF {
+		t.Errorf("the next daemon heard %q, %v; want the end", line, err)
+	}
+	next.conn.Close()
+	<-ended
 }
