@@ -2,6 +2,8 @@ package agent
 
 import (
 	"cmp"
+	"os"
+	"strings"
 	"time"
 
 	"tether/agent/config"
@@ -37,4 +39,14 @@ func outwardRules(c config.Lend) (*redact.Rules, error) {
 func onSlow(word string) term.OnSlow {
 	o, _ := start.OnSlow(word)
 	return o
+}
+
+// machineName is this machine's name for hosts, without the domain; "" if it has none.
+func machineName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	name, _, _ = strings.Cut(name, ".")
+	return name
 }

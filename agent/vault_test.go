@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"tether/agent"
 	"tether/agent/hosts"
 	"tether/agent/local"
+	"tether/internal/testkit"
 	"tether/platform/keyring"
+	"tether/platform/secret"
 )
 
 // fakeRing is a keyring in memory that can be locked.
@@ -209,4 +212,30 @@ func TestWhereSecretsAreKept(t *testing.T) {
 			check(a.status("it is online", func(s local.Status) bool { return len(s.Hosts) == 1 && s.Hosts[0].State == "online" }))
 		})
 	}
+}
+
+// A key that the keyring does not let go is not said to be gone.
+func TestAKeyThatStaysIsNoticed(t *testing.T) {
+	d, k := home(t), startKeyHost(t)
+	ring := &fakeRing{items: map[string]string{}}
+	a := start(t, agent.Config{Dirs: d, Secrets: hosts.Secrets{Keyring: keyring.New(ring)}})
+	k.pair(a, local.PairRequest{Name: "keys"}, "laptop")
+	ring.mu.Lock()
+	ring.broken = errors.New("the ring is stuck")
+	ring.mu.Unlock()
+	if _, err := a.client.Unpair(t.Context(), "keys"); err != nil {
+		t.Fatal(err)
+	}
+	if len(ring.values()) != 1 {
+		t.Fatal("the key is gone: nothing is tested")
+	}
+	testkit.Eventually(t, patience, "the log says that the key is kept", func() bool {
+		f, err := secret.OpenRead(filepath.Join(d.State, "daemon.log"))
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		log, err := io.ReadAll(f)
+		return err == nil && strings.Contains(string(log), "the ring is stuck")
+	})
 }

@@ -1,6 +1,14 @@
 package config
 
-import "time"
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"tether/platform/dirs"
+	"tether/platform/secret"
+)
 
 // Config is the whole file. The zero value is not usable; see [Default].
 type Config struct {
@@ -101,4 +109,36 @@ func (c *Config) relations() []Problem {
 			Text: "each of max_running and keep_exited terminals needs 64KiB: at least " + need.String() + ", or fewer terminals"})
 	}
 	return all
+}
+
+// Path is where the file is; it need not be there.
+func Path(d dirs.Dirs) string { return filepath.Join(d.Config, "config.toml") }
+
+// Load reads the file, and then applies over, in which a later setting overrides an earlier one. A missing file means the defaults. Errors:
+// *Error for faults of the contents, others for a file that cannot be read or that others may change.
+func Load(path string, over ...Setting) (Config, error) {
+	data, err := secret.ReadOwned(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Default(), err
+	}
+	return parse(path, data, over)
+}
+
+// Origins returns the sources of the values that Load would return, by key; a missing key has its default.
+func Origins(path string, over ...Setting) (map[string]Source, error) {
+	data, err := secret.ReadOwned(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	from := map[string]Source{}
+	lines := positionsIn(data)
+	for _, k := range Keys() {
+		if lines[k.Name] > 0 {
+			from[k.Name] = FromFile
+		}
+	}
+	for _, s := range over {
+		from[s.Key] = s.Source
+	}
+	return from, nil
 }

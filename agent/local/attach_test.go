@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,15 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/coder/websocket"
+	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
+	"tether/screen"
 )
 
 func TestAttachBothWays(t *testing.T) {
@@ -391,4 +392,89 @@ func TestTypedAtAttachmentsIsJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, patience, "the person may", func() bool { return child.Typed() == "ls\rrm y\r" })
+}
+
+// A person is told who can watch even while the terminal prints without a pause: most is seen then.
+func TestLendingsAreReportedInAFlood(t *testing.T) {
+	const ahead, most = 1 << 20, 32 << 20 // bytes
+	w := serve(t, local.Options{}, term.Options{})
+	tm, child := w.spawn("a")
+	line := append(bytes.Repeat([]byte("x"), 78), "\r\n"...)
+	print := func(n int) { child.Print(string(bytes.Repeat(line, n/len(line)+1))) }
+	print(ahead)
+	a := w.attach("a", local.AttachOptions{FromStart: true})
+	h, err := w.pool.As(term.User).Find(tm.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Lend("lab"); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < most; {
+		m, err := a.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Control != nil && m.Control.Type == local.ControlLent {
+			if len(m.Control.Hosts) != 1 || m.Control.Hosts[0] != "lab" {
+				t.Errorf("it is said that it is lent to %v", m.Control.Hosts)
+			}
+			return
+		}
+		n += len(m.Data)
+		print(len(m.Data))
+	}
+	t.Errorf("after %d bytes nothing is said of the lending", most)
+}
+
+// Who attaches late sees the whole screen of a full-screen program, and then what it prints next, once.
+func TestAttachDrawsTheScreen(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{LogBytes: 256 << 10})
+	m, child := w.spawn("counter")
+	counter(child, 20_000)
+	a := w.attach(m.ID, local.AttachOptions{Tail: 4 << 10, Screen: true})
+	child.Print("\r\nlast")
+	s := screen.NewState(80, 24)
+	for !strings.HasSuffix(s.Text(), "last") {
+		msg, err := a.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Write(msg.Data)
+	}
+	if got, want := s.Text(), "THE HEADER\n\n\ncounter 19999\nlast"; got != want {
+		t.Errorf("it sees %q, want %q", got, want)
+	}
+	plain, lines := w.spawn("plain")
+	lines.Print(strings.Repeat("a line\r\n", 4000))
+	b := w.attach(plain.ID, local.AttachOptions{Tail: 4 << 10, Screen: true})
+	if msg, err := b.Next(t.Context()); err != nil || strings.Contains(string(msg.Data), "\x1b") {
+		t.Errorf("of plain lines it gets %.40q, %v; want them alone", msg.Data, err)
+	}
+}
+
+// Who has missed output because they did not read it gets the whole screen of a full-screen program again, whatever theirs shows.
+func TestAttachRedrawsAfterALoss(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
+	m, child := w.spawn("counter")
+	child.Print("before\r\n")
+	a := w.attach(m.ID, local.AttachOptions{Tail: 4 << 10, Screen: true})
+	counter(child, 600_000) // more than sockets hold
+	child.Print("\r\nlast")
+	s := screen.NewState(80, 24)
+	s.Write([]byte("\x1b[5;1Hof another time\x1b[2;3r\x1b[?6h\x1b[4h\x1b]0;half"))
+	lost := false
+	for !lost || !strings.HasSuffix(s.Text(), "last") {
+		msg, err := a.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost = lost || msg.Control != nil && msg.Control.Type == local.ControlLagged
+		if lost {
+			s.Write(msg.Data)
+		}
+	}
+	if got, want := s.Text(), "THE HEADER\n\n\ncounter 599999\nlast"; got != want {
+		t.Errorf("it sees %q, want %q", got, want)
+	}
 }
