@@ -170,22 +170,18 @@ func (l *listener) run(ctx context.Context, each func(*events.Event) error) erro
 		return err
 	}
 	defer whileConnected(ctx, l.client, silence(l.app.notice), nil)()
-	for began := time.Now(); ; {
-		err := l.listen(ctx, each, &began)
+	for retry := attach.NewRetry(attach.AwayPatience); ; {
+		err := l.listen(ctx, each, retry.Restart)
 		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, io.EOF):
+		case ctx.Err() != nil, errors.Is(err, io.EOF):
 			return nil
 		case !errors.Is(err, local.ErrDropped) && !(errors.Is(err, local.ErrNotRunning) && l.started()):
 			return err
-		case time.Since(began) > attach.AwayPatience:
-			return &hinted{fmt.Errorf("%w and no daemon has started within %v", local.ErrDropped, attach.AwayPatience), "start it, and run this again; --cursor-file goes on where it ended"}
 		}
-		select {
-		case <-time.After(attach.LookLast):
-		case <-ctx.Done():
-			return nil
+		if err := retry.Wait(ctx); errors.Is(err, attach.ErrPatience) {
+			return &hinted{fmt.Errorf("%w and no daemon has started within %v", local.ErrDropped, attach.AwayPatience), "start it, and run this again; --cursor-file goes on where it ended"}
+		} else if err != nil {
+			return nil // ctx has ended
 		}
 	}
 }
@@ -200,8 +196,8 @@ func (l *listener) started() bool {
 	return false
 }
 
-// listen reads one daemon's messages until their end, which is io.EOF, or until it disconnects. alive is the time of its last message.
-func (l *listener) listen(ctx context.Context, each func(*events.Event) error, alive *time.Time) error {
+// listen reads one daemon's messages until their end, which is io.EOF, or until it disconnects. It calls alive after each message.
+func (l *listener) listen(ctx context.Context, each func(*events.Event) error, alive func()) error {
 	h, err := l.client.Events(ctx, local.EventsRequest{Subscriptions: l.subs, Follow: l.flags.follow, Raw: l.flags.raw})
 	if err != nil {
 		return err
@@ -216,7 +212,7 @@ func (l *listener) listen(ctx context.Context, each func(*events.Event) error, a
 		if err != nil {
 			return err
 		}
-		*alive = time.Now()
+		alive()
 		if x.Sub < 0 || x.Sub >= len(l.subs) {
 			continue
 		}

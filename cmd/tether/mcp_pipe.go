@@ -162,7 +162,7 @@ func (p *mcpPipe) heard(stream *local.MCPStream, m peekedMCP) bool {
 	switch asked := peekMCP(line); {
 	case asked.method != "resources/subscribe":
 	case late: // the terminal may be taken up late
-		time.AfterFunc(attach.LookLast, func() { p.again(stream, asked, line) })
+		time.AfterFunc(attach.LastPause, func() { p.again(stream, asked, line) })
 	default:
 		p.updated(asked.uri)
 	}
@@ -211,7 +211,7 @@ func (p *mcpPipe) streamAnswered(stream *local.MCPStream, m peekedMCP) (own bool
 		return false
 	}
 	if m.failed && (s.begun || time.Since(p.back) < p.patience) {
-		time.AfterFunc(attach.LookLast, func() {
+		time.AfterFunc(attach.LastPause, func() {
 			p.mu.Lock()
 			wanted := p.stream == stream && !p.over && p.streams[m.id] == s
 			line := s.line
@@ -270,29 +270,23 @@ func (p *mcpPipe) refuse(id string) {
 
 // comeBack waits for the next daemon. It starts none: the person may have ended it.
 func (p *mcpPipe) comeBack(ctx context.Context) (*local.MCPStream, error) {
-	began := time.Now()
-	for pause := attach.LookFirst; ; pause = min(2*pause, attach.LookLast) {
+	for retry := attach.NewRetry(p.patience); ; {
 		stream, err := p.open(ctx)
 		if err == nil {
 			if err = p.replay(stream); err == nil {
 				p.swap(stream)
-				p.notice("reconnected to the daemon after %s", display.Round(time.Since(began)))
+				p.notice("reconnected to the daemon after %s", display.Round(retry.Elapsed()))
 				return stream, nil
 			}
 			stream.Close()
 		}
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case p.isDone():
+		if ctx.Err() == nil && p.isDone() {
 			return nil, local.ErrDropped
-		case time.Since(began) > p.patience:
-			return nil, &hinted{fmt.Errorf("%w and did not come back within %v", local.ErrDropped, p.patience), "restart the MCP client"}
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := retry.Wait(ctx); errors.Is(err, attach.ErrPatience) {
+			return nil, &hinted{fmt.Errorf("%w and did not come back within %v", local.ErrDropped, p.patience), "restart the MCP client"}
+		} else if err != nil {
+			return nil, err
 		}
 	}
 }
@@ -422,15 +416,13 @@ const lastAnswers = 5 * time.Second
 
 // awaitAnswers returns when nothing is under way any more, or it took too long.
 func (p *mcpPipe) awaitAnswers() {
-	began := time.Now()
-	for pause := attach.LookFirst; time.Since(began) < lastAnswers; pause = min(2*pause, attach.LookLast) {
+	for retry := attach.NewRetry(lastAnswers); ; {
 		p.mu.Lock()
 		idle := len(p.waiting) == 0 || p.over
 		p.mu.Unlock()
-		if idle {
+		if idle || retry.Wait(context.Background()) != nil {
 			return
 		}
-		time.Sleep(pause)
 	}
 }
 

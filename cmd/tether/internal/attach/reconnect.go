@@ -40,13 +40,6 @@ var (
 	MissingPatience = 5 * time.Second
 )
 
-const (
-	// LookFirst is the first pause between two looks for a daemon.
-	LookFirst = 5 * time.Millisecond
-	// LookLast is the longest one; each is twice as long as the one before.
-	LookLast = 100 * time.Millisecond
-)
-
 // attachReconnecting opens the terminal.
 func attachReconnecting(ctx context.Context, client *local.Client, id string, o local.AttachOptions, notice func(string, ...any)) (*reconnectingAttach, error) {
 	att, err := client.Attach(ctx, id, o)
@@ -89,13 +82,12 @@ func (l *reconnectingAttach) Next(ctx context.Context) (local.Message, error) {
 // comeBack waits for the next daemon and attaches to it where the last one stopped.
 func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 	l.swap(nil)
-	began := time.Now()
 	var answered time.Time
-	for pause := LookFirst; ; pause = min(2*pause, LookLast) {
+	for retry := NewRetry(AwayPatience); ; {
 		att, err := l.client.Attach(ctx, l.id, l.from)
 		if err == nil {
 			l.swap(att)
-			l.notice("reconnected after %s; the terminal kept running\r", display.Round(time.Since(began)))
+			l.notice("reconnected after %s; the terminal kept running\r", display.Round(retry.Elapsed()))
 			return nil
 		}
 		var remote *local.Error
@@ -103,19 +95,16 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 			answered = time.Now()
 		}
 		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
+		case ctx.Err() != nil: // which may be why it failed
 		case l.isClosed():
 			return local.ErrDropped
 		case !answered.IsZero() && time.Since(answered) > MissingPatience:
 			return fmt.Errorf("%w: the next daemon does not have %s: %w", local.ErrDropped, l.id, err)
-		case time.Since(began) > AwayPatience:
-			return &GoneError{l.id}
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := retry.Wait(ctx); errors.Is(err, ErrPatience) {
+			return &GoneError{l.id}
+		} else if err != nil {
+			return err
 		}
 	}
 }
