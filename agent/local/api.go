@@ -34,7 +34,7 @@ type Terminal struct {
 	LentTo   []string  `json:"lent_to"`
 	Loans    []Loan    `json:"loans"`          // one for each host in lent_to, in the same order
 	Kept     []KeptAt  `json:"kept,omitempty"` // after the end of sharing: the offline hosts that may still keep the text
-	Door     string    `json:"door,omitempty"` // the interface that started the terminal
+	Door     string    `json:"door,omitempty"` // the door that started the terminal
 	Pid      int       `json:"pid"`
 	Started  time.Time `json:"started"`
 	Exit     *Exit     `json:"exit,omitempty"`    // absent while it runs

@@ -76,8 +76,8 @@ func (c *ptyClient) resize(r ptyRequest) error {
 	return c.server.sizes.settle(h, term.Size{Cols: *r.Cols, Rows: *r.Rows})
 }
 
-// persons returns the terminal if the person owns it. This protocol accepts input and sizes only for the person's terminals, so that an
-// interface that shows an agent's terminal does not disturb it. The Handle makes all other checks.
+// persons returns the terminal if the person owns it. This protocol accepts input and sizes only for the person's terminals, so that a
+// user interface that shows an agent's terminal does not disturb it. The Handle makes all other checks.
 func (c *ptyClient) persons(id string) (term.Handle, error) {
 	h, err := c.access.Terminal(term.ID(id))
 	if err != nil {

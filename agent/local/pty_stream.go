@@ -11,8 +11,8 @@ import (
 
 // ptyStream is one terminal that a ptyClient is attached to. It is owned by run.
 //
-// Its view is that of observers, without integration marks, terminal queries and clipboard access. So no interface answers a child's query
-// or changes the person's clipboard.
+// Its view is that of observers, without integration marks, terminal queries and clipboard access. So no user interface answers a child's
+// query or changes the person's clipboard.
 type ptyStream struct {
 	id       string
 	terminal term.Handle
@@ -243,7 +243,7 @@ func (st *ptyStream) arm(now time.Time) (due time.Time) {
 	return time.Time{}
 }
 
-// bulkRate and bulkBurst bound the text sent to all interfaces together, in bytes a second and at once. That is more than an interface can
+// bulkRate and bulkBurst bound the text sent to all user interfaces together, in bytes a second and at once. That is more than one can
 // show, and leaves processor time for echoes beside a flood with many viewers. Messages below bulkLeast bytes never wait.
 const (
 	bulkRate  = 64 << 20

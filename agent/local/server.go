@@ -89,7 +89,7 @@ type Options struct {
 	// WriteTimeout is how long a client may not read before it is dropped, default 5 min. A slow client slows its terminal at most for the
 	// pool's stall time and nothing else.
 	WriteTimeout time.Duration
-	// Stirred, if not nil, is called when an interface or an attached person comes or goes. It must not block.
+	// Stirred, if not nil, is called when a user interface or an attached person comes or goes. It must not block.
 	Stirred func()
 	Logger  *zerolog.Logger // nil means silence
 }

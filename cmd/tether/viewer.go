@@ -269,7 +269,7 @@ type hostTerminal struct {
 	Exited   bool   `json:"exited"`
 	ExitCode *int64 `json:"exit_code,omitempty"`
 	Target   string `json:"execution_target,omitempty"`
-	// AwaySince is since when the terminal's machine is away; then only the host's own interfaces have the terminal, until KeptUntil. Both are
+	// AwaySince is since when the terminal's machine is away; then only the host's own doors have the terminal, until KeptUntil. Both are
 	// absent for others.
 	AwaySince time.Time `json:"away_since,omitzero"`
 	KeptUntil time.Time `json:"kept_until,omitzero"`
