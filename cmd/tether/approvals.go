@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,8 +68,7 @@ func (a *app) printApprovals(all []local.Approval) error {
 		a.notice("no pending or active approvals")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tSTATE\tWHO\tUNTIL\tCOMMAND\tIN")
+	w := a.table("ID\tSTATE\tWHO\tUNTIL\tCOMMAND\tIN")
 	for _, x := range all {
 		until := "-"
 		if x.State != local.ApprovalExpired {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,8 +41,7 @@ func (a *app) printCommands(all local.CommandList) error {
 		}
 		return nil
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "N\tEXIT\tSTARTED\tTOOK\tBYTES\tLINE")
+	w := a.table("N\tEXIT\tSTARTED\tTOOK\tBYTES\tLINE")
 	for _, c := range all.Commands {
 		exit, took, line := "?", "-", "(unknown)"
 		switch {

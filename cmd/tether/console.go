@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"text/tabwriter"
 	"unicode"
 
 	"tether/cmd/tether/internal/display"
@@ -20,6 +21,13 @@ func (a *app) printJSON(v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// table begins a table on standard output, with the names of its columns separated by tabs. The caller flushes it.
+func (a *app) table(columns string) *tabwriter.Writer {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, columns)
+	return w
 }
 
 // notice prints a message for the person to standard error. A carriage return at its end is for a terminal in raw mode.

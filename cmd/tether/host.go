@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -58,8 +57,7 @@ func (a *app) printHosts(all []local.HostStatus) error {
 		a.notice("no host is paired; pair with one: tether pair URL")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSTATE\tSHARED\tTOOLS\tURL")
+	w := a.table("NAME\tSTATE\tSHARED\tTOOLS\tURL")
 	for _, h := range all {
 		name := display.Printable(h.Name, 0)
 		if h.Default {

@@ -4,14 +4,12 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"tether/agent/holder"
 	"tether/agent/local"
-	"tether/internal/version"
 	"tether/platform/sandbox"
 	"tether/platform/shell"
 )
@@ -54,9 +52,4 @@ func run() int {
 		_ = json.NewEncoder(os.Stdin).Encode(local.Error{Code: local.CodeInternal, Message: text, Hint: hint}) // the listener may be gone
 	}
 	return exitStatus(ctx, err)
-}
-
-func printVersion(a *app) error {
-	_, err := fmt.Fprintln(a.stdout, "tether", version.Text())
-	return err
 }

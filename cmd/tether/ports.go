@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 )
@@ -35,8 +34,7 @@ daemons.`,
 				a.notice("no program in this terminal listens on a TCP port")
 				return nil
 			}
-			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "PORT\tADDRESS\tPROCESS\tURL")
+			w := a.table("PORT\tADDRESS\tPROCESS\tURL")
 			for _, l := range p.Ports {
 				fmt.Fprintf(w, "%d\t%s\t%d\t%s\n", l.Port, l.Address, l.Pid, cmp.Or(l.URL, "-"))
 			}

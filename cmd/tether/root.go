@@ -116,7 +116,10 @@ func addBrought(root *cobra.Command) {
 
 func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "print the version", Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return printVersion(a) }}
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.stdout, "tether", version.Text())
+			return err
+		}}
 }
 
 func unknownCommand(c *cobra.Command, args []string) error {

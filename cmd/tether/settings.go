@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -63,8 +62,7 @@ Each key is also a flag of tether daemon and an environment variable: lend.defau
 is --lend.default and TETHER_LEND_DEFAULT. docs/CONFIG.md describes each key, and
 the tables that only the file can contain. For JSON: tether config view --json`,
 		RunE: func(*cobra.Command, []string) error {
-			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "KEY\tKIND\tALLOWED\tDEFAULT\tWHAT IT DOES")
+			w := a.table("KEY\tKIND\tALLOWED\tDEFAULT\tWHAT IT DOES")
 			for _, k := range flagKeys() {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.Name, k.Kind, cmp.Or(k.Allowed, "-"), display.Printable(k.Value, 40), k.Meaning)
 			}

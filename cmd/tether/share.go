@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,8 +94,7 @@ func sharesCommand(a *app) *cobra.Command {
 				_, err := fmt.Fprintln(a.stdout, "no links")
 				return err
 			}
-			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "ID\tTERMINAL\tHOST\tUNTIL\tONCE")
+			w := a.table("ID\tTERMINAL\tHOST\tUNTIL\tONCE")
 			for _, s := range all {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%t\n", s.ID, display.Printable(s.Name, 80), display.Printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.Once)
 			}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,8 +118,7 @@ func tokenListCommand(a *app) *cobra.Command {
 				a.notice("no tokens; create one with: tether token create NAME")
 				return nil
 			}
-			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tOWNER\tSINCE")
+			w := a.table("NAME\tOWNER\tSINCE")
 			for _, t := range all.Tokens {
 				owner := "agent"
 				if t.Person {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"tether/agent/local"
@@ -317,8 +316,7 @@ func (a *app) printHostTerminals(all []ahp.TerminalInfo, parked []ahp.Parked, as
 	if asJSON {
 		return a.printJSON(l)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TITLE\tSTATE\tRUNS AT\tURI")
+	w := a.table("TITLE\tSTATE\tRUNS AT\tURI")
 	for _, t := range l.Terminals {
 		printHostTerminal(w, t)
 	}
