@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -68,9 +67,6 @@ type clusterFile struct {
 
 const clusterVersion = 1
 
-// clusterPath is where that is, beside the tokens.
-func clusterPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-cluster.json" }
-
 // joinCluster makes the process a node, if it is to be one, and notes where commands find the tokens. It is called before openTokens. The
 // function that it returns leaves the cluster.
 func (s *settings) joinCluster(ctx context.Context, o *host.Options) (leave func(), err error) {
@@ -81,7 +77,7 @@ func (s *settings) joinCluster(ctx context.Context, o *host.Options) (leave func
 	case err != nil:
 		return nil, err
 	case s.cluster.nats == "":
-		if err := os.Remove(clusterPath(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(besideTokens(path, "cluster.json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("cluster: %w", err)
 		}
 		return func() {}, nil
@@ -115,7 +111,7 @@ func (c *clusterSettings) note(tokens string) (err error) {
 	}
 	data, failed := json.MarshalIndent(f, "", "  ")
 	if err = errors.Join(err, failed); err == nil {
-		err = secret.WriteFile(clusterPath(tokens), append(data, '\n'))
+		err = secret.WriteFile(besideTokens(tokens, "cluster.json"), append(data, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
@@ -163,7 +159,7 @@ func placesBy(place func(name string) access.Place) places {
 }
 
 func filesAt(tokens string) places {
-	return places{access.File(tokens), access.File(peoplePath(tokens)), access.OwnFile(pendingPath(tokens))}
+	return places{access.File(tokens), access.File(besideTokens(tokens, "people.json")), access.OwnFile(besideTokens(tokens, "pending.json"))}
 }
 
 // placesOf are those of the host whose tokens are in a file, for a command.
@@ -173,7 +169,7 @@ func placesOf(ctx context.Context, given string) (places, error) {
 		return places{}, err
 	}
 	var f clusterFile
-	err = secret.ReadJSON(clusterPath(path), clusterVersion, &f)
+	err = secret.ReadJSON(besideTokens(path, "cluster.json"), clusterVersion, &f)
 	if errors.Is(err, fs.ErrNotExist) {
 		return filesAt(path), nil
 	}
@@ -193,5 +189,5 @@ func (s *settings) owners(tokens string, t *access.Tokens) (host.Owners, error) 
 	if s.node != nil {
 		return s.node.Owners(t), nil
 	}
-	return access.OpenOwners(ownersPath(tokens), t)
+	return access.OpenOwners(besideTokens(tokens, "clients.jsonl"), t)
 }

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,9 +63,7 @@ func checkHost(ctx context.Context, o conform.Options, asJSON bool, stdout io.Wr
 		return err
 	}
 	if asJSON {
-		enc := json.NewEncoder(stdout)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(report)
+		err = printJSON(stdout, report)
 	} else {
 		err = printReport(stdout, report)
 	}
@@ -88,8 +84,7 @@ func printReport(stdout io.Writer, report *conform.Report) error {
 		name = "unnamed host"
 	}
 	fmt.Fprintf(stdout, "%s, AHP %s\n\n", printable(name), printable(report.Version))
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FOR\tRULE\tRESULT\tWHY")
+	w := newTable(stdout, "FOR\tRULE\tRESULT\tWHY")
 	count := map[conform.Verdict]int{}
 	for _, r := range report.Results {
 		count[r.Verdict]++

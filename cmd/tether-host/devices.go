@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/ed25519"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,9 +27,6 @@ const pairingTTL = time.Hour
 
 // keyPath is the file of the host's key, next to the tokens.
 func keyPath(tokens string) string { return filepath.Join(filepath.Dir(tokens), "host-key.pem") }
-
-// pendingPath is the file of waiting pairings, next to the tokens.
-func pendingPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-pending.json" }
 
 // openDevices lets machines pair by their keys, with the host's own key, which is made if missing. It is called after openTokens; without
 // tokens there is no door, and it returns nil. It tells the person on stderr which machine has paired.
@@ -136,12 +130,9 @@ func pendingCommand(stdout io.Writer) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				enc := json.NewEncoder(stdout)
-				enc.SetIndent("", "  ")
-				return enc.Encode(map[string]any{"schema_version": 1, "pending": append([]devices.Pending{}, all...)})
+				return printJSON(stdout, map[string]any{"schema_version": 1, "pending": append([]devices.Pending{}, all...)})
 			}
-			w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "CODE\tNAME\tFROM\tEXPIRES\tKEY")
+			w := newTable(stdout, "CODE\tNAME\tFROM\tEXPIRES\tKEY")
 			for _, p := range all {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Code, p.Name, p.Remote, p.Expires.Local().Format("15:04"), p.Fingerprint)
 			}

@@ -90,3 +90,21 @@ func (u *hostURL) ask(ctx context.Context, method, path, role string, most int64
 	}
 	return target, answer.StatusCode, body, nil
 }
+
+// list decodes the answer of a path of the host's that only administrators may read.
+func (u *hostURL) list(ctx context.Context, path string, stdin io.Reader, v any) error {
+	_, status, body, err := u.ask(ctx, http.MethodGet, path, "admin", maxReply, stdin)
+	if err == nil && (status != http.StatusOK || json.Unmarshal(body, v) != nil) {
+		err = answered(status, body)
+	}
+	return err
+}
+
+// remove removes what the path names at the host. found is false if the host does not have it.
+func (u *hostURL) remove(ctx context.Context, path string, stdin io.Reader) (found bool, err error) {
+	_, status, body, err := u.ask(ctx, http.MethodDelete, path, "admin", maxReply, stdin)
+	if err == nil && status != http.StatusNoContent && status != http.StatusNotFound {
+		err = answered(status, body)
+	}
+	return status != http.StatusNotFound, err
+}

@@ -67,11 +67,6 @@ func (s *oidcSettings) check(publicURL string, withoutToken bool) error {
 	return nil
 }
 
-// sessionsPath is the file with which logins by the identity provider outlive the host, next to the tokens.
-func sessionsPath(tokens string) string {
-	return strings.TrimSuffix(tokens, ".json") + "-sessions.json"
-}
-
 // openProvider lets people log in by the identity provider, and puts audiences in force. It is called after openDevices; without an issuer it
 // returns nil. The provider serves browsers once it runs.
 func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
@@ -97,7 +92,7 @@ func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 	}
 	p = &provider{node: s.node, people: people, log: *o.Logger}
 	options := oidc.Options{Issuer: s.oidc.issuer, ClientID: s.oidc.clientID, Secret: strings.TrimSpace(string(clientSecret)), PublicURL: s.publicURL,
-		Domains: s.oidc.domains, Groups: s.oidc.groups, GroupsClaim: s.oidc.groupsClaim, People: people, Sessions: sessionsPath(path), Approve: approveAs(s.places(path)),
+		Domains: s.oidc.domains, Groups: s.oidc.groups, GroupsClaim: s.oidc.groupsClaim, People: people, Sessions: besideTokens(path, "sessions.json"), Approve: approveAs(s.places(path)),
 		OnLogin: func(w http.ResponseWriter, r *http.Request, who host.Principal, token string) {
 			p.host.LogIn(w, r, who, token)
 		},

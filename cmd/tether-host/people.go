@@ -3,13 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -247,9 +245,7 @@ func peopleList(stdout io.Writer, path *string) *cobra.Command {
 				list = append(list, p)
 			}
 			if asJSON {
-				enc := json.NewEncoder(stdout)
-				enc.SetIndent("", "  ")
-				return enc.Encode(map[string]any{"schema_version": 1, "audiences": on, "people": list})
+				return printJSON(stdout, map[string]any{"schema_version": 1, "audiences": on, "people": list})
 			}
 			state := "audiences are not in force: everybody sees everything (tether-host people on)"
 			if on {
@@ -258,8 +254,7 @@ func peopleList(stdout io.Writer, path *string) *cobra.Command {
 			if _, err := fmt.Fprintln(stdout, state); err != nil || len(list) == 0 {
 				return err
 			}
-			w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tGROUPS\tOWNS")
+			w := newTable(stdout, "NAME\tGROUPS\tOWNS")
 			for _, p := range list {
 				if p.Ended {
 					p.Name += " (has left)"
@@ -334,8 +329,7 @@ func groupCommand(stdout io.Writer) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "GROUP\tMEMBERS")
+				w := newTable(stdout, "GROUP\tMEMBERS")
 				for _, name := range slices.Sorted(maps.Keys(groups)) {
 					fmt.Fprintf(w, "%s\t%s\n", name, cmp.Or(strings.Join(groups[name], ", "), "-"))
 				}
@@ -391,12 +385,9 @@ func grantsCommand(stdout io.Writer) *cobra.Command {
 					grants[i].Owner = names[grants[i].Owner]
 				}
 				if asJSON {
-					enc := json.NewEncoder(stdout)
-					enc.SetIndent("", "  ")
-					return enc.Encode(map[string]any{"schema_version": 1, "grants": append([]access.MachineGrant{}, grants...)})
+					return printJSON(stdout, map[string]any{"schema_version": 1, "grants": append([]access.MachineGrant{}, grants...)})
 				}
-				w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "MACHINE\tOWNER\tTO\tSINCE")
+				w := newTable(stdout, "MACHINE\tOWNER\tTO\tSINCE")
 				for _, g := range grants {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", g.Machine, cmp.Or(g.Owner, "-"), g.To, g.Created.Local().Format("2006-01-02 15:04"))
 				}

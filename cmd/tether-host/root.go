@@ -1,9 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -173,3 +176,20 @@ func homeDir() string {
 	}
 	return "/"
 }
+
+// printJSON writes v as one indented document.
+func printJSON(stdout io.Writer, v any) error {
+	enc := json.NewEncoder(stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// newTable begins a table with the names of its columns, separated by tabs. The caller flushes it.
+func newTable(stdout io.Writer, columns string) *tabwriter.Writer {
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, columns)
+	return w
+}
+
+// oneLine is text of a host's for a table.
+func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }

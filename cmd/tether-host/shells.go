@@ -3,18 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -256,18 +253,12 @@ A shell keeps running when its client disconnects, so that the client can reconn
 that stay without a client for this time.`,
 		Args: exactly(0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, status, body, err := u.ask(c.Context(), http.MethodGet, "shells", "admin", maxReply, stdin)
-			if err != nil {
+			var got struct{ Shells []host.Shell }
+			if err := u.list(c.Context(), "shells", stdin, &got); err != nil {
 				return err
 			}
-			var got struct{ Shells []host.Shell }
-			if status != http.StatusOK || json.Unmarshal(body, &got) != nil {
-				return answered(status, body)
-			}
 			if asJSON {
-				enc := json.NewEncoder(stdout)
-				enc.SetIndent("", "  ")
-				return enc.Encode(map[string]any{"schema_version": 1, "shells": append([]host.Shell{}, got.Shells...)})
+				return printJSON(stdout, map[string]any{"schema_version": 1, "shells": append([]host.Shell{}, got.Shells...)})
 			}
 			return printShells(stdout, got.Shells)
 		},
@@ -277,14 +268,12 @@ that stay without a client for this time.`,
 	c.AddCommand(&cobra.Command{
 		Use: "end ID", Short: "end a shell and its processes", Args: exactly(1, "the id of a shell; tether-host shells lists them"),
 		RunE: func(c *cobra.Command, args []string) error {
-			_, status, body, err := u.ask(c.Context(), http.MethodDelete, "shells/"+url.PathEscape(args[0]), "admin", maxReply, stdin)
-			switch {
-			case err != nil:
+			found, err := u.remove(c.Context(), "shells/"+url.PathEscape(args[0]), stdin)
+			if err != nil {
 				return err
-			case status == http.StatusNotFound:
+			}
+			if !found {
 				return fmt.Errorf("the host has no shell %.60q; tether-host shells lists them", args[0])
-			case status != http.StatusNoContent:
-				return answered(status, body)
 			}
 			_, err = fmt.Fprintln(stdout, "ended", args[0])
 			return err
@@ -298,8 +287,7 @@ func printShells(stdout io.Writer, all []host.Shell) error {
 		_, err := fmt.Fprintln(stdout, "the host runs no shells")
 		return err
 	}
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tCOMMAND\tOWNER\tNO CLIENT SINCE\tFOREGROUND")
+	w := newTable(stdout, "ID\tCOMMAND\tOWNER\tNO CLIENT SINCE\tFOREGROUND")
 	for _, s := range all {
 		alone, front := "-", cmp.Or(s.Foreground, "-")
 		if s.AloneSince != nil {
@@ -312,6 +300,3 @@ func printShells(stdout io.Writer, all []host.Shell) error {
 	}
 	return w.Flush()
 }
-
-// oneLine is text of a host's for a table.
-func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }

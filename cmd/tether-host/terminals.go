@@ -2,13 +2,10 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -25,21 +22,14 @@ func terminalsCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 them. What they print is not shown: that is for their audience. The token must have the role admin.`,
 		Args: exactly(0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, status, body, err := u.ask(c.Context(), http.MethodGet, "lent", "admin", maxReply, stdin)
-			if err != nil {
+			var got struct{ Terminals []host.Lent }
+			if err := u.list(c.Context(), "lent", stdin, &got); err != nil {
 				return err
 			}
-			var got struct{ Terminals []host.Lent }
-			if status != http.StatusOK || json.Unmarshal(body, &got) != nil {
-				return answered(status, body)
-			}
 			if asJSON {
-				enc := json.NewEncoder(stdout)
-				enc.SetIndent("", "  ")
-				return enc.Encode(map[string]any{"schema_version": 1, "terminals": append([]host.Lent{}, got.Terminals...)})
+				return printJSON(stdout, map[string]any{"schema_version": 1, "terminals": append([]host.Lent{}, got.Terminals...)})
 			}
-			w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "ID\tNAME\tOWNER\tSTATE\tSIZE\tBYTES\tMAY WATCH\tWATCHING")
+			w := newTable(stdout, "ID\tNAME\tOWNER\tSTATE\tSIZE\tBYTES\tMAY WATCH\tWATCHING")
 			for _, t := range got.Terminals {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%dx%d\t%d\t%s\t%d\n", oneLine(t.ID), oneLine(t.Machine+"/"+t.Name), cmp.Or(oneLine(t.Owner), "-"), oneLine(t.State), t.Cols, t.Rows, t.Bytes,
 					cmp.Or(oneLine(strings.Join(t.May, ", ")), "-"), t.Watching)
@@ -52,14 +42,12 @@ them. What they print is not shown: that is for their audience. The token must h
 	c.AddCommand(&cobra.Command{
 		Use: "withdraw ID NAME", Short: "end what somebody was granted of a terminal, for as long as it is lent", Args: exactly(2, "the id of a terminal and a name, such as bob, group:web or agent:ci"),
 		RunE: func(c *cobra.Command, args []string) error {
-			_, status, body, err := u.ask(c.Context(), http.MethodDelete, "lent/"+url.PathEscape(args[0])+"/"+url.PathEscape(args[1]), "admin", maxReply, stdin)
-			switch {
-			case err != nil:
+			found, err := u.remove(c.Context(), "lent/"+url.PathEscape(args[0])+"/"+url.PathEscape(args[1]), stdin)
+			if err != nil {
 				return err
-			case status == http.StatusNotFound:
+			}
+			if !found {
 				return fmt.Errorf("%.60s is not granted to %.80q; tether-host terminals lists who may watch", args[0], args[1])
-			case status != http.StatusNoContent:
-				return answered(status, body)
 			}
 			_, err = fmt.Fprintf(stdout, "%s may not watch %s any more\n", args[1], args[0])
 			return err

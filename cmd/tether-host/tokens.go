@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,17 +44,10 @@ func tokensPath(given string) (string, error) {
 	return filepath.Join(d.State, "host-tokens.json"), nil
 }
 
-// ownersPath is the file of the machines' clientIds, next to the tokens.
-func ownersPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-clients.jsonl" }
-
-// loginsPath is the file of logged-in browsers, next to the tokens.
-func loginsPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-logins.json" }
-
-// sharesPath is the file of links for guests, next to the tokens.
-func sharesPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-shares.json" }
-
-// peoplePath is the file of people, next to the tokens.
-func peoplePath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-people.json" }
+// besideTokens is the file of that name next to the tokens: of clients, logins, shares, people.
+func besideTokens(tokens, name string) string {
+	return strings.TrimSuffix(tokens, ".json") + "-" + name
+}
 
 // openTokens lets the host take the tokens that were created for it, with the files next to them. The returned function stops watching
 // their file.
@@ -99,8 +90,8 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 		o.Logins = access.ShareLogins(s.node.Place("logins"), t, lasting, damaged)
 		o.Shares = access.OpenSharesAt(s.node.Place("shares"), damaged)
 	} else {
-		o.Logins = access.OpenLogins(loginsPath(path), t, lasting, damaged)
-		o.Shares = access.OpenShares(sharesPath(path), damaged)
+		o.Logins = access.OpenLogins(besideTokens(path, "logins.json"), t, lasting, damaged)
+		o.Shares = access.OpenShares(besideTokens(path, "shares.json"), damaged)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
@@ -282,9 +273,7 @@ func tokenList(stdout io.Writer, path *string) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				enc := json.NewEncoder(stdout)
-				enc.SetIndent("", "  ")
-				return enc.Encode(map[string]any{"schema_version": 1, "tokens": all})
+				return printJSON(stdout, map[string]any{"schema_version": 1, "tokens": all})
 			}
 			return printTokens(stdout, all)
 		},
@@ -294,8 +283,7 @@ func tokenList(stdout io.Writer, path *string) *cobra.Command {
 }
 
 func printTokens(stdout io.Writer, all []access.Info) error {
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tROLE\tOWNER\tKIND\tCREATED\tEXPIRES")
+	w := newTable(stdout, "ID\tNAME\tROLE\tOWNER\tKIND\tCREATED\tEXPIRES")
 	for _, i := range all {
 		expires := "never"
 		switch {

@@ -5,7 +5,6 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/rs/zerolog"
@@ -15,11 +14,6 @@ import (
 	"tether/host/cluster"
 	"tether/host/webhook"
 )
-
-// webhooksPath is the file with which webhook subscriptions outlive the host, next to the tokens.
-func webhooksPath(tokens string) string {
-	return strings.TrimSuffix(tokens, ".json") + "-webhooks.json"
-}
 
 // hooks deliver events to URLs that agents name; nil where the host sends nothing by itself.
 type hooks struct {
@@ -49,7 +43,7 @@ func (s *settings) openWebhooks(o *host.Options) (h *hooks, err error) {
 	}
 	h = &hooks{node: s.node, log: *o.Logger}
 	find := people.Tokens().Named
-	options := webhook.Options{Find: find, File: webhooksPath(path), Allow: allow, Audit: o.Audit, Logger: o.Logger,
+	options := webhook.Options{Find: find, File: besideTokens(path, "webhooks.json"), Allow: allow, Audit: o.Audit, Logger: o.Logger,
 		Open: func(ctx context.Context, p host.Principal, r webhook.Request) (webhook.Source, bool, error) {
 			return h.open(ctx, p, r)
 		}}
