@@ -103,6 +103,3 @@ func (a *Agent) auditUp(name string, more int) {
 func (a *Agent) auditToken(act local.TokenAct, principal string) {
 	a.policy.Audit(policy.Event{Type: policy.EventToken, Actor: term.User, Detail: fmt.Sprintf("%s for %s", act, principal)})
 }
-
-// reportPolicy reports the policy's faults to status.
-func (a *Agent) reportPolicy() { a.degraded.report(auditCause, a.policy.Degraded()) }

@@ -11,7 +11,7 @@ import (
 
 // Status is the present knowledge; it asks no other program.
 func (a *Agent) Status() local.Status {
-	a.reportPolicy()
+	a.degraded.report(auditCause, a.policy.Degraded())
 	a.reportLock()
 	hosts := a.hosts.Status() // may report faults: before the list of faults is read
 	s := local.Status{

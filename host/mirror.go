@@ -291,19 +291,7 @@ func (h *Host) loseMirrorLocked(t *terminal, within time.Duration) {
 	case t.applied < t.mirror.end && t.parked.dropped == "":
 		t.parked.dropped = droppedWithNode
 	}
-	var timer *time.Timer
-	timer = time.AfterFunc(within, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		switch {
-		case t.grace != timer || h.closed:
-		case t.parked != nil:
-			h.unparkLocked(t, "its node has not come back")
-		default:
-			h.abandonLocked(t)
-		}
-	})
-	t.grace = timer
+	h.abandonAfterLocked(t, within)
 	h.rowChangedLocked(t)
 	h.awaitsAgainLocked(t)
 }

@@ -220,8 +220,13 @@ func (h *Host) orphanLocked(t *terminal) {
 	if end := t.keep.loanEnd; !end.IsZero() {
 		grace = min(grace, max(0, time.Until(end)))
 	}
+	h.abandonAfterLocked(t, grace)
+}
+
+// abandonAfterLocked abandons the terminal after d, unless its grace time is changed before.
+func (h *Host) abandonAfterLocked(t *terminal, d time.Duration) {
 	var timer *time.Timer
-	timer = time.AfterFunc(grace, func() {
+	timer = time.AfterFunc(d, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if t.grace == timer && !h.closed {
@@ -231,8 +236,13 @@ func (h *Host) orphanLocked(t *terminal) {
 	t.grace = timer
 }
 
-// abandonLocked parks a terminal whose owner did not come back, or else ends and removes it.
+// abandonLocked parks a terminal whose owner did not come back, or else ends and removes it. A parked one of another node, which did not come
+// back, ends, too.
 func (h *Host) abandonLocked(t *terminal) {
+	if t.parked != nil {
+		h.unparkLocked(t, "its node has not come back")
+		return
+	}
 	if until := h.parkUntilLocked(t); time.Now().Before(until) {
 		h.parkLocked(t, until)
 		return

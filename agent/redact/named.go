@@ -106,7 +106,7 @@ var harmlessNamed = []string{"*PAGE_TOKEN", "*PAGETOKEN", "*NEXT_TOKEN", "*NEXTT
 func (v named) secret() bool {
 	s := v.value
 	// The cheapest question comes first: most values are words.
-	return len(s) >= 4 && v.likely() && !isCode(s, v.quoted) && !isFormat(s) && !fits(v.name, harmlessNamed)
+	return len(s) >= 4 && v.likely() && !isCode(s, v.quoted) && !formatValue.MatchString(s) && !fits(v.name, harmlessNamed)
 }
 
 // likely reports whether the value is one that somebody may have chosen, or a program made, for a name like this.
@@ -189,7 +189,7 @@ func random(s string) bool {
 	if len(s) >= 16 && digits >= 2 && strings.Count(s, "-")+strings.Count(s, "/")+strings.Count(s, ".") <= len(s)/8 {
 		return longest(s) >= 8
 	}
-	return longest(s) >= 8 || isUUID(s) || len(s) >= 24 && digits >= 4
+	return longest(s) >= 8 || uuid.MatchString(s) || len(s) >= 24 && digits >= 4
 }
 
 // longest is the length of the longest part of s without a separator that has both letters and digits.
@@ -204,8 +204,6 @@ func longest(s string) (most int) {
 
 // wordWithNumber is a word with a number at an end, such as value123 or 64characters.
 var wordWithNumber = regexp.MustCompile(`^(?:[a-z]+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)*|[A-Z]+)[0-9]{1,3}$|^[0-9]{1,4}[a-z]+$`)
-
-func isUUID(s string) bool { return uuid.MatchString(s) }
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
@@ -226,8 +224,6 @@ func isCode(s string, quoted bool) bool {
 var codeValue = regexp.MustCompile(`^(?:~|\.{1,2})?/[\w./-]*$|^[\w./-]+\.(?:pem|key|crt|cer|json|ya?ml|toml|txt|p12|pfx|jks|env|sock|pub|js|ts|tsx|go|rb|py|rs|java|html|css|md|sh|lock)(?::[0-9:]+)?$` +
 	`|^[A-Za-z_$][\w$.]*[(\[]|^[A-Za-z_$][A-Za-z_$]{0,24}[0-9]{0,2}(?:(?:\.|->)[A-Za-z_$][A-Za-z_$]{0,24}[0-9]{0,2})+[!?]?$`)
 
-// isFormat says whether a value is a version, a date, a duration, a size, an address or the name of an algorithm.
-func isFormat(s string) bool { return formatValue.MatchString(s) }
-
+// formatValue matches a version, a date, a duration, a size, an address or the name of an algorithm.
 var formatValue = regexp.MustCompile(`^[\^~<>=v]*[0-9]+\.[0-9x]+(?:\.[0-9x]+)*(?:[-+][\w.+-]*)?$|^[0-9:TZ.+_/-]+[:T./-][0-9:TZ.+_/-]*$|^[0-9.]+(?:ns|µs|us|ms|s|m|h|d|min|sec|seconds|minutes|hours|days|[kKMGT]i?B?|%|px|em|rem)$` +
 	`|^0x[0-9a-fA-F]{1,16}$|^(?i:sha|md|aes|hs|rs|es|ps|utf|base|int|uint|float|ed|x|rsa|bcrypt|argon|pbkdf|oauth|http|v|u|i|f|str)-?[0-9]+(?:-[a-z0-9]+)*$`)

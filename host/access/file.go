@@ -90,9 +90,21 @@ func parse(at Place, data []byte) ([]record, error) {
 // changeError is an error of the change itself, not of storing the document.
 type changeError struct{ error }
 
+// changeAt changes a document. An error of storing it is prefixed with what it contains.
+func changeAt(at Place, what string, do func(old []byte) ([]byte, error)) error {
+	err := at.Change(do)
+	if said, ok := errors.AsType[changeError](err); ok {
+		return said.error
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
 // change lets f alter the records while nobody else does.
 func change(at Place, f func([]record) ([]record, error)) error {
-	err := at.Change(func(old []byte) ([]byte, error) {
+	return changeAt(at, "tokens", func(old []byte) ([]byte, error) {
 		var all []record
 		if old != nil {
 			var err error
@@ -107,13 +119,6 @@ func change(at Place, f func([]record) ([]record, error)) error {
 		data, err := json.MarshalIndent(tokensFile{Version: fileVersion, Tokens: all}, "", "  ")
 		return append(data, '\n'), err
 	})
-	if said, ok := errors.AsType[changeError](err); ok {
-		return said.error
-	}
-	if err != nil {
-		return fmt.Errorf("tokens: %w", err)
-	}
-	return nil
 }
 
 // Check checks a principal's name and role.

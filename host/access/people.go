@@ -440,7 +440,7 @@ func parsePeople(at Place, data []byte) (*peopleFile, error) {
 
 // change lets do change the contents while nobody else does.
 func (p *People) change(do func(*peopleFile) error) error {
-	err := p.at.Change(func(old []byte) ([]byte, error) {
+	return changeAt(p.at, "people", func(old []byte) ([]byte, error) {
 		f, err := parsePeople(p.at, old)
 		if err == nil {
 			err = do(f)
@@ -454,13 +454,6 @@ func (p *People) change(do func(*peopleFile) error) error {
 		data, err := json.Marshal(f)
 		return append(data, '\n'), err
 	})
-	if said, ok := errors.AsType[changeError](err); ok {
-		return said.error
-	}
-	if err != nil {
-		return fmt.Errorf("people: %w", err)
-	}
-	return nil
 }
 
 // machine returns the owner of the machine of that name; ok is false if there is none.

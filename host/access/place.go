@@ -75,15 +75,7 @@ func (f file) Change(do func([]byte) ([]byte, error)) error {
 		return err
 	}
 	defer held.Close()
-	old, err := f.Read()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	data, err := do(old)
-	if err != nil {
-		return err
-	}
-	return secret.WriteFile(string(f), data)
+	return ownFile{f}.Change(do)
 }
 
 // OwnFile is a document in a file that one process alone changes, in a directory that others may read.
