@@ -317,7 +317,7 @@ func (t *terminal) passedLocked(applied, end int64) {
 	if passed {
 		t.host.sight++
 		t.host.reindexLocked(t)
-		t.wakeLocked()
+		t.moved.Raise()
 	}
 }
 
@@ -340,15 +340,7 @@ func (h *Host) recheckLocked(t *terminal) {
 			s.withdrawLocked()
 		}
 	}
-	t.wakeLocked()
-}
-
-// wakeLocked wakes who waits for the terminal.
-func (t *terminal) wakeLocked() {
-	if t.moved != nil {
-		close(t.moved)
-		t.moved = nil
-	}
+	t.moved.Raise()
 }
 
 // withdrawLocked ends a subscription to a terminal that its subscriber does not see any more. The subscriber is told that the terminal has

@@ -86,7 +86,7 @@ func (c catalogue) Changed(ctx context.Context, since uint64) (uint64, error) {
 	}()
 	for {
 		c.h.mu.Lock()
-		now, moved := uint64(use.l.book.version+c.h.sight)+1, use.l.book.movedLocked() // sight tells changes made while nobody held the list
+		now, moved := uint64(use.l.book.version+c.h.sight)+1, use.l.book.moved.Next() // sight tells changes made while nobody held the list
 		c.h.mu.Unlock()
 		if now != since {
 			return now, nil

@@ -102,7 +102,7 @@ func (h *Host) Awaited(uri string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.terminals[uri]
-	return t != nil && t.moved != nil
+	return t != nil && t.moved.Awaited()
 }
 
 // Taken is how much the sockets of all clients called id have taken, in bytes.

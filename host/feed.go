@@ -128,10 +128,7 @@ func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error
 			h.mu.Unlock()
 			return a, nil
 		}
-		if t.moved == nil {
-			t.moved = make(chan struct{})
-		}
-		moved := t.moved
+		moved := t.moved.Next()
 		h.mu.Unlock()
 		select {
 		case <-moved:

@@ -223,7 +223,7 @@ func (h *Host) mirrorStateLocked(t *terminal, data []byte) error {
 	t.mirror.fed = true
 	t.placeGrantsLocked(&t.audience)
 	t.fillDoneLocked(t.mirror)
-	t.wakeLocked()
+	t.moved.Raise()
 	h.rowChangedLocked(t)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/internal/change"
 	"tether/internal/clip"
 	"tether/screen"
 )
@@ -16,7 +17,7 @@ type input struct {
 	state string // one of ahp's; "" until the owner says it
 	said  int64  // since when, as the owner says
 	since time.Time
-	moved chan struct{} // closed and replaced when something of this becomes another one; nil while nobody waits
+	moved change.Signal // something of this becomes another one
 
 	ready      string // one of ahp's; "": there is no condition
 	readySaid  int64
@@ -50,7 +51,7 @@ func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 	if in.ready != p.Ready || in.readySaid != p.ReadySince {
 		in.ready, in.readySaid, in.readySince, in.readyWhy = p.Ready, p.ReadySince, plausible(p.BecameReady(), t.created), screen.Clean(p.ReadyWhy)
 	}
-	t.inputMovedLocked()
+	t.input.moved.Raise()
 	if t.awaitsLocked() != before || in.ready != was || another { // all else would have lists change whenever something is printed
 		h.rowChangedLocked(t)
 		h.listChangedLocked(t)
@@ -67,14 +68,7 @@ func (h *Host) endInputLocked(t *terminal) {
 	case ahp.ReadyYes:
 		in.ready, in.readySince, in.readyWhy = ahp.ReadyStopped, time.Now(), "its program has ended"
 	}
-	t.inputMovedLocked()
-}
-
-func (t *terminal) inputMovedLocked() {
-	if t.input.moved != nil {
-		close(t.input.moved)
-		t.input.moved = nil
-	}
+	t.input.moved.Raise()
 }
 
 // awaitsLocked reports whether the terminal waits for typed input. While the machine is away that is unknown.
@@ -111,10 +105,7 @@ func (l lookedAt) State() (agenttools.State, <-chan struct{}) {
 	in := &l.t.input
 	s := agenttools.State{Input: agenttools.InputState(in.state), InputSince: in.since,
 		Ready: agenttools.ReadyState(in.ready), ReadySince: in.readySince, ReadyWhy: in.readyWhy}
-	if in.moved == nil {
-		in.moved = make(chan struct{})
-	}
-	moved := in.moved
+	moved := in.moved.Next()
 	l.h.mu.Unlock()
 	if s.Input == agenttools.InputAwaiting {
 		l.h.arrive(l.t)

@@ -119,7 +119,7 @@ func (ch *channel) addLocked(e entry) {
 	ch.log.add(e)
 	if t := ch.term; t != nil {
 		ch.host.recordLocked(t)
-		t.wakeLocked()
+		t.moved.Raise()
 	}
 	for _, s := range ch.subs {
 		s.noticeLocked()

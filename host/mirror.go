@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/change"
 )
 
 // mirror is another node's terminal, as far as this node knows it. Guarded by the host's mutex.
@@ -28,7 +29,7 @@ type mirror struct {
 	wanted   time.Time // when somebody here followed it last
 	asked    time.Time // since when readers wait for its text; zero: none waits
 	waiters  []*conn   // connections whose next reply waits
-	filled   chan struct{}
+	filled   change.Signal
 	lastSeen NodeEntry // for Commands and Lifecycle while it is not fed
 }
 
@@ -83,7 +84,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	m := t.mirror
 	if m.node != node || m.epoch != e.Epoch {
 		m.node, m.epoch = node, e.Epoch
-		if len(t.subs) > 0 || t.moved != nil {
+		if len(t.subs) > 0 || t.moved.Awaited() {
 			h.wantLocked(t)
 		}
 	}
@@ -223,7 +224,7 @@ func (h *Host) endMirrorLocked(t *terminal) {
 		t.ack.wait = nil
 	}
 	t.fillDoneLocked(m)
-	t.wakeLocked()
+	t.moved.Raise()
 }
 
 // MirrorGone is called when a node has removed a terminal.
@@ -306,7 +307,7 @@ func (h *Host) wantLocked(t *terminal) {
 
 // wantedLocked reports whether somebody follows the mirror, or did so within wantTime.
 func (t *terminal) wantedLocked() bool {
-	return len(t.subs) > 0 || t.agents > 0 || t.moved != nil || time.Since(t.mirror.wanted) < wantTime
+	return len(t.subs) > 0 || t.agents > 0 || t.moved.Awaited() || time.Since(t.mirror.wanted) < wantTime
 }
 
 // fillingLocked reports whether readers should wait for the text of the mirror t. The first one starts the wait.
@@ -336,10 +337,7 @@ func (t *terminal) fillDoneLocked(m *mirror) {
 		c.wake()
 	}
 	m.waiters = nil
-	if m.filled != nil {
-		close(m.filled)
-		m.filled = nil
-	}
+	m.filled.Raise()
 }
 
 // fillsLocked reports whether the next reply of the connection waits for text of other nodes' terminals. The connection is woken when the
@@ -373,10 +371,7 @@ func (h *Host) fill(t *terminal) {
 			h.mu.Unlock()
 			return
 		}
-		if t.mirror.filled == nil {
-			t.mirror.filled = make(chan struct{})
-		}
-		filled := t.mirror.filled
+		filled := t.mirror.filled.Next()
 		h.mu.Unlock()
 		select {
 		case <-filled:
@@ -405,10 +400,7 @@ func (h *Host) arrive(t *terminal) {
 			h.mu.Unlock()
 			return
 		}
-		if t.moved == nil {
-			t.moved = make(chan struct{})
-		}
-		moved := t.moved
+		moved := t.moved.Next()
 		h.mu.Unlock()
 		select {
 		case <-moved:

@@ -131,7 +131,7 @@ func (h *Host) unparkLocked(t *terminal, why string) {
 		t.markLocked(exited)
 		h.endInputLocked(t)
 	}
-	t.wakeLocked()
+	t.moved.Raise()
 	h.weighLocked(t)
 	h.unlistLocked(t)
 	h.log.Info().Str("terminal", t.uri).Str("why", why).Msg("parked terminal dropped")
@@ -164,7 +164,7 @@ func (h *Host) dropTextLocked(t *terminal, why string) {
 	t.log.shrink(0)
 	h.weighLocked(t)
 	h.rowChangedLocked(t)
-	t.wakeLocked()
+	t.moved.Raise()
 	h.log.Info().Str("terminal", t.uri).Str("why", why).Msg("text of a parked terminal dropped")
 }
 

@@ -206,10 +206,7 @@ func (h *Host) regroupLocked() {
 		}
 	}
 	for use := range h.holds {
-		if b := &use.l.book; b.moved != nil {
-			close(b.moved)
-			b.moved = nil
-		}
+		use.l.book.moved.Raise()
 		use.l = h.listerLocked(use.viewer)
 	}
 	for _, s := range h.root.subs {

@@ -129,10 +129,7 @@ func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, 
 			r.findLocked(len(buf))
 		}
 		if len(r.spans) == 0 && wait {
-			if r.t.moved == nil {
-				r.t.moved = make(chan struct{})
-			}
-			moved = r.t.moved
+			moved = r.t.moved.Next()
 		}
 	}
 	r.h.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/change"
 	"tether/screen"
 )
 
@@ -105,10 +106,10 @@ func head(line string) string {
 
 // rowBook knows the versions of the rows of a lister's list, so that pages are sent only new ones. Guarded by the host's mutex.
 type rowBook struct {
-	version int64         // of the newest change
-	moved   chan struct{} // closed at the next change; nil when nobody waits
-	gone    []goneRow     // rows that were taken out, oldest first
-	from    int64         // version up to which those were forgotten
+	version int64 // of the newest change
+	moved   change.Signal
+	gone    []goneRow // rows that were taken out, oldest first
+	from    int64     // version up to which those were forgotten
 }
 
 // goneRow is a row that was taken out.
@@ -129,18 +130,7 @@ func (h *Host) nextRowLocked() int64 {
 // changedLocked notes a change and wakes who waits for one.
 func (b *rowBook) changedLocked(version int64) {
 	b.version = version
-	if b.moved != nil {
-		close(b.moved)
-		b.moved = nil
-	}
-}
-
-// movedLocked returns a channel that is closed at the next change.
-func (b *rowBook) movedLocked() <-chan struct{} {
-	if b.moved == nil {
-		b.moved = make(chan struct{})
-	}
-	return b.moved
+	b.moved.Raise()
 }
 
 // rowChangedLocked records that the row of t has changed.
@@ -204,7 +194,7 @@ type update struct {
 func (h *Host) updateSince(use *hold, version int64) (u update, now int64, moved <-chan struct{}) {
 	h.mu.Lock()
 	b := &use.l.book
-	now, moved = b.version, b.movedLocked()
+	now, moved = b.version, b.moved.Next()
 	u.Whole = version == 0 || version < b.from
 	var due []*terminal
 	for _, t := range use.l.terminals {

@@ -265,10 +265,8 @@ func (c *Call) until(ctx context.Context, terminal string, over func(*ahp.Termin
 		case over(&t.state):
 			h.mu.Unlock()
 			return nil
-		case t.moved == nil:
-			t.moved = make(chan struct{})
 		}
-		moved := t.moved
+		moved := t.moved.Next()
 		h.mu.Unlock()
 		select {
 		case <-moved:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/change"
 )
 
 // terminal is one terminal and its channel. Guarded by the host's mutex.
@@ -50,7 +51,7 @@ type terminal struct {
 	created, exited time.Time
 	marks           marks
 	offsets         textOffsets
-	moved           chan struct{}     // closed when text or a mark is added; nil when nobody waits
+	moved           change.Signal     // text, a mark or the right to see it comes or goes
 	waits           []*awaitingReader // theirs
 	told            watcherState
 	agents          int // number of agents that wait for output or have subscribed to the terminal as a resource

@@ -157,7 +157,7 @@ func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (c
 			c.texts[t.id] = true
 			s.refreshed.Add(1)
 			t.mu.Lock()
-			next := t.changedLocked()
+			next := t.changed.Next()
 			t.mu.Unlock()
 			shows = append(shows, func() { s.refresh(key, c, t, next) })
 		}

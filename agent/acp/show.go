@@ -79,7 +79,7 @@ func (t *terminal) look(at int64) (data []byte, next int64, exit *exitStatus, ch
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.streamed = true
-	exit, changed = statusOf(t.exit), t.changedLocked()
+	exit, changed = statusOf(t.exit), t.changed.Next()
 	if t.view == nil {
 		return nil, at, exit, changed
 	}
@@ -142,7 +142,7 @@ func (s *screen) refresh(key callKey, c *call, t *terminal, changed <-chan struc
 			return
 		}
 		t.mu.Lock()
-		changed, last = t.changedLocked(), t.exit != nil
+		changed, last = t.changed.Next(), t.exit != nil
 		t.mu.Unlock()
 		if s.out.send(s.ctx, func() []byte { return s.contentLine(key, c) }) != nil {
 			return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent/ring"
+	"tether/internal/change"
 )
 
 const (
@@ -38,8 +39,8 @@ type terminal struct {
 	masked   int       // masked places in the output so far
 	view     *ring.Log // unchanged output; nil when no editor can show it
 	exit     *Exit
-	streamed bool          // view is being, or was, sent to the editor
-	changed  chan struct{} // closed at the next change; nil while nobody waits for it
+	streamed bool // view is being, or was, sent to the editor
+	changed  change.Signal
 }
 
 func newTerminal(id string, p *createParams, cwd string, ansi, viewed bool) *terminal {
@@ -58,18 +59,7 @@ func (t *terminal) update(change func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	change()
-	if t.changed != nil {
-		close(t.changed)
-		t.changed = nil
-	}
-}
-
-// changedLocked returns a channel that is closed at the next change.
-func (t *terminal) changedLocked() <-chan struct{} {
-	if t.changed == nil {
-		t.changed = make(chan struct{})
-	}
-	return t.changed
+	t.changed.Raise()
 }
 
 func (t *terminal) hear(e Event) {

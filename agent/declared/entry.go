@@ -289,7 +289,7 @@ func (e *entry) enter(s State) {
 		if s == Starting || s == Down {
 			e.ready, e.readyWhy = "", ""
 		}
-		e.set.tellLocked()
+		e.set.moved.Raise()
 	})
 }
 

@@ -80,7 +80,7 @@ func (e *entry) startedSpec() (d config.Declared) {
 func (e *entry) setReady(t Terminal, s ReadyState, why string) {
 	e.change(func() {
 		e.ready, e.readySince, e.readyWhy = s, time.Now(), why
-		e.set.tellLocked()
+		e.set.moved.Raise()
 	})
 	t.SetReady(s, why)
 }
@@ -101,7 +101,7 @@ func (e *entry) endReady() {
 func (e *entry) awaitNeeds(ctx context.Context, blocked func()) {
 	for {
 		e.set.mu.Lock()
-		missing, moved, was := e.missingLocked(), e.set.moved, e.state == Blocked
+		missing, moved, was := e.missingLocked(), e.set.moved.Next(), e.state == Blocked
 		known := was && e.waits == missing
 		e.waits = missing
 		e.set.mu.Unlock()
@@ -161,10 +161,4 @@ func (s *Set) withNeeds(names []string) []string {
 		}
 	}
 	return all
-}
-
-// tellLocked wakes the terminals that wait for others.
-func (s *Set) tellLocked() {
-	close(s.moved)
-	s.moved = make(chan struct{})
 }

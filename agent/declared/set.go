@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/agent/config"
+	"tether/internal/change"
 )
 
 // End is how a terminal ended.
@@ -68,7 +69,7 @@ type Set struct {
 	mu      sync.Mutex
 	entries []*entry // in the order of the file
 	store   store
-	moved   chan struct{} // closed and replaced when the state of a terminal changes
+	moved   change.Signal // the state of a terminal changes
 }
 
 // New returns an empty set.
@@ -76,7 +77,7 @@ func New(o Options) *Set {
 	if o.Report == nil {
 		o.Report = func(string) {}
 	}
-	s := &Set{opts: o, busy: make(chan struct{}, 1), moved: make(chan struct{})}
+	s := &Set{opts: o, busy: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -142,7 +143,7 @@ func (s *Set) declare(all []config.Declared) (added []*entry) {
 		kept = append(kept, e)
 	}
 	s.entries = kept
-	s.tellLocked()
+	s.moved.Raise()
 	for name := range gone {
 		delete(s.store.Terminals, name)
 	}

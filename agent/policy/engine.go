@@ -57,7 +57,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{config: o.Config, book: book, mask: o.Mask, limits: limits{usage: map[account]*usage{}}, questions: questions{watch: make(chan struct{})}, refusals: newFlood("refusals"), signals: newFlood("signals"), inputs: newFlood("inputs")}
+	e := &Engine{config: o.Config, book: book, mask: o.Mask, limits: limits{usage: map[account]*usage{}}, refusals: newFlood("refusals"), signals: newFlood("signals"), inputs: newFlood("inputs")}
 	if o.AuditPath != "" {
 		e.log = audit.New(audit.Options{Path: o.AuditPath, MaxBytes: int64(o.Config.AuditBytes)})
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/change"
 )
 
 // Bounds of questions and grants.
@@ -82,13 +83,12 @@ type questions struct {
 	expired []Question
 	grants  []Grant
 	version uint64
-	watch   chan struct{} // closed and replaced at each change
+	watch   change.Signal
 }
 
 func (q *questions) changedLocked() {
 	q.version++
-	close(q.watch)
-	q.watch = make(chan struct{})
+	q.watch.Raise()
 }
 
 // newID returns an id that can be typed.
@@ -304,7 +304,7 @@ func (q *questions) list() (asked []Question, grants []Grant, version uint64) {
 func (q *questions) changed(ctx context.Context, since uint64) (uint64, error) {
 	for {
 		q.mu.Lock()
-		version, watch := q.version, q.watch
+		version, watch := q.version, q.watch.Next()
 		q.mu.Unlock()
 		if version != since {
 			return version, nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/agent/lag"
+	"tether/internal/change"
 )
 
 // HolderPTY is a PTY in a process of its own, the holder, that outlives this one together with its recorded output. The terminal keeps a
@@ -264,7 +265,7 @@ type keeper struct {
 	note    []byte        // the newest checkpoint that it does not have
 	noteOff int64         // where that is
 	running bool          // saver runs
-	kept    chan struct{} // closed when the present state was kept; made by waiting goroutines
+	kept    change.Signal // the present state was kept
 	later   *time.Timer   // runs keepLater's end
 	noted   int64         // raw offset of the last checkpoint
 
@@ -289,10 +290,7 @@ func (t *Terminal) keep(ctx context.Context) error {
 		return nil
 	}
 	t.staleLocked()
-	if t.keeper.kept == nil {
-		t.keeper.kept = make(chan struct{})
-	}
-	kept := t.keeper.kept
+	kept := t.keeper.kept.Next()
 	t.mu.Unlock()
 	select {
 	case <-kept:
@@ -350,10 +348,10 @@ func (t *Terminal) saver() {
 		note, off, screens := k.note, k.noteOff, k.screens
 		k.note, k.screens = nil, nil
 		var meta []byte
-		var kept chan struct{}
+		var kept change.Signal
 		if k.stale {
 			meta, kept = t.recordedLocked(), k.kept
-			k.stale, k.kept = false, nil
+			k.stale, k.kept = false, change.Signal{}
 		}
 		keep, tell := k.keep, k.keepStale
 		until, pace := k.until, k.untilStale
@@ -379,8 +377,6 @@ func (t *Terminal) saver() {
 		if meta != nil {
 			_ = t.holder.SetMeta(meta)
 		}
-		if kept != nil {
-			close(kept)
-		}
+		kept.Raise()
 	}
 }

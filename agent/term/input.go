@@ -3,6 +3,8 @@ package term
 import (
 	"context"
 	"time"
+
+	"tether/internal/change"
 )
 
 // maxInput bounds the queued input of a child that does not read, in bytes: a large paste.
@@ -14,7 +16,7 @@ type inputQueue struct {
 	waiting []byte
 	typing  bool          // writeInput is running
 	closed  bool          // the pty takes no more input
-	space   chan struct{} // closed when the queue is emptied; a writer that waits makes it
+	space   change.Signal // the queue is emptied
 }
 
 // write queues p, which a types, and returns when all of it is queued. It blocks while maxInput bytes are queued, for d at most if that is
@@ -56,10 +58,7 @@ func (t *Terminal) write(ctx context.Context, d time.Duration, a Actor, p []byte
 		if types {
 			go t.writeInput()
 		}
-		if q.space == nil {
-			q.space = make(chan struct{})
-		}
-		space := q.space
+		space := q.space.Next()
 		t.mu.Unlock()
 		if d > 0 {
 			var cancel context.CancelFunc
@@ -130,10 +129,7 @@ func (t *Terminal) writeInput() {
 // empty takes everything out of the queue and wakes writers that wait for room.
 func (q *inputQueue) empty() {
 	q.waiting = nil
-	if q.space != nil {
-		close(q.space)
-		q.space = nil
-	}
+	q.space.Raise()
 }
 
 func (q *inputQueue) shut() {

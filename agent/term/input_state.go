@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent/command"
+	"tether/internal/change"
 	"tether/internal/clip"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -112,7 +113,7 @@ const lookAgain = 200 * time.Millisecond
 // attention is the state of input and its detection. Guarded by the terminal's mutex, except for turn.
 type attention struct {
 	input   Input
-	changed chan struct{} // closed and replaced when input or the terminal's readiness becomes another one; nil while nobody waits
+	changed change.Signal // input or the terminal's readiness becomes another one
 	timer   *time.Timer   // runs attend; nil before the first output
 	armed   bool
 	looked  time.Time     // when the last look ended
@@ -166,15 +167,7 @@ func (t *Terminal) setInputLocked(in Input) {
 	told := a.input.State != in.State || a.input.Prompt != in.Prompt
 	a.input = in
 	if told {
-		a.wakeLocked()
-	}
-}
-
-// wakeLocked tells those who wait that there may be another state.
-func (a *attention) wakeLocked() {
-	if a.changed != nil {
-		close(a.changed)
-		a.changed = nil
+		a.changed.Raise()
 	}
 }
 
@@ -302,17 +295,14 @@ func (h Handle) LastInput() (Input, <-chan struct{}) {
 func (t *Terminal) lastInput() (Input, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.attention.changed == nil {
-		t.attention.changed = make(chan struct{})
-	}
 	in := t.attention.input
 	switch {
 	case t.ending.exit != nil:
-		return Input{}, t.attention.changed
+		return Input{}, t.attention.changed.Next()
 	case in.State == "", t.restLocked() < quietAfter && time.Since(t.activity.typed) >= quietAfter && in.State != InputRunning:
 		in = Input{State: InputRunning, Since: t.activity.last(t.origin.started)}
 	}
-	return in, t.attention.changed
+	return in, t.attention.changed.Next()
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/agent/lag"
+	"tether/internal/change"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -25,7 +26,7 @@ type Pool struct {
 	starting  map[ID]*Start       // spawns and adoptions under way
 	ended     map[string][]string // by host, for Access.Ended
 	version   uint64
-	watch     chan struct{} // closed and replaced at each change
+	watch     change.Signal
 	closed    bool
 	aging     *time.Timer    // runs forget; nil before the first exit
 	runs      sync.WaitGroup // Terminal.run
@@ -34,7 +35,7 @@ type Pool struct {
 // NewPool returns an empty pool. Close ends it.
 func NewPool(o Options) *Pool {
 	o = o.withDefaults()
-	return &Pool{opts: o, memory: memory{bound: o.TotalLogBytes}, terminals: map[ID]*Terminal{}, starting: map[ID]*Start{}, ended: map[string][]string{}, watch: make(chan struct{})}
+	return &Pool{opts: o, memory: memory{bound: o.TotalLogBytes}, terminals: map[ID]*Terminal{}, starting: map[ID]*Start{}, ended: map[string][]string{}}
 }
 
 // spawn starts a terminal for owner.
@@ -279,8 +280,7 @@ func (p *Pool) changed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.version++
-	close(p.watch)
-	p.watch = make(chan struct{})
+	p.watch.Raise()
 }
 
 // Changed waits until the pool's version differs from since and returns it. The version changes when a terminal starts, exits, is removed,
@@ -288,7 +288,7 @@ func (p *Pool) changed() {
 func (p *Pool) Changed(ctx context.Context, since uint64) (uint64, error) {
 	for {
 		p.mu.Lock()
-		version, watch := p.version+1, p.watch
+		version, watch := p.version+1, p.watch.Next()
 		p.mu.Unlock()
 		if version != since {
 			return version, nil

@@ -43,7 +43,7 @@ func (h Handle) SetReady(state ReadyState, why string) {
 
 func (t *Terminal) setReadyLocked(state ReadyState, why string) {
 	t.ready = Ready{state, time.Now(), clip.Text(why, maxWhy)}
-	t.attention.wakeLocked()
+	t.attention.changed.Raise()
 }
 
 // endReadyLocked says what the exit means.

@@ -254,7 +254,7 @@ func (l *Link) noteAnnounced(le *lending) {
 func (l *Link) Announced(ctx context.Context, id term.ID) (uri, title string, ok bool) {
 	for {
 		l.mu.Lock()
-		le, next := l.lendings[id], l.announced
+		le, next := l.lendings[id], l.announced.Next()
 		if le != nil && le.shown {
 			uri = le.uri
 		}

@@ -195,8 +195,7 @@ func refusedNames(err error) []string {
 
 // roseLocked wakes goroutines that wait for the host's knowledge.
 func (l *Link) roseLocked() {
-	close(l.announced)
-	l.announced = make(chan struct{})
+	l.announced.Raise()
 }
 
 // online returns the session that is connected, or ErrOffline.
@@ -247,7 +246,7 @@ func (l *Link) AudienceTold(ctx context.Context, h term.Handle) bool {
 	}
 	for {
 		l.mu.Lock()
-		le, next, online := l.lendings[h.ID()], l.announced, l.session != nil
+		le, next, online := l.lendings[h.ID()], l.announced.Next(), l.session != nil
 		told := le != nil && le.there && le.told >= loan.Version
 		l.mu.Unlock()
 		if told || !online {

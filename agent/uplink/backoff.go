@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"tether/internal/change"
 )
 
 // Bounds of the time between two attempts. Full jitter spreads the return of many daemons after a host's restart over the whole interval:
@@ -71,8 +73,8 @@ func (b *backoff) lost() { b.tries = 0 }
 type moves struct {
 	mu    sync.Mutex
 	count int
-	last  time.Time     // zero: never
-	next  chan struct{} // closed by note; nil while nobody waits
+	last  time.Time // zero: never
+	next  change.Signal
 }
 
 // note wakes all who wait.
@@ -81,20 +83,14 @@ func (m *moves) note() {
 	defer m.mu.Unlock()
 	m.last = time.Now()
 	m.count++
-	if m.next != nil {
-		close(m.next)
-		m.next = nil
-	}
+	m.next.Raise()
 }
 
 // wait returns a channel that is closed at the next move, and how many there were before.
 func (m *moves) wait() (next <-chan struct{}, before int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.next == nil {
-		m.next = make(chan struct{})
-	}
-	return m.next, m.count
+	return m.next.Next(), m.count
 }
 
 // eagerFor is how long after a move a network comes up: the radio finds its station, an address is given, the name servers answer.

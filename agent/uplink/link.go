@@ -13,6 +13,7 @@ import (
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/change"
 	"tether/jsonrpc"
 )
 
@@ -86,7 +87,7 @@ type Link struct {
 	leaving   int                   // withdrawals under way
 	kept      map[term.ID]time.Time // until when the host may keep terminals while this machine is away; empty while it is connected
 	session   *session              // that is connected, nil if there is none
-	announced chan struct{}         // closed and replaced when a terminal was announced, or the host was told who may watch one
+	announced change.Signal         // a terminal was announced, or the host was told who may watch one
 	resume    *resumption           // how to continue the last connection, nil if there is none
 	left      time.Time             // when the last one ended
 }
@@ -111,7 +112,7 @@ func New(o Options) *Link {
 	if o.Connect == nil {
 		o.Connect = client.Connect
 	}
-	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, withdrawn: map[term.ID]string{}, nudge: make(chan struct{}, 1), part: make(chan struct{}), announced: make(chan struct{})}
+	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, withdrawn: map[term.ID]string{}, nudge: make(chan struct{}, 1), part: make(chan struct{})}
 	if o.Logger != nil {
 		l.log = o.Logger.With().Str("host", o.Name).Logger()
 	}

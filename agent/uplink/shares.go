@@ -97,7 +97,7 @@ func (l *Link) ShareTold(ctx context.Context, h term.Handle, id string) (url str
 			return "", term.ErrNotLent
 		}
 		l.mu.Lock()
-		next, online := l.announced, l.session != nil
+		next, online := l.announced.Next(), l.session != nil
 		var said shareAnswer
 		told := false
 		if le := l.lendings[h.ID()]; le != nil {

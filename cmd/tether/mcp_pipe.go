@@ -15,6 +15,7 @@ import (
 	"tether/agent/local"
 	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
+	"tether/internal/change"
 	"tether/internal/jsonspan"
 	"tether/internal/lines"
 )
@@ -39,7 +40,7 @@ type mcpPipe struct {
 
 	mu         sync.Mutex
 	stream     *local.MCPStream       // nil while away
-	changed    chan struct{}          // closed and replaced when stream changes
+	changed    change.Signal          // stream changes, or over becomes true
 	over       bool                   // nobody comes any more
 	done       bool                   // the client has said all
 	handshake  [][]byte               // its lines, initialize first
@@ -61,7 +62,7 @@ const maxMCPLine = 1 << 20
 
 // run returns when the client is done, ctx ends, or the daemon is gone for good.
 func (p *mcpPipe) run(ctx context.Context) error {
-	p.changed, p.subscribed, p.streams, p.waiting, p.replayed = make(chan struct{}), map[string][]byte{}, map[string]*openStream{}, map[string]bool{}, map[string][]byte{}
+	p.subscribed, p.streams, p.waiting, p.replayed = map[string][]byte{}, map[string]*openStream{}, map[string]bool{}, map[string][]byte{}
 	stream, err := p.open(ctx)
 	if err != nil {
 		return err
@@ -109,8 +110,7 @@ func (p *mcpPipe) swap(s *local.MCPStream) {
 	case p.done:
 		hangUp(s)
 	}
-	close(p.changed)
-	p.changed = make(chan struct{})
+	p.changed.Raise()
 }
 
 // end releases send from any wait except for the client.
@@ -121,8 +121,7 @@ func (p *mcpPipe) end() {
 	if p.stream != nil {
 		p.stream.Close()
 	}
-	close(p.changed)
-	p.changed = make(chan struct{})
+	p.changed.Raise()
 }
 
 // receive passes the daemon's messages on until their end.
@@ -337,7 +336,7 @@ func (p *mcpPipe) say(line []byte, whole bool) bool {
 	}
 	p.mu.Lock()
 	for p.stream == nil && !p.over {
-		changed := p.changed
+		changed := p.changed.Next()
 		p.mu.Unlock()
 		<-changed
 		p.mu.Lock()

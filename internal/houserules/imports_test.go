@@ -12,7 +12,7 @@ import (
 // import. A package that appears in no rule is an error, so that a new one gets a deliberate place. "*" stands for one path element.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/metrics, internal/qr, agent/ring, shellint, agent/lag;
+	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/metrics, internal/qr, agent/ring, shellint, agent/lag;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc < jsonrpc/wsconn;
@@ -27,11 +27,11 @@ const layers = `
 
 	# What the person configures: structs that each part's composition reads.
 	ahp, platform/dirs, platform/secret < agent/config;
-	agent/config < agent/declared;
+	internal/change, agent/config < agent/declared;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	NONE < agent/redact;
-	agent/command, agent/lag, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
+	internal/change, agent/command, agent/lag, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
 	NONE < agent/command;
 	platform/secret < agent/audit;
 	agent/term, platform/secret < agent/integrate;
@@ -47,7 +47,7 @@ const layers = `
 	events, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
 	agent/term, agent/policy, agent/start, internal/jsonspan, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
-	agent/ring, internal/escape, internal/jsonspan, internal/lines < agent/acp;
+	internal/change, agent/ring, internal/escape, internal/jsonspan, internal/lines < agent/acp;
 	pairing, ahp/client < agent/device;
 	ahp/client, platform/secret < agent/toolcall;
 
@@ -57,7 +57,7 @@ const layers = `
 	agent/declared, agent/holder, agent/hosts, platform/notify < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
-	ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
+	internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
 	NONE < host/web;
 	host/web < host;
 	host, pairing, platform/secret < host/access;
@@ -71,7 +71,7 @@ const layers = `
 	agent/local, platform/tty < cmd/tether/internal/display;
 	cmd/tether/internal/display < cmd/tether/internal/view, cmd/tether/internal/tui;
 	agent, cmd/tether/internal/display, installer, internal/version < cmd/tether/internal/doctor;
-	cmd/tether/internal/view < cmd/tether/internal/attach;
+	internal/change, cmd/tether/internal/view < cmd/tether/internal/attach;
 
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;

@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/local"
 	"tether/cmd/tether/internal/display"
+	"tether/internal/change"
 )
 
 // reconnectingAttach is an attachment that reconnects: when the daemon is killed or replaced, the terminal keeps running, and it continues
@@ -26,7 +27,7 @@ type reconnectingAttach struct {
 
 	mu      sync.Mutex
 	att     *local.Attachment // nil while away
-	changed chan struct{}     // closed and replaced when att changes
+	changed change.Signal     // att changes
 	closed  bool
 	cols    uint16 // the size that was asked for last, 0 if none was
 	rows    uint16
@@ -46,7 +47,7 @@ func attachReconnecting(ctx context.Context, client *local.Client, id string, o 
 	if err != nil {
 		return nil, err
 	}
-	return &reconnectingAttach{client: client, id: id, notice: notice, from: o, att: att, changed: make(chan struct{})}, nil
+	return &reconnectingAttach{client: client, id: id, notice: notice, from: o, att: att}, nil
 }
 
 // Next returns the next message, or local.ErrDropped when the daemon is gone for good. After a reconnect it reports with whom the terminal
@@ -128,8 +129,7 @@ func (l *reconnectingAttach) swap(att *local.Attachment) {
 		old, att = att, nil
 	}
 	l.att = att
-	close(l.changed)
-	l.changed = make(chan struct{})
+	l.changed.Raise()
 	l.mu.Unlock()
 	if old != nil {
 		old.Close()
@@ -144,7 +144,7 @@ func (l *reconnectingAttach) swap(att *local.Attachment) {
 func (l *reconnectingAttach) Write(ctx context.Context, p []byte) error {
 	for {
 		l.mu.Lock()
-		att, changed, closed := l.att, l.changed, l.closed
+		att, changed, closed := l.att, l.changed.Next(), l.closed
 		l.mu.Unlock()
 		if closed {
 			return local.ErrDropped
@@ -178,8 +178,7 @@ func (l *reconnectingAttach) Close() {
 	l.mu.Lock()
 	att := l.att
 	l.closed, l.att = true, nil
-	close(l.changed)
-	l.changed = make(chan struct{})
+	l.changed.Raise()
 	l.mu.Unlock()
 	if att != nil {
 		att.Close()

@@ -1,0 +1,25 @@
+// Package change tells goroutines that something has changed.
+package change
+
+// Signal wakes those who wait for the next change of something. The zero value is ready. It is guarded by the lock of what changes, except
+// for the channels that it returns.
+type Signal struct{ next chan struct{} }
+
+// Next returns a channel that is closed at the next change. All calls between two changes return the same.
+func (s *Signal) Next() <-chan struct{} {
+	if s.next == nil {
+		s.next = make(chan struct{})
+	}
+	return s.next
+}
+
+// Raise reports a change. It does not block.
+func (s *Signal) Raise() {
+	if s.next != nil {
+		close(s.next)
+		s.next = nil
+	}
+}
+
+// Awaited reports whether Next was called since the last change.
+func (s *Signal) Awaited() bool { return s.next != nil }
