@@ -11,6 +11,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/internal/change"
 	"tether/screen"
 )
 
@@ -84,19 +85,11 @@ func (c catalogue) Changed(ctx context.Context, since uint64) (uint64, error) {
 		defer c.h.mu.Unlock()
 		c.h.letGoLocked(use)
 	}()
-	for {
+	return change.Await(ctx, since, func() (uint64, <-chan struct{}) {
 		c.h.mu.Lock()
-		now, moved := uint64(use.l.book.version+c.h.sight)+1, use.l.book.moved.Next() // sight tells changes made while nobody held the list
-		c.h.mu.Unlock()
-		if now != since {
-			return now, nil
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return since, ctx.Err()
-		}
-	}
+		defer c.h.mu.Unlock()
+		return uint64(use.l.book.version+c.h.sight) + 1, use.l.book.moved.Next() // sight tells changes made while nobody held the list
+	})
 }
 
 // ownCatalogue is the catalogue of an agent, including the terminals of its session.

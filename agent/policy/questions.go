@@ -302,19 +302,11 @@ func (q *questions) list() (asked []Question, grants []Grant, version uint64) {
 
 // changed returns when the version is not since any more.
 func (q *questions) changed(ctx context.Context, since uint64) (uint64, error) {
-	for {
+	return change.Await(ctx, since, func() (uint64, <-chan struct{}) {
 		q.mu.Lock()
-		version, watch := q.version, q.watch.Next()
-		q.mu.Unlock()
-		if version != since {
-			return version, nil
-		}
-		select {
-		case <-watch:
-		case <-ctx.Done():
-			return version, ctx.Err()
-		}
-	}
+		defer q.mu.Unlock()
+		return q.version, q.watch.Next()
+	})
 }
 
 // waitingFor counts the questions that wait, of one actor or, for the user, of all.

@@ -286,19 +286,11 @@ func (p *Pool) changed() {
 // Changed waits until the pool's version differs from since and returns it. The version changes when a terminal starts, exits, is removed,
 // lent or withdrawn; several changes may be one. 0 is never current.
 func (p *Pool) Changed(ctx context.Context, since uint64) (uint64, error) {
-	for {
+	return change.Await(ctx, since, func() (uint64, <-chan struct{}) {
 		p.mu.Lock()
-		version, watch := p.version+1, p.watch.Next()
-		p.mu.Unlock()
-		if version != since {
-			return version, nil
-		}
-		select {
-		case <-watch:
-		case <-ctx.Done():
-			return since, ctx.Err()
-		}
-	}
+		defer p.mu.Unlock()
+		return p.version + 1, p.watch.Next()
+	})
 }
 
 // all returns the terminals, oldest first.

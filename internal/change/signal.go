@@ -1,6 +1,8 @@
 // Package change tells goroutines that something has changed.
 package change
 
+import "context"
+
 // Signal wakes those who wait for the next change of something. The zero value is ready. It is guarded by the lock of what changes, except
 // for the channels that it returns.
 type Signal struct{ next chan struct{} }
@@ -23,3 +25,19 @@ func (s *Signal) Raise() {
 
 // Awaited reports whether Next was called since the last change.
 func (s *Signal) Awaited() bool { return s.next != nil }
+
+// Await returns the version of something once it differs from since, or since and ctx's error when ctx ends. look returns the present version
+// and the channel that is closed at the next change, both of the same moment.
+func Await(ctx context.Context, since uint64, look func() (version uint64, next <-chan struct{})) (uint64, error) {
+	for {
+		version, next := look()
+		if version != since {
+			return version, nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return since, ctx.Err()
+		}
+	}
+}

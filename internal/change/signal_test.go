@@ -1,6 +1,12 @@
 package change
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
 
 func TestSignal(t *testing.T) {
 	var s Signal
@@ -19,4 +25,40 @@ func TestSignal(t *testing.T) {
 	if s.Awaited() || s.Next() == first {
 		t.Error("the next change has the channel of the last one")
 	}
+}
+
+func TestAwait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // guards what follows
+		var s Signal
+		version := uint64(1)
+		look := func() (uint64, <-chan struct{}) {
+			mu.Lock()
+			defer mu.Unlock()
+			return version, s.Next()
+		}
+		change := func(to uint64) {
+			mu.Lock()
+			defer mu.Unlock()
+			version = to
+			s.Raise()
+		}
+		if now, err := Await(t.Context(), 0, look); now != 1 || err != nil {
+			t.Errorf("another version: %d, %v", now, err)
+		}
+		done := make(chan uint64)
+		go func() { now, _ := Await(t.Context(), 1, look); done <- now }()
+		synctest.Wait()
+		change(1) // the same version
+		synctest.Wait()
+		change(2)
+		if now := <-done; now != 2 {
+			t.Errorf("after two changes: %d, want 2", now)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if now, err := Await(ctx, 2, look); now != 2 || !errors.Is(err, context.Canceled) {
+			t.Errorf("after the end of ctx: %d, %v", now, err)
+		}
+	})
 }
