@@ -130,7 +130,7 @@ func New(o Options) *Host {
 	h.restoreShares()
 	if o.People != nil {
 		h.lookAtPeople()
-		h.work.Go(h.followPeople)
+		h.work.Go(func() { h.every(lookEvery, func() { h.lookAtPeople() }) })
 	}
 	if o.ShellGrace > 0 {
 		h.work.Go(func() { h.endLonely(o.ShellGrace) })

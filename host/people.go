@@ -105,14 +105,14 @@ func (r *Roster) memberships() map[string][]string {
 // lookEvery is how often the host looks for changes of the people: the longest that somebody sees a terminal that is no longer for them.
 const lookEvery = time.Second
 
-// followPeople looks for changes of the people until the host closes.
-func (h *Host) followPeople() {
-	tick := time.NewTicker(lookEvery)
+// every calls do at that interval until the host closes.
+func (h *Host) every(interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			h.lookAtPeople()
+			do()
 		case <-h.ctx.Done():
 			return
 		}

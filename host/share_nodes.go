@@ -20,22 +20,15 @@ type SharedShares interface {
 
 // followShares takes over what other nodes change, until the host closes.
 func (h *Host) followShares() {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			h.lookAtShares()
-			h.keeping.Lock()
-			again := h.unkept
-			h.keeping.Unlock()
-			if again {
-				_ = h.keepShares() // was logged
-			}
-		case <-h.ctx.Done():
-			return
+	h.every(lookEvery, func() {
+		h.lookAtShares()
+		h.keeping.Lock()
+		again := h.unkept
+		h.keeping.Unlock()
+		if again {
+			_ = h.keepShares() // was logged
 		}
-	}
+	})
 }
 
 // lookAtShares takes over what other nodes have made of the shares, and reports whether they have changed.

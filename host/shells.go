@@ -162,15 +162,8 @@ func (h *Host) endShell(id string, by remote, why string, wanted func(*terminal)
 // endLonely ends the shells of the host to which no client comes back within the grace time, until the host closes. The time counts while
 // no client is there and nothing but the shell is in the foreground, as far as looking now and then tells.
 func (h *Host) endLonely(grace time.Duration) {
-	tick := time.NewTicker(min(max(grace/8, 100*time.Millisecond), 30*time.Second))
-	defer tick.Stop()
 	counts := map[*terminal]time.Time{} // since when the time counts
-	for {
-		select {
-		case <-tick.C:
-		case <-h.ctx.Done():
-			return
-		}
+	h.every(min(max(grace/8, 100*time.Millisecond), 30*time.Second), func() {
 		still := map[*terminal]time.Time{}
 		for t, since := range h.lonely() {
 			if h.busy(t) {
@@ -184,7 +177,7 @@ func (h *Host) endLonely(grace time.Duration) {
 			}
 		}
 		counts = still
-	}
+	})
 }
 
 // lonely returns the shells of the host without a client, and since when that is so.

@@ -149,13 +149,8 @@ type FakeTerminal struct {
 	Unsigned bool
 }
 
-// Identify is identify, for a daemon that is process 2.
-func Identify(line []proc.Ancestor, terminals []FakeTerminal, agents []AgentRecord) Caller {
-	return IdentifyWith(line, terminals, agents, nil, nil)
-}
-
-// IdentifyWith is Identify where these processes, with these lineages, have the other ends of terminals open, by their numbers. Process 75
-// may not be examined, and is privileged. With nil the system reports nothing.
+// IdentifyWith is identify, for a daemon that is process 2, where these processes, with these lineages, have the other ends of terminals
+// open, by their numbers. Process 75 may not be examined, and is privileged. With nil the system reports nothing.
 func IdentifyWith(line []proc.Ancestor, terminals []FakeTerminal, agents []AgentRecord, holders map[int][]int, lines map[int][]proc.Ancestor) Caller {
 	e := evidence{line: line, daemon: 2, agents: agents, masters: masters{
 		holders: func(of proc.Info, first int) ([]int, error) {
