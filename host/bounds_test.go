@@ -33,7 +33,7 @@ func TestMemoryOfAllTerminals(t *testing.T) {
 		feeds = append(feeds, host.NewFeed(h, fmt.Sprint("ahp-terminal:/", i)))
 	}
 	line := strings.Repeat("x", 100) + "\r\n"
-	for range 2000 {
+	for range testkit.Load(2000, 700) {
 		for i, f := range feeds {
 			f.Text(line)
 			if i%5 == 0 {
@@ -446,7 +446,7 @@ func TestRoomIsNotLookedForInVain(t *testing.T) {
 		t.Fatalf("they keep %d bytes, which is within the bound", floor)
 	}
 	kept := 0
-	for range 1000 {
+	for range testkit.Load(1000, 300) {
 		feeds[0].Text(line)
 		kept = max(kept, len(feeds[0].Recorded()))
 		if counted, real, _ := h.Memory(); counted != real || counted > floor+most/8 {
@@ -541,7 +541,7 @@ func TestMemoryOfEscapedText(t *testing.T) {
 	for i := range 8 {
 		feeds = append(feeds, host.NewFeed(h, fmt.Sprint("ahp-terminal:/", i)))
 	}
-	for range 60 {
+	for range testkit.Load(60, 20) {
 		for _, f := range feeds {
 			f.Text(strings.Repeat("\x1b", 8<<10))
 			f.Text(strings.Repeat("x", 8<<10))

@@ -145,7 +145,7 @@ func TestEndToEndOverLoopback(t *testing.T) {
 		watchers[i].forget()
 	}
 	sent := int64(0)
-	for i := range 64 {
+	for i := range testkit.Load(64, 32) {
 		text := strings.Repeat(fmt.Sprintf("content-marker %d\r\n", i), 200)
 		owner.await("room in the window", func() bool { return sent-owner.acks[uri] < 64<<10 })
 		owner.output(uri, text, sent)

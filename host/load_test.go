@@ -21,8 +21,8 @@ import (
 
 // The load that one host bears.
 var (
-	loadMachines  = testkit.Load(1000, 200)
-	loadObservers = testkit.Load(200, 60)
+	loadMachines  = testkit.Load(1000, 120)
+	loadObservers = testkit.Load(200, 40)
 )
 
 const (

@@ -546,7 +546,8 @@ func waitCall(t *testing.T, url string) (args string) {
 // Calls of agents that are being carried out take no more memory than requests over HTTP, however many sessions have however many of them.
 // An agent of another name is served meanwhile, and in the end nothing is held.
 func TestCallsOfAgentsTakeLittleMemory(t *testing.T) {
-	const names, sessions, calls = 3, 4, 6 // of each
+	const names, sessions = 3, 4 // of each
+	calls := testkit.Load(6, 4)  // of each session: together more than the bound below
 	tokens := []string{"machine-laptop", "agent-honest"}
 	for n := range names {
 		tokens = append(tokens, fmt.Sprint("agent-a", n))

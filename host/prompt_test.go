@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tether/host"
+	"tether/internal/testkit"
 )
 
 // Short output reaches observers in order however it is sent, between long output and other short output, and an observer that reads
@@ -21,7 +22,7 @@ func TestShortOutputIsSentInOrder(t *testing.T) {
 	}
 	owner.await("the observers", func() bool { return owner.observers[uri] == 7 })
 	var want strings.Builder
-	for i := range 2000 {
+	for i := range testkit.Load(2000, 700) {
 		text := fmt.Sprintf("%d ", i)
 		if i%100 == 50 {
 			text += strings.Repeat("x", 20<<10)

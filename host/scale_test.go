@@ -65,7 +65,7 @@ func enterprise(t testing.TB, machines, people, each int) (*host.Host, []*host.P
 // A change of the catalogue that five people see costs at a host with a thousand machines and hundreds of people no more than twice its
 // cost at a host with those five. Both are measured in turn, and the best of each counts, so that other load does not.
 func TestAChangeCostsOnlyItsViewers(t *testing.T) {
-	large, allPages := enterprise(t, 1000, 500, 5)
+	large, allPages := enterprise(t, testkit.Load(1000, 200), testkit.Load(500, 100), 5)
 	small, fewPages := enterprise(t, 10, 5, 5) // as many terminals for each of the five
 	best := func(h *host.Host, pages []*host.Page, round int) time.Duration {
 		least := time.Hour
@@ -198,7 +198,7 @@ func TestOutputAllocatesNothingForAudiences(t *testing.T) {
 				r.People[fmt.Sprint("p-", n)] = fmt.Sprint("n", n)
 			}
 		})
-		h := steadyHost(t, host.Options{People: s, Scrollback: 64 << 10})
+		h := steadyHost(t, host.Options{People: s, Scrollback: 64 << 10, LogBytes: 64 << 10})
 		f := host.NewFeed(h, uri)
 		a := ahp.Audience{}
 		for n := range grants {

@@ -120,7 +120,7 @@ func exact(t *testing.T, who, text string) (end int) {
 func TestWithdrawingUnderAFlood(t *testing.T) {
 	const uri = "ahp-terminal:/flood"
 	var gone, stay []string
-	for n := range testkit.Load(10, 4) {
+	for n := range testkit.Load(10, 2) {
 		gone, stay = append(gone, fmt.Sprint("gone", n)), append(stay, fmt.Sprint("stay", n))
 	}
 	token := func(name string) string { return "observer." + name + "." + name }

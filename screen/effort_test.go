@@ -2,6 +2,7 @@ package screen_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,16 +13,18 @@ import (
 
 // However much each byte of output can touch, the work that a program causes is bounded by the amount of its output.
 func TestEffortIsBounded(t *testing.T) {
-	const text = 64 << 10
+	text := testkit.Load(64<<10, 16<<10)
 	large := testkit.Load(1000, 500)
-	for _, unit := range append(xterm.Pieces, "\x1b#8", "\x1b[ @", "\x1b['}", "\x1b[?J", "\x1b[?2J", "\x1b[1;1H\x1b[L", "\x1b[4hx\r", "\x1b[M", "\x1bM", "\n", "\x1bc", "\x1b[?47h\x1b[?47l",
-		"\x1b[41m\x1b[1K\x1b[K", "a\x1b[999b", "\x1b[3g\x1b[999I\x1b[999Z", "\x1b[2;999r\x1b[2;1H\x1b[T", "\x1b[999S", "\x1b]8;;http://%d\x1b\\x", "\x1b[@", "\x1b[P", "\x1b[999X", "\x1b[1J") {
-		for _, size := range [][2]int{{80, 24}, {large, large}} {
+	units := append(slices.Clone(xterm.Pieces), "\x1b#8", "\x1b[ @", "\x1b['}", "\x1b[?J", "\x1b[?2J", "\x1b[1;1H\x1b[L", "\x1b[4hx\r", "\x1b[M", "\x1bM", "\n", "\x1bc", "\x1b[?47h\x1b[?47l",
+		"\x1b[41m\x1b[1K\x1b[K", "a\x1b[999b", "\x1b[3g\x1b[999I\x1b[999Z", "\x1b[2;999r\x1b[2;1H\x1b[T", "\x1b[999S", "\x1b]8;;http://%d\x1b\\x", "\x1b[@", "\x1b[P", "\x1b[999X", "\x1b[1J")
+	for _, size := range [][2]int{{80, 24}, {large, large}} {
+		full := screen.NewState(size[0], size[1])
+		full.Write(bytes.Repeat([]byte("full "), size[0]*size[1]/5))
+		full.Write([]byte("\x1b[500;500H"))
+		for _, unit := range units {
 			unit = strings.ReplaceAll(unit, "%%", "%")
 			p := bytes.Repeat([]byte(strings.ReplaceAll(unit, "%d", "7")), text/len(unit))
-			s := screen.NewState(size[0], size[1])
-			s.Write(bytes.Repeat([]byte("full "), size[0]*size[1]/5))
-			s.Write([]byte("\x1b[500;500H"))
+			s := full.Clone()
 			before := s.Effort()
 			s.Write(p)
 			if done, most := s.Effort()-before, len(p)*screen.EffortPerByte+screen.EffortSaved; done > most {
