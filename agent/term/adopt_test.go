@@ -136,7 +136,7 @@ var nearby = cmp.Comparer(func(a, b int64) bool { return max(a-b, b-a) <= 2 })
 // A reader that continues at a text offset with any daemon gets the same as if there had been only one: text, commands, titles, in their
 // places. The log may have been trimmed meanwhile.
 func TestOffsetsOutliveDaemons(t *testing.T) {
-	for round := range testkit.Rounds(t, 4, 400) {
+	for round := range testkit.Rounds(t, testkit.Load(4, 2), 400) {
 		seed := uint64(round)
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 9))

@@ -71,7 +71,7 @@ func TestLagSlowsTheChildOnlyALittle(t *testing.T) {
 
 // Readers that read now and then, as they like, use up the budget and never more.
 func TestLagIsBoundedInAnyTwoSeconds(t *testing.T) {
-	for round := range testkit.Rounds(t, testkit.Load(100, 25), 10_000) {
+	for round := range testkit.Rounds(t, testkit.Load(100, 12), 10_000) {
 		random := rand.New(rand.NewPCG(uint64(round), 5))
 		pauses, longest := make([]int, 1+random.IntN(20)), 1+random.IntN(900) // in ms
 		for i := range pauses {

@@ -210,7 +210,7 @@ func TestMarksCountToo(t *testing.T) {
 		for range 4 {
 			_, child := c.spawn(term.User, term.Spec{})
 			marks := strings.Repeat("\x1b]0;a\a\x1b]0;b\a\xff\x1b[c", 1500)
-			for range 20 {
+			for range testkit.Load(20, 6) {
 				child.Print(marks)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"tether/agent/redact"
 	"tether/agent/term"
+	"tether/internal/testkit"
 )
 
 const value = "hunter2-value"
@@ -102,14 +103,15 @@ func TestEarlierOutputIsRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
 		line := strings.Repeat("x", 60) + value + "\r\n"
-		f.Print(strings.Repeat(line, 3<<20/len(line)))
+		lines := testkit.Load(3<<20, 1<<20) / len(line)
+		f.Print(strings.Repeat(line, lines))
 		synctest.Wait()
 		if err := h.Lend("lab"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
 		got := outwardText(t, hostOf(t, pool, "lab"), 0)
-		if want := strings.Repeat(strings.ReplaceAll(line, value, "*************"), 3<<20/len(line)); got != want {
+		if want := strings.Repeat(strings.ReplaceAll(line, value, "*************"), lines); got != want {
 			t.Errorf("the host sees %d bytes, want %d; a value in it: %v", len(got), len(want), strings.Contains(got, value))
 		}
 		h.Unlend("lab")

@@ -396,7 +396,7 @@ func TestASilentNetworkIsNoticedInTime(t *testing.T) {
 
 func TestNothingIsLostOverBrokenConnections(t *testing.T) {
 	const each = 50 // connections broken in a round
-	for round := range testkit.Rounds(t, 2, 40) {
+	for round := range testkit.Rounds(t, testkit.Load(2, 1), 40) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 			defer cancel()

@@ -15,6 +15,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/jsonrpc"
 )
 
@@ -127,7 +128,7 @@ func TestBackSoonAfterAMove(t *testing.T) {
 		{"long enough to be found dead, no route", time.Hour, 2 * time.Second, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for phase := range 7 {
+			for phase := 0; phase < 7; phase += testkit.Load(1, 3) {
 				synctest.Test(t, func(t *testing.T) {
 					w, network := newWorldOnNetwork(t, nil)
 					w.until(uplink.StateOnline, time.Minute)

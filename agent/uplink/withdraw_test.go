@@ -252,7 +252,7 @@ func TestUnlendAndLendWhileTheLinkLooks(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
 		w := fakeWorld(t, f, literal)
 		h, child := w.spawn(term.Spec{})
-		for round := range 1000 {
+		for round := range testkit.Load(1000, 300) {
 			if err := h.Unlend("lab"); err != nil {
 				t.Fatal(err)
 			}
