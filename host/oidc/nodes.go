@@ -2,7 +2,6 @@ package oidc
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -332,11 +331,16 @@ func (p *Provider) look() {
 // take makes the sessions of this node those that the leader has kept.
 func (p *Provider) take(f store) {
 	there := map[[sha256.Size]byte]bool{}
-	slices.SortFunc(f.Sessions, func(a, b kept) int { return cmp.Compare(a.Asked.UnixNano(), b.Asked.UnixNano()) }) // the newest groups of a person come last
+	slices.SortFunc(f.Sessions, func(a, b kept) int { return b.Asked.Compare(a.Asked) })
+	people := map[string]host.Identity{} // by subject, with the newest groups, which older sessions must not replace
 	for _, k := range f.Sessions {
 		if len(k.Token) != sha256.Size {
 			continue
 		}
+		if newest, ok := people[k.Subject]; ok {
+			k.Identity = newest
+		}
+		people[k.Subject] = k.Identity
 		hash := [sha256.Size]byte(k.Token)
 		there[hash] = true
 		p.mu.Lock()

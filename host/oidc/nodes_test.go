@@ -230,6 +230,32 @@ func TestLoginsOfNodes(t *testing.T) {
 	})
 }
 
+// A node that takes over a person's sessions does not bring back groups that only an older one of them has.
+func TestOldSessionsBringNoGroupsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNodes(t)
+		n.lead("a")
+		a := n.rigs["a"]
+		a.browser().login()
+		time.Sleep(time.Minute)
+		a.fake.now(func() { a.fake.person["groups"] = []string{"web"} })
+		token := a.browser().login()
+		a.people.mu.Lock()
+		a.people.seen = nil
+		a.people.mu.Unlock()
+		if _, ok := n.rigs["c"].provider.Known(token); !ok || n.rigs["c"].provider.Count() != 2 {
+			t.Fatal("the sessions are not taken over")
+		}
+		a.people.mu.Lock()
+		defer a.people.mu.Unlock()
+		for _, i := range a.people.seen {
+			if strings.Join(i.Groups, " ") != "web" {
+				t.Errorf("the host is told of the groups %q", i.Groups)
+			}
+		}
+	})
+}
+
 // A login of the command line goes over any nodes, and waits for its person at another one.
 func TestCommandLineOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
