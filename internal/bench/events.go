@@ -25,10 +25,8 @@ const (
 	floorEventCPU   = 10.0 // ms per minute
 	floorEventFlood = 0.7  // of the rate without patterns
 
-	eventTerminals     = 100
-	eventSubscriptions = 1000
-	eventsEach         = 50                      // subscriptions of one connection
-	stampEvery         = 1300 * time.Millisecond // more than the second for which a flood is gathered
+	eventsEach = 50                      // subscriptions of one connection
+	stampEvery = 1300 * time.Millisecond // more than the second for which a flood is gathered
 )
 
 // stamps prints the time again and again, once a line was typed.
@@ -65,8 +63,9 @@ func subscriptionsPart(ctx context.Context, s settings) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	subscriptions := 10 * s.printers
 	var ids []string
-	for range eventTerminals {
+	for range s.printers {
 		t, err := r.door.Spawn(ctx, local.SpawnRequest{Command: []string{self, childArg, "stamps", "1"}, Env: r.env, Cwd: r.home, Private: true})
 		if err != nil {
 			return nil, err
@@ -97,7 +96,7 @@ func subscriptionsPart(ctx context.Context, s settings) ([]row, error) {
 		delays = append(delays, float64(time.Now().UnixNano()-at)/1e6)
 		mu.Unlock()
 	}
-	for from := 0; from < eventSubscriptions; from += eventsEach {
+	for from := 0; from < subscriptions; from += eventsEach {
 		var subs []events.Request
 		for i := from; i < from+eventsEach; i++ {
 			args, _ := json.Marshal(map[string]string{"pattern": `stamp \d+`, "terminalId": ids[i%len(ids)]})
@@ -123,10 +122,10 @@ func subscriptionsPart(ctx context.Context, s settings) ([]row, error) {
 	time.Sleep(s.idle)
 	mu.Lock()
 	defer mu.Unlock()
-	name := fmt.Sprintf("%d subscriptions to %d terminals", eventSubscriptions, eventTerminals)
+	name := fmt.Sprintf("%d subscriptions to %d terminals", subscriptions, s.printers)
 	return []row{
 		row{Part: "events", Name: name + ", idle: CPU in a minute", Value: max(0, millis(busy-alone)), Unit: "ms", Note: fmt.Sprintf("the daemon without them %s ms", digits(millis(alone)))}.most(floorEventCPU),
-		{Part: "events", Name: name + ": resident memory of each at first, with its stack, pattern, part of a connection, and garbage", Value: float64(with.rss-before.rss) / 1024 / eventSubscriptions, Unit: "KiB"},
+		{Part: "events", Name: name + ": resident memory of each at first, with its stack, pattern, part of a connection, and garbage", Value: float64(with.rss-before.rss) / 1024 / float64(subscriptions), Unit: "KiB"},
 		{Part: "events", Name: "printed to delivered, p50", Value: quantile(delays, 0.5), Unit: "ms", Note: fmt.Sprintf("%d events", len(delays))},
 		row{Part: "events", Name: "printed to delivered, p99", Value: quantile(delays, 0.99), Unit: "ms"}.most(floorEventDelay),
 	}, nil

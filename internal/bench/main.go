@@ -31,13 +31,14 @@ type settings struct {
 	machines  int           // that lend terminals to one host
 	watchers  int           // that observe them
 	flow      time.Duration // of a flood through a host
+	printers  int           // terminals with ten subscriptions each
 }
 
 var (
 	thorough = settings{rounds: 5, megabytes: 200, scanned: 67, keys: 1000, starts: 5, cuts: 15, idle: idleSpan, floods: 50, flooding: 15 * time.Second,
-		holders: 100, viewers: 50, viewing: 5 * time.Second, machines: 1000, watchers: 200, flow: 5 * time.Second}
+		holders: 100, viewers: 50, viewing: 5 * time.Second, machines: 1000, watchers: 200, flow: 5 * time.Second, printers: 100}
 	quick = settings{rounds: 3, megabytes: 40, scanned: 67, keys: 200, starts: 3, cuts: 5, idle: 5 * time.Second, floods: 50, flooding: 5 * time.Second,
-		holders: 100, viewers: 50, viewing: 5 * time.Second, machines: 100, watchers: 200, flow: time.Second}
+		holders: 100, viewers: 50, viewing: 5 * time.Second, machines: 100, watchers: 200, flow: time.Second, printers: 100}
 )
 
 // part measures one thing.

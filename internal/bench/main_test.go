@@ -292,7 +292,7 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := settings{programs: buildAll(t), rounds: 1, megabytes: 1, scanned: 1, keys: 20, starts: 1, cuts: 1, idle: 10 * time.Millisecond, floods: 3, flooding: time.Second,
-		holders: 3, viewers: 3, viewing: 200 * time.Millisecond, machines: 3, watchers: 2, flow: 50 * time.Millisecond}
+		holders: 3, viewers: 3, viewing: 200 * time.Millisecond, machines: 3, watchers: 2, flow: 50 * time.Millisecond, printers: 10}
 	for _, part := range slices.Concat(parts, hostParts, clusterParts) {
 		if slices.Contains([]string{"idle", "shells", "peer"}, part.name) || part.name == "screens" && testkit.Load(1, 0) == 0 {
 			continue // too long for a test, with no logic of its own; or its tools may be missing; or it compiles programs
