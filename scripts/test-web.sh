@@ -8,4 +8,5 @@ scripts/test-tools.sh >/dev/null
 [ -d bin/tools/web/node_modules/playwright-core ] || rm -f host/web/static/vendor/.versions
 scripts/web.sh
 mkdir -p bin/screenshots
-TETHER_SCREENSHOTS=$PWD/bin/screenshots exec go run ./internal/tools/testrun -again -race -vet=off -timeout 15m "$@" ./host/web
+CGO_ENABLED=0 go build -trimpath -o bin/tools/testrun ./internal/tools/testrun
+TETHER_SCREENSHOTS=$PWD/bin/screenshots exec bin/tools/testrun -again -race -vet=off -timeout 15m "$@" ./host/web

@@ -13,9 +13,10 @@ flock 9
 scripts/wine.sh setup
 trap 'scripts/wine.sh stop' EXIT
 scripts/wine.sh start 9>&-
-go build -o bin/tools/testrun ./internal/tools/testrun
+CGO_ENABLED=0 go build -trimpath -o bin/tools/testrun ./internal/tools/testrun
 unset TETHER_XTERM TETHER_TEST_NODE_MODULES TETHER_TEST_PROGRAMS # of make test: there is no node in Wine's root, and these are for Linux
 # Wine's powershell.exe does nothing, so the person's shell is cmd.exe.
-export SHELL='C:\windows\system32\cmd.exe' GOOS=windows GOARCH=amd64 CGO_ENABLED=0
+# Compiled as by make lint and make cross, so that nothing is compiled twice.
+export SHELL='C:\windows\system32\cmd.exe' GOOS=windows GOARCH=amd64 CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath"
 case " $* " in *" ./"*) ;; *) set -- "$@" ./... ;; esac
 bin/tools/testrun -again -vet=off -tags wine -exec "$PWD/scripts/wine.sh" -p 2 -timeout 10m "$@" 9>&-

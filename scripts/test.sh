@@ -10,10 +10,11 @@ if [ -d "$node/node_modules" ]; then
 fi
 # Some tests start the programs as they are shipped, all of them these.
 CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/test-programs/ ./cmd/...
+CGO_ENABLED=0 go build -trimpath -o bin/tools/testrun ./internal/tools/testrun # of the same compiled packages
 export TETHER_TEST_PROGRAMS=$PWD/bin/test-programs
 # Most tests wait for processes, so that more packages and tests than processors run at a time; the package that takes longest begins first.
 # make lint vets everything.
-go run ./internal/tools/testrun -again -race -vet=off -timeout 20m -p 4 -parallel 8 "$@" ./cmd/tether ./...
+bin/tools/testrun -again -race -vet=off -timeout 20m -p 4 -parallel 8 "$@" ./cmd/tether ./...
 [ $# = 0 ] || exit 0
 if [ "${CI:-}" = true ] || [ -e bin/tools/wine/ok ]; then
 	echo "on Windows, as Wine plays it:"
