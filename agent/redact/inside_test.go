@@ -125,7 +125,7 @@ func findInterrupted(t *testing.T, random *rand.Rand) {
 						break
 					}
 				}
-				if n%testkit.Load(4, 8) > 0 && !testkit.Soaking() {
+				if n%testkit.Load(4, 16) > 0 && !testkit.Soaking() {
 					continue
 				}
 				for cut := at % 5; cut < len(whole); cut += 5 {
