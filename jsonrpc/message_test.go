@@ -7,6 +7,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"tether/internal/jsonspan"
@@ -196,3 +197,7 @@ func TestBrokenErrorDataIsLeftOut(t *testing.T) {
 		}
 	})
 }
+
+const timeout = 5 * time.Second // fake, inside synctest bubbles
+
+func rawParams(s string) json.RawMessage { return json.RawMessage(s) }
