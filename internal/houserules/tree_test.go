@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -54,11 +55,19 @@ func isSelector(e node, pkg, name string) bool {
 	return ok && x.Name == pkg
 }
 
-// parseTree parses every Go file of the project except test data.
+// parseTree is every Go file of the project except test data. The tests share them: parsing takes longer than all checks.
 func parseTree(t *testing.T) []*file {
 	t.Helper()
-	var files []*file
-	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+	files, err := parsedTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// parsedTree parses them, in the current directory.
+var parsedTree = sync.OnceValues(func() (files []*file, err error) {
+	err = filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // the test of a package has made it there, and has ended meanwhile
 		}
@@ -83,11 +92,8 @@ func parseTree(t *testing.T) []*file {
 		files = append(files, f)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
+	return files, err
+})
 
 func parseFile(name string, src []byte) (*file, error) {
 	fset := token.NewFileSet()
