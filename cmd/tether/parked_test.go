@@ -36,9 +36,9 @@ func TestWhatAHostKeepsWhileTheMachineIsAway(t *testing.T) {
 		out, _ := exec.Command("tether", args...).CombinedOutput() // what it says tells
 		return string(out)
 	}
-	if out := says("status"); !strings.Contains(out, "keeps shared text for up to 1h while this machine is away") {
-		t.Errorf("status: %s", out)
-	}
+	testkit.Eventually(t, patience, "the person is told how long the host keeps text", func() bool {
+		return strings.Contains(says("status"), "keeps shared text for up to 1h while this machine is away")
+	})
 	command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", "echo ready; read x")
 	command(t, "run", "--detach", "--name", "db", "--", "sh", "-c", "echo ready; read x")
 	lent := func(state string, n int) func() bool {
