@@ -23,7 +23,7 @@ type ackState struct {
 	late  bool        // the delay timer runs
 	delay *time.Timer // fires after ackDelay and clears late
 
-	wait chan struct{} // for server-executed terminals, in place of an acknowledgement: closed when the subscribers have caught up
+	wait chan struct{} // for server-executed terminals and mirrors, which get no acknowledgement: closed when the subscribers have caught up
 }
 
 // ackLocked schedules an acknowledgement of the current position: now, or when the subscribers that pace the terminal have caught up.

@@ -12,14 +12,15 @@ import (
 
 var errFeed = errors.New("host: what a node has sent of a terminal cannot be read")
 
-// drawnReset is a feedReset whose screen is drawn already, which is slow.
+// drawnReset is a feedReset with its screen drawn. Drawing is slow, so it happens before the host's mutex is taken.
 type drawnReset struct {
 	feedReset
 	drawn *drawn
 }
 
-// Fill takes over the answer of a terminal's owner. node and epoch are those of the request: if another node has become the owner, nothing
-// changes.
+// Fill applies the items of an owner's answer to its mirror. node and epoch are those of the request: if another node owns the terminal
+// now, it returns ErrNotOwner and changes nothing more. If an item is malformed, it returns an error, and earlier items stay applied; the
+// next request continues from there. It draws screens before it takes the host's mutex.
 func (h *Host) Fill(uri, node string, epoch int64, items []byte) error {
 	var resets []drawnReset
 	for rest := items; len(rest) > 0; {
@@ -72,10 +73,11 @@ func (h *Host) Fill(uri, node string, epoch int64, items []byte) error {
 	return nil
 }
 
-// resetMirrorLocked resets the text of a mirror. Its readers see it cleared.
+// resetMirrorLocked makes a mirror continue at the owner's oldest text, because earlier text is not available. If the mirror has text, its
+// subscribers see it cleared and are told how much is missing.
 func (h *Host) resetMirrorLocked(t *terminal, r *drawnReset) {
 	h.endStripLocked(t)
-	if t.state.Lifecycle.Exited() { // the exit comes behind the text
+	if t.state.Lifecycle.Exited() { // not yet: the exit is applied again after the text
 		t.state.Lifecycle = ahp.Lifecycle{Status: ahp.StatusRunning}
 	}
 	if t.content.end > t.content.base {
@@ -136,7 +138,8 @@ func (h *Host) mirrorTextLocked(t *terminal, end int64, data []byte) error {
 	return nil
 }
 
-// mirrorNoteLocked appends a line of the owner's own, such as the note that output is missing.
+// mirrorNoteLocked appends a line that the owner's node wrote itself, such as the note that output is missing. It skips one that is here
+// already.
 func (h *Host) mirrorNoteLocked(t *terminal, end int64, action []byte) error {
 	var note struct {
 		Data json.RawMessage `json:"data"`
@@ -167,7 +170,7 @@ func (h *Host) mirrorNoteLocked(t *terminal, end int64, action []byte) error {
 	return nil
 }
 
-// mirrorActionLocked applies an action of the owner, unless it changes nothing: after a change of owners some actions come again.
+// mirrorActionLocked applies an action of the owner. It skips one that changes nothing, because a new owner repeats some.
 func (h *Host) mirrorActionLocked(t *terminal, raw []byte) error {
 	a, err := ahp.DecodeAction(raw)
 	if err == nil {
@@ -203,7 +206,7 @@ func (h *Host) mirrorActionLocked(t *terminal, raw []byte) error {
 	return nil
 }
 
-// mirrorStateLocked sets the state of a mirror to its owner's, and marks it as fed.
+// mirrorStateLocked sets a mirror's state to its owner's, marks it as fed, and wakes readers that wait for its text.
 func (h *Host) mirrorStateLocked(t *terminal, data []byte) error {
 	var s feedState
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -233,8 +236,8 @@ func (t *terminal) markedExitLocked() bool {
 	return slices.ContainsFunc(t.marks.list, func(x mark) bool { return x.exited })
 }
 
-// Follow is how long a node waits for an answer before it asks again. It is short after recent output, so that a message that NATS loses is
-// requested again before anybody notices.
+// Follow is how long the owner may hold a node's request for text while there is nothing new; last is when text came. The node itself waits
+// a little longer. It is short after recent output, so that a message that NATS loses is soon requested again.
 func Follow(last time.Time) time.Duration {
 	if time.Since(last) < 2*time.Second {
 		return 200 * time.Millisecond

@@ -36,11 +36,11 @@ type chanLog struct {
 	next  int64   // index that the next entry will get
 	total int64   // bytes of all entries ever added
 	lost  int64   // all envelopes after this serverSeq are here: that of the newest dropped one, or of the creation
-	need  int64   // entries from this index on are kept beyond the bounds, up to neededTimes of these; math.MaxInt64: none are
+	need  int64   // entries from this index on may exceed the bounds, by up to the factor neededTimes; math.MaxInt64: none may
 }
 
-// neededTimes is the factor by which a log may exceed its bounds for subscribers for whom the child waits. An owner that is held has up to
-// 256 KiB of text in transit, each byte of which may be six in an envelope, and others may be nearly as far behind.
+// neededTimes is the factor by which a log may exceed its bounds while the child waits for subscribers. The owner may still have 256 KiB in
+// transit, which JSON escapes can make six times as long, and some subscribers may be nearly as far behind.
 const neededTimes = 4
 
 // add appends e and drops the oldest entries that no longer fit.
@@ -97,7 +97,8 @@ func (l *chanLog) after(seq int64) (i int64, whole bool) {
 	return l.first + int64(n), seq >= l.lost
 }
 
-// channel is the root, one terminal, a session or its chat. It has a log of envelopes and its subscribers. Guarded by the host's mutex.
+// channel is one AHP channel: the root, a terminal, a session or a session's chat. Subscribers pull from its log: a slow one costs no
+// memory, and one that falls off the log is brought up to date anew. Guarded by the host's mutex.
 type channel struct {
 	host *Host // set once
 	uri  string
@@ -126,7 +127,8 @@ func (ch *channel) addLocked(e entry) {
 	}
 }
 
-// neededLocked is the index of the oldest entry that a subscriber needs for whom the child waits, if the log is full with n bytes more.
+// neededLocked returns the index of the oldest entry that is still needed by a subscriber or node for which the child waits. It returns
+// math.MaxInt64 if there is none, or if n more bytes fit.
 func (ch *channel) neededLocked(n int) int64 {
 	need := int64(math.MaxInt64)
 	if l := &ch.log; ch.term == nil || !ch.term.holds || l.behind(l.first)+int64(n) <= int64(l.maxBytes) && l.next-l.first < int64(l.maxCount) {

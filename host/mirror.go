@@ -24,7 +24,7 @@ type mirror struct {
 	start, end int64 // offsets of readers
 	running    string
 
-	on       bool      // audiences were in force at the owner when it sent the audience
+	on       bool      // the owner's node enforced audiences when it sent this one
 	unsaid   bool      // the owner's audience.unsaid
 	wanted   time.Time // when somebody here followed it last
 	asked    time.Time // since when readers wait for its text; zero: none waits

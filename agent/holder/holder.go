@@ -39,7 +39,7 @@ type holder struct {
 	door    func() error         // closes the socket, removes it and returns
 	adopts  bool                 // it is the parent of orphans, see stay
 	key     []byte               // a connecting process must prove that it has it
-	check   func(net.Conn) error // decides whether a connecting process may; nil accepts all
+	check   func(net.Conn) error // returns an error for a process that may not connect; nil accepts all
 
 	room   chan struct{} // 1 slot: the floor moved, or the connected daemon changed
 	inputs chan input    // to writeInput
@@ -65,7 +65,7 @@ type holder struct {
 	keep     int64    // from where on bytes are needed although they were taken
 	session  *session // the connected daemon
 	exit     *exitRecord
-	free     bool      // the log was full for too long: the oldest bytes go until a daemon takes some
+	free     bool      // pump does not wait: the log was full for too long, until a daemon connects or takes output, or the holder ends
 	killed   bool      // the child's end was requested
 	holding  bool      // pump waits for room
 	inRead   bool      // pump waits for the child
@@ -73,7 +73,7 @@ type holder struct {
 	flood    int       // bytes read without a pause
 	awake    time.Time // when the last of them was read, or the rest after it was over
 	budget   lag.Budget
-	since    time.Time // from when on pump's patience counts
+	since    time.Time // start of the current stall time, see patienceLocked
 }
 
 func newHolder(spec Spec, c child, door func() error) *holder {

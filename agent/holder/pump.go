@@ -38,10 +38,10 @@ const (
 	restMax    = 5 * time.Millisecond // upper bound for the daemon's request
 )
 
-// rest is called after output was read, when a flood should rest for d. It moves more available output into the log until the burst has
-// lasted for two thirds of the rest before it, and then leaves the pty alone: the child waits until its terminal has room, and the
-// processors are free for other work, such as answering a key that is typed elsewhere. A burst is bounded in time and not in bytes because
-// machines differ: so the flood keeps more than half of its throughput on all of them. It returns how many more bytes it has read.
+// rest throttles a flood while somebody types at another terminal. It reads what the pty has until restDue, for two thirds of the time that
+// the rest before took. Then it sleeps for d without reading: the child waits until its terminal has room, and the processors are free to
+// answer the key. Bursts are bounded in time, not in bytes, so that the flood's share does not depend on the machine's speed
+// (docs/PERFORMANCE.md has measurements). It may block in put. It returns how many more bytes it has read.
 func (h *holder) rest(buf []byte, d time.Duration) (more int) {
 	c, ok := h.child.(interface{ TryRead(p []byte) int })
 	if !ok {
@@ -71,8 +71,9 @@ func (h *holder) setInRead(v bool) {
 	h.mu.Unlock()
 }
 
-// put appends output. While the log is full of bytes that the daemon has not taken it waits, so that the child does, but not for ever. In a
-// flood it returns how long the daemon wants it to rest.
+// put appends p to the log. While the log is full of output that the daemon has not taken, put releases h.mu and blocks, and so the child
+// does: for Spec.Stall with a daemon connected, for Spec.AwayHold without one. After that the oldest output is dropped. In a flood it
+// returns the rest that the daemon asked for.
 func (h *holder) put(p []byte) (rest time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,8 +109,8 @@ func (h *holder) put(p []byte) (rest time.Duration) {
 	return rest
 }
 
-// holdBrieflyLocked waits while n more bytes would exceed the daemon's room, for the sake of readers that may slow the child only a little.
-// Once the budget is used, the child does not wait for them until they have caught up.
+// holdBrieflyLocked delays n bytes beyond session.until, for readers that may slow the child only a little (package lag). It releases h.mu
+// while it waits. Once the budget is used up, it does not wait for them until they have caught up.
 func (h *holder) holdBrieflyLocked(n int) {
 	for !h.free && !h.killed {
 		s := h.session
@@ -136,8 +137,8 @@ func (h *holder) fitsLocked(n int) bool {
 	return h.log.End()+int64(n)-h.floorLocked() <= int64(h.log.Limit())
 }
 
-// floorLocked is the offset from which on bytes must not be dropped. A quarter of the log is for taken output: a daemon may be killed
-// before it could use it. Output that it needs for longer it announces by keep.
+// floorLocked returns the offset of the oldest byte that must not be dropped. A quarter of the log is reserved for output that the daemon
+// has taken, because it may be killed before it uses that output. A daemon that needs output for longer says so with keep.
 func (h *holder) floorLocked() int64 {
 	taken := h.taken
 	if h.session != nil {
@@ -149,8 +150,8 @@ func (h *holder) floorLocked() int64 {
 // keepNothing is the keep of a daemon that needs none of the output that it has taken.
 const keepNothing = math.MaxInt64
 
-// killedHold is how long a full log may hold a child whose end was asked for: who asked waits for it, and a host that is gone must not make
-// them.
+// killedHold bounds how long a full log may block a child that is being killed: the caller of Kill waits for the end, and a host that is
+// gone must not delay it further.
 const killedHold = 10 * time.Second
 
 // patienceLocked is how much longer a full log may hold the child.
@@ -165,7 +166,8 @@ func (h *holder) patienceLocked() time.Duration {
 	return bound - time.Since(h.since)
 }
 
-// await pauses pump until something changed, d passed, or a signal asked for the end.
+// await blocks pump until h.room is signalled, d has passed, or the holder is told to end; then it sets h.free, so that pump waits no more.
+// h.mu must not be held.
 func (h *holder) await(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -179,13 +181,14 @@ func (h *holder) await(d time.Duration) {
 	}
 }
 
-// movedLocked is called when a daemon took something, came or went: patience counts anew.
+// movedLocked restarts the stall time and wakes pump. It is called when a daemon connects, begins to stream, takes output or leaves, when
+// keep moves, and when a kill begins.
 func (h *holder) movedLocked() {
 	h.since = time.Now()
 	h.lookLocked()
 }
 
-// lookLocked has a waiting pump look again.
+// lookLocked wakes a waiting pump. It does not block.
 func (h *holder) lookLocked() {
 	select {
 	case h.room <- struct{}{}:

@@ -25,7 +25,7 @@ type redactor struct {
 	text   joiner // without its sequences, and with offsets of its own: all below are in joined text
 	known  int64  // as done
 	masked int64  // the end of the last mask
-	passed int64  // where the last piece ended because of a removed sequence
+	passed int64  // joined offset at which the last piece ended because a sequence was removed
 
 	// The window is win, bytes of earlier calls, and a part of the present one. At the root win is the last bytes, less than quad, if a
 	// pattern may begin there. before is at most maxBefore bytes in front of win.
@@ -146,8 +146,8 @@ func (r *redactor) pass() {
 	r.win = r.win[:copy(r.win, r.win[1:])]
 }
 
-// opens reports whether a window begins at p[i], where a pattern may; before is the text in front if i is 0. A token alone begins no window
-// inside a word: "task-" is in any text. The text p is at the offset base.
+// opens reports whether to open a window at p[i], where a pattern may begin. Inside a word a token opens none: "task-" is in any text and
+// contains the prefix "sk-". If i is 0, the byte in front is in r.before. The text p is at the offset base.
 func (r *redactor) opens(d *dfa, p []byte, i int, base int64) bool {
 	if d.begin.others == nil {
 		return true
@@ -225,7 +225,8 @@ func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin 
 	return i, from, false
 }
 
-// cross ends a window in which a bridge was followed. Behind its beginning nothing else was looked for, so that is done now.
+// cross ends a window in which the automaton followed a bridge. Meanwhile it looked for nothing else, so the text from the bridge's
+// beginning on is scanned again.
 func (r *redactor) cross(d *dfa, p []byte, from, to int, end int64, ended bool) {
 	ahead := 0
 	if ended {
@@ -289,8 +290,9 @@ func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
 	return w, first
 }
 
-// full handles a window that has reached its bound. A secret that reaches its end continues behind it; for other pending patterns the
-// window keeps the bytes that they need, except for one that fills it all.
+// full ends a window that has reached maxHeld. If a secret reaches the end of the window, later bytes are masked as they arrive. Otherwise
+// the window now begins at the earliest pattern that is still pending. A pattern that fills the whole window is given up: its bytes are
+// released unless decide has masked them.
 func (r *redactor) full(p []byte, from, to int, end int64) {
 	last := r.decide(p, from, to, 0, end)
 	if len(r.win) == 0 {
@@ -318,7 +320,7 @@ func (r *redactor) wide(p []byte, off int64) {
 	}
 }
 
-// mask replaces the joined text at off, as far as it is not masked yet, except for control characters.
+// mask records masks for the joined text at off. It skips control characters and text that is masked already.
 func (r *redactor) mask(text []byte, off int64) {
 	if skip := r.masked - off; skip > 0 {
 		text = text[min(skip, int64(len(text))):]
@@ -360,7 +362,8 @@ func (r *redactor) maskRange(from, to int64) {
 	}
 }
 
-// flush decides pending bytes: bytes after a token prefix are masked if a secret is likely, everything else is released.
+// flush decides all pending bytes. An unfinished value is masked whole. An unfinished token is masked after its prefix if it starts a word
+// and at least likelyTail bytes follow. Everything else is released.
 func (r *redactor) flush() {
 	if r.done == r.off {
 		return

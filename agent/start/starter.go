@@ -17,7 +17,7 @@ type Options struct {
 	Policy *policy.Engine
 	// Spec works out the spec. It may have to ask the login shell for its environment first, which ends with ctx.
 	Spec func(ctx context.Context, r Request) (term.Spec, error)
-	// Environment is that of an interactive login, asked again if refresh.
+	// Environment returns the environment of the person's interactive login. It may run the login shell; refresh forces that.
 	Environment func(ctx context.Context, refresh bool) ([]string, error)
 	// Confine, if not nil, changes an agent's command so that it runs in its configured sandbox and limits.
 	Confine func(term.Actor, *term.Spec) error
@@ -25,7 +25,7 @@ type Options struct {
 	AgentIdle time.Duration
 }
 
-// agentIdle is the time of the tools' contract.
+// agentIdle is the default that docs/MCP.md promises to agents.
 const agentIdle = 5 * time.Minute
 
 // Starter starts terminals. It is safe for concurrent use.
@@ -37,8 +37,9 @@ func New(o Options) *Starter {
 	return &Starter{o}
 }
 
-// Start starts the request's program, if the policy admits it. It may wait for the person's answer, until ctx ends. Errors: a
-// *policy.Refusal, an *Error, a *pty.StartError, or ctx's.
+// Start asks the policy and, if it allows the request, starts the program. It blocks while it reads the login's environment and while the
+// person answers; ctx ends both. Errors: a *policy.Refusal, an *Error, a *term.SpecError, a *pty.StartError, ctx's, and those of
+// Options.Spec and the pool.
 func (s *Starter) Start(ctx context.Context, r Request) (term.Handle, error) {
 	return s.opts.Policy.Spawn(ctx, s.asked(ctx, r), func() (term.Handle, error) {
 		spec, err := s.opts.Spec(ctx, r)
@@ -49,8 +50,9 @@ func (s *Starter) Start(ctx context.Context, r Request) (term.Handle, error) {
 	})
 }
 
-// Prepare is Start in two steps, for a caller that has to know the terminal's id before it is there: the policy is asked when start is
-// called, which must be at most once.
+// Prepare is Start in two steps, for a caller that has to know the terminal's id before it is there. Call start at most once; it asks the
+// policy. Prepare may already have written the shell's scripts: if start is not called, or the policy refuses, they stay until the daemon
+// starts again.
 func (s *Starter) Prepare(ctx context.Context, r Request) (id term.ID, start func() (term.Handle, error), err error) {
 	spec, err := s.opts.Spec(ctx, r)
 	if err != nil {
@@ -71,7 +73,8 @@ func (s *Starter) asked(ctx context.Context, r Request) policy.Request {
 	return asked
 }
 
-// changedEnv returns the variables of env, if it is not nil, that differ from a login's: all of them if a login's are unknown.
+// changedEnv returns the entries of env that a login's environment lacks or has with another value. If the login's environment is unknown
+// it returns all, so that the policy sees too much rather than too little.
 func (s *Starter) changedEnv(ctx context.Context, env []string) []string {
 	if env == nil {
 		return nil

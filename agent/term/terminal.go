@@ -55,8 +55,9 @@ const (
 // Its parts are structs, each in the file of its concern, with its rules. None has a lock: methods of parts that mu guards are called under
 // mu, as are methods of Terminal whose names end in Locked. Operations on several parts are methods of Terminal.
 //
-// Goroutines: run owns the child's end; pump is the only one that appends output, or in its place, while it waits, the one that reads a
-// holder's connection; writeInput, started on demand, writes input. All end with the terminal.
+// Goroutines: run waits for the child and records its exit. pump appends output; while it waits for output, the goroutine that reads the
+// holder's connection appends in its place (takeNow). Others start on demand and end by themselves: writeInput writes queued input, saver
+// sends state to the holder, recheckLending checks the lending rules after a change of directory.
 type Terminal struct {
 	id      ID
 	pty     PTY
@@ -67,7 +68,7 @@ type Terminal struct {
 
 	origin origin // facts of its start
 	life   life   // channels for waiting on a step of it
-	intake intake // the scanner; only pump's, and run's after it
+	intake intake // the scanner; owned by the goroutine that appends, see above, then by run
 
 	mu        sync.Mutex // guards the fields below
 	stream    stream     // the output, and state derived from it
@@ -142,8 +143,8 @@ func (t *Terminal) infoLocked() Info {
 // Done is closed when the exit was recorded.
 func (t *Terminal) Done() <-chan struct{} { return t.life.done }
 
-// life is the terminal's life as channels, each of which is closed once, for waiting goroutines. They are made at construction and need no
-// lock. run ends with done or with left, never with both, and pumped comes before either.
+// life has one channel for each step of a terminal's life, closed once when the step happens. They are made at construction and need no
+// lock. run closes either done or left, and always after pumped.
 type life struct {
 	killed   chan struct{} // closed by kill: no reader holds any more
 	killOnce sync.Once

@@ -25,7 +25,7 @@ type lending struct {
 	lost    int64  // text bytes that no connection will send
 	over    bool   // nothing is left to be said on this connection
 	exited  bool   // the exit was reported and arrived
-	problem string // why it is not published
+	problem string // why it is not published, for status; "" while it is
 
 	version uint64                 // of the loan's audience, when it was looked at last
 	told    uint64                 // the version that the host was told on this connection

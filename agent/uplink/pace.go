@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	// Bounds of one terminal's text in transit, in bytes. They decide how long another terminal's echo waits during a flood, so the bound is
-	// least while somebody types at another. Otherwise it is the amount that the host acknowledges within windowTime, measured over measureTime: if
-	// daemon and host share processors with the child, less would make them wait for each other while the child prints.
+	// The window bounds how many bytes of one terminal are sent but not acknowledged. Another terminal's echo queues behind them, so it is
+	// windowLeast while somebody types at another terminal. Otherwise it is what the host acknowledges within windowTime, at least
+	// windowLeast and at most windowMost, measured over measureTime. With a smaller one, daemon and host would wait for each other when
+	// they share processors with the child.
 	windowLeast = 64 << 10
 	windowMost  = 256 << 10
 	windowTime  = 8 * time.Millisecond
@@ -17,14 +18,14 @@ const (
 	// frame is the most text in one action, in bytes, and typedFrame while somebody types at another terminal.
 	frame      = 64 << 10
 	typedFrame = 32 << 10
-	// little bounds the text in transit, and the text sent within the last pause, with which the next text goes out at once, in bytes: echo
-	// and prompts. Beyond it text gathers to a whole frame until an acknowledgement arrives and the pause is over: a near host answers each
-	// read of the pty before the next one, and tiny frames cost a flood twice the CPU.
+	// Text is sent at once, however short, while at most little bytes are unacknowledged and at most little were sent without a pause: echo
+	// and prompts. Beyond that, text gathers to whole frames until an acknowledgement arrives and pause has passed. Without the pause, a
+	// near host acknowledges each read of the pty before the next one, and tiny frames cost a flood twice the CPU.
 	little = 2 << 10
 	pause  = 2 * time.Millisecond
 )
 
-// errSilent: see publisher.patience.
+// errSilent ends publisher.run, see patience. The terminal is then announced again after a pause.
 var errSilent = errors.New("the host answers but acknowledges no output")
 
 // patience is how much longer the host may leave all text in transit unacknowledged. A host that does so for two heartbeats, while it
@@ -33,7 +34,8 @@ func (p *publisher) patience() time.Duration {
 	return 2*p.s.link.opts.Heartbeat - time.Since(p.heard)
 }
 
-// inflight is the amount of text in transit, why the host takes no more of it, and whether the host does not know the audience yet.
+// inflight takes over what the link has learned since the last call: it updates acked and heard. It returns the unacknowledged bytes, why
+// the host takes no more ("": it does), and whether the host must still be sent the audience.
 func (p *publisher) inflight() (bytes int64, problem string, stale bool) {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()
@@ -74,7 +76,7 @@ func (p *publisher) room(inflight int64) int64 {
 	return min(piece, most-inflight)
 }
 
-// least is how many bytes are worth a frame now. If that changes by itself, it does so after rest.
+// least returns how many bytes must be pending before a frame is sent. If rest is not 0, that changes by itself after it.
 func (p *publisher) least(inflight int64) (n int64, rest time.Duration) {
 	piece, _ := p.bounds()
 	if inflight > little {
@@ -89,7 +91,9 @@ func (p *publisher) least(inflight int64) (n int64, rest time.Duration) {
 	return 1, 0
 }
 
-// wait returns when there may be something to do again: least bytes, a mark or room, or after rest if that is not 0.
+// wait blocks until there may be something to send: at least so many readable bytes, a mark, an acknowledgement, a change of the input
+// state, or after rest if that is not 0. If text is unacknowledged and the host does not acknowledge by itself, it calls barrier instead.
+// It returns errSilent if the host has acknowledged nothing for too long.
 func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.Duration) error {
 	if inflight > 0 && !p.s.marker.Resume {
 		return p.barrier(ctx) // no acknowledgement comes by itself
@@ -148,7 +152,8 @@ func (p *publisher) after(d time.Duration) <-chan time.Time {
 	return p.timer.C
 }
 
-// barrier proves by a ping that everything sent has arrived, for hosts that do not acknowledge. The ping goes the same way as the output.
+// barrier sends a ping behind all output and blocks until the answer: that output has then arrived. Hosts that do not acknowledge need it,
+// and so does the exit.
 func (p *publisher) barrier(ctx context.Context) error {
 	p.s.link.mu.Lock()
 	sent := p.le.sent

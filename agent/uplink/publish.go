@@ -12,7 +12,8 @@ import (
 	"tether/ahp"
 )
 
-// publisher streams one terminal over one connection. Its fields are owned by the goroutine that calls run.
+// publisher streams one terminal over one connection. Its fields are owned by the goroutine that calls run; what le points to is shared,
+// see lending.
 type publisher struct {
 	s      *session
 	le     *lending
@@ -228,7 +229,7 @@ func (p *publisher) confirmExit(ctx context.Context) error {
 	return nil
 }
 
-// over notes that the host knows of the exit.
+// over records that the host has the exit: nothing is left to send for this terminal.
 func (p *publisher) over() {
 	p.s.link.update(p.le, func(le *lending) { le.over, le.exited = true, true })
 	p.le.h.Heard()

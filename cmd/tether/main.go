@@ -30,7 +30,7 @@ func main() {
 	os.Exit(run())
 }
 
-// run is main without the end of the process, for tests.
+// run is main, but returns the exit status, for tests and so that deferred calls run.
 func run() int {
 	// SIGHUP is the end of the person's terminal. SIGPIPE is only caught so that a write to a closed pipe is an error like any other.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -40,7 +40,7 @@ func run() int {
 	defer signal.Stop(pipe)
 
 	tells := os.Getenv(local.TellVar) != ""
-	os.Unsetenv(local.TellVar) // processes that it starts have another standard input
+	os.Unsetenv(local.TellVar) // not for child processes: their standard input is not that pipe
 
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	root := newRoot(a)
@@ -49,7 +49,7 @@ func run() int {
 	a.explain(ctx, err)
 	if tells && !silent(ctx, err) {
 		text, hint := inWords(err)
-		_ = json.NewEncoder(os.Stdin).Encode(local.Error{Code: local.CodeInternal, Message: text, Hint: hint}) // the listener may be gone
+		_ = json.NewEncoder(os.Stdin).Encode(local.Error{Code: local.CodeInternal, Message: text, Hint: hint}) // standard input is a pipe to who started the daemon, see local.TellVar; its reader may be gone
 	}
 	return exitStatus(ctx, err)
 }
