@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +20,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/cluster"
+	"tether/host/leader"
 	"tether/platform/secret"
 )
 
@@ -190,4 +193,15 @@ func (s *settings) owners(tokens string, t *access.Tokens) (host.Owners, error) 
 		return s.node.Owners(t), nil
 	}
 	return access.OpenOwners(besideTokens(tokens, "clients.jsonl"), t)
+}
+
+// leader is what the nodes of this host share for a service that one of them does for all. The path is that of the tokens, and the document that
+// of the leader.
+func (s *settings) leader(path, about, document string, log *zerolog.Logger) (leader.Shared, error) {
+	secret, err := hostKey(keyPath(path))
+	if err != nil {
+		return leader.Shared{}, err
+	}
+	key, err := hkdf.Key(sha256.New, secret.Seed(), nil, "tether-host "+about, 32)
+	return leader.Shared{Nodes: s.node, Place: s.node.Place(document), Key: key, Logger: log}, err
 }

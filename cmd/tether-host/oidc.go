@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
 	"tether/host"
@@ -90,9 +87,9 @@ func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 			return nil, err
 		}
 	}
-	p = &provider{node: s.node, people: people, log: *o.Logger}
+	p = &provider{people: people}
 	options := oidc.Options{Issuer: s.oidc.issuer, ClientID: s.oidc.clientID, Secret: strings.TrimSpace(string(clientSecret)), PublicURL: s.publicURL,
-		Domains: s.oidc.domains, Groups: s.oidc.groups, GroupsClaim: s.oidc.groupsClaim, People: people, Sessions: besideTokens(path, "sessions.json"), Approve: approveAs(s.places(path)),
+		Domains: s.oidc.domains, Groups: s.oidc.groups, GroupsClaim: s.oidc.groupsClaim, People: people, Approve: approveAs(s.places(path)),
 		OnLogin: func(w http.ResponseWriter, r *http.Request, who host.Principal, token string) {
 			p.host.LogIn(w, r, who, token)
 		},
@@ -100,17 +97,17 @@ func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 			p.host.LoginRefused(w, status, why)
 		},
 		Audit: o.Audit, Logger: o.Logger}
-	if s.node != nil {
-		if options.Shared, err = s.sharedLogins(path); err != nil {
+	if s.node == nil {
+		options.Sessions = access.OwnFile(besideTokens(path, "sessions.json"))
+	} else {
+		nodes, err := s.leader(path, "logins", "sessions", o.Logger)
+		if err != nil {
 			return nil, err
 		}
-		options.Sessions = ""
+		options.Shared = &nodes
 	}
 	if p.Provider, err = oidc.New(options); err != nil {
 		return nil, fmt.Errorf("identity provider: %w", err)
-	}
-	if s.node != nil {
-		s.node.Answer(oidc.AboutLogins, p.Answer)
 	}
 	o.Access = devices.Both(o.Access, p)
 	if logins, ok := o.Logins.(*access.Logins); ok {
@@ -124,22 +121,10 @@ func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 	return p, nil
 }
 
-// sharedLogins is what the nodes of a cluster share of logins. The path is that of the tokens.
-func (s *settings) sharedLogins(path string) (*oidc.Shared, error) {
-	secret, err := hostKey(keyPath(path))
-	if err != nil {
-		return nil, err
-	}
-	key, err := hkdf.Key(sha256.New, secret.Seed(), nil, "tether-host logins", 32)
-	return &oidc.Shared{Nodes: s.node, Place: s.node.Place("sessions"), Key: key}, err
-}
-
 // provider is the identity provider with the host that it logs people in to.
 type provider struct {
 	*oidc.Provider
-	node   *cluster.Node
 	people *access.People
-	log    zerolog.Logger
 	host   *host.Host // set by run
 }
 
@@ -152,15 +137,6 @@ func (p *provider) run(ctx context.Context, at *host.Host) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
 	run.Go(func() { p.Run(ctx) })
-	if p.node != nil {
-		run.Go(func() {
-			p.node.Lead(ctx, oidc.AboutLogins, func(ctx context.Context, epoch int64) {
-				if err := p.Lead(ctx, epoch); err != nil {
-					p.log.Error().Err(err).Msg("logins")
-				}
-			})
-		})
-	}
 	run.Go(func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()

@@ -2,26 +2,18 @@ package main
 
 import (
 	"context"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"errors"
 	"sync"
 
-	"github.com/rs/zerolog"
-
 	"tether/host"
 	"tether/host/access"
-	"tether/host/cluster"
 	"tether/host/webhook"
 )
 
 // hooks deliver events to URLs that agents name; nil where the host sends nothing by itself.
 type hooks struct {
-	hub    *webhook.Hub    // of a host that is alone
-	shared *webhook.Shared // of a node
-	node   *cluster.Node
-	log    zerolog.Logger
-	open   func(context.Context, host.Principal, webhook.Request) (webhook.Source, bool, error) // set by run
+	deliver interface{ Run(context.Context) }
+	open    func(context.Context, host.Principal, webhook.Request) (webhook.Source, bool, error) // set by run
 }
 
 // openWebhooks lets agents subscribe. It is called after openTokens; without --webhooks it returns nil.
@@ -41,46 +33,26 @@ func (s *settings) openWebhooks(o *host.Options) (h *hooks, err error) {
 	if !ok {
 		return nil, errors.New("--webhooks needs a place for tokens: give one with --tokens FILE")
 	}
-	h = &hooks{node: s.node, log: *o.Logger}
-	find := people.Tokens().Named
-	options := webhook.Options{Find: find, File: besideTokens(path, "webhooks.json"), Allow: allow, Audit: o.Audit, Logger: o.Logger,
+	h = &hooks{}
+	options := webhook.Options{Find: people.Tokens().Named, Place: access.OwnFile(besideTokens(path, "webhooks.json")), Allow: allow, Audit: o.Audit, Logger: o.Logger,
 		Open: func(ctx context.Context, p host.Principal, r webhook.Request) (webhook.Source, bool, error) {
 			return h.open(ctx, p, r)
 		}}
-	if s.node != nil {
-		return h, h.share(o, options, keyPath(path))
+	if s.node == nil {
+		hub, err := webhook.New(options)
+		h.deliver, o.Webhooks = hub, webhook.Door{Hub: hub}
+		return h, err
 	}
-	if h.hub, err = webhook.New(options); err != nil {
+	nodes, err := s.leader(path, "webhooks", "webhooks", o.Logger)
+	if err != nil {
 		return nil, err
 	}
-	o.Webhooks = webhook.Door{Hub: h.hub}
-	return h, nil
-}
-
-// share lets one node deliver for all.
-func (h *hooks) share(o *host.Options, options webhook.Options, key string) error {
-	secret, err := hostKey(key)
-	if err != nil {
-		return err
-	}
-	options.File, options.Place = "", h.node.Place("webhooks")
-	if options.Key, err = hkdf.Key(sha256.New, secret.Seed(), nil, "tether-host webhooks", 32); err != nil {
-		return err
-	}
-	h.shared = webhook.NewShared(h.node, options.Key, options.Find, func(epoch int64) (*webhook.Hub, error) {
-		options.Epoch = epoch
+	shared, err := webhook.NewShared(nodes, options.Find, func(kept access.Place) (*webhook.Hub, error) {
+		options.Place = kept
 		return webhook.New(options)
 	})
-	h.node.Answer(webhook.AboutWebhooks, h.shared.Answer)
-	o.Webhooks = h.shared
-	return nil
-}
-
-// lead delivers for all nodes until ctx ends.
-func (h *hooks) lead(ctx context.Context, epoch int64) {
-	if err := h.shared.Lead(ctx, epoch); err != nil {
-		h.log.Error().Err(err).Msg("webhooks")
-	}
+	h.deliver, o.Webhooks = shared, shared
+	return h, err
 }
 
 // run delivers events of the host until the function that it returns is called, which waits.
@@ -91,12 +63,6 @@ func (h *hooks) run(ctx context.Context, at *host.Host) (stop func()) {
 	h.open = webhook.OpenAt(at)
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
-	run.Go(func() {
-		if h.shared != nil {
-			h.node.Lead(ctx, webhook.AboutWebhooks, h.lead)
-		} else {
-			h.hub.Run(ctx)
-		}
-	})
+	run.Go(func() { h.deliver.Run(ctx) })
 	return func() { cancel(); run.Wait() }
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -273,16 +272,4 @@ func (l *Logins) damaged(err error) []keptLogin {
 	}
 	l.onError(fmt.Errorf("logins: %w", err))
 	return nil
-}
-
-// putAside renames a file that cannot be used, because of err, and returns the new name, "" if that is impossible, and the error.
-func putAside(at Place, err error) (aside string, _ error) {
-	if _, ok := at.(file); !ok {
-		return "", err
-	}
-	aside = at.String() + ".damaged"
-	if moved := os.Rename(at.String(), aside); moved != nil {
-		return "", fmt.Errorf("%w; it cannot be put aside: %w", err, moved)
-	}
-	return aside, err
 }

@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -111,4 +112,49 @@ func lock(path string) (*ipc.Held, error) {
 // decode decodes a document of a version.
 func decode(p Place, data []byte, version int, into any) error {
 	return secret.DecodeJSON(data, p.String(), version, into)
+}
+
+// onDisk reports whether a document is a file.
+func onDisk(at Place) bool {
+	switch at.(type) {
+	case file, ownFile:
+		return true
+	}
+	return false
+}
+
+// putAside renames a file that cannot be used, because of err, and returns the new name, "" if that is impossible, and the error.
+func putAside(at Place, err error) (aside string, _ error) {
+	if !onDisk(at) {
+		return "", err
+	}
+	aside = at.String() + ".damaged"
+	if moved := os.Rename(at.String(), aside); moved != nil {
+		return "", fmt.Errorf("%w; it cannot be put aside: %w", err, moved)
+	}
+	return aside, err
+}
+
+// Restore decodes a document of a version; the zero T if there is none. lost is why one cannot be used: a file is put aside then, and a document
+// of nodes is replaced by the next change. The error is that of putting it aside.
+func Restore[T any](at Place, version int) (document T, lost, err error) {
+	data, err := at.Read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return document, nil, nil
+	}
+	if err == nil {
+		err = decode(at, data, version, &document)
+	}
+	if err == nil {
+		return document, nil, nil
+	}
+	var none T
+	aside, err := putAside(at, err)
+	switch {
+	case aside != "":
+		return none, fmt.Errorf("%w; it is put aside as %s", err, aside), nil
+	case onDisk(at):
+		return none, nil, err
+	}
+	return none, err, nil
 }

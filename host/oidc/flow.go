@@ -40,7 +40,7 @@ var (
 
 // ServeHTTP serves the paths below Path, and answers 404 for others.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if p.opts.Shared != nil {
+	if p.nodes != nil {
 		p.pass(w, r)
 		return
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,55 +16,27 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/host/leader"
 	"tether/host/oidc"
+	"tether/internal/testkit"
 	"tether/pairing"
 )
 
-// nodes are the nodes of a host, with one identity provider. The test chooses the leader.
+// nodes are the nodes of a host, with one identity provider.
 type nodes struct {
-	t     *testing.T
-	rigs  map[string]*rig
-	stops map[string]func()
-
-	mu    sync.Mutex
-	leads string
-	epoch int64
-}
-
-// node is one of them, as its provider sees the others.
-type node struct {
-	*nodes
-	name string
-}
-
-func (n node) ID() string { return n.name }
-
-func (n node) Leader(string) string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.leads
-}
-
-func (n node) Ask(ctx context.Context, of, about string, question []byte) ([]byte, error) {
-	if n.rigs[of] == nil || about != oidc.AboutLogins {
-		return nil, host.ErrNoNode
-	}
-	for _, secret := range []string{"callback", "challenge", "token", "login"} {
-		if strings.Contains(string(question), secret) {
-			n.t.Errorf("the question can be read: %s", question)
-		}
-	}
-	return n.rigs[of].provider.Answer(ctx, question), nil
+	*testkit.Nodes
+	t    *testing.T
+	rigs map[string]*rig
 }
 
 // newNodes starts the nodes a, b and c. It is called in a bubble.
 func newNodes(t *testing.T) *nodes {
-	n := &nodes{t: t, rigs: map[string]*rig{}, stops: map[string]func(){}}
+	n := &nodes{testkit.NewNodes(t, "callback", "challenge", "token", "login"), t, map[string]*rig{}}
 	place := access.File(filepath.Join(t.TempDir(), "state", "sessions"))
 	var first *rig
 	for _, name := range []string{"a", "b", "c"} {
 		r := newRig(t, func(o *oidc.Options) {
-			o.Shared = &oidc.Shared{Nodes: node{n, name}, Place: place, Key: []byte(strings.Repeat("k", 32))}
+			o.Shared = &leader.Shared{Nodes: testkit.Node{Nodes: n.Nodes, Name: name}, Place: place, Key: []byte(strings.Repeat("k", 32))}
 		})
 		if first == nil {
 			first = r
@@ -78,26 +49,8 @@ func newNodes(t *testing.T) *nodes {
 		go r.provider.Run(ctx)
 		t.Cleanup(func() { cancel(); synctest.Wait() })
 	}
+	synctest.Wait()
 	return n
-}
-
-// lead makes a node the leader.
-func (n *nodes) lead(name string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.leads = name
-	n.epoch++
-	epoch := n.epoch
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := n.rigs[name].provider.Lead(ctx, epoch); err != nil {
-			n.t.Error(err)
-		}
-	}()
-	n.stops[name] = func() { cancel(); <-done }
-	n.t.Cleanup(n.stops[name])
 }
 
 // at makes a browser's next requests come to a node.
@@ -140,7 +93,7 @@ func deadline(p host.Principal) time.Time {
 func TestLoginsOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(t)
-		n.lead("a")
+		n.Lead("a")
 		login := func() (string, []host.Principal) {
 			t.Helper()
 			b := n.rigs["b"].browser()
@@ -152,6 +105,7 @@ func TestLoginsOfNodes(t *testing.T) {
 			return in.Header.Get("Token"), n.logins(in.Header.Get("Token"))
 		}
 		_, first := login()
+		time.Sleep(time.Second)
 		second, others := login()
 
 		logout := func(at string) int {
@@ -178,16 +132,13 @@ func TestLoginsOfNodes(t *testing.T) {
 		}
 
 		// The leader dies; until the next one leads, requests wait.
-		n.stops["a"]()
+		n.Stop("a")
 		answered := make(chan int)
 		go func() { _, status := ask[pairing.LoginPage](n.rigs["c"], "page", "", struct{}{}); answered <- status }()
 		time.Sleep(time.Second)
-		n.lead("b")
+		n.Lead("b")
 		if status := <-answered; status != http.StatusOK {
 			t.Errorf("a request without a leader: %d", status)
-		}
-		if err := n.rigs["a"].provider.Lead(t.Context(), 1); err == nil {
-			t.Error("the former leader leads on")
 		}
 		n.rigs["a"].fake.now(func() { asked = 0 })
 		time.Sleep(10 * time.Minute)
@@ -234,7 +185,7 @@ func TestLoginsOfNodes(t *testing.T) {
 func TestOldSessionsBringNoGroupsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(t)
-		n.lead("a")
+		n.Lead("a")
 		a := n.rigs["a"]
 		a.browser().login()
 		time.Sleep(time.Minute)
@@ -260,7 +211,7 @@ func TestOldSessionsBringNoGroupsBack(t *testing.T) {
 func TestCommandLineOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(t)
-		n.lead("a")
+		n.Lead("a")
 		begun, status := ask[pairing.LoginBegun](n.rigs["b"], "begin", "", pairing.LoginBegin{Challenge: pairing.LoginChallenge(verifier)})
 		if status != http.StatusOK {
 			t.Fatalf("begin: %d", status)
@@ -308,10 +259,10 @@ func TestBadQuestions(t *testing.T) {
 		if _, status := ask[pairing.LoginPage](n.rigs["c"], "page", "", struct{}{}); status != http.StatusServiceUnavailable {
 			t.Errorf("the command line without a leader: %d", status)
 		}
-		n.lead("a")
+		n.Lead("a")
 		synctest.Wait()
 		for _, question := range []string{"", "x", strings.Repeat("x", 100)} {
-			if a := n.rigs["a"].provider.Answer(t.Context(), []byte(question)); a != nil {
+			if a, _ := (testkit.Node{Nodes: n.Nodes, Name: "c"}).Ask(t.Context(), "a", "", []byte(question)); a != nil {
 				t.Errorf("%.9q is answered", question)
 			}
 		}

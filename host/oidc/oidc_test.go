@@ -17,6 +17,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
 	"tether/host"
+	"tether/host/access"
 	"tether/host/oidc"
 )
 
@@ -388,7 +389,7 @@ func TestEndsAtOnce(t *testing.T) {
 func TestSessionsOutliveTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "logins.json")
-		r := newRig(t, func(o *oidc.Options) { o.Sessions = path })
+		r := newRig(t, func(o *oidc.Options) { o.Sessions = access.OwnFile(path) })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { r.provider.Run(ctx); close(done) }()

@@ -21,6 +21,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/host/leader"
 )
 
 // Path begins every path of a Provider, below the host's public URL.
@@ -58,10 +59,11 @@ type Options struct {
 	GroupsClaim string
 	// People turns identities into people.
 	People People
-	// Sessions is the file in which sessions outlive the host, with the provider's refresh tokens; empty keeps none.
-	Sessions string
-	// Shared is set at a node of a host of several, instead of Sessions.
-	Shared *Shared
+	// Sessions is where sessions outlive the host, with the provider's refresh tokens; nil keeps none.
+	Sessions access.Place
+	// Shared is set at a node of a host of several, instead of Sessions: one node, the leader, speaks with the identity provider for all and
+	// is the only one that changes sessions; browsers and command lines may come to any.
+	Shared *leader.Shared
 	// OnLogin logs a browser in as the principal of the session with that token, and sends it to the page.
 	OnLogin func(w http.ResponseWriter, r *http.Request, p host.Principal, token string)
 	// OnRefused tells a person why nobody was logged in.
@@ -89,9 +91,10 @@ type Provider struct {
 	log    zerolog.Logger
 	secure bool // PublicURL is https
 	client *http.Client
-	seal   cipher.AEAD   // of the cookie between the way there and the way back
-	slots  chan struct{} // requests to the provider
-	wake   chan struct{} // of Run: a session was added; holds one
+	nodes  *leader.Service[question, answer] // nil: there are no others
+	seal   cipher.AEAD                       // of the cookie between the way there and the way back
+	slots  chan struct{}                     // requests to the provider
+	wake   chan struct{}                     // of Run: a session was added; holds one
 
 	discovering sync.Mutex // held while the provider's configuration is read
 	mu          sync.Mutex
@@ -102,11 +105,11 @@ type Provider struct {
 	cli         logins
 	loggedOut   map[string]time.Time // ids of logout tokens that were taken, until they expire
 	closed      bool
-	epoch       int64          // while this node leads, see Shared
-	taken       access.Version // the version of Shared.Place whose sessions are here
+	kept        access.Place   // where sessions are kept; nil: nowhere, or by the leader
+	taken       access.Version // of the leader's document whose sessions are here
 
 	writing sync.Mutex // held while the file is written, so that the newest state stays
-	looking sync.Mutex // held while sessions are taken over from Shared.Place
+	looking sync.Mutex // held while sessions are taken over from the leader
 }
 
 // discovered is the provider's description of itself.
@@ -145,9 +148,14 @@ func New(o Options) (*Provider, error) {
 	} else {
 		rand.Read(key) // never fails, see crypto/rand
 	}
-	if p.seal, err = newSeal(key); err != nil {
+	if p.seal, err = leader.NewCipher(key); err != nil {
 		return nil, err
 	}
+	if o.Shared != nil {
+		p.nodes, err = leader.New(*o.Shared, "logins", askWithin, p.answer)
+		return p, err
+	}
+	p.kept = o.Sessions
 	return p, p.restore()
 }
 

@@ -1,8 +1,6 @@
 package oidc
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"encoding/base64"
 	"encoding/json"
 	"net"
@@ -21,15 +19,6 @@ type attempt struct {
 	Verifier string    `json:"v"` // of PKCE
 	Expires  time.Time `json:"e"`
 	CLI      *purpose  `json:"c,omitempty"` // nil: the browser itself is to be logged in
-}
-
-// newSeal returns the cipher that seals attempts, with a key of 32 bytes.
-func newSeal(key []byte) (cipher.AEAD, error) {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCMWithRandomNonce(block)
 }
 
 // cookieName is the name of an attempt's cookie. With https, no other name below the host's domain can set it. Cookies do not distinguish

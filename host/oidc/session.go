@@ -119,7 +119,7 @@ func (p *Provider) add(hash [sha256.Size]byte, s *session, principal host.Princi
 	s.end = func(why error) { end(why); stop() }
 	p.mu.Lock()
 	p.sessions[hash] = s
-	if p.opts.Shared == nil || p.epoch != 0 {
+	if p.nodes == nil || p.kept != nil {
 		p.boundLocked(s)
 	}
 	p.mu.Unlock()
@@ -169,10 +169,13 @@ func (p *Provider) drop(hash [sha256.Size]byte) {
 	}
 }
 
-// Run renews sessions until ctx ends, or follows the leader of Shared, which does. It returns when no renewal is under way.
+// Run renews sessions until ctx ends, or, while another node leads, follows that one. It returns when no renewal is under way.
 func (p *Provider) Run(ctx context.Context) {
-	if p.opts.Shared != nil {
-		p.follow(ctx)
+	if p.nodes != nil {
+		var following sync.WaitGroup
+		following.Go(func() { p.follow(ctx) })
+		p.nodes.Run(ctx, p.lead)
+		following.Wait()
 	} else {
 		p.renewAll(ctx)
 	}

@@ -3,15 +3,11 @@ package oidc
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"time"
 
 	"tether/host"
-	"tether/platform/secret"
+	"tether/host/access"
 )
 
 const (
@@ -34,17 +30,19 @@ type kept struct {
 type store struct {
 	Version  int    `json:"version"`
 	Issuer   string `json:"issuer"`
-	Epoch    int64  `json:"epoch,omitempty"` // of the leader, see Shared
 	Sessions []kept `json:"sessions"`
 }
 
-// keep writes the sessions for the next host. A failure is logged: people log in again then.
+// keep writes the sessions for the next host, or for the other nodes. A failure is logged: people log in again then.
 func (p *Provider) keep() {
-	if p.opts.Sessions == "" && p.opts.Shared == nil {
-		return
-	}
 	p.writing.Lock()
 	defer p.writing.Unlock()
+	p.mu.Lock()
+	place := p.kept
+	p.mu.Unlock()
+	if place == nil {
+		return
+	}
 	all := p.keptSessions()
 	var data []byte
 	var err error
@@ -54,12 +52,8 @@ func (p *Provider) keep() {
 		}
 		all = all[(len(all)+7)/8:]
 	}
-	switch {
-	case err != nil:
-	case p.opts.Shared != nil:
-		err = p.replace(all)
-	default:
-		err = secret.WriteFile(p.opts.Sessions, append(data, '\n'))
+	if err == nil {
+		err = place.Change(func([]byte) ([]byte, error) { return append(data, '\n'), nil })
 	}
 	if err != nil {
 		p.log.Error().Err(err).Msg("logins are not kept: they end with this host")
@@ -80,31 +74,28 @@ func (p *Provider) keptSessions() []kept {
 	return all
 }
 
-// restore admits the sessions of the former host, unless they are another provider's. Those that were not renewed meanwhile are due at
-// once.
+// stored returns what is kept; it is empty where that is another provider's.
+func (p *Provider) stored(place access.Place) (store, error) {
+	f, lost, err := access.Restore[store](place, storeVersion)
+	if lost != nil {
+		p.log.Error().Err(lost).Msg("the kept logins cannot be used: people have to log in again")
+	}
+	if f.Issuer != p.opts.Issuer {
+		return store{}, err
+	}
+	return f, err
+}
+
+// restore admits the sessions of the former host. Those that were not renewed meanwhile are due at once.
 func (p *Provider) restore() error {
-	if p.opts.Sessions == "" {
+	if p.kept == nil {
 		return nil
 	}
-	var f store
-	err := secret.ReadJSON(p.opts.Sessions, storeVersion, &f)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		aside := p.opts.Sessions + ".damaged"
-		if moved := os.Rename(p.opts.Sessions, aside); moved != nil {
-			return fmt.Errorf("logins: %w; the file cannot be put aside: %w", err, moved)
-		}
-		p.log.Error().Err(err).Str("aside", aside).Msg("the file of logins cannot be used and is put aside: people have to log in again")
-		return nil
-	case f.Issuer != p.opts.Issuer:
-		return nil
-	}
+	f, err := p.stored(p.kept)
 	for _, k := range f.Sessions[:min(len(f.Sessions), maxSessions)] {
 		p.admitKept(k)
 	}
-	return nil
+	return err
 }
 
 // admitKept admits a session that was kept, unless it is over.

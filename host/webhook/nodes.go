@@ -2,55 +2,45 @@ package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
 
 	"tether/events"
 	"tether/host"
+	"tether/host/access"
+	"tether/host/leader"
 	"tether/mcp"
 )
 
-// AboutWebhooks is what nodes ask their leader about.
-const AboutWebhooks = "webhooks"
-
-const (
-	// askWithin bounds a request that another node answers: a receiver may take attemptTime to prove itself.
-	askWithin = attemptTime + 5*time.Second
-	// leaderWithin is how long a request waits for a node that delivers, and leaderEvery how often it looks.
-	leaderWithin = 12 * time.Second
-	leaderEvery  = 250 * time.Millisecond
-)
-
-// Nodes are the nodes of a host. host/cluster implements it.
-type Nodes interface {
-	ID() string
-	Leader(about string) (node string)
-	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
-}
+// askWithin bounds a request that another node answers: a receiver may take attemptTime to prove itself.
+const askWithin = attemptTime + 5*time.Second
 
 // Shared has the webhooks of a host of several nodes. One node, the leader, delivers for all; clients may ask any node. It implements
 // host.Webhooks, and is safe for concurrent use.
 type Shared struct {
-	nodes Nodes
-	key   []byte // seals questions, which have secrets of receivers
+	nodes *leader.Service[question, answer]
 	find  func(name string, role host.Role) (host.Principal, bool)
-	open  func(epoch int64) (*Hub, error)
+	open  func(kept access.Place) (*Hub, error)
 
 	mu  sync.Mutex
 	hub *Hub // while this node leads
 }
 
-// NewShared returns those of a node. key, of 32 bytes, is the same at all nodes and known to nobody else. open makes the hub of a leader, from
-// what the former one has kept.
-func NewShared(nodes Nodes, key []byte, find func(string, host.Role) (host.Principal, bool), open func(epoch int64) (*Hub, error)) *Shared {
-	return &Shared{nodes: nodes, key: key, find: find, open: open}
+// NewShared returns those of a node. open makes the hub of a leader, with what the former one has kept. It must be called before the node runs.
+func NewShared(nodes leader.Shared, find func(string, host.Role) (host.Principal, bool), open func(kept access.Place) (*Hub, error)) (*Shared, error) {
+	s := &Shared{find: find, open: open}
+	var err error
+	s.nodes, err = leader.New(nodes, "webhooks", askWithin, s.answer)
+	return s, err
 }
 
-// Lead delivers until ctx ends. It is called when this node becomes the leader.
-func (s *Shared) Lead(ctx context.Context, epoch int64) error {
-	hub, err := s.open(epoch)
+// Run delivers while this node leads, until ctx ends.
+func (s *Shared) Run(ctx context.Context) { s.nodes.Run(ctx, s.lead) }
+
+// lead delivers until ctx ends.
+func (s *Shared) lead(ctx context.Context, kept access.Place) error {
+	hub, err := s.open(kept)
 	if err != nil {
 		return err
 	}
@@ -83,12 +73,11 @@ type question struct {
 	Request Request   `json:"request"`
 }
 
-// reply is the answer to it. Elsewhere says that the node does not lead any more.
-type reply struct {
-	Done      mcp.Subscribed `json:"done,omitzero"`
-	Wrong     *events.Error  `json:"wrong,omitempty"`
-	Failed    string         `json:"failed,omitempty"`
-	Elsewhere bool           `json:"elsewhere,omitempty"`
+// answer is the leader's answer.
+type answer struct {
+	Done   mcp.Subscribed `json:"done,omitzero"`
+	Wrong  *events.Error  `json:"wrong,omitempty"`
+	Failed string         `json:"failed,omitempty"`
 }
 
 // Subscribe implements host.Webhooks.
@@ -105,84 +94,40 @@ func (s *Shared) Unsubscribe(p host.Principal, w mcp.Webhook) error {
 // ask has the leader answer, which may be this node.
 func (s *Shared) ask(ctx context.Context, p host.Principal, q question) (mcp.Subscribed, error) {
 	q.Name, q.Role, q.Owner = p.Name, p.Role, p.Owner
-	began := time.Now()
-	for {
-		if hub := s.here(); hub != nil {
-			return s.do(ctx, hub, p, &q)
-		}
-		if node := s.nodes.Leader(AboutWebhooks); node != "" && node != s.nodes.ID() {
-			if r, err := s.askNode(ctx, node, &q); err == nil && !r.Elsewhere {
-				switch {
-				case r.Wrong != nil:
-					return mcp.Subscribed{}, r.Wrong
-				case r.Failed != "":
-					return mcp.Subscribed{}, errors.New(r.Failed)
-				}
-				return r.Done, nil
-			}
-		}
-		if time.Since(began) > leaderWithin {
-			return mcp.Subscribed{}, errors.New("no node of the host delivers webhooks now: try again in a minute")
-		}
-		select {
-		case <-time.After(leaderEvery):
-		case <-ctx.Done():
-			return mcp.Subscribed{}, ctx.Err()
-		}
-	}
-}
-
-func (s *Shared) askNode(ctx context.Context, node string, q *question) (r reply, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	data, err := json.Marshal(q)
-	if err == nil {
-		data, err = seal(s.key, data)
-	}
-	if err == nil {
-		data, err = s.nodes.Ask(ctx, node, AboutWebhooks, data)
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
-	return r, err
-}
-
-func (s *Shared) do(ctx context.Context, hub *Hub, p host.Principal, q *question) (done mcp.Subscribed, err error) {
-	if q.End {
-		return done, refusal(hub.Unsubscribe(p, q.Request))
-	}
-	return Door{hub}.subscribe(ctx, p, q.Request)
-}
-
-// Answer answers another node's question.
-func (s *Shared) Answer(ctx context.Context, data []byte) []byte {
-	var q question
-	r := reply{}
-	hub := s.here()
-	data, err := unseal(s.key, data)
-	if err == nil {
-		err = json.Unmarshal(data, &q)
-	}
+	a, err := s.nodes.Ask(ctx, q)
 	switch {
+	case errors.Is(err, leader.ErrNone):
+		return mcp.Subscribed{}, errors.New("no node of the host delivers webhooks now: try again in a minute")
 	case err != nil:
-		r.Failed = "the question of the node cannot be read"
-	case hub == nil:
-		r.Elsewhere = true
-	default:
-		p, ok := s.find(q.Name, q.Role)
-		if !ok || p.Owner != q.Owner { // the token has ended meanwhile
-			r.Wrong = errWithdrawn
-			break
-		}
-		if r.Done, err = s.do(ctx, hub, p, &q); err != nil {
-			if wrong, ok := errors.AsType[*events.Error](err); ok {
-				r.Wrong = wrong
-			} else {
-				r.Failed = err.Error()
-			}
-		}
+		return mcp.Subscribed{}, err
+	case a.Wrong != nil:
+		return mcp.Subscribed{}, a.Wrong
+	case a.Failed != "":
+		return mcp.Subscribed{}, errors.New(a.Failed)
 	}
-	answer, _ := json.Marshal(r) // has nothing that cannot be encoded
-	return answer
+	return a.Done, nil
+}
+
+// answer answers a question at the leader.
+func (s *Shared) answer(ctx context.Context, q question) (a answer, leads bool) {
+	hub := s.here()
+	if hub == nil {
+		return a, false
+	}
+	p, ok := s.find(q.Name, q.Role)
+	if !ok || p.Owner != q.Owner { // the token has ended meanwhile
+		return answer{Wrong: errWithdrawn}, true
+	}
+	var err error
+	if q.End {
+		err = refusal(hub.Unsubscribe(p, q.Request))
+	} else {
+		a.Done, err = Door{hub}.subscribe(ctx, p, q.Request)
+	}
+	if wrong, ok := errors.AsType[*events.Error](err); ok {
+		a.Wrong = wrong
+	} else if err != nil {
+		a.Failed = err.Error()
+	}
+	return a, true
 }

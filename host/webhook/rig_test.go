@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tether/host"
+	"tether/host/access"
 	"tether/host/webhook"
 )
 
@@ -210,13 +211,16 @@ func newRig(t *testing.T, file string) *rig {
 	live, revoke := context.WithCancel(context.Background())
 	r.ann, r.revoke = host.Principal{Name: "ann", Role: host.RoleAgent, Live: live}, revoke
 	var mu sync.Mutex
-	r.opts = webhook.Options{Open: r.journal.open, File: file, Find: func(name string, role host.Role) (host.Principal, bool) {
+	r.opts = webhook.Options{Open: r.journal.open, Find: func(name string, role host.Role) (host.Principal, bool) {
 		return r.ann, name == "ann" && role == host.RoleAgent && live.Err() == nil
 	}, Audit: func(ev host.AuditEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Fprintf(r.audit, "%s %s: %s\n", ev.Type, ev.Name, ev.Detail)
 	}}
+	if file != "" {
+		r.opts.Place = access.OwnFile(file)
+	}
 	r.start()
 	return r
 }

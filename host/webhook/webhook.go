@@ -126,13 +126,8 @@ type Options struct {
 	Open func(context.Context, host.Principal, Request) (source Source, truncated bool, err error)
 	// Find returns the principal of a name and role whose subscriptions were kept; ok is false if it no longer exists.
 	Find func(name string, role host.Role) (p host.Principal, ok bool)
-	// File keeps subscriptions for the next host, with their secrets; empty keeps none.
-	File string
-	// Place keeps them for the next leader of several nodes instead, sealed with Key, of 32 bytes, which all nodes have. Epoch is the leader's:
-	// what one of a higher epoch has kept stays.
+	// Place keeps subscriptions for the next host or leader, with their secrets; nil keeps none.
 	Place access.Place
-	Key   []byte
-	Epoch int64
 	// Allow are networks that receivers may be in, besides those that are publicly routed. http is allowed if the URL names an address of
 	// loopback that is in one of them.
 	Allow []netip.Prefix

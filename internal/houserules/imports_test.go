@@ -61,10 +61,10 @@ const layers = `
 	NONE < host/web;
 	host/web < host;
 	host, pairing, platform/secret < host/access;
-	host/access < host/devices;
-	host/access, events, mcp < host/webhook;
+	host/access < host/devices, host/leader;
+	host/leader, events, mcp < host/webhook;
 	pairing, host, host/access, internal/metrics < host/cluster;
-	pairing, host, host/access, platform/secret < host/oidc;
+	pairing, host/leader < host/oidc;
 	ahp/client < host/conform;
 
 	# The command line.
