@@ -231,7 +231,13 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 		limit = min(limit, m.Off)
 	}
 	off := r.off
-	end, n := t.stream.fill(buf, r.view, r.pos, limit, r.linear)
+	end, n := r.pos, 0
+	if r.view.isText() {
+		end, n = t.stream.fill(buf, r.view, end, t.stream.beforeSequence(end, limit), r.linear)
+	}
+	if n == 0 {
+		end, n = t.stream.fill(buf, r.view, end, limit, r.linear)
+	}
 	r.pos = end
 	if r.off = r.pos; r.view.isText() {
 		r.off = off + int64(n)

@@ -153,15 +153,18 @@ func (s *stream) fill(buf []byte, v View, pos, limit int64, linear bool) (end in
 		}
 		k := int(min(plain-pos, int64(len(buf)-n)))
 		k = s.log.ReadAt(buf[n:n+k], pos)
-		if v.isText() && k < int(plain-pos) {
+		full := k < int(plain-pos)
+		if v.isText() && full {
 			k -= incomplete(buf[n : n+k])
-			k -= begun(buf[n : n+k])
-		}
-		if k == 0 {
-			break
+			if k >= largePiece {
+				k -= begun(buf[n : n+k])
+			}
 		}
 		n += k
 		pos += int64(k)
+		if full {
+			break
+		}
 	}
 	return pos, n
 }
@@ -172,16 +175,23 @@ const (
 	largePiece    = 4 << 10
 )
 
-// begun is the number of bytes at the end of a large piece from the beginning of a sequence on. Parsing flooding text is cheaper if a piece
-// does not end inside a sequence; a view does not promise this border.
+// begun is the number of bytes at the end of p from the beginning of a sequence on. Parsing flooding text is cheaper if a large piece does not
+// end inside a sequence; a view does not promise this border.
 func begun(p []byte) int {
-	if len(p) < largePiece {
-		return 0
-	}
-	if i := bytes.LastIndexByte(p[len(p)-usualSequence:], 0x1b); i >= 0 {
-		return usualSequence - i
+	p = p[max(0, len(p)-usualSequence):]
+	if i := bytes.LastIndexByte(p, 0x1b); i >= 0 {
+		return len(p) - i
 	}
 	return 0
+}
+
+// beforeSequence is where the piece from one raw offset to another ends instead, see begun.
+func (s *stream) beforeSequence(pos, end int64) int64 {
+	if end-pos < largePiece {
+		return end
+	}
+	var tail [usualSequence]byte
+	return end - int64(begun(tail[:s.log.ReadAt(tail[:], end-usualSequence)]))
 }
 
 // markOffset is where a mark stands that claims off, see putMarkLocked.

@@ -229,3 +229,32 @@ func TestAgentsDoNotSeeTheNonce(t *testing.T) {
 		}
 	}
 }
+
+// Large pieces of a flood for a host end in front of a sequence, whether the buffer ends them or the output. What is left comes next.
+func TestLargePiecesEndInFrontOfSequences(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, child, _ := start(t, term.Options{}, term.Spec{})
+		r := reader(t, h, term.ReaderOptions{View: term.ViewOutward})
+		const one = "\x1b[1;31mred\x1b[0m\r\n"
+		want := strings.Repeat(one, 4000)
+		child.Print(want)
+		synctest.Wait()
+		var got strings.Builder
+		for buf := make([]byte, 16<<10); ; {
+			ev, ok, err := r.TryNext(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			got.Write(ev.Data)
+			if len(ev.Data) > 4<<10 && !strings.HasPrefix(want[got.Len():], "\x1b") {
+				t.Errorf("a piece of %d bytes ends with %q", len(ev.Data), ev.Data[len(ev.Data)-8:])
+			}
+		}
+		if got.String() != want {
+			t.Errorf("%d of %d bytes came", got.Len(), len(want))
+		}
+	})
+}
