@@ -19,7 +19,13 @@ type NATS struct {
 	dir   string
 	ports []int // of clients
 	args  [][]string
-	runs  []*exec.Cmd // nil while one is down
+	runs  []*natsRun // nil while one is down
+}
+
+// natsRun is a server that runs.
+type natsRun struct {
+	process *os.Process
+	ended   chan struct{} // closed when it has
 }
 
 // StartNATS starts so many servers, with further arguments for each, until the test ends. It skips the test where the server is not
@@ -34,7 +40,7 @@ func StartNATS(t testing.TB, tools string, servers int, args ...string) *NATS {
 	if err != nil {
 		t.Skip("nats-server is not installed: scripts/test-tools.sh installs it")
 	}
-	n := &NATS{t: t, dir: t.TempDir(), runs: make([]*exec.Cmd, servers)}
+	n := &NATS{t: t, dir: t.TempDir(), runs: make([]*natsRun, servers)}
 	var routes, urls []string
 	var clusterPorts []int
 	for range servers {
@@ -90,8 +96,19 @@ func (n *NATS) Start(i int) {
 	if err := c.Start(); err != nil {
 		n.t.Fatal(err)
 	}
-	n.runs[i] = c
+	r := &natsRun{c.Process, make(chan struct{})}
+	go func() {
+		defer close(r.ended)
+		_ = c.Wait() // however it ends
+	}()
+	n.runs[i] = r
 	Eventually(n.t, Patience, "the NATS server takes connections", func() bool {
+		select {
+		case <-r.ended:
+			said, _ := os.ReadFile(log.Name())
+			n.t.Fatalf("the NATS server has ended: %s", said)
+		default:
+		}
 		conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", n.ports[i]), time.Second)
 		if err == nil {
 			conn.Close()
@@ -102,9 +119,9 @@ func (n *NATS) Start(i int) {
 
 // Kill ends a server at once.
 func (n *NATS) Kill(i int) {
-	if c := n.runs[i]; c != nil {
-		_ = c.Process.Kill() // it may have ended
-		_ = c.Wait()         // likewise
+	if r := n.runs[i]; r != nil {
+		_ = r.process.Kill() // it may have ended
+		<-r.ended
 		n.runs[i] = nil
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"testing"
 )
 
@@ -24,13 +25,21 @@ func Listen() (l net.Listener, err error) {
 	return nil, err
 }
 
-// FreePort is such a port, for a program that is told where to listen. Nobody gets it by chance meanwhile.
+// given are the ports that FreePort has returned.
+var given sync.Map
+
+// FreePort is such a port, for a program that is told where to listen. It returns none twice.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := Listen()
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		if _, again := given.LoadOrStore(port, true); !again {
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
