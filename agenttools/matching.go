@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"tether/internal/change"
 	"tether/problems"
 )
 
@@ -60,7 +61,7 @@ type matched struct {
 	running bool   // a goroutine has the reader
 	started int    // rounds of reading all that is there
 	ended   int
-	moved   chan struct{}      // closed at the end of a round
+	moved   change.Signal      // a round has ended
 	wake    context.CancelFunc // ends the waiting of the goroutine, nil if it does not wait
 	err     error              // why there is no more to read, nil at the end of the terminal
 	over    bool
@@ -80,7 +81,7 @@ func (m *Matching) entry(key string, t Terminal) *matched {
 		if set == nil {
 			set = problems.Builtin()
 		}
-		e = &matched{tracker: problems.NewTracker(set, i.Start), from: i.Start, unseen: i.Start, begun: -1, moved: make(chan struct{})}
+		e = &matched{tracker: problems.NewTracker(set, i.Start), from: i.Start, unseen: i.Start, begun: -1}
 		e.tracker.Begin(strings.Join(i.Command, " "), i.Cwd)
 		m.all[key] = e
 	}
@@ -166,7 +167,7 @@ func (m *Matching) look(ctx context.Context, key string, t Terminal) (*matched, 
 		if e.wake != nil {
 			e.wake()
 		}
-		moved := e.moved
+		moved := e.moved.Next()
 		e.mu.Unlock()
 		select {
 		case <-moved:
@@ -232,8 +233,7 @@ func (e *matched) round(ctx context.Context, t Terminal, rd Reader, buf []byte) 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ended++
-	close(e.moved)
-	e.moved = make(chan struct{})
+	e.moved.Raise()
 	left := matchFor - time.Since(e.asked)
 	if left <= 0 || ctx.Err() != nil {
 		e.running = false
@@ -253,8 +253,7 @@ func (e *matched) stop(err error) {
 		e.over, err = true, nil
 	}
 	e.running, e.wake, e.err = false, nil, err
-	close(e.moved)
-	e.moved = make(chan struct{})
+	e.moved.Raise()
 }
 
 // take has the tracker look at an event.

@@ -9,6 +9,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/internal/change"
 	"tether/jsonrpc"
 )
 
@@ -121,7 +122,7 @@ type NodeChanges struct {
 
 // nodeBook records the changes for other nodes. Guarded by the host's mutex.
 type nodeBook struct {
-	moved chan struct{} // closed at the next change; nil when nobody waits
+	moved change.Signal // entries have changed
 	gone  []nodeGone    // oldest first
 	from  int64         // version up to which removed terminals were forgotten
 
@@ -225,14 +226,6 @@ func (h *Host) movedLocked(cl *client, node string, epoch int64) {
 	}
 }
 
-// nodesLocked notes a change for the other nodes.
-func (h *Host) nodesLocked() {
-	if b := &h.nodes; b.moved != nil {
-		close(b.moved)
-		b.moved = nil
-	}
-}
-
 // noteGoneLocked notes the removal of a terminal for the other nodes.
 func (h *Host) noteGoneLocked(t *terminal, moved bool) {
 	if h.opts.Nodes == nil {
@@ -244,7 +237,7 @@ func (h *Host) noteGoneLocked(t *terminal, moved bool) {
 		b.from = b.gone[maxNodeGone/4].version
 		b.gone = slices.Delete(b.gone, 0, maxNodeGone/4+1)
 	}
-	h.nodesLocked()
+	h.nodes.moved.Raise()
 }
 
 // NodeChanges returns the changes since a version, 0 for a node that knows nothing: at most most entries, 1 to ChangesAtOnce. It waits for a
@@ -257,10 +250,7 @@ func (h *Host) NodeChanges(ctx context.Context, since int64, most int) NodeChang
 			h.mu.Unlock()
 			return c
 		}
-		if h.nodes.moved == nil {
-			h.nodes.moved = make(chan struct{})
-		}
-		moved := h.nodes.moved
+		moved := h.nodes.moved.Next()
 		h.mu.Unlock()
 		select {
 		case <-moved:

@@ -241,7 +241,7 @@ func (h *Host) continueLocked(t *terminal, c *client, uri string, now ahp.Termin
 	h.weighLocked(t)
 	h.listChangedLocked(t)
 	h.rowChangedLocked(t)
-	h.nodesLocked()
+	h.nodes.moved.Raise()
 	h.log.Info().Str("terminal", uri).Str("former", former).Msg("parked terminal continues")
 }
 

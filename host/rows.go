@@ -142,7 +142,7 @@ func (h *Host) rowChangedLocked(t *terminal) {
 	for _, l := range t.listers {
 		l.book.changedLocked(t.rowVersion)
 	}
-	h.nodesLocked()
+	h.nodes.moved.Raise()
 }
 
 // goneLocked says that a terminal is not listed any more.

@@ -275,7 +275,7 @@ func (h *Host) agentSession(p Principal) {
 	}
 	s.agent = NodeAgent{p.Name, p.Role, p.Owner}
 	s.unhook = context.AfterFunc(p.live(), s.Dispose)
-	h.toolsNodesLocked()
+	h.elsewhere.moved.Raise()
 }
 
 // addAgentSessionLocked makes the session of an agent, nil if there are too many. Until the agent is at this node, its token does not end it.

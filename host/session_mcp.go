@@ -142,7 +142,7 @@ func resultText(r ahp.ToolResult, name func(uri string) string) (string, error) 
 
 // toolsChangedLocked lets agents be told that there are other tools.
 func (h *Host) toolsChangedLocked() {
-	h.toolsNodesLocked()
+	h.elsewhere.moved.Raise()
 	h.tellToolsLocked()
 }
 

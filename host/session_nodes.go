@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/change"
 	"tether/mcp"
 )
 
@@ -48,7 +49,7 @@ const callKept = time.Minute
 // nodeTools is what a node knows of agents and tools at others. Guarded by the host's mutex.
 type nodeTools struct {
 	lapse  map[string]*time.Timer // forgets the agents of a node that states them no more
-	moved  chan struct{}          // closed when agents or tools here have changed; nil when nobody waits
+	moved  change.Signal          // agents or tools here have changed
 	agents map[string][]NodeAgent // at other nodes, by these
 	tools  map[string][]nodeOffer // likewise
 	calls  map[string]*nodeCall   // of agents at other nodes, by their node and id
@@ -118,21 +119,6 @@ type nodeCall struct {
 	lost   *time.Timer
 }
 
-// toolsNodesLocked says that agents or tools here have changed.
-func (h *Host) toolsNodesLocked() {
-	if n := &h.elsewhere; n.moved != nil {
-		close(n.moved)
-		n.moved = nil
-	}
-}
-
-func (h *Host) toolsMovedLocked() <-chan struct{} {
-	if h.elsewhere.moved == nil {
-		h.elsewhere.moved = make(chan struct{})
-	}
-	return h.elsewhere.moved
-}
-
 // FollowTools tells a node which agents are here and asks it for the tools that they may call, until ctx ends.
 func (h *Host) FollowTools(ctx context.Context, node string) {
 	if !h.opts.Sessions {
@@ -142,7 +128,7 @@ func (h *Host) FollowTools(ctx context.Context, node string) {
 	for has := ""; ctx.Err() == nil; {
 		h.mu.Lock()
 		q := toolsQuestion{From: h.opts.Nodes.ID(), Agents: h.agentsHereLocked(), Has: has, Hold: toolsHold.Milliseconds()}
-		moved := h.toolsMovedLocked()
+		moved := h.elsewhere.moved.Next()
 		h.mu.Unlock()
 		asking, cancel := context.WithTimeout(ctx, toolsHold+askSlack)
 		var changes sync.WaitGroup
@@ -287,7 +273,7 @@ func (h *Host) AnswerTools(ctx context.Context, question []byte) []byte {
 	defer late.Stop()
 	for {
 		h.mu.Lock()
-		offers, moved := h.toolsForLocked(q.Agents), h.toolsMovedLocked()
+		offers, moved := h.toolsForLocked(q.Agents), h.elsewhere.moved.Next()
 		h.mu.Unlock()
 		a := listTools(offers)
 		data := a.encode()

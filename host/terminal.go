@@ -86,7 +86,7 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 	creator.terminals++
 	h.countLocked(creator.principal, 0, 1)
 	h.reindexLocked(t)
-	h.nodesLocked()
+	h.nodes.moved.Raise()
 	return t
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/change"
 )
 
 // maxSeen bounds the envelopes that a session keeps; the oldest are forgotten.
@@ -28,7 +29,7 @@ type session struct {
 	seen  []envelope
 	last  int64 // serverSeq of the newest that it knows
 	acked map[string]int64
-	moved chan struct{} // closed when something has come
+	moved change.Signal // something has come
 }
 
 // envelope is a copy of one.
@@ -55,7 +56,7 @@ func (r *run) reopen(e client.Endpoint, id string, before client.Resume) (*sessi
 }
 
 func (r *run) openAs(e client.Endpoint, o client.Options) (*session, error) {
-	s := &session{id: o.ClientID, acked: map[string]int64{}, moved: make(chan struct{})}
+	s := &session{id: o.ClientID, acked: map[string]int64{}}
 	ctx, cancel := context.WithTimeout(r.ctx, max(r.opts.Patience, connectTime))
 	defer cancel()
 	o.Info = ahp.Implementation{Name: "tether-host conform"}
@@ -86,7 +87,7 @@ func (s *session) envelope(v ahp.EnvelopeView) {
 		s.seen = append(s.seen[:0], s.seen[maxSeen/2:]...)
 	}
 	s.seen = append(s.seen, e)
-	s.wakeLocked()
+	s.moved.Raise()
 }
 
 func (s *session) notification(method string, params []byte) {
@@ -97,12 +98,7 @@ func (s *session) notification(method string, params []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.acked[p.Channel] = p.Applied
-	s.wakeLocked()
-}
-
-func (s *session) wakeLocked() {
-	close(s.moved)
-	s.moved = make(chan struct{})
+	s.moved.Raise()
 }
 
 // until waits until ok, which is called with the lock, holds.
@@ -116,7 +112,7 @@ func (r *run) within(patience time.Duration, s *session, what string, ok func() 
 	defer cancel()
 	for {
 		s.mu.Lock()
-		done, moved := ok(), s.moved
+		done, moved := ok(), s.moved.Next()
 		s.mu.Unlock()
 		if done {
 			return nil

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tether/internal/change"
 )
 
 const (
@@ -143,6 +145,7 @@ func (g guard) client(secure *tls.Config) *http.Client {
 type slots struct {
 	all   chan struct{}
 	taken map[string]int // by host and by principal; guarded by Hub.mu
+	freed change.Signal  // one was given back; guarded likewise
 }
 
 // take waits for a slot for a request of a principal's to a host. The caller gives it back by done.
@@ -155,13 +158,13 @@ func (h *Hub) take(ctx context.Context, keys ...string) (done func(), err error)
 				h.slots.taken[key]++
 			}
 		}
-		wait := h.freed
+		freed := h.slots.freed.Next()
 		h.mu.Unlock()
 		if free {
 			break
 		}
 		select {
-		case <-wait:
+		case <-freed:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -184,6 +187,5 @@ func (h *Hub) give(keys []string) {
 			delete(h.slots.taken, key)
 		}
 	}
-	close(h.freed)
-	h.freed = make(chan struct{})
+	h.slots.freed.Raise()
 }

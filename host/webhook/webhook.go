@@ -162,14 +162,13 @@ type Hub struct {
 	ended    map[string]time.Time // ids that are over, until they are forgotten
 	verified map[string]time.Time // receivers of a principal, until they have to prove themselves again
 	tries    map[string]*challenges
-	freed    chan struct{} // closed and made anew when a slot is given back
 	changed  chan struct{} // something is to be written; holds one
 }
 
 // New returns a Hub with the subscriptions that the file holds. They begin with Run.
 func New(o Options) (*Hub, error) {
-	h := &Hub{opts: o, log: zerolog.Nop(), guard: guard{o.Allow}, slots: slots{make(chan struct{}, maxDeliveries), map[string]int{}}, all: map[string]*subscription{},
-		ended: map[string]time.Time{}, verified: map[string]time.Time{}, tries: map[string]*challenges{}, freed: make(chan struct{}), changed: make(chan struct{}, 1)}
+	h := &Hub{opts: o, log: zerolog.Nop(), guard: guard{o.Allow}, slots: slots{all: make(chan struct{}, maxDeliveries), taken: map[string]int{}}, all: map[string]*subscription{},
+		ended: map[string]time.Time{}, verified: map[string]time.Time{}, tries: map[string]*challenges{}, changed: make(chan struct{}, 1)}
 	if o.Logger != nil {
 		h.log = *o.Logger
 	}

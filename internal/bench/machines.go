@@ -9,6 +9,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/change"
 )
 
 const (
@@ -28,12 +29,12 @@ type fakeMachine struct {
 
 	mu    sync.Mutex
 	acked map[string]int64
-	news  chan struct{} // closed and replaced when acked changes
+	news  change.Signal // acked has changed
 }
 
 // dialMachine connects machine number n.
 func dialMachine(ctx context.Context, e client.Endpoint, n int) (*fakeMachine, error) {
-	m := &fakeMachine{sent: map[string]int64{}, acked: map[string]int64{}, news: make(chan struct{})}
+	m := &fakeMachine{sent: map[string]int64{}, acked: map[string]int64{}}
 	var err error
 	m.conn, err = client.Connect(ctx, e, client.Options{ClientID: machineID(n), Meta: ahp.NewClientMeta(), OnNotification: m.notified})
 	return m, err
@@ -67,8 +68,7 @@ func (m *fakeMachine) notified(method string, params []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.acked[p.Channel] = p.Applied
-	close(m.news)
-	m.news = make(chan struct{})
+	m.news.Raise()
 }
 
 // print sends output, and waits first until no more than within bytes are without an acknowledgement.
@@ -85,7 +85,7 @@ func (m *fakeMachine) print(ctx context.Context, uri string, text []byte, within
 func (m *fakeMachine) await(ctx context.Context, uri string, within int64) error {
 	for {
 		m.mu.Lock()
-		news, late := m.news, m.sent[uri]-m.acked[uri] > within
+		news, late := m.news.Next(), m.sent[uri]-m.acked[uri] > within
 		m.mu.Unlock()
 		if !late {
 			return nil

@@ -16,6 +16,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/change"
 	"tether/internal/jsonspan"
 )
 
@@ -221,7 +222,7 @@ type shellTerminal struct {
 	mu    sync.Mutex
 	text  []byte        // the newest
 	bytes int64         // since the last reset, as JSON
-	news  chan struct{} // closed and replaced at each event
+	news  change.Signal // an event has come
 	over  bool
 	show  func(p []byte) // is handed all text, if not nil
 	buf   []byte
@@ -232,7 +233,7 @@ var shellCount int // for names; used by one goroutine
 // open starts a shell and has it replaced by a program.
 func (c *contender) open(ctx context.Context, argv ...string) (*shellTerminal, error) {
 	shellCount++
-	t := &shellTerminal{uri: fmt.Sprintf("ahp-terminal:/bench-shell-%d", shellCount), news: make(chan struct{})}
+	t := &shellTerminal{uri: fmt.Sprintf("ahp-terminal:/bench-shell-%d", shellCount)}
 	id := fmt.Sprintf("bench-owner-%d", shellCount)
 	var err error
 	t.conn, err = client.Connect(ctx, c.endpoint, client.Options{ClientID: id, OnEnvelope: t.envelope})
@@ -280,15 +281,14 @@ func (t *shellTerminal) envelope(v ahp.EnvelopeView) {
 	default:
 		return
 	}
-	close(t.news)
-	t.news = make(chan struct{})
+	t.news.Raise()
 }
 
 // await returns when cond, which is called with the lock held, is true.
 func (t *shellTerminal) await(ctx context.Context, cond func() bool) error {
 	for {
 		t.mu.Lock()
-		news, done := t.news, cond()
+		news, done := t.news.Next(), cond()
 		t.mu.Unlock()
 		if done {
 			return nil

@@ -39,7 +39,7 @@ const layers = `
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/lag, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape < problems;
-	problems, internal/clip < agenttools;
+	problems, internal/change, internal/clip < agenttools;
 	problems < agent/config;
 	NONE < screen;
 	screen < agenttools;
@@ -65,7 +65,7 @@ const layers = `
 	host/leader, events, mcp < host/webhook;
 	pairing, host, host/access, internal/metrics < host/cluster;
 	pairing, host/leader < host/oidc;
-	ahp/client < host/conform;
+	ahp/client, internal/change < host/conform;
 
 	# The command line.
 	agent/local, platform/tty < cmd/tether/internal/display;
