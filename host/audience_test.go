@@ -613,7 +613,7 @@ var mayLook = map[string]string{
 	"Host.addTerminalLocked": "the list itself", "Host.removeLocked": "the list itself", "New": "the list itself", "Host.Close": "the host's end", "Host.Drain": "the host's end", "Host.admitTerminalLocked": "a limit of the host",
 	"Host.squeezeLocked": "memory", "Host.claimedLocked": "takes a name away, tells nothing", "Host.formerLocked": "tells its owner alone",
 	"Host.changesLocked": "other nodes ask it for who sees them there", "Host.Feed": "likewise", "Host.Mirror": "of another node's own", "Host.MirrorGone": "of another node's own",
-	"Host.MirrorsOf": "of another node's own", "Host.NodeSilent": "of another node's own", "Host.Fill": "of another node's own", "Host.Wants": "whoever follows it has been asked", "Host.Pace": "waits",
+	"Host.MirrorsOf": "of another node's own", "Host.NodeSilent": "of another node's own", "Host.ApplyFeed": "of another node's own", "Host.Wants": "whoever follows it has been asked", "Host.Pace": "waits",
 	"Host.movedLocked": "of the client's own", "conn.take": "of the client's own",
 	"Host.Metrics": "numbers alone, at an address for the operator",
 	"Host.Lent":    "names, owners and sizes for administrators", "Host.endGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells",

@@ -13,7 +13,7 @@ import (
 // mirror is another node's terminal, as far as this node knows it. Guarded by the host's mutex.
 //
 // While nobody here follows the terminal, it is not fed: its state is that of the owner's catalogue, and its text is missing or old. Once it
-// is fed (see follow.go), its state follows from the owner's actions, in order with the text.
+// is fed (see mirror_feed.go), its state follows from the owner's actions, in order with the text.
 type mirror struct {
 	node  string
 	epoch int64

@@ -248,7 +248,7 @@ func TestLongEntriesComeInParts(t *testing.T) {
 				if len(a.Items) == 0 {
 					return
 				}
-				if err := other.Fill(uri, node, e.Epoch, a.Items); err != nil {
+				if err := other.ApplyFeed(uri, node, e.Epoch, a.Items); err != nil {
 					t.Fatal(err)
 				}
 				r.Number, r.Index = a.Number, a.Index

@@ -59,11 +59,11 @@ func (n *Node) follow(ctx context.Context, uri string) {
 		if at != node || was.Epoch != r.Epoch { // the former owner has let go of what it fed
 			number, index = 0, 0
 		}
-		r.From, r.Most, r.Number, r.Index, r.Hold = n.id, mostFed, number, index, host.Follow(last).Milliseconds()
+		r.From, r.Most, r.Number, r.Index, r.Hold = n.id, mostFed, number, index, holdTime(last).Milliseconds()
 		was, at = r, node
 		a, err := n.ask(ctx, node, r)
 		if err == nil && len(a.Items) > 0 {
-			if err = n.host.Fill(uri, node, r.Epoch, a.Items); err == nil {
+			if err = n.host.ApplyFeed(uri, node, r.Epoch, a.Items); err == nil {
 				number, index, last = a.Number, a.Index, time.Now()
 				n.host.Pace(ctx, uri)
 			}
@@ -80,6 +80,15 @@ func (n *Node) follow(ctx context.Context, uri string) {
 			pause(ctx, retry)
 		}
 	}
+}
+
+// holdTime is how long the owner may hold a request for text while there is nothing new; last is when text came. The node itself waits a
+// little longer. It is short after recent output, so that a message that NATS loses is soon requested again.
+func holdTime(last time.Time) time.Duration {
+	if time.Since(last) < 2*time.Second {
+		return 200 * time.Millisecond
+	}
+	return 3 * time.Second
 }
 
 // unwanted ends the following of a terminal, unless somebody has begun to follow it meanwhile.

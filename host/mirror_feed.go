@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"tether/ahp"
 )
@@ -18,10 +17,10 @@ type drawnReset struct {
 	drawn *drawn
 }
 
-// Fill applies the items of an owner's answer to its mirror. node and epoch are those of the request: if another node owns the terminal
+// ApplyFeed applies the items of an owner's answer to its mirror. node and epoch are those of the request: if another node owns the terminal
 // now, it returns ErrNotOwner and changes nothing more. If an item is malformed, it returns an error, and earlier items stay applied; the
 // next request continues from there. It draws screens before it takes the host's mutex.
-func (h *Host) Fill(uri, node string, epoch int64, items []byte) error {
+func (h *Host) ApplyFeed(uri, node string, epoch int64, items []byte) error {
 	var resets []drawnReset
 	for rest := items; len(rest) > 0; {
 		kind, _, data, next, ok := nextItem(rest)
@@ -234,13 +233,4 @@ func (h *Host) mirrorStateLocked(t *terminal, data []byte) error {
 // markedExitLocked reports whether readers have been told of the exit.
 func (t *terminal) markedExitLocked() bool {
 	return slices.ContainsFunc(t.marks.list, func(x mark) bool { return x.exited })
-}
-
-// Follow is how long the owner may hold a node's request for text while there is nothing new; last is when text came. The node itself waits
-// a little longer. It is short after recent output, so that a message that NATS loses is soon requested again.
-func Follow(last time.Time) time.Duration {
-	if time.Since(last) < 2*time.Second {
-		return 200 * time.Millisecond
-	}
-	return 3 * time.Second
 }
