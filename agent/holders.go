@@ -15,8 +15,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tether/agent/flow"
 	"tether/agent/holder"
-	"tether/agent/lag"
 	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/proc"
@@ -36,7 +36,7 @@ func holdersDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "h") }
 // holderOptions returns the place of the holders and the key for them. It makes the key if there is none yet, so the caller must have the
 // daemon's lock.
 func holderOptions(d dirs.Dirs) (holder.Options, error) {
-	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d), Inputs: new(lag.Typing)}
+	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d), Inputs: new(flow.Typing)}
 	path := filepath.Join(d.State, "holders.key")
 	key, err := secret.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

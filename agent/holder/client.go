@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"tether/agent/lag"
+	"tether/agent/flow"
 	"tether/platform/ipc"
 )
 
@@ -27,7 +27,7 @@ type Client struct {
 	path     string // of the socket
 	conn     net.Conn
 	process  *os.Process         // the holder if this process started it, else nil
-	inputs   *lag.Typing         // shared with others
+	inputs   *flow.Typing        // shared with others
 	features uint64              // agreed
 	state    state               // when connected
 	direct   func(p []byte) bool // set before the stream begins, see Direct
@@ -64,7 +64,7 @@ func newClient(ctx context.Context, o Options, id, path string, conn net.Conn, p
 	}
 	c.changed.L = &c.mu
 	if c.inputs = o.Inputs; c.inputs == nil {
-		c.inputs = new(lag.Typing)
+		c.inputs = new(flow.Typing)
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	in, err := c.handshake(o.Key)

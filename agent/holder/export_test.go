@@ -5,7 +5,7 @@ import (
 	"context"
 	"net"
 
-	"tether/agent/lag"
+	"tether/agent/flow"
 	"tether/platform/pty"
 )
 
@@ -49,7 +49,7 @@ func (h *Held) Bounds() (base, end int64) {
 func Connect(ctx context.Context, conn net.Conn) (*Client, error) { return ConnectAs(ctx, conn, nil) }
 
 // ConnectAs is Connect of a daemon that has other holders.
-func ConnectAs(ctx context.Context, conn net.Conn, inputs *lag.Typing) (*Client, error) {
+func ConnectAs(ctx context.Context, conn net.Conn, inputs *flow.Typing) (*Client, error) {
 	return newClient(ctx, Options{Key: Key(), Inputs: inputs}, "x", "", conn, nil)
 }
 

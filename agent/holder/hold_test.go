@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/flow"
 	"tether/agent/holder"
-	"tether/agent/lag"
 	"tether/internal/testkit"
 	"tether/platform/pty"
 )
@@ -88,7 +88,7 @@ func (b *bench) conn() net.Conn {
 func (b *bench) dial() *holder.Client { return b.dialAs(nil) }
 
 // dialAs is a connection of a daemon that has others.
-func (b *bench) dialAs(inputs *lag.Typing) *holder.Client {
+func (b *bench) dialAs(inputs *flow.Typing) *holder.Client {
 	b.t.Helper()
 	c, err := holder.ConnectAs(context.Background(), b.conn(), inputs)
 	if err != nil {

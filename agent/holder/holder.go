@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"tether/agent/lag"
+	"tether/agent/flow"
 	"tether/agent/ring"
 	"tether/platform/pty"
 )
@@ -72,7 +72,7 @@ type holder struct {
 	lastByte time.Time // when output came last
 	flood    int       // bytes read without a pause
 	awake    time.Time // when the last of them was read, or the rest after it was over
-	budget   lag.Budget
+	budget   flow.Budget
 	since    time.Time // start of the current stall time, see patienceLocked
 }
 

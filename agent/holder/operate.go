@@ -54,7 +54,7 @@ func (c *Client) Keep(off int64) error {
 }
 
 // Until says up to which offset the child may print without waiting for readers that may slow it only a little; beyond it the child waits
-// within the bounds of package lag. KeepNothing means that it waits for none. It ends with the connection. It does not wait for the holder;
+// within the bounds of flow.Budget. KeepNothing means that it waits for none. It ends with the connection. It does not wait for the holder;
 // only one that Paces may be told.
 func (c *Client) Until(off int64) error { return c.send(appendUntil(nil, off)) }
 

@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/flow"
 	"tether/agent/holder"
-	"tether/agent/lag"
 	"tether/internal/testkit"
 )
 
@@ -66,7 +66,7 @@ func TestFloodsRestWhileSomebodyTypesElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flood, other := &bench{t: t, child: fake{Child: testkit.NewChild()}}, newBench(t, holder.Spec{})
 		flood.hold(holder.Spec{LogBytes: 1 << 20}, tryable{flood.child})
-		inputs := new(lag.Typing)
+		inputs := new(flow.Typing)
 		c, typist := flood.dialAs(inputs), other.dialAs(inputs)
 		stream(t, c, 0)
 		const piece, window = 4 << 10, 256 << 10

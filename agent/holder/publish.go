@@ -16,10 +16,10 @@ var dataBuffers = sync.Pool{New: func() any { return new([dataHead + maxData]byt
 // it closes the connection. When the daemon has closed it, that is left to the reader, for which there may be something yet.
 func (s *session) publish() {
 	var small [smallFrame]byte
-	rested := time.NewTimer(0)
-	defer rested.Stop()
+	paused := time.NewTimer(0)
+	defer paused.Stop()
 	for {
-		control, n, rest, closing := s.due()
+		control, n, pause, closing := s.due()
 		var err error
 		switch {
 		case len(control) > 0:
@@ -30,14 +30,14 @@ func (s *session) publish() {
 		case n > 0:
 			err = s.writeData(small[:], n)
 		default:
-			var over <-chan time.Time
-			if rest > 0 {
-				rested.Reset(rest)
-				over = rested.C
+			var again <-chan time.Time
+			if pause > 0 {
+				paused.Reset(pause)
+				again = paused.C
 			}
 			select {
 			case <-s.wake:
-			case <-over:
+			case <-again:
 			case <-s.gone:
 				return
 			}
@@ -51,8 +51,8 @@ func (s *session) publish() {
 	}
 }
 
-// due returns the frames to be written now: control frames, or n bytes of output. If output is held for more, rest is how long.
-func (s *session) due() (control [][]byte, n int, rest time.Duration, closing bool) {
+// due returns the frames to be written now: control frames, or n bytes of output. If output waits for more, pause is how long.
+func (s *session) due() (control [][]byte, n int, pause time.Duration, closing bool) {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
 	if len(s.control) > 0 {
@@ -62,43 +62,37 @@ func (s *session) due() (control [][]byte, n int, rest time.Duration, closing bo
 	if s.closing || !s.streaming {
 		return nil, 0, 0, s.closing
 	}
-	n, rest = s.dueBytesLocked()
-	s.resting = rest > 0
-	return nil, n, rest, false
+	n, pause = s.dueBytesLocked()
+	s.pausing = pause > 0
+	return nil, n, pause, false
 }
 
 // grownLocked wakes publish if the log's growth is a reason for it.
 func (s *session) grownLocked() {
-	if n, rest := s.dueBytesLocked(); n > 0 || rest > 0 && !s.resting {
+	if n, pause := s.dueBytesLocked(); n > 0 || pause > 0 && !s.pausing {
 		s.poke()
 	}
 }
 
-// dueBytesLocked decides how much output is sent now. Acknowledgements are the clock; only after a burst that none of them holds back there
-// is a rest.
-func (s *session) dueBytesLocked() (int, time.Duration) {
+// dueBytesLocked decides how much output is sent now. If pause is not 0, more is sent after it.
+func (s *session) dueBytesLocked() (n int, pause time.Duration) {
 	log := s.h.log
-	underway := s.next - s.taken
+	inflight := s.next - s.taken
 	if s.next < log.Start() {
-		if underway > 0 {
+		if inflight > 0 {
 			return 0, 0 // the gap comes when all before it was taken
 		}
 		s.next = log.Start()
 		s.taken = s.next
 	}
-	n := min(log.End()-s.next, s.window-underway, maxData)
-	switch {
-	case n <= 0:
+	pending := min(log.End()-s.next, s.window-inflight, maxData)
+	if pending <= 0 {
 		return 0, 0
-	case n >= fullEnough:
-	case underway > fewUnderway:
-		return 0, 0
-	case s.burst > fewUnderway:
-		if rest := pause - time.Since(s.sentAt); rest > 0 {
-			return 0, rest
-		}
 	}
-	return int(n), 0
+	if least, pause := s.gather.Least(inflight, frame); pending < least {
+		return 0, pause
+	}
+	return int(pending), 0
 }
 
 // writeData sends up to n bytes of output as one frame with one write.
@@ -113,11 +107,7 @@ func (s *session) writeData(small []byte, n int) error {
 	off := s.next
 	n = s.h.log.ReadAt(buf[dataHead:dataHead+n], off)
 	s.next += int64(n)
-	now := time.Now()
-	if now.Sub(s.sentAt) >= pause {
-		s.burst = 0
-	}
-	s.burst, s.sentAt = s.burst+int64(n), now
+	s.gather.Sent(n, time.Now())
 	s.h.mu.Unlock()
 	if n == 0 {
 		return nil // overtaken since: due finds the gap

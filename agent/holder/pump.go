@@ -4,6 +4,8 @@ import (
 	"math"
 	"runtime/debug"
 	"time"
+
+	"tether/agent/flow"
 )
 
 // readSize is the size of one read from the pty: Linux returns at most 4,095 bytes, macOS less. The buffer is held also while the child is
@@ -94,7 +96,7 @@ func (h *holder) put(p []byte) (rest time.Duration) {
 	}
 	h.log.Append(p)
 	h.lastByte = time.Now()
-	if h.lastByte.Sub(h.awake) >= pause {
+	if h.lastByte.Sub(h.awake) >= flow.Pause {
 		h.flood = 0
 	}
 	h.flood, h.awake = h.flood+len(p), h.lastByte
@@ -109,7 +111,7 @@ func (h *holder) put(p []byte) (rest time.Duration) {
 	return rest
 }
 
-// holdBrieflyLocked delays n bytes beyond session.until, for readers that may slow the child only a little (package lag). It releases h.mu
+// holdBrieflyLocked delays n bytes beyond session.until, for readers that may slow the child only a little (flow.Budget). It releases h.mu
 // while it waits. Once the budget is used up, it does not wait for them until they have caught up.
 func (h *holder) holdBrieflyLocked(n int) {
 	for !h.free && !h.killed {

@@ -6,20 +6,18 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"tether/agent/flow"
 )
 
 const (
 	helloTime = 5 * time.Second // for the hellos of both sides
 	flushTime = time.Second     // for the last frames of a connection
 
-	// The daemon's acknowledgements clock the sending: while little is in transit output goes out at once, else in larger frames. The daemon
-	// takes a small frame before the child has written the next one. So the amount sent without a pause counts too; otherwise a flood would
-	// cost it a frame and a thread switch for each read of the pty.
-	fewUnderway = 1 << 10  // bytes
-	fullEnough  = 64 << 10 // bytes
-	pause       = 2 * time.Millisecond
-	minWindow   = 64 << 10 // bytes
-	maxWindow   = 16 << 20 // bytes
+	little    = 1 << 10  // bytes that are sent at once, see flow.Gather
+	frame     = 64 << 10 // bytes that are sent together otherwise
+	minWindow = 64 << 10 // bytes
+	maxWindow = 16 << 20 // bytes
 
 	maxControl = 256 // frames queued for a daemon that asks but does not read
 	maxKills   = 4   // of one connection at a time
@@ -39,13 +37,12 @@ type session struct {
 	streaming bool
 	next      int64         // offset of the next byte to send
 	taken     int64         // offset up to which the daemon has taken; before it streams, the log's start as it was told
-	window    int64         // bytes that may be under way
+	window    int64         // bytes that may be in transit
 	rest      time.Duration // between bursts of a flood; 0 for none
 	until     int64         // offset beyond which the child waits a little, see holdBrieflyLocked
 	spent     bool          // it has waited too long, and does not until until is far ahead again
-	burst     int64         // bytes sent without a pause
-	sentAt    time.Time
-	resting   bool // publish looks again by itself when the rest is over
+	gather    flow.Gather
+	pausing   bool // publish looks again by itself after the pause
 	kills     map[uint32]func()
 }
 
@@ -59,7 +56,7 @@ func (h *holder) serve(conn net.Conn) {
 	}
 	s := &session{
 		h: h, conn: conn, features: agreed, wake: make(chan struct{}, 1), gone: make(chan struct{}),
-		until: keepNothing, kills: map[uint32]func(){},
+		until: keepNothing, gather: flow.Gather{Little: little}, kills: map[uint32]func(){},
 	}
 	h.adopt(s)
 	var writer sync.WaitGroup

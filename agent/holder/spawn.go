@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tether/agent/lag"
+	"tether/agent/flow"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 )
@@ -26,7 +26,7 @@ type Options struct {
 	Path string
 	Argv []string
 	// Inputs is where input came last, of all holders that share it: their floods make room for its echo. nil: of this one alone.
-	Inputs *lag.Typing
+	Inputs *flow.Typing
 }
 
 // environ is the whole environment of a holder: the variables that its runtime reads before Main, and the mark of an agent's terminal,

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/flow"
 	"tether/agent/holder"
-	"tether/agent/lag"
 )
 
 // flooded returns a holder whose daemon reads all output at once and lets the child print up to the offset until.
@@ -40,10 +40,10 @@ func TestUntilHoldsTheChildOnlyALittle(t *testing.T) {
 		if took := after(b.print(0, 2*logBytes)); took != 0 {
 			t.Errorf("the child waited %v before the offset", took)
 		}
-		if took := after(b.print(2*logBytes, logBytes)); took != lag.Hold {
-			t.Errorf("it waited %v beyond it, want %v", took, lag.Hold)
+		if took := after(b.print(2*logBytes, logBytes)); took != flow.Hold {
+			t.Errorf("it waited %v beyond it, want %v", took, flow.Hold)
 		}
-		time.Sleep(2 * lag.Window)
+		time.Sleep(2 * flow.Window)
 		if took := after(b.print(3*logBytes, logBytes)); took != 0 {
 			t.Errorf("it waited %v more for readers that have not caught up", took)
 		}
@@ -54,8 +54,8 @@ func TestUntilHoldsTheChildOnlyALittle(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if took := after(b.print(4*logBytes, logBytes)); took != lag.Hold {
-			t.Errorf("it waited %v for those that have caught up before, want %v", took, lag.Hold)
+		if took := after(b.print(4*logBytes, logBytes)); took != flow.Hold {
+			t.Errorf("it waited %v for those that have caught up before, want %v", took, flow.Hold)
 		}
 	})
 }
@@ -83,7 +83,7 @@ func TestUntilMoves(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if took, want := after(b.print(2*logBytes, logBytes)), lag.Hold-100*time.Millisecond; took != want {
+		if took, want := after(b.print(2*logBytes, logBytes)), flow.Hold-100*time.Millisecond; took != want {
 			t.Errorf("the child waited %v more, want %v", took, want)
 		}
 	})

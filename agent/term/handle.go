@@ -91,7 +91,7 @@ func (h Handle) TextEnd() int64 {
 	return h.t.stream.cuts.textAt(h.t.frontierLocked(ViewText))
 }
 
-// TypedElsewhere reports whether somebody typed at another terminal of the pool within lag.Quiet: that person waits for an echo, which
+// TypedElsewhere reports whether somebody typed at another terminal of the pool within flow.Quiet: that person waits for an echo, which
 // output of this terminal should not delay.
 func (h Handle) TypedElsewhere() bool { return h.t.pool.inputs.Elsewhere(h.t) }
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"tether/agent/lag"
+	"tether/agent/flow"
 	"tether/internal/change"
 )
 
@@ -238,7 +238,7 @@ func (t *Terminal) untilLocked() int64 {
 		return keepNothing
 	}
 	limit, most := int64(t.stream.log.Limit()), t.laggingLocked()
-	if most <= limit/paceBehind || time.Since(t.activity.typed) < lag.Quiet {
+	if most <= limit/paceBehind || time.Since(t.activity.typed) < flow.Quiet {
 		return keepNothing
 	}
 	return t.stream.log.End() + max(limit-limit/paceStep-most, 0)

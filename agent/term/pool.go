@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"tether/agent/lag"
+	"tether/agent/flow"
 	"tether/internal/change"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -19,7 +19,7 @@ type Pool struct {
 	opts   Options
 	memory memory
 
-	inputs lag.Typing // at any of the terminals
+	inputs flow.Typing // at any of the terminals
 
 	mu        sync.Mutex
 	terminals map[ID]*Terminal

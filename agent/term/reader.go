@@ -49,7 +49,7 @@ type Reader struct {
 	t      *Terminal
 	view   View
 	holds  bool
-	lags   bool          // it may slow the child only a little, see agent/lag
+	lags   bool          // it may slow the child only a little, see agent/flow
 	ready  chan struct{} // 1 slot; the terminal sends without blocking
 	linear bool          // see ReaderOptions
 	host   string        // the reader ends when the terminal is withdrawn from it; "" for other actors

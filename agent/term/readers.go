@@ -4,7 +4,7 @@ import (
 	"maps"
 	"time"
 
-	"tether/agent/lag"
+	"tether/agent/flow"
 )
 
 // readers are the readers for whom output is kept: present ones, and awaited ones, which hold the child meanwhile as a reader does. Guarded
@@ -13,7 +13,7 @@ type readers struct {
 	open    map[*Reader]struct{}
 	awaited map[string]int64 // raw offsets of the awaited ones
 	room    chan struct{}    // 1 slot, made at construction; a reader that holds the child moved on, or something was typed
-	budget  lag.Budget       // of the readers that may slow the child only a little, unless its holder counts
+	budget  flow.Budget      // of the readers that may slow the child only a little, unless its holder counts
 }
 
 // await makes a reader at raw offset pos hold the child until it returns under that name, or the stall time has passed.
@@ -107,7 +107,7 @@ func (t *Terminal) patience(n int) (left time.Duration, waits bool) {
 		if !r.lags || !t.fullLocked(r, n) {
 			continue
 		}
-		if now.Sub(t.activity.typed) < lag.Quiet {
+		if now.Sub(t.activity.typed) < flow.Quiet {
 			return 0, false
 		}
 		if left = t.readers.budget.Left(now); left <= 0 {

@@ -65,6 +65,7 @@ func nodesThatGoAway(t *testing.T, why error) {
 		w.mu.Unlock()
 		w.cut(false)
 		w.online()
+		time.Sleep(10 * time.Second) // so that the cut above is not one of a row
 		var took []time.Duration
 		for range 12 {
 			time.Sleep(time.Second)

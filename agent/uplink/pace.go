@@ -18,11 +18,8 @@ const (
 	// frame is the most text in one action, in bytes, and typedFrame while somebody types at another terminal.
 	frame      = 64 << 10
 	typedFrame = 32 << 10
-	// Text is sent at once, however short, while at most little bytes are unacknowledged and at most little were sent without a pause: echo
-	// and prompts. Beyond that, text gathers to whole frames until an acknowledgement arrives and pause has passed. Without the pause, a
-	// near host acknowledges each read of the pty before the next one, and tiny frames cost a flood twice the CPU.
+	// little is how many bytes are sent at once, see flow.Gather.
 	little = 2 << 10
-	pause  = 2 * time.Millisecond
 )
 
 // errSilent ends publisher.run, see patience. The terminal is then announced again after a pause.
@@ -74,21 +71,6 @@ func (p *publisher) room(inflight int64) int64 {
 		piece = min(piece, n)
 	}
 	return min(piece, most-inflight)
-}
-
-// least returns how many bytes must be pending before a frame is sent. If rest is not 0, that changes by itself after it.
-func (p *publisher) least(inflight int64) (n int64, rest time.Duration) {
-	piece, _ := p.bounds()
-	if inflight > little {
-		return piece, 0
-	}
-	if p.burst <= little {
-		return 1, 0
-	}
-	if rest = pause - time.Since(p.sentAt); rest > 0 {
-		return piece, rest
-	}
-	return 1, 0
 }
 
 // wait blocks until there may be something to send: at least so many readable bytes, a mark, an acknowledgement, a change of the input

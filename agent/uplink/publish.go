@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/flow"
 	"tether/agent/term"
 	"tether/ahp"
 )
@@ -19,9 +20,8 @@ type publisher struct {
 	le     *lending
 	reader *term.Reader
 
-	due    bool      // the reader has something that need not gather
-	burst  int       // bytes of text sent without a pause
-	sentAt time.Time // when the last of them went
+	due    bool // the reader has something that need not gather
+	gather flow.Gather
 	timer  *time.Timer
 	acked  int64     // the host's last acknowledgement
 	heard  time.Time // when that changed, or text was sent with none on its way
@@ -44,7 +44,7 @@ type publisher struct {
 }
 
 func newPublisher(s *session, le *lending) *publisher {
-	return &publisher{s: s, le: le, window: windowLeast}
+	return &publisher{s: s, le: le, gather: flow.Gather{Little: little}, window: windowLeast}
 }
 
 // run announces the terminal and streams it until its exit has arrived, ctx ends or the host refuses it.
@@ -122,7 +122,8 @@ func (p *publisher) step(ctx context.Context) error {
 	}
 	p.measure()
 	room := p.room(inflight)
-	least, rest := p.least(inflight)
+	piece, _ := p.bounds()
+	least, rest := p.gather.Least(inflight, piece)
 	if room <= 0 || least > 1 && !p.due && p.reader.Pending() < least {
 		return p.wait(ctx, inflight, least, rest)
 	}
@@ -169,10 +170,7 @@ func (p *publisher) output(ctx context.Context, ev term.Event, buf *buffer) erro
 		}
 		le.sent = ev.Off + int64(len(ev.Data))
 	})
-	if now.Sub(p.sentAt) >= pause {
-		p.burst = 0
-	}
-	p.burst, p.sentAt = p.burst+len(ev.Data), now
+	p.gather.Sent(len(ev.Data), now)
 	return p.s.conn.Peer().SendRaw(ctx, buf.msg)
 }
 

@@ -12,7 +12,7 @@ import (
 // import. A package that appears in no rule is an error, so that a new one gets a deliberate place. "*" stands for one path element.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/metrics, internal/qr, agent/ring, shellint, agent/lag;
+	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/metrics, internal/qr, agent/ring, shellint, agent/flow;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc < jsonrpc/wsconn;
@@ -31,13 +31,13 @@ const layers = `
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	NONE < agent/redact;
-	internal/change, agent/command, agent/lag, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
+	internal/change, agent/command, agent/flow, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
 	NONE < agent/command;
 	platform/secret < agent/audit;
 	agent/term, platform/secret < agent/integrate;
 	agent/term, agent/config, agent/audit, platform/shell < agent/policy;
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
-	agent/lag, agent/ring, platform/pty, platform/ipc < agent/holder;
+	agent/flow, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape < problems;
 	problems, internal/change, internal/clip < agenttools;
 	problems < agent/config;

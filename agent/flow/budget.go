@@ -1,6 +1,5 @@
-// Package lag bounds how long a child may wait for readers that may slow it only a little: at most Hold of any Window, and not after input.
-// It is counted where the child's output is read: in its holder, or by the terminal itself. A Budget does no locking.
-package lag
+// Package flow has the rules of flow control that holders, terminals and links share.
+package flow
 
 import "time"
 
@@ -16,7 +15,9 @@ const (
 	slices = int(Window/slice) + 1 // a window touches so many
 )
 
-// Budget is how long the child has waited, by the slice of time in which the wait ended. The zero value has waited for nothing.
+// Budget bounds how long a child waits for readers that may slow it only a little: Hold of any Window, and not after input. It is kept where
+// the child's output is read: in its holder, or by the terminal itself. It counts waits by the slice of time in which they ended. The zero
+// value has waited for nothing. It has one owner.
 type Budget struct {
 	epoch  time.Time
 	newest int64 // slice

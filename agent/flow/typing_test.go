@@ -1,17 +1,17 @@
-package lag_test
+package flow_test
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"tether/agent/lag"
+	"tether/agent/flow"
 )
 
 // A flood makes room for input at other terminals, for a while, and never for input at its own.
 func TestTypingElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var typing lag.Typing
+		var typing flow.Typing
 		want := func(when string, a, b, c bool) {
 			t.Helper()
 			for name, want := range map[string]bool{"a": a, "b": b, "c": c} {
@@ -24,12 +24,12 @@ func TestTypingElsewhere(t *testing.T) {
 		typing.Input("a")
 		typing.Input("a")
 		want("typed at a", false, true, true)
-		time.Sleep(lag.Quiet / 2)
+		time.Sleep(flow.Quiet / 2)
 		typing.Input("b")
 		want("typed at a, then at b", true, true, true)
-		time.Sleep(lag.Quiet / 2)
+		time.Sleep(flow.Quiet / 2)
 		want("typed at a a while ago", true, false, true)
-		time.Sleep(lag.Quiet / 2)
+		time.Sleep(flow.Quiet / 2)
 		want("typed at both a while ago", false, false, false)
 	})
 }

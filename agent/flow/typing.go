@@ -1,4 +1,4 @@
-package lag
+package flow
 
 import (
 	"sync"
@@ -13,7 +13,7 @@ type Typing struct {
 	before   time.Time // when input came last at any other terminal
 }
 
-// Input notes input at a terminal, which may be any comparable value.
+// Input records input at a terminal, which may be any comparable value.
 func (t *Typing) Input(terminal any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

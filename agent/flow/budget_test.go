@@ -1,4 +1,4 @@
-package lag_test
+package flow_test
 
 import (
 	"testing"
@@ -6,13 +6,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tether/agent/lag"
+	"tether/agent/flow"
 )
 
 // A caller that waits at most Left each time waits at most Hold in any Window.
 func TestBudgetIsABoundOfAnyWindow(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		var b lag.Budget
+		var b flow.Budget
 		now := time.Unix(0, 0)
 		type wait struct{ from, to time.Time }
 		var waits []wait
@@ -28,15 +28,15 @@ func TestBudgetIsABoundOfAnyWindow(t *testing.T) {
 			waits = append(waits, w)
 			sum := time.Duration(0)
 			for _, o := range waits {
-				if begin := now.Add(-lag.Window); o.to.After(begin) {
+				if begin := now.Add(-flow.Window); o.to.After(begin) {
 					if o.from.Before(begin) {
 						o.from = begin
 					}
 					sum += o.to.Sub(o.from)
 				}
 			}
-			if sum > lag.Hold {
-				r.Fatalf("%v of the last %v were waited", sum, lag.Window)
+			if sum > flow.Hold {
+				r.Fatalf("%v of the last %v were waited", sum, flow.Window)
 			}
 		}
 	})
@@ -44,13 +44,13 @@ func TestBudgetIsABoundOfAnyWindow(t *testing.T) {
 
 // A used budget recovers.
 func TestBudgetRecovers(t *testing.T) {
-	var b lag.Budget
+	var b flow.Budget
 	now := time.Unix(0, 0)
-	b.Spend(now, lag.Hold)
+	b.Spend(now, flow.Hold)
 	if left := b.Left(now); left != 0 {
 		t.Errorf("%v are left of a budget that was used", left)
 	}
-	if left := b.Left(now.Add(lag.Window + lag.Hold)); left != lag.Hold {
+	if left := b.Left(now.Add(flow.Window + flow.Hold)); left != flow.Hold {
 		t.Errorf("%v are left after a window without a wait", left)
 	}
 }
