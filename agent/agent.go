@@ -66,9 +66,9 @@ type Config struct {
 	Terminals term.Options
 	// Watch replaces roam.Watch in tests.
 	Watch func(context.Context, func(roam.Change)) error
-	// Patience, if not 0, replaces the times for which a person waits at most for terminals to end and hosts to hear of something. For tests,
+	// Timeout, if not 0, replaces the times for which a person waits at most for terminals to end and hosts to hear of something. For tests,
 	// on machines that stand still.
-	Patience time.Duration
+	Timeout time.Duration
 }
 
 // SocketPath is where the daemon with these directories listens.
@@ -91,7 +91,7 @@ func (e *RunningError) Error() string {
 }
 
 // atMost is how long something is waited for that takes at most d while a person waits.
-func (a *Agent) atMost(d time.Duration) time.Duration { return cmp.Or(a.cfg.Patience, d) }
+func (a *Agent) atMost(d time.Duration) time.Duration { return cmp.Or(a.cfg.Timeout, d) }
 
 // How long the end of a daemon may take, 5 s in all.
 const (
@@ -190,7 +190,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer a.watched.close()
 	a.hosts, err = hosts.Open(hosts.Options{
 		Dirs: a.cfg.Dirs, Secrets: a.cfg.Secrets, Uplink: a.settings.Uplink, Version: a.cfg.Version, Machine: machineName(), Logger: &a.log,
-		Audit: a.policy.Audit, Report: a.degraded.report, Up: a.auditUp, Patience: a.cfg.Patience, Watch: a.cfg.Watch,
+		Audit: a.policy.Audit, Report: a.degraded.report, Up: a.auditUp, Timeout: a.cfg.Timeout, Watch: a.cfg.Watch,
 		Watched: a.watched.note, HostGrants: a.settings.Lend.HostGrants, Park: time.Duration(a.settings.Lend.Park),
 	})
 	if err != nil {
@@ -269,15 +269,15 @@ func (a *Agent) holdersEnd(stop context.CancelFunc) {
 	}
 }
 
-// lockPatience is how long the lock may be held by a daemon that does not answer: it is about to, or it is ending and will give the lock
+// lockTimeout is how long the lock may be held by a daemon that does not answer: it is about to, or it is ending and will give the lock
 // up.
-const lockPatience = time.Second
+const lockTimeout = time.Second
 
 // lockEvery is how often the lock is tried meanwhile.
 const lockEvery = 5 * time.Millisecond
 
-// replacePatience is the same for one that was asked to hand over: its end may take 5 s.
-const replacePatience = 8 * time.Second
+// replaceTimeout is the same for one that was asked to hand over: its end may take 5 s.
+const replaceTimeout = 8 * time.Second
 
 // lock makes this the only daemon with these directories. The socket has a lock too, but is there only when everything else is.
 func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
@@ -286,11 +286,11 @@ func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 	}
 	var lock *ipc.Held
 	var err error
-	patience := lockPatience
+	timeout := lockTimeout
 	if a.cfg.Replace {
-		patience = replacePatience
+		timeout = replaceTimeout
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(lockEvery) {
+	for end := time.Now().Add(timeout); ; time.Sleep(lockEvery) {
 		lock, err = lockDaemon(a.cfg.Dirs)
 		_, running := errors.AsType[*RunningError](err)
 		if !running || ctx.Err() != nil || !a.cfg.Replace && listens(ctx, a.cfg.Dirs) || time.Now().After(end) {

@@ -45,7 +45,7 @@ type daemon struct {
 // start runs a daemon and waits until it is ready. It ends with the test at the latest.
 func start(t *testing.T, c agent.Config) *daemon {
 	t.Helper()
-	c.AllowRoot, c.Patience = true, patience
+	c.AllowRoot, c.Timeout = true, patience
 	settings := config.Default()
 	if c.Settings != nil {
 		settings = *c.Settings

@@ -40,7 +40,7 @@ func (ch *channel) neededLocked(n int) int64 {
 		return need
 	}
 	for _, s := range ch.subs {
-		if !s.paused && !s.patience.skipped && !ch.term.ownedBy(s.conn) {
+		if !s.paused && !s.holding.skipped && !ch.term.ownedBy(s.conn) {
 			need = min(need, s.next)
 		}
 	}

@@ -108,8 +108,8 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 		return err
 	}
 	defer h.work.Done()
-	impatience := time.AfterFunc(h.opts.HandshakeTime, c.expectHandshake)
-	defer impatience.Stop()
+	late := time.AfterFunc(h.opts.HandshakeTime, c.expectHandshake)
+	defer late.Stop()
 	defer c.pulse.watch(ctx, ch)()
 	live := r.principal.live()
 	defer context.AfterFunc(live, func() { c.expel(context.Cause(live).Error()) })()

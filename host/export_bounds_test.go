@@ -136,7 +136,7 @@ func PingPatience(limit time.Duration, sent int64) time.Duration {
 	p := pulse{limit: limit, guard: &stallGuard{socket: &taken, epoch: time.Now()}}
 	p.note()
 	taken.add(int(sent))
-	return p.patience()
+	return p.timeout()
 }
 
 // PulseDue is when a connection that was heard at a moment is looked at again, both counted from the host's start.

@@ -63,7 +63,7 @@ func testHost(t testing.TB, o host.Options) *host.Host {
 
 // steadyHost is testHost outside of bubbles: timeouts do not expire because the machine stands still.
 func steadyHost(t testing.TB, o host.Options) *host.Host {
-	for _, limit := range []*time.Duration{&o.Grace, &o.StallTime, &o.SilenceTime, &o.HandshakeTime, &o.ArrivalTime, &o.Patience} {
+	for _, limit := range []*time.Duration{&o.Grace, &o.StallTime, &o.SilenceTime, &o.HandshakeTime, &o.ArrivalTime, &o.HoldTime} {
 		*limit = cmp.Or(*limit, time.Hour)
 	}
 	return testHost(t, o)

@@ -49,9 +49,9 @@ type Options struct {
 	Park time.Duration
 	// StallTime is how long a connection may leave everything it is sent unread before it is closed; 0 means 15 s.
 	StallTime time.Duration
-	// Patience is how long, in all, an observer that takes less than 128 KiB/s may hold a terminal whose child can wait, until it has caught
+	// HoldTime is how long, in all, an observer that takes less than 128 KiB/s may hold a terminal whose child can wait, until it has caught
 	// up; 0 means 1 s.
-	Patience time.Duration
+	HoldTime time.Duration
 	// SilenceTime is how long nothing may come from a connection before it is asked for a sign of life; without one for as long it is closed,
 	// or for longer where much is on its way to it. 0 means 30 s.
 	SilenceTime time.Duration
@@ -107,7 +107,7 @@ type LoginProvider struct {
 func (o Options) withDefaults() Options {
 	setDefault(&o.Grace, 30*time.Second)
 	setDefault(&o.StallTime, 15*time.Second)
-	setDefault(&o.Patience, time.Second)
+	setDefault(&o.HoldTime, time.Second)
 	setDefault(&o.SilenceTime, 30*time.Second)
 	setDefault(&o.HandshakeTime, 30*time.Second)
 	setDefault(&o.ArrivalTime, 30*time.Second)

@@ -18,11 +18,11 @@ const (
 	paceRate = 128 << 10
 )
 
-// patience is how long a subscriber has held its terminal. Guarded by the host's mutex.
-type patience struct {
+// holding is how long a subscriber has held its terminal. Guarded by the host's mutex.
+type holding struct {
 	holds   bool          // it is one of the terminal's ack.slow
 	skipped bool          // it has held too long, and does not hold until it has caught up
-	used    time.Duration // of Options.Patience: the time it held, less the time that its bytes allow at paceRate
+	used    time.Duration // of Options.HoldTime: the time that it held, less the time that its bytes allow at paceRate
 	since   time.Time     // until when used counts, while it holds
 	at      int64         // how many bytes of the log it had then
 }
@@ -33,8 +33,8 @@ func (t *terminal) pacedLocked() bool {
 		return t.crowdedLocked()
 	}
 	for _, s := range t.subs {
-		if !s.patience.holds && s.mayHoldLocked() {
-			s.patience.holds, s.patience.since = true, time.Now()
+		if !s.holding.holds && s.mayHoldLocked() {
+			s.holding.holds, s.holding.since = true, time.Now()
 			t.ack.slow++
 		}
 	}
@@ -77,12 +77,12 @@ func (s *subscription) mayHoldLocked() bool {
 		return false
 	}
 	if !s.farBehind() {
-		if s.patience.skipped {
-			s.patience = patience{at: s.taken()}
+		if s.holding.skipped {
+			s.holding = holding{at: s.taken()}
 		}
 		return false
 	}
-	return !s.patience.skipped
+	return !s.holding.skipped
 }
 
 // taken is how many bytes of its channel's log the subscriber has been handed.
@@ -109,7 +109,7 @@ func (t *terminal) holdOnLocked() {
 	}
 	now := time.Now()
 	for _, s := range t.subs {
-		if s.patience.holds {
+		if s.holding.holds {
 			s.chargeLocked(now)
 		}
 	}
@@ -120,12 +120,12 @@ func (t *terminal) holdOnLocked() {
 
 // chargeLocked counts the time for which the subscriber has held the terminal, and ends that when it was too long.
 func (s *subscription) chargeLocked(now time.Time) {
-	p := &s.patience
+	p := &s.holding
 	taken := s.taken()
 	earned := time.Duration(float64(taken-p.at) / paceRate * float64(time.Second))
 	p.used = max(0, p.used+now.Sub(p.since)-earned)
 	p.since, p.at = now, taken
-	p.skipped = p.used >= s.conn.h.opts.Patience
+	p.skipped = p.used >= s.conn.h.opts.HoldTime
 	if p.skipped || s.paused || !s.farBehind() {
 		s.unholdLocked()
 	}
@@ -133,8 +133,8 @@ func (s *subscription) chargeLocked(now time.Time) {
 
 // unholdLocked says that the terminal does not wait for the subscriber any more.
 func (s *subscription) unholdLocked() {
-	if s.patience.holds {
-		s.patience.holds = false
+	if s.holding.holds {
+		s.holding.holds = false
 		s.ch.term.ack.slow--
 	}
 }
@@ -145,7 +145,7 @@ func (t *terminal) advancedLocked(s *subscription) {
 	case !t.ack.held || s.farBehind():
 	case !t.holds:
 		t.releaseAckLocked()
-	case s.patience.holds:
+	case s.holding.holds:
 		s.chargeLocked(time.Now())
 		t.settleLocked()
 	}
@@ -173,7 +173,7 @@ func (t *terminal) freeLocked() {
 	}
 	now := time.Now()
 	for _, s := range t.subs {
-		if s.patience.holds {
+		if s.holding.holds {
 			s.chargeLocked(now)
 			s.unholdLocked()
 		}

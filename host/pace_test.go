@@ -302,7 +302,7 @@ func TestAShellOfTheHostWaitsForAllObservers(t *testing.T) {
 // An acknowledgement that was owed before the owner was held does not cover later text.
 func TestAnAckThatIsOwedCoversNothingLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := testHost(t, host.Options{LogBytes: 128 << 10, Patience: time.Hour})
+		h := testHost(t, host.Options{LogBytes: 128 << 10, HoldTime: time.Hour})
 		near, far := jsonrpc.Pipe()
 		served := make(chan struct{})
 		go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()

@@ -56,8 +56,8 @@ func (p *pulse) note() {
 // quiet is how long nothing has come.
 func (p *pulse) quiet() time.Duration { return p.guard.now() - time.Duration(p.heard.Load()) }
 
-// patience is how long a ping may take: it comes behind everything that was sent since the peer was heard.
-func (p *pulse) patience() time.Duration {
+// timeout is how long a ping may take: it comes behind everything that was sent since the peer was heard.
+func (p *pulse) timeout() time.Duration {
 	return p.limit + time.Duration(min(p.guard.sent()-p.taken.Load(), maxOnItsWay))*time.Second/slowest
 }
 
@@ -68,7 +68,7 @@ func (p *pulse) check() {
 		return
 	}
 	if !p.guard.sending() {
-		ctx, cancel := context.WithTimeout(p.ctx, p.patience())
+		ctx, cancel := context.WithTimeout(p.ctx, p.timeout())
 		err := p.ping(ctx)
 		cancel()
 		switch {

@@ -37,7 +37,7 @@ func (in *runArgs) run(ctx context.Context, c *Call) (any, error) {
 		return nil, err
 	}
 	r := ran{TerminalID: idOf(uri)}
-	reports, err := c.settle(ctx, uri, in.patience())
+	reports, err := c.settle(ctx, uri, in.timeout())
 	if err != nil {
 		return nil, shellError(r.TerminalID, err)
 	}
@@ -57,7 +57,7 @@ func (in *runArgs) run(ctx context.Context, c *Call) (any, error) {
 		r.Reason = ranBackground
 		return r, nil
 	}
-	w := agenttools.WaitRequest{Command: reports, Since: r.Cursor, Timeout: max(time.Millisecond, in.patience()-time.Since(began))}
+	w := agenttools.WaitRequest{Command: reports, Since: r.Cursor, Timeout: max(time.Millisecond, in.timeout()-time.Since(began))}
 	if !reports {
 		w.Idle = shellQuiet
 	}
@@ -78,7 +78,7 @@ func (in *runArgs) shell(ctx context.Context, c *Call) (uri string, err error) {
 }
 
 // settle waits until the shell reports its commands, if it will, and says whether it does.
-func (c *Call) settle(ctx context.Context, uri string, patience time.Duration) (reports bool, err error) {
+func (c *Call) settle(ctx context.Context, uri string, timeout time.Duration) (reports bool, err error) {
 	t, err := c.using(uri)
 	if err != nil {
 		return false, err
@@ -90,7 +90,7 @@ func (c *Call) settle(ctx context.Context, uri string, patience time.Duration) (
 		return reports, nil
 	}
 	late := errors.New("the shell is not ready yet")
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, late)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
 	defer cancel()
 	return true, c.Ready(ctx, uri)
 }

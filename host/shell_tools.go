@@ -172,8 +172,8 @@ func (in *runArgs) check() error {
 	return nil
 }
 
-// patience is how long the call waits.
-func (in *runArgs) patience() time.Duration {
+// timeout is how long the call waits.
+func (in *runArgs) timeout() time.Duration {
 	if in.TimeoutMs == nil {
 		return defaultShellWait
 	}

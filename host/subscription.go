@@ -21,7 +21,7 @@ type subscription struct {
 	// Of the root: serverSeq of the newest change of the subscriber's view of the catalogue, and of the newest delivered.
 	changed, seen int64
 
-	patience patience // of a terminal's subscriber
+	holding holding // of a terminal's subscriber
 
 	// own are entries for this subscriber alone before it continues in the log: the rest of a resynchronisation.
 	own []entry

@@ -73,7 +73,7 @@ type holder struct {
 	flood    int       // bytes read without a pause
 	awake    time.Time // when the last of them was read, or the rest after it was over
 	budget   flow.Budget
-	since    time.Time // start of the current stall time, see patienceLocked
+	since    time.Time // start of the current stall time, see stallLeftLocked
 }
 
 func newHolder(spec Spec, c child, door func() error) *holder {

@@ -83,7 +83,7 @@ func (h *holder) put(p []byte) (rest time.Duration) {
 	h.holdBrieflyLocked(len(p))
 	h.since = time.Now()
 	for !h.free && !h.fitsLocked(len(p)) {
-		left := h.patienceLocked()
+		left := h.stallLeftLocked()
 		if left <= 0 {
 			h.free, h.keep = true, keepNothing
 			break
@@ -156,8 +156,8 @@ const keepNothing = math.MaxInt64
 // gone must not delay it further.
 const killedHold = 10 * time.Second
 
-// patienceLocked is how much longer a full log may hold the child.
-func (h *holder) patienceLocked() time.Duration {
+// stallLeftLocked is how much longer a full log may hold the child.
+func (h *holder) stallLeftLocked() time.Duration {
 	bound := h.spec.AwayHold
 	if h.session != nil {
 		bound = h.spec.Stall

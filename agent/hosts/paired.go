@@ -17,7 +17,7 @@ import (
 	"tether/platform/roam"
 )
 
-// Options configures Paired. All but Patience, Secrets and Watch are required.
+// Options configures Paired. All but Timeout, Secrets and Watch are required.
 type Options struct {
 	Dirs    dirs.Dirs
 	Secrets Secrets
@@ -36,8 +36,8 @@ type Options struct {
 	HostGrants bool
 	// Park is for how long hosts may keep terminals while this machine is away.
 	Park time.Duration
-	// Patience, if not 0, replaces the times for which a person waits at most for hosts to hear of something. For tests.
-	Patience time.Duration
+	// Timeout, if not 0, replaces the times for which a person waits at most for hosts to hear of something. For tests.
+	Timeout time.Duration
 	// Watch replaces roam.Watch in tests.
 	Watch func(context.Context, func(roam.Change)) error
 }
@@ -81,7 +81,7 @@ func (p *Paired) Link(pool *term.Pool, tools func(host string) Tools) {
 // Close ends all links once their hosts know the exits of the ended terminals, or after the time within.
 func (p *Paired) Close(within time.Duration, ended func(term.ID) bool) { p.links.close(within, ended) }
 
-func (p *Paired) atMost(d time.Duration) time.Duration { return cmp.Or(p.opts.Patience, d) }
+func (p *Paired) atMost(d time.Duration) time.Duration { return cmp.Or(p.opts.Timeout, d) }
 
 // Has reports whether a host of that name is paired.
 func (p *Paired) Has(name string) bool {

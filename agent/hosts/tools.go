@@ -30,7 +30,7 @@ const partWithin = time.Second
 func (p *Paired) newDesk(h host) *toolcall.Desk {
 	t := p.tools(h.Name)
 	d := toolcall.New(toolcall.Options{
-		ClientID: h.ClientID, Machine: p.opts.Machine, Tools: t.Definitions, Book: callsPath(p.opts.Dirs, h), Logger: p.opts.Logger, Parting: p.opts.Patience,
+		ClientID: h.ClientID, Machine: p.opts.Machine, Tools: t.Definitions, Book: callsPath(p.opts.Dirs, h), Logger: p.opts.Logger, Parting: p.opts.Timeout,
 		Run: t.Run, Ended: t.Ended,
 	})
 	if h.ClientTools && p.opts.Uplink.ClientTools {

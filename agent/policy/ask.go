@@ -47,16 +47,16 @@ func (e *Engine) approved(r Request) string {
 
 // wait waits for the outcome of a question.
 func (e *Engine) wait(ctx context.Context, r Request, p *pending) (Decision, error) {
-	var patience <-chan time.Time
+	var timeout <-chan time.Time
 	if r.Again {
 		timer := time.NewTimer(time.Duration(e.config.AskWait))
 		defer timer.Stop()
-		patience = timer.C
+		timeout = timer.C
 	}
 	select {
 	case a := <-p.answer:
 		return e.answered(p, a)
-	case <-patience:
+	case <-timeout:
 		if !e.questions.leave(p) {
 			return e.answered(p, <-p.answer)
 		}

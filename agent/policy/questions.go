@@ -176,8 +176,8 @@ func (q *questions) settleLocked(p *pending) {
 	q.settled = q.settled[max(0, len(q.settled)-maxQuestions):]
 }
 
-// put queues a question, unless too many wait. When patience is over, lapse is called.
-func (q *questions) put(r Request, scripts []Script, why Decision, patience time.Duration, most int, lapse func(*pending)) (*pending, bool) {
+// put queues a question, unless too many wait. When timeout has passed, lapse is called.
+func (q *questions) put(r Request, scripts []Script, why Decision, timeout time.Duration, most int, lapse func(*pending)) (*pending, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sweepLocked()
@@ -191,8 +191,8 @@ func (q *questions) put(r Request, scripts []Script, why Decision, patience time
 		return nil, false
 	}
 	now := time.Now()
-	p := &pending{Question: Question{ID: newID("q"), Request: r, Scripts: scripts, Why: why, Asked: now, Expires: now.Add(patience)}, answer: make(chan verdict, 1)}
-	p.end = time.AfterFunc(patience, func() { lapse(p) })
+	p := &pending{Question: Question{ID: newID("q"), Request: r, Scripts: scripts, Why: why, Asked: now, Expires: now.Add(timeout)}, answer: make(chan verdict, 1)}
+	p.end = time.AfterFunc(timeout, func() { lapse(p) })
 	q.waiting = append(q.waiting, p)
 	q.expired = slices.DeleteFunc(q.expired, func(e Question) bool { return same(e.Request, r) })
 	q.changedLocked()

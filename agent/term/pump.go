@@ -131,7 +131,7 @@ func (t *Terminal) takeNow(p []byte) bool {
 	if t.blocked(len(p)) {
 		return false
 	}
-	if _, waits := t.patience(len(p)); waits {
+	if _, waits := t.holdLeft(len(p)); waits {
 		return false
 	}
 	t.take(p)

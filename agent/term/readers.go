@@ -69,7 +69,7 @@ const maxPeople = 9
 // caught up.
 func (t *Terminal) holdBriefly(n int) {
 	for {
-		left, waits := t.patience(n)
+		left, waits := t.holdLeft(n)
 		if !waits {
 			return
 		}
@@ -95,8 +95,8 @@ func (t *Terminal) holdBriefly(n int) {
 	}
 }
 
-// patience is how long the child may wait for readers that may slow it only a little, if it has to.
-func (t *Terminal) patience(n int) (left time.Duration, waits bool) {
+// holdLeft is how long the child may wait for readers that may slow it only a little, if it has to.
+func (t *Terminal) holdLeft(n int) (left time.Duration, waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.adoption.underWay() || t.pacer != nil {

@@ -80,8 +80,8 @@ func (v *redaction) take(s *stream, now time.Time) {
 	}
 }
 
-// patience is how much longer the held text may wait.
-func (v *redaction) patience(now time.Time) time.Duration {
+// waitLeft is how much longer the held text may wait.
+func (v *redaction) waitLeft(now time.Time) time.Duration {
 	hold := holdLong
 	if v.filter.Brief() {
 		hold = holdBrief
@@ -304,7 +304,7 @@ func (t *Terminal) releaseLocked(now time.Time) {
 	case v.fed < t.stream.texted:
 		t.lookLaterLocked(redactAgain)
 	case v.held:
-		t.lookLaterLocked(v.patience(now))
+		t.lookLaterLocked(v.waitLeft(now))
 	}
 }
 
@@ -328,7 +328,7 @@ func (t *Terminal) releaseHeldText() {
 	}
 	now := time.Now()
 	t.redactLocked(now, false)
-	if v.fed == t.stream.texted && v.held && v.patience(now) <= 0 {
+	if v.fed == t.stream.texted && v.held && v.waitLeft(now) <= 0 {
 		v.filter.Flush()
 		t.releaseLocked(now)
 	}

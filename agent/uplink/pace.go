@@ -22,12 +22,12 @@ const (
 	little = 2 << 10
 )
 
-// errSilent ends publisher.run, see patience. The terminal is then announced again after a pause.
+// errSilent ends publisher.run, see silenceLeft. The terminal is then announced again after a pause.
 var errSilent = errors.New("the host answers but acknowledges no output")
 
-// patience is how much longer the host may leave all text in transit unacknowledged. A host that does so for two heartbeats, while it
+// silenceLeft is how much longer the host may leave all text in transit unacknowledged. A host that does so for two heartbeats, while it
 // answers those, has lost an acknowledgement or the terminal: announcing the terminal again makes it report its state.
-func (p *publisher) patience() time.Duration {
+func (p *publisher) silenceLeft() time.Duration {
 	return 2*p.s.link.opts.Heartbeat - time.Since(p.heard)
 }
 
@@ -81,7 +81,7 @@ func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.D
 		return p.barrier(ctx) // no acknowledgement comes by itself
 	}
 	if inflight > 0 {
-		left := p.patience()
+		left := p.silenceLeft()
 		if left <= 0 {
 			return errSilent
 		}

@@ -49,7 +49,7 @@ It prints a table. The exit status is 0 if the host keeps all rules that apply a
 	f := c.Flags()
 	f.StringVar(&own.tokenFile, "token-file", "", "read the token of the lending client from `FILE`; - is standard input")
 	f.StringVar(&other.tokenFile, "observer-token-file", "", "read the token of the observing client from `FILE`; default: the same token")
-	f.DurationVar(&o.Patience, "timeout", 10*time.Second, "the time limit for each step")
+	f.DurationVar(&o.Timeout, "timeout", 10*time.Second, "the time limit for each step")
 	f.BoolVar(&o.Plain, "plain", false, "check only the rules of AHP for all hosts")
 	f.BoolVar(&o.Assume, "assume-client-terminals", false, "check all rules even if the host does not announce client-executed terminals; it may start shells instead")
 	f.BoolVar(&asJSON, "json", false, "as JSON")

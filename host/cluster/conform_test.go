@@ -55,7 +55,7 @@ func TestRulesAcrossNodes(t *testing.T) {
 		}
 		return len(b.MirrorsOf(a.of.ID())) == len(all) && catalogue(a) == catalogue(b)
 	}
-	report, err := conform.Run(t.Context(), conform.Options{Endpoint: client.Endpoint{URL: a.url, Token: own}, Observer: client.Endpoint{URL: b.url, Token: own}, Patience: patience,
+	report, err := conform.Run(t.Context(), conform.Options{Endpoint: client.Endpoint{URL: a.url, Token: own}, Observer: client.Endpoint{URL: b.url, Token: own}, Timeout: patience,
 		Settle: func(context.Context) error {
 			testkit.Eventually(t, patience, "the other node has it", there)
 			return nil

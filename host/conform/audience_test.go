@@ -35,7 +35,7 @@ func TestOwnHostKeepsAudiencesApart(t *testing.T) {
 	t.Cleanup(h.Close)
 	owner, observer := at(t, h), at(t, h)
 	owner.Token, observer.Token = "lend", "watch"
-	r, by := check(t, conform.Options{Endpoint: owner, Observer: observer, Patience: testkit.Patience})
+	r, by := check(t, conform.Options{Endpoint: owner, Observer: observer, Timeout: testkit.Patience})
 	if r.Failed() {
 		t.Errorf("broken rules:\n%s", strings.Join(by[conform.Fail], "\n"))
 	}
@@ -48,7 +48,7 @@ func TestOwnHostKeepsAudiencesApart(t *testing.T) {
 	if passed != 7 {
 		t.Errorf("%d rules were kept", passed)
 	}
-	if r, by := check(t, conform.Options{Endpoint: owner, Patience: testkit.Patience}); !strings.Contains(strings.Join(by[conform.Skip], "\n"), "audience: ") {
+	if r, by := check(t, conform.Options{Endpoint: owner, Timeout: testkit.Patience}); !strings.Contains(strings.Join(by[conform.Skip], "\n"), "audience: ") {
 		t.Errorf("with one token: %+v", r)
 	}
 }
@@ -65,7 +65,7 @@ func TestHostsThatDoNotKeepAudiencesApart(t *testing.T) {
 	}}
 	h := host.New(host.Options{})
 	t.Cleanup(h.Close)
-	o := conform.Options{Endpoint: at(t, h), Patience: testkit.Patience, Connect: boasting.connect(h)}
+	o := conform.Options{Endpoint: at(t, h), Timeout: testkit.Patience, Connect: boasting.connect(h)}
 	o.Observer = o.Endpoint
 	o.Observer.Token = "another"
 	_, by := check(t, o)

@@ -57,7 +57,7 @@ func (r *run) departs() error {
 	defer s.conn.Close()
 	p := r.terminal(r.forAll())
 	p.Claim = ahp.ClientClaim(id)
-	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 	defer cancel()
 	if err := s.conn.CreateTerminal(ctx, p); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (r *run) departs() error {
 	}
 	s.conn.Close()
 	grace := time.Duration(r.marker.GraceMs) * time.Millisecond
-	if err := r.exitsWithin(grace+r.opts.Patience, r.other, -1); err != nil {
+	if err := r.exitsWithin(grace+r.opts.Timeout, r.other, -1); err != nil {
 		return err
 	}
 	return r.unlisted()

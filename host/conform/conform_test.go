@@ -47,7 +47,7 @@ func at(t *testing.T, h http.Handler) client.Endpoint {
 func TestOwnHostKeepsTheRules(t *testing.T) {
 	h := host.New(host.Options{})
 	t.Cleanup(h.Close)
-	r, by := check(t, conform.Options{Endpoint: at(t, h), Patience: testkit.Patience})
+	r, by := check(t, conform.Options{Endpoint: at(t, h), Timeout: testkit.Patience})
 	if !r.Marker || r.Failed() {
 		t.Errorf("marker %v, broken rules:\n%s", r.Marker, strings.Join(by[conform.Fail], "\n"))
 	}
@@ -77,7 +77,7 @@ func TestWithRoles(t *testing.T) {
 	e := at(t, h)
 	owner, observer := e, e
 	owner.Token, observer.Token = "lend", "watch"
-	r, by := check(t, conform.Options{Endpoint: owner, Observer: observer, Patience: testkit.Patience})
+	r, by := check(t, conform.Options{Endpoint: owner, Observer: observer, Timeout: testkit.Patience})
 	if r.Failed() {
 		t.Errorf("broken rules:\n%s", strings.Join(by[conform.Fail], "\n"))
 	}
@@ -146,7 +146,7 @@ func vscodeHost(t *testing.T) client.Endpoint {
 // The same client passes at a host that nobody here wrote, as far as the plain protocol goes.
 func TestVSCodeKeepsThePlainRules(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	r, by := check(t, conform.Options{Endpoint: vscodeHost(t), Patience: testkit.Patience})
+	r, by := check(t, conform.Options{Endpoint: vscodeHost(t), Timeout: testkit.Patience})
 	if r.Marker || r.Failed() || len(by[conform.Pass]) < 20 {
 		t.Errorf("marker %v, %d rules kept, broken:\n%s", r.Marker, len(by[conform.Pass]), strings.Join(by[conform.Fail], "\n"))
 	}

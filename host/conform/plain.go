@@ -25,12 +25,12 @@ var plainRules = []rule{
 	}},
 	{"ping is answered", func(r *run) error { return r.settled() }},
 	{"an unknown method is refused with -32601", func(r *run) error {
-		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 		defer cancel()
 		return wantCode(r.owner.conn.Peer().Call(ctx, "x-conform/unknown", map[string]string{"channel": ahp.RootURI}, nil), "x-conform/unknown", jsonrpc.CodeMethodNotFound)
 	}},
 	{"a second initialize is refused", func(r *run) error {
-		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 		defer cancel()
 		p := ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: r.owner.id}
 		if r.owner.conn.Peer().Call(ctx, ahp.MethodInitialize, p, nil) == nil {
@@ -57,7 +57,7 @@ var plainRules = []rule{
 		return nil
 	}},
 	{"disposing of a missing terminal changes nothing", func(r *run) error {
-		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 		defer cancel()
 		_ = r.owner.conn.DisposeTerminal(ctx, r.uri) // hosts differ in whether this is an error
 		return r.settled()
@@ -223,12 +223,12 @@ func (r *run) watcherComesBack() error {
 
 // exits waits for the exit.
 func (r *run) exits(s *session, want int64) error {
-	return r.exitsWithin(r.opts.Patience, s, want)
+	return r.exitsWithin(r.opts.Timeout, s, want)
 }
 
-func (r *run) exitsWithin(patience time.Duration, s *session, want int64) error {
+func (r *run) exitsWithin(timeout time.Duration, s *session, want int64) error {
 	var got *int64
-	err := r.within(patience, s, "terminal/exited", func() bool {
+	err := r.within(timeout, s, "terminal/exited", func() bool {
 		for _, e := range s.seen {
 			if x, ok := e.action.(ahp.TerminalExited); ok && e.channel == r.uri && !e.rejected {
 				got = x.ExitCode
@@ -244,7 +244,7 @@ func (r *run) exitsWithin(patience time.Duration, s *session, want int64) error 
 }
 
 func (r *run) dispose() error {
-	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 	defer cancel()
 	if err := r.owner.conn.DisposeTerminal(ctx, r.uri); err != nil {
 		return err

@@ -18,8 +18,8 @@ type Options struct {
 	Endpoint client.Endpoint
 	// Observer is how a second client gets in, without the right to lend; the zero value is Endpoint.
 	Observer client.Endpoint
-	// Patience is how long the host may take for each step, default 10 s.
-	Patience time.Duration
+	// Timeout is how long the host may take for each step, default 10 s.
+	Timeout time.Duration
 	// Plain leaves the rules for client-executed terminals out.
 	Plain bool
 	// Assume checks the rules for client-executed terminals also at a host that does not show the marker: one that follows the bare proposal.
@@ -92,7 +92,7 @@ type run struct {
 
 // Run checks the host. Its error says that there was nothing to check: no such host, or the token was refused.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	o.Patience = cmp.Or(o.Patience, 10*time.Second)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	if o.Connect == nil {
 		o.Connect = client.Connect
 	}

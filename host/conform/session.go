@@ -57,7 +57,7 @@ func (r *run) reopen(e client.Endpoint, id string, before client.Resume) (*sessi
 
 func (r *run) openAs(e client.Endpoint, o client.Options) (*session, error) {
 	s := &session{id: o.ClientID, acked: map[string]int64{}}
-	ctx, cancel := context.WithTimeout(r.ctx, max(r.opts.Patience, connectTime))
+	ctx, cancel := context.WithTimeout(r.ctx, max(r.opts.Timeout, connectTime))
 	defer cancel()
 	o.Info = ahp.Implementation{Name: "tether-host conform"}
 	o.OnEnvelope, o.OnNotification = s.envelope, s.notification
@@ -103,12 +103,12 @@ func (s *session) notification(method string, params []byte) {
 
 // until waits until ok, which is called with the lock, holds.
 func (r *run) until(s *session, what string, ok func() bool) error {
-	return r.within(r.opts.Patience, s, what, ok)
+	return r.within(r.opts.Timeout, s, what, ok)
 }
 
-// within is until with another patience.
-func (r *run) within(patience time.Duration, s *session, what string, ok func() bool) error {
-	ctx, cancel := context.WithTimeout(r.ctx, patience)
+// within is until with another timeout.
+func (r *run) within(timeout time.Duration, s *session, what string, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(r.ctx, timeout)
 	defer cancel()
 	for {
 		s.mu.Lock()
@@ -120,7 +120,7 @@ func (r *run) within(patience time.Duration, s *session, what string, ok func() 
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return fmt.Errorf("no %[2]s within %[1]v", patience, what)
+			return fmt.Errorf("no %[2]s within %[1]v", timeout, what)
 		case <-s.conn.Done():
 			return fmt.Errorf("the host closed the connection before %s: %w", what, s.conn.Err())
 		}
@@ -131,7 +131,7 @@ func (r *run) within(patience time.Duration, s *session, what string, ok func() 
 // the answers have arrived.
 func (r *run) settled() error {
 	for _, s := range []*session{r.owner, r.other, r.owner} {
-		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 		err := s.conn.Barrier(ctx)
 		cancel()
 		if err != nil {
@@ -207,7 +207,7 @@ func (r *run) refused(s *session, who string, all ...ahp.Action) error {
 
 // state is the terminal's in a new snapshot.
 func (r *run) state(s *session) (ahp.TerminalState, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 	defer cancel()
 	var st ahp.TerminalState
 	got, err := s.conn.Subscribe(ctx, r.uri)
@@ -225,7 +225,7 @@ func (r *run) state(s *session) (ahp.TerminalState, error) {
 
 // listed is the terminal's entry in the catalogue; nil if it has none.
 func (r *run) listed(s *session) (*ahp.TerminalInfo, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 	defer cancel()
 	got, err := s.conn.Subscribe(ctx, ahp.RootURI)
 	if err != nil {
@@ -247,7 +247,7 @@ func (r *run) listed(s *session) (*ahp.TerminalInfo, error) {
 }
 
 func (r *run) create(p ahp.CreateTerminalParams) error {
-	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 	defer cancel()
 	return r.owner.conn.CreateTerminal(ctx, p)
 }

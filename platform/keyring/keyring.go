@@ -21,8 +21,8 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// Patience is how long one call may take.
-const Patience = time.Second
+// Timeout is how long one call may take.
+const Timeout = time.Second
 
 // service tells our items from others.
 const service = "tether"
@@ -117,7 +117,7 @@ func (k *Keyring) Delete(name string) error {
 
 // within does f when it is its turn, and leaves it behind when the time is up.
 func (k *Keyring) within(f func() (string, error)) (string, error) {
-	late := time.NewTimer(Patience)
+	late := time.NewTimer(Timeout)
 	defer late.Stop()
 	select {
 	case k.turn <- struct{}{}:

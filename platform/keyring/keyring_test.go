@@ -134,7 +134,7 @@ func TestALockedKeyringBlocksNobody(t *testing.T) {
 				if _, err := k.Get("a"); !errors.Is(err, keyring.ErrSilent) {
 					t.Errorf("%v, want ErrSilent", err)
 				}
-				if took := time.Since(began); took > keyring.Patience {
+				if took := time.Since(began); took > keyring.Timeout {
 					t.Errorf("it took %v", took)
 				}
 			})
@@ -156,7 +156,7 @@ func TestASlowKeyringIsAProbeOfASecond(t *testing.T) {
 		f := &fake{answer: func() { time.Sleep(400 * time.Millisecond) }}
 		k := keyring.New(f)
 		began := time.Now()
-		if err := k.Probe(); !errors.Is(err, keyring.ErrSilent) || time.Since(began) != keyring.Patience {
+		if err := k.Probe(); !errors.Is(err, keyring.ErrSilent) || time.Since(began) != keyring.Timeout {
 			t.Errorf("%v after %v; a probe of three calls would have taken 1.6 s", err, time.Since(began))
 		}
 		if err := k.Set("a", "b"); err != nil {

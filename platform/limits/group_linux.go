@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long systemd may take for one request.
-const patience = 5 * time.Second
+// requestTimeout is how long systemd may take for one request.
+const requestTimeout = 5 * time.Second
 
 // taken looks whether the kernel has the bounds that canGroup asks for: a manager without the controllers, as in many containers, takes
 // them without a word.
@@ -41,7 +41,7 @@ func runtimeDir() string {
 }
 
 func run(name string, args ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = time.Second

@@ -18,8 +18,8 @@ var ErrUnsupported = errors.New("cannot read the environment of this shell")
 // command.
 const PrintVerb = "print-environment"
 
-// loginPatience bounds the time for start-up files. Those of frameworks need a second or two on a cold disk.
-const loginPatience = 10 * time.Second
+// loginTimeout bounds the time for start-up files. Those of frameworks need a second or two on a cold disk.
+const loginTimeout = 10 * time.Second
 
 // PrintEnvironment writes the environment of this process between two marks, which separate it from output of start-up files.
 func PrintEnvironment(w io.Writer, mark string) error {
@@ -31,7 +31,7 @@ func PrintEnvironment(w io.Writer, mark string) error {
 // of a bare one. self is this program, see PrintVerb. It waits for the shell for at most ten seconds and then ends all its processes.
 // Variables that exist only for this query are left out. On Windows no shell is asked: the result is the environment of the user's account.
 func Environment(ctx context.Context, path, self string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, loginPatience)
+	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
 	defer cancel()
 	env, err := environment(ctx, path, self)
 	return slices.DeleteFunc(env, ofAsking), err

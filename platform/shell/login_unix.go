@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// askPatience is how long a directory service may take to answer: it may be on a network that is down.
-const askPatience = 2 * time.Second
+// askTimeout is how long a directory service may take to answer: it may be on a network that is down.
+const askTimeout = 2 * time.Second
 
 func login() string {
 	return choose(usable, "/bin/sh", account, func() string { return os.Getenv("SHELL") })
@@ -27,10 +27,10 @@ func usable(path string) bool {
 
 // ask runs a tool of the system and returns its output, or nil if it fails or takes too long.
 func ask(tool string, args ...string) []byte {
-	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, args...)
-	cmd.WaitDelay = askPatience // for children of it that keep the pipe open
+	cmd.WaitDelay = askTimeout // for children of it that keep the pipe open
 	out, err := cmd.Output()
 	if err != nil {
 		return nil
