@@ -35,7 +35,7 @@ type watching struct {
 	since   time.Time
 	until   time.Time // zero while it goes on
 	written time.Time // when the last record was
-	over    bool      // its end was written
+	ended   bool      // its end was written
 }
 
 const (
@@ -69,7 +69,7 @@ func (l *watchLog) note(host string, id term.ID, who []uplink.Watcher) {
 func (l *watchLog) beganLocked(key watchKey, since, now time.Time) {
 	w := l.all[key]
 	switch {
-	case w != nil && w.over: // within a minute of the record of the end: the next sweep that may writes this one
+	case w != nil && w.ended: // within a minute of the record of the end: the next sweep that may writes this one
 		*w = watching{since: since, written: w.written}
 	case w != nil:
 		w.until = time.Time{}
@@ -101,7 +101,7 @@ func (l *watchLog) sweep() {
 	for key, w := range l.all {
 		switch due := now.Sub(w.written) >= watchEvery; {
 		case !due || w.until.IsZero():
-		case w.over:
+		case w.ended:
 			delete(l.all, key)
 		default:
 			l.endLocked(key, w, w.until)
@@ -117,7 +117,7 @@ func (l *watchLog) sweep() {
 }
 
 func (l *watchLog) endLocked(key watchKey, w *watching, until time.Time) {
-	w.over, w.written = true, time.Now()
+	w.ended, w.written = true, time.Now()
 	l.write(key, "watched from "+stamp(w.since)+" until "+stamp(until))
 }
 
@@ -130,7 +130,7 @@ func (l *watchLog) close() {
 		l.sweeper.Stop()
 	}
 	for key, w := range l.all {
-		if !w.over {
+		if !w.ended {
 			l.endLocked(key, w, cmp.Or(w.until, time.Now()))
 		}
 	}

@@ -155,7 +155,7 @@ func (e *Engine) follow(ctx context.Context, w *watch) {
 		}
 	}()
 	w.follow(ctx)
-	if !w.over.Load() {
+	if !w.exited.Load() {
 		e.abandon(w)
 	}
 }

@@ -18,16 +18,16 @@ type Sub struct {
 	wake chan struct{} // 1 slot: there is something to tell
 	beat atomic.Bool   // a heartbeat is due
 
-	mu    sync.Mutex
-	parts map[string]*part // of kinds of the log, by terminal
-	later map[string]place // of the cursor: terminals that are not there, or not yet again
-	polls bool             // it takes matches one by one
-	most  int              // of these
-	list  []listed
-	lost  bool   // something is missing that nobody was told of
-	fresh bool   // it begins now, not at a cursor; set before it starts
-	over  bool   // nothing more can come
-	end   *Error // why it was ended; nil if nothing is wrong
+	mu       sync.Mutex
+	parts    map[string]*part // of kinds of the log, by terminal
+	later    map[string]place // of the cursor: terminals that are not there, or not yet again
+	polls    bool             // it takes matches one by one
+	most     int              // of these
+	list     []listed
+	lost     bool   // something is missing that nobody was told of
+	fresh    bool   // it begins now, not at a cursor; set before it starts
+	finished bool   // nothing more can come
+	end      *Error // why it was ended; nil if nothing is wrong
 
 	src *source // of kinds of the moment
 	seq uint64  // the next entry of its journal; owned by who tells
@@ -86,8 +86,8 @@ func (s *Sub) lose(p *part) {
 func (s *Sub) finish(why *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.over {
-		s.over, s.end = true, why
+	if !s.finished {
+		s.finished, s.end = true, why
 	}
 	s.signal()
 }
@@ -179,11 +179,11 @@ func (s *Sub) ended() (over bool, why *Error) {
 			return false, nil // earlier events are delivered first
 		}
 	}
-	if s.end == nil && !s.over && s.spec.of != "" && s.src == nil {
+	if s.end == nil && !s.finished && s.spec.of != "" && s.src == nil {
 		p := s.parts[s.spec.of]
-		s.over = p != nil && p.exited && (s.spec.kind.family == ofExits || p.watch != nil && p.watch.over.Load())
+		s.finished = p != nil && p.exited && (s.spec.kind.family == ofExits || p.watch != nil && p.watch.exited.Load())
 	}
-	return s.over, s.end
+	return s.finished, s.end
 }
 
 // groupEvent is the event of a group, whose cursor is behind it; ok is false if the principal may not see the terminal any more.

@@ -58,7 +58,7 @@ type watch struct {
 	finished int64 // ends of commands seen at off
 	moved    time.Time
 	stood    int64       // up to where a line without an end was looked at that stood still
-	over     atomic.Bool // the terminal has exited, and all was read
+	exited   atomic.Bool // the terminal has exited, and all was read
 
 	dead   atomic.Bool // nobody reads any more, although the terminal may go on; set with mu
 	rd     agenttools.Reader
@@ -133,7 +133,7 @@ func (w *watch) take(ev agenttools.Event) {
 	case ev.Exited:
 		w.off = ev.Off
 		w.stand()
-		w.over.Store(true) // after the last match, since a subscription to one terminal ends with it
+		w.exited.Store(true) // after the last match, since a subscription to one terminal ends with it
 		for _, p := range w.parts {
 			p.sub.signal() // nothing more can come
 		}
@@ -313,7 +313,7 @@ func (w *watch) follow(ctx context.Context) {
 	var small [512]byte
 	for ctx.Err() == nil {
 		more, err := w.step(8 * chunk)
-		if err != nil || w.over.Load() {
+		if err != nil || w.exited.Load() {
 			return
 		}
 		if more {

@@ -19,7 +19,7 @@ type ackState struct {
 	timer *time.Timer // checks held again after pacePeriod
 
 	owed  int64       // the position to acknowledge next, without text that came after the owner was held
-	told  int64       // the last position that was acknowledged
+	acked int64       // the last position that was acknowledged
 	late  bool        // the delay timer runs
 	delay *time.Timer // fires after ackDelay and clears late
 
@@ -32,7 +32,7 @@ func (h *Host) ackLocked(t *terminal) {
 	case t.bound == nil || !t.creator.resume || t.ack.held:
 	case t.pacedLocked():
 		t.holdLocked()
-	case t.applied-t.ack.told < promptAck:
+	case t.applied-t.ack.acked < promptAck:
 		h.ackLateLocked(t)
 	default:
 		t.oweAckLocked()
@@ -53,7 +53,7 @@ func (h *Host) ackLateLocked(t *terminal) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		t.ack.late = false
-		if !t.ack.held && t.ack.told < t.applied {
+		if !t.ack.held && t.ack.acked < t.applied {
 			t.oweAckLocked()
 		}
 	})
@@ -101,7 +101,7 @@ func (c *conn) nextAckLocked() []byte {
 		c.acks = c.acks[1:]
 		t.ack.due = false
 		if t.bound == c {
-			t.ack.told = t.ack.owed
+			t.ack.acked = t.ack.owed
 			return appendAck(nil, t.uri, t.ack.owed)
 		}
 	}

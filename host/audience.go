@@ -62,12 +62,12 @@ func (v *viewer) belongs(owner string) bool {
 
 // audience lists who may watch a terminal besides its machine's owner and that person's agents. Guarded by the host's mutex.
 type audience struct {
-	told    bool // the machine has said one, and wants to know who watches
-	said    ahp.Audience
-	grants  []grant
-	refused []string // names in it that mean nobody
-	pending bool     // a grant begins with text that has not come yet
-	unsaid  bool     // the machine has not said yet whether it lends also where everybody sees everything
+	declared bool // the machine has said one, and wants to know who watches
+	said     ahp.Audience
+	grants   []grant
+	refused  []string // names in it that mean nobody
+	pending  bool     // a grant begins with text that has not come yet
+	unsaid   bool     // the machine has not said yet whether it lends also where everybody sees everything
 
 	rules rules // what follows from those, see reindexLocked
 }
@@ -98,7 +98,7 @@ func (t *terminal) rulesLocked() rules {
 	r := noRules()
 	for i := range a.grants {
 		g := &a.grants[i]
-		if before, ok := r.from[g.to]; (!ok || g.pos < before) && !slices.Contains(t.over, g.to) {
+		if before, ok := r.from[g.to]; (!ok || g.pos < before) && !slices.Contains(t.withdrawn, g.to) {
 			r.from[g.to] = g.pos
 		}
 	}
@@ -144,7 +144,7 @@ func (h *Host) grantedLocked(v *viewer, t *terminal) (from int64, ok bool) {
 	if !some {
 		machine = h.noMachine
 	}
-	if v.firstLocked(machine.from) == 0 && t.audience.said.HostGrants && v.firstLocked(machine.without(t.over)) == 0 {
+	if v.firstLocked(machine.from) == 0 && t.audience.said.HostGrants && v.firstLocked(machine.without(t.withdrawn)) == 0 {
 		from = 0
 	}
 	return from, from < notYet
@@ -267,7 +267,7 @@ func (h *Host) grantee(r *Roster, name string) (g Grantee, ok bool) {
 
 // resolveLocked is an audience as it is in force now for t, which is nil before there is one.
 func (h *Host) resolveLocked(m meant, t *terminal) audience {
-	a := audience{told: true, said: m.Audience, refused: m.refused}
+	a := audience{declared: true, said: m.Audience, refused: m.refused}
 	for i, g := range m.Grants {
 		if m.grants[i] == (Grantee{}) || h.roster.ended(m.grants[i]) {
 			continue

@@ -76,7 +76,7 @@ type conn struct {
 	catching *subscription // the last one that was resynchronised
 	echoes   *rate.Limiter // limits refusals and other echoes without effect
 
-	told        map[*Session]bool     // sessions that its client has been told of
+	announced   map[*Session]bool     // sessions that its client has been told of
 	dueSessions map[*Session]struct{} // sessions with news for its client
 
 	looks      looks         // the terminals that it has watched before; has a lock of its own

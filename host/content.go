@@ -57,14 +57,14 @@ func (p *part) cost() int {
 // content is the recorded text of one terminal, bounded by limit. Beyond that it drops the oldest text: first whole parts, then the head of
 // the first remaining part, up to the start of a line. Not safe for concurrent use.
 type content struct {
-	limit int // bytes of cost
-	parts []part
-	cost  int   // of all parts
-	over  int   // bytes by which the text of all parts is longer in its escaped form than decoded
-	end   int64 // position after the last byte, counted over all text ever appended; never reset
-	base  int64 // position of the last clear
-	count int   // commands ever started
-	open  int   // commands among parts that are not complete
+	limit  int // bytes of cost
+	parts  []part
+	cost   int   // of all parts
+	excess int   // bytes by which the text of all parts is longer in its escaped form than decoded
+	end    int64 // position after the last byte, counted over all text ever appended; never reset
+	base   int64 // position of the last clear
+	count  int   // commands ever started
+	open   int   // commands among parts that are not complete
 	// left, if not nil, receives dropped text.
 	left func(runs []run)
 }
@@ -80,7 +80,7 @@ func (c *content) appendText(esc []byte, found jsonspan.Check, shared bool) {
 	p.appendRun(run{esc: esc, size: size, rows: found.Rows, styled: found.Styled}, shared)
 	p.size += size
 	c.cost += size
-	c.over += len(esc) - size
+	c.excess += len(esc) - size
 	c.end += int64(size)
 	c.trim()
 }
@@ -159,7 +159,7 @@ func (c *content) running() *command {
 
 // clear drops the recorded text. Positions continue.
 func (c *content) clear() {
-	c.parts, c.cost, c.over, c.base, c.open = nil, 0, 0, c.end, 0
+	c.parts, c.cost, c.excess, c.base, c.open = nil, 0, 0, c.end, 0
 }
 
 // trim drops text until the content is within its limit, and some more, so that not every append has to cut.
@@ -177,19 +177,19 @@ func (c *content) keep(want int) {
 	if len(dropped) > 0 && c.left != nil {
 		c.left(dropped)
 	}
-	c.over, c.open = 0, 0
+	c.excess, c.open = 0, 0
 	for i := range c.parts {
 		if one := c.parts[i].command; one != nil && !one.complete {
 			c.open++
 		}
 		for _, r := range c.parts[i].runs {
-			c.over += len(r.esc) - r.size
+			c.excess += len(r.esc) - r.size
 		}
 	}
 }
 
 // held returns the memory of the content, in bytes.
-func (c *content) held() int { return c.cost + c.over }
+func (c *content) held() int { return c.cost + c.excess }
 
 // view returns a copy of the parts that may be read while the content changes: all of them, or the last max bytes or so, from the start of
 // a line. from is the position of the first byte.

@@ -90,7 +90,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		state.Meta.Former = h.formerLocked(c.client, state.Meta.Former)
 		if before := h.beforeLocked(c.client, p.Channel, state.Meta.Former); before != nil && c.client.resume {
 			a := h.resolveLocked(said, before)
-			a.told = told
+			a.declared = told
 			h.continueLocked(before, c.client, p.Channel, state, a)
 			h.claimedLocked(c.client, p.Channel)
 			t = before
@@ -101,7 +101,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 			return errExists
 		}
 		a := h.resolveLocked(said, nil)
-		a.told = told
+		a.declared = told
 		t = h.addTerminalLocked(p.Channel, c.client, state, a)
 		h.claimedLocked(c.client, p.Channel)
 		t.marks.ended = ahp.FindCommands(p.Meta)
@@ -112,7 +112,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		return errExists
 	default:
 		a := h.resolveLocked(said, t)
-		a.told = told
+		a.declared = told
 		h.setAudienceLocked(t, a)
 		t.bindLocked(c)
 		if t.content.end == 0 && len(t.marks.list) == 0 && t.applied == 0 { // it has been another node's, and nobody here has read it

@@ -71,7 +71,7 @@ func (h *Host) endGrant(id, to string, g Grantee) (uri string) {
 	defer h.mu.Unlock()
 	for t := range h.everyLocked() {
 		if t.id == id && slices.Contains(t.mayWatchLocked(), to) && !t.creator.owns(g) {
-			t.over = append(t.over, g)
+			t.withdrawn = append(t.withdrawn, g)
 			h.setAudienceLocked(t, t.audience)
 			return t.uri
 		}

@@ -66,7 +66,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 		h.movedLocked(cl, node, e.Epoch)
 	}
 	a := h.resolveLocked(said, nil)
-	a.told = e.Told
+	a.declared = e.Told
 	state := ahp.TerminalState{Title: e.Title, Claim: ahp.Claim{Kind: ahp.ClaimClient, ClientID: e.Client}, ExecutionTarget: ahp.TargetClient, IsPty: new(true), Meta: e.Meta}
 	if t == nil && e.Parked == nil {
 		t = h.parkedByLocked(cl, e.Meta.Former)
@@ -132,7 +132,7 @@ func (h *Host) leaveOwnedLocked(t *terminal) {
 	}
 	t.bound = nil
 	t.releaseAckLocked()
-	t.ack.due, t.told.due, t.watch.due = false, nil, nil
+	t.ack.due, t.watchers.due, t.watch.due = false, nil, nil
 	clear(t.feeds)
 }
 
@@ -158,16 +158,16 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 	}
 	t.holds = e.Holds
 	t.state.Meta = e.Meta
-	t.over = nil
+	t.withdrawn = nil
 	for _, g := range e.Over {
 		kind := []rune(g.Kind)
 		if len(kind) == 1 {
-			t.over = append(t.over, Grantee{kind[0], g.Name, g.ID})
+			t.withdrawn = append(t.withdrawn, Grantee{kind[0], g.Name, g.ID})
 		}
 	}
 	for _, g := range h.roster.Withdrawn[t.uri] { // the owner may not know of it yet
-		if !slices.Contains(t.over, g) {
-			t.over = append(t.over, g)
+		if !slices.Contains(t.withdrawn, g) {
+			t.withdrawn = append(t.withdrawn, g)
 		}
 	}
 	a.unsaid = h.mirrorUnsaidLocked(t)

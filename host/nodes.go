@@ -299,7 +299,7 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 		Announced: t.name, Title: s.Title, Cwd: s.Cwd, Cols: s.Cols, Rows: s.Rows, Detection: s.SupportsCommandDetection, Lifecycle: s.Lifecycle,
 		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing}, Created: t.created, Exited: t.exited, Away: t.bound == nil, Holds: t.holds,
 		Running: head(i.Running), Start: i.Start, End: i.End, Commands: t.marks.ended, Watching: t.observersLocked(),
-		Audience: t.audience.said, Told: t.audience.told, Unsaid: t.audience.unsaid}
+		Audience: t.audience.said, Told: t.audience.declared, Unsaid: t.audience.unsaid}
 	if in := &t.input; in.state != "" || in.ready != "" {
 		p := ahp.NewState("", in.state, in.since)
 		if in.ready != "" {
@@ -310,7 +310,7 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 	if p := t.parked; p != nil {
 		e.Parked = &NodeParked{t.away, p.until, p.dropped}
 	}
-	for _, g := range t.over {
+	for _, g := range t.withdrawn {
 		e.Over = append(e.Over, NodeGrantee{string(g.kind), g.name, g.id})
 	}
 	return e

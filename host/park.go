@@ -223,11 +223,11 @@ func (h *Host) continueLocked(t *terminal, c *client, uri string, now ahp.Termin
 	t.channel.term = t
 	t.creator = c
 	for _, g := range h.endedBeforeLocked(uri, former) {
-		if !slices.Contains(t.over, g) {
-			t.over = append(t.over, g)
+		if !slices.Contains(t.withdrawn, g) {
+			t.withdrawn = append(t.withdrawn, g)
 		}
 	}
-	t.ack, t.watch, t.told = ackState{}, watchState{}, watcherState{}
+	t.ack, t.watch, t.watchers = ackState{}, watchState{}, watcherState{}
 	clear(t.feeds)
 	t.state.Claim = now.Claim
 	t.state.Meta.Former = now.Meta.Former

@@ -173,9 +173,9 @@ func (h *Host) knowLocked(r *Roster) {
 
 // endWithdrawnLocked ends grants that an administrator has ended at another node.
 func (h *Host) endWithdrawnLocked(t *terminal) {
-	more := slices.DeleteFunc(slices.Clone(h.roster.Withdrawn[t.uri]), func(g Grantee) bool { return slices.Contains(t.over, g) })
+	more := slices.DeleteFunc(slices.Clone(h.roster.Withdrawn[t.uri]), func(g Grantee) bool { return slices.Contains(t.withdrawn, g) })
 	if len(more) > 0 {
-		t.over = append(t.over, more...)
+		t.withdrawn = append(t.withdrawn, more...)
 		h.setAudienceLocked(t, t.audience)
 		h.rowChangedLocked(t)
 	}

@@ -18,11 +18,11 @@ type textReader struct {
 	lookedAt
 	sight int64 // as of which p may see the terminal
 
-	pos  int64 // in the stream of all text
-	mark int64 // number of the next mark
-	over bool  // the exit was delivered
-	told int64 // position up to which losses were reported
-	wait int64 // offset that the text has not reached yet; 0: it has
+	pos      int64 // in the stream of all text
+	mark     int64 // number of the next mark
+	exited   bool  // the exit was delivered
+	reported int64 // position up to which losses were reported
+	wait     int64 // offset that the text has not reached yet; 0: it has
 
 	// Of the text that is to be decoded: how far offsets are ahead of positions, and which they do not exceed.
 	ahead, most int64
@@ -52,8 +52,8 @@ func (r *textReader) beginLocked(from int64) {
 		r.wait = from
 	}
 	r.pos, r.mark = r.t.marks.at(from, &r.t.offsets)
-	if r.told = r.pos; from < r.offLocked() {
-		r.told--
+	if r.reported = r.pos; from < r.offLocked() {
+		r.reported--
 	}
 }
 
@@ -106,7 +106,7 @@ func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, 
 	if len(buf) < minRead {
 		return agenttools.Event{}, false, nil, io.ErrShortBuffer
 	}
-	if r.over {
+	if r.exited {
 		return agenttools.Event{}, false, nil, io.EOF
 	}
 	r.h.mu.Lock()
@@ -148,12 +148,12 @@ func (r *textReader) markLocked() (ev agenttools.Event, ok bool) {
 		for r.mark < m.end() && m.list[r.mark-m.first].pos < start {
 			r.mark++
 		}
-		r.told = r.pos
+		r.reported = r.pos
 		return agenttools.Event{Lost: max(1, r.offLocked()-from), Off: r.offLocked()}, true
 	}
 	r.mark = max(r.mark, m.first)
-	if _, _, missing := r.t.offsets.piece(r.pos); missing > 0 && r.told < r.pos {
-		r.told = r.pos
+	if _, _, missing := r.t.offsets.piece(r.pos); missing > 0 && r.reported < r.pos {
+		r.reported = r.pos
 		return agenttools.Event{Missing: missing, Off: r.offLocked()}, true
 	}
 	if r.mark == m.end() {
@@ -164,7 +164,7 @@ func (r *textReader) markLocked() (ev agenttools.Event, ok bool) {
 		return agenttools.Event{}, false
 	}
 	r.mark++
-	r.over = next.exited
+	r.exited = next.exited
 	return agenttools.Event{Off: r.offLocked(), Finished: next.finished, Resized: next.resized, Exited: next.exited}, true
 }
 

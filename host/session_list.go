@@ -213,7 +213,7 @@ func (s *Session) showsLocked(ch *channel, c *conn, limit int) json.Marshaler {
 // sessionChangedLocked lets the connections that may know of s be told: that it is there, how it is, or that it is gone.
 func (h *Host) sessionChangedLocked(s *Session) {
 	for c := range h.conns {
-		told := c.told[s]
+		told := c.announced[s]
 		if c.client == nil || c.closing || !c.seesSessionLocked(s) || told && !s.ended && !s.open(c) {
 			continue
 		}
@@ -228,14 +228,14 @@ func (h *Host) sessionChangedLocked(s *Session) {
 func (c *conn) nextSessionLocked() []byte {
 	for s := range c.dueSessions {
 		delete(c.dueSessions, s)
-		told := c.told[s]
+		told := c.announced[s]
 		switch {
 		case s.ended && told:
-			delete(c.told, s)
+			delete(c.announced, s)
 			return notification(ahp.MethodSessionRemoved, ahp.SessionRemovedParams{Channel: ahp.RootURI, Session: s.uri})
 		case s.ended:
 		case !told:
-			c.told[s] = true
+			c.announced[s] = true
 			return notification(ahp.MethodSessionAdded, ahp.SessionAddedParams{Channel: ahp.RootURI, Summary: s.summaryLocked()})
 		default:
 			sum := s.summaryLocked()
@@ -260,10 +260,10 @@ func (c *conn) knowSessionsLocked() {
 	if !c.h.opts.Sessions {
 		return
 	}
-	c.told, c.dueSessions = make(map[*Session]bool), make(map[*Session]struct{})
+	c.announced, c.dueSessions = make(map[*Session]bool), make(map[*Session]struct{})
 	for _, s := range c.h.sessionsLocked() {
 		if c.seesSessionLocked(s) {
-			c.told[s] = true
+			c.announced[s] = true
 		}
 	}
 }

@@ -40,10 +40,10 @@ type terminal struct {
 
 	proc ServerProcess // of a server-executed terminal, once started
 
-	audience audience
-	over     []Grantee // those whose grants an administrator has ended
-	number   int64     // counts terminals, by creation; never changes
-	listers  []*lister // who are shown it
+	audience  audience
+	withdrawn []Grantee // those whose grants an administrator has ended
+	number    int64     // counts terminals, by creation; never changes
+	listers   []*lister // who are shown it
 
 	// For readers.
 	id              string // see idOf: of the URI that it had first; never changes
@@ -53,7 +53,7 @@ type terminal struct {
 	offsets         textOffsets
 	moved           change.Signal     // text, a mark or the right to see it comes or goes
 	waits           []*awaitingReader // theirs
-	told            watcherState
+	watchers        watcherState
 	agents          int // number of agents that wait for output or have subscribed to the terminal as a resource
 
 	// For web pages: when the listed data last changed, and which state is encoded.
@@ -75,7 +75,7 @@ func (t *terminal) ownedBy(c *conn) bool {
 func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState, a audience) *terminal {
 	h.nextSeqLocked() // so that a snapshot of an earlier terminal with this URI is not taken for one of this terminal
 	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
-		id: idOf(uri), name: state.Title, created: time.Now(), audience: a, over: h.endedBeforeLocked(uri, state.Meta.Former), number: h.nextRowLocked()}
+		id: idOf(uri), name: state.Title, created: time.Now(), audience: a, withdrawn: h.endedBeforeLocked(uri, state.Meta.Former), number: h.nextRowLocked()}
 	t.channel.term = t
 	t.content.left = func(runs []run) { h.scratch = t.leaveLocked(h.scratch, runs) }
 	t.rowVersion = t.number
@@ -128,12 +128,12 @@ func (h *Host) unlistLocked(t *terminal) {
 }
 
 func (t *terminal) stopTimersLocked() {
-	for _, timer := range []*time.Timer{t.grace, t.ack.timer, t.told.timer} {
+	for _, timer := range []*time.Timer{t.grace, t.ack.timer, t.watchers.timer} {
 		if timer != nil {
 			timer.Stop()
 		}
 	}
-	t.grace, t.told.timer = nil, nil
+	t.grace, t.watchers.timer = nil, nil
 	if t.parked != nil {
 		t.parked.stop()
 	}

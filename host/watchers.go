@@ -25,8 +25,8 @@ type watcherState struct {
 
 // watchersLocked schedules a report of watchers to the owner, if it has sent an audience: others do not know the message.
 func (t *terminal) watchersLocked() {
-	w := &t.told
-	if t.ended || !t.audience.told || t.bound == nil || !t.creator.resume || w.timer != nil || w.due == t.bound {
+	w := &t.watchers
+	if t.ended || !t.audience.declared || t.bound == nil || !t.creator.resume || w.timer != nil || w.due == t.bound {
 		return
 	}
 	wait := watchersPace - time.Since(w.at)
@@ -47,8 +47,8 @@ func (t *terminal) watchersLocked() {
 }
 
 func (t *terminal) oweWatchersLocked() {
-	if c := t.bound; c != nil && !t.ended && t.told.due != c {
-		t.told.due = c
+	if c := t.bound; c != nil && !t.ended && t.watchers.due != c {
+		t.watchers.due = c
 		c.watchers = append(c.watchers, t)
 		c.wake()
 	}
@@ -59,7 +59,7 @@ func (c *conn) nextWatchersLocked() []byte {
 	for len(c.watchers) > 0 {
 		t := c.watchers[0]
 		c.watchers = c.watchers[1:]
-		w := &t.told
+		w := &t.watchers
 		if w.due != c {
 			continue
 		}
@@ -99,7 +99,7 @@ func (t *terminal) watchersParamsLocked() ahp.WatchersParams {
 // watchingLocked are those who watch the terminal at this node.
 func (t *terminal) watchingLocked() []ahp.Watcher {
 	h := t.host
-	all := slices.Clone(t.told.brief)
+	all := slices.Clone(t.watchers.brief)
 	for _, s := range t.subs {
 		if !t.ownedBy(s.conn) {
 			all = append(all, h.watcherLocked(&s.conn.remote.principal, s.since))
@@ -140,7 +140,7 @@ func (t *terminal) mayWatchLocked() []string {
 		may = append(may, h.roster.People[owner.Owner])
 	}
 	add := func(name string, g Grantee) {
-		if slices.Contains(t.over, g) {
+		if slices.Contains(t.withdrawn, g) {
 			return
 		}
 		if name != "" && !slices.Contains(may, name) && len(may) < ahp.MaxWatchers {
@@ -178,9 +178,9 @@ func (l lookedAt) looked() {
 	}
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
-	w := &l.t.told
+	w := &l.t.watchers
 	one := l.h.watcherLocked(l.p, time.Now())
-	if len(w.brief) >= ahp.MaxWatchers || !l.t.audience.told || slices.ContainsFunc(w.brief, func(o ahp.Watcher) bool { return o.Kind == one.Kind && o.Who == one.Who }) {
+	if len(w.brief) >= ahp.MaxWatchers || !l.t.audience.declared || slices.ContainsFunc(w.brief, func(o ahp.Watcher) bool { return o.Kind == one.Kind && o.Who == one.Who }) {
 		return
 	}
 	w.brief = append(w.brief, one)

@@ -223,8 +223,8 @@ type frames struct {
 	http.ResponseWriter
 	control *http.ResponseController
 
-	mu   sync.Mutex // held while a frame is written
-	over bool
+	mu    sync.Mutex // held while a frame is written
+	ended bool
 }
 
 // Header implements http.ResponseWriter. It is locked since net/http's changes the header that its Write reads, and a stream may write
@@ -256,7 +256,7 @@ func (f *frames) send(message []byte) error {
 	frame := append(append(append(make([]byte, 0, len(message)+24), "event: message\ndata: "...), message...), '\n', '\n')
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over {
+	if f.ended {
 		return errStreamOver
 	}
 	_ = f.control.SetWriteDeadline(time.Now().Add(frameTimeout)) // not every writer has one
@@ -269,6 +269,6 @@ func (f *frames) send(message []byte) error {
 func (f *frames) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.over = true
+	f.ended = true
 	_ = f.control.SetWriteDeadline(time.Time{})
 }

@@ -69,7 +69,7 @@ func (a *asker) ask(ctx context.Context, session string, c Command, reason strin
 	var result json.RawMessage
 	select {
 	case result = <-answer:
-	case <-a.out.over:
+	case <-a.out.closed:
 		return false, context.Canceled
 	case <-ctx.Done(): // somebody has answered elsewhere, or the answer is no longer needed
 		a.tell(rpcLine("$/cancel_request", "", map[string]string{"requestId": id}))

@@ -9,14 +9,14 @@ import (
 // writer writes whole lines for several goroutines. The next writer waits for the one slot; its holder may block while the other side does
 // not read.
 type writer struct {
-	w    io.Writer
-	slot chan struct{} // 1: held while a line is being written
-	over chan struct{} // closed with the slot held: nobody else writes any more
-	once sync.Once
+	w      io.Writer
+	slot   chan struct{} // 1: held while a line is being written
+	closed chan struct{} // closed with the slot held: nobody else writes any more
+	once   sync.Once
 }
 
 func newWriter(w io.Writer) *writer {
-	return &writer{w: w, slot: make(chan struct{}, 1), over: make(chan struct{})}
+	return &writer{w: w, slot: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
 // send writes the line that make returns, unless the writer was closed or ctx ended before its turn came. make is called when it has come,
@@ -35,13 +35,13 @@ func (w *writer) send(ctx context.Context, make func() []byte) error {
 func (w *writer) lock(ctx context.Context) error {
 	select {
 	case w.slot <- struct{}{}:
-	case <-w.over:
+	case <-w.closed:
 		return io.ErrClosedPipe
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case <-w.over:
+	case <-w.closed:
 		w.unlock()
 		return io.ErrClosedPipe
 	default:
@@ -65,6 +65,6 @@ func (w *writer) close() {
 
 // closeHeld is close for the slot's holder, and gives the slot back.
 func (w *writer) closeHeld() {
-	w.once.Do(func() { close(w.over) })
+	w.once.Do(func() { close(w.closed) })
 	w.unlock()
 }

@@ -23,20 +23,20 @@ import (
 // It has one goroutine, which ends with the connection; if this process has started the holder, with the holder, for which it then waits.
 type Client struct {
 	// Set at construction.
-	id       string
-	path     string // of the socket
-	conn     net.Conn
-	process  *os.Process         // the holder if this process started it, else nil
-	inputs   *flow.Typing        // shared with others
-	features uint64              // agreed
-	state    state               // when connected
-	direct   func(p []byte) bool // set before the stream begins, see Direct
-	notes    []Checkpoint
-	screens  []Checkpoint
-	over     chan struct{} // closed by readLoop when the connection has ended
-	reaped   chan struct{} // closed when process was waited for, if there is one
-	typing   chan struct{} // 1 slot: one piece of input at a time
-	looking  chan struct{} // 1 slot: one look of the holder's at a time
+	id           string
+	path         string // of the socket
+	conn         net.Conn
+	process      *os.Process         // the holder if this process started it, else nil
+	inputs       *flow.Typing        // shared with others
+	features     uint64              // agreed
+	state        state               // when connected
+	direct       func(p []byte) bool // set before the stream begins, see Direct
+	notes        []Checkpoint
+	screens      []Checkpoint
+	disconnected chan struct{} // closed by readLoop when the connection has ended
+	reaped       chan struct{} // closed when process was waited for, if there is one
+	typing       chan struct{} // 1 slot: one piece of input at a time
+	looking      chan struct{} // 1 slot: one look of the holder's at a time
 
 	// keyboard is the pty itself, for input: a key then costs one system call instead of a request that must wake the holder. A process that
 	// has it keeps the terminal open: the child would not see a hang-up when the holder is killed, nor its background processes after its
@@ -59,7 +59,7 @@ type Client struct {
 // newClient exchanges hellos on conn, which leads to the socket at path, and reads the state of the holder id. It takes conn over.
 func newClient(ctx context.Context, o Options, id, path string, conn net.Conn, process *os.Process) (*Client, error) {
 	c := &Client{
-		id: id, path: path, conn: conn, process: process, over: make(chan struct{}), reaped: make(chan struct{}), typing: make(chan struct{}, 1), looking: make(chan struct{}, 1),
+		id: id, path: path, conn: conn, process: process, disconnected: make(chan struct{}), reaped: make(chan struct{}), typing: make(chan struct{}, 1), looking: make(chan struct{}, 1),
 		requests: map[uint32]chan reply{},
 	}
 	c.changed.L = &c.mu
@@ -158,7 +158,7 @@ func (c *Client) readLoop(in *frames) {
 	c.requests = nil
 	c.changed.Broadcast()
 	c.mu.Unlock()
-	close(c.over)
+	close(c.disconnected)
 	if c.process != nil {
 		_, _ = c.process.Wait()
 		close(c.reaped)
@@ -239,12 +239,12 @@ func (c *Client) write(frame []byte) error {
 
 // ended returns why the connection is over. A write failed, so the holder has closed it; its earlier messages must still be read.
 func (c *Client) ended() error {
-	<-c.over
+	<-c.disconnected
 	return c.Err()
 }
 
 // Done is closed when the connection is over.
-func (c *Client) Done() <-chan struct{} { return c.over }
+func (c *Client) Done() <-chan struct{} { return c.disconnected }
 
 // Err says why the connection is over, nil while it is not: ErrDetached, ErrReplaced, ErrLost, or an error of the framing.
 func (c *Client) Err() error {
@@ -263,6 +263,6 @@ func (c *Client) Close() error {
 	c.changed.Broadcast()
 	c.mu.Unlock()
 	c.conn.Close()
-	<-c.over
+	<-c.disconnected
 	return nil
 }

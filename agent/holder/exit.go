@@ -102,7 +102,7 @@ func (c *Client) Forget(ctx context.Context) error {
 	if err := c.outcome(r); err != nil {
 		return fmt.Errorf("forget terminal: %w", err)
 	}
-	ended := c.over
+	ended := c.disconnected
 	if c.process != nil && r.text != stays {
 		ended = c.reaped
 	}

@@ -41,17 +41,17 @@ type holder struct {
 	key     []byte               // a connecting process must prove that it has it
 	check   func(net.Conn) error // returns an error for a process that may not connect; nil accepts all
 
-	room   chan struct{} // 1 slot: the floor moved, or the connected daemon changed
-	inputs chan input    // to writeInput
-	pumped chan struct{} // closed by pump at the end of output
-	ending chan struct{} // closed by stop
-	ended  chan struct{} // closed by stop at its end
-	over   chan struct{} // closed by finish
-	end    func()        // closes ending
-	gone   func()        // closes ended
-	finish func()
-	ctx    context.Context // done when over; only the grace of kills follows it
-	tasks  sync.WaitGroup
+	room     chan struct{} // 1 slot: the floor moved, or the connected daemon changed
+	inputs   chan input    // to writeInput
+	pumped   chan struct{} // closed by pump at the end of output
+	ending   chan struct{} // closed by stop
+	ended    chan struct{} // closed by stop at its end
+	finished chan struct{} // closed by finish
+	end      func()        // closes ending
+	gone     func()        // closes ended
+	finish   func()
+	ctx      context.Context // done when over; only the grace of kills follows it
+	tasks    sync.WaitGroup
 
 	restDue time.Time // when a flood that rests is to rest next; owned by pump
 
@@ -80,14 +80,14 @@ func newHolder(spec Spec, c child, door func() error) *holder {
 	h := &holder{
 		spec: spec, child: c, started: time.Now(), door: door, meta: spec.Meta, size: spec.Command.Size,
 		room: make(chan struct{}, 1), inputs: make(chan input, 1),
-		pumped: make(chan struct{}), ending: make(chan struct{}), ended: make(chan struct{}), over: make(chan struct{}),
+		pumped: make(chan struct{}), ending: make(chan struct{}), ended: make(chan struct{}), finished: make(chan struct{}),
 		log: ring.New(spec.LogBytes), keep: keepNothing,
 	}
 	h.end = sync.OnceFunc(func() { close(h.ending) })
 	h.gone = sync.OnceFunc(func() { close(h.ended) })
 	ctx, cancel := context.WithCancel(context.Background())
 	h.ctx = ctx
-	h.finish = sync.OnceFunc(func() { close(h.over); cancel() })
+	h.finish = sync.OnceFunc(func() { close(h.finished); cancel() })
 	return h
 }
 
@@ -175,7 +175,7 @@ func (h *holder) linger() {
 	defer timer.Stop()
 	for {
 		select {
-		case <-h.over:
+		case <-h.finished:
 			return
 		case <-h.ending:
 			h.farewell()
@@ -229,7 +229,7 @@ func (h *holder) stop() {
 func (h *holder) writeInput() {
 	for {
 		select {
-		case <-h.over:
+		case <-h.finished:
 			return
 		case in := <-h.inputs:
 			_, err := h.child.Write(in.data)

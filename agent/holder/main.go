@@ -52,7 +52,7 @@ func Main(args []string) int {
 	}()
 	h.tasks.Go(func() { h.accept(socket) })
 	if h.adopts {
-		h.tasks.Go(func() { proc.ReapOrphans(h.child.Pid(), h.over) })
+		h.tasks.Go(func() { proc.ReapOrphans(h.child.Pid(), h.finished) })
 	}
 	if _, err := status.Write(appendBytesFrame(nil, kindStarted, nil)); err != nil {
 		h.stop() // nobody knows of this terminal
@@ -135,7 +135,7 @@ func (h *holder) accept(l net.Listener) {
 			select {
 			case <-time.After(acceptAgain):
 				continue
-			case <-h.over:
+			case <-h.finished:
 				return
 			}
 		}

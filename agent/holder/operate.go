@@ -159,7 +159,7 @@ func (c *Client) Write(p []byte) (n int, err error) {
 	select {
 	case c.typing <- struct{}{}:
 		defer func() { <-c.typing }()
-	case <-c.over:
+	case <-c.disconnected:
 		return 0, c.Err()
 	}
 	for piece := range slices.Chunk(p, maxInput) {

@@ -101,7 +101,7 @@ func (h *holder) adopt(s *session) {
 	}
 	s.controlLocked(appendBytesFrame(nil, kindReady, nil))
 	select {
-	case <-h.over: // it came too late
+	case <-h.finished: // it came too late
 		s.closeLocked(nil)
 	default:
 	}

@@ -73,7 +73,7 @@ type call struct {
 	void   bool // nobody waits for the answer
 	answer Answer
 	queued bool // in the desk's outbox
-	told   int  // the connection on which it was told, 0 for none
+	sentOn int  // the connection on which it was told, 0 for none
 }
 
 var (

@@ -22,7 +22,7 @@ func (d *Desk) askedLocked(s *session, r ahp.InputRequest) {
 	k := keyOf(s.uri, r)
 	if c := d.calls[k]; c != nil {
 		c.id, c.void = r.ID, false
-		if c.ended && c.told != d.serving {
+		if c.ended && c.sentOn != d.serving {
 			d.queueLocked(c)
 		}
 		return
@@ -212,7 +212,7 @@ func (d *Desk) next() (chat string, action ahp.Action, more bool) {
 		if c.queued = false; c.void {
 			continue
 		}
-		d.telling, c.told = true, d.serving
+		d.telling, c.sentOn = true, d.serving
 		return c.chat, c.action(cmp.Or(d.titles[c.tool], "unknown tool")), true
 	}
 	return "", nil, false

@@ -68,7 +68,7 @@ func (p *publisher) announce(ctx context.Context) error {
 		if err := p.dispatch(ctx, ahp.TerminalCleared{}); err != nil {
 			return err
 		}
-		p.open, p.known, p.told = nil, nil, false
+		p.open, p.known, p.detection = nil, nil, false
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (p *publisher) guard(ctx context.Context, seen *ahp.TerminalState) (ahp.Ter
 
 // adopt learns the host's present state from the snapshot.
 func (p *publisher) adopt(state ahp.TerminalState) {
-	p.open, p.known, p.told = nil, map[string]bool{}, state.SupportsCommandDetection
+	p.open, p.known, p.detection = nil, map[string]bool{}, state.SupportsCommandDetection
 	for _, part := range state.Content {
 		if part.Type != ahp.PartCommand {
 			continue

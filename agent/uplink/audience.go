@@ -106,9 +106,9 @@ func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 		return nil, err
 	}
 	p.s.link.update(p.le, func(le *lending) {
-		le.version, le.told, le.shares = loan.Version, loan.Version, nil
+		le.version, le.sentVersion, le.shares = loan.Version, loan.Version, nil
 		if len(loan.Shares) > 0 {
-			le.told = 0 // the publisher's first step sends them
+			le.sentVersion = 0 // the publisher's first step sends them
 		}
 	})
 	if p.s.parkFor() > 0 {
@@ -127,9 +127,9 @@ func (s *session) noteAudience(ctx context.Context, p *publication) {
 	s.link.mu.Lock()
 	changed := p.le.version != loan.Version
 	p.le.version = loan.Version
-	alone := p.le.told != loan.Version && p.le.there && p.over() && !p.lost
+	alone := p.le.sentVersion != loan.Version && p.le.there && p.over() && !p.lost
 	if alone {
-		p.le.told = loan.Version
+		p.le.sentVersion = loan.Version
 	}
 	s.link.mu.Unlock()
 	if changed {
@@ -142,7 +142,7 @@ func (s *session) noteAudience(ctx context.Context, p *publication) {
 	if alone {
 		s.wg.Go(func() {
 			if err := s.tellAudience(ctx, p.le); err != nil {
-				s.link.update(p.le, func(le *lending) { le.told = 0 })
+				s.link.update(p.le, func(le *lending) { le.sentVersion = 0 })
 			}
 		})
 	}
@@ -180,7 +180,7 @@ func (s *session) tellAudience(ctx context.Context, le *lending) error {
 		return err
 	}
 	s.link.mu.Lock()
-	le.told = loan.Version
+	le.sentVersion = loan.Version
 	s.link.roseLocked()
 	s.link.mu.Unlock()
 	return nil
@@ -247,7 +247,7 @@ func (l *Link) AudienceTold(ctx context.Context, h term.Handle) bool {
 	for {
 		l.mu.Lock()
 		le, next, online := l.lendings[h.ID()], l.announced.Next(), l.session != nil
-		told := le != nil && le.there && le.told >= loan.Version
+		told := le != nil && le.there && le.sentVersion >= loan.Version
 		l.mu.Unlock()
 		if told || !online {
 			return told

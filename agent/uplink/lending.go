@@ -13,23 +13,23 @@ type lending struct {
 
 	again chan struct{} // 1 slot: the audience has changed, so that the host may be told of a terminal that it was not
 
-	uri     string
-	former  string // URI at the host before it was lost there, "" if it was not
-	before  bool   // an earlier connection announced uri: the host has it still, or has ended it
-	created bool   // the host may have it: an announcement was sent
-	shown   bool   // the host has said that it has it, under uri
-	there   bool   // and did so on this connection
-	acked   int64  // text offset up to which the host has the output
-	ackSeen bool   // an acknowledgement came since the last announcement
-	sent    int64  // text offset up to which it was sent on this connection
-	lost    int64  // text bytes that no connection will send
-	over    bool   // nothing is left to be said on this connection
-	exited  bool   // the exit was reported and arrived
-	problem string // why it is not published, for status; "" while it is
+	uri      string
+	former   string // URI at the host before it was lost there, "" if it was not
+	before   bool   // an earlier connection announced uri: the host has it still, or has ended it
+	created  bool   // the host may have it: an announcement was sent
+	shown    bool   // the host has said that it has it, under uri
+	there    bool   // and did so on this connection
+	acked    int64  // text offset up to which the host has the output
+	ackSeen  bool   // an acknowledgement came since the last announcement
+	sent     int64  // text offset up to which it was sent on this connection
+	lost     int64  // text bytes that no connection will send
+	finished bool   // nothing is left to be said on this connection
+	exited   bool   // the exit was reported and arrived
+	problem  string // why it is not published, for status; "" while it is
 
-	version uint64                 // of the loan's audience, when it was looked at last
-	told    uint64                 // the version that the host was told on this connection
-	shares  map[string]shareAnswer // the host's answers about shares on this connection, by id; nil before
+	version     uint64                 // of the loan's audience, when it was looked at last
+	sentVersion uint64                 // the version that the host was told on this connection
+	shares      map[string]shareAnswer // the host's answers about shares on this connection, by id; nil before
 
 	watchers  *Watchers // as the host said on this connection, nil if it did not; replaced, never changed
 	observers *int      // as the host said on this connection, nil if it did not; replaced, never changed
@@ -78,7 +78,7 @@ func (l *Link) lent() []term.Handle {
 func (le *lending) renewLocked() {
 	le.uri, le.before, le.created, le.shown, le.there = ahp.NewTerminalURI(client.NewID()), false, false, false, false
 	le.acked, le.sent = 0, 0
-	le.over, le.exited = false, false
+	le.finished, le.exited = false, false
 }
 
 // retire forgets the lendings that have ended and returns the URIs that the host may still have, for the caller to dispose of, also of

@@ -39,7 +39,7 @@ func (p *publisher) inflight() (bytes int64, problem string, stale bool) {
 	if p.le.acked != p.acked {
 		p.acked, p.heard = p.le.acked, time.Now()
 	}
-	return p.le.sent - p.le.acked, p.le.problem, p.le.told != p.le.version
+	return p.le.sent - p.le.acked, p.le.problem, p.le.sentVersion != p.le.version
 }
 
 // measure sets the window to the amount that the host has acknowledged within windowTime. Only a host that acknowledges by itself is

@@ -31,12 +31,12 @@ type publisher struct {
 	measuredAt int64     // the acknowledged offset then
 
 	// The host's display, to send only changes after an interruption.
-	open  []int // numbers of the commands that are open there, the outer one first
-	told  bool  // that there are command boundaries
-	title string
-	cwd   string
-	size  term.Size
-	known map[string]bool // commands the host has; value: complete
+	open      []int // numbers of the commands that are open there, the outer one first
+	detection bool  // that there are command boundaries
+	title     string
+	cwd       string
+	size      term.Size
+	known     map[string]bool // commands the host has; value: complete
 
 	retitled bool      // the title has changed since the host was told
 	titled   time.Time // when it was told last
@@ -100,7 +100,7 @@ func (p *publisher) begin(ctx context.Context) (err error) {
 func (p *publisher) finishedBefore() bool {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()
-	return p.le.over || p.le.exited && !p.s.marker.Resume // such a host has forgotten it with the connection on which it heard
+	return p.le.finished || p.le.exited && !p.s.marker.Resume // such a host has forgotten it with the connection on which it heard
 }
 
 // step sends the next piece or mark, waiting for it or for room.
@@ -193,7 +193,7 @@ func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 		}
 		p.open = slices.DeleteFunc(p.open, func(n int) bool { return n == m.Command.N })
 	case term.MarkDetection:
-		p.told = true
+		p.detection = true
 	case term.MarkExited:
 		if err := p.tellTitle(ctx, true); err != nil {
 			return err
@@ -229,6 +229,6 @@ func (p *publisher) confirmExit(ctx context.Context) error {
 
 // over records that the host has the exit: nothing is left to send for this terminal.
 func (p *publisher) over() {
-	p.s.link.update(p.le, func(le *lending) { le.over, le.exited = true, true })
+	p.s.link.update(p.le, func(le *lending) { le.finished, le.exited = true, true })
 	p.le.h.Heard()
 }

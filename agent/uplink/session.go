@@ -147,13 +147,13 @@ func (s *session) leave() {
 	s.keptLocked(s.link.left)
 	for _, le := range s.link.lendings {
 		le.sent, le.observers, le.there = max(le.acked, 0), nil, false
-		le.watchers, le.told, le.shares = nil, 0, nil
+		le.watchers, le.sentVersion, le.shares = nil, 0, nil
 		le.before = le.before || le.created
 		if !s.marker.Resume {
 			le.created = false // the owner is gone: so is the terminal
 		}
 		if s.marker.Resume && le.exited {
-			le.over = false // the next connection looks whether the host still has it
+			le.finished = false // the next connection looks whether the host still has it
 		}
 	}
 }

@@ -25,8 +25,8 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	})
 	var actions []ahp.Action
 	info := p.info()
-	if info.CommandDetection && !p.told {
-		p.told = true
+	if info.CommandDetection && !p.detection {
+		p.detection = true
 		actions = append(actions, ahp.TerminalCommandDetectionAvailable{})
 	}
 	actions = append(actions, p.reopened(e.Open)...)

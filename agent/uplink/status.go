@@ -90,7 +90,7 @@ func (l *Link) Status() Status {
 	for _, h := range lent {
 		t := TerminalStatus{ID: h.ID()} // not announced yet, as while the link is down
 		if le := l.lendings[h.ID()]; le != nil {
-			t = TerminalStatus{ID: h.ID(), URI: le.uri, Unacked: -le.acked, Lost: le.lost, Over: le.over, There: le.there, Problem: le.problem, Observers: le.observers, Watchers: le.watchers}
+			t = TerminalStatus{ID: h.ID(), URI: le.uri, Unacked: -le.acked, Lost: le.lost, Over: le.finished, There: le.there, Problem: le.problem, Observers: le.observers, Watchers: le.watchers}
 		}
 		t.KeptUntil = kept[t.ID]
 		delete(kept, t.ID)

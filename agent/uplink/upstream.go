@@ -127,7 +127,7 @@ func (s *session) settle() {
 		if p := s.publishers[le.h.ID()]; p != nil {
 			p.cancel()
 		}
-		s.link.update(le, func(le *lending) { le.created, le.before, le.over = false, false, true })
+		s.link.update(le, func(le *lending) { le.created, le.before, le.finished = false, false, true })
 		s.link.ends.Go(func() { s.dispose(le) })
 	}
 }
