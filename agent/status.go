@@ -44,7 +44,7 @@ func (a *Agent) Status() local.Status {
 		default:
 			s.Holders.InDaemon++
 		}
-		s.Terminals.Add(h)
+		local.CountTerminal(&s.Terminals, h)
 	}
 	s.Terminals.There = there(s.Hosts, running)
 	return s

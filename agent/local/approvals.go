@@ -13,22 +13,29 @@ import (
 
 // Approval is a question that waits for the person, one that nobody answered in time, or an approval that stands.
 type Approval struct {
-	ID       string          `json:"id"`    // "q-…" of a question, "g-…" of an approval
-	State    string          `json:"state"` // waiting, expired, granted
-	Actor    string          `json:"actor"`
-	Who      string          `json:"who,omitempty"` // an agent at a host, by the name that the host gives it; for people to read
-	Door     string          `json:"door,omitempty"`
-	Argv     []string        `json:"argv,omitempty"`
-	Line     string          `json:"line,omitempty"`
-	Cwd      string          `json:"cwd"`
-	Env      []string        `json:"env,omitempty"`      // names of the variables that it sets
-	Settings []string        `json:"settings,omitempty"` // NAME=value; values that decide which code runs are shown, secrets in others masked
-	Scripts  []policy.Script `json:"scripts,omitempty"`  // of a question: files that it runs, as they were then
-	Summary  string          `json:"summary,omitempty"`  // of a question, for notifications: the requester and the command, short and without secrets
-	Rule     string          `json:"rule,omitempty"`
-	Reason   string          `json:"reason,omitempty"`
-	Since    time.Time       `json:"since"`
-	Expires  time.Time       `json:"expires"` // a question is denied then
+	ID       string    `json:"id"`    // "q-…" of a question, "g-…" of an approval
+	State    string    `json:"state"` // waiting, expired, granted
+	Actor    string    `json:"actor"`
+	Who      string    `json:"who,omitempty"` // an agent at a host, by the name that the host gives it; for people to read
+	Door     string    `json:"door,omitempty"`
+	Argv     []string  `json:"argv,omitempty"`
+	Line     string    `json:"line,omitempty"`
+	Cwd      string    `json:"cwd"`
+	Env      []string  `json:"env,omitempty"`      // names of the variables that it sets
+	Settings []string  `json:"settings,omitempty"` // NAME=value; values that decide which code runs are shown, secrets in others masked
+	Scripts  []Script  `json:"scripts,omitempty"`  // of a question: files that it runs, as they were then
+	Summary  string    `json:"summary,omitempty"`  // of a question, for notifications: the requester and the command, short and without secrets
+	Rule     string    `json:"rule,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Since    time.Time `json:"since"`
+	Expires  time.Time `json:"expires"` // a question is denied then
+}
+
+// Script is a file that a command runs, as it was when the question was asked.
+type Script struct {
+	Path string `json:"path"`
+	Sum  string `json:"sha256,omitempty"` // of its contents; "" if it could not be read
+	Size int64  `json:"size"`             // bytes
 }
 
 // The states of an Approval.
@@ -92,7 +99,10 @@ func (s *Server) approvals(w http.ResponseWriter, r *http.Request) error {
 func approvalFrom(q policy.Question) Approval {
 	a := requestOf(q.Request)
 	a.ID, a.State, a.Since, a.Expires = q.ID, ApprovalWaiting, q.Asked, q.Expires
-	a.Rule, a.Reason, a.Scripts = q.Why.Rule, q.Why.Reason, q.Scripts
+	a.Rule, a.Reason = q.Why.Rule, q.Why.Reason
+	for _, script := range q.Scripts {
+		a.Scripts = append(a.Scripts, Script(script))
+	}
 	if q.Expired {
 		a.State = ApprovalExpired
 	}

@@ -159,5 +159,5 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) error {
 // Whoami asks for this program's identity.
 func (c *Client) Whoami(ctx context.Context) (Whoami, error) {
 	var w Whoami
-	return w, c.do(ctx, http.MethodGet, whoamiPath, nil, &w)
+	return w, c.do(ctx, http.MethodGet, "/v1/whoami", nil, &w)
 }

@@ -93,6 +93,9 @@ var meaning = map[Code]outcomes{
 	CodeInternal:        {http.StatusInternalServerError, ExitFailure},
 }
 
+// httpStatus is the HTTP status of an answer with the code.
+func (c Code) httpStatus() int { return meaning[c].http }
+
 // Error is this door's answer to a failed request.
 type Error struct {
 	Code    Code   `json:"code"`

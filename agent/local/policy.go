@@ -20,8 +20,8 @@ func (s *Server) start(ctx context.Context, r start.Request) (term.Handle, error
 	return s.opts.Starter.Start(ctx, r)
 }
 
-// request is the request of an actor at a door, not yet looked at.
-func (r *SpawnRequest) request(ctx context.Context, actor term.Actor, door string) start.Request {
+// startRequest is the request of an actor at a door, not yet looked at.
+func startRequest(ctx context.Context, r *SpawnRequest, actor term.Actor, door string) start.Request {
 	return start.Request{
 		Actor: actor, Door: door, Approved: r.Approved, Unsigned: actor == term.User && callerIn(ctx).Sign == "",
 		Command: r.Command, Line: r.Line, Shell: r.Shell, NoIntegration: r.NoIntegration, Env: r.Env, SetEnv: r.SetEnv,

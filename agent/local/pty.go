@@ -322,7 +322,7 @@ func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 	spawn := SpawnRequest{
 		Command: req.Command, Shell: len(req.Command) == 0, Name: req.Name, Cwd: req.Cwd, Cols: req.Cols, Rows: req.Rows, Private: req.Private,
 	}
-	h, err := s.start(r.Context(), spawn.request(r.Context(), ActorFrom(r.Context()), policy.DoorWS))
+	h, err := s.start(r.Context(), startRequest(r.Context(), &spawn, ActorFrom(r.Context()), policy.DoorWS))
 	if err != nil {
 		return err
 	}

@@ -340,6 +340,6 @@ func reply(w http.ResponseWriter, v any) error {
 
 func fail(w http.ResponseWriter, e *Error) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(meaning[e.Code].http)
+	w.WriteHeader(e.Code.httpStatus())
 	_ = reply(w, map[string]*Error{"error": e})
 }

@@ -17,14 +17,14 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	if ActorFrom(r.Context()) != term.User {
 		status.Hosts, status.Terminals, status.Degraded, status.Log = []HostStatus{}, Count{}, []Degraded{}, ""
 		for _, h := range s.access(r).List() {
-			status.Terminals.Add(h)
+			CountTerminal(&status.Terminals, h)
 		}
 	}
 	return reply(w, status)
 }
 
-// Add counts one more.
-func (c *Count) Add(h term.Handle) {
+// CountTerminal counts one more terminal.
+func CountTerminal(c *Count, h term.Handle) {
 	i := h.Info()
 	switch {
 	case i.Exit != nil:
@@ -78,7 +78,7 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	actor := ActorFrom(r.Context())
-	asked := req.request(r.Context(), actor, policy.DoorCLI)
+	asked := startRequest(r.Context(), &req, actor, policy.DoorCLI)
 	if actor != term.User {
 		if overTCP(r) && (req.Door != "" || req.Approved != "") { // words of our own proxy, which runs as the person
 			return &Error{Code: CodeDenied, Message: "door and approved work only through the local socket"}

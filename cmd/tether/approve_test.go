@@ -71,7 +71,7 @@ func TestApprovalShowsAll(t *testing.T) {
 	a.printApproval(local.Approval{ID: "q-1", State: local.ApprovalWaiting, Actor: "agent \x1b[2Jbob", Cwd: "/\u202e", Reason: "because", Rule: "r",
 		Line: "echo harmless" + strings.Repeat(" ", 200) + "\nrm \x1b[1A\u202ex\r" + strings.Repeat("y", 20_000),
 		Env:  []string{"LD_PRELOAD"}, Settings: []string{"LD_PRELOAD=/x\x1b.so"},
-		Scripts: []policy.Script{{Path: "/x/a\nb.sh", Sum: "0123456789abcdef", Size: 7}, {Path: "/x/secret.sh", Size: 8}}})
+		Scripts: []local.Script{{Path: "/x/a\nb.sh", Sum: "0123456789abcdef", Size: 7}, {Path: "/x/secret.sh", Size: 8}}})
 	got := printed()
 	for _, want := range []string{"  | echo harmless", "\n  | rm ", "more bytes", "setting LD_PRELOAD=/x\uFFFD.so", "script /x/a b.sh, current content (7 bytes, sha256 0123456789ab…)",
 		"script /x/secret.sh, unreadable (8 bytes)", "because (r)"} {
