@@ -14,6 +14,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
@@ -64,7 +65,7 @@ func TestLockIsReplaced(t *testing.T) {
 	if text := about(); text != "" {
 		t.Errorf("at first: %s", text)
 	}
-	path := filepath.Join(d.Runtime, local.LockName)
+	path := filepath.Join(d.Runtime, localapi.LockName)
 	if err := os.Rename(path, path+".kept"); err != nil {
 		t.Fatal(err)
 	}
@@ -153,11 +154,11 @@ func TestHostsHearOfTheEnd(t *testing.T) {
 	testkit.Leaks(t)
 	url := startHost(t, "")
 	a := start(t, agent.Config{Dirs: home(t)})
-	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url}); err != nil {
+	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url}); err != nil {
 		t.Fatal(err)
 	}
 	exits, shown := observe(t, url, "told")
-	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "told"}); err != nil {
+	if _, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "told"}); err != nil {
 		t.Fatal(err)
 	}
 	<-shown
@@ -177,11 +178,11 @@ func TestLogHoldsNoContent(t *testing.T) {
 	url := startHost(t, "token-canary")
 	d := home(t)
 	a := start(t, agent.Config{Dirs: d, LogLevel: "debug"})
-	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url, Token: "token-canary"}); err != nil {
+	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: "token-canary"}); err != nil {
 		t.Fatal(err)
 	}
-	a.status("the host is online", func(s local.Status) bool { return s.Hosts[0].State == "online" })
-	tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "read x; echo out-canary"}, Env: append(os.Environ(), "E=env-canary"), Cwd: testkit.Abs("/")})
+	a.status("the host is online", func(s localapi.Status) bool { return s.Hosts[0].State == "online" })
+	tm, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "read x; echo out-canary"}, Env: append(os.Environ(), "E=env-canary"), Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestLogHoldsNoContent(t *testing.T) {
 	if err := at.Write(t.Context(), []byte("typed-canary\r")); err != nil {
 		t.Fatal(err)
 	}
-	a.status("it has exited", func(s local.Status) bool { return s.Terminals.Exited == 1 })
+	a.status("it has exited", func(s localapi.Status) bool { return s.Terminals.Exited == 1 })
 	if _, err := a.client.Unpair(t.Context(), "local"); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +254,7 @@ func file(name, content string, mode os.FileMode) error {
 func TestSpawnRequests(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	a := start(t, agent.Config{Dirs: home(t)})
-	run := func(r local.SpawnRequest) (local.Terminal, error) {
+	run := func(r localapi.SpawnRequest) (localapi.Terminal, error) {
 		r.Cwd = testkit.Abs("/")
 		if r.Env == nil {
 			r.Env = []string{"PATH=" + os.Getenv("PATH")}
@@ -262,22 +263,22 @@ func TestSpawnRequests(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		r    local.SpawnRequest
-		code local.Code
+		r    localapi.SpawnRequest
+		code localapi.Code
 	}{
-		{"no command", local.SpawnRequest{}, local.CodeBadRequest},
-		{"a NUL in an argument", local.SpawnRequest{Command: []string{"true", "a\x00b"}}, local.CodeBadRequest},
-		{"a NUL in a variable", local.SpawnRequest{Command: []string{"true"}, Env: []string{"A=\x00"}}, local.CodeBadRequest},
-		{"odd policy", local.SpawnRequest{Command: []string{"true"}, OnSlow: "stop"}, local.CodeBadRequest},
-		{"unknown host", local.SpawnRequest{Command: []string{"true"}, LendTo: []string{"x"}}, local.CodeNotPaired},
-		{"missing program", local.SpawnRequest{Command: []string{"/nonexistent"}}, local.CodeCannotStart},
+		{"no command", localapi.SpawnRequest{}, localapi.CodeBadRequest},
+		{"a NUL in an argument", localapi.SpawnRequest{Command: []string{"true", "a\x00b"}}, localapi.CodeBadRequest},
+		{"a NUL in a variable", localapi.SpawnRequest{Command: []string{"true"}, Env: []string{"A=\x00"}}, localapi.CodeBadRequest},
+		{"odd policy", localapi.SpawnRequest{Command: []string{"true"}, OnSlow: "stop"}, localapi.CodeBadRequest},
+		{"unknown host", localapi.SpawnRequest{Command: []string{"true"}, LendTo: []string{"x"}}, localapi.CodeNotPaired},
+		{"missing program", localapi.SpawnRequest{Command: []string{"/nonexistent"}}, localapi.CodeCannotStart},
 	} {
-		var e *local.Error
+		var e *localapi.Error
 		if _, err := run(c.r); !errors.As(err, &e) || e.Code != c.code {
 			t.Errorf("%s: %v, want %s", c.name, err, c.code)
 		}
 	}
-	tm, err := run(local.SpawnRequest{Command: []string{"env"}, OnSlow: "hold",
+	tm, err := run(localapi.SpawnRequest{Command: []string{"env"}, OnSlow: "hold",
 		Env: []string{"PATH=" + os.Getenv("PATH"), "TETHER_TOKEN=x", "TETHER_HOME=/h", "=odd", "odd", "GOOD=1"}})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/hosts"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp/client"
 	"tether/host"
 	"tether/host/access"
@@ -80,7 +80,7 @@ func startKeyHost(t *testing.T) *keyHost {
 }
 
 // pair pairs by a code that is approved, and returns the host's status.
-func (k *keyHost) pair(a *daemon, r local.PairRequest, as string) local.HostStatus {
+func (k *keyHost) pair(a *daemon, r localapi.PairRequest, as string) localapi.HostStatus {
 	k.t.Helper()
 	r.URL = k.url
 	o, err := a.client.Offer(k.t.Context(), r)
@@ -101,9 +101,9 @@ func (k *keyHost) pair(a *daemon, r local.PairRequest, as string) local.HostStat
 }
 
 // state waits until the only host is in a state.
-func (d *daemon) state(what, state string) local.HostStatus {
+func (d *daemon) state(what, state string) localapi.HostStatus {
 	d.t.Helper()
-	return d.status(what, func(s local.Status) bool { return len(s.Hosts) == 1 && s.Hosts[0].State == state }).Hosts[0]
+	return d.status(what, func(s localapi.Status) bool { return len(s.Hosts) == 1 && s.Hosts[0].State == state }).Hosts[0]
 }
 
 // The first pairings may begin side by side: the machine still gets one key, or all but one of them would open nothing.
@@ -116,7 +116,7 @@ func TestOffersAtOnceShareAKey(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range keys {
 		all.Go(func() {
-			o, err := a.client.Offer(t.Context(), local.PairRequest{URL: k.url})
+			o, err := a.client.Offer(t.Context(), localapi.PairRequest{URL: k.url})
 			if err != nil {
 				t.Error(err)
 			}
@@ -134,25 +134,25 @@ func TestOffersAtOnceShareAKey(t *testing.T) {
 func TestPairingByKeys(t *testing.T) {
 	d, k := home(t), startKeyHost(t)
 	a := start(t, agent.Config{Dirs: d})
-	h := k.pair(a, local.PairRequest{Name: "work"}, "laptop")
+	h := k.pair(a, localapi.PairRequest{Name: "work"}, "laptop")
 	if h.Name != "work" || h.Credential != "key" || !h.Default || !strings.HasPrefix(h.HostKey, "SHA256:") {
 		t.Errorf("paired: %+v", h)
 	}
 	a.state("it is online", "online")
 
 	// Once more there is nothing to do, and nobody has to approve anything; but there is where something else is said.
-	if o, err := a.client.Offer(t.Context(), local.PairRequest{URL: k.url}); err != nil || o.ID != "" || o.Paired == nil || o.Paired.Name != "work" || o.Paired.Credential != "key" {
+	if o, err := a.client.Offer(t.Context(), localapi.PairRequest{URL: k.url}); err != nil || o.ID != "" || o.Paired == nil || o.Paired.Name != "work" || o.Paired.Credential != "key" {
 		t.Errorf("once more: %+v, %v", o, err)
 	}
-	for _, r := range []local.PairRequest{{URL: k.url, OnDispose: "kill"}, {URL: k.url, Name: "another"}} {
+	for _, r := range []localapi.PairRequest{{URL: k.url, OnDispose: "kill"}, {URL: k.url, Name: "another"}} {
 		if o, err := a.client.Offer(t.Context(), r); err != nil || o.ID == "" || o.Paired != nil {
 			t.Errorf("%+v: %+v, %v", r, o, err)
 		}
 	}
-	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
+	if _, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
 		t.Fatal(err)
 	}
-	a.status("a terminal is lent", func(s local.Status) bool { return len(s.Hosts[0].Lent) == 1 && s.Hosts[0].Lent[0].Problem == "" })
+	a.status("a terminal is lent", func(s localapi.Status) bool { return len(s.Hosts[0].Lent) == 1 && s.Hosts[0].Lent[0].Problem == "" })
 	a.end()
 
 	// The next daemon connects with the same key, and so do programs that need no daemon.
@@ -177,7 +177,7 @@ func TestPairingByKeys(t *testing.T) {
 	}
 
 	// Paired again, under another name, it is the same host here.
-	if h := k.pair(a, local.PairRequest{}, "laptop-2"); h.Name != "work" {
+	if h := k.pair(a, localapi.PairRequest{}, "laptop-2"); h.Name != "work" {
 		t.Errorf("again: %+v", h)
 	}
 	a.state("it is back", "online")
@@ -199,8 +199,8 @@ func TestPairingByKeys(t *testing.T) {
 func TestUnpairWithoutTheHost(t *testing.T) {
 	d, k, gone := home(t), startKeyHost(t), startKeyHost(t)
 	a := start(t, agent.Config{Dirs: d})
-	k.pair(a, local.PairRequest{Name: "there"}, "laptop")
-	gone.pair(a, local.PairRequest{Name: "gone"}, "laptop")
+	k.pair(a, localapi.PairRequest{Name: "there"}, "laptop")
+	gone.pair(a, localapi.PairRequest{Name: "gone"}, "laptop")
 	path := filepath.Join(d.State, "hosts.json")
 	key := seed(t, path)
 	gone.stop()
@@ -215,7 +215,7 @@ func TestUnpairWithoutTheHost(t *testing.T) {
 	holding(t, filepath.Dir(d.State), key, "")
 
 	// It is paired with again by another key.
-	k.pair(a, local.PairRequest{}, "laptop")
+	k.pair(a, localapi.PairRequest{}, "laptop")
 	a.state("it is online", "online")
 	if seed(t, path) == key {
 		t.Error("the key is the old one")
@@ -226,7 +226,7 @@ func TestUnpairWithoutTheHost(t *testing.T) {
 func TestAnotherHostIsRefused(t *testing.T) {
 	d, k, impostor := home(t), startKeyHost(t), startKeyHost(t)
 	a := start(t, agent.Config{Dirs: d})
-	k.pair(a, local.PairRequest{Name: "work"}, "laptop")
+	k.pair(a, localapi.PairRequest{Name: "work"}, "laptop")
 	a.state("it is online", "online")
 	a.end()
 	path := filepath.Join(d.State, "hosts.json")
@@ -254,25 +254,25 @@ func TestPairingTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := func(r local.PairRequest, want local.Code) {
+	refused := func(r localapi.PairRequest, want localapi.Code) {
 		t.Helper()
 		_, err := a.client.Pair(t.Context(), r)
-		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != want || e.Hint == "" || strings.Contains(err.Error(), r.Token) {
+		if e, ok := errors.AsType[*localapi.Error](err); !ok || e.Code != want || e.Hint == "" || strings.Contains(err.Error(), r.Token) {
 			t.Errorf("%v, want %s with a hint", err, want)
 		}
 	}
-	refused(local.PairRequest{URL: k.url, Token: pairing.TokenPrefix + "canary"}, local.CodeRefused)
-	refused(local.PairRequest{URL: startHost(t, "x"), Token: token}, local.CodeUnsupportedHost)
-	refused(local.PairRequest{URL: "ws://127.0.0.1:1", Token: token}, local.CodeUnreachable)
-	h, err := a.client.Pair(t.Context(), local.PairRequest{URL: k.url, Token: token})
+	refused(localapi.PairRequest{URL: k.url, Token: pairing.TokenPrefix + "canary"}, localapi.CodeRefused)
+	refused(localapi.PairRequest{URL: startHost(t, "x"), Token: token}, localapi.CodeUnsupportedHost)
+	refused(localapi.PairRequest{URL: "ws://127.0.0.1:1", Token: token}, localapi.CodeUnreachable)
+	h, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: k.url, Token: token})
 	if err != nil || h.Credential != "key" {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	a.state("it is online", "online")
 
 	// The token is used up: it pairs no other machine, and this one is paired already.
-	refused(local.PairRequest{URL: k.url, Token: token, Name: "another"}, local.CodeRefused)
-	if h, err := a.client.Pair(t.Context(), local.PairRequest{URL: k.url, Token: token}); err != nil || h.Name != "local" || h.Credential != "key" {
+	refused(localapi.PairRequest{URL: k.url, Token: token, Name: "another"}, localapi.CodeRefused)
+	if h, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: k.url, Token: token}); err != nil || h.Name != "local" || h.Credential != "key" {
 		t.Errorf("once more: %+v, %v", h, err)
 	}
 	if all, err := k.tokens.List(); err != nil || len(all) != 2 {
@@ -282,7 +282,7 @@ func TestPairingTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.state("the host has seen that it was revoked", "refused")
-	refused(local.PairRequest{URL: k.url, Token: token}, local.CodeRefused)
+	refused(localapi.PairRequest{URL: k.url, Token: token}, localapi.CodeRefused)
 	a.end()
 	holding(t, d.State, token, "")
 }
@@ -330,11 +330,11 @@ func TestHostsThatPairByTokensAlone(t *testing.T) {
 		})),
 		"one that hangs": serveHTTP(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })),
 	} {
-		if o, err := a.client.Offer(t.Context(), local.PairRequest{URL: url}); err != nil || o.ID != "" {
+		if o, err := a.client.Offer(t.Context(), localapi.PairRequest{URL: url}); err != nil || o.ID != "" {
 			t.Errorf("%s: %+v, %v", name, o, err)
 		}
 	}
-	for _, r := range []local.PairRequest{{URL: "ws://example.com"}, {URL: "ws://127.0.0.1:1"}, {URL: "ws://127.0.0.1:1", Token: "x"}} {
+	for _, r := range []localapi.PairRequest{{URL: "ws://example.com"}, {URL: "ws://127.0.0.1:1"}, {URL: "ws://127.0.0.1:1", Token: "x"}} {
 		if _, err := a.client.Offer(t.Context(), r); err == nil {
 			t.Errorf("%+v is offered", r)
 		}
@@ -359,8 +359,8 @@ func seed(t *testing.T, path string) string {
 func TestTheKeyIsInOneFile(t *testing.T) {
 	d, k := home(t), startKeyHost(t)
 	a := start(t, agent.Config{Dirs: d, LogLevel: "debug"})
-	k.pair(a, local.PairRequest{}, "laptop")
-	s := a.status("it is online", func(s local.Status) bool { return s.Hosts[0].State == "online" })
+	k.pair(a, localapi.PairRequest{}, "laptop")
+	s := a.status("it is online", func(s localapi.Status) bool { return s.Hosts[0].State == "online" })
 	path := filepath.Join(d.State, "hosts.json")
 	if s.Secrets == nil || s.Secrets.Store != "file" || s.Secrets.Path != path || s.Secrets.Why == "" {
 		t.Errorf("status says %+v", s.Secrets)

@@ -8,7 +8,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/host"
 	"tether/internal/testkit"
 )
@@ -70,15 +70,15 @@ func (d *daemon) held() (id string) {
 	lab := host.New(host.Options{})
 	d.t.Cleanup(lab.Close)
 	url := serveHTTP(d.t, lab)
-	if _, err := d.client.Pair(d.t.Context(), local.PairRequest{Name: "lab", URL: url}); err != nil {
+	if _, err := d.client.Pair(d.t.Context(), localapi.PairRequest{Name: "lab", URL: url}); err != nil {
 		d.t.Fatal(err)
 	}
-	flood, err := d.client.Spawn(d.t.Context(), local.SpawnRequest{Command: []string{"yes", "a line of the flood"}, Cwd: "/",
+	flood, err := d.client.Spawn(d.t.Context(), localapi.SpawnRequest{Command: []string{"yes", "a line of the flood"}, Cwd: "/",
 		Env: []string{"PATH=/bin:/usr/bin"}, OnSlow: "hold"})
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.status("it is lent", func(s local.Status) bool {
+	d.status("it is lent", func(s localapi.Status) bool {
 		return len(s.Hosts) == 1 && len(s.Hosts[0].Lent) == 1 && s.Hosts[0].Lent[0].URI != ""
 	})
 	lab.Close()

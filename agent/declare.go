@@ -15,7 +15,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/declared"
 	"tether/agent/holder"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
@@ -34,17 +34,17 @@ func (a *Agent) openDeclared() {
 }
 
 // Declared implements local.Declarer.
-func (a *Agent) Declared() []local.Declared { return declaredStatus(a.declared.List()) }
+func (a *Agent) Declared() []localapi.Declared { return declaredStatus(a.declared.List()) }
 
 // Declare implements local.Declarer. Up reads the declarations anew before.
-func (a *Agent) Declare(ctx context.Context, r local.DeclareRequest) ([]local.Declared, error) {
+func (a *Agent) Declare(ctx context.Context, r localapi.DeclareRequest) ([]localapi.Declared, error) {
 	do, ok := map[string]func(context.Context, ...string) ([]declared.Status, error){
-		local.DeclareUp: a.declared.Up, local.DeclareDown: a.declared.Down, local.DeclareRestart: a.declared.Restart,
+		localapi.DeclareUp: a.declared.Up, localapi.DeclareDown: a.declared.Down, localapi.DeclareRestart: a.declared.Restart,
 	}[r.Do]
 	if !ok {
 		return nil, bad("do %.20q must be up, down or restart", r.Do)
 	}
-	if r.Do != local.DeclareDown {
+	if r.Do != localapi.DeclareDown {
 		settings, err := config.Load(config.Path(a.cfg.Dirs), a.cfg.Over...)
 		if err != nil {
 			return nil, bad("%v", err)
@@ -55,7 +55,7 @@ func (a *Agent) Declare(ctx context.Context, r local.DeclareRequest) ([]local.De
 	}
 	all, err := do(ctx, r.Names...)
 	if unknown, ok := errors.AsType[*declared.UnknownError](err); ok {
-		return nil, &local.Error{Code: local.CodeNoTerminal, Message: unknown.Error(), Hint: declaredHint(a.declared.List())}
+		return nil, &localapi.Error{Code: localapi.CodeNoTerminal, Message: unknown.Error(), Hint: declaredHint(a.declared.List())}
 	}
 	return declaredStatus(all), err
 }
@@ -69,31 +69,31 @@ func (a *Agent) MayRestart() bool {
 var errDown = errors.New("the user has ended it, and only the user starts it again")
 
 // RestartFor implements local.Declarer. It starts what this daemon knows as declared: it does not read the file, which an agent may have changed.
-func (a *Agent) RestartFor(ctx context.Context, actor term.Actor, door, ref string) (local.Declared, error) {
+func (a *Agent) RestartFor(ctx context.Context, actor term.Actor, door, ref string) (localapi.Declared, error) {
 	all := a.declared.List()
 	i := slices.IndexFunc(all, func(s declared.Status) bool {
 		return (s.Spec.Name == ref || s.ID == ref) && s.Spec.LetsAgents(config.AgentsRestart) && !s.Spec.Private
 	})
 	if i < 0 || ref == "" {
-		return local.Declared{}, term.ErrNotFound
+		return localapi.Declared{}, term.ErrNotFound
 	}
 	d := &all[i].Spec
 	if all[i].State == declared.Down {
-		return local.Declared{}, errDown
+		return localapi.Declared{}, errDown
 	}
 	cwd, err := homeward(d.Cwd)
 	if err != nil {
-		return local.Declared{}, err
+		return localapi.Declared{}, err
 	}
 	if err := a.policy.Restart(policy.Request{Door: door, Actor: actor, Argv: d.Command, Line: d.Line, Cwd: cwd, Env: d.Env}, term.ID(all[i].ID)); err != nil {
-		return local.Declared{}, err
+		return localapi.Declared{}, err
 	}
 	done, err := a.declared.Restart(ctx, d.Name)
 	switch {
 	case err != nil:
-		return local.Declared{}, err
+		return localapi.Declared{}, err
 	case done[0].Err != "":
-		return local.Declared{}, errors.New(done[0].Err)
+		return localapi.Declared{}, errors.New(done[0].Err)
 	}
 	return declaredStatus(done)[0], nil
 }
@@ -111,10 +111,10 @@ func declaredHint(all []declared.Status) string {
 }
 
 // declaredStatus is the same in the local door's words.
-func declaredStatus(all []declared.Status) []local.Declared {
-	out := make([]local.Declared, 0, len(all))
+func declaredStatus(all []declared.Status) []localapi.Declared {
+	out := make([]localapi.Declared, 0, len(all))
 	for _, s := range all {
-		d := local.Declared{
+		d := localapi.Declared{
 			Name: s.Spec.Name, State: string(s.State), Since: s.Since, ID: s.ID, Restart: cmp.Or(s.Spec.Restart, config.RestartNever),
 			Command: s.Spec.Command, Line: s.Spec.Line, Next: s.Next, Restarts: s.Restarts, Error: s.Err, Changed: s.Changed,
 			Needs: s.Spec.Needs, Waits: s.Waits, Ready: string(s.Ready), ReadySince: s.ReadySince, ReadyWhy: s.ReadyWhy,

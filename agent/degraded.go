@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 // degraded lists the faults with which the daemon continues: each part reports its own causes, and status shows them. The zero value is
 // ready. It is safe for concurrent use; reporting never blocks on anything.
 type degraded struct {
 	mu  sync.Mutex
-	all map[string]local.Degraded // by cause
+	all map[string]localapi.Degraded // by cause
 }
 
 // report records a fault. cause is one or two fixed words ("state directory"), text tells a person the fault and the remedy. Reporting a
@@ -27,23 +27,23 @@ func (d *degraded) report(cause, text string) {
 		delete(d.all, cause)
 		return
 	case d.all == nil:
-		d.all = map[string]local.Degraded{}
+		d.all = map[string]localapi.Degraded{}
 	}
 	if !there {
 		was.Since = time.Now()
 	}
-	d.all[cause] = local.Degraded{Cause: cause, Text: text, Since: was.Since}
+	d.all[cause] = localapi.Degraded{Cause: cause, Text: text, Since: was.Since}
 }
 
 // list returns the causes, the oldest first.
-func (d *degraded) list() []local.Degraded {
+func (d *degraded) list() []localapi.Degraded {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := make([]local.Degraded, 0, len(d.all))
+	all := make([]localapi.Degraded, 0, len(d.all))
 	for _, one := range d.all {
 		all = append(all, one)
 	}
-	slices.SortFunc(all, func(a, b local.Degraded) int {
+	slices.SortFunc(all, func(a, b localapi.Degraded) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Cause, b.Cause))
 	})
 	return all

@@ -8,16 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent"
-	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 func TestDegraded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d agent.Degraded
 		began := time.Now()
-		expect := func(want ...local.Degraded) {
+		expect := func(want ...localapi.Degraded) {
 			t.Helper()
-			if diff := cmp.Diff(append([]local.Degraded{}, want...), d.List()); diff != "" {
+			if diff := cmp.Diff(append([]localapi.Degraded{}, want...), d.List()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		}
@@ -28,12 +28,12 @@ func TestDegraded(t *testing.T) {
 		time.Sleep(time.Second)
 		d.Report("holder", "cannot start")
 		d.Report("state directory", "full")
-		expect(local.Degraded{Cause: "state directory", Text: "full", Since: began},
-			local.Degraded{Cause: "holder", Text: "cannot start", Since: began.Add(time.Second)})
+		expect(localapi.Degraded{Cause: "state directory", Text: "full", Since: began},
+			localapi.Degraded{Cause: "holder", Text: "cannot start", Since: began.Add(time.Second)})
 		d.Report("state directory", "")
 		time.Sleep(time.Second)
 		d.Report("state directory", "read-only")
-		expect(local.Degraded{Cause: "holder", Text: "cannot start", Since: began.Add(time.Second)},
-			local.Degraded{Cause: "state directory", Text: "read-only", Since: began.Add(2 * time.Second)})
+		expect(localapi.Degraded{Cause: "holder", Text: "cannot start", Since: began.Add(time.Second)},
+			localapi.Degraded{Cause: "state directory", Text: "read-only", Since: began.Add(2 * time.Second)})
 	})
 }

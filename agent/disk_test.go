@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"tether/agent"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
@@ -36,7 +36,7 @@ func (d *troubled) ticking(name string) {
 	d.t.Helper()
 	d.ticks = name
 	tick := []string{"sh", "-c", "n=0; while sleep 0.02; do n=$((n+1)); echo $n; done"}
-	if _, err := d.client.Spawn(d.t.Context(), local.SpawnRequest{Command: tick, Env: os.Environ(), Cwd: "/", Name: name}); err != nil {
+	if _, err := d.client.Spawn(d.t.Context(), localapi.SpawnRequest{Command: tick, Env: os.Environ(), Cwd: "/", Name: name}); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -78,14 +78,14 @@ func (d *troubled) goesOn(when, cause string) {
 	before := d.ticked()
 	d.proxy.Cut() // which is worth a line in the log
 	testkit.Eventually(d.t, patience, when+": the terminal ticks at the host", func() bool { return d.ticked() > before+3 })
-	tm, err := d.client.Spawn(d.t.Context(), local.SpawnRequest{Command: []string{"sh", "-i"}, Env: os.Environ(), Cwd: "/"})
+	tm, err := d.client.Spawn(d.t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-i"}, Env: os.Environ(), Cwd: "/"})
 	if err == nil {
 		_, err = d.client.Kill(d.t.Context(), tm.ID)
 	}
 	if err != nil {
 		d.t.Errorf("%s: starting and killing a shell: %v", when, err)
 	}
-	d.status(when+": status tells of "+cause, func(s local.Status) bool {
+	d.status(when+": status tells of "+cause, func(s localapi.Status) bool {
 		for _, one := range s.Degraded {
 			if one.Cause == cause && cause != "" {
 				return true
@@ -111,7 +111,7 @@ func (d *troubled) fill() (filler string) {
 // pairs tries to pair with another host, and wants the reason why that cannot be kept, or "".
 func (d *troubled) pairs(name, want string) {
 	d.t.Helper()
-	_, err := d.client.Pair(d.t.Context(), local.PairRequest{URL: startHost(d.t, ""), Name: name})
+	_, err := d.client.Pair(d.t.Context(), localapi.PairRequest{URL: startHost(d.t, ""), Name: name})
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 		d.t.Errorf("pairing with %s: %v, want %q", name, err, want)
 	}
@@ -133,7 +133,7 @@ func TestTerminalsGoOnWithoutADisk(t *testing.T) {
 	where.State = filepath.Join(disk, "state")
 	d.where = where
 	d.daemon = start(t, agent.Config{Dirs: where})
-	if _, err := d.client.Pair(t.Context(), local.PairRequest{URL: "ws://" + d.proxy.Listen(t), Name: "lab", Default: true}); err != nil {
+	if _, err := d.client.Pair(t.Context(), localapi.PairRequest{URL: "ws://" + d.proxy.Listen(t), Name: "lab", Default: true}); err != nil {
 		t.Fatal(err)
 	}
 	d.ticking("ticks")
@@ -156,7 +156,7 @@ func TestTerminalsGoOnWithoutADisk(t *testing.T) {
 func testReadOnly(t *testing.T, d *troubled, where dirs.Dirs) {
 	testkit.Remount(t, d.disk, "ro")
 	d.daemon = start(t, agent.Config{Dirs: where})
-	s := d.status("status tells of the log", func(s local.Status) bool { return len(s.Degraded) > 0 && s.Degraded[0].Cause == "log" })
+	s := d.status("status tells of the log", func(s localapi.Status) bool { return len(s.Degraded) > 0 && s.Degraded[0].Cause == "log" })
 	if len(s.Hosts) != 2 {
 		t.Errorf("it knows %+v, want the two hosts of before", s.Hosts)
 	}
@@ -166,10 +166,10 @@ func testReadOnly(t *testing.T, d *troubled, where dirs.Dirs) {
 	d.end()
 	where.State = filepath.Join(d.disk, "none")
 	d.daemon = start(t, agent.Config{Dirs: where})
-	d.status("status tells of the directory", func(s local.Status) bool {
+	d.status("status tells of the directory", func(s localapi.Status) bool {
 		return len(s.Degraded) > 0 && strings.Contains(s.Degraded[0].Text, "read-only")
 	})
-	if _, err := d.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"true"}, Env: os.Environ(), Cwd: "/"}); err != nil {
+	if _, err := d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"true"}, Env: os.Environ(), Cwd: "/"}); err != nil {
 		t.Error(err)
 	}
 	d.end()
@@ -204,13 +204,13 @@ func TestShellsStartWithoutTheirScripts(t *testing.T) {
 	}
 	shell := func() {
 		t.Helper()
-		r := local.SpawnRequest{Command: []string{"bash"}, Env: os.Environ(), Cwd: "/", Shell: true}
+		r := localapi.SpawnRequest{Command: []string{"bash"}, Env: os.Environ(), Cwd: "/", Shell: true}
 		if _, err := d.client.Spawn(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	shell()
-	s := d.status("status tells of the scripts", func(s local.Status) bool { return len(s.Degraded) == 1 })
+	s := d.status("status tells of the scripts", func(s localapi.Status) bool { return len(s.Degraded) == 1 })
 	if s.Degraded[0].Cause != "shell integration" || !strings.Contains(s.Degraded[0].Text, scripts) {
 		t.Errorf("status says %+v", s.Degraded)
 	}
@@ -218,5 +218,5 @@ func TestShellsStartWithoutTheirScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell()
-	d.status("all is well again", func(s local.Status) bool { return len(s.Degraded) == 0 })
+	d.status("all is well again", func(s localapi.Status) bool { return len(s.Degraded) == 0 })
 }

@@ -1,6 +1,8 @@
 package agent
 
-import "tether/agent/local"
+import (
+	"tether/agent/localapi"
+)
 
 // OpenLog is openLog.
 var OpenLog = openLog
@@ -9,4 +11,4 @@ var OpenLog = openLog
 type Degraded = degraded
 
 func (d *degraded) Report(cause, text string) { d.report(cause, text) }
-func (d *degraded) List() []local.Degraded    { return d.list() }
+func (d *degraded) List() []localapi.Degraded { return d.list() }

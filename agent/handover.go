@@ -3,7 +3,7 @@ package agent
 import (
 	"fmt"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 // Shutdown makes Run end the terminals and return soon.
@@ -14,16 +14,16 @@ func (a *Agent) Shutdown() {
 
 // HandOver makes Run return soon and leave the terminals to the next daemon. Terminals that cannot be left are a reason to refuse, unless
 // force.
-func (a *Agent) HandOver(r local.HandOverRequest) (local.HandOver, error) {
+func (a *Agent) HandOver(r localapi.HandOverRequest) (localapi.HandOver, error) {
 	fragile := a.pool.Fragile()
 	if len(fragile) > 0 && !r.Force {
-		return local.HandOver{}, &local.Error{Code: local.CodeWouldEnd,
+		return localapi.HandOver{}, &localapi.Error{Code: localapi.CodeWouldEnd,
 			Message: fmt.Sprintf("%d terminals run in the daemon itself and would end with it, the first is %s", len(fragile), fragile[0].ID),
 			Hint:    "end them first, or use --force"}
 	}
 	running := a.Status().Terminals.Running
 	a.end()
-	return local.HandOver{SchemaVersion: local.SchemaVersion, Kept: running - len(fragile), Ended: len(fragile)}, nil
+	return localapi.HandOver{SchemaVersion: localapi.SchemaVersion, Kept: running - len(fragile), Ended: len(fragile)}, nil
 }
 
 // Kept is how many terminals run on after Run has returned.

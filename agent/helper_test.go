@@ -14,6 +14,7 @@ import (
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/host"
 	"tether/internal/testkit"
@@ -87,9 +88,9 @@ func (d *daemon) end() {
 }
 
 // status waits until the daemon's status is as ok wants it.
-func (d *daemon) status(what string, ok func(local.Status) bool) local.Status {
+func (d *daemon) status(what string, ok func(localapi.Status) bool) localapi.Status {
 	d.t.Helper()
-	var s local.Status
+	var s localapi.Status
 	testkit.Eventually(d.t, patience, what, func() bool {
 		var err error
 		s, err = d.client.Status(d.t.Context())
@@ -145,7 +146,7 @@ func startHost(t *testing.T, token string) string {
 }
 
 // list waits until the daemon has so many terminals: it answers before it has taken up all that earlier ones have left.
-func (d *daemon) list(n int) (list local.TerminalList) {
+func (d *daemon) list(n int) (list localapi.TerminalList) {
 	d.t.Helper()
 	testkit.Eventually(d.t, patience, fmt.Sprint(n, " terminals are there"), func() bool {
 		var err error
@@ -158,7 +159,7 @@ func (d *daemon) list(n int) (list local.TerminalList) {
 }
 
 // prints runs a command to its end and returns its output and exit code.
-func prints(t *testing.T, c *local.Client, r local.SpawnRequest) (string, int) {
+func prints(t *testing.T, c *local.Client, r localapi.SpawnRequest) (string, int) {
 	t.Helper()
 	if r.Cwd == "" {
 		r.Cwd = testkit.Abs("/")
@@ -176,7 +177,7 @@ func prints(t *testing.T, c *local.Client, r local.SpawnRequest) (string, int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var exit *local.Exit
+	var exit *localapi.Exit
 	testkit.Eventually(t, patience, "the exit is known", func() bool {
 		tm, err := c.Find(t.Context(), tm.ID)
 		exit = tm.Exit
@@ -186,13 +187,13 @@ func prints(t *testing.T, c *local.Client, r local.SpawnRequest) (string, int) {
 }
 
 // shutDown runs a daemon with three terminals until it is asked to end. Its socket is gone then; the terminals are as they were.
-func shutDown(t *testing.T, command []string) (dirs.Dirs, []local.Terminal) {
+func shutDown(t *testing.T, command []string) (dirs.Dirs, []localapi.Terminal) {
 	t.Helper()
 	d := home(t)
 	a := start(t, agent.Config{Dirs: d, Terminals: term.Options{KillGrace: 100 * time.Millisecond}})
-	var all []local.Terminal
+	var all []localapi.Terminal
 	for range 3 {
-		tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: command, Env: os.Environ(), Cwd: testkit.Abs("/")})
+		tm, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: command, Env: os.Environ(), Cwd: testkit.Abs("/")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/holder"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
@@ -57,7 +58,7 @@ func TestHandOver(t *testing.T) {
 	d := home(t)
 	c := withHolders(t, d)
 	first := start(t, c)
-	x, err := first.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"}})
+	x, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestHandOver(t *testing.T) {
 	}
 	type_(first, "one")
 	sees(first, "one\none\n")
-	if h, err := first.client.HandOver(t.Context(), local.HandOverRequest{}); err != nil || h.Kept != 1 || h.Ended != 0 {
+	if h, err := first.client.HandOver(t.Context(), localapi.HandOverRequest{}); err != nil || h.Kept != 1 || h.Ended != 0 {
 		t.Errorf("handed over: %+v, %v", h, err)
 	}
 	first.end()
@@ -117,7 +118,7 @@ func TestTerminalsComeAndGo(t *testing.T) {
 	one := start(t, c)
 	defer one.stop()
 	cycle := func() {
-		x, err := one.client.Spawn(t.Context(), local.SpawnRequest{Line: greeting(), Cwd: testkit.Abs("/"), Private: true, Env: os.Environ()})
+		x, err := one.client.Spawn(t.Context(), localapi.SpawnRequest{Line: greeting(), Cwd: testkit.Abs("/"), Private: true, Env: os.Environ()})
 		if err == nil {
 			_, err = one.client.Kill(t.Context(), x.ID)
 		}
@@ -156,7 +157,7 @@ func TestStoppedHolder(t *testing.T) {
 	first := start(t, c)
 	var ids []string
 	for range 2 {
-		x, err := first.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"/bin/sh", "-c", "echo $PPID; read x"}, Cwd: "/", Private: true, Env: []string{}})
+		x, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"/bin/sh", "-c", "echo $PPID; read x"}, Cwd: "/", Private: true, Env: []string{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +195,7 @@ func TestStoppedHolder(t *testing.T) {
 		return err == nil && len(list.Terminals) == 1 && list.Terminals[0].ID == ids[1]
 	})
 	send("CONT")
-	second.status("the other is taken up", func(s local.Status) bool { return s.Holders.Alive == 2 })
+	second.status("the other is taken up", func(s localapi.Status) bool { return s.Holders.Alive == 2 })
 	second.stop()
 }
 
@@ -219,7 +220,7 @@ func TestHolderOfAnotherTime(t *testing.T) {
 		}
 	})
 	one := start(t, withHolders(t, d))
-	s := one.status("it says so", func(s local.Status) bool { return len(s.Degraded) > 0 })
+	s := one.status("it says so", func(s localapi.Status) bool { return len(s.Degraded) > 0 })
 	if text := s.Degraded[0].Text; !strings.Contains(text, "pty-newer") || !strings.Contains(text, "versions 7 to 9") {
 		t.Errorf("status says %q", text)
 	}
@@ -236,7 +237,7 @@ func TestManyAreAdopted(t *testing.T) {
 	first := start(t, c)
 	const many = 20
 	for n := range many {
-		_, err := first.client.Spawn(t.Context(), local.SpawnRequest{Line: greeting(), Name: fmt.Sprint("n", n), Cwd: testkit.Abs("/"),
+		_, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Line: greeting(), Name: fmt.Sprint("n", n), Cwd: testkit.Abs("/"),
 			Private: true, Env: os.Environ()})
 		if err != nil {
 			t.Fatal(err)
@@ -245,7 +246,7 @@ func TestManyAreAdopted(t *testing.T) {
 	const hello = int64(len("hello\r\n")) // a console of Windows prints more with it
 	testkit.Eventually(t, patience, "all have said hello", func() bool {
 		list, err := first.client.List(t.Context())
-		return err == nil && !slices.ContainsFunc(list.Terminals, func(x local.Terminal) bool { return x.Bytes < hello })
+		return err == nil && !slices.ContainsFunc(list.Terminals, func(x localapi.Terminal) bool { return x.Bytes < hello })
 	})
 	first.end()
 	if left, err := agent.LeftRunning(d); len(left) != many || err != nil {
@@ -283,7 +284,7 @@ func TestAgentsDoNotReachHolders(t *testing.T) {
 	settings.Policy.Rules = []config.PolicyRule{{Name: "intrude", Effect: "allow", Argv: []string{self}}}
 	c.Settings = &settings
 	first := start(t, c)
-	private, err := first.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"}})
+	private, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +293,7 @@ func TestAgentsDoNotReachHolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	x, err := first.client.As("claude").Spawn(t.Context(), local.SpawnRequest{Command: []string{self, "intrude", l.Addr().String(), os.Getenv(dirs.HomeVar)}, Cwd: "/"})
+	x, err := first.client.As("claude").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{self, "intrude", l.Addr().String(), os.Getenv(dirs.HomeVar)}, Cwd: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +324,7 @@ func TestAgentsDoNotReachHolders(t *testing.T) {
 	if said := read(x.ID); !strings.Contains(said, "agent claude has started") || strings.Contains(said, "ended 1") {
 		t.Errorf("the agent's program was told %q", said)
 	}
-	if list := second.list(2); !slices.ContainsFunc(list.Terminals, func(i local.Terminal) bool { return i.ID == private.ID && i.Exit == nil }) {
+	if list := second.list(2); !slices.ContainsFunc(list.Terminals, func(i localapi.Terminal) bool { return i.ID == private.ID && i.Exit == nil }) {
 		t.Errorf("listed %+v", list.Terminals)
 	}
 }

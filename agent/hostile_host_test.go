@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
@@ -99,7 +100,7 @@ func (h *hostileHost) say(message string) {
 // online lets the machine connect anew, unless it is connected and its tools are offered to the session.
 func (h *hostileHost) online() {
 	h.spoilAnswers(map[string]func(string) string{})
-	well := func(s local.Status) bool {
+	well := func(s localapi.Status) bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return len(h.wires) > 0 && s.Hosts[0].State == "online" && s.Hosts[0].Tools.Sessions == 1
@@ -108,7 +109,7 @@ func (h *hostileHost) online() {
 		return
 	}
 	h.cut()
-	h.machine.status("the link", func(s local.Status) bool {
+	h.machine.status("the link", func(s localapi.Status) bool {
 		if !well(s) {
 			h.retry()
 		}
@@ -118,7 +119,7 @@ func (h *hostileHost) online() {
 
 // retry makes the machine connect now, if it does not.
 func (h *hostileHost) retry() {
-	_, _ = h.machine.client.ChangeHost(h.t.Context(), "lab", local.HostChange{Retry: true})
+	_, _ = h.machine.client.ChangeHost(h.t.Context(), "lab", localapi.HostChange{Retry: true})
 }
 
 // answer gives the machine a result as soon as it asks, which it does after its connection was cut.
@@ -188,7 +189,7 @@ func (h *hostileHost) deeds() map[string]func() {
 
 // terminal is the URI under which the host has the machine's terminal.
 func (h *hostileHost) terminal() (uri string) {
-	h.machine.status("the terminal is lent", func(s local.Status) bool {
+	h.machine.status("the terminal is lent", func(s localapi.Status) bool {
 		if len(s.Hosts[0].Lent) == 1 {
 			uri = s.Hosts[0].Lent[0].URI
 		}
@@ -235,12 +236,12 @@ func TestTheLargestMessagesOfAHostDelayNoTerminal(t *testing.T) {
 	yardstick := testkit.LargeObject(hostileValues, hostileBytes)
 	h := newHostileHost(t)
 	c := h.machine.client
-	private, err := c.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
+	private, err := c.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	child := <-h.machine.children
-	if _, err := c.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), LendTo: []string{"lab"}}); err != nil {
+	if _, err := c.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), LendTo: []string{"lab"}}); err != nil {
 		t.Fatal(err)
 	}
 	<-h.machine.children

@@ -14,6 +14,7 @@ import (
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/proc"
 )
@@ -72,12 +73,12 @@ func TestProcessesThatOutliveAnAgentsTerminal(t *testing.T) {
 		c.NoHolders = off
 		c.Settings = allowing(c.Holder.Path)
 		first := start(t, c)
-		mine, err := first.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Env: []string{"PATH=/bin:/usr/bin"}})
+		mine, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Env: []string{"PATH=/bin:/usr/bin"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		file := filepath.Join(t.TempDir(), "said")
-		tm, err := first.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{c.Holder.Path, "leave", agent.SocketPath(d), file}, Cwd: "/"})
+		tm, err := first.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{c.Holder.Path, "leave", agent.SocketPath(d), file}, Cwd: "/"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +90,7 @@ func TestProcessesThatOutliveAnAgentsTerminal(t *testing.T) {
 		if off != "" {
 			inDaemon = 1
 		}
-		first.status("the person's terminal is where it was asked for", func(s local.Status) bool { return s.Holders.InDaemon == inDaemon && s.Holders.Off == off })
+		first.status("the person's terminal is where it was asked for", func(s localapi.Status) bool { return s.Holders.InDaemon == inDaemon && s.Holders.Off == off })
 		first.end()
 		second := start(t, c)
 		if _, err := second.client.Find(t.Context(), mine.ID); (err == nil) != (off == "") {
@@ -131,7 +132,7 @@ func TestAgentsNeedHolders(t *testing.T) {
 	c.Settings = allowing("cat")
 	d := start(t, c)
 	spawn := func(c *local.Client) error {
-		_, err := c.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cat"}, Cwd: "/"})
+		_, err := c.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Cwd: "/"})
 		return err
 	}
 	if err := spawn(d.client); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/hosts"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/redact"
 	"tether/agent/start"
@@ -48,7 +48,7 @@ func (a *Agent) mayLend(i term.Info, host string) error {
 	if a.settings.Lend.Effect(q, home()) != config.LendNever {
 		return nil
 	}
-	return &local.Error{Code: local.CodeDenied, Message: fmt.Sprintf("a lend rule forbids lending this terminal to %s", host),
+	return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("a lend rule forbids lending this terminal to %s", host),
 		Hint: "see [[lend.rules]] in the file that tether config path names"}
 }
 
@@ -73,8 +73,8 @@ func (a *Agent) unredacted(actor term.Actor) bool {
 }
 
 // redactStatus says which agents of this machine are shown secrets, nil if none is.
-func (a *Agent) redactStatus() *local.Unredacted {
-	u := local.Unredacted{All: !a.settings.Agents.Redact, Names: []string{}, Except: []string{}}
+func (a *Agent) redactStatus() *localapi.Unredacted {
+	u := localapi.Unredacted{All: !a.settings.Agents.Redact, Names: []string{}, Except: []string{}}
 	for _, p := range a.settings.Agents.Principals {
 		switch {
 		case u.All && p.Redact == config.RedactOn:

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -136,4 +136,4 @@ func Running(d dirs.Dirs) int {
 	return 0
 }
 
-func lockPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, local.LockName) }
+func lockPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, localapi.LockName) }

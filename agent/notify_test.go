@@ -8,7 +8,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/notify"
 )
@@ -29,7 +29,7 @@ func TestQuestionsAreNotified(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_, _ = d.client.As("bob").Spawn(ctx, local.SpawnRequest{Command: []string{"python3", "-c", "1\n\x1b[2J", "--password=hunter2", "correct horse battery", "shpat_" + strings.Repeat("a1", 16)}, Cwd: testkit.Abs("/")})
+			_, _ = d.client.As("bob").Spawn(ctx, localapi.SpawnRequest{Command: []string{"python3", "-c", "1\n\x1b[2J", "--password=hunter2", "correct horse battery", "shpat_" + strings.Repeat("a1", 16)}, Cwd: testkit.Abs("/")})
 		}()
 		if on {
 			if got := <-told; got != "tether approvals: agent bob asks to run: python3 -c 1 [2J --password=[hidden] *** shpat_********************************" {
@@ -59,16 +59,16 @@ func TestQuestionsAreAnsweredAtTheDesktop(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, offered, press string
-		request              local.SpawnRequest
+		request              localapi.SpawnRequest
 		allowed              bool
 	}{
-		{"approved", "approve deny", "approve", local.SpawnRequest{Command: []string{"python3", "-c", "1"}}, true},
-		{"denied", "approve deny", "deny", local.SpawnRequest{Command: []string{"python3", "-c", "1"}}, false},
-		{"with a variable", "deny", "deny", local.SpawnRequest{Command: []string{"python3", "-c", "1"}, Env: []string{"LD_PRELOAD=/x"}}, false},
-		{"pressed what was not offered", "deny", "approve", local.SpawnRequest{Command: []string{"python3", "-c", "1"}, Env: []string{"LD_PRELOAD=/x"}}, false},
-		{"words that could be others", "deny", "deny", local.SpawnRequest{Command: []string{"python3", "-c", "1 + 2"}}, false},
-		{"cut", "deny", "deny", local.SpawnRequest{Command: []string{"python3", "-c", strings.Repeat("1", 1000)}}, false},
-		{"answered elsewhere", "approve deny", "", local.SpawnRequest{Command: []string{"python3", "-c", "1"}}, false},
+		{"approved", "approve deny", "approve", localapi.SpawnRequest{Command: []string{"python3", "-c", "1"}}, true},
+		{"denied", "approve deny", "deny", localapi.SpawnRequest{Command: []string{"python3", "-c", "1"}}, false},
+		{"with a variable", "deny", "deny", localapi.SpawnRequest{Command: []string{"python3", "-c", "1"}, Env: []string{"LD_PRELOAD=/x"}}, false},
+		{"pressed what was not offered", "deny", "approve", localapi.SpawnRequest{Command: []string{"python3", "-c", "1"}, Env: []string{"LD_PRELOAD=/x"}}, false},
+		{"words that could be others", "deny", "deny", localapi.SpawnRequest{Command: []string{"python3", "-c", "1 + 2"}}, false},
+		{"cut", "deny", "deny", localapi.SpawnRequest{Command: []string{"python3", "-c", strings.Repeat("1", 1000)}}, false},
+		{"answered elsewhere", "approve deny", "", localapi.SpawnRequest{Command: []string{"python3", "-c", "1"}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			told, texts := make(chan shown, 4), make(chan string, 4)
@@ -145,7 +145,7 @@ func TestQuestionsWithoutButtons(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	came := make(chan error, 1)
 	go func() {
-		_, err := d.client.As("bob").Spawn(ctx, local.SpawnRequest{Command: []string{"python3", "-c", "1"}, Cwd: testkit.Abs("/")})
+		_, err := d.client.As("bob").Spawn(ctx, localapi.SpawnRequest{Command: []string{"python3", "-c", "1"}, Cwd: testkit.Abs("/")})
 		came <- err
 	}()
 	if got := <-told; got != "agent bob asks to run: python3 -c 1" {

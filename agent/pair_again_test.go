@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"tether/agent"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
@@ -34,20 +34,20 @@ func TestPairingAgain(t *testing.T) {
 	d := home(t)
 	a := start(t, agent.Config{Dirs: d})
 	pair := func(token string) error {
-		_, err := a.client.Pair(t.Context(), local.PairRequest{URL: url, Token: token})
+		_, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: token})
 		return err
 	}
 	if err := pair("machine-laptop"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "web"}); err != nil {
+	if _, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "web"}); err != nil {
 		t.Fatal(err)
 	}
-	there := func(s local.Status) bool {
+	there := func(s localapi.Status) bool {
 		return len(s.Hosts) == 1 && len(s.Hosts[0].Lent) == 1 && s.Hosts[0].Lent[0].There
 	}
 	on := true
-	if _, err := a.client.ChangeHost(t.Context(), "local", local.HostChange{Tools: &on}); err != nil {
+	if _, err := a.client.ChangeHost(t.Context(), "local", localapi.HostChange{Tools: &on}); err != nil {
 		t.Fatal(err)
 	}
 	first := a.status("it is there", there)
@@ -62,8 +62,8 @@ func TestPairingAgain(t *testing.T) {
 
 	for _, token := range []string{"observer-ann", "agent-bot", "nobody", "machine-laptop"} {
 		err := pair(token)
-		if e, ok := errors.AsType[*local.Error](err); token != "machine-laptop" && (!ok || e.Code != local.CodeRefused || local.ExitStatus(err) != 4 || e.Hint == "") {
-			t.Errorf("%s: %v, want %s with a hint", token, err, local.CodeRefused)
+		if e, ok := errors.AsType[*localapi.Error](err); token != "machine-laptop" && (!ok || e.Code != localapi.CodeRefused || localapi.ExitStatus(err) != 4 || e.Hint == "") {
+			t.Errorf("%s: %v, want %s with a hint", token, err, localapi.CodeRefused)
 		} else if token == "machine-laptop" && err != nil {
 			t.Errorf("again: %v", err)
 		}

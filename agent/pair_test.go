@@ -18,7 +18,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/hosts"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/internal/testkit"
@@ -69,19 +69,19 @@ func TestPairWithHostsThatDoNotFit(t *testing.T) {
 	web := serveHTTP(t, http.NotFoundHandler())
 	for _, c := range []struct {
 		name, url, token string
-		code             local.Code
+		code             localapi.Code
 		exit             int
 	}{
-		{"no client terminals", plainURL, "", local.CodeUnsupportedHost, 1},
-		{"another version", serveHTTP(t, &plainHost{strange: true}), "", local.CodeUnsupportedHost, 1},
-		{"a web server", web, "secret-canary", local.CodeUnreachable, 5},
-		{"nobody", "ws://127.0.0.1:1", "secret-canary", local.CodeUnreachable, 5},
-		{"wrong token", startHost(t, "right"), "secret-canary", local.CodeRefused, 4},
-		{"no such name", "wss://host.invalid", "secret-canary", local.CodeUnreachable, 5},
+		{"no client terminals", plainURL, "", localapi.CodeUnsupportedHost, 1},
+		{"another version", serveHTTP(t, &plainHost{strange: true}), "", localapi.CodeUnsupportedHost, 1},
+		{"a web server", web, "secret-canary", localapi.CodeUnreachable, 5},
+		{"nobody", "ws://127.0.0.1:1", "secret-canary", localapi.CodeUnreachable, 5},
+		{"wrong token", startHost(t, "right"), "secret-canary", localapi.CodeRefused, 4},
+		{"no such name", "wss://host.invalid", "secret-canary", localapi.CodeUnreachable, 5},
 	} {
-		_, err := a.client.Pair(t.Context(), local.PairRequest{URL: c.url, Token: c.token})
-		var e *local.Error
-		if !errors.As(err, &e) || e.Code != c.code || local.ExitStatus(err) != c.exit || e.Hint == "" {
+		_, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: c.url, Token: c.token})
+		var e *localapi.Error
+		if !errors.As(err, &e) || e.Code != c.code || localapi.ExitStatus(err) != c.exit || e.Hint == "" {
 			t.Errorf("%s: %v (%+v), want %s with a hint", c.name, err, e, c.code)
 		}
 		if e != nil && strings.Contains(e.Message+e.Hint, "canary") {
@@ -93,14 +93,14 @@ func TestPairWithHostsThatDoNotFit(t *testing.T) {
 	}
 
 	// Pairing can be forced, but a terminal is only lent if the host then shows it as ours.
-	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: plainURL, Name: "plain", AssumeClientTerminals: true}); err != nil {
+	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: plainURL, Name: "plain", AssumeClientTerminals: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
+	if _, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, patience, "it was tried", func() bool { return plain.asked(ahp.MethodCreateTerminal) })
-	a.status("status tells the trouble", func(s local.Status) bool {
+	a.status("status tells the trouble", func(s localapi.Status) bool {
 		h := s.Hosts[0]
 		return h.Error != "" || len(h.Lent) == 1 && h.Lent[0].Problem != ""
 	})
@@ -119,15 +119,15 @@ func TestURLValues(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q", given, got, err, want)
 		}
 	}
-	for given, want := range map[string]local.Code{
-		"": local.CodeBadRequest, "host.example": local.CodeBadRequest, "wss://": local.CodeBadRequest, "ftp://x": local.CodeBadRequest,
-		"wss://user:canary@host.example": local.CodeBadRequest, "wss://x?tkn=canary": local.CodeBadRequest, "wss://x#canary": local.CodeBadRequest,
-		"wss://bad%zz?tkn=canary": local.CodeBadRequest, "\x00": local.CodeBadRequest,
-		"ws://host.example": local.CodeInsecure, "http://10.0.0.1": local.CodeInsecure, "ws://localhost.example": local.CodeInsecure,
-		"ws://127.0.0.1.example": local.CodeInsecure,
+	for given, want := range map[string]localapi.Code{
+		"": localapi.CodeBadRequest, "host.example": localapi.CodeBadRequest, "wss://": localapi.CodeBadRequest, "ftp://x": localapi.CodeBadRequest,
+		"wss://user:canary@host.example": localapi.CodeBadRequest, "wss://x?tkn=canary": localapi.CodeBadRequest, "wss://x#canary": localapi.CodeBadRequest,
+		"wss://bad%zz?tkn=canary": localapi.CodeBadRequest, "\x00": localapi.CodeBadRequest,
+		"ws://host.example": localapi.CodeInsecure, "http://10.0.0.1": localapi.CodeInsecure, "ws://localhost.example": localapi.CodeInsecure,
+		"ws://127.0.0.1.example": localapi.CodeInsecure,
 	} {
 		_, err := hosts.URL(given)
-		var e *local.Error
+		var e *localapi.Error
 		if !errors.As(err, &e) || e.Code != want || strings.Contains(e.Message+e.Hint, "canary") {
 			t.Errorf("%q: %v, want %s without a secret", given, err, want)
 		}
@@ -159,13 +159,13 @@ func TestNothingIsSentInTheClear(t *testing.T) {
 	url := "ws://" + l.Addr().String()
 	d := home(t)
 	a := start(t, agent.Config{Dirs: d})
-	request := local.PairRequest{URL: url, Token: "secret-canary", Name: "x"}
+	request := localapi.PairRequest{URL: url, Token: "secret-canary", Name: "x"}
 	_, pairing := a.client.Pair(t.Context(), request)
 	request.Token = ""
 	_, offer := a.client.Offer(t.Context(), request)
 	for _, err := range []error{pairing, offer} {
-		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != local.CodeInsecure || local.ExitStatus(err) != 4 {
-			t.Errorf("%v, want %s", err, local.CodeInsecure)
+		if e, ok := errors.AsType[*localapi.Error](err); !ok || e.Code != localapi.CodeInsecure || localapi.ExitStatus(err) != 4 {
+			t.Errorf("%v, want %s", err, localapi.CodeInsecure)
 		}
 	}
 	a.end()
@@ -199,7 +199,7 @@ func TestPairedHostsAreKept(t *testing.T) {
 	d := home(t)
 	one, two := startHost(t, "1"), startHost(t, "")
 	a := start(t, agent.Config{Dirs: d})
-	pair := func(r local.PairRequest) local.HostStatus {
+	pair := func(r localapi.PairRequest) localapi.HostStatus {
 		t.Helper()
 		h, err := a.client.Pair(t.Context(), r)
 		if err != nil {
@@ -207,10 +207,10 @@ func TestPairedHostsAreKept(t *testing.T) {
 		}
 		return h
 	}
-	if h := pair(local.PairRequest{URL: one, Token: "1"}); h.Name != "local" || !h.Default {
+	if h := pair(localapi.PairRequest{URL: one, Token: "1"}); h.Name != "local" || !h.Default {
 		t.Errorf("first: %+v", h)
 	}
-	if h := pair(local.PairRequest{URL: two}); h.Name != "local-2" || h.Default {
+	if h := pair(localapi.PairRequest{URL: two}); h.Name != "local-2" || h.Default {
 		t.Errorf("second: %+v", h)
 	}
 	ids := func() string {
@@ -237,21 +237,21 @@ func TestPairedHostsAreKept(t *testing.T) {
 		return text
 	}
 	before := ids()
-	pair(local.PairRequest{URL: one, Token: "1"}) // again
+	pair(localapi.PairRequest{URL: one, Token: "1"}) // again
 	if after := ids(); after != before {
 		t.Errorf("pairing again made %q of %q", after, before)
 	}
-	if h := pair(local.PairRequest{URL: two, Default: true}); !h.Default {
+	if h := pair(localapi.PairRequest{URL: two, Default: true}); !h.Default {
 		t.Errorf("made the default: %+v", h)
 	}
-	var e *local.Error
-	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: two, Name: "local"}); !errors.As(err, &e) || e.Code != local.CodePaired {
+	var e *localapi.Error
+	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: two, Name: "local"}); !errors.As(err, &e) || e.Code != localapi.CodePaired {
 		t.Errorf("a taken name: %v", err)
 	}
 	a.end()
 
 	a = start(t, agent.Config{Dirs: d})
-	s := a.status("both are online again", func(s local.Status) bool {
+	s := a.status("both are online again", func(s localapi.Status) bool {
 		return len(s.Hosts) == 2 && s.Hosts[0].State == "online" && s.Hosts[1].State == "online"
 	})
 	if s.Hosts[0].Default || !s.Hosts[1].Default || s.Hosts[0].URL != one {
@@ -282,14 +282,14 @@ func TestSpawnAndUnpairInTheSameInstant(t *testing.T) {
 	}}})
 	pair := func(url string) {
 		t.Helper()
-		if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url, Name: "lab"}); err != nil {
+		if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Name: "lab"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	pair(url)
 	spawned := make(chan error)
 	go func() {
-		_, err := a.client.Spawn(context.Background(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "mine"})
+		_, err := a.client.Spawn(context.Background(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "mine"})
 		spawned <- err
 	}()
 	<-starting
@@ -310,10 +310,10 @@ func TestSpawnAndUnpairInTheSameInstant(t *testing.T) {
 func TestUnpairWithdraws(t *testing.T) {
 	url := startHost(t, "")
 	a := start(t, agent.Config{Dirs: home(t)})
-	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url}); err != nil {
+	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url}); err != nil {
 		t.Fatal(err)
 	}
-	tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "mine"})
+	tm, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "mine"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,15 +347,15 @@ func TestPairingWithSeveralAddresses(t *testing.T) {
 		}
 		return once
 	}
-	_, err = a.client.Pair(t.Context(), local.PairRequest{URL: k.url, Also: []string{stranger.url}, Token: token("one")})
-	if why, ok := errors.AsType[*local.Error](err); !ok || why.Code != local.CodeRefused || !strings.Contains(why.Message, "is another host") {
+	_, err = a.client.Pair(t.Context(), localapi.PairRequest{URL: k.url, Also: []string{stranger.url}, Token: token("one")})
+	if why, ok := errors.AsType[*localapi.Error](err); !ok || why.Code != localapi.CodeRefused || !strings.Contains(why.Message, "is another host") {
 		t.Errorf("with the address of another host: %v", err)
 	}
-	_, err = a.client.Pair(t.Context(), local.PairRequest{URL: k.url, Also: []string{"ws://example.org"}, Token: "x"})
-	if why, ok := errors.AsType[*local.Error](err); !ok || why.Code != local.CodeInsecure {
+	_, err = a.client.Pair(t.Context(), localapi.PairRequest{URL: k.url, Also: []string{"ws://example.org"}, Token: "x"})
+	if why, ok := errors.AsType[*localapi.Error](err); !ok || why.Code != localapi.CodeInsecure {
 		t.Errorf("with an address in clear text: %v", err)
 	}
-	h, err := a.client.Pair(t.Context(), local.PairRequest{URL: k.url, Also: []string{second, silent, second, k.url}, Token: token("two")})
+	h, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: k.url, Also: []string{second, silent, second, k.url}, Token: token("two")})
 	if err != nil || !slices.Equal(h.Also, []string{second, silent}) {
 		t.Fatalf("%+v, %v", h, err)
 	}

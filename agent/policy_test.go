@@ -17,6 +17,7 @@ import (
 	"tether/agent/audit"
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
@@ -46,21 +47,21 @@ func TestAuditOfADay(t *testing.T) {
 	dirs := home(t)
 	d := start(t, agent.Config{Dirs: dirs})
 	url := startHost(t, "")
-	if _, err := d.client.Pair(t.Context(), local.PairRequest{Name: "h", URL: url}); err != nil {
+	if _, err := d.client.Pair(t.Context(), localapi.PairRequest{Name: "h", URL: url}); err != nil {
 		t.Fatal(err)
 	}
-	d.status("it is online", func(s local.Status) bool { return s.Hosts[0].State == "online" })
-	sleep := local.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/"), Env: append(os.Environ(), "SECRET=canary")}
+	d.status("it is online", func(s localapi.Status) bool { return s.Hosts[0].State == "online" })
+	sleep := localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/"), Env: append(os.Environ(), "SECRET=canary")}
 	lent, err := d.client.Spawn(t.Context(), sleep)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bob := d.client.As("bob")
-	own, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")})
+	own, err := bob.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}); err == nil {
+	if _, err := bob.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}); err == nil {
 		t.Error("rm was run")
 	}
 	if _, err := bob.Kill(t.Context(), lent.ID); err == nil {
@@ -69,7 +70,7 @@ func TestAuditOfADay(t *testing.T) {
 	if _, err := bob.Kill(t.Context(), own.ID); err != nil {
 		t.Error(err)
 	}
-	if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"no-such-program"}, Cwd: testkit.Abs("/")}); err == nil {
+	if _, err := bob.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"no-such-program"}, Cwd: testkit.Abs("/")}); err == nil {
 		t.Error("what is not there was run")
 	}
 	if _, err := d.client.Unpair(t.Context(), "h"); err != nil {
@@ -146,17 +147,17 @@ func TestAuditOfRules(t *testing.T) {
 func TestAuditOfLending(t *testing.T) {
 	dirs := home(t)
 	d := start(t, agent.Config{Dirs: dirs})
-	if _, err := d.client.Pair(t.Context(), local.PairRequest{Name: "h", URL: startHost(t, "")}); err != nil {
+	if _, err := d.client.Pair(t.Context(), localapi.PairRequest{Name: "h", URL: startHost(t, "")}); err != nil {
 		t.Fatal(err)
 	}
-	tm, err := d.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/"), Env: os.Environ(), LendTo: []string{"h"}})
+	tm, err := d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/"), Env: os.Environ(), LendTo: []string{"h"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.client.Unlend(t.Context(), tm.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.client.Lend(t.Context(), tm.ID, local.LendRequest{}); err != nil {
+	if _, err := d.client.Lend(t.Context(), tm.ID, localapi.LendRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.client.As("bob").Unlend(t.Context(), tm.ID, ""); err == nil {
@@ -253,11 +254,11 @@ func TestAuditWithoutDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := start(t, agent.Config{Dirs: dirs})
-	if _, err := d.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")}); err != nil {
+	if _, err := d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")}); err != nil {
 		t.Fatal(err)
 	}
-	d.status("degraded", func(s local.Status) bool {
-		return slices.ContainsFunc(s.Degraded, func(x local.Degraded) bool {
+	d.status("degraded", func(s localapi.Status) bool {
+		return slices.ContainsFunc(s.Degraded, func(x localapi.Degraded) bool {
 			return x.Cause == "audit log" && strings.Contains(x.Text, "events are lost")
 		})
 	})
@@ -265,9 +266,9 @@ func TestAuditWithoutDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, patience, "a log again", func() bool {
-		_, err := d.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"rm"}, Cwd: testkit.Abs("/")})
+		_, err := d.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"rm"}, Cwd: testkit.Abs("/")})
 		s, statusErr := d.client.Status(t.Context())
-		return err != nil && statusErr == nil && !slices.ContainsFunc(s.Degraded, func(x local.Degraded) bool { return x.Cause == "audit log" })
+		return err != nil && statusErr == nil && !slices.ContainsFunc(s.Degraded, func(x localapi.Degraded) bool { return x.Cause == "audit log" })
 	})
 	if got := events(t, dirs); len(got) < 2 || got[0] != "lost" {
 		t.Errorf("the log is %q", got)
@@ -290,8 +291,8 @@ func TestLimitsOfAnAgent(t *testing.T) {
 	c.Policy.Limits.CPUTime, c.Policy.Limits.Processes = config.Duration(7*time.Second), 0
 	c.Policy.Limits.CommandTime = config.Duration(time.Second)
 	daemon := start(t, agent.Config{Dirs: home(t), Settings: &c})
-	run := func(client *local.Client, door string, command ...string) local.Terminal {
-		tm, err := client.Spawn(t.Context(), local.SpawnRequest{Command: command, Cwd: outside(t), Door: door})
+	run := func(client *local.Client, door string, command ...string) localapi.Terminal {
+		tm, err := client.Spawn(t.Context(), localapi.SpawnRequest{Command: command, Cwd: outside(t), Door: door})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,8 +312,8 @@ func TestLimitsOfAnAgent(t *testing.T) {
 	if tm := run(daemon.client.As("bob"), "acp", "sleep", "600"); tm.Exit.Signal == "" {
 		t.Errorf("a command that ran too long ended with %+v", tm.Exit)
 	}
-	var e *local.Error
-	if _, err := daemon.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"no-such-program"}, Cwd: outside(t)}); !errors.As(err, &e) || e.Code != local.CodeCannotStart {
+	var e *localapi.Error
+	if _, err := daemon.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"no-such-program"}, Cwd: outside(t)}); !errors.As(err, &e) || e.Code != localapi.CodeCannotStart {
 		t.Errorf("a program that is not there: %v", err)
 	}
 }
@@ -334,7 +335,7 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 		{Name: "agent:writer", Sandbox: "auto", Writable: []string{in}}, {Name: "agent:free", Sandbox: "none"}}
 	daemon := start(t, agent.Config{Dirs: d, Settings: &c})
 	run := func(client *local.Client, cwd string) (int, error) {
-		tm, err := client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "echo x > ../out/file"}, Cwd: cwd})
+		tm, err := client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "echo x > ../out/file"}, Cwd: cwd})
 		if err != nil {
 			return 0, err
 		}
@@ -352,8 +353,8 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := sandbox.Best(self); errors.Is(err, sandbox.ErrUnsupported) {
-		var e *local.Error
-		if _, err := run(daemon.client.As("boxed"), in); !errors.As(err, &e) || e.Code != local.CodeCannotStart {
+		var e *localapi.Error
+		if _, err := run(daemon.client.As("boxed"), in); !errors.As(err, &e) || e.Code != localapi.CodeCannotStart {
 			t.Errorf("without a sandbox: %v", err)
 		}
 		t.Skipf("%s: %v", runtime.GOOS, err)

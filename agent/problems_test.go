@@ -12,7 +12,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/host"
 	"tether/internal/testkit"
@@ -35,11 +35,11 @@ func TestProblemsAtTheHost(t *testing.T) {
 		children <- c
 		return c, nil
 	}}})
-	if _, err := d.client.Pair(t.Context(), local.PairRequest{URL: wsURL, Name: "lab", Token: string(secret)}); err != nil {
+	if _, err := d.client.Pair(t.Context(), localapi.PairRequest{URL: wsURL, Name: "lab", Token: string(secret)}); err != nil {
 		t.Fatal(err)
 	}
-	d.status("the link", func(s local.Status) bool { return s.Hosts[0].State == "online" })
-	if _, err := d.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"npm", "run", "watch"}, Name: "build", Cwd: testkit.Abs("/src")}); err != nil {
+	d.status("the link", func(s localapi.Status) bool { return s.Hosts[0].State == "online" })
+	if _, err := d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"npm", "run", "watch"}, Name: "build", Cwd: testkit.Abs("/src")}); err != nil {
 		t.Fatal(err)
 	}
 	child := <-children

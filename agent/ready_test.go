@@ -15,7 +15,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/proc"
 )
@@ -55,7 +55,7 @@ func freePort(t *testing.T) int {
 }
 
 // declared is how a declared terminal is.
-func (d *daemon) declared(name string) (x local.Declared) {
+func (d *daemon) declared(name string) (x localapi.Declared) {
 	d.t.Helper()
 	list, err := d.client.List(d.t.Context())
 	if err != nil {
@@ -70,9 +70,9 @@ func (d *daemon) declared(name string) (x local.Declared) {
 	return x
 }
 
-func (d *daemon) awaitReady(name, ready string) local.Declared {
+func (d *daemon) awaitReady(name, ready string) localapi.Declared {
 	d.t.Helper()
-	var x local.Declared
+	var x localapi.Declared
 	testkit.Eventually(d.t, patience, name+" is "+ready, func() bool { x = d.declared(name); return x.Ready == ready })
 	return x
 }
@@ -150,7 +150,7 @@ func TestReadiness(t *testing.T) {
 			if err != nil || one.Ready != "ready" || one.ReadyWhy != db.ReadyWhy || db.ReadyWhy == "" {
 				t.Errorf("%+v, %v; declared %+v", one, err, db)
 			}
-			if s := d.status("nothing is not ready", func(s local.Status) bool { return s.Terminals.NotReady == 0 }); s.Terminals.Running != 2 {
+			if s := d.status("nothing is not ready", func(s localapi.Status) bool { return s.Terminals.NotReady == 0 }); s.Terminals.Running != 2 {
 				t.Errorf("%+v", s.Terminals)
 			}
 		})
@@ -179,7 +179,7 @@ func TestSomebodyElsesPort(t *testing.T) {
 		t.Errorf("%+v, want %s", db, want)
 	}
 	testkit.Eventually(t, patience, "what needs it says why it waits", func() bool { return strings.Contains(d.declared("web").Waits, "db is not ready within 1s") })
-	if s := d.status("one is not ready", func(s local.Status) bool { return s.Terminals.NotReady == 1 }); s.Terminals.Running != 1 {
+	if s := d.status("one is not ready", func(s localapi.Status) bool { return s.Terminals.NotReady == 1 }); s.Terminals.Running != 1 {
 		t.Errorf("%+v", s.Terminals)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"tether/agent"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
@@ -23,51 +23,51 @@ func TestHostsAreRenamedAndChosen(t *testing.T) {
 	d := home(t)
 	one, two := startHost(t, "1"), startHost(t, "2")
 	a := start(t, agent.Config{Dirs: d})
-	for name, r := range map[string]local.PairRequest{"one": {URL: one, Token: "1"}, "two": {URL: two, Token: "2"}} {
+	for name, r := range map[string]localapi.PairRequest{"one": {URL: one, Token: "1"}, "two": {URL: two, Token: "2"}} {
 		r.Name, r.Default = name, name == "one"
 		if _, err := a.client.Pair(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change := func(name string, c local.HostChange, code local.Code) local.HostStatus {
+	change := func(name string, c localapi.HostChange, code localapi.Code) localapi.HostStatus {
 		t.Helper()
 		h, err := a.client.ChangeHost(t.Context(), name, c)
-		var e *local.Error
+		var e *localapi.Error
 		if code == "" && err != nil || code != "" && (!errors.As(err, &e) || e.Code != code) {
 			t.Errorf("change %q to %+v: %v, want %q", name, c, err, code)
 		}
 		return h
 	}
-	if h := change("two", local.HostChange{Default: true}, ""); !h.Default {
+	if h := change("two", localapi.HostChange{Default: true}, ""); !h.Default {
 		t.Errorf("chosen: %+v", h)
 	}
-	if h := change("one", local.HostChange{Name: "first"}, ""); h.Name != "first" || h.Default || h.URL != one {
+	if h := change("one", localapi.HostChange{Name: "first"}, ""); h.Name != "first" || h.Default || h.URL != one {
 		t.Errorf("renamed: %+v", h)
 	}
-	change("one", local.HostChange{Default: true}, local.CodeNotPaired)
-	change("first", local.HostChange{Name: "two"}, local.CodePaired)
-	change("first", local.HostChange{Name: "a b"}, local.CodeBadRequest)
-	change("first", local.HostChange{}, local.CodeBadRequest)
+	change("one", localapi.HostChange{Default: true}, localapi.CodeNotPaired)
+	change("first", localapi.HostChange{Name: "two"}, localapi.CodePaired)
+	change("first", localapi.HostChange{Name: "a b"}, localapi.CodeBadRequest)
+	change("first", localapi.HostChange{}, localapi.CodeBadRequest)
 
 	// The default one is lent to, and keeps its name meanwhile.
-	lent, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")})
+	lent, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")})
 	if err != nil || len(lent.LentTo) != 1 || lent.LentTo[0] != "two" {
 		t.Fatalf("lent to %v, %v", lent.LentTo, err)
 	}
-	change("two", local.HostChange{Name: "second"}, local.CodeExists)
+	change("two", localapi.HostChange{Name: "second"}, localapi.CodeExists)
 	if _, err := a.client.UnlendAll(t.Context(), "two"); err != nil {
 		t.Fatal(err)
 	}
-	change("two", local.HostChange{Name: "second"}, "")
-	if lent, err = a.client.Lend(t.Context(), lent.ID, local.LendRequest{}); err != nil || lent.LentTo[0] != "second" {
+	change("two", localapi.HostChange{Name: "second"}, "")
+	if lent, err = a.client.Lend(t.Context(), lent.ID, localapi.LendRequest{}); err != nil || lent.LentTo[0] != "second" {
 		t.Errorf("lent again to %v, %v", lent.LentTo, err)
 	}
-	a.status("both are online under their names", func(s local.Status) bool {
+	a.status("both are online under their names", func(s localapi.Status) bool {
 		return s.Hosts[0].State == "online" && s.Hosts[1].State == "online" && s.Hosts[0].Name+s.Hosts[1].Name != "onetwo"
 	})
 	a.end()
 	a = start(t, agent.Config{Dirs: d})
-	a.status("so they are after a restart", func(s local.Status) bool {
+	a.status("so they are after a restart", func(s localapi.Status) bool {
 		names := map[string]bool{}
 		for _, h := range s.Hosts {
 			names[h.Name] = h.Default
@@ -83,27 +83,27 @@ func TestPinsAreCheckedAtPairing(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	url, right := strings.Replace(s.URL, "https", "wss", 1), client.PinOf(s.Certificate()).String()
-	for _, try := range []func(local.PairRequest) error{
-		func(r local.PairRequest) error { _, err := a.client.Pair(t.Context(), r); return err },
-		func(r local.PairRequest) error { _, err := a.client.Offer(t.Context(), r); return err },
+	for _, try := range []func(localapi.PairRequest) error{
+		func(r localapi.PairRequest) error { _, err := a.client.Pair(t.Context(), r); return err },
+		func(r localapi.PairRequest) error { _, err := a.client.Offer(t.Context(), r); return err },
 	} {
-		err := try(local.PairRequest{URL: url})
-		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != local.CodeRefused || !strings.Contains(e.Message, "not trusted") || !strings.Contains(e.Hint, right) {
+		err := try(localapi.PairRequest{URL: url})
+		if e, ok := errors.AsType[*localapi.Error](err); !ok || e.Code != localapi.CodeRefused || !strings.Contains(e.Message, "not trusted") || !strings.Contains(e.Hint, right) {
 			t.Errorf("a certificate that nobody knows: %+v", err)
 		}
-		err = try(local.PairRequest{URL: url, Pin: "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})
-		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != local.CodeRefused || !strings.Contains(e.Message, "pinned") {
+		err = try(localapi.PairRequest{URL: url, Pin: "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})
+		if e, ok := errors.AsType[*localapi.Error](err); !ok || e.Code != localapi.CodeRefused || !strings.Contains(e.Message, "pinned") {
 			t.Errorf("another pin: %+v", err)
 		}
 	}
-	if o, err := a.client.Offer(t.Context(), local.PairRequest{URL: url, Pin: right}); err != nil || o.ID != "" {
+	if o, err := a.client.Offer(t.Context(), localapi.PairRequest{URL: url, Pin: right}); err != nil || o.ID != "" {
 		t.Errorf("the right pin: %+v, %v", o, err)
 	}
 	const pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
-	for _, r := range []local.PairRequest{{URL: "wss://host.example", Pin: "sha256/short"}, {URL: "ws://127.0.0.1:1", Pin: pin}} {
+	for _, r := range []localapi.PairRequest{{URL: "wss://host.example", Pin: "sha256/short"}, {URL: "ws://127.0.0.1:1", Pin: pin}} {
 		_, err := a.client.Pair(t.Context(), r)
-		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != local.CodeBadRequest {
-			t.Errorf("%+v: %v, want %s", r, err, local.CodeBadRequest)
+		if e, ok := errors.AsType[*localapi.Error](err); !ok || e.Code != localapi.CodeBadRequest {
+			t.Errorf("%+v: %v, want %s", r, err, localapi.CodeBadRequest)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func TestAHostIsTriedAgainAtOnce(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	a := start(t, agent.Config{Dirs: d})
-	request := local.PairRequest{Name: "lab", URL: "ws" + strings.TrimPrefix(server.URL, "http")}
+	request := localapi.PairRequest{Name: "lab", URL: "ws" + strings.TrimPrefix(server.URL, "http")}
 	if _, err := a.client.Pair(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestAHostIsTriedAgainAtOnce(t *testing.T) {
 		before := tried.Load()
 		testkit.Eventually(t, testkit.Patience, fmt.Sprint("attempt ", n), func() bool {
 			refused := tried.Load() > 0 // before it is asked how the link is: then it has been down
-			if s, err := a.client.ChangeHost(t.Context(), "lab", local.HostChange{Retry: true}); err != nil || s.State == "online" && refused {
+			if s, err := a.client.ChangeHost(t.Context(), "lab", localapi.HostChange{Retry: true}); err != nil || s.State == "online" && refused {
 				t.Fatalf("%+v, %v", s, err)
 			}
 			return tried.Load() > before

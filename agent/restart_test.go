@@ -10,7 +10,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 )
 
@@ -83,7 +83,7 @@ func TestAgentsRestart(t *testing.T) {
 			t.Errorf("a private one: %s, an unknown one: %s", text, unknown)
 		}
 	}
-	if _, err := d.client.Declare(t.Context(), local.DeclareRequest{Do: local.DeclareDown, Names: []string{"web"}}); err != nil {
+	if _, err := d.client.Declare(t.Context(), localapi.DeclareRequest{Do: localapi.DeclareDown, Names: []string{"web"}}); err != nil {
 		t.Fatal(err)
 	}
 	if text, failed := restart("web"); !failed || !strings.Contains(text, "only the user starts it again") {

@@ -13,7 +13,7 @@ import (
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/holder"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/sandbox"
@@ -71,21 +71,21 @@ func TestLinesAndVariables(t *testing.T) {
 	settings := config.Default()
 	settings.Policy.HideEnv = []string{"HOME", "OLD"}
 	d := start(t, agent.Config{Dirs: home(t), Settings: &settings})
-	own := local.SpawnRequest{Line: `echo "[$A$B]"; env | grep -c '^HOME='`, Env: []string{"PATH=/usr/bin:/bin", "A=1", "HOME=/h"}, SetEnv: []string{"A=2", "B=3", "B=4"}}
+	own := localapi.SpawnRequest{Line: `echo "[$A$B]"; env | grep -c '^HOME='`, Env: []string{"PATH=/usr/bin:/bin", "A=1", "HOME=/h"}, SetEnv: []string{"A=2", "B=3", "B=4"}}
 	if got, _ := prints(t, d.client, own); got != "[24]\r\n1\r\n" {
 		t.Errorf("the person's line printed %q", got)
 	}
-	agents := local.SpawnRequest{Line: `echo "[$HOME$OLD$NEW]"; env | grep -c '^PAGER=cat'`, SetEnv: []string{"NEW=n", "OLD=o"}, Door: "acp"}
+	agents := localapi.SpawnRequest{Line: `echo "[$HOME$OLD$NEW]"; env | grep -c '^PAGER=cat'`, SetEnv: []string{"NEW=n", "OLD=o"}, Door: "acp"}
 	if got, _ := prints(t, d.client.As("a"), agents); got != "[on]\r\n1\r\n" {
 		t.Errorf("an agent's line printed %q", got)
 	}
-	for name, r := range map[string]local.SpawnRequest{
+	for name, r := range map[string]localapi.SpawnRequest{
 		"a line and a command": {Line: "a", Command: []string{"a"}}, "a line and a shell": {Line: "a", Shell: true},
 		"a NUL in a line": {Line: "a\x00b"}, "no name": {Line: "a", SetEnv: []string{"=1"}}, "no value": {Line: "a", SetEnv: []string{"A"}},
 	} {
 		r.Cwd = "/"
-		var e *local.Error
-		if _, err := d.client.Spawn(t.Context(), r); !errors.As(err, &e) || e.Code != local.CodeBadRequest {
+		var e *localapi.Error
+		if _, err := d.client.Spawn(t.Context(), r); !errors.As(err, &e) || e.Code != localapi.CodeBadRequest {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/start"
 	"tether/platform/dirs"
 	"tether/platform/sandbox"
@@ -75,21 +75,21 @@ func shareSocket(d dirs.Dirs) (door string) {
 }
 
 // sandboxStatus is the sandboxes' part of status: nil if no principal has one.
-func (a *Agent) sandboxStatus() *local.SandboxStatus {
+func (a *Agent) sandboxStatus() *localapi.SandboxStatus {
 	if !a.policy.Sandboxed() {
 		return nil
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return &local.SandboxStatus{Error: err.Error()}
+		return &localapi.SandboxStatus{Error: err.Error()}
 	}
 	best, err := sandbox.Best(self)
 	if err != nil {
-		return &local.SandboxStatus{Error: err.Error()}
+		return &localapi.SandboxStatus{Error: err.Error()}
 	}
-	return &local.SandboxStatus{Kind: string(best), Wall: best == sandbox.Wall, Abstract: !sandbox.ClosesAbstractSockets()}
+	return &localapi.SandboxStatus{Kind: string(best), Wall: best == sandbox.Wall, Abstract: !sandbox.ClosesAbstractSockets()}
 }
 
 func bad(format string, args ...any) error {
-	return &local.Error{Code: local.CodeBadRequest, Message: fmt.Sprintf(format, args...)}
+	return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf(format, args...)}
 }

@@ -5,22 +5,23 @@ import (
 	"os"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/platform/proc"
 )
 
 // Status is the present knowledge; it asks no other program.
-func (a *Agent) Status() local.Status {
+func (a *Agent) Status() localapi.Status {
 	a.degraded.report(auditCause, a.policy.Degraded())
 	a.reportLock()
 	hosts := a.hosts.Status() // may report faults: before the list of faults is read
-	s := local.Status{
-		SchemaVersion: local.SchemaVersion, Running: true, Version: a.cfg.Version, Pid: os.Getpid(), Started: a.started,
+	s := localapi.Status{
+		SchemaVersion: localapi.SchemaVersion, Running: true, Version: a.cfg.Version, Pid: os.Getpid(), Started: a.started,
 		Socket: SocketPath(a.cfg.Dirs), Log: LogPath(a.cfg.Dirs), Hosts: hosts,
 		Degraded: a.degraded.list(), Secrets: a.hosts.SecretStore(), Sandbox: a.sandboxStatus(), Unredacted: a.redactStatus(),
 	}
 	if proc.Root() {
-		s.Root = &local.Root{Lends: a.settings.Lend.AsRoot}
+		s.Root = &localapi.Root{Lends: a.settings.Lend.AsRoot}
 	}
 	s.Holders.Off = a.cfg.NoHolders
 	if a.holders == nil {
@@ -30,7 +31,7 @@ func (a *Agent) Status() local.Status {
 		s.TCP = *address
 	}
 	for _, r := range local.OpenAgents(a.cfg.Dirs.State).List() {
-		s.Agents = append(s.Agents, local.AgentStatus{Name: r.Principal, Pid: r.Pid, Confined: r.Confined})
+		s.Agents = append(s.Agents, localapi.AgentStatus{Name: r.Principal, Pid: r.Pid, Confined: r.Confined})
 	}
 	s.Logs.Bytes, s.Logs.MaxBytes = a.pool.Memory()
 	running := map[term.ID]bool{}
@@ -51,7 +52,7 @@ func (a *Agent) Status() local.Status {
 }
 
 // there is how many of the running terminals at least one host has now.
-func there(hosts []local.HostStatus, running map[term.ID]bool) int {
+func there(hosts []localapi.HostStatus, running map[term.ID]bool) int {
 	seen := map[string]bool{}
 	for _, h := range hosts {
 		for _, l := range h.Lent {

@@ -13,7 +13,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/platform/roam"
@@ -82,11 +82,11 @@ func TestStatusIsQuickAndTrue(t *testing.T) {
 	pairedWith(t, d.State, map[string]string{"silent": silentHost(t), "closed": "ws://127.0.0.1:1", "nowhere": "wss://nowhere.invalid"})
 	a := start(t, agent.Config{Dirs: d})
 	for range 2 {
-		if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "while :; do echo flood; done"}, Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
+		if _, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "while :; do echo flood; done"}, Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := a.status("failures of those that fail at once, and output that waits", func(s local.Status) bool {
+	s := a.status("failures of those that fail at once, and output that waits", func(s localapi.Status) bool {
 		failed, waits := 0, false
 		for _, h := range s.Hosts {
 			if h.Error != "" && !h.NextRetry.IsZero() {
@@ -120,8 +120,8 @@ func TestSettings(t *testing.T) {
 	c := config.Default()
 	c.Terminals.TotalLogBytes, c.Terminals.LogBytes, c.Terminals.MaxRunning = 32<<20, 64<<10, 1
 	a := start(t, agent.Config{Dirs: d, Settings: &c})
-	spawn := func() (local.Terminal, error) {
-		return a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "head -c 1000000 /dev/zero; exec sleep 1000"}, Env: os.Environ(), Cwd: testkit.Abs("/")})
+	spawn := func() (localapi.Terminal, error) {
+		return a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "head -c 1000000 /dev/zero; exec sleep 1000"}, Env: os.Environ(), Cwd: testkit.Abs("/")})
 	}
 	one, err := spawn()
 	if err != nil {
@@ -130,7 +130,7 @@ func TestSettings(t *testing.T) {
 	if _, err := spawn(); err == nil {
 		t.Error("a second terminal was started, one is allowed")
 	}
-	s := a.status("a log that is full", func(s local.Status) bool { return s.Logs.Bytes >= 64<<10 })
+	s := a.status("a log that is full", func(s localapi.Status) bool { return s.Logs.Bytes >= 64<<10 })
 	if s.Logs.MaxBytes != 32<<20 {
 		t.Errorf("the bound is %d", s.Logs.MaxBytes)
 	}
@@ -156,10 +156,10 @@ func TestMovesReachTheLinks(t *testing.T) {
 			}
 		}
 	}})
-	before := a.status("a failure", func(s local.Status) bool { return s.Hosts[0].State == "waiting" }).Hosts[0]
+	before := a.status("a failure", func(s localapi.Status) bool { return s.Hosts[0].State == "waiting" }).Hosts[0]
 	for range 3 { // each begins an attempt at once
 		moves <- roam.Moved
-		a.status("another attempt", func(s local.Status) bool {
+		a.status("another attempt", func(s localapi.Status) bool {
 			h := s.Hosts[0]
 			again := h.State == "waiting" && h.Since.After(before.Since)
 			if again {
@@ -189,12 +189,12 @@ func TestStatusReportsClockSkew(t *testing.T) {
 	}
 	a := start(t, agent.Config{Dirs: d})
 	for name, url := range urls {
-		if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url, Token: "t", Name: name}); err != nil {
+		if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: "t", Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := a.status("all online", func(s local.Status) bool {
-		return len(s.Hosts) == len(urls) && !slices.ContainsFunc(s.Hosts, func(h local.HostStatus) bool { return h.State != "online" })
+	s := a.status("all online", func(s localapi.Status) bool {
+		return len(s.Hosts) == len(urls) && !slices.ContainsFunc(s.Hosts, func(h localapi.HostStatus) bool { return h.State != "online" })
 	})
 	for _, h := range s.Hosts {
 		if ahead := time.Duration(h.ClockSkew) * time.Second; (h.Name == "ahead") != (ahead > 30*time.Minute) || h.Name == "broken" && ahead != 0 {

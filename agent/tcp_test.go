@@ -11,6 +11,7 @@ import (
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 )
@@ -45,7 +46,7 @@ func TestTCPIsServedWhereConfigured(t *testing.T) {
 	testkit.Leaks(t)
 	dir := home(t)
 	d := start(t, agent.Config{Dirs: dir})
-	if s := d.status("no address", func(local.Status) bool { return true }); s.TCP != "" {
+	if s := d.status("no address", func(localapi.Status) bool { return true }); s.TCP != "" {
 		t.Errorf("serves %s without being told", s.TCP)
 	}
 	for _, path := range []string{agent.AddressPath(dir), local.UserTokenPath(dir.State)} {
@@ -57,7 +58,7 @@ func TestTCPIsServedWhereConfigured(t *testing.T) {
 
 	for range 2 { // the token stays
 		d = start(t, listening(dir, "127.0.0.1:0"))
-		s := d.status("an address", func(s local.Status) bool { return s.TCP != "" })
+		s := d.status("an address", func(s localapi.Status) bool { return s.TCP != "" })
 		written, err := os.ReadFile(agent.AddressPath(dir))
 		if err != nil || string(written) != s.TCP+"\n" {
 			t.Errorf("%s holds %q (%v), want %s", agent.AddressPath(dir), written, err, s.TCP)
@@ -94,7 +95,7 @@ func TestTCPFailureIsReported(t *testing.T) {
 	defer taken.Close()
 	degraded := func(d *daemon, cause string) {
 		t.Helper()
-		d.status(cause, func(s local.Status) bool {
+		d.status(cause, func(s localapi.Status) bool {
 			return s.TCP == "" && len(s.Degraded) == 1 && s.Degraded[0].Cause == cause && s.Degraded[0].Text != ""
 		})
 		d.end()

@@ -17,7 +17,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
@@ -176,17 +176,17 @@ func newLaptop(t *testing.T, h *toolHost, change func(*config.Config)) *laptop {
 		return c, nil
 	}}}
 	l.daemon = start(t, l.config)
-	if _, err := l.client.Pair(t.Context(), local.PairRequest{URL: h.url, Name: "lab"}); err != nil {
+	if _, err := l.client.Pair(t.Context(), localapi.PairRequest{URL: h.url, Name: "lab"}); err != nil {
 		t.Fatal(err)
 	}
-	l.status("the link", func(s local.Status) bool { return s.Hosts[0].State == "online" })
+	l.status("the link", func(s localapi.Status) bool { return s.Hosts[0].State == "online" })
 	return l
 }
 
 // tools switches them, and waits until that many sessions are offered them.
 func (l *laptop) tools(on bool, sessions int) {
 	l.t.Helper()
-	if _, err := l.client.ChangeHost(l.t.Context(), "lab", local.HostChange{Tools: &on}); err != nil {
+	if _, err := l.client.ChangeHost(l.t.Context(), "lab", localapi.HostChange{Tools: &on}); err != nil {
 		l.t.Fatal(err)
 	}
 	l.offered(on, sessions)
@@ -194,7 +194,7 @@ func (l *laptop) tools(on bool, sessions int) {
 
 func (l *laptop) offered(on bool, sessions int) {
 	l.t.Helper()
-	l.status("the tools are offered, or not", func(s local.Status) bool {
+	l.status("the tools are offered, or not", func(s localapi.Status) bool {
 		return s.Hosts[0].Tools.On == on && s.Hosts[0].Tools.Sessions == sessions
 	})
 }
@@ -259,9 +259,9 @@ func (l *laptop) good(c called) (text string, terminal *ahp.TerminalBlock) {
 }
 
 // approve says yes to the one question there is.
-func (l *laptop) approve() local.Approval {
+func (l *laptop) approve() localapi.Approval {
 	l.t.Helper()
-	var asked local.Approval
+	var asked localapi.Approval
 	testkit.Eventually(l.t, patience, "a question", func() bool {
 		all, err := l.client.Approvals(l.t.Context(), nil)
 		if err != nil || len(all.Approvals) != 1 || all.Approvals[0].State != "waiting" {
@@ -322,7 +322,7 @@ func TestAnAgentAtAHost(t *testing.T) {
 	if shown.ExecutionTarget != ahp.TargetClient || !strings.Contains(contentOf(shown), "listening, the key is ***") {
 		t.Errorf("at the host it is %+v", shown)
 	}
-	if _, err := l.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true}); err != nil {
+	if _, err := l.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true}); err != nil {
 		t.Fatal(err)
 	}
 	<-l.children
@@ -413,12 +413,12 @@ func TestACallOutlivesItsLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting := l.call(s, "wait_terminal", `{"terminalId":"`+made.ID+`","pattern":"ready","timeoutMs":600000}`)
-	l.status("the call", func(s local.Status) bool { return s.Hosts[0].Tools.Running == 1 })
+	l.status("the call", func(s localapi.Status) bool { return s.Hosts[0].Tools.Running == 1 })
 	h.cut()
-	l.status("the next connection", func(s local.Status) bool {
+	l.status("the next connection", func(s localapi.Status) bool {
 		return s.Hosts[0].State == "online" && s.Hosts[0].Tools.Sessions == 1 && len(h.saidOf("session/activeClientSet")) == 2
 	})
-	if s := l.status("the call goes on", func(s local.Status) bool { return s.Hosts[0].Tools.Running == 1 }); s.Hosts[0].Tools.Calls != 1 {
+	if s := l.status("the call goes on", func(s localapi.Status) bool { return s.Hosts[0].Tools.Running == 1 }); s.Hosts[0].Tools.Calls != 1 {
 		t.Errorf("status %+v", s.Hosts[0].Tools)
 	}
 	child.Print("ready\r\n")
@@ -436,14 +436,14 @@ func TestToolsAreOffByDefault(t *testing.T) {
 	h := newToolHost(t)
 	s := h.session()
 	l := newLaptop(t, h, nil)
-	if _, err := l.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
+	if _, err := l.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
 		t.Fatal(err)
 	}
 	child := <-l.children
 	h.session()
 	child.Print("hello\r\n")
 	child.End(0)
-	l.status("all is told", func(s local.Status) bool { return s.Hosts[0].Unacked == 0 && len(s.Hosts[0].Lent) == 0 })
+	l.status("all is told", func(s localapi.Status) bool { return s.Hosts[0].Unacked == 0 && len(s.Hosts[0].Lent) == 0 })
 	words := []string{"session", "Session", "chat", "tool", ahp.MethodListSessions}
 	if got := h.saidOf(words...); len(got) != 0 {
 		t.Errorf("it said %q", got)
@@ -460,7 +460,7 @@ func TestToolsAreOffByDefault(t *testing.T) {
 	})
 	before := len(h.saidOf(words...))
 	third := h.session()
-	if got := l.status("off", func(s local.Status) bool { return !s.Hosts[0].Tools.On }); got.Hosts[0].Tools.Calls != 1 {
+	if got := l.status("off", func(s localapi.Status) bool { return !s.Hosts[0].Tools.On }); got.Hosts[0].Tools.Calls != 1 {
 		t.Errorf("status %+v", got.Hosts[0].Tools)
 	}
 	for _, s := range []*host.Session{s, third} {
@@ -482,15 +482,15 @@ func TestToolsAreOffByConfiguration(t *testing.T) {
 	l.end()
 	l.config.Settings.Uplink.ClientTools = false
 	l.daemon = start(t, l.config)
-	l.status("the link", func(s local.Status) bool { return s.Hosts[0].State == "online" && !s.Hosts[0].Tools.On })
+	l.status("the link", func(s localapi.Status) bool { return s.Hosts[0].State == "online" && !s.Hosts[0].Tools.On })
 	on := true
-	_, err := l.client.ChangeHost(t.Context(), "lab", local.HostChange{Tools: &on})
-	var refused *local.Error
-	if !errors.As(err, &refused) || refused.Code != local.CodeDenied || !strings.Contains(refused.Hint, "uplink.client_tools") {
+	_, err := l.client.ChangeHost(t.Context(), "lab", localapi.HostChange{Tools: &on})
+	var refused *localapi.Error
+	if !errors.As(err, &refused) || refused.Code != localapi.CodeDenied || !strings.Contains(refused.Hint, "uplink.client_tools") {
 		t.Errorf("switched on: %v", err)
 	}
 	off := false
-	if _, err := l.client.ChangeHost(t.Context(), "lab", local.HostChange{Tools: &off}); err != nil {
+	if _, err := l.client.ChangeHost(t.Context(), "lab", localapi.HostChange{Tools: &off}); err != nil {
 		t.Errorf("switched off: %v", err)
 	}
 	if got := h.saidOf("session/activeClientSet"); len(got) != 1 {
@@ -524,7 +524,7 @@ func TestToolsOutliveTheDaemon(t *testing.T) {
 	l.daemon = start(t, l.config)
 	l.offered(true, 1)
 	l.answer(s, "list_terminals", `{}`)
-	if _, err := l.client.Pair(t.Context(), local.PairRequest{URL: h.url}); err != nil {
+	if _, err := l.client.Pair(t.Context(), localapi.PairRequest{URL: h.url}); err != nil {
 		t.Fatal(err)
 	}
 	l.offered(true, 1) // pairing again keeps the choice

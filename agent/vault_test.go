@@ -13,7 +13,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/hosts"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/keyring"
 	"tether/platform/secret"
@@ -85,11 +85,11 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	ring := &fakeRing{items: map[string]string{}}
 	config := agent.Config{Dirs: d, Secrets: hosts.Secrets{Keyring: keyring.New(ring)}}
 	a := start(t, config)
-	if h, err := a.client.Pair(t.Context(), local.PairRequest{URL: startHost(t, "canary-token"), Token: "canary-token", Name: "plain"}); err != nil || h.Credential != "token" {
+	if h, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: startHost(t, "canary-token"), Token: "canary-token", Name: "plain"}); err != nil || h.Credential != "token" {
 		t.Fatalf("%+v, %v", h, err)
 	}
-	k.pair(a, local.PairRequest{Name: "keys"}, "laptop")
-	online := func(s local.Status) bool {
+	k.pair(a, localapi.PairRequest{Name: "keys"}, "laptop")
+	online := func(s localapi.Status) bool {
 		return len(s.Hosts) == 2 && s.Hosts[0].State == "online" && s.Hosts[1].State == "online"
 	}
 	if s := a.status("both are online", online); s.Secrets == nil || s.Secrets.Store != "keyring" || s.Secrets.Path != "" {
@@ -110,7 +110,7 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	ring.mu.Unlock()
 	config.Secrets.Keyring = keyring.New(ring)
 	a = start(t, config)
-	a.status("the links wait for the keyring", func(s local.Status) bool {
+	a.status("the links wait for the keyring", func(s localapi.Status) bool {
 		return len(s.Hosts) == 2 && strings.Contains(s.Hosts[0].Error, "locked") && strings.Contains(s.Hosts[1].Error, "locked")
 	})
 	ring.mu.Lock()
@@ -141,7 +141,7 @@ func TestAHostThatStaysKeepsItsToken(t *testing.T) {
 	d := home(t)
 	ring := &fakeRing{items: map[string]string{}}
 	a := start(t, agent.Config{Dirs: d, Secrets: hosts.Secrets{Keyring: keyring.New(ring)}})
-	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: startHost(t, "canary-token"), Token: "canary-token", Name: "plain"}); err != nil {
+	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: startHost(t, "canary-token"), Token: "canary-token", Name: "plain"}); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(d.State, "hosts.json")
@@ -165,7 +165,7 @@ func TestWhereSecretsAreKept(t *testing.T) {
 		want    string // of the person
 		store   string
 		why     string
-		code    local.Code
+		code    localapi.Code
 	}{
 		{"none", hosts.Secrets{}, "", "file", "not supported on this system", ""},
 		{"no desktop", hosts.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "", "file", "no such bus", ""},
@@ -174,15 +174,15 @@ func TestWhereSecretsAreKept(t *testing.T) {
 		{"the person wants a file", hosts.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}, "file", "file", "--store file was given", ""},
 		{"a home of its own", hosts.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}}), File: "a home"}, "", "file", "a home", ""},
 		{"but the keyring is wanted", hosts.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}}), File: "a home"}, "keyring", "keyring", "", ""},
-		{"wanted, and broken", hosts.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "keyring", "", "", local.CodeCannotStart},
-		{"nonsense", hosts.Secrets{}, "cloud", "", "", local.CodeBadRequest},
+		{"wanted, and broken", hosts.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "keyring", "", "", localapi.CodeCannotStart},
+		{"nonsense", hosts.Secrets{}, "cloud", "", "", localapi.CodeBadRequest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := home(t)
 			url := startHost(t, "x")
 			a := start(t, agent.Config{Dirs: d, Secrets: c.secrets})
-			_, err := a.client.Pair(t.Context(), local.PairRequest{URL: url, Token: "x", Store: c.want})
-			if e, ok := errors.AsType[*local.Error](err); c.code != "" && (!ok || e.Code != c.code) || c.code == "" && err != nil {
+			_, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: "x", Store: c.want})
+			if e, ok := errors.AsType[*localapi.Error](err); c.code != "" && (!ok || e.Code != c.code) || c.code == "" && err != nil {
 				t.Fatalf("%v, want %q", err, c.code)
 			}
 			if c.code != "" {
@@ -191,15 +191,15 @@ func TestWhereSecretsAreKept(t *testing.T) {
 				}
 				return
 			}
-			check := func(s local.Status) {
+			check := func(s localapi.Status) {
 				t.Helper()
 				if s.Secrets == nil || s.Secrets.Store != c.store || !strings.Contains(s.Secrets.Why, c.why) {
 					t.Errorf("status says %+v, want %s because of %q", s.Secrets, c.store, c.why)
 				}
 			}
-			check(a.status("it is paired", func(s local.Status) bool { return len(s.Hosts) == 1 }))
+			check(a.status("it is paired", func(s localapi.Status) bool { return len(s.Hosts) == 1 }))
 			other := map[string]string{"file": "keyring", "keyring": "file"}[c.store]
-			if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url, Token: "x", Store: other}); err == nil {
+			if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: "x", Store: other}); err == nil {
 				t.Error("it moves while hosts are paired")
 			}
 			a.end()
@@ -209,7 +209,7 @@ func TestWhereSecretsAreKept(t *testing.T) {
 				c.secrets = hosts.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}
 			}
 			a = start(t, agent.Config{Dirs: d, Secrets: c.secrets})
-			check(a.status("it is online", func(s local.Status) bool { return len(s.Hosts) == 1 && s.Hosts[0].State == "online" }))
+			check(a.status("it is online", func(s localapi.Status) bool { return len(s.Hosts) == 1 && s.Hosts[0].State == "online" }))
 		})
 	}
 }
@@ -219,7 +219,7 @@ func TestAKeyThatStaysIsNoticed(t *testing.T) {
 	d, k := home(t), startKeyHost(t)
 	ring := &fakeRing{items: map[string]string{}}
 	a := start(t, agent.Config{Dirs: d, Secrets: hosts.Secrets{Keyring: keyring.New(ring)}})
-	k.pair(a, local.PairRequest{Name: "keys"}, "laptop")
+	k.pair(a, localapi.PairRequest{Name: "keys"}, "laptop")
 	ring.mu.Lock()
 	ring.broken = errors.New("the ring is stuck")
 	ring.mu.Unlock()

@@ -20,6 +20,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -43,7 +44,7 @@ func TestEnvironmentOnWindows(t *testing.T) {
 	t.Setenv("ONLY_THE_DAEMONS", "x")
 	a := start(t, agent.Config{Dirs: home(t)})
 	cmd := filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe")
-	out, code := prints(t, a.client, local.SpawnRequest{Command: []string{cmd, "/d", "/c", "set"}, SetEnv: []string{"path=C:\\x", "GOOD=grün"}, Cols: 500, Rows: 100})
+	out, code := prints(t, a.client, localapi.SpawnRequest{Command: []string{cmd, "/d", "/c", "set"}, SetEnv: []string{"path=C:\\x", "GOOD=grün"}, Cols: 500, Rows: 100})
 	if code != 0 {
 		t.Errorf("exit code %d", code)
 	}
@@ -59,7 +60,7 @@ func TestEnvironmentOnWindows(t *testing.T) {
 func TestExitCodesOnWindows(t *testing.T) {
 	a := start(t, agent.Config{Dirs: home(t)})
 	for text, want := range map[string]int{"0": 0, "3": 3, "300": 300, "-1": 0xffffffff, "-1073741819": 0xc0000005, "2147483647": 0x7fffffff} {
-		if _, code := prints(t, a.client, local.SpawnRequest{Line: "exit " + text}); code != want {
+		if _, code := prints(t, a.client, localapi.SpawnRequest{Line: "exit " + text}); code != want {
 			t.Errorf("exit %s became %s, want %s", text, strconv.Itoa(code), strconv.Itoa(want))
 		}
 	}
@@ -70,7 +71,7 @@ func TestShellsOnWindows(t *testing.T) {
 	a := start(t, agent.Config{Dirs: home(t)})
 	for _, command := range [][]string{nil, {"cmd"}, {"cmd.exe"}} {
 		dir := t.TempDir()
-		tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: command, Shell: true, Cwd: dir, Cols: 200, Rows: 50})
+		tm, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: command, Shell: true, Cwd: dir, Cols: 200, Rows: 50})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,9 +96,9 @@ func TestHandOverOnWindows(t *testing.T) {
 	d := home(t)
 	c := withHolders(t, d)
 	first := start(t, c)
-	var all []local.Terminal
+	var all []localapi.Terminal
 	for _, name := range []string{"one", "two", "three"} {
-		x, err := first.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cmd", "/d", "/q", "/k", "prompt $s"}, Name: name,
+		x, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cmd", "/d", "/q", "/k", "prompt $s"}, Name: name,
 			Cwd: testkit.Abs("/"), Private: true, Env: os.Environ(), Cols: 200, Rows: 50})
 		if err != nil {
 			t.Fatal(err)
@@ -148,9 +149,9 @@ func TestLimitsOfAnAgentOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	a := start(t, withHolders(t, home(t)))
 	name := "bob" + strconv.Itoa(os.Getpid())
-	run := func(client *local.Client) local.Terminal {
+	run := func(client *local.Client) localapi.Terminal {
 		t.Helper()
-		tm, err := client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"ping", "-n", "1000", "127.0.0.1"}, Cwd: outside(t)})
+		tm, err := client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"ping", "-n", "1000", "127.0.0.1"}, Cwd: outside(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +206,7 @@ func TestProcessesThatOutliveAnAgentsTerminalOnWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	name, file := "bob"+strconv.Itoa(os.Getpid()), filepath.Join(t.TempDir(), "said")
-	tm, err := first.client.As(name).Spawn(t.Context(), local.SpawnRequest{Command: []string{self, "outlive", agent.SocketPath(d), file}, Cwd: outside(t)})
+	tm, err := first.client.As(name).Spawn(t.Context(), localapi.SpawnRequest{Command: []string{self, "outlive", agent.SocketPath(d), file}, Cwd: outside(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,11 +249,11 @@ func TestKillFindsLeftoverProcessesOnWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	bob := daemon.client.As("bob" + strconv.Itoa(os.Getpid()))
-	var terminals [2]local.Terminal
+	var terminals [2]localapi.Terminal
 	var pids [2]int
 	for i := range terminals {
 		file := filepath.Join(t.TempDir(), "said")
-		if terminals[i], err = bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{self, "outlive", agent.SocketPath(d), file}, Cwd: outside(t)}); err != nil {
+		if terminals[i], err = bob.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{self, "outlive", agent.SocketPath(d), file}, Cwd: outside(t)}); err != nil {
 			t.Fatal(err)
 		}
 		testkit.Eventually(t, patience, "the terminal has exited", func() bool {

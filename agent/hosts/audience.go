@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/agent/uplink"
 )
@@ -22,11 +22,11 @@ func (p *Paired) CheckAudience(ctx context.Context, host string, names []string)
 	case errors.Is(err, uplink.ErrOffline):
 		return nil
 	case errors.Is(err, uplink.ErrOpen):
-		return &local.Error{Code: local.CodeUnsupportedHost, Message: fmt.Sprintf("the host %s cannot share a terminal with some alone: it shows shared terminals to everybody there", host)}
+		return &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: fmt.Sprintf("the host %s cannot share a terminal with some alone: it shows shared terminals to everybody there", host)}
 	case err != nil:
-		return &local.Error{Code: local.CodeUnreachable, Message: fmt.Sprintf("the host %s did not say whether it takes these names: %v", host, err)}
+		return &localapi.Error{Code: localapi.CodeUnreachable, Message: fmt.Sprintf("the host %s did not say whether it takes these names: %v", host, err)}
 	case len(refused) > 0:
-		return &local.Error{Code: local.CodeBadRequest, Message: fmt.Sprintf("the host %s does not take %s", host, strings.Join(refused, ", ")),
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("the host %s does not take %s", host, strings.Join(refused, ", ")),
 			Hint: "nothing was shared; names are NAME, group:NAME, agent:NAME or everyone"}
 	}
 	return nil
@@ -62,22 +62,22 @@ func shareError(host string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, uplink.ErrNoShares):
-		return &local.Error{Code: local.CodeUnsupportedHost, Message: fmt.Sprintf("the host %s takes no links for guests", host)}
+		return &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: fmt.Sprintf("the host %s takes no links for guests", host)}
 	case errors.Is(err, uplink.ErrOffline), errors.Is(err, context.DeadlineExceeded):
-		return &local.Error{Code: local.CodeUnreachable, Message: fmt.Sprintf("the host %s cannot be reached, so no link was made", host), Hint: "tether status tells why"}
+		return &localapi.Error{Code: localapi.CodeUnreachable, Message: fmt.Sprintf("the host %s cannot be reached, so no link was made", host), Hint: "tether status tells why"}
 	case errors.Is(err, term.ErrNotLent):
 		return err
 	}
-	return &local.Error{Code: local.CodeRefused, Message: fmt.Sprintf("the host %s takes no link for this terminal: %v", host, err)}
+	return &localapi.Error{Code: localapi.CodeRefused, Message: fmt.Sprintf("the host %s takes no link for this terminal: %v", host, err)}
 }
 
-func watchersFrom(w *uplink.Watchers) *local.Watchers {
+func watchersFrom(w *uplink.Watchers) *localapi.Watchers {
 	if w == nil {
 		return nil
 	}
-	out := &local.Watchers{May: append([]string{}, w.May...), Refused: append([]string{}, w.Refused...), Watching: []local.Watcher{}, More: w.More}
+	out := &localapi.Watchers{May: append([]string{}, w.May...), Refused: append([]string{}, w.Refused...), Watching: []localapi.Watcher{}, More: w.More}
 	for _, one := range w.Watching {
-		out.Watching = append(out.Watching, local.Watcher(one))
+		out.Watching = append(out.Watching, localapi.Watcher(one))
 	}
 	return out
 }

@@ -6,41 +6,41 @@ import (
 	"fmt"
 	"slices"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 )
 
 // ChangeHost renames a paired host, makes it the default one or switches its tools. A host that terminals are lent to keeps its name: they
 // are lent to that name.
-func (p *Paired) ChangeHost(ctx context.Context, name string, c local.HostChange) (local.HostStatus, error) {
+func (p *Paired) ChangeHost(ctx context.Context, name string, c localapi.HostChange) (localapi.HostStatus, error) {
 	if err := p.takeTurn(ctx); err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	defer p.giveTurn()
 	h, ok := p.store.find(name)
 	if !ok {
-		return local.HostStatus{}, NotPaired(name)
+		return localapi.HostStatus{}, NotPaired(name)
 	}
 	if c.Retry {
 		p.links.retry(name)
-		if c == (local.HostChange{Retry: true}) {
+		if c == (localapi.HostChange{Retry: true}) {
 			return p.hostStatus(h), nil
 		}
 	}
 	h.Default = h.Default || c.Default
 	if c.Tools != nil {
 		if h.ClientTools = *c.Tools; h.ClientTools && !p.opts.Uplink.ClientTools {
-			return local.HostStatus{}, errToolsOff
+			return localapi.HostStatus{}, errToolsOff
 		}
 	}
 	h.Name = cmp.Or(c.Name, name)
 	if h.Name != name {
 		if err := p.mayRename(name, h.Name); err != nil {
-			return local.HostStatus{}, err
+			return localapi.HostStatus{}, err
 		}
 	}
 	if err := p.store.replace(name, h); err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	if h.Name != name {
 		p.links.stop(name)
@@ -53,7 +53,7 @@ func (p *Paired) ChangeHost(ctx context.Context, name string, c local.HostChange
 	return p.hostStatus(h), nil
 }
 
-var errToolsOff = &local.Error{Code: local.CodeDenied, Message: "the configuration keeps tools from being offered to hosts",
+var errToolsOff = &localapi.Error{Code: localapi.CodeDenied, Message: "the configuration keeps tools from being offered to hosts",
 	Hint: "see uplink.client_tools in the file that tether config path names"}
 
 func (p *Paired) mayRename(from, to string) error {
@@ -61,11 +61,11 @@ func (p *Paired) mayRename(from, to string) error {
 		return badName(to)
 	}
 	if other, ok := p.store.find(to); ok {
-		return &local.Error{Code: local.CodePaired, Message: fmt.Sprintf("%q is the name of %s", to, other.URL), Hint: "tether host ls shows all names"}
+		return &localapi.Error{Code: localapi.CodePaired, Message: fmt.Sprintf("%q is the name of %s", to, other.URL), Hint: "tether host ls shows all names"}
 	}
 	lent := slices.ContainsFunc(p.pool.As(term.User).List(), func(h term.Handle) bool { return h.Info().LentToHost(from) })
 	if lent {
-		return &local.Error{Code: local.CodeExists, Message: fmt.Sprintf("terminals are lent to %q under that name", from),
+		return &localapi.Error{Code: localapi.CodeExists, Message: fmt.Sprintf("terminals are lent to %q under that name", from),
 			Hint: "first: tether unlend --all --host " + from}
 	}
 	return nil
@@ -77,10 +77,10 @@ func badName(name string) error {
 
 // NotPaired is the error for a host that is not paired.
 func NotPaired(name string) error {
-	return &local.Error{Code: local.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", name),
+	return &localapi.Error{Code: localapi.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", name),
 		Hint: "tether status lists the hosts"}
 }
 
 func bad(format string, args ...any) error {
-	return &local.Error{Code: local.CodeBadRequest, Message: fmt.Sprintf(format, args...)}
+	return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf(format, args...)}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tether/agent/device"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/ahp/client"
 	"tether/pairing"
@@ -30,7 +30,7 @@ type attempts struct {
 
 // attempt is one of them.
 type attempt struct {
-	request local.PairRequest
+	request localapi.PairRequest
 	client  *device.Client
 	pairing *device.Pairing
 	expires time.Time
@@ -50,7 +50,7 @@ func (s *attempts) add(a *attempt) (id string, err error) {
 		}
 	}
 	if len(s.all) >= maxAttempts {
-		return "", &local.Error{Code: local.CodeLimit, Message: "too many pairings await approval", Hint: "approve them, or wait ten minutes"}
+		return "", &localapi.Error{Code: localapi.CodeLimit, Message: "too many pairings await approval", Hint: "approve them, or wait ten minutes"}
 	}
 	id = rand.Text()
 	s.all[id] = a
@@ -90,41 +90,41 @@ func (s *attempts) done() {
 
 // Offer begins to pair by a code, if the host supports that. Only this machine's key is kept yet. If this machine is paired with the host
 // already, the offer says so, and nobody at the host has to approve anything.
-func (p *Paired) Offer(ctx context.Context, r local.PairRequest) (local.PairOffer, error) {
+func (p *Paired) Offer(ctx context.Context, r localapi.PairRequest) (localapi.PairOffer, error) {
 	if err := p.takeTurn(ctx); err != nil { // two at a time would both create a key
-		return local.PairOffer{}, err
+		return localapi.PairOffer{}, err
 	}
 	defer p.giveTurn()
 	h, err := p.newHost(r)
 	if err != nil {
-		return local.PairOffer{}, err
+		return localapi.PairOffer{}, err
 	}
 	hostKey, err := p.offers(ctx, h)
 	if errors.Is(err, device.ErrNotOffered) {
-		return local.PairOffer{SchemaVersion: local.SchemaVersion}, nil
+		return localapi.PairOffer{SchemaVersion: localapi.SchemaVersion}, nil
 	}
 	if err != nil {
-		return local.PairOffer{}, refusal(err)
+		return localapi.PairOffer{}, refusal(err)
 	}
 	if known, ok := p.already(ctx, h, hostKey, r.Store); ok {
 		s := p.hostStatus(known)
-		return local.PairOffer{SchemaVersion: local.SchemaVersion, Paired: &s}, nil
+		return localapi.PairOffer{SchemaVersion: localapi.SchemaVersion, Paired: &s}, nil
 	}
 	c, key, err := p.deviceClient(h, r.Store)
 	if err != nil {
-		return local.PairOffer{}, err
+		return localapi.PairOffer{}, err
 	}
 	begun, err := c.Begin(ctx, plainName(p.opts.Machine))
 	if err != nil {
 		c.Close()
-		return local.PairOffer{}, refusal(err)
+		return localapi.PairOffer{}, refusal(err)
 	}
 	id, err := p.attempts.add(&attempt{request: r, client: c, pairing: begun, expires: time.Now().Add(pairing.PairingTime)})
 	if err != nil {
 		c.Close()
-		return local.PairOffer{}, err
+		return localapi.PairOffer{}, err
 	}
-	return local.PairOffer{SchemaVersion: local.SchemaVersion, ID: id, Code: begun.Code, HostKey: pairing.Fingerprint(begun.HostKey),
+	return localapi.PairOffer{SchemaVersion: localapi.SchemaVersion, ID: id, Code: begun.Code, HostKey: pairing.Fingerprint(begun.HostKey),
 		DeviceKey: pairing.Fingerprint(key.Public().(ed25519.PublicKey)), ExpiresMs: pairing.PairingTime.Milliseconds()}, nil
 }
 
@@ -168,36 +168,36 @@ func (p *Paired) deviceClient(h host, store string) (*device.Client, ed25519.Pri
 
 // Finish waits until the offered pairing is approved at the host, then keeps the host and links to it. The attempt is over when Finish
 // returns, with any result.
-func (p *Paired) Finish(ctx context.Context, id string) (local.HostStatus, error) {
+func (p *Paired) Finish(ctx context.Context, id string) (localapi.HostStatus, error) {
 	t := p.attempts.take(id)
 	if t == nil {
-		return local.HostStatus{}, &local.Error{Code: local.CodeNotPaired, Message: "no such pairing", Hint: "pair again: tether pair URL"}
+		return localapi.HostStatus{}, &localapi.Error{Code: localapi.CodeNotPaired, Message: "no such pairing", Hint: "pair again: tether pair URL"}
 	}
 	defer t.client.Close()
 	defer p.attempts.done()
 	if _, err := t.pairing.Wait(ctx); err != nil {
 		if errors.Is(err, device.ErrExpired) {
-			err = &local.Error{Code: local.CodeTimeout, Message: "nobody approved the code at the host in time", Hint: "pair again: tether pair URL"}
+			err = &localapi.Error{Code: localapi.CodeTimeout, Message: "nobody approved the code at the host in time", Hint: "pair again: tether pair URL"}
 		}
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	if err := p.takeTurn(ctx); err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	defer p.giveTurn()
 	h, err := p.newHost(t.request)
 	if err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	h.withKey(t.pairing.HostKey)
 	return p.keep(ctx, h)
 }
 
 // redeem pairs with a pairing token.
-func (p *Paired) redeem(ctx context.Context, h host, r local.PairRequest) (host, error) {
+func (p *Paired) redeem(ctx context.Context, h host, r localapi.PairRequest) (host, error) {
 	hostKey, err := p.offers(ctx, h)
 	if errors.Is(err, device.ErrNotOffered) {
-		return h, &local.Error{Code: local.CodeUnsupportedHost, Message: "this is a pairing token, and the host does not pair by keys",
+		return h, &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: "this is a pairing token, and the host does not pair by keys",
 			Hint: "check the URL; or use a machine token: tether-host token create NAME --role machine"}
 	}
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"tether/agent/device"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/agent/uplink"
@@ -42,38 +42,38 @@ var hostName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 // Pair connects to the host once, to see whether it accepts this machine and its terminals, then keeps it and links to it. Pairing again
 // with the same URL replaces the former settings, or leaves them if the host refuses. With another token the machine gets a new clientId,
 // since the host knows the former one as the other token's, and all terminals are lent again.
-func (p *Paired) Pair(ctx context.Context, r local.PairRequest) (local.HostStatus, error) {
+func (p *Paired) Pair(ctx context.Context, r localapi.PairRequest) (localapi.HostStatus, error) {
 	if err := p.takeTurn(ctx); err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	defer p.giveTurn()
 	h, err := p.newHost(r)
 	if err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	if strings.HasPrefix(r.Token, pairing.TokenPrefix) {
 		if h, err = p.redeem(ctx, h, r); err != nil {
-			return local.HostStatus{}, err
+			return localapi.HostStatus{}, err
 		}
 	}
 	if err := p.store.settle(r.Store); err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	return p.keep(ctx, h)
 }
 
 // keep verifies that the host accepts this machine, then stores the host and links to it.
-func (p *Paired) keep(ctx context.Context, h host) (local.HostStatus, error) {
+func (p *Paired) keep(ctx context.Context, h host) (localapi.HostStatus, error) {
 	if err := p.verify(ctx, h); err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	if err := p.verifyAlso(ctx, h); err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	old, _ := p.store.find(h.Name)
 	h.ClientTools = old.ClientTools && (old.HostKey == nil || bytes.Equal(old.HostKey, h.HostKey)) // tools that were given to one host are not another's
 	if err := p.store.put(h); err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	h, _ = p.store.find(h.Name) // without secrets that are in the keyring
 	if link, _ := p.links.status(h.Name); link.State != uplink.StateOnline || !h.linksAs(old) {
@@ -106,7 +106,7 @@ func (p *Paired) takeTurn(ctx context.Context) error {
 func (p *Paired) giveTurn() { <-p.turn }
 
 // newHost validates the request and returns the host that it describes.
-func (p *Paired) newHost(r local.PairRequest) (host, error) {
+func (p *Paired) newHost(r localapi.PairRequest) (host, error) {
 	address, err := hostURL(r.URL)
 	if err != nil {
 		return host{}, err
@@ -148,7 +148,7 @@ func (p *Paired) newHost(r local.PairRequest) (host, error) {
 		return host{}, badName(h.Name)
 	}
 	if other, ok := p.store.find(h.Name); ok {
-		return host{}, &local.Error{Code: local.CodePaired, Message: fmt.Sprintf("%q is the name of %s", h.Name, other.URL),
+		return host{}, &localapi.Error{Code: localapi.CodePaired, Message: fmt.Sprintf("%q is the name of %s", h.Name, other.URL),
 			Hint: "choose another with --name, or first: tether unpair " + h.Name}
 	}
 	return h, nil
@@ -238,7 +238,7 @@ func hostURL(text string) (*url.URL, error) {
 	case u.Fragment != "":
 		return nil, bad("the URL must not have a fragment")
 	case u.Scheme == "ws" && !loopback(u.Hostname()):
-		return nil, &local.Error{Code: local.CodeInsecure, Message: "ws:// to another machine would send everything in clear text",
+		return nil, &localapi.Error{Code: localapi.CodeInsecure, Message: "ws:// to another machine would send everything in clear text",
 			Hint: "use wss://, or ws:// to 127.0.0.1 through a tunnel of your own"}
 	}
 	return u, nil
@@ -273,11 +273,11 @@ func (p *Paired) verify(ctx context.Context, h host) error {
 	defer conn.Close()
 	marker, ok := ahp.FindClientTerminals(conn.Result())
 	if marker.Forbids() {
-		return &local.Error{Code: local.CodeRefused, Message: "the host lets this token only observe; nothing can be lent with it",
+		return &localapi.Error{Code: localapi.CodeRefused, Message: "the host lets this token only observe; nothing can be lent with it",
 			Hint: "pair with a token that may lend; at the host: tether-host token create NAME --role machine"}
 	}
 	if !ok && !h.AssumeClientTerminals {
-		return &local.Error{Code: local.CodeUnsupportedHost, Message: "the host does not announce client terminals; nothing can be lent to it",
+		return &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: "the host does not announce client terminals; nothing can be lent to it",
 			Hint: "if the host supports them: --assume-client-terminals"}
 	}
 	return nil
@@ -295,7 +295,7 @@ func (p *Paired) verifyAlso(ctx context.Context, h host) error {
 		one.URL = url
 		key, err := p.offers(ctx, one)
 		if err == nil && !key.Equal(ed25519.PublicKey(h.HostKey)) {
-			return &local.Error{Code: local.CodeRefused, Message: fmt.Sprintf("%s is another host: its key is %s", url, pairing.Fingerprint(key)),
+			return &localapi.Error{Code: localapi.CodeRefused, Message: fmt.Sprintf("%s is another host: its key is %s", url, pairing.Fingerprint(key)),
 				Hint: "give addresses of one host only"}
 		}
 	}
@@ -304,23 +304,23 @@ func (p *Paired) verifyAlso(ctx context.Context, h host) error {
 
 // refusal turns an error of Connect into one with a code and a hint.
 func refusal(err error) error {
-	e := &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "check that the host runs and the URL is right"}
+	e := &localapi.Error{Code: localapi.CodeUnreachable, Message: err.Error(), Hint: "check that the host runs and the URL is right"}
 	var version *ahp.VersionError
 	seen := client.UnverifiedPin(err)
 	switch {
 	case errors.Is(err, device.ErrIdentity):
-		e.Code, e.Hint = local.CodeRefused, "check that this is the right host; if its key was changed on purpose: tether unpair, then pair again"
+		e.Code, e.Hint = localapi.CodeRefused, "check that this is the right host; if its key was changed on purpose: tether unpair, then pair again"
 	case errors.Is(err, device.ErrRevoked), errors.Is(err, device.ErrToken):
-		e.Code, e.Hint = local.CodeRefused, "pair again: tether pair URL"
+		e.Code, e.Hint = localapi.CodeRefused, "pair again: tether pair URL"
 	case errors.Is(err, client.ErrPin):
-		e.Code, e.Hint = local.CodeRefused, "check that this is the right host; if its certificate was changed, pair again with the new --pin"
+		e.Code, e.Hint = localapi.CodeRefused, "check that this is the right host; if its certificate was changed, pair again with the new --pin"
 	case seen != (client.Pin{}):
-		e.Code, e.Message = local.CodeRefused, "the host's certificate is not trusted: "+certificateTrouble(err)
+		e.Code, e.Message = localapi.CodeRefused, "the host's certificate is not trusted: "+certificateTrouble(err)
 		e.Hint = "if you have verified that this is the host's certificate: --pin " + seen.String()
 	case errors.Is(err, client.ErrUnauthorized):
-		e.Code, e.Message, e.Hint = local.CodeRefused, "the host refused the token", "give the right token with --token-file"
+		e.Code, e.Message, e.Hint = localapi.CodeRefused, "the host refused the token", "give the right token with --token-file"
 	case errors.As(err, &version):
-		e.Code, e.Hint = local.CodeUnsupportedHost, "this program or the host needs a newer version"
+		e.Code, e.Hint = localapi.CodeUnsupportedHost, "this program or the host needs a newer version"
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Message = "the host did not answer in time"
 	}
@@ -336,8 +336,8 @@ func certificateTrouble(err error) string {
 }
 
 // Unpair withdraws the terminals that are lent to the host, ends the link and forgets the host. It works if the host cannot be reached.
-func (p *Paired) Unpair(ctx context.Context, name string) (local.Unpaired, error) {
-	u := local.Unpaired{SchemaVersion: local.SchemaVersion}
+func (p *Paired) Unpair(ctx context.Context, name string) (localapi.Unpaired, error) {
+	u := localapi.Unpaired{SchemaVersion: localapi.SchemaVersion}
 	if err := p.takeTurn(ctx); err != nil {
 		return u, err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/agent/config"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/agent/uplink"
@@ -105,7 +105,7 @@ func (p *Paired) Announced(ctx context.Context, host string, id term.ID) (uri, t
 }
 
 // SecretStore says where secrets are kept, for the person; nil while that is not settled.
-func (p *Paired) SecretStore() *local.SecretStore { return p.store.place() }
+func (p *Paired) SecretStore() *localapi.SecretStore { return p.store.place() }
 
 // auditHost notes that a host came or went.
 func (p *Paired) auditHost(t policy.EventType, name, url string) {
@@ -113,18 +113,18 @@ func (p *Paired) auditHost(t policy.EventType, name, url string) {
 }
 
 // Status returns the known state of each host in the order of pairing. It sends no request to a host.
-func (p *Paired) Status() []local.HostStatus {
+func (p *Paired) Status() []localapi.HostStatus {
 	p.reportAside()
-	all := []local.HostStatus{}
+	all := []localapi.HostStatus{}
 	for _, h := range p.store.list() {
 		all = append(all, p.hostStatus(h))
 	}
 	return all
 }
 
-func (p *Paired) hostStatus(h host) local.HostStatus {
+func (p *Paired) hostStatus(h host) localapi.HostStatus {
 	first, ok := p.store.byDefault()
-	s := local.HostStatus{Name: h.Name, URL: h.URL, Also: h.Also, Pin: h.Pin, Credential: h.credential(), Default: ok && first.Name == h.Name, Lent: []local.Lent{}}
+	s := localapi.HostStatus{Name: h.Name, URL: h.URL, Also: h.Also, Pin: h.Pin, Credential: h.credential(), Default: ok && first.Name == h.Name, Lent: []localapi.Lent{}}
 	if h.HostKey != nil {
 		s.HostKey = pairing.Fingerprint(h.HostKey)
 	}
@@ -149,7 +149,7 @@ func (p *Paired) hostStatus(h host) local.HostStatus {
 	}
 	s.Withdrawn, s.KeptUntil = link.Withdrawn, link.KeptUntil
 	for _, t := range link.Terminals {
-		s.Lent = append(s.Lent, local.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, There: t.There, Problem: t.Problem, KeptUntil: t.KeptUntil, Observers: t.Observers, Watchers: watchersFrom(t.Watchers)})
+		s.Lent = append(s.Lent, localapi.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, There: t.There, Problem: t.Problem, KeptUntil: t.KeptUntil, Observers: t.Observers, Watchers: watchersFrom(t.Watchers)})
 	}
 	return s
 }

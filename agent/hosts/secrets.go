@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/platform/keyring"
 )
 
@@ -23,8 +23,8 @@ type Secrets struct {
 
 // Places where secrets are kept, as the person names them.
 const (
-	inFile    = local.StoreFile
-	inKeyring = local.StoreKeyring
+	inFile    = localapi.StoreFile
+	inKeyring = localapi.StoreKeyring
 )
 
 // keeping says where secrets are kept. It is settled once and stays: if the keyring is locked one day, tokens are not asked for again, and
@@ -50,7 +50,7 @@ func (s *store) settle(want string) error {
 	s.mu.Unlock()
 	if kept.Store != "" && (want == "" || want == kept.Store || hosts > 0) {
 		if want != "" && want != kept.Store {
-			return &local.Error{Code: local.CodeExists, Message: "secrets are kept in the " + kept.Store + " since the first host was paired",
+			return &localapi.Error{Code: localapi.CodeExists, Message: "secrets are kept in the " + kept.Store + " since the first host was paired",
 				Hint: "unpair all hosts, then pair with --store " + want}
 		}
 		return nil
@@ -83,20 +83,20 @@ func (s *store) choose(want string) (keeping, error) {
 	case err == nil:
 		return keeping{Store: inKeyring, ID: rand.Text()}, nil
 	case want == inKeyring:
-		return keeping{}, &local.Error{Code: local.CodeCannotStart, Message: "the desktop keyring is not available: " + bare(err),
+		return keeping{}, &localapi.Error{Code: localapi.CodeCannotStart, Message: "the desktop keyring is not available: " + bare(err),
 			Hint: "unlock it, or keep secrets in a file that only you can read: --store file"}
 	}
 	return keeping{Store: inFile, Why: "no desktop keyring (" + bare(err) + ")"}, nil
 }
 
 // place says where secrets are kept, for the person.
-func (s *store) place() *local.SecretStore {
+func (s *store) place() *localapi.SecretStore {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept.Store == "" {
 		return nil
 	}
-	p := &local.SecretStore{Store: s.kept.Store, Why: s.kept.Why}
+	p := &localapi.SecretStore{Store: s.kept.Store, Why: s.kept.Why}
 	if s.kept.Store == inFile {
 		p.Path = s.path
 	}

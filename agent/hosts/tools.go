@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/agent/toolcall"
@@ -72,13 +72,13 @@ func (r *running) toolsOff(within time.Duration) {
 }
 
 // toolsStatus is the current state of a host's tools.
-func (p *Paired) toolsStatus(h host) local.HostTools {
+func (p *Paired) toolsStatus(h host) localapi.HostTools {
 	r := p.links.find(h.Name)
 	if r == nil {
-		return local.HostTools{On: h.ClientTools}
+		return localapi.HostTools{On: h.ClientTools}
 	}
 	s := r.desk.Status()
-	return local.HostTools{On: s.On, Sessions: s.Sessions, Running: s.Running, Calls: s.Ended, Refused: s.Refused, Problem: s.Problem}
+	return localapi.HostTools{On: s.On, Sessions: s.Sessions, Running: s.Running, Calls: s.Ended, Refused: s.Refused, Problem: s.Problem}
 }
 
 // callsPath is where it is noted which calls of a host have begun.

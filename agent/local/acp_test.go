@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/pty"
@@ -31,7 +32,7 @@ func hears(t *testing.T, f *local.Follower, text string) (next int64) {
 	t.Helper()
 	for got := ""; got != text; {
 		e, err := f.Next()
-		if err != nil || e.Type != local.EventOutput || !strings.HasPrefix(text, got+e.Data) {
+		if err != nil || e.Type != localapi.EventOutput || !strings.HasPrefix(text, got+e.Data) {
 			t.Fatalf("after %q: %+v, %v, want %q", got, e, err, text)
 		}
 		got += e.Data
@@ -53,14 +54,14 @@ func TestEvents(t *testing.T) {
 	hears(t, again, "two\r\n")
 	child.End(3)
 	e, err := again.Next()
-	if err != nil || e.Type != local.EventExit || e.Signal != "" || e.Code != 3 || e.At.IsZero() {
+	if err != nil || e.Type != localapi.EventExit || e.Signal != "" || e.Code != 3 || e.At.IsZero() {
 		t.Errorf("the end: %+v, %v", e, err)
 	}
 	if _, err := again.Next(); !errors.Is(err, local.ErrDropped) {
 		t.Errorf("after the end: %v", err)
 	}
 	late := w.follow(w.client, tm.ID, local.FollowOptions{From: 1 << 40})
-	if e, err := late.Next(); err != nil || e.Type != local.EventExit {
+	if e, err := late.Next(); err != nil || e.Type != localapi.EventExit {
 		t.Errorf("from beyond the end: %+v, %v", e, err)
 	}
 }
@@ -78,10 +79,10 @@ func TestFollowThatLags(t *testing.T) {
 	})
 	f := w.follow(w.client, tm.ID, local.FollowOptions{})
 	e, err := f.Next()
-	if err != nil || e.Type != local.EventLagged || e.Lost < 100<<10 {
+	if err != nil || e.Type != localapi.EventLagged || e.Lost < 100<<10 {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	if e, err := f.Next(); err != nil || e.Type != local.EventOutput || !strings.HasPrefix(e.Data, "xxx") {
+	if e, err := f.Next(); err != nil || e.Type != localapi.EventOutput || !strings.HasPrefix(e.Data, "xxx") {
 		t.Errorf("then %.100v, %v", e, err)
 	}
 }
@@ -91,11 +92,11 @@ func TestFollowRefusals(t *testing.T) {
 	tm, _ := w.spawn("persons")
 	agent := w.client.As("a")
 	_, none := w.client.Follow(t.Context(), "pty-none", local.FollowOptions{})
-	wantCode(t, "no terminal", none, local.CodeNoTerminal)
+	wantCode(t, "no terminal", none, localapi.CodeNoTerminal)
 	_, before := w.client.Follow(t.Context(), tm.ID, local.FollowOptions{From: -1})
-	wantCode(t, "a place before the start", before, local.CodeBadRequest)
+	wantCode(t, "a place before the start", before, localapi.CodeBadRequest)
 	_, lease := agent.Follow(t.Context(), tm.ID, local.FollowOptions{Lease: true})
-	wantCode(t, "an agent's lease of the person's", lease, local.CodeDenied)
+	wantCode(t, "an agent's lease of the person's", lease, localapi.CodeDenied)
 	w.follow(agent, tm.ID, local.FollowOptions{}).Close()
 }
 
@@ -104,7 +105,7 @@ func TestFollowersGetTheEnd(t *testing.T) {
 	tm, _ := w.spawn("x")
 	f := w.follow(w.client, tm.ID, local.FollowOptions{})
 	go w.server.Drain()
-	if e, err := f.Next(); err != nil || e.Type != local.EventDropped || e.Message == "" {
+	if e, err := f.Next(); err != nil || e.Type != localapi.EventDropped || e.Message == "" {
 		t.Errorf("%+v, %v", e, err)
 	}
 }
@@ -114,17 +115,17 @@ func TestSpawnRequestsOfAgents(t *testing.T) {
 	agent := w.client.As("a")
 	for _, c := range []struct {
 		name string
-		req  local.SpawnRequest
-		code local.Code
+		req  localapi.SpawnRequest
+		code localapi.Code
 	}{
-		{"an unknown door", local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "ahp"}, local.CodeBadRequest},
-		{"what the policy denies", local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}, local.CodeDenied},
+		{"an unknown door", localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "ahp"}, localapi.CodeBadRequest},
+		{"what the policy denies", localapi.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}, localapi.CodeDenied},
 	} {
 		_, err := agent.Spawn(t.Context(), c.req)
 		wantCode(t, c.name, err, c.code)
 	}
 	for i := range 6 { // more than an agent may have in the background
-		if _, err := agent.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "acp", Name: fmt.Sprint(i)}); err != nil {
+		if _, err := agent.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "acp", Name: fmt.Sprint(i)}); err != nil {
 			t.Errorf("the door acp, %d: %v", i, err)
 		}
 		<-w.children

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/platform/proc"
@@ -146,11 +147,11 @@ func asAgent(r *start.Request, door string) error {
 	r.Door = cmp.Or(door, policy.DoorCLI)
 	switch {
 	case r.Private:
-		return &Error{Code: CodeDenied, Message: "an agent's terminal cannot be private"}
+		return &localapi.Error{Code: localapi.CodeDenied, Message: "an agent's terminal cannot be private"}
 	case len(r.LendTo) > 0:
-		return &Error{Code: CodeDenied, Message: "an agent may not choose the hosts that see its terminal", Hint: "leave lend_to out, or let the person lend it"}
+		return &localapi.Error{Code: localapi.CodeDenied, Message: "an agent may not choose the hosts that see its terminal", Hint: "leave lend_to out, or let the person lend it"}
 	case !slices.Contains(doors, r.Door):
-		return &Error{Code: CodeBadRequest, Message: "door must be " + strings.Join(doors, " or ")}
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "door must be " + strings.Join(doors, " or ")}
 	}
 	r.Background = r.Door != policy.DoorACP // its commands end with their tool call, and the editor shows them
 	return nil

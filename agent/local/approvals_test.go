@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -36,30 +37,30 @@ func judged(t *testing.T, change func(*config.Policy)) (*world, *policy.Engine) 
 }
 
 // code is that of the door's error, "" for none.
-func code(err error) local.Code {
-	var e *local.Error
+func code(err error) localapi.Code {
+	var e *localapi.Error
 	if errors.As(err, &e) {
 		return e.Code
 	}
 	if err != nil {
-		return local.Code(err.Error())
+		return localapi.Code(err.Error())
 	}
 	return ""
 }
 
 // ask starts a request that needs a question, and returns the question and a channel for the outcome.
-func (w *world) ask(as string, r local.SpawnRequest) (local.Approval, <-chan error) {
+func (w *world) ask(as string, r localapi.SpawnRequest) (localapi.Approval, <-chan error) {
 	w.t.Helper()
 	done := make(chan error, 1)
 	go func() {
 		_, err := w.client.As(as).Spawn(context.Background(), r)
 		done <- err
 	}()
-	var found local.Approval
+	var found localapi.Approval
 	testkit.Eventually(w.t, patience, "a question", func() bool {
 		all, err := w.client.Approvals(w.t.Context(), nil)
 		for _, x := range all.Approvals {
-			if x.State == local.ApprovalWaiting {
+			if x.State == localapi.ApprovalWaiting {
 				found = x
 			}
 		}
@@ -68,16 +69,16 @@ func (w *world) ask(as string, r local.SpawnRequest) (local.Approval, <-chan err
 	return found, done
 }
 
-var codeRequest = local.SpawnRequest{Command: []string{"python3", "-c", "1"}, Cwd: testkit.Abs("/"), SetEnv: []string{"CI=secret"}}
+var codeRequest = localapi.SpawnRequest{Command: []string{"python3", "-c", "1"}, Cwd: testkit.Abs("/"), SetEnv: []string{"CI=secret"}}
 
 func TestApprove(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		allow bool
 		long  time.Duration
-		want  local.Code
+		want  localapi.Code
 	}{
-		{"once", true, 0, ""}, {"for a while", true, time.Hour, ""}, {"no", false, 0, local.CodeDenied},
+		{"once", true, 0, ""}, {"for a while", true, time.Hour, ""}, {"no", false, 0, localapi.CodeDenied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, _ := judged(t, nil)
@@ -101,7 +102,7 @@ func TestApprove(t *testing.T) {
 			if err := <-done; code(err) != c.want {
 				t.Errorf("the agent is told %v, want %q", err, c.want)
 			}
-			if _, err := w.client.Approve(t.Context(), q.ID, c.allow, c.long); code(err) != local.CodeNotFound {
+			if _, err := w.client.Approve(t.Context(), q.ID, c.allow, c.long); code(err) != localapi.CodeNotFound {
 				t.Errorf("a second answer: %v", err)
 			}
 			if done2.Grant == nil {
@@ -113,7 +114,7 @@ func TestApprove(t *testing.T) {
 			if err := w.client.Revoke(t.Context(), done2.Grant.ID); err != nil {
 				t.Error(err)
 			}
-			if err := w.client.Revoke(t.Context(), done2.Grant.ID); code(err) != local.CodeNotFound {
+			if err := w.client.Revoke(t.Context(), done2.Grant.ID); code(err) != localapi.CodeNotFound {
 				t.Errorf("revoked twice: %v", err)
 			}
 		})
@@ -125,16 +126,16 @@ func TestAgentsDoNotAnswer(t *testing.T) {
 	w, _ := judged(t, nil)
 	q, done := w.ask("bob", codeRequest)
 	bob := w.client.As("bob")
-	if _, err := bob.Approvals(t.Context(), nil); code(err) != local.CodeDenied {
+	if _, err := bob.Approvals(t.Context(), nil); code(err) != localapi.CodeDenied {
 		t.Errorf("list: %v", err)
 	}
-	if _, err := bob.Approve(t.Context(), q.ID, true, 0); code(err) != local.CodeDenied {
+	if _, err := bob.Approve(t.Context(), q.ID, true, 0); code(err) != localapi.CodeDenied {
 		t.Errorf("approve: %v", err)
 	}
-	if err := bob.Revoke(t.Context(), q.ID); code(err) != local.CodeDenied {
+	if err := bob.Revoke(t.Context(), q.ID); code(err) != localapi.CodeDenied {
 		t.Errorf("revoke: %v", err)
 	}
-	if _, err := bob.AuditHead(t.Context()); code(err) != local.CodeDenied {
+	if _, err := bob.AuditHead(t.Context()); code(err) != localapi.CodeDenied {
 		t.Errorf("audit head: %v", err)
 	}
 	if _, err := w.client.Approve(t.Context(), q.ID, false, 0); err != nil {
@@ -169,7 +170,7 @@ func TestBadAnswers(t *testing.T) {
 	if _, err := w.client.Approve(t.Context(), q.ID, false, 0); err != nil {
 		t.Error(err)
 	}
-	if err := <-done; code(err) != local.CodeDenied {
+	if err := <-done; code(err) != localapi.CodeDenied {
 		t.Errorf("the agent is told %v", err)
 	}
 }
@@ -178,7 +179,7 @@ func TestBadAnswers(t *testing.T) {
 func (w *world) request(method, path, body string) (status int, answer string) {
 	w.t.Helper()
 	conn := w.dial()
-	req, err := http.NewRequest(method, "http://"+local.Host+path, strings.NewReader(body))
+	req, err := http.NewRequest(method, "http://"+localapi.Host+path, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestApprovalsLongPoll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := make(chan local.ApprovalList, 1)
+	changed := make(chan localapi.ApprovalList, 1)
 	go func() {
 		l, err := w.client.Approvals(context.Background(), &first.Version)
 		if err != nil {
@@ -243,7 +244,7 @@ func TestDrainEndsQuestions(t *testing.T) {
 	w, _ := judged(t, nil)
 	_, done := w.ask("bob", codeRequest)
 	w.server.Drain()
-	if err := <-done; code(err) != local.CodeClosing {
+	if err := <-done; code(err) != localapi.CodeClosing {
 		t.Errorf("the agent is told %v", err)
 	}
 }
@@ -254,20 +255,20 @@ func TestPolicyAtTheSocket(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		client *local.Client
-		r      local.SpawnRequest
-		want   local.Code
+		r      localapi.SpawnRequest
+		want   localapi.Code
 	}{
-		{"blocked", bob, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}, local.CodeDenied},
-		{"the person may", w.client, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}, ""},
-		{"first", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, ""},
-		{"second", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, ""},
-		{"third", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, ""},
-		{"fourth", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, local.CodeLimit},
-		{"acp, first", bob, local.SpawnRequest{Command: []string{"x", "$(y)"}, Cwd: testkit.Abs("/"), Door: "acp"}, ""},
-		{"acp, second", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "acp"}, ""},
-		{"acp, approved in the editor", bob, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/"), Door: "acp", Approved: "editor"}, ""},
-		{"acp, fourth", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "acp"}, local.CodeLimit},
-		{"another door", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "mcp"}, local.CodeBadRequest},
+		{"blocked", bob, localapi.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}, localapi.CodeDenied},
+		{"the person may", w.client, localapi.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}, ""},
+		{"first", bob, localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, ""},
+		{"second", bob, localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, ""},
+		{"third", bob, localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, ""},
+		{"fourth", bob, localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, localapi.CodeLimit},
+		{"acp, first", bob, localapi.SpawnRequest{Command: []string{"x", "$(y)"}, Cwd: testkit.Abs("/"), Door: "acp"}, ""},
+		{"acp, second", bob, localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "acp"}, ""},
+		{"acp, approved in the editor", bob, localapi.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/"), Door: "acp", Approved: "editor"}, ""},
+		{"acp, fourth", bob, localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "acp"}, localapi.CodeLimit},
+		{"another door", bob, localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "mcp"}, localapi.CodeBadRequest},
 	} {
 		if _, err := c.client.Spawn(t.Context(), c.r); code(err) != c.want {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
@@ -292,17 +293,17 @@ func TestChangedEnvironment(t *testing.T) {
 	bob := w.client.As("bob")
 	for _, c := range []struct {
 		env  []string
-		want local.Code
+		want localapi.Code
 	}{
 		{[]string{"A=1"}, ""}, // as at a login, see fakeDaemon
 		{[]string{"A=1", "B=2"}, ""},
-		{[]string{"A=1", "LD_PRELOAD=x"}, local.CodeDenied},
+		{[]string{"A=1", "LD_PRELOAD=x"}, localapi.CodeDenied},
 		{[]string{"A=1", "SHELL=" + shell.Login()}, ""}, // Kimi Code sets it for every command
-		{[]string{"A=1", "SHELL=" + testkit.Abs("/tmp/evil")}, local.CodeDenied},
-		{[]string{"A=1", "SHELL=" + shell.Login(), "SHELL=" + testkit.Abs("/tmp/evil")}, local.CodeDenied},
-		{[]string{"A=1", "SHELL=bash"}, local.CodeDenied},
+		{[]string{"A=1", "SHELL=" + testkit.Abs("/tmp/evil")}, localapi.CodeDenied},
+		{[]string{"A=1", "SHELL=" + shell.Login(), "SHELL=" + testkit.Abs("/tmp/evil")}, localapi.CodeDenied},
+		{[]string{"A=1", "SHELL=bash"}, localapi.CodeDenied},
 	} {
-		for _, r := range []local.SpawnRequest{{Env: c.env}, {Env: []string{"A=1"}, SetEnv: c.env[1:]}} {
+		for _, r := range []localapi.SpawnRequest{{Env: c.env}, {Env: []string{"A=1"}, SetEnv: c.env[1:]}} {
 			r.Command, r.Cwd = []string{"x"}, testkit.Abs("/")
 			if _, err := bob.Spawn(t.Context(), r); code(err) != c.want {
 				t.Errorf("%q: %v, want %q", c.env, err, c.want)
@@ -316,14 +317,14 @@ func TestConfine(t *testing.T) {
 	w := serveConfined(t, local.Options{}, term.Options{}, func(a term.Actor, s *term.Spec) error {
 		confined = append(confined, a)
 		if s.Command[0] == "no" {
-			return &local.Error{Code: local.CodeCannotStart, Message: "no sandbox"}
+			return &localapi.Error{Code: localapi.CodeCannotStart, Message: "no sandbox"}
 		}
 		return nil
 	})
-	if _, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"no"}, Cwd: testkit.Abs("/")}); err != nil {
+	if _, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"no"}, Cwd: testkit.Abs("/")}); err != nil {
 		t.Errorf("the person: %v", err)
 	}
-	if _, err := w.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"no"}, Cwd: testkit.Abs("/")}); code(err) != local.CodeCannotStart {
+	if _, err := w.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"no"}, Cwd: testkit.Abs("/")}); code(err) != localapi.CodeCannotStart {
 		t.Errorf("bob: %v", err)
 	}
 	if len(confined) != 1 || confined[0] != term.Agent("bob") {
@@ -344,7 +345,7 @@ func TestScriptsAreBoundAtEachDoor(t *testing.T) {
 			return nil
 		},
 		policy.DoorACP: func(w *world, dir string) error {
-			_, err := w.client.As("bob").Spawn(context.Background(), local.SpawnRequest{Door: policy.DoorACP, Command: []string{"sh", "x.sh"}, Cwd: dir, SetEnv: []string{"GIT_SSH_COMMAND=ssh -i x"}})
+			_, err := w.client.As("bob").Spawn(context.Background(), localapi.SpawnRequest{Door: policy.DoorACP, Command: []string{"sh", "x.sh"}, Cwd: dir, SetEnv: []string{"GIT_SSH_COMMAND=ssh -i x"}})
 			return err
 		},
 		policy.DoorAHP: func(w *world, dir string) error {
@@ -369,7 +370,7 @@ func TestScriptsAreBoundAtEachDoor(t *testing.T) {
 			go func() { done <- begin(w, dir) }()
 			last := ""
 			for _, edit := range []bool{true, false} {
-				var q local.Approval
+				var q localapi.Approval
 				testkit.Eventually(t, patience, "a question", func() bool {
 					all, err := w.client.Approvals(t.Context(), nil)
 					if err == nil && len(all.Approvals) == 1 {

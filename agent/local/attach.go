@@ -3,9 +3,7 @@ package local
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,14 +12,13 @@ import (
 
 	"github.com/coder/websocket"
 
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 )
 
 const (
-	// attachChunk is the most that is sent in one frame, in bytes.
-	attachChunk = 32 << 10
-	maxTail     = 1 << 30 // bytes, as large as a log may be
+	maxTail = 1 << 30 // bytes, as large as a log may be
 )
 
 // attach shows a terminal to one person and takes their input. It returns when the terminal has exited, the client has gone, or the server
@@ -62,7 +59,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer s.attached.Done()
 	if a.offsets = r.URL.Query().Get("offsets") == "1"; a.offsets {
-		w.Header().Set(offsetsHeader, "1")
+		w.Header().Set(localapi.OffsetsHeader, "1")
 	}
 	a.lent = h.Info().LentTo // before the client knows that it is attached: it is told of all that comes after
 	if a.conn, err = upgrade(w, r); err != nil {
@@ -70,18 +67,11 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.stirred()
 	defer s.stirred()
-	a.conn.SetReadLimit(maxFrame)
+	a.conn.SetReadLimit(localapi.MaxFrame)
 	defer s.sizes.leave(h, a)
 	a.run(r.Context())
 	return nil
 }
-
-// offsetsHeader in the answer says that each binary message begins with the raw offset after its data, as 8 bytes, big-endian, so that the
-// client can go on from there with another daemon. It asks for that by offsets=1.
-const (
-	offsetsHeader = "Tether-Offsets"
-	offsetBytes   = 8
-)
 
 // parseStart reads where the client wants to begin: from=OFFSET, or the last tail=BYTES, or now.
 func parseStart(q url.Values) (term.ReaderOptions, error) {
@@ -118,7 +108,7 @@ func (a *attachment) run(request context.Context) {
 	ctx, cancel := context.WithCancel(request)
 	defer context.AfterFunc(a.server.draining, cancel)()
 	var wg sync.WaitGroup
-	beside := make(chan Control, 1) // messages from input and lendings; kept until output reads them
+	beside := make(chan localapi.Control, 1) // messages from input and lendings; kept until output reads them
 	wg.Go(func() {
 		defer cancel()
 		a.input(ctx, beside)
@@ -134,11 +124,11 @@ func (a *attachment) run(request context.Context) {
 	})
 	last, ok := a.output(ctx, beside)
 	if request.Err() != nil {
-		last, ok = Control{Type: ControlDropped, Message: context.Cause(request).Error()}, true
+		last, ok = localapi.Control{Type: localapi.ControlDropped, Message: context.Cause(request).Error()}, true
 	}
 	if ok {
 		word, done := context.WithTimeout(context.Background(), closeMessageTimeout)
-		_ = a.conn.Write(word, websocket.MessageText, last.encode())
+		_ = a.conn.Write(word, websocket.MessageText, last.Encode())
 		done()
 	}
 	close(finished)
@@ -149,25 +139,25 @@ func (a *attachment) run(request context.Context) {
 }
 
 // output sends the terminal's stream until its end and returns the close message for the client; ok is false if the client is gone.
-func (a *attachment) output(ctx context.Context, beside <-chan Control) (last Control, ok bool) {
-	buf := make([]byte, offsetBytes+attachChunk)
+func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control) (last localapi.Control, ok bool) {
+	buf := make([]byte, localapi.OffsetBytes+localapi.AttachChunk)
 	if !a.sendFirst(buf) {
-		return Control{}, false
+		return localapi.Control{}, false
 	}
 	for {
 		select {
 		case c := <-beside: // also where output never pauses
-			if a.send(websocket.MessageText, c.encode()) != nil {
-				return Control{}, false
+			if a.send(websocket.MessageText, c.Encode()) != nil {
+				return localapi.Control{}, false
 			}
 		default:
 		}
-		ev, ready, err := a.reader.TryNext(buf[offsetBytes:])
+		ev, ready, err := a.reader.TryNext(buf[localapi.OffsetBytes:])
 		if err == nil && !ready {
 			select {
 			case <-a.reader.Ready(1):
 			case c := <-beside:
-				err = a.send(websocket.MessageText, c.encode())
+				err = a.send(websocket.MessageText, c.Encode())
 			case <-ctx.Done():
 				return a.dropped()
 			}
@@ -181,17 +171,17 @@ func (a *attachment) output(ctx context.Context, beside <-chan Control) (last Co
 			data := ev.Data
 			if a.offsets {
 				binary.BigEndian.PutUint64(buf, uint64(ev.Raw))
-				data = buf[:offsetBytes+len(ev.Data)]
+				data = buf[:localapi.OffsetBytes+len(ev.Data)]
 			}
 			err = a.send(websocket.MessageBinary, data)
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
-			return Control{Type: ControlExit, Code: ev.Mark.Exit.Code, Signal: ev.Mark.Exit.Signal}, true
+			return localapi.Control{Type: localapi.ControlExit, Code: ev.Mark.Exit.Code, Signal: ev.Mark.Exit.Signal}, true
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
 			size := ev.Mark.Size
-			err = a.send(websocket.MessageText, Control{Type: ControlResized, Cols: size.Cols, Rows: size.Rows}.encode())
+			err = a.send(websocket.MessageText, localapi.Control{Type: localapi.ControlResized, Cols: size.Cols, Rows: size.Rows}.Encode())
 		}
 		if err != nil {
-			return Control{}, false
+			return localapi.Control{}, false
 		}
 		if ctx.Err() != nil {
 			return a.dropped()
@@ -217,7 +207,7 @@ func (a *attachment) lagged(lost int64, buf []byte) error {
 		a.reader.Close()
 		a.reader = rd
 	}
-	if err := a.send(websocket.MessageText, Control{Type: ControlLagged, Lost: lost}.encode()); err != nil {
+	if err := a.send(websocket.MessageText, localapi.Control{Type: localapi.ControlLagged, Lost: lost}.Encode()); err != nil {
 		return err
 	}
 	if !a.sendFirst(buf) {
@@ -230,10 +220,10 @@ func (a *attachment) lagged(lost int64, buf []byte) error {
 func (a *attachment) sendFirst(buf []byte) bool {
 	binary.BigEndian.PutUint64(buf, uint64(a.reader.Offset()))
 	for rest := a.first; len(rest) > 0; {
-		n := copy(buf[offsetBytes:], rest)
-		data := buf[:offsetBytes+n]
+		n := copy(buf[localapi.OffsetBytes:], rest)
+		data := buf[:localapi.OffsetBytes+n]
 		if !a.offsets {
-			data = data[offsetBytes:]
+			data = data[localapi.OffsetBytes:]
 		}
 		if a.send(websocket.MessageBinary, data) != nil {
 			return false
@@ -245,14 +235,14 @@ func (a *attachment) sendFirst(buf []byte) bool {
 }
 
 // dropped tells a client that the daemon ends, if that is why it is let go.
-func (a *attachment) dropped() (Control, bool) {
+func (a *attachment) dropped() (localapi.Control, bool) {
 	if a.server.draining.Err() == nil {
-		return Control{}, false
+		return localapi.Control{}, false
 	}
 	if a.server.keeping.Load() && a.terminal.Info().Held {
-		return Control{Type: ControlDropped, Message: "another daemon takes over", Keep: true}, true
+		return localapi.Control{Type: localapi.ControlDropped, Message: "another daemon takes over", Keep: true}, true
 	}
-	return Control{Type: ControlDropped, Message: "the daemon is shutting down"}, true
+	return localapi.Control{Type: localapi.ControlDropped, Message: "the daemon is shutting down"}, true
 }
 
 // send writes one message. A client that does not take it for WriteTimeout is given up; until then its terminal waits or continues without
@@ -266,7 +256,7 @@ func (a *attachment) send(kind websocket.MessageType, p []byte) error {
 
 // input passes the client's input on until it is gone. It waits while the child does not read, which then delays the client alone. It reads
 // without a context, since the context's end would close the connection before the close message; run closes it.
-func (a *attachment) input(ctx context.Context, wrong chan<- Control) {
+func (a *attachment) input(ctx context.Context, wrong chan<- localapi.Control) {
 	for {
 		kind, data, err := a.conn.Read(context.Background())
 		if err != nil {
@@ -284,7 +274,7 @@ func (a *attachment) input(ctx context.Context, wrong chan<- Control) {
 			return
 		}
 		select {
-		case wrong <- Control{Type: ControlError, Message: err.Error()}:
+		case wrong <- localapi.Control{Type: localapi.ControlError, Message: err.Error()}:
 		default: // one complaint that waits is enough
 		}
 	}
@@ -300,7 +290,7 @@ func (a *attachment) typed(ctx context.Context, data []byte) error {
 }
 
 // lendings reports who can watch, whenever that has changed since the attachment began: the person who types should know.
-func (a *attachment) lendings(ctx context.Context, beside chan<- Control) {
+func (a *attachment) lendings(ctx context.Context, beside chan<- localapi.Control) {
 	for since := uint64(0); ; {
 		var err error
 		if since, err = a.access.Changed(ctx, since); err != nil {
@@ -312,7 +302,7 @@ func (a *attachment) lendings(ctx context.Context, beside chan<- Control) {
 		}
 		a.lent = now
 		select {
-		case beside <- Control{Type: ControlLent, Hosts: now}:
+		case beside <- localapi.Control{Type: localapi.ControlLent, Hosts: now}:
 		case <-ctx.Done():
 			return
 		}
@@ -320,55 +310,12 @@ func (a *attachment) lendings(ctx context.Context, beside chan<- Control) {
 }
 
 func (a *attachment) control(data []byte) error {
-	c, err := parseControl(data)
-	if err != nil || c.Type != ControlResize {
+	c, err := localapi.ParseControl(data)
+	if err != nil || c.Type != localapi.ControlResize {
 		return err
 	}
 	if err := term.Allow(a.access.Actor(), term.OpResize, a.terminal.Info()); err != nil {
 		return err // and its size counts for nobody
 	}
 	return a.server.sizes.want(a.terminal, a, term.Size{Cols: c.Cols, Rows: c.Rows})
-}
-
-// ControlType is the kind of a Control.
-type ControlType string
-
-// The controls. Either side ignores unknown ones.
-const (
-	ControlResize  ControlType = "resize"  // client: Cols, Rows are its size now
-	ControlResized ControlType = "resized" // server: Cols, Rows are the terminal's size now
-	ControlLagged  ControlType = "lagged"  // server: Lost bytes are missing before the next output
-	ControlExit    ControlType = "exit"    // server: Code, Signal; the last message
-	ControlDropped ControlType = "dropped" // server: Message says why; the last message
-	ControlError   ControlType = "error"   // server: Message describes the client's fault
-	ControlLent    ControlType = "lent"    // server: Hosts can watch from now on, perhaps none
-)
-
-// Control is a text frame on the WebSocket of an attached terminal.
-type Control struct {
-	Type    ControlType `json:"type"`
-	Cols    uint16      `json:"cols,omitempty"`
-	Rows    uint16      `json:"rows,omitempty"`
-	Lost    int64       `json:"lost,omitempty"`
-	Code    int         `json:"code,omitempty"`
-	Signal  string      `json:"signal,omitempty"`
-	Message string      `json:"message,omitempty"`
-	Hosts   []string    `json:"hosts,omitempty"`
-	Keep    bool        `json:"keep,omitempty"` // dropped: the terminal goes on, and the next daemon has it
-}
-
-func (c Control) encode() []byte {
-	data, err := json.Marshal(c)
-	if err != nil {
-		panic(err) // strings and numbers always have a form
-	}
-	return data
-}
-
-func parseControl(data []byte) (Control, error) {
-	var c Control
-	if err := json.Unmarshal(data, &c); err != nil {
-		return Control{}, fmt.Errorf("control frame: %w", err)
-	}
-	return c, nil
 }

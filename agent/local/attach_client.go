@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 
+	"tether/agent/localapi"
+
 	"github.com/coder/websocket"
 )
 
@@ -43,12 +45,12 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 			q.Set("screen", "1")
 		}
 	}
-	conn, resp, err := websocket.Dial(ctx, "ws://"+Host+terminalPath(ref, "/attach")+"?"+q.Encode(),
+	conn, resp, err := websocket.Dial(ctx, "ws://"+localapi.Host+terminalPath(ref, "/attach")+"?"+q.Encode(),
 		&websocket.DialOptions{HTTPClient: &c.http, HTTPHeader: c.header})
 	switch {
 	case err == nil:
-		conn.SetReadLimit(maxFrame)
-		return &Attachment{conn, resp.Header.Get(offsetsHeader) == "1"}, nil
+		conn.SetReadLimit(localapi.MaxFrame)
+		return &Attachment{conn, resp.Header.Get(localapi.OffsetsHeader) == "1"}, nil
 	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
 		return nil, errorIn(resp)
 	}
@@ -59,7 +61,7 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 type Message struct {
 	Data    []byte // valid until the next call
 	Raw     int64  // raw offset after Data; 0 where the daemon does not say
-	Control *Control
+	Control *localapi.Control
 }
 
 // Next waits for the next message. After a ControlExit or ControlDropped there is none. A connection that ends without them gives
@@ -75,7 +77,7 @@ func (a *Attachment) Next(ctx context.Context) (Message, error) {
 	if kind == websocket.MessageBinary {
 		return a.data(data)
 	}
-	c, err := parseControl(data)
+	c, err := localapi.ParseControl(data)
 	if err != nil {
 		return Message{}, err
 	}
@@ -90,16 +92,16 @@ func (a *Attachment) data(p []byte) (Message, error) {
 	switch {
 	case !a.offsets:
 		return Message{Data: p}, nil
-	case len(p) < offsetBytes:
+	case len(p) < localapi.OffsetBytes:
 		return Message{}, fmt.Errorf("%w: a message of %d bytes without an offset", ErrDropped, len(p))
 	}
-	return Message{Data: p[offsetBytes:], Raw: int64(binary.BigEndian.Uint64(p) &^ (1 << 63))}, nil
+	return Message{Data: p[localapi.OffsetBytes:], Raw: int64(binary.BigEndian.Uint64(p) &^ (1 << 63))}, nil
 }
 
 // Write sends input. It waits while the child does not read and much is in transit already.
 func (a *Attachment) Write(ctx context.Context, p []byte) error {
 	for len(p) > 0 {
-		n := min(len(p), attachChunk)
+		n := min(len(p), localapi.AttachChunk)
 		if err := a.conn.Write(ctx, websocket.MessageBinary, p[:n]); err != nil {
 			return err
 		}
@@ -110,7 +112,7 @@ func (a *Attachment) Write(ctx context.Context, p []byte) error {
 
 // Resize gives the terminal a size.
 func (a *Attachment) Resize(ctx context.Context, cols, rows uint16) error {
-	return a.conn.Write(ctx, websocket.MessageText, Control{Type: ControlResize, Cols: cols, Rows: rows}.encode())
+	return a.conn.Write(ctx, websocket.MessageText, localapi.Control{Type: localapi.ControlResize, Cols: cols, Rows: rows}.Encode())
 }
 
 // Close leaves the terminal, which goes on.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -54,7 +55,7 @@ func TestAttachBothWays(t *testing.T) {
 	if err := tail.Resize(t.Context(), 100, 40); err != nil {
 		t.Fatal(err)
 	}
-	resized := local.Control{Type: local.ControlResized, Cols: 100, Rows: 40}
+	resized := localapi.Control{Type: localapi.ControlResized, Cols: 100, Rows: 40}
 	for _, a := range []*local.Attachment{whole, tail, now} {
 		if got := next(t, a); !cmp.Equal(got, resized) {
 			t.Errorf("%+v, want %+v", got, resized)
@@ -64,7 +65,7 @@ func TestAttachBothWays(t *testing.T) {
 	child.End(9)
 	for _, a := range []*local.Attachment{whole, tail, now} {
 		reads(t, a, "last")
-		if got, want := next(t, a), (local.Control{Type: local.ControlExit, Code: 9}); !cmp.Equal(got, want) {
+		if got, want := next(t, a), (localapi.Control{Type: localapi.ControlExit, Code: 9}); !cmp.Equal(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		if _, err := a.Next(t.Context()); !errors.Is(err, local.ErrDropped) {
@@ -73,7 +74,7 @@ func TestAttachBothWays(t *testing.T) {
 	}
 	late := w.attach("a", local.AttachOptions{Tail: 4})
 	reads(t, late, "last")
-	if got := next(t, late); got.Type != local.ControlExit || got.Code != 9 {
+	if got := next(t, late); got.Type != localapi.ControlExit || got.Code != 9 {
 		t.Errorf("attached after the exit: %+v", got)
 	}
 }
@@ -86,7 +87,7 @@ func TestBadInputIsAnswered(t *testing.T) {
 		if err := a.Resize(t.Context(), size[0], size[1]); err != nil {
 			t.Fatal(err)
 		}
-		if got := next(t, a); got.Type != local.ControlError || !strings.Contains(got.Message, "size") {
+		if got := next(t, a); got.Type != localapi.ControlError || !strings.Contains(got.Message, "size") {
 			t.Errorf("size %v: %+v", size, got)
 		}
 	}
@@ -94,7 +95,7 @@ func TestBadInputIsAnswered(t *testing.T) {
 		if err := a.SendText(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
-		if got := next(t, a); got.Type != local.ControlError {
+		if got := next(t, a); got.Type != localapi.ControlError {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
@@ -121,12 +122,12 @@ func TestBadInputIsAnswered(t *testing.T) {
 	})
 	for _, q := range []string{"?from=-1", "?tail=x", "?tail=99999999999999"} {
 		resp := ask(t, w, "GET /v1/terminals/a/attach"+q+" HTTP/1.1\r\nHost: tether\r\n\r\n")
-		if resp == nil || codeOf(t, resp) != local.CodeBadRequest {
+		if resp == nil || codeOf(t, resp) != localapi.CodeBadRequest {
 			t.Errorf("%s: %+v", q, resp)
 		}
 	}
 	_, err := w.client.Attach(t.Context(), "nothing", local.AttachOptions{})
-	if local.ExitStatus(err) != local.ExitNoTerminal {
+	if localapi.ExitStatus(err) != localapi.ExitNoTerminal {
 		t.Errorf("no terminal: %v", err)
 	}
 }
@@ -160,7 +161,7 @@ func TestStalledClient(t *testing.T) {
 		if m.Control == nil {
 			continue
 		}
-		if m.Control.Type == local.ControlExit {
+		if m.Control.Type == localapi.ControlExit {
 			break
 		}
 		lost += m.Control.Lost
@@ -200,7 +201,7 @@ func TestDrainClosesAttachmentsInOrder(t *testing.T) {
 	child.Print("x")
 	reads(t, a, "x")
 	w.server.Drain()
-	if got := next(t, a); got.Type != local.ControlDropped || !strings.Contains(got.Message, "shutting down") {
+	if got := next(t, a); got.Type != localapi.ControlDropped || !strings.Contains(got.Message, "shutting down") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -254,23 +255,6 @@ func TestHalfAFrame(t *testing.T) {
 	if child.Typed() != "" {
 		t.Errorf("typed %q", child.Typed())
 	}
-}
-
-func FuzzControl(f *testing.F) {
-	for _, c := range []local.Control{{Type: local.ControlResize, Cols: 1, Rows: 2}, {Type: local.ControlExit, Code: -1, Signal: "SIGKILL"},
-		{Type: local.ControlDropped, Message: "\"<>\u2028"}} {
-		f.Add(local.EncodeControl(c))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := local.ParseControl(data)
-		if err != nil {
-			return
-		}
-		again, err := local.ParseControl(local.EncodeControl(c))
-		if err != nil || !cmp.Equal(again, c) {
-			t.Errorf("%q: %+v became %+v, %v", data, c, again, err)
-		}
-	})
 }
 
 func TestEnsureFindsARunningDaemon(t *testing.T) {
@@ -337,7 +321,7 @@ func TestDrainDoesNotWaitForAStalledClient(t *testing.T) {
 // An agent's screen size does not count: it may not resize, and its request does not bound the person's screen.
 func TestAgentsScreensBoundNobody(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	tm, err := w.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
+	tm, err := w.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,14 +333,14 @@ func TestAgentsScreensBoundNobody(t *testing.T) {
 	if err := its.Resize(t.Context(), 1, 1); err != nil {
 		t.Fatal(err)
 	}
-	if got := next(t, its); got.Type != local.ControlError {
+	if got := next(t, its); got.Type != localapi.ControlError {
 		t.Errorf("the agent is told %+v", got)
 	}
 	mine := w.attach(tm.ID, local.AttachOptions{})
 	if err := mine.Resize(t.Context(), 100, 40); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := next(t, mine), (local.Control{Type: local.ControlResized, Cols: 100, Rows: 40}); !cmp.Equal(got, want) {
+	if got, want := next(t, mine), (localapi.Control{Type: localapi.ControlResized, Cols: 100, Rows: 40}); !cmp.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -368,7 +352,7 @@ func TestTypedAtAttachmentsIsJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := serve(t, local.Options{Policy: engine}, term.Options{})
-	tm, err := w.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"bash"}, Cwd: testkit.Abs("/")})
+	tm, err := w.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"bash"}, Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +365,7 @@ func TestTypedAtAttachmentsIsJudged(t *testing.T) {
 	if err := its.Write(t.Context(), []byte("rm x\r")); err != nil {
 		t.Fatal(err)
 	}
-	if got := next(t, its); got.Type != local.ControlError || !strings.Contains(got.Message, "blocked") {
+	if got := next(t, its); got.Type != localapi.ControlError || !strings.Contains(got.Message, "blocked") {
 		t.Errorf("the agent is told %+v", got)
 	}
 	if err := its.Write(t.Context(), []byte("ls\r")); err != nil {
@@ -415,7 +399,7 @@ func TestLendingsAreReportedInAFlood(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Control != nil && m.Control.Type == local.ControlLent {
+		if m.Control != nil && m.Control.Type == localapi.ControlLent {
 			if len(m.Control.Hosts) != 1 || m.Control.Hosts[0] != "lab" {
 				t.Errorf("it is said that it is lent to %v", m.Control.Hosts)
 			}
@@ -469,7 +453,7 @@ func TestAttachRedrawsAfterALoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lost = lost || msg.Control != nil && msg.Control.Type == local.ControlLagged
+		lost = lost || msg.Control != nil && msg.Control.Type == localapi.ControlLagged
 		if lost {
 			s.Write(msg.Data)
 		}

@@ -9,37 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/ahp"
 )
 
-// Audience lists who may watch a terminal at a host. The owner of this machine there always may.
-type Audience struct {
-	To []string `json:"to"` // NAME, group:NAME, agent:NAME or everyone
-	// FromNow lists the names in To that see only output printed after they were named.
-	FromNow []string `json:"from_now"`
-	NotTo   []string `json:"not_to"` // may not watch, even if the host grants it
-	// GuestsOnly reports whether nobody may watch but guests with a link, see tether share.
-	GuestsOnly bool `json:"guests_only"`
-}
-
-// Watchers lists who may watch a terminal at a host and who does, according to the host.
-type Watchers struct {
-	May      []string  `json:"may"`
-	Refused  []string  `json:"refused"` // names in the audience that the host does not take
-	Watching []Watcher `json:"watching"`
-	More     int       `json:"more"` // number of watchers beyond those listed
-}
-
-// Watcher is a watcher at a host, according to the host.
-type Watcher struct {
-	Who   string    `json:"who"`
-	Kind  string    `json:"kind"` // person, agent, guest or machine
-	Since time.Time `json:"since"`
-}
-
-func audienceFrom(a *term.Audience) *Audience {
-	out := &Audience{To: []string{}, FromNow: []string{}, NotTo: append([]string{}, a.Denied...), GuestsOnly: a.GuestsOnly}
+func audienceFrom(a *term.Audience) *localapi.Audience {
+	out := &localapi.Audience{To: []string{}, FromNow: []string{}, NotTo: append([]string{}, a.Denied...), GuestsOnly: a.GuestsOnly}
 	for _, g := range a.Grants {
 		out.To = append(out.To, g.To)
 		if g.From > 0 {
@@ -55,11 +31,11 @@ const toldWithin = 5 * time.Second
 // checkNames refuses names that cannot be in an audience, and those that the host refuses. A host that is offline is not asked.
 func (s *Server) checkNames(ctx context.Context, host string, names []string, denied bool) error {
 	if len(names) > term.MaxNames {
-		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("%d names are too many; at most %d", len(names), term.MaxNames)}
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("%d names are too many; at most %d", len(names), term.MaxNames)}
 	}
 	for _, name := range names {
 		if err := ahp.CheckAudienceName(name, denied && !strings.HasPrefix(name, ahp.GroupPrefix) && name != ahp.ToEveryone); err != nil {
-			return &Error{Code: CodeBadRequest, Message: err.Error()}
+			return &localapi.Error{Code: localapi.CodeBadRequest, Message: err.Error()}
 		}
 	}
 	if denied {
@@ -78,7 +54,7 @@ func (s *Server) awaitAudience(ctx context.Context, host string, h term.Handle) 
 }
 
 // unlendFrom has people, groups and agents watch no more, at one host or at all that the terminal is lent to.
-func (s *Server) unlendFrom(w http.ResponseWriter, r *http.Request, h term.Handle, req UnlendRequest) error {
+func (s *Server) unlendFrom(w http.ResponseWriter, r *http.Request, h term.Handle, req localapi.UnlendRequest) error {
 	var change term.AudienceChange
 	for _, name := range req.From {
 		if name == ahp.ToEveryone || strings.HasPrefix(name, ahp.GroupPrefix) {
@@ -98,7 +74,7 @@ func (s *Server) unlendFrom(w http.ResponseWriter, r *http.Request, h term.Handl
 		}
 		for _, name := range change.Drop {
 			if !slices.ContainsFunc(loan.Audience.Grants, func(g term.Grant) bool { return g.To == name }) {
-				return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("the terminal is not shared with %s at %s", name, loan.Host)}
+				return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("the terminal is not shared with %s at %s", name, loan.Host)}
 			}
 		}
 		if err := h.ChangeAudience(loan.Host, change); err != nil && !errors.Is(err, term.ErrNotLent) {
@@ -107,7 +83,7 @@ func (s *Server) unlendFrom(w http.ResponseWriter, r *http.Request, h term.Handl
 		s.awaitAudience(r.Context(), loan.Host, h)
 	}
 	if !some {
-		return &Error{Code: CodeBadRequest, Message: "the terminal is not shared", Hint: "tether ls lists shared terminals"}
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "the terminal is not shared", Hint: "tether ls lists shared terminals"}
 	}
 	return reply(w, s.terminal(h, s.views(r)))
 }

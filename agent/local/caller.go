@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -138,26 +139,16 @@ func callerIn(ctx context.Context) Caller {
 // approve to answer its own questions, or claim to be another agent to leave its sandbox.
 func origin(r *http.Request) term.Actor { return callerFrom(r).Actor }
 
-// Whoami describes the caller's identity.
-type Whoami struct {
-	SchemaVersion int    `json:"schema_version"`
-	Actor         string `json:"actor"` // "user", "agent NAME" or "nobody"
-	Why           string `json:"why"`   // the process or environment variable that decides it
-	// Sign names the sign of a person; NoSign is why there is none.
-	Sign   string `json:"sign,omitempty"`
-	NoSign string `json:"no_sign,omitempty"`
-}
-
 // whoamiPath answers also nobody.
 const whoamiPath = "/v1/whoami"
 
 func (s *Server) whoami(w http.ResponseWriter, r *http.Request) error {
 	c := callerFrom(r)
-	return reply(w, Whoami{SchemaVersion: SchemaVersion, Actor: ActorFrom(r.Context()).String(), Why: c.Why, Sign: c.Sign, NoSign: c.NoSign})
+	return reply(w, localapi.Whoami{SchemaVersion: localapi.SchemaVersion, Actor: ActorFrom(r.Context()).String(), Why: c.Why, Sign: c.Sign, NoSign: c.NoSign})
 }
 
 // Whoami asks for this program's identity.
-func (c *Client) Whoami(ctx context.Context) (Whoami, error) {
-	var w Whoami
+func (c *Client) Whoami(ctx context.Context) (localapi.Whoami, error) {
+	var w localapi.Whoami
 	return w, c.do(ctx, http.MethodGet, "/v1/whoami", nil, &w)
 }

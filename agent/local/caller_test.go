@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 		case "as":
 			_, err = c.As(name).Approvals(ctx, nil)
 		case "whoami":
-			var w local.Whoami
+			var w localapi.Whoami
 			w, err = c.Whoami(ctx)
 			if err == nil {
 				fmt.Printf("%s|%s|%s|%s", w.Actor, w.Why, w.Sign, w.NoSign)
@@ -74,7 +75,7 @@ func TestMain(m *testing.M) {
 			handOver(socket)
 			return
 		case "approved":
-			_, err = c.Spawn(ctx, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/", Door: "acp", Approved: "editor"})
+			_, err = c.Spawn(ctx, localapi.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/", Door: "acp", Approved: "editor"})
 		default:
 			_, err = c.Approvals(ctx, nil)
 		}

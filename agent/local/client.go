@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/platform/ipc"
 )
 
@@ -46,7 +47,7 @@ func NewClient(socket string) *Client {
 // terminals and the person's, and start ones in the background. It shares its connections with c, so that closing one is enough.
 func (c *Client) As(principal string) *Client {
 	as := *c
-	as.header = http.Header{PrincipalHeader: {principal}}
+	as.header = http.Header{localapi.PrincipalHeader: {principal}}
 	return &as
 }
 
@@ -64,32 +65,32 @@ func (c *Client) With(token string) *Client {
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Status asks for the daemon's status. The answer does not wait for any host.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	var s Status
+func (c *Client) Status(ctx context.Context) (localapi.Status, error) {
+	var s localapi.Status
 	return s, c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
 }
 
 // List returns all terminals: running ones, the newest first, then exited ones, the last to exit first.
-func (c *Client) List(ctx context.Context) (TerminalList, error) {
-	var l TerminalList
+func (c *Client) List(ctx context.Context) (localapi.TerminalList, error) {
+	var l localapi.TerminalList
 	return l, c.do(ctx, http.MethodGet, "/v1/terminals", nil, &l)
 }
 
 // Spawn starts a terminal.
-func (c *Client) Spawn(ctx context.Context, r SpawnRequest) (Terminal, error) {
-	var t Terminal
+func (c *Client) Spawn(ctx context.Context, r localapi.SpawnRequest) (localapi.Terminal, error) {
+	var t localapi.Terminal
 	return t, c.do(ctx, http.MethodPost, "/v1/terminals", r, &t)
 }
 
 // Find returns the terminal that ref names.
-func (c *Client) Find(ctx context.Context, ref string) (Terminal, error) {
-	var t Terminal
+func (c *Client) Find(ctx context.Context, ref string) (localapi.Terminal, error) {
+	var t localapi.Terminal
 	return t, c.do(ctx, http.MethodGet, terminalPath(ref, ""), nil, &t)
 }
 
 // Environment returns the environment of an interactive login, as the daemon remembers it or, if refresh, asked anew.
-func (c *Client) Environment(ctx context.Context, refresh bool) (Environment, error) {
-	var e Environment
+func (c *Client) Environment(ctx context.Context, refresh bool) (localapi.Environment, error) {
+	var e localapi.Environment
 	if refresh {
 		return e, c.do(ctx, http.MethodPost, "/v1/environment", struct{}{}, &e)
 	}
@@ -97,56 +98,56 @@ func (c *Client) Environment(ctx context.Context, refresh bool) (Environment, er
 }
 
 // Commands returns the commands of a terminal whose shell reports them.
-func (c *Client) Commands(ctx context.Context, ref string) (CommandList, error) {
-	var l CommandList
+func (c *Client) Commands(ctx context.Context, ref string) (localapi.CommandList, error) {
+	var l localapi.CommandList
 	return l, c.do(ctx, http.MethodGet, terminalPath(ref, "/commands"), nil, &l)
 }
 
 // Kill ends the terminal's whole process tree and returns it with its exit.
-func (c *Client) Kill(ctx context.Context, ref string) (Terminal, error) {
-	var t Terminal
+func (c *Client) Kill(ctx context.Context, ref string) (localapi.Terminal, error) {
+	var t localapi.Terminal
 	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/kill"), struct{}{}, &t)
 }
 
 // Lend lends the terminal to a host.
-func (c *Client) Lend(ctx context.Context, ref string, r LendRequest) (Terminal, error) {
-	var t Terminal
+func (c *Client) Lend(ctx context.Context, ref string, r localapi.LendRequest) (localapi.Terminal, error) {
+	var t localapi.Terminal
 	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/lend"), r, &t)
 }
 
 // Unlend ends the lending of the terminal to that host, or to all if it is "".
-func (c *Client) Unlend(ctx context.Context, ref, host string) (Terminal, error) {
-	var t Terminal
-	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), UnlendRequest{Host: host}, &t)
+func (c *Client) Unlend(ctx context.Context, ref, host string) (localapi.Terminal, error) {
+	var t localapi.Terminal
+	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host}, &t)
 }
 
 // UnlendFrom keeps these names from watching the terminal at that host, or at all if it is "".
-func (c *Client) UnlendFrom(ctx context.Context, ref, host string, from []string) (Terminal, error) {
-	var t Terminal
-	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), UnlendRequest{host, from}, &t)
+func (c *Client) UnlendFrom(ctx context.Context, ref, host string, from []string) (localapi.Terminal, error) {
+	var t localapi.Terminal
+	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host, From: from}, &t)
 }
 
 // UnlendAll is Unlend for every terminal. It returns those that were lent.
-func (c *Client) UnlendAll(ctx context.Context, host string) (TerminalList, error) {
-	var l TerminalList
-	return l, c.do(ctx, http.MethodPost, "/v1/unlend", UnlendRequest{Host: host}, &l)
+func (c *Client) UnlendAll(ctx context.Context, host string) (localapi.TerminalList, error) {
+	var l localapi.TerminalList
+	return l, c.do(ctx, http.MethodPost, "/v1/unlend", localapi.UnlendRequest{Host: host}, &l)
 }
 
 // Promote makes an agent's terminal the person's.
-func (c *Client) Promote(ctx context.Context, ref string) (Terminal, error) {
-	var t Terminal
+func (c *Client) Promote(ctx context.Context, ref string) (localapi.Terminal, error) {
+	var t localapi.Terminal
 	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/promote"), struct{}{}, &t)
 }
 
 // Pair adds a host after asking it once.
-func (c *Client) Pair(ctx context.Context, r PairRequest) (HostStatus, error) {
-	var h HostStatus
+func (c *Client) Pair(ctx context.Context, r localapi.PairRequest) (localapi.HostStatus, error) {
+	var h localapi.HostStatus
 	return h, c.do(ctx, http.MethodPost, "/v1/hosts", r, &h)
 }
 
 // Unpair forgets a host.
-func (c *Client) Unpair(ctx context.Context, name string) (Unpaired, error) {
-	var u Unpaired
+func (c *Client) Unpair(ctx context.Context, name string) (localapi.Unpaired, error) {
+	var u localapi.Unpaired
 	return u, c.do(ctx, http.MethodDelete, "/v1/hosts/"+segment(name), nil, &u)
 }
 
@@ -194,7 +195,7 @@ type Output struct {
 
 // Masked is the number of masked places in the output read to its end, for an agent.
 func (f *Output) Masked() int {
-	n, _ := strconv.Atoi(f.resp.Trailer.Get(maskedTrailer)) // none is 0
+	n, _ := strconv.Atoi(f.resp.Trailer.Get(localapi.MaskedTrailer)) // none is 0
 	return n
 }
 
@@ -203,7 +204,7 @@ func (f *Output) Read(p []byte) (int, error) {
 	n, err := f.resp.Body.Read(p)
 	switch {
 	case !f.follow:
-	case errors.Is(err, io.EOF) && f.resp.Trailer.Get(droppedTrailer) != "":
+	case errors.Is(err, io.EOF) && f.resp.Trailer.Get(localapi.DroppedTrailer) != "":
 		return n, ErrDropped
 	case err != nil && !errors.Is(err, io.EOF) && f.resp.Request.Context().Err() == nil:
 		return n, fmt.Errorf("%w: %w", ErrDropped, err)
@@ -223,7 +224,7 @@ func checkPath(path string) error {
 	for s := range strings.SplitSeq(path[1:], "/") {
 		if s == "" || s == "%2F" {
 			name, _ := url.PathUnescape(s) // cannot fail for these two
-			return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("%q is not a name", name), Hint: "give an id or a name; tether ls lists them"}
+			return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("%q is not a name", name), Hint: "give an id or a name; tether ls lists them"}
 		}
 	}
 	return nil
@@ -259,10 +260,10 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 	}
 	for end := time.Now().Add(handOverPatience); ; {
 		resp, err := c.sendOnce(ctx, method, path, bytes.NewReader(body))
-		var answer *Error
+		var answer *localapi.Error
 		var silent *SilentError
 		answered := err == nil || errors.As(err, &answer) || errors.As(err, &silent) || errors.Is(err, ErrNotRunning) || ctx.Err() != nil
-		again := answered && answer != nil && answer.Code == CodeClosing || !answered && method == http.MethodGet
+		again := answered && answer != nil && answer.Code == localapi.CodeClosing || !answered && method == http.MethodGet
 		if !again || time.Now().After(end) {
 			return resp, err
 		}
@@ -275,7 +276,7 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 }
 
 func (c *Client) sendOnce(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+Host+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+localapi.Host+path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -306,10 +307,10 @@ func plain(err error) error {
 // errorIn reads the error that the daemon answered.
 func errorIn(resp *http.Response) error {
 	var answer struct {
-		Error *Error `json:"error"`
+		Error *localapi.Error `json:"error"`
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxBody)).Decode(&answer); err != nil || answer.Error == nil {
-		return &Error{Code: CodeInternal, Message: "the daemon answered " + resp.Status}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, localapi.MaxBody)).Decode(&answer); err != nil || answer.Error == nil {
+		return &localapi.Error{Code: localapi.CodeInternal, Message: "the daemon answered " + resp.Status}
 	}
 	return answer.Error
 }

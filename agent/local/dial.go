@@ -8,14 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/platform/ipc"
-)
-
-// Files next to the socket. A daemon holds LockName locked from its start to its end; its replacement, which asks it to end, holds NextName
-// until it answers itself.
-const (
-	LockName = "daemon.lock"
-	NextName = "daemon.next"
 )
 
 const (
@@ -43,10 +37,10 @@ func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
 // locked reports whether a daemon starts or ends. The one that is to come is looked for first: it holds its file before the other gives up
 // the lock. A process that replaces the daemon does not wait for itself.
 func locked(socket string) bool {
-	for _, name := range []string{NextName, LockName} {
+	for _, name := range []string{localapi.NextName, localapi.LockName} {
 		lock, err := ipc.Lock(filepath.Join(filepath.Dir(socket), name))
 		var held *ipc.LockedError
-		if errors.As(err, &held) && (name == LockName || held.Pid != os.Getpid()) {
+		if errors.As(err, &held) && (name == localapi.LockName || held.Pid != os.Getpid()) {
 			return true
 		}
 		if err == nil {

@@ -3,9 +3,8 @@
 // the socket's other end.
 //
 // The language is HTTP with JSON bodies under versioned paths, because every program can speak it (curl --unix-socket), a WebSocket for an
-// attached terminal (/v1/terminals/{ref}/attach) and one for user interfaces (/pty). docs/LOCAL-API.md is the contract.
-//
-// A ref is an id, the beginning of one, or a name. Errors are {"error":{"code","message","hint"}}; code.go holds every code.
+// attached terminal (/v1/terminals/{ref}/attach) and one for user interfaces (/pty). agent/localapi has the types; docs/LOCAL-API.md is the
+// contract.
 //
 // The caller is identified before anything else (guard.go, tcp.go) and is in the request's context, see [ActorFrom]; agent/term decides its
 // rights. The socket refuses browsers: a request that a page could have caused, by its Host or Origin, is refused. On TCP the Host must be

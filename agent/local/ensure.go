@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 )
@@ -78,7 +79,7 @@ func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
 	if err == nil {
 		return nil
 	}
-	failed := &Error{Code: CodeInternal, Message: err.Error(), Hint: "tether daemon runs it in the foreground"}
+	failed := &localapi.Error{Code: localapi.CodeInternal, Message: err.Error(), Hint: "tether daemon runs it in the foreground"}
 	select {
 	case <-ended:
 		if json.Unmarshal(told, failed) != nil {

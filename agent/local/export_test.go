@@ -23,9 +23,6 @@ func (c *Client) Quick(after, sign time.Duration) { c.after, c.sign = after, sig
 // MaxConns is maxConns.
 const MaxConns = maxConns
 
-// Codes are all codes.
-var Codes = meaning
-
 // ErrorFor is errorFor.
 var ErrorFor = errorFor
 
@@ -45,18 +42,6 @@ func (s *Server) Enter() error { return s.enter() }
 
 // Leave ends that.
 func (s *Server) Leave() { s.attached.Done() }
-
-// HTTP is the HTTP status.
-func (o outcomes) HTTP() int { return o.http }
-
-// Exit is the exit status.
-func (o outcomes) Exit() int { return o.exit }
-
-// EncodeControl and ParseControl are the two directions of a text frame.
-var (
-	EncodeControl = Control.encode
-	ParseControl  = parseControl
-)
 
 // SendText sends a text frame unchanged.
 func (a *Attachment) SendText(ctx context.Context, text string) error {

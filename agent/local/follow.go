@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"tether/agent/localapi"
 )
 
 // FollowOptions says from where to follow a terminal.
@@ -26,8 +28,8 @@ type Follower struct {
 	line  []byte // scratch
 }
 
-// maxEvent bounds one line of events in bytes: readChunk, each byte of which may be six in JSON, and the rest.
-const maxEvent = 6*readChunk + 1<<10
+// maxEvent bounds one line of events in bytes: localapi.ReadChunk, each byte of which may be six in JSON, and the rest.
+const maxEvent = 6*localapi.ReadChunk + 1<<10
 
 // Follow opens the stream of the output, from an offset on, and of the exit of the terminal named ref. The caller must Close it; it ends
 // early when ctx does.
@@ -44,7 +46,7 @@ func (c *Client) Follow(ctx context.Context, ref string, o FollowOptions) (*Foll
 }
 
 // Next waits for the next event. After EventExit or EventDropped there is none. A connection that ends without them gives ErrDropped.
-func (f *Follower) Next() (Event, error) {
+func (f *Follower) Next() (localapi.Event, error) {
 	f.line = f.line[:0]
 	for {
 		part, err := f.lines.ReadSlice('\n')
@@ -53,15 +55,15 @@ func (f *Follower) Next() (Event, error) {
 			break
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return Event{}, fmt.Errorf("%w: %w", ErrDropped, err)
+			return localapi.Event{}, fmt.Errorf("%w: %w", ErrDropped, err)
 		}
 		if len(f.line) > maxEvent {
-			return Event{}, fmt.Errorf("%w: a line of more than %d bytes", ErrDropped, maxEvent)
+			return localapi.Event{}, fmt.Errorf("%w: a line of more than %d bytes", ErrDropped, maxEvent)
 		}
 	}
-	var e Event
+	var e localapi.Event
 	if err := json.Unmarshal(f.line, &e); err != nil {
-		return Event{}, fmt.Errorf("the daemon's event: %w", err)
+		return localapi.Event{}, fmt.Errorf("the daemon's event: %w", err)
 	}
 	return e, nil
 }

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 )
 
@@ -17,10 +18,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		defer func() {
 			if v := recover(); v != nil {
 				s.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Msg("local request")
-				fail(w, &Error{Code: CodeInternal, Message: "a bug in the daemon; its log has the details"})
+				fail(w, &localapi.Error{Code: localapi.CodeInternal, Message: "a bug in the daemon; its log has the details"})
 			}
 		}()
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, localapi.MaxBody)
 		if r.ContentLength != 0 {
 			body := &dueBody{ReadCloser: r.Body, control: http.NewResponseController(w)}
 			body.due()
@@ -80,8 +81,8 @@ func (s *Server) onSocket(next http.Handler) http.Handler {
 // as passes a request on as the caller's, or as that of the agent that its header names. A header that only says that the caller is an
 // agent, as tether mcp sends, means the agent that has started it.
 func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.Handler) {
-	if c.Actor.Role == term.RoleAgent && len(r.Header[PrincipalHeader]) == 1 && r.Header.Get(PrincipalHeader) == DefaultAgent {
-		r.Header.Del(PrincipalHeader)
+	if c.Actor.Role == term.RoleAgent && len(r.Header[localapi.PrincipalHeader]) == 1 && r.Header.Get(localapi.PrincipalHeader) == localapi.DefaultAgent {
+		r.Header.Del(localapi.PrincipalHeader)
 	}
 	actor, err := lowered(c, r.Header)
 	if err == nil {
@@ -108,19 +109,19 @@ func (s *Server) noteAgent(actor term.Actor) {
 	}
 }
 
-func admit(r *http.Request) *Error {
+func admit(r *http.Request) *localapi.Error {
 	for _, h := range []string{"Origin", "Sec-Fetch-Site"} {
 		if _, there := r.Header[h]; there {
-			return &Error{Code: CodeForbidden, Message: "browsers are not accepted here"}
+			return &localapi.Error{Code: localapi.CodeForbidden, Message: "browsers are not accepted here"}
 		}
 	}
-	if r.Host != Host {
-		return &Error{Code: CodeForbidden, Message: "this socket accepts only the Host " + Host}
+	if r.Host != localapi.Host {
+		return &localapi.Error{Code: localapi.CodeForbidden, Message: "this socket accepts only the Host " + localapi.Host}
 	}
 	return nil
 }
 
-var errDraining = &Error{Code: CodeClosing, Message: "the daemon is shutting down", Hint: "try again in a moment"}
+var errDraining = &localapi.Error{Code: localapi.CodeClosing, Message: "the daemon is shutting down", Hint: "try again in a moment"}
 
 // unlessDraining refuses everything once the server drains.
 func (s *Server) unlessDraining(next http.Handler) http.Handler {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 )
 
@@ -28,9 +29,9 @@ func ask(t *testing.T, w *world, raw string) *http.Response {
 	return resp
 }
 
-func codeOf(t *testing.T, resp *http.Response) local.Code {
+func codeOf(t *testing.T, resp *http.Response) localapi.Code {
 	t.Helper()
-	var answer struct{ Error local.Error }
+	var answer struct{ Error localapi.Error }
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -51,25 +52,25 @@ func TestWhoIsLetIn(t *testing.T) {
 	for _, c := range []struct {
 		name, raw string
 		status    int
-		code      local.Code
+		code      localapi.Code
 	}{
 		{"our own", "GET /v1/status HTTP/1.1\r\nHost: tether\r\n\r\n", 200, ""},
-		{"localhost", "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n", 403, local.CodeForbidden},
-		{"a rebound name", "GET /v1/terminals HTTP/1.1\r\nHost: attacker.example\r\n\r\n", 403, local.CodeForbidden},
-		{"our name with a port", "GET /v1/status HTTP/1.1\r\nHost: tether:80\r\n\r\n", 403, local.CodeForbidden},
-		{"no host", "GET /v1/status HTTP/1.0\r\n\r\n", 403, local.CodeForbidden},
-		{"absolute form", "GET http://attacker.example/v1/status HTTP/1.1\r\nHost: tether\r\n\r\n", 403, local.CodeForbidden},
-		{"a page", "POST /v1/shutdown HTTP/1.1\r\nHost: tether\r\nOrigin: https://attacker.example\r\nContent-Length: 0\r\n\r\n", 403, local.CodeForbidden},
-		{"a page of the same name", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nOrigin: http://tether\r\n\r\n", 403, local.CodeForbidden},
-		{"a page without an origin", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nOrigin: null\r\n\r\n", 403, local.CodeForbidden},
-		{"an empty origin", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nOrigin:\r\n\r\n", 403, local.CodeForbidden},
-		{"an image of a page", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nSec-Fetch-Site: cross-site\r\n\r\n", 403, local.CodeForbidden},
-		{"a page's WebSocket", "GET /v1/terminals/one/attach HTTP/1.1\r\nHost: tether\r\nOrigin: http://tether\r\n" + upgrade + "\r\n", 403, local.CodeForbidden},
-		{"a rebound WebSocket", "GET /v1/terminals/one/attach HTTP/1.1\r\nHost: attacker.example\r\nOrigin: http://attacker.example\r\n" + upgrade + "\r\n", 403, local.CodeForbidden},
+		{"localhost", "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n", 403, localapi.CodeForbidden},
+		{"a rebound name", "GET /v1/terminals HTTP/1.1\r\nHost: attacker.example\r\n\r\n", 403, localapi.CodeForbidden},
+		{"our name with a port", "GET /v1/status HTTP/1.1\r\nHost: tether:80\r\n\r\n", 403, localapi.CodeForbidden},
+		{"no host", "GET /v1/status HTTP/1.0\r\n\r\n", 403, localapi.CodeForbidden},
+		{"absolute form", "GET http://attacker.example/v1/status HTTP/1.1\r\nHost: tether\r\n\r\n", 403, localapi.CodeForbidden},
+		{"a page", "POST /v1/shutdown HTTP/1.1\r\nHost: tether\r\nOrigin: https://attacker.example\r\nContent-Length: 0\r\n\r\n", 403, localapi.CodeForbidden},
+		{"a page of the same name", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nOrigin: http://tether\r\n\r\n", 403, localapi.CodeForbidden},
+		{"a page without an origin", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nOrigin: null\r\n\r\n", 403, localapi.CodeForbidden},
+		{"an empty origin", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nOrigin:\r\n\r\n", 403, localapi.CodeForbidden},
+		{"an image of a page", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nSec-Fetch-Site: cross-site\r\n\r\n", 403, localapi.CodeForbidden},
+		{"a page's WebSocket", "GET /v1/terminals/one/attach HTTP/1.1\r\nHost: tether\r\nOrigin: http://tether\r\n" + upgrade + "\r\n", 403, localapi.CodeForbidden},
+		{"a rebound WebSocket", "GET /v1/terminals/one/attach HTTP/1.1\r\nHost: attacker.example\r\nOrigin: http://attacker.example\r\n" + upgrade + "\r\n", 403, localapi.CodeForbidden},
 		{"attach without upgrade", "GET /v1/terminals/one/attach HTTP/1.1\r\nHost: tether\r\n\r\n", 426, ""},
-		{"a change by GET", "GET /v1/shutdown HTTP/1.1\r\nHost: tether\r\n\r\n", 404, local.CodeNotFound},
-		{"a kill by GET", "GET /v1/terminals/one/kill HTTP/1.1\r\nHost: tether\r\n\r\n", 404, local.CodeNotFound},
-		{"another version", "GET /v2/status HTTP/1.1\r\nHost: tether\r\n\r\n", 404, local.CodeNotFound},
+		{"a change by GET", "GET /v1/shutdown HTTP/1.1\r\nHost: tether\r\n\r\n", 404, localapi.CodeNotFound},
+		{"a kill by GET", "GET /v1/terminals/one/kill HTTP/1.1\r\nHost: tether\r\n\r\n", 404, localapi.CodeNotFound},
+		{"another version", "GET /v2/status HTTP/1.1\r\nHost: tether\r\n\r\n", 404, localapi.CodeNotFound},
 		{"a large header", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", 431, ""},
 		{"garbage", "\x00\x01\x02\xff\r\n\r\n", 400, ""},
 		{"a TLS handshake", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, ""},
@@ -101,25 +102,25 @@ func TestBodies(t *testing.T) {
 	good := `{"command":["x"],"cwd":"/","env":[]}`
 	for _, c := range []struct {
 		name, body string
-		code       local.Code
+		code       localapi.Code
 	}{
 		{"good", good, ""},
-		{"empty", ``, local.CodeBadRequest},
-		{"not JSON", `{"command":`, local.CodeBadRequest},
-		{"another kind", `["x"]`, local.CodeBadRequest},
-		{"unknown field", `{"command":["x"],"cwd":"/","colour":1}`, local.CodeBadRequest},
-		{"two values", good + good, local.CodeBadRequest},
-		{"wrong type", `{"command":"x","cwd":"/"}`, local.CodeBadRequest},
-		{"large size", `{"command":["x"],"cwd":"/","cols":70000,"rows":1}`, local.CodeBadRequest},
-		{"larger than a screen", `{"command":["x"],"cwd":"/","cols":1001,"rows":1}`, local.CodeBadRequest},
-		{"half a size", `{"command":["x"],"cwd":"/","cols":80}`, local.CodeBadRequest},
-		{"negative size", `{"command":["x"],"cwd":"/","cols":-1,"rows":24}`, local.CodeBadRequest},
-		{"no command", `{"command":[],"cwd":"/"}`, local.CodeBadRequest},
-		{"relative directory", `{"command":["x"],"cwd":"."}`, local.CodeBadRequest},
-		{"long name", `{"command":["x"],"cwd":"/","name":"` + strings.Repeat("n", 300) + `"}`, local.CodeBadRequest},
-		{"missing program", `{"command":["missing"],"cwd":"/"}`, local.CodeCannotStart},
-		{"deep", strings.Repeat("[", 20_000), local.CodeBadRequest},
-		{"oversized", `{"name":"` + strings.Repeat("n", 1<<20) + `"}`, local.CodeTooLarge},
+		{"empty", ``, localapi.CodeBadRequest},
+		{"not JSON", `{"command":`, localapi.CodeBadRequest},
+		{"another kind", `["x"]`, localapi.CodeBadRequest},
+		{"unknown field", `{"command":["x"],"cwd":"/","colour":1}`, localapi.CodeBadRequest},
+		{"two values", good + good, localapi.CodeBadRequest},
+		{"wrong type", `{"command":"x","cwd":"/"}`, localapi.CodeBadRequest},
+		{"large size", `{"command":["x"],"cwd":"/","cols":70000,"rows":1}`, localapi.CodeBadRequest},
+		{"larger than a screen", `{"command":["x"],"cwd":"/","cols":1001,"rows":1}`, localapi.CodeBadRequest},
+		{"half a size", `{"command":["x"],"cwd":"/","cols":80}`, localapi.CodeBadRequest},
+		{"negative size", `{"command":["x"],"cwd":"/","cols":-1,"rows":24}`, localapi.CodeBadRequest},
+		{"no command", `{"command":[],"cwd":"/"}`, localapi.CodeBadRequest},
+		{"relative directory", `{"command":["x"],"cwd":"."}`, localapi.CodeBadRequest},
+		{"long name", `{"command":["x"],"cwd":"/","name":"` + strings.Repeat("n", 300) + `"}`, localapi.CodeBadRequest},
+		{"missing program", `{"command":["missing"],"cwd":"/"}`, localapi.CodeCannotStart},
+		{"deep", strings.Repeat("[", 20_000), localapi.CodeBadRequest},
+		{"oversized", `{"name":"` + strings.Repeat("n", 1<<20) + `"}`, localapi.CodeTooLarge},
 	} {
 		raw := fmt.Sprintf("POST /v1/terminals HTTP/1.1\r\nHost: tether\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(rooted(c.body)), rooted(c.body))
 		resp := ask(t, w, raw)
@@ -171,9 +172,9 @@ func FuzzBody(f *testing.F) {
 	f.Add([]byte(`{"command":["x"],"cwd":"/"}`))
 	f.Add([]byte(`{"command":["x"],"cwd":"/"} {}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var req local.SpawnRequest
+		var req localapi.SpawnRequest
 		err := local.DecodeBody(body, &req)
-		var strict local.SpawnRequest
+		var strict localapi.SpawnRequest
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.DisallowUnknownFields()
 		want := d.Decode(&strict) == nil && !d.More()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
@@ -29,7 +30,7 @@ type fakeDaemon struct {
 	mu    sync.Mutex
 	asked []string
 	specs []start.Request
-	hosts []local.HostStatus // of Status
+	hosts []localapi.HostStatus // of Status
 	// checked are the names that CheckAudience was asked about, by host; refuses is its answer.
 	checked map[string][]string
 	refuses error
@@ -44,8 +45,8 @@ func (d *fakeDaemon) note(what string) error {
 	return d.err
 }
 
-func (d *fakeDaemon) Status() local.Status {
-	return local.Status{SchemaVersion: local.SchemaVersion, Running: true, Pid: 7, Hosts: append([]local.HostStatus{}, d.hosts...)}
+func (d *fakeDaemon) Status() localapi.Status {
+	return localapi.Status{SchemaVersion: localapi.SchemaVersion, Running: true, Pid: 7, Hosts: append([]localapi.HostStatus{}, d.hosts...)}
 }
 
 func (d *fakeDaemon) Environment(context.Context, bool) ([]string, error) {
@@ -59,27 +60,27 @@ func (d *fakeDaemon) Spec(_ context.Context, r start.Request) (term.Spec, error)
 	return term.Spec{Command: r.Command, Name: r.Name, Cwd: r.Cwd, Env: r.Env, Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private}, nil
 }
 
-func (d *fakeDaemon) Pair(_ context.Context, r local.PairRequest) (local.HostStatus, error) {
-	return local.HostStatus{Name: r.Name, URL: r.URL}, d.note("pair " + r.Name)
+func (d *fakeDaemon) Pair(_ context.Context, r localapi.PairRequest) (localapi.HostStatus, error) {
+	return localapi.HostStatus{Name: r.Name, URL: r.URL}, d.note("pair " + r.Name)
 }
 
-func (d *fakeDaemon) Offer(_ context.Context, r local.PairRequest) (local.PairOffer, error) {
-	return local.PairOffer{ID: "1", Code: "123456"}, d.note("offer " + r.URL)
+func (d *fakeDaemon) Offer(_ context.Context, r localapi.PairRequest) (localapi.PairOffer, error) {
+	return localapi.PairOffer{ID: "1", Code: "123456"}, d.note("offer " + r.URL)
 }
 
-func (d *fakeDaemon) Finish(_ context.Context, id string) (local.HostStatus, error) {
-	return local.HostStatus{Name: "host"}, d.note("finish " + id)
+func (d *fakeDaemon) Finish(_ context.Context, id string) (localapi.HostStatus, error) {
+	return localapi.HostStatus{Name: "host"}, d.note("finish " + id)
 }
 
-func (d *fakeDaemon) ChangeHost(_ context.Context, name string, c local.HostChange) (local.HostStatus, error) {
-	return local.HostStatus{Name: cmp.Or(c.Name, name), Default: c.Default}, d.note("change " + name)
+func (d *fakeDaemon) ChangeHost(_ context.Context, name string, c localapi.HostChange) (localapi.HostStatus, error) {
+	return localapi.HostStatus{Name: cmp.Or(c.Name, name), Default: c.Default}, d.note("change " + name)
 }
 
-func (d *fakeDaemon) Unpair(_ context.Context, name string) (local.Unpaired, error) {
-	return local.Unpaired{}, d.note("unpair " + name)
+func (d *fakeDaemon) Unpair(_ context.Context, name string) (localapi.Unpaired, error) {
+	return localapi.Unpaired{}, d.note("unpair " + name)
 }
-func (d *fakeDaemon) HandOver(r local.HandOverRequest) (local.HandOver, error) {
-	return local.HandOver{Kept: 1}, d.note("hand over")
+func (d *fakeDaemon) HandOver(r localapi.HandOverRequest) (localapi.HandOver, error) {
+	return localapi.HandOver{Kept: 1}, d.note("hand over")
 }
 func (d *fakeDaemon) Shutdown() { _ = d.note("shutdown") }
 
@@ -161,9 +162,9 @@ func (w *world) start(_ term.ID, c pty.Command) (term.PTY, error) {
 }
 
 // spawn starts a terminal called name.
-func (w *world) spawn(name string) (local.Terminal, *testkit.Child) {
+func (w *world) spawn(name string) (localapi.Terminal, *testkit.Child) {
 	w.t.Helper()
-	tm, err := w.client.Spawn(w.t.Context(), local.SpawnRequest{Command: []string{"x", "-y"}, Name: name, Cwd: testkit.Abs("/")})
+	tm, err := w.client.Spawn(w.t.Context(), localapi.SpawnRequest{Command: []string{"x", "-y"}, Name: name, Cwd: testkit.Abs("/")})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func (w *world) attach(ref string, o local.AttachOptions) *local.Attachment {
 }
 
 // reads collects data until it is text, and returns the controls met on the way.
-func reads(t *testing.T, a *local.Attachment, text string) (controls []local.Control) {
+func reads(t *testing.T, a *local.Attachment, text string) (controls []localapi.Control) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -215,7 +216,7 @@ func reads(t *testing.T, a *local.Attachment, text string) (controls []local.Con
 }
 
 // next waits for a control and drops data before it.
-func next(t *testing.T, a *local.Attachment) local.Control {
+func next(t *testing.T, a *local.Attachment) localapi.Control {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

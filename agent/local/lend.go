@@ -6,63 +6,15 @@ import (
 	"slices"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
-)
-
-// LendRequest lends a terminal.
-type LendRequest struct {
-	Host string `json:"host,omitempty"` // "" is the default host
-	// ForMs ends it after this many milliseconds, 0 not by itself.
-	ForMs int64 `json:"for_ms,omitempty"`
-	// To lets others at the host watch: NAME, group:NAME, agent:NAME or everyone. They are shown all retained output, unless FromNow is set.
-	To      []string `json:"to,omitempty"`
-	FromNow bool     `json:"from_now,omitempty"`
-}
-
-// UnlendRequest ends lending. "" is all hosts.
-type UnlendRequest struct {
-	Host string `json:"host,omitempty"`
-	// From, if it is not empty, keeps these from watching, while the lending continues: NAME and agent:NAME, whatever lets them; group:NAME
-	// and everyone, if the terminal was lent to them.
-	From []string `json:"from,omitempty"`
-}
-
-// Loan is one host that a terminal is lent to.
-type Loan struct {
-	Host  string     `json:"host"`
-	Since time.Time  `json:"since"`
-	Until *time.Time `json:"until,omitempty"` // absent: no time limit
-	// State is there (the host has the terminal), pending (the host does not have it yet), offline (output is sent when the host is back) or
-	// refused (see tether status). It is absent if nothing is left to send, and for agents.
-	State string `json:"state,omitempty"`
-	// Observers is the number of observers at the host; absent if the host does not report it.
-	Observers *int `json:"observers,omitempty"`
-	// Audience lists who may watch at the host, besides those to whom this machine belongs there. It is absent for agents.
-	Audience *Audience `json:"audience,omitempty"`
-	// Watchers lists who may watch and who does, according to the host; absent if it does not report them, and for agents.
-	Watchers *Watchers `json:"host_says,omitempty"`
-}
-
-// KeptAt is a host that may still keep the text of a terminal whose sharing was ended: it is offline and hears of that when it is reached
-// again.
-type KeptAt struct {
-	Host  string    `json:"host"`
-	Until time.Time `json:"until"` // at the latest
-}
-
-// Values of Loan.State.
-const (
-	LoanThere   = "there"
-	LoanPending = "pending"
-	LoanOffline = "offline"
-	LoanRefused = "refused"
 )
 
 // maxLoan bounds how long a lending with an end may last.
 const maxLoan = 366 * 24 * time.Hour
 
 func (s *Server) lend(w http.ResponseWriter, r *http.Request) error {
-	var req LendRequest
+	var req localapi.LendRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
@@ -75,10 +27,10 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if req.ForMs < 0 || req.ForMs > maxLoan.Milliseconds() {
-		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("a time of %d ms must be 1 ms to %d days", req.ForMs, maxLoan/(24*time.Hour))}
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("a time of %d ms must be 1 ms to %d days", req.ForMs, maxLoan/(24*time.Hour))}
 	}
 	if req.FromNow && len(req.To) == 0 {
-		return &Error{Code: CodeBadRequest, Message: "from_now needs names in to"}
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "from_now needs names in to"}
 	}
 	no := false
 	change := term.LoanChange{Audience: term.AudienceChange{Grant: req.To, FromNow: req.FromNow, GuestsOnly: &no}}
@@ -106,20 +58,20 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request) error {
 // hostFor is the paired host that name means.
 func (s *Server) hostFor(name string) (string, error) {
 	hosts := s.opts.Daemon.Status().Hosts
-	i := slices.IndexFunc(hosts, func(h HostStatus) bool { return h.Name == name || name == "" && h.Default })
+	i := slices.IndexFunc(hosts, func(h localapi.HostStatus) bool { return h.Name == name || name == "" && h.Default })
 	switch {
 	case i >= 0:
 		return hosts[i].Name, nil
 	case name == "" && len(hosts) > 0:
-		return "", &Error{Code: CodeNotPaired, Message: "no default host", Hint: "use --host NAME; tether status lists the hosts"}
+		return "", &localapi.Error{Code: localapi.CodeNotPaired, Message: "no default host", Hint: "use --host NAME; tether status lists the hosts"}
 	case name == "":
-		return "", &Error{Code: CodeNotPaired, Message: "no host is paired", Hint: "pair with one: tether pair URL"}
+		return "", &localapi.Error{Code: localapi.CodeNotPaired, Message: "no host is paired", Hint: "pair with one: tether pair URL"}
 	}
-	return "", &Error{Code: CodeNotPaired, Message: fmt.Sprintf("no host %.40q is paired", name), Hint: "tether status lists the hosts"}
+	return "", &localapi.Error{Code: localapi.CodeNotPaired, Message: fmt.Sprintf("no host %.40q is paired", name), Hint: "tether status lists the hosts"}
 }
 
 func (s *Server) unlend(w http.ResponseWriter, r *http.Request) error {
-	var req UnlendRequest
+	var req localapi.UnlendRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
@@ -145,14 +97,14 @@ func (s *Server) unlend(w http.ResponseWriter, r *http.Request) error {
 }
 
 // keptAt are the hosts among those named that may keep the terminal after the end of its lending, for the person alone. "" names all.
-func (s *Server) keptAt(r *http.Request, h term.Handle, host string) (all []KeptAt) {
+func (s *Server) keptAt(r *http.Request, h term.Handle, host string) (all []localapi.KeptAt) {
 	if ActorFrom(r.Context()) != term.User {
 		return nil
 	}
 	for _, one := range s.opts.Daemon.Status().Hosts {
 		for _, l := range one.Lent {
 			if l.ID == string(h.ID()) && (host == "" || host == one.Name) && !l.KeptUntil.IsZero() {
-				all = append(all, KeptAt{one.Name, l.KeptUntil})
+				all = append(all, localapi.KeptAt{Host: one.Name, Until: l.KeptUntil})
 			}
 		}
 	}
@@ -161,19 +113,19 @@ func (s *Server) keptAt(r *http.Request, h term.Handle, host string) (all []Kept
 
 // unlendAll ends the lending of every terminal and answers with those that were lent.
 func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request) error {
-	var req UnlendRequest
+	var req localapi.UnlendRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
 	if len(req.From) > 0 {
-		return &Error{Code: CodeBadRequest, Message: "from needs a terminal"}
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "from needs a terminal"}
 	}
 	if req.Host != "" {
 		if _, err := s.hostFor(req.Host); err != nil {
 			return err
 		}
 	}
-	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}}
+	all := localapi.TerminalList{SchemaVersion: localapi.SchemaVersion, Terminals: []localapi.Terminal{}}
 	for _, h := range s.access(r).List() {
 		i := h.Info()
 		if len(i.LentTo) == 0 || req.Host != "" && !i.LentToHost(req.Host) {
@@ -207,7 +159,7 @@ type hostViews map[[2]string]view
 type view struct {
 	state     string
 	observers *int
-	watchers  *Watchers
+	watchers  *localapi.Watchers
 }
 
 // views are the hosts' views of lent terminals, for the person alone.
@@ -225,20 +177,20 @@ func (s *Server) views(r *http.Request) hostViews {
 }
 
 // loanState is the state of a loan, given the state of the link to its host.
-func loanState(link string, l Lent) string {
+func loanState(link string, l localapi.Lent) string {
 	switch {
 	case l.There:
-		return LoanThere
+		return localapi.LoanThere
 	case link == "refused", link == "unsupported", l.Problem != "":
-		return LoanRefused
+		return localapi.LoanRefused
 	case link == "online":
-		return LoanPending
+		return localapi.LoanPending
 	}
-	return LoanOffline
+	return localapi.LoanOffline
 }
 
 // terminal is terminalFrom with the hosts' views.
-func (s *Server) terminal(h term.Handle, seen hostViews) Terminal {
+func (s *Server) terminal(h term.Handle, seen hostViews) localapi.Terminal {
 	i := h.Info()
 	t := terminalFrom(i)
 	in, _ := h.Input()
@@ -253,10 +205,10 @@ func (s *Server) terminal(h term.Handle, seen hostViews) Terminal {
 	return t
 }
 
-func loansFrom(loans []term.Loan) []Loan {
-	all := make([]Loan, 0, len(loans))
+func loansFrom(loans []term.Loan) []localapi.Loan {
+	all := make([]localapi.Loan, 0, len(loans))
 	for _, l := range loans {
-		one := Loan{Host: l.Host, Since: l.Since}
+		one := localapi.Loan{Host: l.Host, Since: l.Since}
 		if !l.Until.IsZero() {
 			one.Until = &l.Until
 		}

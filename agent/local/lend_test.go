@@ -6,23 +6,24 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 )
 
 func TestLendAndUnlend(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	w.daemon.hosts = []local.HostStatus{{Name: "lab", Default: true}, {Name: "office"}}
+	w.daemon.hosts = []localapi.HostStatus{{Name: "lab", Default: true}, {Name: "office"}}
 	ctx := t.Context()
 	tm, _ := w.spawn("build")
 	two := 2
-	w.daemon.hosts[1].Lent = []local.Lent{{ID: tm.ID, Observers: &two}}
+	w.daemon.hosts[1].Lent = []localapi.Lent{{ID: tm.ID, Observers: &two}}
 
-	got, err := w.client.Lend(ctx, "build", local.LendRequest{})
+	got, err := w.client.Lend(ctx, "build", localapi.LendRequest{})
 	if err != nil || len(got.Loans) != 1 || got.Loans[0].Host != "lab" || got.Loans[0].Until != nil || got.Loans[0].Observers != nil {
 		t.Fatalf("lend: %+v, %v", got.Loans, err)
 	}
-	got, err = w.client.Lend(ctx, "build", local.LendRequest{Host: "office", ForMs: time.Hour.Milliseconds()})
+	got, err = w.client.Lend(ctx, "build", localapi.LendRequest{Host: "office", ForMs: time.Hour.Milliseconds()})
 	if err != nil || len(got.Loans) != 2 || got.Loans[1].Until == nil {
 		t.Fatalf("lend for an hour: %+v, %v", got.Loans, err)
 	}
@@ -46,13 +47,13 @@ func TestLendAndUnlend(t *testing.T) {
 
 func TestUnlendAll(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	w.daemon.hosts = []local.HostStatus{{Name: "lab", Default: true}, {Name: "office"}}
+	w.daemon.hosts = []localapi.HostStatus{{Name: "lab", Default: true}, {Name: "office"}}
 	ctx := t.Context()
 	for _, name := range []string{"a", "b", "c"} {
 		w.spawn(name)
 	}
 	for _, l := range []struct{ ref, host string }{{"a", "lab"}, {"a", "office"}, {"b", "office"}} {
-		if _, err := w.client.Lend(ctx, l.ref, local.LendRequest{Host: l.host}); err != nil {
+		if _, err := w.client.Lend(ctx, l.ref, localapi.LendRequest{Host: l.host}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,50 +71,50 @@ func TestUnlendAll(t *testing.T) {
 func TestLendIsRefused(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{MayLend: func(i term.Info, host string) error {
 		if host == "never" {
-			return &local.Error{Code: local.CodeDenied, Message: "a rule"}
+			return &localapi.Error{Code: localapi.CodeDenied, Message: "a rule"}
 		}
 		return nil
 	}})
 	ctx := t.Context()
 	w.spawn("build")
-	if _, err := w.client.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "mine", Cwd: testkit.Abs("/"), Private: true}); err != nil {
+	if _, err := w.client.Spawn(ctx, localapi.SpawnRequest{Command: []string{"x"}, Name: "mine", Cwd: testkit.Abs("/"), Private: true}); err != nil {
 		t.Fatal(err)
 	}
-	codeOf := func(err error) local.Code {
-		var e *local.Error
+	codeOf := func(err error) localapi.Code {
+		var e *localapi.Error
 		if errors.As(err, &e) {
 			return e.Code
 		}
 		return ""
 	}
-	lend := func(ref string, r local.LendRequest) error { _, err := w.client.Lend(ctx, ref, r); return err }
-	if err := lend("build", local.LendRequest{}); codeOf(err) != local.CodeNotPaired {
+	lend := func(ref string, r localapi.LendRequest) error { _, err := w.client.Lend(ctx, ref, r); return err }
+	if err := lend("build", localapi.LendRequest{}); codeOf(err) != localapi.CodeNotPaired {
 		t.Errorf("without a host: %v", err)
 	}
-	w.daemon.hosts = []local.HostStatus{{Name: "never"}, {Name: "lab"}}
+	w.daemon.hosts = []localapi.HostStatus{{Name: "never"}, {Name: "lab"}}
 	for _, c := range []struct {
 		ref  string
-		r    local.LendRequest
-		want local.Code
+		r    localapi.LendRequest
+		want localapi.Code
 	}{
-		{"build", local.LendRequest{}, local.CodeNotPaired}, // none is the default
-		{"build", local.LendRequest{Host: "nobody"}, local.CodeNotPaired},
-		{"build", local.LendRequest{Host: "lab", ForMs: -1}, local.CodeBadRequest},
-		{"build", local.LendRequest{Host: "lab", ForMs: 1 << 60}, local.CodeBadRequest},
-		{"build", local.LendRequest{Host: "never"}, local.CodeDenied},
-		{"missing", local.LendRequest{Host: "lab"}, local.CodeNoTerminal},
-		{"mine", local.LendRequest{Host: "lab"}, local.CodeDenied},
+		{"build", localapi.LendRequest{}, localapi.CodeNotPaired}, // none is the default
+		{"build", localapi.LendRequest{Host: "nobody"}, localapi.CodeNotPaired},
+		{"build", localapi.LendRequest{Host: "lab", ForMs: -1}, localapi.CodeBadRequest},
+		{"build", localapi.LendRequest{Host: "lab", ForMs: 1 << 60}, localapi.CodeBadRequest},
+		{"build", localapi.LendRequest{Host: "never"}, localapi.CodeDenied},
+		{"missing", localapi.LendRequest{Host: "lab"}, localapi.CodeNoTerminal},
+		{"mine", localapi.LendRequest{Host: "lab"}, localapi.CodeDenied},
 	} {
 		if err := lend(c.ref, c.r); codeOf(err) != c.want {
 			t.Errorf("lend %s %+v: %v, want %s", c.ref, c.r, err, c.want)
 		}
 	}
 	agent := w.client.As("somebody")
-	_, errLend := agent.Lend(ctx, "build", local.LendRequest{Host: "lab"})
+	_, errLend := agent.Lend(ctx, "build", localapi.LendRequest{Host: "lab"})
 	_, errUnlend := agent.Unlend(ctx, "build", "")
 	_, errAll := agent.UnlendAll(ctx, "")
 	for _, err := range []error{errLend, errUnlend, errAll} {
-		if codeOf(err) != local.CodeDenied {
+		if codeOf(err) != localapi.CodeDenied {
 			t.Errorf("an agent: %v, want it denied", err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -37,9 +38,9 @@ func hushed(t *testing.T) *world {
 }
 
 // secretly has an agent's or the person's terminal print both wherever it can: output, title, name, command line and argv.
-func (w *world) secretly(c *local.Client, name string) (local.Terminal, *testkit.Child) {
+func (w *world) secretly(c *local.Client, name string) (localapi.Terminal, *testkit.Child) {
 	w.t.Helper()
-	r := local.SpawnRequest{Command: []string{"run", hushedToken}, Cwd: testkit.Abs("/"), Env: []string{"MY_TOKEN=" + hushedValue}, Name: name}
+	r := localapi.SpawnRequest{Command: []string{"run", hushedToken}, Cwd: testkit.Abs("/"), Env: []string{"MY_TOKEN=" + hushedValue}, Name: name}
 	tm, err := c.Spawn(w.t.Context(), r)
 	if err != nil {
 		w.t.Fatal(err)
@@ -106,7 +107,7 @@ func (w *world) fetch(as, method, path string) (status int, body string, trailer
 	if as != "" {
 		c = c.As(as)
 	}
-	req, err := http.NewRequestWithContext(w.t.Context(), method, "http://"+local.Host+path, nil)
+	req, err := http.NewRequestWithContext(w.t.Context(), method, "http://"+localapi.Host+path, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestNoStreamTellsAgentsSecrets(t *testing.T) {
 	}
 
 	c := w.client.As("claude")
-	conn, _, err := websocket.Dial(t.Context(), "ws://"+local.Host+"/v1/terminals/"+own.ID+"/attach?from=0", &websocket.DialOptions{HTTPClient: c.HTTPClient(), HTTPHeader: c.Header()})
+	conn, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/v1/terminals/"+own.ID+"/attach?from=0", &websocket.DialOptions{HTTPClient: c.HTTPClient(), HTTPHeader: c.Header()})
 	if err != nil {
 		t.Fatal(err)
 	}

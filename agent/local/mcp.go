@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/agenttools"
@@ -18,10 +19,6 @@ import (
 )
 
 const (
-	// DefaultAgent is the principal of an MCP client that brings none: who comes as the local user is not that, since agents may do less.
-	DefaultAgent = "mcp"
-	// mcpProtocol is the protocol to which a connection is upgraded for a session of lines.
-	mcpProtocol = "tether-mcp"
 	// maxAgents bounds the agents that are served at a time.
 	maxAgents = 256
 )
@@ -35,10 +32,10 @@ func (o *Options) agentDefaults() {
 // mcpServer returns the server of the agent that asks.
 func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 	if actor == term.User {
-		actor = term.Agent(DefaultAgent)
+		actor = term.Agent(localapi.DefaultAgent)
 	}
 	if actor.Role != term.RoleAgent {
-		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s is not an agent", actor)}
+		return nil, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%s is not an agent", actor)}
 	}
 	m, err := s.agents.Of(actor.Name, func() *mcp.Server {
 		terminals := &agentTerminals{server: s, access: s.opts.Access(actor), door: policy.DoorMCP}
@@ -47,7 +44,7 @@ func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 	})
 	switch {
 	case errors.Is(err, mcp.ErrTooManyAgents):
-		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%d agents are connected, the maximum", maxAgents)}
+		return nil, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%d agents are connected, the maximum", maxAgents)}
 	case err != nil:
 		return nil, term.ErrClosed
 	}
@@ -66,8 +63,8 @@ func (s *Server) mcpHTTP(w http.ResponseWriter, r *http.Request) error {
 
 // mcpLines turns the connection into an MCP session of lines, as tether mcp passes them on between its client and here.
 func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), mcpProtocol) {
-		return &Error{Code: CodeBadRequest, Message: "this path is for Upgrade: " + mcpProtocol, Hint: "use tether mcp, or POST /mcp for streamable HTTP"}
+	if !strings.EqualFold(r.Header.Get("Upgrade"), localapi.MCPProtocol) {
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "this path is for Upgrade: " + localapi.MCPProtocol, Hint: "use tether mcp, or POST /mcp for streamable HTTP"}
 	}
 	m, err := s.mcpServer(ActorFrom(r.Context()))
 	if err != nil {
@@ -87,7 +84,7 @@ func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return nil // gone
 	}
-	const answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + mcpProtocol + "\r\n\r\n"
+	const answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + localapi.MCPProtocol + "\r\n\r\n"
 	if _, err := lines.Write([]byte(answer)); err == nil {
 		if err := m.Serve(s.draining, lines); err != nil {
 			s.log.Debug().Err(err).Msg("mcp session")
@@ -102,7 +99,7 @@ func (s *Server) recordAgent(r *http.Request) {
 	if c := callerFrom(r); !ok || overTCP(r) || at.err != nil || c.Actor.Role == term.RoleAgent && !c.within {
 		return // the kind is known
 	}
-	principal := DefaultAgent
+	principal := localapi.DefaultAgent
 	if a := ActorFrom(r.Context()); a.Role == term.RoleAgent {
 		principal = a.Name
 	}

@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/redact"
 	"tether/agent/term"
@@ -117,7 +118,7 @@ func TestInvisibleTerminalsForAnAgentAtAHost(t *testing.T) {
 	s := w.at("s1")
 	id, child := w.spawnAway(s, "serve")
 	persons, _ := w.spawn("shell")
-	private, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
+	private, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestAnAgentAtAHostIsAskedAbout(t *testing.T) {
 	run := json.RawMessage(rooted(`{"cwd":"/tmp","command":["npm","test"]}`))
 	said := make(chan error, 1)
 	go func() { _, err := s.Call(t.Context(), "spawn_background_terminal", run, nil); said <- err }()
-	var asked local.Approval
+	var asked localapi.Approval
 	testkit.Eventually(t, patience, "the person is asked", func() bool {
 		all, err := w.client.Approvals(t.Context(), nil)
 		if err != nil || len(all.Approvals) == 0 {

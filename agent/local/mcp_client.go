@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 
+	"tether/agent/localapi"
 	"tether/platform/ipc"
 )
 
@@ -32,7 +33,7 @@ func (c *Client) MCP(ctx context.Context) (*MCPStream, error) {
 }
 
 func (c *Client) upgrade(conn net.Conn) (*MCPStream, error) {
-	req, err := http.NewRequest(http.MethodGet, "http://"+Host+"/v1/mcp", nil)
+	req, err := http.NewRequest(http.MethodGet, "http://"+localapi.Host+"/v1/mcp", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func (c *Client) upgrade(conn net.Conn) (*MCPStream, error) {
 		req.Header = http.Header{}
 	}
 	req.Header.Set("Connection", "Upgrade")
-	req.Header.Set("Upgrade", mcpProtocol)
+	req.Header.Set("Upgrade", localapi.MCPProtocol)
 	if err := req.Write(conn); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 )
@@ -57,9 +58,9 @@ func TestMCPPrincipalsOverHTTP(t *testing.T) {
 	onSocket := func(name string) *tools {
 		via := d.client.HTTPClient().Transport
 		if name != "" {
-			via = withHeader{via, local.PrincipalHeader, name}
+			via = withHeader{via, localapi.PrincipalHeader, name}
 		}
-		return over(t, "http://"+local.Host+"/mcp", via)
+		return over(t, "http://"+localapi.Host+"/mcp", via)
 	}
 	m := d.agent("claude").spawn("x")
 	child := <-d.children

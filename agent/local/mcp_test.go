@@ -19,6 +19,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/internal/testkit"
@@ -56,7 +57,7 @@ func session(t *testing.T, stream io.ReadWriteCloser) *tools {
 }
 
 // info is a terminal as its person sees it.
-func (w *world) info(id string) local.Terminal {
+func (w *world) info(id string) localapi.Terminal {
 	w.t.Helper()
 	tm, err := w.client.Find(w.t.Context(), id)
 	if err != nil {
@@ -290,7 +291,7 @@ func TestOwnershipIsThePrincipals(t *testing.T) {
 
 func TestPrivateTerminalsAreInvisible(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	secret, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
+	secret, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -556,7 +557,7 @@ func TestSessionsEndWithDaemon(t *testing.T) {
 func TestMCPRequestsThatAreNone(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	get := func(path string, header ...string) (int, string) {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+local.Host+path, nil)
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+localapi.Host+path, nil)
 		for i := 0; i < len(header); i += 2 {
 			req.Header.Set(header[i], header[i+1])
 		}
@@ -574,7 +575,7 @@ func TestMCPRequestsThatAreNone(t *testing.T) {
 	if status, text := get("/mcp", "Origin", "http://localhost"); status != 403 {
 		t.Errorf("from a page: %d, %s", status, text)
 	}
-	if status, text := get("/mcp", local.PrincipalHeader, "a b"); status != 400 {
+	if status, text := get("/mcp", localapi.PrincipalHeader, "a b"); status != 400 {
 		t.Errorf("a principal that is none: %d, %s", status, text)
 	}
 	if _, err := w.client.As("").MCP(t.Context()); err == nil {

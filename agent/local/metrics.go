@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/internal/metrics"
 )
 
@@ -30,18 +31,18 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // hostMetrics writes the metrics of each link.
-func hostMetrics(m *metrics.Text, all []HostStatus) {
+func hostMetrics(m *metrics.Text, all []localapi.HostStatus) {
 	for _, metric := range []struct {
 		name, help, kind string
-		value            func(*HostStatus) float64
+		value            func(*localapi.HostStatus) float64
 	}{
-		{"tether_host_up", "Whether the link to a host is online.", "gauge", func(h *HostStatus) float64 { return metrics.Yes(h.State == "online") }},
-		{"tether_host_state_seconds", "How long a link has been in its state.", "gauge", func(h *HostStatus) float64 { return time.Since(h.Since).Seconds() }},
-		{"tether_host_lent", "Terminals that are lent to a host.", "gauge", func(h *HostStatus) float64 { return float64(len(h.Lent)) }},
-		{"tether_host_unacked_bytes", "Text that a host is not known to have.", "gauge", func(h *HostStatus) float64 { return float64(h.Unacked) }},
-		{"tether_host_gaps_total", "How often bytes were dropped before a host had them.", "counter", func(h *HostStatus) float64 { return float64(h.Gaps) }},
-		{"tether_host_gap_bytes_total", "How many bytes those were.", "counter", func(h *HostStatus) float64 { return float64(h.GapBytes) }},
-		{"tether_host_refused_actions_total", "Actions of a host's that were refused.", "counter", func(h *HostStatus) float64 { return float64(h.Refused) }},
+		{"tether_host_up", "Whether the link to a host is online.", "gauge", func(h *localapi.HostStatus) float64 { return metrics.Yes(h.State == "online") }},
+		{"tether_host_state_seconds", "How long a link has been in its state.", "gauge", func(h *localapi.HostStatus) float64 { return time.Since(h.Since).Seconds() }},
+		{"tether_host_lent", "Terminals that are lent to a host.", "gauge", func(h *localapi.HostStatus) float64 { return float64(len(h.Lent)) }},
+		{"tether_host_unacked_bytes", "Text that a host is not known to have.", "gauge", func(h *localapi.HostStatus) float64 { return float64(h.Unacked) }},
+		{"tether_host_gaps_total", "How often bytes were dropped before a host had them.", "counter", func(h *localapi.HostStatus) float64 { return float64(h.Gaps) }},
+		{"tether_host_gap_bytes_total", "How many bytes those were.", "counter", func(h *localapi.HostStatus) float64 { return float64(h.GapBytes) }},
+		{"tether_host_refused_actions_total", "Actions of a host's that were refused.", "counter", func(h *localapi.HostStatus) float64 { return float64(h.Refused) }},
 	} {
 		for i := range all {
 			if i == 0 {

@@ -8,6 +8,8 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"time"
+
+	"tether/agent/localapi"
 )
 
 // Leveler is a Daemon whose log says more or less while it runs.
@@ -17,25 +19,14 @@ type Leveler interface {
 	SetLogLevel(level string) error
 }
 
-// LogLevel is how much the daemon logs.
-type LogLevel struct {
-	SchemaVersion int    `json:"schema_version"`
-	Level         string `json:"level"`
-}
-
-// LogLevelRequest changes it.
-type LogLevelRequest struct {
-	Level string `json:"level"`
-}
-
 // logLevel answers with the level of the log; a POST changes it before.
 func (s *Server) logLevel(w http.ResponseWriter, r *http.Request) error {
 	l, ok := s.opts.Daemon.(Leveler)
 	if !ok {
-		return &Error{Code: CodeNotFound, Message: "this daemon has no log"}
+		return &localapi.Error{Code: localapi.CodeNotFound, Message: "this daemon has no log"}
 	}
 	if r.Method == http.MethodPost {
-		var req LogLevelRequest
+		var req localapi.LogLevelRequest
 		if err := decode(w, r, &req); err != nil {
 			return err
 		}
@@ -43,18 +34,11 @@ func (s *Server) logLevel(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return reply(w, LogLevel{SchemaVersion: SchemaVersion, Level: l.LogLevel()})
-}
-
-// Health is the answer for service monitors: any answer means that the daemon serves.
-type Health struct {
-	SchemaVersion int        `json:"schema_version"`
-	Status        string     `json:"status"` // "ok", or "degraded" when something does not work while the daemon goes on
-	Degraded      []Degraded `json:"degraded"`
+	return reply(w, localapi.LogLevel{SchemaVersion: localapi.SchemaVersion, Level: l.LogLevel()})
 }
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
-	h := Health{SchemaVersion: SchemaVersion, Status: "ok", Degraded: s.opts.Daemon.Status().Degraded}
+	h := localapi.Health{SchemaVersion: localapi.SchemaVersion, Status: "ok", Degraded: s.opts.Daemon.Status().Degraded}
 	if len(h.Degraded) > 0 {
 		h.Status = "degraded"
 	}
@@ -75,7 +59,7 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request) error {
 	}
 	p := pprof.Lookup(name)
 	if p == nil {
-		return &Error{Code: CodeNotFound, Message: fmt.Sprintf("no such profile: %.40q", name), Hint: "profiles: profile, heap, allocs, goroutine, block, mutex, threadcreate"}
+		return &localapi.Error{Code: localapi.CodeNotFound, Message: fmt.Sprintf("no such profile: %.40q", name), Hint: "profiles: profile, heap, allocs, goroutine, block, mutex, threadcreate"}
 	}
 	debug, err := number(r.URL.Query(), "debug", 2)
 	if err != nil {
@@ -99,7 +83,7 @@ func (s *Server) profileTime(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if err := pprof.StartCPUProfile(w); err != nil {
 		w.Header().Del("Content-Type")
-		return &Error{Code: CodeLimit, Message: err.Error(), Hint: "wait until the other profile has ended"}
+		return &localapi.Error{Code: localapi.CodeLimit, Message: err.Error(), Hint: "wait until the other profile has ended"}
 	}
 	defer pprof.StopCPUProfile()
 	select {
@@ -111,17 +95,17 @@ func (s *Server) profileTime(w http.ResponseWriter, r *http.Request) error {
 }
 
 // LogLevel returns how much the daemon logs; a level that is not "" is set before.
-func (c *Client) LogLevel(ctx context.Context, level string) (LogLevel, error) {
-	var l LogLevel
+func (c *Client) LogLevel(ctx context.Context, level string) (localapi.LogLevel, error) {
+	var l localapi.LogLevel
 	if level != "" {
-		return l, c.do(ctx, http.MethodPost, "/v1/log", LogLevelRequest{level}, &l)
+		return l, c.do(ctx, http.MethodPost, "/v1/log", localapi.LogLevelRequest{Level: level}, &l)
 	}
 	return l, c.do(ctx, http.MethodGet, "/v1/log", nil, &l)
 }
 
 // Health asks whether all is well.
-func (c *Client) Health(ctx context.Context) (Health, error) {
-	var h Health
+func (c *Client) Health(ctx context.Context) (localapi.Health, error) {
+	var h localapi.Health
 	return h, c.do(ctx, http.MethodGet, "/v1/health", nil, &h)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 )
@@ -24,7 +25,7 @@ func (d *fakeDaemon) LogLevel() string {
 
 func (d *fakeDaemon) SetLogLevel(level string) error {
 	if level == "loud" {
-		return &local.Error{Code: local.CodeBadRequest, Message: "no such level"}
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "no such level"}
 	}
 	return d.note("level " + level)
 }
@@ -34,7 +35,7 @@ var metricLine = regexp.MustCompile(`^(# (HELP [a-z_]+ .+\.|TYPE [a-z_]+ (gauge|
 
 func TestMetrics(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	w.daemon.hosts = []local.HostStatus{{Name: "work", State: "online", Gaps: 2, Lent: make([]local.Lent, 3)}, {Name: "b\"\n\\", State: "waiting"}}
+	w.daemon.hosts = []localapi.HostStatus{{Name: "work", State: "online", Gaps: 2, Lent: make([]localapi.Lent, 3)}, {Name: "b\"\n\\", State: "waiting"}}
 	text, err := w.client.Metrics(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +76,8 @@ func TestLogLevel(t *testing.T) {
 	if l, err := w.client.LogLevel(t.Context(), ""); err != nil || l.Level != "debug" {
 		t.Errorf("ask: %+v, %v", l, err)
 	}
-	var e *local.Error
-	if _, err := w.client.LogLevel(t.Context(), "loud"); !errors.As(err, &e) || e.Code != local.CodeBadRequest {
+	var e *localapi.Error
+	if _, err := w.client.LogLevel(t.Context(), "loud"); !errors.As(err, &e) || e.Code != localapi.CodeBadRequest {
 		t.Errorf("a wrong one: %v", err)
 	}
 }
@@ -91,18 +92,18 @@ func TestProfiles(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(packed, []byte("\x1f\x8b")) {
 		t.Errorf("heap: %.10q, %v", packed, err)
 	}
-	var e *local.Error
+	var e *localapi.Error
 	for _, name := range []string{"secrets", "cmdline", "symbol", "trace"} { // pprof's other endpoints are not served
-		if _, err := w.client.Profile(t.Context(), name, 0); !errors.As(err, &e) || e.Code != local.CodeNotFound {
+		if _, err := w.client.Profile(t.Context(), name, 0); !errors.As(err, &e) || e.Code != localapi.CodeNotFound {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	if _, err := w.client.Profile(t.Context(), "heap", 3); !errors.As(err, &e) || e.Code != local.CodeBadRequest {
+	if _, err := w.client.Profile(t.Context(), "heap", 3); !errors.As(err, &e) || e.Code != localapi.CodeBadRequest {
 		t.Errorf("an unknown form: %v", err)
 	}
 	ended := make(chan error, 1)
 	go func() {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+local.Host+"/debug/pprof/profile?seconds=60", nil) // or until the daemon ends
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+localapi.Host+"/debug/pprof/profile?seconds=60", nil) // or until the daemon ends
 		if err == nil {
 			var resp *http.Response
 			if resp, err = w.client.HTTPClient().Do(req); err == nil {
@@ -113,7 +114,7 @@ func TestProfiles(t *testing.T) {
 		ended <- err
 	}()
 	testkit.Eventually(t, patience, "it measures", func() bool { return strings.Contains(string(goroutines(t, w)), "profileTime") })
-	if _, err := w.client.Profile(t.Context(), "profile", 0); !errors.As(err, &e) || e.Code != local.CodeLimit {
+	if _, err := w.client.Profile(t.Context(), "profile", 0); !errors.As(err, &e) || e.Code != localapi.CodeLimit {
 		t.Errorf("a second one: %v", err)
 	}
 	w.server.Drain()
@@ -139,8 +140,8 @@ func TestInsideIsNotShown(t *testing.T) {
 		"metrics": second(agent.Metrics(t.Context())), "profile": second(agent.Profile(t.Context(), "heap", 0)),
 		"level": second(agent.LogLevel(t.Context(), "")), "health": second(agent.Health(t.Context())),
 	} {
-		var e *local.Error
-		if !errors.As(err, &e) || e.Code != local.CodeDenied {
+		var e *localapi.Error
+		if !errors.As(err, &e) || e.Code != localapi.CodeDenied {
 			t.Errorf("%s for an agent: %v", path, err)
 		}
 	}
@@ -162,14 +163,14 @@ func TestPromote(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-w.children
-	var e *local.Error
-	if _, err := w.client.As("some").Promote(t.Context(), string(h.ID())); !errors.As(err, &e) || e.Code != local.CodeDenied {
+	var e *localapi.Error
+	if _, err := w.client.As("some").Promote(t.Context(), string(h.ID())); !errors.As(err, &e) || e.Code != localapi.CodeDenied {
 		t.Errorf("by an agent: %v", err)
 	}
 	if tm, err := w.client.Promote(t.Context(), string(h.ID())); err != nil || tm.Owner != "user" || !tm.Visible {
 		t.Errorf("by the person: %+v, %v", tm, err)
 	}
-	if _, err := w.client.Promote(t.Context(), "nobody"); !errors.As(err, &e) || e.Code != local.CodeNoTerminal {
+	if _, err := w.client.Promote(t.Context(), "nobody"); !errors.As(err, &e) || e.Code != localapi.CodeNoTerminal {
 		t.Errorf("nobody's: %v", err)
 	}
 }

@@ -14,21 +14,15 @@ import (
 	"strconv"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 )
 
 const (
-	maxLines  = 1 << 20  // of one read; the log holds fewer in most cases
-	readChunk = 32 << 10 // bytes handed on at a time
+	maxLines = 1 << 20 // of one read; the log holds fewer in most cases
 	// lineGuess is where the search for the last lines begins, in bytes each.
 	lineGuess = 128
 )
-
-// droppedTrailer, after a follower's output, reports that it ends because the daemon does, not the terminal.
-const droppedTrailer = "Tether-Dropped"
-
-// maskedTrailer after output that is masked says how many places of it are.
-const maskedTrailer = "Tether-Masked"
 
 // readQuery is the query of an output request.
 type readQuery struct {
@@ -66,7 +60,7 @@ func number(q url.Values, name string, max int64) (int64, error) {
 }
 
 func badQuery(name string, q url.Values, want string) error {
-	return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("%s %.40q must be %s", name, q.Get(name), want)}
+	return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("%s %.40q must be %s", name, q.Get(name), want)}
 }
 
 // output answers with the terminal's output, as bytes. A loss in between is a separate line.
@@ -91,20 +85,20 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if q.follow {
-		w.Header().Add("Trailer", droppedTrailer)
+		w.Header().Add("Trailer", localapi.DroppedTrailer)
 	}
 	if h.IsMasked() {
-		w.Header().Add("Trailer", maskedTrailer)
+		w.Header().Add("Trailer", localapi.MaskedTrailer)
 	}
 	out := &deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}
 	if _, err := out.Write(head); err == nil {
 		masked += s.copyOutput(ctx, out, rd, q, end)
 	}
 	if h.IsMasked() {
-		w.Header().Set(maskedTrailer, strconv.Itoa(masked))
+		w.Header().Set(localapi.MaskedTrailer, strconv.Itoa(masked))
 	}
 	if q.follow && s.draining.Err() != nil {
-		w.Header().Set(droppedTrailer, "1")
+		w.Header().Set(localapi.DroppedTrailer, "1")
 	}
 	_ = out.control.SetWriteDeadline(time.Time{})
 	return nil // a failure now means that the client has gone, or ends its reading
@@ -113,7 +107,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 // copyOutput passes on the reader's output up to about the raw offset end, and if q.follow also later output, to the end of the command if
 // it is for one. Without a bound, a child that prints for ever would keep a slower client. It returns the number of masked places.
 func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader, q readQuery, end int64) (masked int) {
-	buf := make([]byte, readChunk)
+	buf := make([]byte, localapi.ReadChunk)
 	for {
 		ev, ok, err := rd.TryNext(buf)
 		if !ok && err == nil && q.follow {
@@ -155,7 +149,7 @@ func open(h term.Handle, q readQuery) (*term.Reader, []byte, int, error) {
 			return rd, nil, 0, err
 		}
 	}
-	e := &Error{Code: CodeBadRequest, Message: fmt.Sprintf("no command %d", q.command), Hint: "tether commands ID lists the commands"}
+	e := &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("no command %d", q.command), Hint: "tether commands ID lists the commands"}
 	if !h.Info().CommandDetection {
 		e.Hint = "this terminal reports no commands: it runs no shell, or a shell without integration"
 	}
@@ -191,7 +185,7 @@ func openTail(h term.Handle, q readQuery) (*term.Reader, []byte, int, error) {
 // number of masked places in it.
 func readUntil(rd *term.Reader, end int64) (all []byte, masked int, err error) {
 	for {
-		all = slices.Grow(all, readChunk)
+		all = slices.Grow(all, localapi.ReadChunk)
 		ev, ok, err := rd.TryNext(all[len(all):cap(all)])
 		if errors.Is(err, io.EOF) || err == nil && !ok {
 			return all, masked, nil

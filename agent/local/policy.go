@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"tether/agent/audit"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
@@ -21,7 +22,7 @@ func (s *Server) start(ctx context.Context, r start.Request) (term.Handle, error
 }
 
 // startRequest is the request of an actor at a door, not yet looked at.
-func startRequest(ctx context.Context, r *SpawnRequest, actor term.Actor, door string) start.Request {
+func startRequest(ctx context.Context, r *localapi.SpawnRequest, actor term.Actor, door string) start.Request {
 	return start.Request{
 		Actor: actor, Door: door, Approved: r.Approved, Unsigned: actor == term.User && callerIn(ctx).Sign == "",
 		Command: r.Command, Line: r.Line, Shell: r.Shell, NoIntegration: r.NoIntegration, Env: r.Env, SetEnv: r.SetEnv,
@@ -30,34 +31,28 @@ func startRequest(ctx context.Context, r *SpawnRequest, actor term.Actor, door s
 }
 
 // refusalError gives a refusal its code, nil if err is none.
-func refusalError(err error) *Error {
+func refusalError(err error) *localapi.Error {
 	var refused *policy.Refusal
 	if !errors.As(err, &refused) {
 		return nil
 	}
-	e := &Error{Code: CodeDenied, Message: refused.Error()}
+	e := &localapi.Error{Code: localapi.CodeDenied, Message: refused.Error()}
 	switch refused.Code {
 	case policy.CodeRate, policy.CodeTooMany, policy.CodeBusy:
-		e.Code = CodeLimit
+		e.Code = localapi.CodeLimit
 	case policy.CodeBlocked:
 		e.Hint = "tether policy check explains it: rule " + refused.Rule
 	}
 	return e
 }
 
-// AuditHead is the end of the audit log as the daemon that writes it knows it.
-type AuditHead struct {
-	SchemaVersion int        `json:"schema_version"`
-	Head          audit.Head `json:"head"`
-}
-
 func (s *Server) auditHead(w http.ResponseWriter, _ *http.Request) error {
-	return reply(w, AuditHead{SchemaVersion: SchemaVersion, Head: s.opts.Policy.AuditHead()})
+	return reply(w, localapi.AuditHead{SchemaVersion: localapi.SchemaVersion, Head: s.opts.Policy.AuditHead()})
 }
 
 // AuditHead asks for the end of the audit log.
 func (c *Client) AuditHead(ctx context.Context) (audit.Head, error) {
-	var h AuditHead
+	var h localapi.AuditHead
 	err := c.do(ctx, http.MethodGet, "/v1/audit/head", nil, &h) // Go does not say which of two values of a return is read first
 	return h.Head, err
 }

@@ -7,26 +7,10 @@ import (
 	"net/http"
 	"slices"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/platform/proc"
 )
-
-// Listening is a TCP port on which a program of a terminal listens.
-type Listening struct {
-	Port    int    `json:"port"`
-	Address string `json:"address"` // that it is bound to
-	Pid     int    `json:"pid"`
-	// URL is where a browser on this machine finds it if it speaks HTTP; absent if it is bound to an address that is not of this machine alone
-	// or all.
-	URL string `json:"url,omitempty"`
-}
-
-// Ports is the answer to a question for them.
-type Ports struct {
-	SchemaVersion int         `json:"schema_version"`
-	ID            string      `json:"id"`
-	Ports         []Listening `json:"ports"`
-}
 
 // ports answers with the ports on which a terminal's programs listen.
 func (s *Server) ports(w http.ResponseWriter, r *http.Request) error {
@@ -38,15 +22,15 @@ func (s *Server) ports(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := Ports{SchemaVersion: SchemaVersion, ID: string(h.ID()), Ports: all[h.ID()]}
+	p := localapi.Ports{SchemaVersion: localapi.SchemaVersion, ID: string(h.ID()), Ports: all[h.ID()]}
 	if p.Ports == nil {
-		p.Ports = []Listening{}
+		p.Ports = []localapi.Listening{}
 	}
 	return reply(w, p)
 }
 
 // listening returns the ports on which the programs of running terminals listen.
-func listening(terminals ...term.Handle) (map[term.ID][]Listening, error) {
+func listening(terminals ...term.Handle) (map[term.ID][]localapi.Listening, error) {
 	var running []proc.Terminal
 	for _, h := range terminals {
 		if i := h.Info(); i.Exit == nil {
@@ -57,10 +41,10 @@ func listening(terminals ...term.Handle) (map[term.ID][]Listening, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening ports: %w", err)
 	}
-	all := map[term.ID][]Listening{}
+	all := map[term.ID][]localapi.Listening{}
 	for id, some := range found {
 		for _, l := range some {
-			x := Listening{Port: int(l.Addr.Port()), Address: l.Addr.Addr().String(), Pid: l.Pid}
+			x := localapi.Listening{Port: int(l.Addr.Port()), Address: l.Addr.Addr().String(), Pid: l.Pid}
 			if a := l.Addr.Addr(); a.IsLoopback() || a.IsUnspecified() {
 				x.URL = fmt.Sprintf("http://localhost:%d", x.Port)
 			}
@@ -68,7 +52,7 @@ func listening(terminals ...term.Handle) (map[term.ID][]Listening, error) {
 		}
 	}
 	for _, some := range all {
-		slices.SortFunc(some, func(a, b Listening) int {
+		slices.SortFunc(some, func(a, b localapi.Listening) int {
 			return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Pid, b.Pid), cmp.Compare(a.Address, b.Address))
 		})
 	}
@@ -76,13 +60,13 @@ func listening(terminals ...term.Handle) (map[term.ID][]Listening, error) {
 }
 
 // Ports returns the ports on which the programs of a terminal listen.
-func (c *Client) Ports(ctx context.Context, ref string) (Ports, error) {
-	var p Ports
+func (c *Client) Ports(ctx context.Context, ref string) (localapi.Ports, error) {
+	var p localapi.Ports
 	return p, c.do(ctx, http.MethodGet, terminalPath(ref, "/ports"), nil, &p)
 }
 
 // ListPorts is List with the ports on which the terminals' programs listen, if they can be found out.
-func (c *Client) ListPorts(ctx context.Context) (TerminalList, error) {
-	var l TerminalList
+func (c *Client) ListPorts(ctx context.Context) (localapi.TerminalList, error) {
+	var l localapi.TerminalList
 	return l, c.do(ctx, http.MethodGet, "/v1/terminals?ports=1", nil, &l)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/platform/proc"
@@ -29,17 +30,17 @@ type power struct {
 // powers are those of each route. Other routes need no sign: those that end or withdraw something, lists, starts that the configuration
 // lends.
 var powers = map[string][]power{
-	"POST /v1/approvals/{id}":        {{does: "approve what an agent asks for", when: body(func(a ApprovalAnswer) bool { return a.Allow }), unless: (*Server).answersOwn}},
+	"POST /v1/approvals/{id}":        {{does: "approve what an agent asks for", when: body(func(a localapi.ApprovalAnswer) bool { return a.Allow }), unless: (*Server).answersOwn}},
 	"POST /v1/terminals/{ref}/lend":  {{does: "lend a terminal", early: true}},
 	"POST /v1/terminals/{ref}/share": {{does: "share a terminal with a guest", early: true}},
-	"POST /v1/terminals":             {{does: "lend a terminal to a host that it names", early: true, when: body(func(r SpawnRequest) bool { return len(r.LendTo) > 0 })}},
+	"POST /v1/terminals":             {{does: "lend a terminal to a host that it names", early: true, when: body(func(r localapi.SpawnRequest) bool { return len(r.LendTo) > 0 })}},
 	"POST /v1/hosts":                 {pairing},
 	"POST /v1/pairings":              {pairing},
 	"POST /v1/pairings/{id}":         {pairing},
-	"POST /v1/hosts/{name}":          {{does: "offer tools to a host", when: body(func(c HostChange) bool { return c.Tools != nil && *c.Tools })}},
+	"POST /v1/hosts/{name}":          {{does: "offer tools to a host", when: body(func(c localapi.HostChange) bool { return c.Tools != nil && *c.Tools })}},
 	"POST /v1/tokens": {
-		{does: "make a token of yours", early: true, when: body(func(r TokenRequest) bool { return r.Person })},
-		{does: "make a token", when: body(func(r TokenRequest) bool { return !r.Person })},
+		{does: "make a token of yours", early: true, when: body(func(r localapi.TokenRequest) bool { return r.Person })},
+		{does: "make a token", when: body(func(r localapi.TokenRequest) bool { return !r.Person })},
 	},
 	"POST /v1/token": {{does: "see your own token"}},
 }
@@ -78,11 +79,11 @@ func (s *Server) signed(needed []power, h handler) handler {
 }
 
 // refuse tells a caller without a sign its identity, the missing sign, and the remedy.
-func (p power) refuse(c Caller) *Error {
+func (p power) refuse(c Caller) *localapi.Error {
 	if c.Actor != term.User { // it was another when it connected
-		return &Error{Code: CodeDenied, Message: fmt.Sprintf("this program may not %s: %s", p.does, c.Why), Hint: c.hint()}
+		return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("this program may not %s: %s", p.does, c.Why), Hint: c.hint()}
 	}
-	return &Error{Code: CodeDenied, Message: fmt.Sprintf("this program may not %s: it counts as yours, but shows no sign of a person, as %s", p.does, c.NoSign),
+	return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("this program may not %s: it counts as yours, but shows no sign of a person, as %s", p.does, c.NoSign),
 		Hint: "run it at a terminal; for a script, make a token at a terminal (tether token create --person NAME) and set TETHER_TOKEN_FILE=FILE. tether whoami says for whom a program counts"}
 }
 
@@ -141,7 +142,7 @@ func (p *proxied) has(at proc.ID, q policy.Request) bool {
 // answersOwn reports whether a proxy of ACP answers, once, a question about its own request: the answer is that of its editor's person. It
 // gains nothing: it could do the same itself.
 func (s *Server) answersOwn(r *http.Request, data []byte) bool {
-	var a ApprovalAnswer
+	var a localapi.ApprovalAnswer
 	at, ok := r.Context().Value(connKey{}).(peer)
 	if !ok || at.err != nil || json.Unmarshal(data, &a) != nil || a.ForSeconds != 0 {
 		return false

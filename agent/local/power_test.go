@@ -17,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/proc"
@@ -44,37 +45,37 @@ var deeds = []deed{
 	{"revoke", needsNone, func(ctx context.Context, c *local.Client) error { return c.Revoke(ctx, "q-none") }},
 	{"approvals", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Approvals(ctx, nil)) }},
 	{"lend", needsLater, func(ctx context.Context, c *local.Client) error {
-		return second(c.Lend(ctx, "mine", local.LendRequest{}))
+		return second(c.Lend(ctx, "mine", localapi.LendRequest{}))
 	}},
 	{"share", needsLater, func(ctx context.Context, c *local.Client) error {
-		return second(c.Share(ctx, "mine", local.ShareRequest{}))
+		return second(c.Share(ctx, "mine", localapi.ShareRequest{}))
 	}},
 	{"shares", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Shares(ctx)) }},
 	{"unshare", needsNone, func(ctx context.Context, c *local.Client) error { return c.Unshare(ctx, "aaaaaaaa") }},
 	{"unlend", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Unlend(ctx, "mine", "")) }},
 	{"unlend all", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.UnlendAll(ctx, "")) }},
 	{"run", needsNone, func(ctx context.Context, c *local.Client) error {
-		return second(c.Spawn(ctx, local.SpawnRequest{Command: []string{"true"}, Cwd: "/"}))
+		return second(c.Spawn(ctx, localapi.SpawnRequest{Command: []string{"true"}, Cwd: "/"}))
 	}},
 	{"run and lend", needsLater, func(ctx context.Context, c *local.Client) error {
-		return second(c.Spawn(ctx, local.SpawnRequest{Command: []string{"true"}, Cwd: "/", LendTo: []string{"none"}}))
+		return second(c.Spawn(ctx, localapi.SpawnRequest{Command: []string{"true"}, Cwd: "/", LendTo: []string{"none"}}))
 	}},
 	{"pair", needsLater, func(ctx context.Context, c *local.Client) error {
-		return second(c.Pair(ctx, local.PairRequest{URL: "u"}))
+		return second(c.Pair(ctx, localapi.PairRequest{URL: "u"}))
 	}},
 	{"offer", needsLater, func(ctx context.Context, c *local.Client) error {
-		return second(c.Offer(ctx, local.PairRequest{URL: "u"}))
+		return second(c.Offer(ctx, localapi.PairRequest{URL: "u"}))
 	}},
 	{"finish", needsLater, func(ctx context.Context, c *local.Client) error { return second(c.Finish(ctx, "1")) }},
 	{"unpair", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Unpair(ctx, "none")) }},
 	{"tools on", needsSign, func(ctx context.Context, c *local.Client) error {
-		return second(c.ChangeHost(ctx, "none", local.HostChange{Tools: new(true)}))
+		return second(c.ChangeHost(ctx, "none", localapi.HostChange{Tools: new(true)}))
 	}},
 	{"tools off", needsNone, func(ctx context.Context, c *local.Client) error {
-		return second(c.ChangeHost(ctx, "none", local.HostChange{Tools: new(false)}))
+		return second(c.ChangeHost(ctx, "none", localapi.HostChange{Tools: new(false)}))
 	}},
 	{"rename", needsNone, func(ctx context.Context, c *local.Client) error {
-		return second(c.ChangeHost(ctx, "none", local.HostChange{Name: "n"}))
+		return second(c.ChangeHost(ctx, "none", localapi.HostChange{Name: "n"}))
 	}},
 	{"token for an agent", needsSign, func(ctx context.Context, c *local.Client) error { return exists(second(c.CreateToken(ctx, "eve"))) }},
 	{"token of one's own", needsLater, func(ctx context.Context, c *local.Client) error {
@@ -92,7 +93,7 @@ var deeds = []deed{
 
 // exists treats an already done deed as done.
 func exists(err error) error {
-	if e, ok := errors.AsType[*local.Error](err); ok && e.Code == local.CodeExists {
+	if e, ok := errors.AsType[*localapi.Error](err); ok && e.Code == localapi.CodeExists {
 		return nil
 	}
 	return err
@@ -118,8 +119,8 @@ func comesBack(ctx context.Context, a *local.Attachment) error {
 		switch {
 		case err != nil:
 			return err
-		case m.Control != nil && m.Control.Type == local.ControlError:
-			return &local.Error{Code: local.CodeDenied, Message: m.Control.Message}
+		case m.Control != nil && m.Control.Type == localapi.ControlError:
+			return &localapi.Error{Code: localapi.CodeDenied, Message: m.Control.Message}
 		case len(m.Data) > 0:
 			return nil
 		}
@@ -132,7 +133,7 @@ func typeInUI(ctx context.Context, c *local.Client, ref string) error {
 	if err != nil {
 		return err
 	}
-	conn, _, err := websocket.Dial(ctx, "ws://"+local.Host+"/pty", &websocket.DialOptions{HTTPClient: c.HTTPClient(), HTTPHeader: c.Header()})
+	conn, _, err := websocket.Dial(ctx, "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: c.HTTPClient(), HTTPHeader: c.Header()})
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func typeInUI(ctx context.Context, c *local.Client, ref string) error {
 		}
 		switch m.Type {
 		case "pty:error":
-			return &local.Error{Code: local.CodeDenied, Message: m.Error}
+			return &localapi.Error{Code: localapi.CodeDenied, Message: m.Error}
 		case "pong":
 			return nil
 		}
@@ -170,7 +171,7 @@ func outcome(err error) string {
 	case strings.Contains(err.Error(), "agent bob"), strings.Contains(err.Error(), "an agent"):
 		return "agent"
 	}
-	if e, ok := errors.AsType[*local.Error](err); ok && e.Code != local.CodeDenied && e.Code != local.CodeInternal {
+	if e, ok := errors.AsType[*localapi.Error](err); ok && e.Code != localapi.CodeDenied && e.Code != localapi.CodeInternal {
 		return "done"
 	}
 	return err.Error()

@@ -6,21 +6,18 @@ import (
 	"net/http"
 	"strings"
 
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 )
-
-// PrincipalHeader makes a request that of an agent: its value is the agent's principal. It can only lower the request's rights, so any
-// client of the socket may send it; a program that an agent has started is that agent's.
-const PrincipalHeader = "Tether-Principal"
 
 // maxPrincipal bounds the name of an agent's principal, in bytes.
 const maxPrincipal = 64
 
 // checkPrincipal checks a principal's name.
-func checkPrincipal(name string) *Error {
+func checkPrincipal(name string) *localapi.Error {
 	if name == "" || name == "." || name == ".." || len(name) > maxPrincipal || strings.ContainsFunc(name, notPrincipal) {
-		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("principal %.80q must be 1 to %d of the characters A-Z a-z 0-9 . _ : @ -, and neither . nor ..", name, maxPrincipal)}
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("principal %.80q must be 1 to %d of the characters A-Z a-z 0-9 . _ : @ -, and neither . nor ..", name, maxPrincipal)}
 	}
 	return nil
 }
@@ -49,20 +46,20 @@ func ActorFrom(ctx context.Context) term.Actor {
 }
 
 // lowered is who a request of the caller acts for: the caller, or the agent that its header names. Nobody stays nobody.
-func lowered(c Caller, h http.Header) (term.Actor, *Error) {
+func lowered(c Caller, h http.Header) (term.Actor, *localapi.Error) {
 	actor := c.Actor
-	names, there := h[PrincipalHeader]
+	names, there := h[localapi.PrincipalHeader]
 	if !there || actor.Role == 0 {
 		return actor, nil
 	}
 	if len(names) != 1 {
-		return term.Actor{}, &Error{Code: CodeBadRequest, Message: "more than one " + PrincipalHeader}
+		return term.Actor{}, &localapi.Error{Code: localapi.CodeBadRequest, Message: "more than one " + localapi.PrincipalHeader}
 	}
 	if err := checkPrincipal(names[0]); err != nil {
 		return term.Actor{}, err
 	}
 	if actor != term.User && actor != term.Agent(names[0]) && !c.within {
-		return term.Actor{}, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s may not act as agent %s", actor, names[0]), Hint: c.hint()}
+		return term.Actor{}, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%s may not act as agent %s", actor, names[0]), Hint: c.hint()}
 	}
 	return term.Agent(names[0]), nil
 }
@@ -79,8 +76,8 @@ func (c Caller) hint() string {
 }
 
 // nobodyError refuses a caller that is nobody.
-func nobodyError(c Caller) *Error {
-	return &Error{Code: CodeDenied, Message: "this program counts as nobody: " + c.Why, Hint: c.hint()}
+func nobodyError(c Caller) *localapi.Error {
+	return &localapi.Error{Code: localapi.CodeDenied, Message: "this program counts as nobody: " + c.Why, Hint: c.hint()}
 }
 
 // access is the pool in the caller's view.
@@ -93,14 +90,14 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 func (s *Server) person(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if actor := ActorFrom(r.Context()); actor != term.User {
-			return s.refused(r, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s may not %s %s", actor, r.Method, r.URL.Path), Hint: callerFrom(r).hint()})
+			return s.refused(r, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%s may not %s %s", actor, r.Method, r.URL.Path), Hint: callerFrom(r).hint()})
 		}
 		return h(w, r)
 	}
 }
 
 // refused records the refusal and returns it. It keeps only the route of the request, because paths may contain private data.
-func (s *Server) refused(r *http.Request, why *Error) *Error {
+func (s *Server) refused(r *http.Request, why *localapi.Error) *localapi.Error {
 	s.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Actor: ActorFrom(r.Context()), Detail: r.Pattern})
 	return why
 }

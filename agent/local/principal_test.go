@@ -10,14 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 )
 
 // wantCode fails the test unless err is an *Error with that code.
-func wantCode(t *testing.T, what string, err error, code local.Code) {
+func wantCode(t *testing.T, what string, err error, code localapi.Code) {
 	t.Helper()
-	var e *local.Error
+	var e *localapi.Error
 	if !errors.As(err, &e) || e.Code != code {
 		t.Errorf("%s: %v, want %s", what, err, code)
 	}
@@ -27,12 +28,12 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	ctx := t.Context()
 	w.spawn("persons")
-	if _, err := w.client.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "secret", Cwd: testkit.Abs("/"), Private: true}); err != nil {
+	if _, err := w.client.Spawn(ctx, localapi.SpawnRequest{Command: []string{"x"}, Name: "secret", Cwd: testkit.Abs("/"), Private: true}); err != nil {
 		t.Fatal(err)
 	}
 	<-w.children
 	one, two := w.client.As("agent-1"), w.client.As("agent:2@x")
-	own, err := one.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "own", Cwd: testkit.Abs("/")})
+	own, err := one.Spawn(ctx, localapi.SpawnRequest{Command: []string{"x"}, Name: "own", Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,16 +69,16 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 	}
 	for _, ref := range []string{"secret", "own"} {
 		_, err := two.Find(ctx, ref)
-		wantCode(t, "find "+ref, err, local.CodeNoTerminal)
+		wantCode(t, "find "+ref, err, localapi.CodeNoTerminal)
 		_, err = two.Kill(ctx, ref)
-		wantCode(t, "kill "+ref, err, local.CodeNoTerminal)
+		wantCode(t, "kill "+ref, err, localapi.CodeNoTerminal)
 		_, err = two.Attach(ctx, ref, local.AttachOptions{})
-		wantCode(t, "attach "+ref, err, local.CodeNoTerminal)
+		wantCode(t, "attach "+ref, err, localapi.CodeNoTerminal)
 	}
 	_, err = one.Kill(ctx, "persons")
-	wantCode(t, "kill the person's", err, local.CodeDenied)
+	wantCode(t, "kill the person's", err, localapi.CodeDenied)
 	_, err = one.Attach(ctx, "persons", local.AttachOptions{})
-	wantCode(t, "attach the person's", err, local.CodeDenied)
+	wantCode(t, "attach the person's", err, localapi.CodeDenied)
 	r, err := one.Read(ctx, "persons", local.ReadOptions{})
 	if err != nil {
 		t.Errorf("read the person's: %v", err)
@@ -104,9 +105,9 @@ func TestRefusalsOfTheDoorAreWrittenDown(t *testing.T) {
 	a := w.client.As("a")
 	_, made := a.CreateToken(t.Context(), "canary")
 	_, approved := a.Approve(t.Context(), "q-canary", true, 0)
-	_, lent := a.Lend(t.Context(), "canary", local.LendRequest{})
+	_, lent := a.Lend(t.Context(), "canary", localapi.LendRequest{})
 	for what, err := range map[string]error{"a token": made, "an approval": approved, "a lending": lent, "a host": second(a.Unpair(t.Context(), "canary"))} {
-		wantCode(t, what, err, local.CodeDenied)
+		wantCode(t, what, err, localapi.CodeDenied)
 	}
 	var got []string
 	for _, r := range e.Recent() {
@@ -126,14 +127,14 @@ func TestAgentMayNotAdminister(t *testing.T) {
 	a := w.client.As("a")
 	_, env := a.Environment(ctx, false)
 	_, fresh := a.Environment(ctx, true)
-	_, pair := a.Pair(ctx, local.PairRequest{Name: "n", URL: "u"})
-	_, private := a.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
-	_, lend := a.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), LendTo: []string{"n"}})
+	_, pair := a.Pair(ctx, localapi.PairRequest{Name: "n", URL: "u"})
+	_, private := a.Spawn(ctx, localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
+	_, lend := a.Spawn(ctx, localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), LendTo: []string{"n"}})
 	for what, err := range map[string]error{
 		"environment": env, "environment anew": fresh, "pair": pair, "unpair": second(a.Unpair(ctx, "n")), "shutdown": a.Shutdown(ctx),
 		"a private terminal": private, "a terminal lent to a host of its choice": lend,
 	} {
-		wantCode(t, what, err, local.CodeDenied)
+		wantCode(t, what, err, localapi.CodeDenied)
 	}
 	if len(w.daemon.asked) > 0 {
 		t.Errorf("the daemon was asked %q", w.daemon.asked)
@@ -161,7 +162,7 @@ func TestPrincipalsAreChecked(t *testing.T) {
 			continue
 		}
 		if c.status != http.StatusOK {
-			if got := codeOf(t, resp); got != local.CodeBadRequest {
+			if got := codeOf(t, resp); got != localapi.CodeBadRequest {
 				t.Errorf("%s: %s", c.name, got)
 			}
 		}

@@ -6,47 +6,10 @@ import (
 	"net/url"
 	"strconv"
 
+	"tether/agent/localapi"
 	"tether/agenttools"
 	"tether/problems"
 )
-
-// Problem is one complaint of a tool about a file.
-type Problem struct {
-	Tool      string `json:"tool"`
-	File      string `json:"file,omitempty"`       // seen from the command's directory; absent if the tool named none
-	Line      int    `json:"line,omitempty"`       // from 1; absent if the tool named none
-	Column    int    `json:"column,omitempty"`     // as the tool counts
-	EndLine   int    `json:"end_line,omitempty"`   // absent if the tool named none
-	EndColumn int    `json:"end_column,omitempty"` // absent if the tool named none
-	Severity  string `json:"severity"`             // error, warning or info
-	Code      string `json:"code,omitempty"`       // of the tool's own
-	Message   string `json:"message"`
-	First     int64  `json:"first"` // raw offset of the lines that said so first
-	Last      int64  `json:"last"`  // raw offset after the last lines that reported it
-	Count     int    `json:"count"` // how often the same was printed
-}
-
-// ProblemList is the answer to a question about a terminal's problems.
-type ProblemList struct {
-	SchemaVersion int       `json:"schema_version"`
-	Problems      []Problem `json:"problems"`
-	Errors        int       `json:"errors"`       // how many of all that are known are errors
-	Warnings      int       `json:"warnings"`     // how many of all that are known are warnings
-	Cursor        int64     `json:"cursor"`       // the value for since next time
-	More          bool      `json:"more"`         // there are more after the cursor
-	Cleared       bool      `json:"cleared"`      // problems were cleared after since
-	Dropped       int       `json:"dropped"`      // problems that there was no room for
-	Unseen        int64     `json:"unseen_bytes"` // output that was gone before anybody looked at it
-	Masked        int       `json:"masked"`       // places of the output that are shown otherwise, such as secrets as stars
-	Exited        bool      `json:"exited"`       // the terminal has exited
-}
-
-// Digest is a terminal's output, summed up.
-type Digest struct {
-	SchemaVersion int    `json:"schema_version"`
-	Text          string `json:"text"`   // at most 8 KB
-	Masked        int    `json:"masked"` // as in ProblemList
-}
 
 // problems answers with the problems that tools report in the terminal.
 func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
@@ -70,10 +33,13 @@ func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := ProblemList{SchemaVersion: SchemaVersion, Problems: []Problem{}, Errors: a.Errors, Warnings: a.Warnings, Cursor: a.Cursor, More: a.More,
+	list := localapi.ProblemList{SchemaVersion: localapi.SchemaVersion, Problems: []localapi.Problem{}, Errors: a.Errors, Warnings: a.Warnings, Cursor: a.Cursor, More: a.More,
 		Cleared: a.Cleared, Dropped: a.Dropped, Unseen: a.Unseen, Masked: a.Masked, Exited: a.Exited}
 	for _, p := range a.Problems {
-		list.Problems = append(list.Problems, Problem{p.Tool, p.File, p.Line, p.Column, p.EndLine, p.EndCol, string(p.Severity), p.Code, p.Message, p.First, p.Last, p.Count})
+		list.Problems = append(list.Problems, localapi.Problem{
+			Tool: p.Tool, File: p.File, Line: p.Line, Column: p.Column, EndLine: p.EndLine, EndColumn: p.EndCol, Severity: string(p.Severity),
+			Code: p.Code, Message: p.Message, First: p.First, Last: p.Last, Count: p.Count,
+		})
 	}
 	return reply(w, list)
 }
@@ -88,7 +54,7 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, Digest{SchemaVersion, a.History, a.Masked})
+	return reply(w, localapi.Digest{SchemaVersion: localapi.SchemaVersion, Text: a.History, Masked: a.Masked})
 }
 
 // lookedAt returns the terminal of the path for the caller, and a key for both. Its output is masked as for hosts, unless the person, or an
@@ -119,14 +85,14 @@ type ProblemOptions struct {
 }
 
 // Problems returns the problems that tools report in a terminal.
-func (c *Client) Problems(ctx context.Context, ref string, o ProblemOptions) (ProblemList, error) {
-	var l ProblemList
+func (c *Client) Problems(ctx context.Context, ref string, o ProblemOptions) (localapi.ProblemList, error) {
+	var l localapi.ProblemList
 	return l, c.do(ctx, http.MethodGet, terminalPath(ref, "/problems")+"?"+o.query(), nil, &l)
 }
 
 // Digest returns a terminal's output, summed up.
-func (c *Client) Digest(ctx context.Context, ref string, raw bool) (Digest, error) {
-	var d Digest
+func (c *Client) Digest(ctx context.Context, ref string, raw bool) (localapi.Digest, error) {
+	var d localapi.Digest
 	return d, c.do(ctx, http.MethodGet, terminalPath(ref, "/digest")+"?"+ProblemOptions{Raw: raw}.query(), nil, &d)
 }
 

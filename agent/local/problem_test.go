@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -20,7 +21,7 @@ func TestProblemsAreMasked(t *testing.T) {
 	shown, child := w.spawn("build")
 	token := "ghp_" + strings.Repeat("a1B2", 9)
 	child.Print("main.c:3:5: error: no such token: " + token + "\r\nmain.c:4:1: warning: unused\r\n")
-	ask := func(c *local.Client, o local.ProblemOptions) (l local.ProblemList) {
+	ask := func(c *local.Client, o local.ProblemOptions) (l localapi.ProblemList) {
 		t.Helper()
 		testkit.Eventually(t, patience, "both are found", func() bool {
 			if l, err = c.Problems(t.Context(), shown.ID, o); err != nil {

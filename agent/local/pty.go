@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 )
@@ -78,7 +79,7 @@ func (s *Server) pty(w http.ResponseWriter, r *http.Request) error {
 	case s.viewers <- struct{}{}:
 		defer func() { <-s.viewers }()
 	default:
-		return &Error{Code: CodeLimit, Message: "too many clients are connected", Hint: "close one"}
+		return &localapi.Error{Code: localapi.CodeLimit, Message: "too many clients are connected", Hint: "close one"}
 	}
 	if err := s.enter(); err != nil {
 		return err
@@ -91,7 +92,7 @@ func (s *Server) pty(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.stirred()
 	defer s.stirred()
-	conn.SetReadLimit(maxFrame)
+	conn.SetReadLimit(localapi.MaxFrame)
 	c := &ptyClient{server: s, conn: conn, raw: raw.conn, access: s.access(r), hands: hands{server: s, request: r}, wake: make(chan struct{}, 1), asked: make(chan ptyAsk, askedAhead)}
 	c.serve(r.Context())
 	return nil
@@ -315,11 +316,11 @@ func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 	if req.Cwd == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return badMessage("cwd is required: no home directory: %v", err)
+			return localapi.BadMessage("cwd is required: no home directory: %v", err)
 		}
 		req.Cwd = home
 	}
-	spawn := SpawnRequest{
+	spawn := localapi.SpawnRequest{
 		Command: req.Command, Shell: len(req.Command) == 0, Name: req.Name, Cwd: req.Cwd, Cols: req.Cols, Rows: req.Rows, Private: req.Private,
 	}
 	h, err := s.start(r.Context(), startRequest(r.Context(), &spawn, ActorFrom(r.Context()), policy.DoorWS))

@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 )
@@ -38,11 +39,11 @@ func TestBadBodiesAreExplained(t *testing.T) {
 	} {
 		_, answer := w.request(http.MethodPost, c.path, c.body)
 		_, body, _ := strings.Cut(answer, "\r\n\r\n")
-		var got struct{ Error local.Error }
+		var got struct{ Error localapi.Error }
 		if err := json.Unmarshal([]byte(body), &got); err != nil {
 			t.Errorf("%s %s: %v in %q", c.path, c.body, err, answer)
 		}
-		if got.Error.Code != local.CodeBadRequest || !strings.HasSuffix(got.Error.Message, c.want) && !strings.Contains(got.Error.Message, c.want+" ") {
+		if got.Error.Code != localapi.CodeBadRequest || !strings.HasSuffix(got.Error.Message, c.want) && !strings.Contains(got.Error.Message, c.want+" ") {
 			t.Errorf("%s %s: %+v, want %q", c.path, c.body, got.Error, c.want)
 		}
 		for _, name := range []string{"Go ", "json:", "[]", "uint", "struct"} {
@@ -56,7 +57,7 @@ func TestBadBodiesAreExplained(t *testing.T) {
 func TestBadMessagesAreAnswered(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
-	foreign, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
+	foreign, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,18 +180,18 @@ func TestSpawnForInterfaces(t *testing.T) {
 	for _, c := range []struct {
 		name, kind, body string
 		status           int
-		code             local.Code
+		code             localapi.Code
 	}{
-		{"another type", "text/plain", `{}`, 415, local.CodeUnsupportedType},
-		{"a form", "application/x-www-form-urlencoded", `cwd=/`, 415, local.CodeUnsupportedType},
-		{"no type", "", `{}`, 415, local.CodeUnsupportedType},
-		{"not JSON", isJSON, `{`, 400, local.CodeBadRequest},
-		{"unknown field", isJSON, `{"cwdd":"/"}`, 400, local.CodeBadRequest},
-		{"wrong type of field", isJSON, `{"cwd":1}`, 400, local.CodeBadRequest},
-		{"relative directory", isJSON, `{"cwd":"x"}`, 400, local.CodeBadRequest},
-		{"size", isJSON, `{"cwd":"/","cols":2000,"rows":2}`, 400, local.CodeBadRequest},
-		{"missing program", isJSON, `{"cwd":"/","command":["missing"]}`, 422, local.CodeCannotStart},
-		{"oversized", isJSON, `{"cwd":"/` + strings.Repeat("x", 1<<20) + `"}`, 413, local.CodeTooLarge},
+		{"another type", "text/plain", `{}`, 415, localapi.CodeUnsupportedType},
+		{"a form", "application/x-www-form-urlencoded", `cwd=/`, 415, localapi.CodeUnsupportedType},
+		{"no type", "", `{}`, 415, localapi.CodeUnsupportedType},
+		{"not JSON", isJSON, `{`, 400, localapi.CodeBadRequest},
+		{"unknown field", isJSON, `{"cwdd":"/"}`, 400, localapi.CodeBadRequest},
+		{"wrong type of field", isJSON, `{"cwd":1}`, 400, localapi.CodeBadRequest},
+		{"relative directory", isJSON, `{"cwd":"x"}`, 400, localapi.CodeBadRequest},
+		{"size", isJSON, `{"cwd":"/","cols":2000,"rows":2}`, 400, localapi.CodeBadRequest},
+		{"missing program", isJSON, `{"cwd":"/","command":["missing"]}`, 422, localapi.CodeCannotStart},
+		{"oversized", isJSON, `{"cwd":"/` + strings.Repeat("x", 1<<20) + `"}`, 413, localapi.CodeTooLarge},
 	} {
 		resp := post(c.kind, rooted(c.body))
 		if resp.StatusCode != c.status {
@@ -222,11 +223,11 @@ func TestSpawnForInterfaces(t *testing.T) {
 		}
 	}
 	resp := post(isJSON, `{"command":["x"]}`)
-	if resp.StatusCode != http.StatusTooManyRequests || codeOf(t, resp) != local.CodeLimit {
+	if resp.StatusCode != http.StatusTooManyRequests || codeOf(t, resp) != localapi.CodeLimit {
 		t.Errorf("one too many: %s", resp.Status)
 	}
 	resp = ask(t, w, "POST /pty/spawn HTTP/1.1\r\nHost: tether\r\nTether-Principal: a\r\nContent-Length: 0\r\n\r\n")
-	if codeOf(t, resp) != local.CodeDenied {
+	if codeOf(t, resp) != localapi.CodeDenied {
 		t.Errorf("an agent spawns a terminal of the person's: %s", resp.Status)
 	}
 	if l, err := w.client.List(t.Context()); err != nil || len(l.Terminals) != 3 {
@@ -239,7 +240,7 @@ func TestInterfacesAreBounded(t *testing.T) {
 	for range local.MaxViewers {
 		w.ui()
 	}
-	_, resp, err := websocket.Dial(t.Context(), "ws://"+local.Host+"/pty", &websocket.DialOptions{HTTPClient: w.client.HTTPClient()})
+	_, resp, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: w.client.HTTPClient()})
 	if err == nil || resp == nil || resp.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("one too many: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/pty"
@@ -124,7 +125,7 @@ func streamText(u *ui, n int) string {
 func TestQueriesAndClipboardStayInside(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
-	if _, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
+	if _, err := w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
 		t.Fatal(err)
 	}
 	background := <-w.children
@@ -354,14 +355,14 @@ func TestTooManyAttachments(t *testing.T) {
 	}()
 	u := w.ui()
 	for range local.MaxStreams {
-		tm, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
+		tm, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		u.ask("pty:attach", tm.ID)
 		u.nextOf("pty:attached")
 	}
-	tm, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
+	tm, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,7 +437,7 @@ func (d deaf) Write(p []byte) (int, error) {
 // Input for a child that does not read ends in an error, not in silence, and holds no other client up.
 func TestInputThatIsNotTaken(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return deaf{testkit.NewChild()}, nil }})
-	tm, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
+	tm, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}

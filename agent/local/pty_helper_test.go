@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 // ui is a user interface on its WebSocket.
@@ -23,7 +24,7 @@ func (w *world) ui() *ui { return w.uiOf(w.client) }
 // uiOf connects as whoever c is.
 func (w *world) uiOf(c *local.Client) *ui {
 	w.t.Helper()
-	conn, _, err := websocket.Dial(w.t.Context(), "ws://"+local.Host+"/pty", &websocket.DialOptions{HTTPClient: c.HTTPClient(), HTTPHeader: c.Header()})
+	conn, _, err := websocket.Dial(w.t.Context(), "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: c.HTTPClient(), HTTPHeader: c.Header()})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/coder/websocket"
 	"golang.org/x/time/rate"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 )
 
@@ -33,7 +34,7 @@ func (c *ptyClient) read(ctx context.Context) {
 // accept carries out input and resize messages, and returns the rest for run. A result with neither a type nor an error needs nothing more.
 func (c *ptyClient) accept(ctx context.Context, kind websocket.MessageType, data []byte) (left ptyAsk) {
 	if kind != websocket.MessageText {
-		return ptyAsk{err: badMessage("messages are JSON in text frames")}
+		return ptyAsk{err: localapi.BadMessage("messages are JSON in text frames")}
 	}
 	r, err := parsePty(data)
 	if err != nil {
@@ -63,7 +64,7 @@ func (c *ptyClient) input(ctx context.Context, r ptyRequest) error {
 	}
 	err = h.WriteWithin(ctx, inputPatience, []byte(*r.Data))
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &Error{Code: CodeTimeout, Message: "the program does not read its input; the last keys were lost"}
+		return &localapi.Error{Code: localapi.CodeTimeout, Message: "the program does not read its input; the last keys were lost"}
 	}
 	return err
 }
@@ -84,7 +85,7 @@ func (c *ptyClient) persons(id string) (term.Handle, error) {
 		return h, err
 	}
 	if h.Info().Owner != term.User {
-		return h, &Error{Code: CodeDenied, Message: "this is an agent's terminal; it cannot be typed into or resized here", Hint: "promote it first"}
+		return h, &localapi.Error{Code: localapi.CodeDenied, Message: "this is an agent's terminal; it cannot be typed into or resized here", Hint: "promote it first"}
 	}
 	return h, nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 )
 
@@ -38,7 +39,7 @@ func (c *ptyClient) attach(r ptyRequest) error {
 	fresh := st == nil
 	if fresh {
 		if len(c.streams) >= maxStreams {
-			return &Error{Code: CodeLimit, Message: "attached to too many terminals", Hint: "detach from one"}
+			return &localapi.Error{Code: localapi.CodeLimit, Message: "attached to too many terminals", Hint: "detach from one"}
 		}
 		st = &ptyStream{id: r.ID, terminal: h}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 )
@@ -84,7 +85,7 @@ func TestEventsOfTerminals(t *testing.T) {
 	for _, u := range all {
 		u.settled()
 	}
-	tm, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"npm", "run", "dev"}, Name: "dev", Cwd: testkit.Abs("/x")})
+	tm, err := w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"npm", "run", "dev"}, Name: "dev", Cwd: testkit.Abs("/x")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestEventsOfTerminals(t *testing.T) {
 // Who was answered hears everything from then on, however soon it is printed.
 func TestBackgroundIsHeardFromTheFirstAnswerOn(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	if _, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
+	if _, err := w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
 		t.Fatal(err)
 	}
 	child := <-w.children
@@ -154,7 +155,7 @@ func TestBackgroundIsHeardFromTheFirstAnswerOn(t *testing.T) {
 func TestPersonsTerminalsAlone(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	mine, mineChild := w.spawn("mine")
-	tm, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
+	tm, err := w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}

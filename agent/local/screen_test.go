@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -28,7 +29,7 @@ func TestScreenOfATerminal(t *testing.T) {
 	counter(child, 40_000)
 	child.Print("\r\n\x1b[31m" + hushedToken + "\x1b[m")
 	want := "THE HEADER\n\n\ncounter 39999\n" + hushedToken
-	var s local.Screen
+	var s localapi.Screen
 	for s.Text != want {
 		if s, err = w.client.Screen(t.Context(), m.ID, true); err != nil {
 			t.Fatal(err)

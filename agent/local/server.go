@@ -17,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
@@ -29,11 +30,11 @@ import (
 // code.
 type Daemon interface {
 	// Status answers at once, without asking a host.
-	Status() Status
+	Status() localapi.Status
 	// Environment is that of an interactive login, asked again if refresh.
 	Environment(ctx context.Context, refresh bool) ([]string, error)
 	// HandOver makes the daemon end soon and leave the terminals to the next one; it does not wait.
-	HandOver(HandOverRequest) (HandOver, error)
+	HandOver(localapi.HandOverRequest) (localapi.HandOver, error)
 	// Shutdown makes the daemon end soon; it does not wait.
 	Shutdown()
 }
@@ -41,12 +42,12 @@ type Daemon interface {
 // Hosts are the hosts that this machine is paired with. All methods are safe for concurrent use; errors that are an *Error keep their code.
 type Hosts interface {
 	// Pair asks the host once, then keeps it and links to it.
-	Pair(context.Context, PairRequest) (HostStatus, error)
+	Pair(context.Context, localapi.PairRequest) (localapi.HostStatus, error)
 	// Offer begins to pair by a code, if the host does so; Finish waits for it to be approved.
-	Offer(context.Context, PairRequest) (PairOffer, error)
-	Finish(ctx context.Context, id string) (HostStatus, error)
+	Offer(context.Context, localapi.PairRequest) (localapi.PairOffer, error)
+	Finish(ctx context.Context, id string) (localapi.HostStatus, error)
 	// ChangeHost renames a paired host or makes it the default one.
-	ChangeHost(ctx context.Context, name string, c HostChange) (HostStatus, error)
+	ChangeHost(ctx context.Context, name string, c localapi.HostChange) (localapi.HostStatus, error)
 	// CheckAudience refuses names that may not be in the audience of a terminal at a host: as the host says, or because it keeps none apart. A
 	// host that is offline is not asked.
 	CheckAudience(ctx context.Context, host string, names []string) error
@@ -57,7 +58,7 @@ type Hosts interface {
 	// ShareTold waits until the host knows a share, and returns the beginning of its links, "" if the host did not report it.
 	ShareTold(ctx context.Context, host string, h term.Handle, id string) (base string, err error)
 	// Unpair ends the link and forgets the host.
-	Unpair(ctx context.Context, name string) (Unpaired, error)
+	Unpair(ctx context.Context, name string) (localapi.Unpaired, error)
 }
 
 // Options configures a Server. Access, Daemon and Hosts are required.
@@ -303,13 +304,13 @@ func saysJSON(r *http.Request) error {
 		return nil
 	}
 	if base, _, err := mime.ParseMediaType(kind); err != nil || base != "application/json" {
-		return &Error{Code: CodeUnsupportedType, Message: "the Content-Type must be application/json"}
+		return &localapi.Error{Code: localapi.CodeUnsupportedType, Message: "the Content-Type must be application/json"}
 	}
 	return nil
 }
 
 func noRoute(_ http.ResponseWriter, r *http.Request) error {
-	return &Error{Code: CodeNotFound, Message: "there is no " + r.Method + " " + r.URL.Path}
+	return &localapi.Error{Code: localapi.CodeNotFound, Message: "there is no " + r.Method + " " + r.URL.Path}
 }
 
 // decode reads one JSON object and nothing else. guard sees to it that it comes.
@@ -321,13 +322,13 @@ func decode(_ http.ResponseWriter, r *http.Request, into any) error {
 		if _, err = d.Token(); errors.Is(err, io.EOF) {
 			return nil
 		}
-		return badMessage("request body: more than one JSON value")
+		return localapi.BadMessage("request body: more than one JSON value")
 	}
 	var size *http.MaxBytesError
 	if errors.As(err, &size) {
 		return err
 	}
-	return badMessage("request body: %s", jsonProblem(err, into))
+	return localapi.BadMessage("request body: %s", localapi.JSONProblem(err, into))
 }
 
 func reply(w http.ResponseWriter, v any) error {
@@ -338,8 +339,8 @@ func reply(w http.ResponseWriter, v any) error {
 	return nil
 }
 
-func fail(w http.ResponseWriter, e *Error) {
+func fail(w http.ResponseWriter, e *localapi.Error) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(e.Code.httpStatus())
-	_ = reply(w, map[string]*Error{"error": e})
+	w.WriteHeader(e.Code.HTTPStatus())
+	_ = reply(w, map[string]*localapi.Error{"error": e})
 }

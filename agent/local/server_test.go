@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
@@ -29,13 +30,13 @@ func TestTerminals(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	ctx := t.Context()
 	tm, child := w.spawn("build")
-	want := local.Terminal{Name: "build", Title: "build", Command: []string{"x", "-y"}, Cwd: testkit.Abs("/"), Cols: 80, Rows: 24, Owner: "user",
-		Visible: true, LentTo: []string{}, Loans: []local.Loan{}, Pid: 1}
-	if diff := cmp.Diff(want, tm, cmpopts.IgnoreFields(local.Terminal{}, "ID", "Started")); diff != "" {
+	want := localapi.Terminal{Name: "build", Title: "build", Command: []string{"x", "-y"}, Cwd: testkit.Abs("/"), Cols: 80, Rows: 24, Owner: "user",
+		Visible: true, LentTo: []string{}, Loans: []localapi.Loan{}, Pid: 1}
+	if diff := cmp.Diff(want, tm, cmpopts.IgnoreFields(localapi.Terminal{}, "ID", "Started")); diff != "" {
 		t.Errorf("spawned (-want +got):\n%s", diff)
 	}
 	l, err := w.client.List(ctx)
-	if err != nil || l.SchemaVersion != local.SchemaVersion || !cmp.Equal(l.Terminals, []local.Terminal{tm}, cmpopts.IgnoreFields(local.Terminal{}, "Input", "InputSince")) {
+	if err != nil || l.SchemaVersion != localapi.SchemaVersion || !cmp.Equal(l.Terminals, []localapi.Terminal{tm}, cmpopts.IgnoreFields(localapi.Terminal{}, "Input", "InputSince")) {
 		t.Errorf("list: %+v, %v", l, err)
 	}
 	for _, ref := range []string{tm.ID, tm.ID[:8], "build"} {
@@ -63,16 +64,16 @@ func TestDaemonIsAsked(t *testing.T) {
 	if s, err := w.client.Status(ctx); err != nil || s.Pid != 7 || !s.Running {
 		t.Errorf("status: %+v, %v", s, err)
 	}
-	if h, err := w.client.Pair(ctx, local.PairRequest{Name: "n", URL: "u"}); err != nil || h.URL != "u" {
+	if h, err := w.client.Pair(ctx, localapi.PairRequest{Name: "n", URL: "u"}); err != nil || h.URL != "u" {
 		t.Errorf("pair: %+v, %v", h, err)
 	}
 	if _, err := w.client.Unpair(ctx, "a/b"); err != nil {
 		t.Errorf("unpair: %v", err)
 	}
-	w.daemon.err = &local.Error{Code: local.CodeRefused, Message: "m", Hint: "h"}
-	_, err := w.client.Pair(ctx, local.PairRequest{Name: "bad"})
-	var e *local.Error
-	if !errors.As(err, &e) || *e != (local.Error{Code: local.CodeRefused, Message: "m", Hint: "h"}) {
+	w.daemon.err = &localapi.Error{Code: localapi.CodeRefused, Message: "m", Hint: "h"}
+	_, err := w.client.Pair(ctx, localapi.PairRequest{Name: "bad"})
+	var e *localapi.Error
+	if !errors.As(err, &e) || *e != (localapi.Error{Code: localapi.CodeRefused, Message: "m", Hint: "h"}) {
 		t.Errorf("refused pair: %+v", err)
 	}
 	if err := w.client.Shutdown(ctx); err != nil {
@@ -88,31 +89,26 @@ func TestDaemonIsAsked(t *testing.T) {
 func TestErrorsHaveCodes(t *testing.T) {
 	for _, c := range []struct {
 		err  error
-		code local.Code
+		code localapi.Code
 		exit int
 	}{
-		{term.ErrNotFound, local.CodeNoTerminal, 7},
-		{&term.AmbiguousError{Ref: "x"}, local.CodeAmbiguous, 7},
-		{fmt.Errorf("x: %w", &term.DeniedError{}), local.CodeDenied, 6},
-		{&term.SpecError{Field: "size", Err: io.EOF}, local.CodeBadRequest, 2},
-		{&term.SpecError{Field: "private", Err: term.ErrPrivate}, local.CodeBadRequest, 2},
-		{fmt.Errorf("start: %w", &pty.StartError{What: "directory", Err: io.EOF}), local.CodeCannotStart, 1},
-		{term.ErrExited, local.CodeExited, 1},
-		{term.ErrEnding, local.CodeExited, 1}, // was a bug of the daemon's, to who promotes in that moment
-		{term.ErrClosed, local.CodeClosing, 3},
-		{&http.MaxBytesError{}, local.CodeTooLarge, 1},
-		{context.DeadlineExceeded, local.CodeTimeout, 8},
-		{fmt.Errorf("x: %w", &local.Error{Code: local.CodeUnreachable}), local.CodeUnreachable, 5},
-		{io.EOF, local.CodeInternal, 1},
+		{term.ErrNotFound, localapi.CodeNoTerminal, 7},
+		{&term.AmbiguousError{Ref: "x"}, localapi.CodeAmbiguous, 7},
+		{fmt.Errorf("x: %w", &term.DeniedError{}), localapi.CodeDenied, 6},
+		{&term.SpecError{Field: "size", Err: io.EOF}, localapi.CodeBadRequest, 2},
+		{&term.SpecError{Field: "private", Err: term.ErrPrivate}, localapi.CodeBadRequest, 2},
+		{fmt.Errorf("start: %w", &pty.StartError{What: "directory", Err: io.EOF}), localapi.CodeCannotStart, 1},
+		{term.ErrExited, localapi.CodeExited, 1},
+		{term.ErrEnding, localapi.CodeExited, 1}, // was a bug of the daemon's, to who promotes in that moment
+		{term.ErrClosed, localapi.CodeClosing, 3},
+		{&http.MaxBytesError{}, localapi.CodeTooLarge, 1},
+		{context.DeadlineExceeded, localapi.CodeTimeout, 8},
+		{fmt.Errorf("x: %w", &localapi.Error{Code: localapi.CodeUnreachable}), localapi.CodeUnreachable, 5},
+		{io.EOF, localapi.CodeInternal, 1},
 	} {
 		e := local.ErrorFor(c.err)
-		if e.Code != c.code || local.ExitStatus(e) != c.exit {
-			t.Errorf("%v: %s with exit status %d, want %s with %d", c.err, e.Code, local.ExitStatus(e), c.code, c.exit)
-		}
-	}
-	for code, m := range local.Codes {
-		if m.HTTP() < 400 || m.Exit() < 1 || m.Exit() > 8 {
-			t.Errorf("%s means HTTP %d, exit status %d", code, m.HTTP(), m.Exit())
+		if e.Code != c.code || localapi.ExitStatus(e) != c.exit {
+			t.Errorf("%v: %s with exit status %d, want %s with %d", c.err, e.Code, localapi.ExitStatus(e), c.code, c.exit)
 		}
 	}
 }
@@ -123,7 +119,7 @@ func TestNotRunning(t *testing.T) {
 	_, err := c.Status(t.Context())
 	_, attach := c.Attach(t.Context(), "x", local.AttachOptions{})
 	for _, err := range []error{err, attach} {
-		if !errors.Is(err, local.ErrNotRunning) || !errors.Is(err, ipc.ErrNotRunning) || local.ExitStatus(err) != local.ExitNotRunning {
+		if !errors.Is(err, local.ErrNotRunning) || !errors.Is(err, ipc.ErrNotRunning) || localapi.ExitStatus(err) != localapi.ExitNotRunning {
 			t.Errorf("%v, want ErrNotRunning", err)
 		}
 	}
@@ -175,11 +171,11 @@ func TestOutput(t *testing.T) {
 	}
 	for _, q := range []string{"view=colour", "lines=-1", "lines=x", "lines=99999999999999999999", "command=x"} {
 		resp := ask(t, w, "GET /v1/terminals/out/output?"+q+" HTTP/1.1\r\nHost: tether\r\n\r\n")
-		if resp == nil || codeOf(t, resp) != local.CodeBadRequest {
-			t.Errorf("%s: %+v, want %s", q, resp, local.CodeBadRequest)
+		if resp == nil || codeOf(t, resp) != localapi.CodeBadRequest {
+			t.Errorf("%s: %+v, want %s", q, resp, localapi.CodeBadRequest)
 		}
 	}
-	if _, err := w.client.Read(t.Context(), "nothing", local.ReadOptions{}); local.ExitStatus(err) != local.ExitNoTerminal {
+	if _, err := w.client.Read(t.Context(), "nothing", local.ReadOptions{}); localapi.ExitStatus(err) != localapi.ExitNoTerminal {
 		t.Errorf("no terminal: %v", err)
 	}
 }
@@ -270,9 +266,9 @@ func TestDrainRefuses(t *testing.T) {
 	w.spawn("x")
 	w.server.Drain()
 	_, err := w.client.List(t.Context())
-	var e *local.Error
-	if !errors.As(err, &e) || e.Code != local.CodeClosing {
-		t.Errorf("while it ends: %v, want %s", err, local.CodeClosing)
+	var e *localapi.Error
+	if !errors.As(err, &e) || e.Code != localapi.CodeClosing {
+		t.Errorf("while it ends: %v, want %s", err, localapi.CodeClosing)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -342,9 +338,9 @@ func TestEmptyNamesInPaths(t *testing.T) {
 // Running terminals come before exited ones, the newest first; the order does not depend on that of the pool.
 func TestListIsNewestFirst(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 12, minute, 0, 0, time.UTC) }
-	exited := func(minute int) *local.Exit { return &local.Exit{At: at(minute)} }
+	exited := func(minute int) *localapi.Exit { return &localapi.Exit{At: at(minute)} }
 	want := []string{"newest", "twin a", "twin b", "exited last", "exited first"}
-	list := []local.Terminal{
+	list := []localapi.Terminal{
 		{ID: "exited first", Started: at(6), Exit: exited(7)}, {ID: "twin b", Started: at(1)}, {ID: "newest", Started: at(3)},
 		{ID: "exited last", Started: at(0), Exit: exited(8)}, {ID: "twin a", Started: at(1)},
 	}

@@ -10,55 +10,24 @@ import (
 	"slices"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/ahp"
 )
-
-// ShareRequest makes a link with which a guest watches one terminal, without a login.
-type ShareRequest struct {
-	Host  string `json:"host,omitempty"`   // "" is the default one
-	ForMs int64  `json:"for_ms,omitempty"` // 0 is an hour; at most ahp.MaxShareTime
-	Once  bool   `json:"once,omitempty"`   // only the first browser that opens it is let in
-}
-
-// NewShare is a share with its link, which nobody can ask for again.
-type NewShare struct {
-	Share
-	Link string `json:"link"`
-	// Loopback says that the link works on this machine alone.
-	Loopback bool `json:"loopback"`
-}
-
-// Share is a link that lets a guest watch.
-type Share struct {
-	ID         string    `json:"id"`
-	Terminal   string    `json:"terminal"`
-	Name       string    `json:"name"`
-	Host       string    `json:"host"`
-	Until      time.Time `json:"until"`
-	Once       bool      `json:"once"`
-	GuestsOnly bool      `json:"guests_only"` // nobody else may watch the terminal there
-}
-
-// Shares is the answer to a request for all of them.
-type Shares struct {
-	SchemaVersion int     `json:"schema_version"`
-	Shares        []Share `json:"shares"`
-}
 
 // shareLasts is how long a link works if nobody says.
 const shareLasts = time.Hour
 
 func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
-	var req ShareRequest
+	var req localapi.ShareRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
 	if req.ForMs < 0 || req.ForMs > ahp.MaxShareTime.Milliseconds() {
-		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("a time of %d ms must be 1 ms to %d days", req.ForMs, ahp.MaxShareTime/(24*time.Hour))}
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("a time of %d ms must be 1 ms to %d days", req.ForMs, ahp.MaxShareTime/(24*time.Hour))}
 	}
 	if s.opts.NoShares {
-		return &Error{Code: CodeBadRequest, Message: "the configuration refuses links for guests", Hint: "set shares = true in the section [lend]"}
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "the configuration refuses links for guests", Hint: "set shares = true in the section [lend]"}
 	}
 	h, err := s.find(r)
 	if err != nil {
@@ -86,13 +55,13 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	}
 	link.URL = cmp.Or(link.URL, s.guestPage(host))
 	loan, _ := h.Loan(host)
-	return reply(w, NewShare{Share: shareFrom(h.Info(), &loan, &share), Link: link.Text(), Loopback: onLoopback(link.URL)})
+	return reply(w, localapi.NewShare{Share: shareFrom(h.Info(), &loan, &share), Link: link.Text(), Loopback: onLoopback(link.URL)})
 }
 
 // guestPage is where a host's page for guests is if that does not say so.
 func (s *Server) guestPage(host string) string {
 	hosts := s.opts.Daemon.Status().Hosts
-	i := slices.IndexFunc(hosts, func(h HostStatus) bool { return h.Name == host })
+	i := slices.IndexFunc(hosts, func(h localapi.HostStatus) bool { return h.Name == host })
 	if i < 0 {
 		return ""
 	}
@@ -117,12 +86,12 @@ func onLoopback(base string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func shareFrom(i term.Info, l *term.Loan, s *term.Share) Share {
-	return Share{ID: s.ID, Terminal: string(i.ID), Name: i.Name, Host: l.Host, Until: s.Until, Once: s.Once, GuestsOnly: l.Audience.GuestsOnly}
+func shareFrom(i term.Info, l *term.Loan, s *term.Share) localapi.Share {
+	return localapi.Share{ID: s.ID, Terminal: string(i.ID), Name: i.Name, Host: l.Host, Until: s.Until, Once: s.Once, GuestsOnly: l.Audience.GuestsOnly}
 }
 
 func (s *Server) shares(w http.ResponseWriter, r *http.Request) error {
-	out := Shares{SchemaVersion: SchemaVersion, Shares: []Share{}}
+	out := localapi.Shares{SchemaVersion: localapi.SchemaVersion, Shares: []localapi.Share{}}
 	s.eachShare(r, func(h term.Handle, l *term.Loan, share *term.Share) {
 		out.Shares = append(out.Shares, shareFrom(h.Info(), l, share))
 	})
@@ -142,7 +111,7 @@ func (s *Server) eachShare(r *http.Request, do func(h term.Handle, l *term.Loan,
 }
 
 func (s *Server) unshare(w http.ResponseWriter, r *http.Request) error {
-	err := error(&Error{Code: CodeBadRequest, Message: "there is no such link", Hint: "GET /v1/shares lists them"})
+	err := error(&localapi.Error{Code: localapi.CodeBadRequest, Message: "there is no such link", Hint: "GET /v1/shares lists them"})
 	s.eachShare(r, func(h term.Handle, l *term.Loan, share *term.Share) {
 		if share.ID == r.PathValue("id") {
 			err = h.Unshare(l.Host, share.ID)
@@ -155,14 +124,14 @@ func (s *Server) unshare(w http.ResponseWriter, r *http.Request) error {
 }
 
 // Share makes a link with which a guest watches the terminal.
-func (c *Client) Share(ctx context.Context, ref string, r ShareRequest) (NewShare, error) {
-	var n NewShare
+func (c *Client) Share(ctx context.Context, ref string, r localapi.ShareRequest) (localapi.NewShare, error) {
+	var n localapi.NewShare
 	return n, c.do(ctx, http.MethodPost, terminalPath(ref, "/share"), r, &n)
 }
 
 // Shares lists the links, without their secrets.
-func (c *Client) Shares(ctx context.Context) ([]Share, error) {
-	var all Shares
+func (c *Client) Shares(ctx context.Context) ([]localapi.Share, error) {
+	var all localapi.Shares
 	err := c.do(ctx, http.MethodGet, "/v1/shares", nil, &all)
 	return all.Shares, err
 }

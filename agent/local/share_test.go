@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 )
 
 // The link is told once: neither a list nor the terminal has its secret, and the loan has its hash alone.
 func TestShare(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	w.daemon.hosts = []local.HostStatus{{Name: "lab", Default: true}}
+	w.daemon.hosts = []localapi.HostStatus{{Name: "lab", Default: true}}
 	ctx := t.Context()
 	w.spawn("build")
-	got, err := w.client.Share(ctx, "build", local.ShareRequest{Once: true})
+	got, err := w.client.Share(ctx, "build", localapi.ShareRequest{Once: true})
 	if err != nil || !got.Once || !got.GuestsOnly || !got.Loopback || got.Host != "lab" || time.Until(got.Until) > time.Hour {
 		t.Fatalf("%+v, %v", got.Share, err)
 	}
@@ -45,32 +46,32 @@ func TestShare(t *testing.T) {
 		t.Errorf("after the last link's end: %+v, %v", list.Terminals[0].Loans, err)
 	}
 
-	if _, err := w.client.Share(ctx, "build", local.ShareRequest{}); err != nil {
+	if _, err := w.client.Share(ctx, "build", localapi.ShareRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := w.client.Lend(ctx, "build", local.LendRequest{}); err != nil || got.Loans[0].Audience.GuestsOnly {
+	if got, err := w.client.Lend(ctx, "build", localapi.LendRequest{}); err != nil || got.Loans[0].Audience.GuestsOnly {
 		t.Errorf("lent: %+v, %v", got.Loans, err)
 	}
-	w.daemon.refuses = &local.Error{Code: local.CodeUnsupportedHost, Message: "takes no links"}
-	if _, err := w.client.Share(ctx, "build", local.ShareRequest{}); err == nil {
+	w.daemon.refuses = &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: "takes no links"}
+	if _, err := w.client.Share(ctx, "build", localapi.ShareRequest{}); err == nil {
 		t.Error("a host that takes none got one")
 	}
 	w.daemon.refuses = nil
 	for _, ms := range []int64{-1, (31 * 24 * time.Hour).Milliseconds()} {
-		if _, err := w.client.Share(ctx, "build", local.ShareRequest{ForMs: ms}); err == nil {
+		if _, err := w.client.Share(ctx, "build", localapi.ShareRequest{ForMs: ms}); err == nil {
 			t.Errorf("%d ms were taken", ms)
 		}
 	}
-	if _, err := w.client.As("somebody").Share(ctx, "build", local.ShareRequest{}); err == nil {
+	if _, err := w.client.As("somebody").Share(ctx, "build", localapi.ShareRequest{}); err == nil {
 		t.Error("an agent shares")
 	}
 }
 
 func TestSharesSwitchedOff(t *testing.T) {
 	w := serve(t, local.Options{NoShares: true}, term.Options{})
-	w.daemon.hosts = []local.HostStatus{{Name: "lab", Default: true}}
+	w.daemon.hosts = []localapi.HostStatus{{Name: "lab", Default: true}}
 	w.spawn("build")
-	if _, err := w.client.Share(t.Context(), "build", local.ShareRequest{}); err == nil || !strings.Contains(err.Error(), "links for guests") {
+	if _, err := w.client.Share(t.Context(), "build", localapi.ShareRequest{}); err == nil || !strings.Contains(err.Error(), "links for guests") {
 		t.Error(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/platform/ipc"
 )
 
@@ -50,7 +51,7 @@ func (c *Client) Alive(ctx context.Context) bool {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return ipc.Dial(ctx, c.socket) }
 	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(asked, http.MethodGet, "http://"+Host+"/v1/health", nil)
+	r, err := http.NewRequestWithContext(asked, http.MethodGet, "http://"+localapi.Host+"/v1/health", nil)
 	if err != nil {
 		return true
 	}

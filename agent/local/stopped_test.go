@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
@@ -68,10 +69,10 @@ func TestStoppedDaemon(t *testing.T) {
 	g.stopped.Store(true)
 	_, err := c.Status(t.Context())
 	var silent *local.SilentError
-	if !errors.As(err, &silent) || silent.Changing || local.ExitStatus(err) != local.ExitTimeout {
-		t.Errorf("a question: %v, status %d", err, local.ExitStatus(err))
+	if !errors.As(err, &silent) || silent.Changing || localapi.ExitStatus(err) != localapi.ExitTimeout {
+		t.Errorf("a question: %v, status %d", err, localapi.ExitStatus(err))
 	}
-	if _, err = c.Spawn(t.Context(), local.SpawnRequest{}); !errors.As(err, &silent) || !silent.Changing {
+	if _, err = c.Spawn(t.Context(), localapi.SpawnRequest{}); !errors.As(err, &silent) || !silent.Changing {
 		t.Errorf("a start: %v", err)
 	}
 	if _, err := c.As("a").Read(t.Context(), "x", local.ReadOptions{}); !errors.As(err, &silent) {
@@ -131,13 +132,13 @@ func TestBodiesHaveContentTypes(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	for _, c := range []struct {
 		kind string
-		code local.Code
+		code localapi.Code
 	}{
-		{"", local.CodeUnsupportedType},
-		{"Content-Type: text/plain\r\n", local.CodeUnsupportedType},
-		{"Content-Type: application/x-www-form-urlencoded\r\n", local.CodeUnsupportedType},
-		{"Content-Type: application/json; charset=utf-8\r\n", local.CodeNoTerminal},
-		{"Content-Type: application/json\r\n", local.CodeNoTerminal},
+		{"", localapi.CodeUnsupportedType},
+		{"Content-Type: text/plain\r\n", localapi.CodeUnsupportedType},
+		{"Content-Type: application/x-www-form-urlencoded\r\n", localapi.CodeUnsupportedType},
+		{"Content-Type: application/json; charset=utf-8\r\n", localapi.CodeNoTerminal},
+		{"Content-Type: application/json\r\n", localapi.CodeNoTerminal},
 	} {
 		for _, framing := range []string{"Content-Length: 2\r\n\r\n{}", "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"} {
 			resp := ask(t, w, "POST /v1/terminals/none/kill HTTP/1.1\r\nHost: tether\r\n"+c.kind+framing)
@@ -149,7 +150,7 @@ func TestBodiesHaveContentTypes(t *testing.T) {
 			}
 		}
 	}
-	if resp := ask(t, w, "POST /v1/terminals/none/kill HTTP/1.1\r\nHost: tether\r\nContent-Length: 0\r\n\r\n"); resp == nil || codeOf(t, resp) != local.CodeNoTerminal {
+	if resp := ask(t, w, "POST /v1/terminals/none/kill HTTP/1.1\r\nHost: tether\r\nContent-Length: 0\r\n\r\n"); resp == nil || codeOf(t, resp) != localapi.CodeNoTerminal {
 		t.Errorf("without a body: %v", resp)
 	}
 }

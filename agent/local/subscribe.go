@@ -13,44 +13,24 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/events"
 )
 
-// EventsRequest asks for events in terminals.
-type EventsRequest struct {
-	Subscriptions []events.Request `json:"subscriptions"`    // 1 to 64
-	Follow        bool             `json:"follow,omitempty"` // continue; else only past events, as far as the log has them
-	Raw           bool             `json:"raw,omitempty"`    // do not mask secrets; not for agents that are not shown them
-}
-
 // maxSubscriptions bounds the subscriptions of one request.
 const maxSubscriptions = events.DefaultStreams
 
-// EventLine is one line of the stream. Exactly one of Event, Active, End and Dropped is set, or none: then it reports how far the log was
-// examined.
-type EventLine struct {
-	Sub    int           `json:"sub"` // index of the subscription
-	Event  *events.Event `json:"event,omitempty"`
-	Active bool          `json:"active,omitempty"` // where it begins, and again if something is missing
-	// Truncated, of Active: something after the cursor asked for, or after the last event, is missing.
-	Truncated bool   `json:"truncated,omitempty"`
-	Cursor    string `json:"cursor,omitempty"` // where to go on
-	End       bool   `json:"end,omitempty"`    // nothing more comes of this one; Error says why, if something is wrong
-	Error     *Error `json:"error,omitempty"`
-	Dropped   bool   `json:"dropped,omitempty"` // the daemon goes; the next one answers
-}
-
 // subscribe streams events as lines of JSON.
 func (s *Server) subscribe(w http.ResponseWriter, r *http.Request) error {
-	var req EventsRequest
+	var req localapi.EventsRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
 	if n := len(req.Subscriptions); n < 1 || n > maxSubscriptions {
-		return badMessage("subscriptions must be 1 to %d", maxSubscriptions)
+		return localapi.BadMessage("subscriptions must be 1 to %d", maxSubscriptions)
 	}
 	access := s.access(r)
 	seen := &agentTerminals{server: s, access: access, masked: !req.Raw}
@@ -84,7 +64,7 @@ func (s *Server) subscribe(w http.ResponseWriter, r *http.Request) error {
 	}
 	wg.Wait()
 	if s.draining.Err() != nil {
-		_ = out.send(EventLine{Dropped: true})
+		_ = out.send(localapi.EventLine{Dropped: true})
 	}
 	_ = out.out.control.SetWriteDeadline(time.Time{})
 	return nil
@@ -98,11 +78,11 @@ func eventsError(err error) error {
 	}
 	switch e.Reason {
 	case events.Forbidden:
-		return &Error{Code: CodeNoTerminal, Message: "no such terminal", Hint: "tether ls lists the terminals"}
+		return &localapi.Error{Code: localapi.CodeNoTerminal, Message: "no such terminal", Hint: "tether ls lists the terminals"}
 	case events.ResourceExhausted:
-		return &Error{Code: CodeDenied, Message: e.Text}
+		return &localapi.Error{Code: localapi.CodeDenied, Message: e.Text}
 	}
-	return &Error{Code: CodeBadRequest, Message: e.Text}
+	return &localapi.Error{Code: localapi.CodeBadRequest, Message: e.Text}
 }
 
 // eventWriter writes lines, of several subscriptions.
@@ -111,7 +91,7 @@ type eventWriter struct {
 	out *deadlined
 }
 
-func (h *eventWriter) send(x EventLine) error {
+func (h *eventWriter) send(x localapi.EventLine) error {
 	line, err := json.Marshal(x)
 	if err != nil {
 		return err
@@ -132,12 +112,12 @@ type subscriber struct {
 // Active implements events.Out.
 func (o *subscriber) Active(cursor string, truncated bool) error {
 	o.cursor = cursor
-	return o.send(EventLine{Sub: o.sub, Active: true, Truncated: truncated, Cursor: cursor})
+	return o.send(localapi.EventLine{Sub: o.sub, Active: true, Truncated: truncated, Cursor: cursor})
 }
 
 // Event implements events.Out.
 func (o *subscriber) Event(ev events.Event) error {
-	x := EventLine{Sub: o.sub, Event: &ev}
+	x := localapi.EventLine{Sub: o.sub, Event: &ev}
 	if ev.Cursor != nil {
 		x.Cursor = *ev.Cursor
 		o.cursor = x.Cursor
@@ -151,7 +131,7 @@ func (o *subscriber) Heartbeat(cursor string) error {
 		return nil // who listens looks for signs of life by itself
 	}
 	o.cursor = cursor
-	return o.send(EventLine{Sub: o.sub, Cursor: cursor})
+	return o.send(localapi.EventLine{Sub: o.sub, Cursor: cursor})
 }
 
 // all sends past events.
@@ -184,7 +164,7 @@ func (o *subscriber) end(err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the client or the daemon goes
 	}
-	x := EventLine{Sub: o.sub, End: true}
+	x := localapi.EventLine{Sub: o.sub, End: true}
 	if err != nil {
 		e := errorFor(eventsError(err))
 		x.Error = e
@@ -202,7 +182,7 @@ type EventStream struct {
 const maxHappening = 256 << 10
 
 // Events asks for events. The caller must Close it; it ends early when ctx does.
-func (c *Client) Events(ctx context.Context, r EventsRequest) (*EventStream, error) {
+func (c *Client) Events(ctx context.Context, r localapi.EventsRequest) (*EventStream, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
@@ -217,14 +197,14 @@ func (c *Client) Events(ctx context.Context, r EventsRequest) (*EventStream, err
 }
 
 // Next waits for the next line. It returns io.EOF when nothing more comes, and ErrDropped when the daemon has gone.
-func (h *EventStream) Next() (EventLine, error) {
+func (h *EventStream) Next() (localapi.EventLine, error) {
 	if !h.in.Scan() {
 		if err := h.in.Err(); err != nil {
-			return EventLine{}, fmt.Errorf("%w: %w", ErrDropped, err)
+			return localapi.EventLine{}, fmt.Errorf("%w: %w", ErrDropped, err)
 		}
-		return EventLine{}, io.EOF
+		return localapi.EventLine{}, io.EOF
 	}
-	var x EventLine
+	var x localapi.EventLine
 	if err := json.Unmarshal(h.in.Bytes(), &x); err != nil {
 		return x, fmt.Errorf("the daemon's event: %w", err)
 	}
@@ -237,42 +217,31 @@ func (h *EventStream) Next() (EventLine, error) {
 // Close ends the subscriptions.
 func (h *EventStream) Close() { h.body.Close() }
 
-// MayRunRequest asks whether a command may run that the caller starts itself.
-type MayRunRequest struct {
-	Command []string `json:"command"`
-	Cwd     string   `json:"cwd"`
-}
-
-// MayRun is the answer: it may, or there would be an error.
-type MayRun struct {
-	SchemaVersion int `json:"schema_version"`
-}
-
 // mayRun asks the policy about a command that the caller runs for each event. A command of an agent that would need a question each time is
 // refused.
 func (s *Server) mayRun(w http.ResponseWriter, r *http.Request) error {
-	var req MayRunRequest
+	var req localapi.MayRunRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
 	if len(req.Command) == 0 {
-		return badMessage("command is missing")
+		return localapi.BadMessage("command is missing")
 	}
 	actor := ActorFrom(r.Context())
 	if actor.Role == term.RoleAgent {
 		d := s.opts.Policy.Check(policy.Request{Door: policy.DoorCLI, Actor: actor, Argv: req.Command, Cwd: req.Cwd, Background: true})
 		if d.Effect != policy.Allow {
-			return s.refused(r, &Error{Code: CodeDenied, Message: "the policy does not let agents run this without a question: " + d.Reason,
+			return s.refused(r, &localapi.Error{Code: localapi.CodeDenied, Message: "the policy does not let agents run this without a question: " + d.Reason,
 				Hint: "follow the events (tether events --follow) and start the command in a terminal, where the person can be asked"})
 		}
 	}
-	return reply(w, MayRun{SchemaVersion})
+	return reply(w, localapi.MayRun{SchemaVersion: localapi.SchemaVersion})
 }
 
 // MayRun asks whether the caller may run a command of its own when something happens.
 func (c *Client) MayRun(ctx context.Context, command []string, cwd string) error {
-	var out MayRun
-	return c.do(ctx, http.MethodPost, "/v1/events/command", MayRunRequest{command, cwd}, &out)
+	var out localapi.MayRun
+	return c.do(ctx, http.MethodPost, "/v1/events/command", localapi.MayRunRequest{Command: command, Cwd: cwd}, &out)
 }
 
 // newEvents returns an actor's events about the terminals that it may see.

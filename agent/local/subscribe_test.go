@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/events"
 	"tether/internal/testkit"
 )
 
 // happened is a client's events, as one text.
-func happened(t *testing.T, c *local.Client, r local.EventsRequest) string {
+func happened(t *testing.T, c *local.Client, r localapi.EventsRequest) string {
 	t.Helper()
 	h, err := c.Events(t.Context(), r)
 	if err != nil {
@@ -46,11 +47,11 @@ func TestEventsTellNoSecrets(t *testing.T) {
 		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"error|value"}`)}, {Name: events.CommandFinished}, {Name: events.Exited},
 	}
 	testkit.Eventually(t, patience, "the exit", func() bool {
-		return strings.Contains(happened(t, w.client, local.EventsRequest{Subscriptions: subs}), "terminal.exited")
+		return strings.Contains(happened(t, w.client, localapi.EventsRequest{Subscriptions: subs}), "terminal.exited")
 	})
 	for who, c := range map[string]*local.Client{"an agent": w.client.As("claude"), "the person": w.client} {
 		for _, raw := range []bool{false, true} {
-			got := happened(t, c, local.EventsRequest{Subscriptions: subs, Raw: raw})
+			got := happened(t, c, localapi.EventsRequest{Subscriptions: subs, Raw: raw})
 			for _, want := range []string{"main.c:1:2", "terminal.command_finished", `"exitCode":3`} {
 				if !strings.Contains(got, want) {
 					t.Errorf("%s is not told %s: %s", who, want, got)
@@ -71,7 +72,7 @@ func TestEventsTellNoSecrets(t *testing.T) {
 func TestEventsFollow(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	m, child := w.spawn("web")
-	h, err := w.client.As("claude").Events(t.Context(), local.EventsRequest{Follow: true, Subscriptions: []events.Request{
+	h, err := w.client.As("claude").Events(t.Context(), localapi.EventsRequest{Follow: true, Subscriptions: []events.Request{
 		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"error","terminalId":"` + m.ID + `"}`)}}})
 	if err != nil {
 		t.Fatal(err)
@@ -88,13 +89,13 @@ func TestEventsFollow(t *testing.T) {
 	if x, err := h.Next(); err != nil || !x.End || x.Error != nil {
 		t.Fatalf("%+v, %v", x, err)
 	}
-	private, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
+	private, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.client.As("claude").Events(t.Context(), local.EventsRequest{Subscriptions: []events.Request{
+	_, err = w.client.As("claude").Events(t.Context(), localapi.EventsRequest{Subscriptions: []events.Request{
 		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"x","terminalId":"` + private.ID + `"}`)}}})
-	wantCode(t, "a private terminal", err, local.CodeNoTerminal)
+	wantCode(t, "a private terminal", err, localapi.CodeNoTerminal)
 }
 
 // An agent may have a command run for an event that it may run anyway.
@@ -104,5 +105,5 @@ func TestCommandsOnAnEvent(t *testing.T) {
 		t.Errorf("the person: %v", err)
 	}
 	err := w.client.As("claude").MayRun(t.Context(), []string{"sudo", "rm", "-rf", "/"}, testkit.Abs("/"))
-	wantCode(t, "an agent", err, local.CodeDenied)
+	wantCode(t, "an agent", err, localapi.CodeDenied)
 }

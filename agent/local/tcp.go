@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/platform/proc"
 )
@@ -96,7 +97,7 @@ func (s *Server) onTCP(next http.Handler) http.Handler {
 		g := s.opts.Tokens.find(takeToken(r), false)
 		if g == nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			fail(w, &Error{Code: CodeUnauthorized, Message: "a valid token is required",
+			fail(w, &localapi.Error{Code: localapi.CodeUnauthorized, Message: "a valid token is required",
 				Hint: "send Authorization: Bearer TOKEN; tether token show prints yours, tether token create makes one for an agent"})
 			return
 		}
@@ -200,7 +201,7 @@ func overTCP(r *http.Request) bool { return r.Context().Value(tcpKey{}) != nil }
 func (s *Server) onlySocket(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if overTCP(r) {
-			return s.refused(r, &Error{Code: CodeDenied, Message: "this works only through the local socket", Hint: "use the command line"})
+			return s.refused(r, &localapi.Error{Code: localapi.CodeDenied, Message: "this works only through the local socket", Hint: "use the command line"})
 		}
 		return h(w, r)
 	}
@@ -229,9 +230,9 @@ func (s *Server) ourHost(host string) bool {
 
 // admitPage refuses a foreign Host and requests of browsers for a page that is not listed. It returns the page's origin if it is listed; ""
 // if no browser sent the request.
-func (s *Server) admitPage(r *http.Request) (string, *Error) {
+func (s *Server) admitPage(r *http.Request) (string, *localapi.Error) {
 	if !s.ourHost(r.Host) {
-		return "", &Error{Code: CodeForbidden, Message: "this address accepts only the Host localhost, 127.0.0.1 or [::1] with its port"}
+		return "", &localapi.Error{Code: localapi.CodeForbidden, Message: "this address accepts only the Host localhost, 127.0.0.1 or [::1] with its port"}
 	}
 	origins, page := r.Header["Origin"]
 	_, browser := r.Header["Sec-Fetch-Site"]
@@ -239,9 +240,9 @@ func (s *Server) admitPage(r *http.Request) (string, *Error) {
 	case !page && !browser:
 		return "", nil
 	case !page: // an image, a form, an address that was typed
-		return "", &Error{Code: CodeForbidden, Message: "only pages of listed origins may connect"}
+		return "", &localapi.Error{Code: localapi.CodeForbidden, Message: "only pages of listed origins may connect"}
 	case len(origins) != 1 || !slices.Contains(s.opts.Origins, origins[0]):
-		return "", &Error{Code: CodeForbidden, Message: "this origin is not allowed",
+		return "", &localapi.Error{Code: localapi.CodeForbidden, Message: "this origin is not allowed",
 			Hint: "to trust this origin with your terminals, add it to local.origins in config.toml"}
 	}
 	return origins[0], nil
@@ -251,7 +252,7 @@ func (s *Server) admitPage(r *http.Request) (string, *Error) {
 func allowPage(h http.Header, page string) {
 	h.Set("Access-Control-Allow-Origin", page)
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, Mcp-Protocol-Version, Mcp-Session-Id, "+PrincipalHeader)
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, Mcp-Protocol-Version, Mcp-Session-Id, "+localapi.PrincipalHeader)
 	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id")
 	h.Set("Access-Control-Allow-Private-Network", "true")
 	h.Set("Access-Control-Max-Age", "600")

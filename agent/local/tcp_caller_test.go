@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/proc"
@@ -46,7 +47,7 @@ func readWhoami(conn net.Conn) string {
 	if err != nil {
 		return err.Error()
 	}
-	var w local.Whoami
+	var w localapi.Whoami
 	if err := json.NewDecoder(resp.Body).Decode(&w); err != nil {
 		return err.Error()
 	}

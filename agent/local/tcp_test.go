@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 )
@@ -175,13 +176,13 @@ func TestTokensNameAgents(t *testing.T) {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	_, err = d.client.CreateToken(ctx, "agent-1")
-	wantCode(t, "again", err, local.CodeExists)
+	wantCode(t, "again", err, localapi.CodeExists)
 	for _, bad := range []string{"", "a b", "user", strings.Repeat("x", 65)} {
 		_, err = d.client.CreateToken(ctx, bad)
-		wantCode(t, "principal "+bad, err, local.CodeBadRequest)
+		wantCode(t, "principal "+bad, err, localapi.CodeBadRequest)
 	}
 	_, err = d.client.As("x").CreateToken(ctx, "y")
-	wantCode(t, "an agent makes tokens", err, local.CodeDenied)
+	wantCode(t, "an agent makes tokens", err, localapi.CodeDenied)
 	if l, err := d.client.Tokens(ctx); err != nil || len(l.Tokens) != 1 || l.Tokens[0].Principal != "agent-1" {
 		t.Errorf("%+v, %v", l, err)
 	}
@@ -216,7 +217,7 @@ func TestTokensNameAgents(t *testing.T) {
 		t.Errorf("closed with %v", got)
 	}
 	as(made.Token, 401)
-	wantCode(t, "revoke again", d.client.RevokeToken(ctx, "agent-1"), local.CodeNoToken)
+	wantCode(t, "revoke again", d.client.RevokeToken(ctx, "agent-1"), localapi.CodeNoToken)
 }
 
 // closed waits for the end of the connection.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 )
@@ -15,7 +16,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	status := s.opts.Daemon.Status()
 	status.Waiting = s.waiting(r)
 	if ActorFrom(r.Context()) != term.User {
-		status.Hosts, status.Terminals, status.Degraded, status.Log = []HostStatus{}, Count{}, []Degraded{}, ""
+		status.Hosts, status.Terminals, status.Degraded, status.Log = []localapi.HostStatus{}, localapi.Count{}, []localapi.Degraded{}, ""
 		for _, h := range s.access(r).List() {
 			CountTerminal(&status.Terminals, h)
 		}
@@ -24,7 +25,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 }
 
 // CountTerminal counts one more terminal.
-func CountTerminal(c *Count, h term.Handle) {
+func CountTerminal(c *localapi.Count, h term.Handle) {
 	i := h.Info()
 	switch {
 	case i.Exit != nil:
@@ -43,9 +44,9 @@ func CountTerminal(c *Count, h term.Handle) {
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
-	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}, Waiting: s.waiting(r), Declared: s.declaredFor(r)}
+	all := localapi.TerminalList{SchemaVersion: localapi.SchemaVersion, Terminals: []localapi.Terminal{}, Waiting: s.waiting(r), Declared: s.declaredFor(r)}
 	seen := s.views(r)
-	var ports map[term.ID][]Listening
+	var ports map[term.ID][]localapi.Listening
 	list := s.access(r).List()
 	if r.URL.Query().Get("ports") == "1" {
 		ports, _ = listening(list...) // a list without them is better than none
@@ -60,7 +61,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 }
 
 // newestFirst is the order of lists: running terminals, the newest first, then exited ones, the last to exit first.
-func newestFirst(a, b Terminal) int {
+func newestFirst(a, b localapi.Terminal) int {
 	switch {
 	case a.Exit == nil && b.Exit != nil:
 		return -1
@@ -73,7 +74,7 @@ func newestFirst(a, b Terminal) int {
 }
 
 func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
-	var req SpawnRequest
+	var req localapi.SpawnRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
@@ -81,10 +82,10 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 	asked := startRequest(r.Context(), &req, actor, policy.DoorCLI)
 	if actor != term.User {
 		if overTCP(r) && (req.Door != "" || req.Approved != "") { // words of our own proxy, which runs as the person
-			return &Error{Code: CodeDenied, Message: "door and approved work only through the local socket"}
+			return &localapi.Error{Code: localapi.CodeDenied, Message: "door and approved work only through the local socket"}
 		}
 		if origin(r) != term.User && (req.Door == policy.DoorACP || req.Approved != "") {
-			return s.refused(r, &Error{Code: CodeDenied, Message: "a program that an agent started cannot approve anything"})
+			return s.refused(r, &localapi.Error{Code: localapi.CodeDenied, Message: "a program that an agent started cannot approve anything"})
 		}
 		if err := asAgent(&asked, req.Door); err != nil {
 			return err
@@ -129,7 +130,7 @@ func (s *Server) commands(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	all := CommandList{SchemaVersion: SchemaVersion, CommandDetection: h.Info().CommandDetection, Commands: []Command{}}
+	all := localapi.CommandList{SchemaVersion: localapi.SchemaVersion, CommandDetection: h.Info().CommandDetection, Commands: []localapi.Command{}}
 	for _, c := range commands {
 		all.Commands = append(all.Commands, commandFrom(c))
 	}
@@ -167,11 +168,11 @@ func (s *Server) environment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, Environment{SchemaVersion: SchemaVersion, Env: env})
+	return reply(w, localapi.Environment{SchemaVersion: localapi.SchemaVersion, Env: env})
 }
 
 func (s *Server) pair(w http.ResponseWriter, r *http.Request) error {
-	var req PairRequest
+	var req localapi.PairRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}

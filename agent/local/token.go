@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/platform/secret"
 )
@@ -95,13 +96,6 @@ type tokenFile struct {
 }
 
 const tokenFileVersion = 1
-
-// TokenInfo is a token as lists show it.
-type TokenInfo struct {
-	Principal string    `json:"principal"`
-	Person    bool      `json:"person,omitempty"` // yours, for scripts; principal is its name
-	Created   time.Time `json:"created"`
-}
 
 // OpenTokens reads the tokens kept in the state directory, if there are any.
 func OpenTokens(state string) (*Tokens, error) {
@@ -210,7 +204,7 @@ func (t *Tokens) create(principal string, person bool) (string, error) {
 		return "", err
 	}
 	if principal == userToken {
-		return "", badMessage("%q is the name of your own token", principal)
+		return "", localapi.BadMessage("%q is the name of your own token", principal)
 	}
 	t.mu.Lock()
 	token, err := t.createLocked(principal, person)
@@ -222,9 +216,9 @@ func (t *Tokens) create(principal string, person bool) (string, error) {
 func (t *Tokens) createLocked(principal string, person bool) (string, error) {
 	switch {
 	case len(t.made) >= maxTokens:
-		return "", &Error{Code: CodeLimit, Message: fmt.Sprintf("there are %d tokens, the maximum", maxTokens), Hint: "revoke one"}
+		return "", &localapi.Error{Code: localapi.CodeLimit, Message: fmt.Sprintf("there are %d tokens, the maximum", maxTokens), Hint: "revoke one"}
 	case slices.ContainsFunc(t.made, named(principal)):
-		return "", &Error{Code: CodeExists, Message: principal + " already has a token",
+		return "", &localapi.Error{Code: localapi.CodeExists, Message: principal + " already has a token",
 			Hint: "tether token revoke " + principal + " first, if it is lost"}
 	}
 	token, r := newToken(principal, person)
@@ -251,7 +245,7 @@ func (t *Tokens) Revoke(principal string) error {
 func (t *Tokens) revokeLocked(principal string) error {
 	i := slices.IndexFunc(t.made, named(principal))
 	if i < 0 {
-		return &Error{Code: CodeNoToken, Message: fmt.Sprintf("%.80q has no token", principal), Hint: "tether token ls shows those that have"}
+		return &localapi.Error{Code: localapi.CodeNoToken, Message: fmt.Sprintf("%.80q has no token", principal), Hint: "tether token ls shows those that have"}
 	}
 	revoked := t.made[i]
 	if err := t.keepLocked(slices.Delete(slices.Clone(t.made), i, i+1)); err != nil {
@@ -262,14 +256,14 @@ func (t *Tokens) revokeLocked(principal string) error {
 }
 
 // List returns the tokens that were made, the oldest first.
-func (t *Tokens) List() []TokenInfo {
+func (t *Tokens) List() []localapi.TokenInfo {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make([]TokenInfo, 0, len(t.made))
+	all := make([]localapi.TokenInfo, 0, len(t.made))
 	for _, g := range t.made {
-		all = append(all, TokenInfo{Principal: g.Principal, Person: g.Person, Created: g.Created})
+		all = append(all, localapi.TokenInfo{Principal: g.Principal, Person: g.Person, Created: g.Created})
 	}
-	slices.SortFunc(all, func(a, b TokenInfo) int {
+	slices.SortFunc(all, func(a, b localapi.TokenInfo) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Principal, b.Principal))
 	})
 	return all

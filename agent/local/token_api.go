@@ -3,32 +3,14 @@ package local
 import (
 	"context"
 	"net/http"
+
+	"tether/agent/localapi"
 )
-
-// TokenList is the answer to a list of the tokens that were made.
-type TokenList struct {
-	SchemaVersion int         `json:"schema_version"`
-	Tokens        []TokenInfo `json:"tokens"`
-}
-
-// TokenRequest makes a token for an agent, or for the person's scripts.
-type TokenRequest struct {
-	Principal string `json:"principal"`
-	Person    bool   `json:"person,omitempty"` // it is yours; principal is a name for it
-}
-
-// NewToken answers it. The token cannot be had again.
-type NewToken struct {
-	SchemaVersion int    `json:"schema_version"`
-	Principal     string `json:"principal"`
-	Person        bool   `json:"person,omitempty"`
-	Token         string `json:"token"`
-}
 
 // tokens answers 404 where a server has none.
 func (s *Server) tokens() (*Tokens, error) {
 	if s.opts.Tokens == nil {
-		return nil, &Error{Code: CodeNotFound, Message: "this daemon has no tokens"}
+		return nil, &localapi.Error{Code: localapi.CodeNotFound, Message: "this daemon has no tokens"}
 	}
 	return s.opts.Tokens, nil
 }
@@ -38,7 +20,7 @@ func (s *Server) listTokens(w http.ResponseWriter, _ *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, TokenList{SchemaVersion: SchemaVersion, Tokens: t.List()})
+	return reply(w, localapi.TokenList{SchemaVersion: localapi.SchemaVersion, Tokens: t.List()})
 }
 
 func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
@@ -46,7 +28,7 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var req TokenRequest
+	var req localapi.TokenRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
@@ -54,7 +36,7 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, NewToken{SchemaVersion: SchemaVersion, Principal: req.Principal, Person: req.Person, Token: token})
+	return reply(w, localapi.NewToken{SchemaVersion: localapi.SchemaVersion, Principal: req.Principal, Person: req.Person, Token: token})
 }
 
 // showToken answers with the person's own token.
@@ -67,7 +49,7 @@ func (s *Server) showToken(w http.ResponseWriter, _ *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, NewToken{SchemaVersion: SchemaVersion, Principal: userToken, Token: token})
+	return reply(w, localapi.NewToken{SchemaVersion: localapi.SchemaVersion, Principal: userToken, Token: token})
 }
 
 func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
@@ -82,26 +64,26 @@ func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
 }
 
 // Tokens lists the tokens that were made, the oldest first.
-func (c *Client) Tokens(ctx context.Context) (TokenList, error) {
-	var l TokenList
+func (c *Client) Tokens(ctx context.Context) (localapi.TokenList, error) {
+	var l localapi.TokenList
 	return l, c.do(ctx, http.MethodGet, "/v1/tokens", nil, &l)
 }
 
 // CreateToken makes a token for the agent called principal.
-func (c *Client) CreateToken(ctx context.Context, principal string) (NewToken, error) {
-	var t NewToken
-	return t, c.do(ctx, http.MethodPost, "/v1/tokens", TokenRequest{Principal: principal}, &t)
+func (c *Client) CreateToken(ctx context.Context, principal string) (localapi.NewToken, error) {
+	var t localapi.NewToken
+	return t, c.do(ctx, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: principal}, &t)
 }
 
 // CreatePersonToken makes a token for the person's scripts: name tells it from others.
-func (c *Client) CreatePersonToken(ctx context.Context, name string) (NewToken, error) {
-	var t NewToken
-	return t, c.do(ctx, http.MethodPost, "/v1/tokens", TokenRequest{Principal: name, Person: true}, &t)
+func (c *Client) CreatePersonToken(ctx context.Context, name string) (localapi.NewToken, error) {
+	var t localapi.NewToken
+	return t, c.do(ctx, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: name, Person: true}, &t)
 }
 
 // UserToken returns the token that acts as the person.
-func (c *Client) UserToken(ctx context.Context) (NewToken, error) {
-	var t NewToken
+func (c *Client) UserToken(ctx context.Context) (localapi.NewToken, error) {
+	var t localapi.NewToken
 	return t, c.do(ctx, http.MethodPost, "/v1/token", struct{}{}, &t)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/agenttools"
 )
@@ -24,23 +25,6 @@ type WaitOptions struct {
 	Settle   time.Duration // how long a line that may still change must stand to match; 0 means 200 ms, negative any line
 	New      bool          // only later output and commands count
 	Timeout  time.Duration // 0 means none
-}
-
-// Waited is the result of a wait.
-type Waited struct {
-	SchemaVersion int      `json:"schema_version"`
-	ID            string   `json:"id"`
-	Reason        string   `json:"reason"` // pattern, idle, command, port, url, exit or timeout
-	ElapsedMs     int64    `json:"elapsed_ms"`
-	Line          string   `json:"line,omitempty"`     // the line that matched
-	Command       *Command `json:"command,omitempty"`  // the command that has finished, if any
-	Address       string   `json:"address,omitempty"`  // the address on which the port is open
-	Listener      string   `json:"listener,omitempty"` // "this terminal" or "another program", if known
-	Status        int      `json:"status,omitempty"`   // HTTP status of the URL's last answer
-	Detail        string   `json:"detail,omitempty"`   // why the URL did not answer with 2xx in time
-	Exit          *Exit    `json:"exit,omitempty"`     // the terminal's exit, if it has exited
-	Cursor        int64    `json:"cursor"`             // raw offset of the end of the examined output
-	Masked        int      `json:"masked,omitempty"`   // places of the examined output that an agent is not shown
 }
 
 // maxWait bounds a wait's numbers.
@@ -67,7 +51,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return &Error{Code: CodeBadRequest, Message: err.Error()}
+		return &localapi.Error{Code: localapi.CodeBadRequest, Message: err.Error()}
 	}
 	return reply(w, waitedFrom(h.Info(), got))
 }
@@ -93,14 +77,14 @@ func parseWait(q url.Values, i term.Info) (agenttools.WaitRequest, error) {
 	return req, nil
 }
 
-func waitedFrom(i term.Info, got *agenttools.WaitAnswer) Waited {
-	w := Waited{
-		SchemaVersion: SchemaVersion, ID: string(i.ID), Reason: string(got.Reason), ElapsedMs: got.ElapsedMs, Line: got.Line,
+func waitedFrom(i term.Info, got *agenttools.WaitAnswer) localapi.Waited {
+	w := localapi.Waited{
+		SchemaVersion: localapi.SchemaVersion, ID: string(i.ID), Reason: string(got.Reason), ElapsedMs: got.ElapsedMs, Line: got.Line,
 		Address: got.Address, Listener: got.Listener, Status: got.Status, Detail: got.Detail, Exit: terminalFrom(i).Exit, Cursor: got.Cursor, Masked: got.Masked,
 	}
 	if c := got.Command; c != nil {
 		ms := float64(c.DurationMs)
-		w.Command = &Command{N: c.N, Exit: c.ExitCode, Running: c.Running, Verified: c.Verified, Within: c.Within, DurationMs: &ms, Start: c.Start, End: c.End}
+		w.Command = &localapi.Command{N: c.N, Exit: c.ExitCode, Running: c.Running, Verified: c.Verified, Within: c.Within, DurationMs: &ms, Start: c.Start, End: c.End}
 		if c.Line != "" {
 			w.Command.Line = &c.Line
 		}
@@ -109,7 +93,7 @@ func waitedFrom(i term.Info, got *agenttools.WaitAnswer) Waited {
 }
 
 // Wait returns when a condition is met, or the terminal has exited, or the time is up: Reason tells which.
-func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (Waited, error) {
+func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (localapi.Waited, error) {
 	q := url.Values{}
 	set := func(name, value string, is bool) {
 		if is {
@@ -125,6 +109,6 @@ func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (Waited, e
 	set("idle_ms", strconv.FormatInt(max(o.Idle.Milliseconds(), 1), 10), o.Idle > 0)
 	set("timeout_ms", strconv.FormatInt(max(o.Timeout.Milliseconds(), 1), 10), o.Timeout > 0)
 	set("port", strconv.Itoa(o.Port), o.Port != 0)
-	var w Waited
+	var w localapi.Waited
 	return w, c.do(ctx, http.MethodGet, terminalPath(ref, "/wait")+"?"+q.Encode(), nil, &w)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 )
 
@@ -16,7 +17,7 @@ func TestWait(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("web")
 	child.Print("starting\r\n")
-	got := make(chan local.Waited, 1)
+	got := make(chan localapi.Waited, 1)
 	go func() {
 		x, err := w.client.Wait(t.Context(), "web", local.WaitOptions{Pattern: `ready (\d+)`})
 		if err != nil {
@@ -25,7 +26,7 @@ func TestWait(t *testing.T) {
 		got <- x
 	}()
 	child.Print("not yet\r\nready 5\r\n")
-	if x := <-got; x.Reason != "pattern" || x.Line != "ready 5" || x.ID != tm.ID || x.Exit != nil || x.SchemaVersion != local.SchemaVersion {
+	if x := <-got; x.Reason != "pattern" || x.Line != "ready 5" || x.ID != tm.ID || x.Exit != nil || x.SchemaVersion != localapi.SchemaVersion {
 		t.Errorf("%+v", x)
 	}
 	x, err := w.client.Wait(t.Context(), "web", local.WaitOptions{Pattern: "ready", New: true, Timeout: time.Millisecond})
@@ -64,8 +65,8 @@ func TestWait(t *testing.T) {
 		"a pattern that is none": {Pattern: "("}, "commands of what is no shell": {Command: true}, "a port that is none": {Port: 70000},
 		"a pattern without end": {Pattern: string(make([]byte, 4000))},
 	} {
-		var e *local.Error
-		if _, err := w.client.Wait(t.Context(), "web", o); !errors.As(err, &e) || e.Code != local.CodeBadRequest {
+		var e *localapi.Error
+		if _, err := w.client.Wait(t.Context(), "web", o); !errors.As(err, &e) || e.Code != localapi.CodeBadRequest {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -85,8 +86,8 @@ func TestWaitEnds(t *testing.T) {
 	if _, err := w.client.Wait(ctx, "web", local.WaitOptions{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("given up: %v", err)
 	}
-	var e *local.Error
-	if _, err := w.client.As("some").Wait(t.Context(), "nobody", local.WaitOptions{}); !errors.As(err, &e) || e.Code != local.CodeNoTerminal {
+	var e *localapi.Error
+	if _, err := w.client.As("some").Wait(t.Context(), "nobody", local.WaitOptions{}); !errors.As(err, &e) || e.Code != localapi.CodeNoTerminal {
 		t.Errorf("nobody: %v", err)
 	}
 	ended := make(chan error, 1)
@@ -106,8 +107,8 @@ func TestPorts(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.spawn("web")
 	p, err := w.client.Ports(t.Context(), "web")
-	var e *local.Error
-	if errors.As(err, &e) && e.Code == local.CodeNotFound {
+	var e *localapi.Error
+	if errors.As(err, &e) && e.Code == localapi.CodeNotFound {
 		t.Skip(err) // another system
 	}
 	if err != nil || p.Ports == nil || len(p.Ports) != 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tether/agent/acp"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/cmd/tether/internal/display"
 )
@@ -38,8 +38,8 @@ func (a *agentTerminals) approved(ctx context.Context, c acp.Command) error {
 }
 
 // isAbout reports whether the question is about the command of this agent.
-func (a *agentTerminals) isAbout(q local.Approval, c acp.Command) bool {
-	return q.State == local.ApprovalWaiting && q.Actor == "agent "+a.name && q.Door == policy.DoorACP &&
+func (a *agentTerminals) isAbout(q localapi.Approval, c acp.Command) bool {
+	return q.State == localapi.ApprovalWaiting && q.Actor == "agent "+a.name && q.Door == policy.DoorACP &&
 		q.Line == c.Line && q.Cwd == c.Cwd && slices.Equal(q.Argv, c.Argv) && slices.Equal(q.Env, namesOf(c.Env))
 }
 
@@ -66,7 +66,7 @@ func (a *agentTerminals) claim(question string) bool {
 	return true
 }
 
-func (a *agentTerminals) answer(ctx context.Context, c acp.Command, q local.Approval) error {
+func (a *agentTerminals) answer(ctx context.Context, c acp.Command, q localapi.Approval) error {
 	allowed, err := c.Ask(ctx, strings.Join(append(display.Settings(q), q.Reason), "\n"))
 	if err != nil {
 		return err

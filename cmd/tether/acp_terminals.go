@@ -7,6 +7,7 @@ import (
 
 	"tether/agent/acp"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 )
 
@@ -45,7 +46,7 @@ func (a *agentTerminals) Spawn(ctx context.Context, c acp.Command) (string, erro
 }
 
 func (a *agentTerminals) spawn(ctx context.Context, c acp.Command) (string, error) {
-	r := local.SpawnRequest{
+	r := localapi.SpawnRequest{
 		Command: c.Argv, Line: c.Line, Cwd: c.Cwd, SetEnv: c.Env, Name: c.Name,
 		Cols: agentCols, Rows: agentRows, OnSlow: "hold", NoIntegration: true, Leased: true, Door: policy.DoorACP,
 	}
@@ -84,26 +85,26 @@ func (f followed) Next() (acp.Event, error) {
 			return acp.Event{}, err
 		}
 		switch e.Type {
-		case local.EventOutput:
+		case localapi.EventOutput:
 			return acp.Event{Data: []byte(e.Data), Masked: e.Masked, Next: e.Raw}, nil
-		case local.EventLagged:
+		case localapi.EventLagged:
 			return acp.Event{Lost: e.Lost}, nil
-		case local.EventExit:
+		case localapi.EventExit:
 			return acp.Event{Exit: &acp.Exit{Code: e.Code, Signal: e.Signal}, Next: e.Raw}, nil
-		case local.EventDropped:
+		case localapi.EventDropped:
 			return acp.Event{}, acp.ErrStopped
 		}
 	}
 }
 
 // kinds maps the daemon's error codes to the proxy's failures.
-var kinds = map[local.Code]acp.FailureKind{
-	local.CodeBadRequest: acp.Invalid, local.CodeTooLarge: acp.Invalid, local.CodeCannotStart: acp.CannotStart,
-	local.CodeNoTerminal: acp.Gone, local.CodeDenied: acp.Denied, local.CodeLimit: acp.Denied,
+var kinds = map[localapi.Code]acp.FailureKind{
+	localapi.CodeBadRequest: acp.Invalid, localapi.CodeTooLarge: acp.Invalid, localapi.CodeCannotStart: acp.CannotStart,
+	localapi.CodeNoTerminal: acp.Gone, localapi.CodeDenied: acp.Denied, localapi.CodeLimit: acp.Denied,
 }
 
 func failure(err error) error {
-	var e *local.Error
+	var e *localapi.Error
 	if !errors.As(err, &e) {
 		return err
 	}

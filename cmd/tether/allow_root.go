@@ -10,7 +10,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/platform/dirs"
 	"tether/platform/proc"
 	"tether/platform/secret"
@@ -80,7 +80,7 @@ func (a *app) mayBeRoot(ctx context.Context, d dirs.Dirs, flag bool) error {
 }
 
 func rootError() error {
-	return &hinted{&local.Error{Code: local.CodeDenied, Message: agent.ErrRoot.Error() + " unless you allow it"},
+	return &hinted{&localapi.Error{Code: localapi.CodeDenied, Message: agent.ErrRoot.Error() + " unless you allow it"},
 		"run it as yourself, or allow it once: tether daemon --background --allow-root"}
 }
 

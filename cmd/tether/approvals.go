@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -53,17 +53,17 @@ answers one.`,
 	return c
 }
 
-func approvalCalled(all []local.Approval, id string) ([]local.Approval, error) {
+func approvalCalled(all []localapi.Approval, id string) ([]localapi.Approval, error) {
 	for _, x := range all {
 		if x.ID == id {
-			return []local.Approval{x}, nil
+			return []localapi.Approval{x}, nil
 		}
 	}
-	return nil, &local.Error{Code: local.CodeNotFound, Message: fmt.Sprintf("no such approval request or approval: %q", display.Printable(id, 40)),
+	return nil, &localapi.Error{Code: localapi.CodeNotFound, Message: fmt.Sprintf("no such approval request or approval: %q", display.Printable(id, 40)),
 		Hint: "tether approvals lists them"}
 }
 
-func (a *app) printApprovals(all []local.Approval) error {
+func (a *app) printApprovals(all []localapi.Approval) error {
 	if len(all) == 0 {
 		a.notice("no pending or active approvals")
 		return nil
@@ -71,7 +71,7 @@ func (a *app) printApprovals(all []local.Approval) error {
 	w := a.table("ID\tSTATE\tWHO\tUNTIL\tCOMMAND\tIN")
 	for _, x := range all {
 		until := "-"
-		if x.State != local.ApprovalExpired {
+		if x.State != localapi.ApprovalExpired {
 			until = x.Expires.Local().Format(time.TimeOnly)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.ID, x.State, display.Printable(cmp.Or(x.Who, x.Actor), 60), until, display.Printable(display.ApprovalLine(x), 60), display.Printable(x.Cwd, 40))
@@ -79,7 +79,7 @@ func (a *app) printApprovals(all []local.Approval) error {
 	return w.Flush()
 }
 
-func (a *app) printApproval(x local.Approval) { a.printLines(display.Approval(x, display.MaxShown)) }
+func (a *app) printApproval(x localapi.Approval) { a.printLines(display.Approval(x, display.MaxShown)) }
 
 func (a *app) printLines(lines []string) {
 	for _, line := range lines {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 func approveCommand(a *app) *cobra.Command {
@@ -66,7 +67,7 @@ func (a *app) approve(ctx context.Context, client *local.Client, id string, allo
 func (a *app) watchApprovals(ctx context.Context, client *local.Client) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lists, failed := make(chan local.ApprovalList), make(chan error, 1) // both sent to by followApprovals
+	lists, failed := make(chan localapi.ApprovalList), make(chan error, 1) // both sent to by followApprovals
 	go func() { failed <- followApprovals(ctx, client, lists) }()
 	lines := make(chan string) // closed by readLines
 	go readLines(ctx, a.stdin, lines)
@@ -92,7 +93,7 @@ func (a *app) watchApprovals(ctx context.Context, client *local.Client) error {
 	}
 }
 
-func followApprovals(ctx context.Context, client *local.Client, lists chan<- local.ApprovalList) error {
+func followApprovals(ctx context.Context, client *local.Client, lists chan<- localapi.ApprovalList) error {
 	var since *uint64
 	for {
 		list, err := client.Approvals(ctx, since)
@@ -123,16 +124,16 @@ func readLines(ctx context.Context, r io.Reader, lines chan<- string) {
 type approvalWatch struct {
 	app     *app
 	client  *local.Client
-	waiting []local.Approval
+	waiting []localapi.Approval
 	asked   string          // the question that the person sees, "" for none
 	passed  map[string]bool // questions left for later
 }
 
-func (w *approvalWatch) list(l local.ApprovalList) {
+func (w *approvalWatch) list(l localapi.ApprovalList) {
 	w.waiting = w.waiting[:0]
 	here := false
 	for _, x := range l.Approvals {
-		if x.State == local.ApprovalWaiting && !w.passed[x.ID] {
+		if x.State == localapi.ApprovalWaiting && !w.passed[x.ID] {
 			w.waiting = append(w.waiting, x)
 			here = here || x.ID == w.asked
 		}
@@ -173,7 +174,7 @@ func (w *approvalWatch) answer(ctx context.Context, line string) error {
 		return nil
 	}
 	w.asked, w.passed[id] = "", true
-	if e, ok := err.(*local.Error); ok && e.Code == local.CodeNotFound {
+	if e, ok := err.(*localapi.Error); ok && e.Code == localapi.CodeNotFound {
 		w.app.notice("%s", e.Message)
 		err = nil
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 )
 
@@ -29,10 +29,10 @@ func printing(t *testing.T) (*app, func() string) {
 	}
 }
 
-func waiting(ids ...string) local.ApprovalList {
-	var l local.ApprovalList
+func waiting(ids ...string) localapi.ApprovalList {
+	var l localapi.ApprovalList
 	for _, id := range ids {
-		l.Approvals = append(l.Approvals, local.Approval{ID: id, State: local.ApprovalWaiting, Actor: "agent bob", Cwd: "/", Argv: []string{"run-" + id}})
+		l.Approvals = append(l.Approvals, localapi.Approval{ID: id, State: localapi.ApprovalWaiting, Actor: "agent bob", Cwd: "/", Argv: []string{"run-" + id}})
 	}
 	return l
 }
@@ -68,10 +68,10 @@ func TestPromptsOneByOne(t *testing.T) {
 // Nothing of a command can hide: no line, no end, nothing that a terminal obeys or shows in another order.
 func TestApprovalShowsAll(t *testing.T) {
 	a, printed := printing(t)
-	a.printApproval(local.Approval{ID: "q-1", State: local.ApprovalWaiting, Actor: "agent \x1b[2Jbob", Cwd: "/\u202e", Reason: "because", Rule: "r",
+	a.printApproval(localapi.Approval{ID: "q-1", State: localapi.ApprovalWaiting, Actor: "agent \x1b[2Jbob", Cwd: "/\u202e", Reason: "because", Rule: "r",
 		Line: "echo harmless" + strings.Repeat(" ", 200) + "\nrm \x1b[1A\u202ex\r" + strings.Repeat("y", 20_000),
 		Env:  []string{"LD_PRELOAD"}, Settings: []string{"LD_PRELOAD=/x\x1b.so"},
-		Scripts: []local.Script{{Path: "/x/a\nb.sh", Sum: "0123456789abcdef", Size: 7}, {Path: "/x/secret.sh", Size: 8}}})
+		Scripts: []localapi.Script{{Path: "/x/a\nb.sh", Sum: "0123456789abcdef", Size: 7}, {Path: "/x/secret.sh", Size: 8}}})
 	got := printed()
 	for _, want := range []string{"  | echo harmless", "\n  | rm ", "more bytes", "setting LD_PRELOAD=/x\uFFFD.so", "script /x/a b.sh, current content (7 bytes, sha256 0123456789ab…)",
 		"script /x/secret.sh, unreadable (8 bytes)", "because (r)"} {

@@ -11,6 +11,7 @@ import (
 	"github.com/creack/pty"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/host"
 	"tether/internal/testkit"
 )
@@ -56,12 +57,12 @@ func TestBellForQuestions(t *testing.T) {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		_, _ = client.As("bob").Spawn(ctx, local.SpawnRequest{Command: []string{"python3", "-c", "1\x1b]0;x\a", "Authorization: token hunter2hunter2",
+		_, _ = client.As("bob").Spawn(ctx, localapi.SpawnRequest{Command: []string{"python3", "-c", "1\x1b]0;x\a", "Authorization: token hunter2hunter2",
 			"shpat_" + strings.Repeat("a1", 16), "correct horse battery"}, Cwd: t.TempDir()})
 	}()
 	testkit.Eventually(t, patience, "a question", func() bool {
 		l, err := client.Approvals(t.Context(), nil)
-		return err == nil && len(l.Approvals) == 1 && l.Approvals[0].State == local.ApprovalWaiting
+		return err == nil && len(l.Approvals) == 1 && l.Approvals[0].State == localapi.ApprovalWaiting
 	})
 	sees("the bell", "\x1b]9;tether: agent bob asks to run: python3 -c 1")
 	sees("its end", "\x07\x07")

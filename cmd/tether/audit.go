@@ -15,6 +15,7 @@ import (
 	"tether/agent"
 	"tether/agent/audit"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
@@ -215,10 +216,10 @@ func (a *app) printReport(r audit.Report, asked, asJSON bool) error {
 	intact := len(r.Problems) == 0
 	var status error
 	if !intact {
-		status = exitCode(local.ExitFailure)
+		status = exitCode(localapi.ExitFailure)
 	}
 	if asJSON {
-		return errors.Join(a.printJSON(verified{local.SchemaVersion, intact, asked, r}), status)
+		return errors.Join(a.printJSON(verified{localapi.SchemaVersion, intact, asked, r}), status)
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintln(a.stdout, display.Printable(p.String(), 0))

@@ -21,6 +21,7 @@ import (
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/doctor"
 	"tether/internal/version"
 	"tether/platform/dirs"
@@ -183,23 +184,23 @@ func harmlessChecks(e doctor.Examination) doctor.Examination {
 
 // outline describes a terminal in a report, without its command and name.
 type outline struct {
-	ID       string      `json:"id"`
-	Owner    string      `json:"owner"`
-	Started  time.Time   `json:"started"`
-	Exit     *local.Exit `json:"exit,omitempty"`
-	Cols     int         `json:"cols"`
-	Rows     int         `json:"rows"`
-	Private  bool        `json:"private"`
-	LentTo   []string    `json:"lent_to"`
-	Bytes    int64       `json:"bytes"`
-	Retained int64       `json:"retained"`
-	Lost     int64       `json:"lost_bytes"`
-	Attached int         `json:"attached"`
-	Held     bool        `json:"held"`
-	Detects  bool        `json:"command_detection"`
+	ID       string         `json:"id"`
+	Owner    string         `json:"owner"`
+	Started  time.Time      `json:"started"`
+	Exit     *localapi.Exit `json:"exit,omitempty"`
+	Cols     int            `json:"cols"`
+	Rows     int            `json:"rows"`
+	Private  bool           `json:"private"`
+	LentTo   []string       `json:"lent_to"`
+	Bytes    int64          `json:"bytes"`
+	Retained int64          `json:"retained"`
+	Lost     int64          `json:"lost_bytes"`
+	Attached int            `json:"attached"`
+	Held     bool           `json:"held"`
+	Detects  bool           `json:"command_detection"`
 }
 
-func outlines(all []local.Terminal) []outline {
+func outlines(all []localapi.Terminal) []outline {
 	out := []outline{}
 	for _, t := range all {
 		out = append(out, outline{

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -34,7 +34,7 @@ func commandsCommand(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) printCommands(all local.CommandList) error {
+func (a *app) printCommands(all localapi.CommandList) error {
 	if len(all.Commands) == 0 {
 		if !all.CommandDetection {
 			a.notice("no commands reported: the terminal runs no shell, or a shell without integration")

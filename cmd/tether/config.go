@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/config"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/redact"
 	"tether/platform/dirs"
@@ -95,7 +95,7 @@ type configKey struct {
 
 func configView(path string, settings *config.Config, from map[string]config.Source) configuration {
 	_, err := os.Stat(path)
-	view := configuration{SchemaVersion: local.SchemaVersion, Path: path, Exists: err == nil}
+	view := configuration{SchemaVersion: localapi.SchemaVersion, Path: path, Exists: err == nil}
 	defaults := config.Keys()
 	for i, k := range settings.Keys() {
 		view.Keys = append(view.Keys, configKey{Name: k.Name, Value: k.Value, Default: defaults[i].Value, Kind: k.Kind, Allowed: k.Allowed,

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/config"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/platform/dirs"
 	"tether/platform/secret"
 	"tether/platform/shell"
@@ -65,7 +65,7 @@ func (a *app) editConfig(ctx context.Context) error {
 		fmt.Fprintf(a.stderr, "tether: %v\n", err)
 		again, err := a.ask(ctx, "reopen the file?", true)
 		if err != nil || !again {
-			return exitCode(local.ExitUsage)
+			return exitCode(localapi.ExitUsage)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
@@ -20,7 +20,7 @@ Declare terminals as [[terminal]] in the configuration file: tether config edit 
 it, docs/CONFIG.md lists the keys. Without a NAME, the command applies to all of them.`
 
 func upCommand(a *app) *cobra.Command {
-	return declareCommand(a, local.DeclareUp, "up [NAME…]", "start the declared terminals",
+	return declareCommand(a, localapi.DeclareUp, "up [NAME…]", "start the declared terminals",
 		`start the terminals declared in the configuration that are not running.
 
 The command reads the file again first, so it also starts terminals added since. The
@@ -29,13 +29,13 @@ tether kill: they stay down until tether up.`, "  tether up\n  tether up web api
 }
 
 func downCommand(a *app) *cobra.Command {
-	return declareCommand(a, local.DeclareDown, "down [NAME…]", "end declared terminals and keep them down",
+	return declareCommand(a, localapi.DeclareDown, "down [NAME…]", "end declared terminals and keep them down",
 		`end declared terminals and all their processes. They stay down until tether up, also
 after a restart of the daemon.`, "  tether down web")
 }
 
 func restartCommand(a *app) *cobra.Command {
-	return declareCommand(a, local.DeclareRestart, "restart [NAME…]", "restart declared terminals",
+	return declareCommand(a, localapi.DeclareRestart, "restart [NAME…]", "restart declared terminals",
 		`end declared terminals and all their processes, and start them again with the current
 configuration.`, "  tether restart web")
 }
@@ -49,7 +49,7 @@ func declareCommand(a *app, do, use, short, long, example string) *cobra.Command
 				return err
 			}
 			done := a.progress(c.Context(), "waiting for the terminals")
-			all, err := client.Declare(c.Context(), local.DeclareRequest{Do: do, Names: names})
+			all, err := client.Declare(c.Context(), localapi.DeclareRequest{Do: do, Names: names})
 			done()
 			if err != nil {
 				return err
@@ -67,17 +67,17 @@ func declareCommand(a *app, do, use, short, long, example string) *cobra.Command
 }
 
 // declareFailure is the error of the first terminal that could not be started.
-func declareFailure(do string, all []local.Declared) error {
+func declareFailure(do string, all []localapi.Declared) error {
 	for _, d := range all {
-		if do != local.DeclareDown && d.Error != "" {
-			return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("%s: %s", display.Printable(d.Name, 70), display.Printable(d.Error, 300)),
+		if do != localapi.DeclareDown && d.Error != "" {
+			return &localapi.Error{Code: localapi.CodeCannotStart, Message: fmt.Sprintf("%s: %s", display.Printable(d.Name, 70), display.Printable(d.Error, 300)),
 				Hint: "correct its [[terminal]] with tether config edit, then run tether up again"}
 		}
 	}
 	return nil
 }
 
-func (a *app) printDeclared(all []local.Declared) {
+func (a *app) printDeclared(all []localapi.Declared) {
 	if len(all) == 0 {
 		a.notice("no declared terminals; add a [[terminal]] with: tether config edit")
 	}

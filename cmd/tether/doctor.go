@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/doctor"
 )
 
@@ -32,7 +32,7 @@ test entry in the keyring, and connect to the paired hosts with their tokens.`,
 				return err
 			}
 			if all.Failed > 0 {
-				return exitCode(local.ExitFailure)
+				return exitCode(localapi.ExitFailure)
 			}
 			return nil
 		},

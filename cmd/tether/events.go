@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
 	"tether/events"
@@ -198,7 +199,7 @@ func (l *listener) started() bool {
 
 // listen reads one daemon's messages until their end, which is io.EOF, or until it disconnects. It calls alive after each message.
 func (l *listener) listen(ctx context.Context, each func(*events.Event) error, alive func()) error {
-	h, err := l.client.Events(ctx, local.EventsRequest{Subscriptions: l.subs, Follow: l.flags.follow, Raw: l.flags.raw})
+	h, err := l.client.Events(ctx, localapi.EventsRequest{Subscriptions: l.subs, Follow: l.flags.follow, Raw: l.flags.raw})
 	if err != nil {
 		return err
 	}
@@ -226,7 +227,7 @@ func (l *listener) listen(ctx context.Context, each func(*events.Event) error, a
 }
 
 // take takes one line.
-func (l *listener) take(x *local.EventLine, each func(*events.Event) error) error {
+func (l *listener) take(x *localapi.EventLine, each func(*events.Event) error) error {
 	sub := &l.subs[x.Sub]
 	switch {
 	case x.Event != nil:

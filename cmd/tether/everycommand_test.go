@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/pty"
 )
@@ -163,15 +163,15 @@ func TestWrongCommandLines(t *testing.T) {
 		switch err := c.ValidateArgs(many); {
 		case err == nil && !strings.Contains(c.Use, "…"):
 			t.Errorf("tether %s takes %d arguments; its use is %q", strings.Join(path, " "), len(many), c.Use)
-		case err != nil && exitStatus(t.Context(), err) != local.ExitUsage:
-			t.Errorf("tether %s x x x…: exit status %d (%v), want %d", strings.Join(path, " "), exitStatus(t.Context(), err), err, local.ExitUsage)
+		case err != nil && exitStatus(t.Context(), err) != localapi.ExitUsage:
+			t.Errorf("tether %s x x x…: exit status %d (%v), want %d", strings.Join(path, " "), exitStatus(t.Context(), err), err, localapi.ExitUsage)
 		case err != nil && hintFor(err) == "":
 			t.Errorf("tether %s x x x…: %v, and no hint", strings.Join(path, " "), err)
 		}
 		root := newRoot(a)
 		root.SetArgs(append(slices.Clone(path), "--no-such-flag"))
-		if err := root.ExecuteContext(t.Context()); err == nil || exitStatus(t.Context(), err) != local.ExitUsage {
-			t.Errorf("tether %s --no-such-flag: exit status %d (%v), want %d", strings.Join(path, " "), exitStatus(t.Context(), err), err, local.ExitUsage)
+		if err := root.ExecuteContext(t.Context()); err == nil || exitStatus(t.Context(), err) != localapi.ExitUsage {
+			t.Errorf("tether %s --no-such-flag: exit status %d (%v), want %d", strings.Join(path, " "), exitStatus(t.Context(), err), err, localapi.ExitUsage)
 		}
 		for _, sub := range c.Commands() {
 			walk(sub, append(slices.Clone(path), sub.Name()))

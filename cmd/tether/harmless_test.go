@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp/client"
 	"tether/cmd/tether/internal/view"
 )
@@ -21,7 +21,7 @@ func TestErrorsOfHostsAreHarmless(t *testing.T) {
 		}
 	}
 	a, printed := printing(t)
-	a.explain(t.Context(), &hinted{&local.Error{Code: local.CodeUnreachable, Message: hostile.Error()}, "next"})
+	a.explain(t.Context(), &hinted{&localapi.Error{Code: localapi.CodeUnreachable, Message: hostile.Error()}, "next"})
 	check("an error", printed())
 	a, printed = printing(t)
 	v := &viewer{app: a, up: true}

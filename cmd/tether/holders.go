@@ -14,6 +14,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
@@ -88,7 +89,7 @@ func (a *app) beNext(ctx context.Context, d dirs.Dirs) (*ipc.Held, error) {
 	defer cancel()
 	defer a.progress(ctx, "waiting for another replacement of the daemon")()
 	for {
-		next, err := ipc.Lock(filepath.Join(d.Runtime, local.NextName))
+		next, err := ipc.Lock(filepath.Join(d.Runtime, localapi.NextName))
 		other, busy := errors.AsType[*ipc.LockedError](err)
 		if !busy {
 			return next, err
@@ -120,13 +121,13 @@ func (a *app) makeWay(ctx context.Context, client *local.Client, force bool) err
 	ctx, cancel := context.WithTimeout(ctx, makeWayTimeout)
 	defer cancel()
 	done := a.progress(ctx, "waiting for the running daemon to hand over its terminals")
-	left, err := client.HandOver(ctx, local.HandOverRequest{Force: force})
+	left, err := client.HandOver(ctx, localapi.HandOverRequest{Force: force})
 	done()
-	var remote *local.Error
+	var remote *localapi.Error
 	switch {
 	case errors.Is(err, local.ErrNotRunning):
 		return nil
-	case errors.As(err, &remote) && remote.Code == local.CodeNotFound:
+	case errors.As(err, &remote) && remote.Code == localapi.CodeNotFound:
 		return &hinted{errors.New("the running daemon is too old to hand over its terminals"), "tether stop ends the daemon and its terminals"}
 	case err != nil:
 		return err
@@ -199,7 +200,7 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 		return err
 	}
 	if keep {
-		left, err := client.HandOver(ctx, local.HandOverRequest{Force: force})
+		left, err := client.HandOver(ctx, localapi.HandOverRequest{Force: force})
 		if err != nil {
 			return stuck(d, err)
 		}
@@ -241,7 +242,7 @@ func (a *app) stopDaemon(ctx context.Context, client *local.Client) error {
 }
 
 // exitedLeft lists the exited terminals of the person that have left processes running. The daemon has ended those of agents' terminals.
-func exitedLeft(list local.TerminalList) []agent.Left {
+func exitedLeft(list localapi.TerminalList) []agent.Left {
 	var all []agent.Left
 	for _, t := range list.Terminals {
 		if t.Exit == nil {

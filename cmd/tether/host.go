@@ -5,14 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
 // pairedList is the paired hosts as tether host ls --json prints them.
 type pairedList struct {
-	SchemaVersion int                `json:"schema_version"`
-	Hosts         []local.HostStatus `json:"hosts"`
+	SchemaVersion int                   `json:"schema_version"`
+	Hosts         []localapi.HostStatus `json:"hosts"`
 }
 
 func hostCommand(a *app) *cobra.Command {
@@ -43,7 +43,7 @@ func pairedListCommand(a *app) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return a.printJSON(pairedList{local.SchemaVersion, s.Hosts})
+				return a.printJSON(pairedList{localapi.SchemaVersion, s.Hosts})
 			}
 			return a.printHosts(s.Hosts)
 		},
@@ -52,7 +52,7 @@ func pairedListCommand(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) printHosts(all []local.HostStatus) error {
+func (a *app) printHosts(all []localapi.HostStatus) error {
 	if len(all) == 0 {
 		a.notice("no host is paired; pair with one: tether pair URL")
 		return nil
@@ -72,7 +72,7 @@ func hostUseCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "use NAME", Short: "set the default host, with which terminals are shared", Args: someArgs(1, 1, "the host's name"),
 		RunE: func(c *cobra.Command, args []string) error {
-			h, err := a.changeHost(c, args[0], local.HostChange{Default: true})
+			h, err := a.changeHost(c, args[0], localapi.HostChange{Default: true})
 			if err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func hostRetryCommand(a *app) *cobra.Command {
 The daemon reconnects to hosts automatically; it waits several minutes before it
 retries a host that refused this machine. tether status shows the state of each host.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			h, err := a.changeHost(c, args[0], local.HostChange{Retry: true})
+			h, err := a.changeHost(c, args[0], localapi.HostChange{Retry: true})
 			if err != nil {
 				return err
 			}
@@ -115,7 +115,7 @@ renamed.`,
 			if args[1] == "" {
 				return usage(c, "the new name is empty")
 			}
-			h, err := a.changeHost(c, args[0], local.HostChange{Name: args[1]})
+			h, err := a.changeHost(c, args[0], localapi.HostChange{Name: args[1]})
 			if err != nil {
 				return err
 			}
@@ -140,7 +140,7 @@ again resets it to off.`,
 			if !on && args[1] != "off" {
 				return usage(c, "%q must be on or off", args[1])
 			}
-			h, err := a.changeHost(c, args[0], local.HostChange{Tools: &on})
+			h, err := a.changeHost(c, args[0], localapi.HostChange{Tools: &on})
 			if err != nil {
 				return err
 			}
@@ -161,10 +161,10 @@ func onOff(on bool) string {
 	return "off"
 }
 
-func (a *app) changeHost(c *cobra.Command, name string, change local.HostChange) (local.HostStatus, error) {
+func (a *app) changeHost(c *cobra.Command, name string, change localapi.HostChange) (localapi.HostStatus, error) {
 	client, err := a.ensured(c)
 	if err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	return client.ChangeHost(c.Context(), name, change)
 }

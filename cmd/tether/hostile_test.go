@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/internal/testkit"
 	"tether/jsonrpc"
@@ -190,15 +190,15 @@ func TestHostileFromAllSides(t *testing.T) {
 	evil := &rogue{}
 	server := httptest.NewServer(evil)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	if _, err := m.door.Pair(t.Context(), local.PairRequest{Name: "rogue", URL: "ws" + strings.TrimPrefix(server.URL, "http")}); err != nil {
+	if _, err := m.door.Pair(t.Context(), localapi.PairRequest{Name: "rogue", URL: "ws" + strings.TrimPrefix(server.URL, "http")}); err != nil {
 		t.Fatal(err)
 	}
-	flood := m.spawn(local.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold", Name: "flood", LendTo: []string{"lab"}})
+	flood := m.spawn(localapi.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold", Name: "flood", LendTo: []string{"lab"}})
 	uri := m.uri(flood.ID)
 	w := m.watch(uri, false)
 	const agent = `while :; do tether kill flood; tether unlend flood; tether unlend --all; tether approvals; tether read flood | tail -c 100; tether host tools lab on;
 		echo x | tether attach flood; tether token create --person me; head -c 300000 /dev/urandom | od; done 2>&1`
-	spawned, err := m.door.As("mallory").Spawn(t.Context(), local.SpawnRequest{Line: agent, Cwd: m.home, Env: os.Environ()})
+	spawned, err := m.door.As("mallory").Spawn(t.Context(), localapi.SpawnRequest{Line: agent, Cwd: m.home, Env: os.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestHostileFromAllSides(t *testing.T) {
 	rest, restHost := m.memory(), heapInUse()
 	var most, kept, mostHost int64
 	for round := range testkit.Rounds(t, 1, 1000) {
-		decoy := m.spawn(local.SpawnRequest{Line: "while :; do date; sleep 1; done", LendTo: []string{"rogue"}})
+		decoy := m.spawn(localapi.SpawnRequest{Line: "while :; do date; sleep 1; done", LendTo: []string{"rogue"}})
 		disperse := mob(t, url, round)
 		saw, _, _ := w.state()
 		heard := evil.said.Load()
@@ -227,7 +227,7 @@ func TestHostileFromAllSides(t *testing.T) {
 		if _, exits, err := w.state(); err != nil || len(exits) > 0 {
 			t.Fatalf("round %d: exits %v, %v", round, exits, err)
 		}
-		if now := m.find(flood.ID); now.Exit != nil || !slices.ContainsFunc(now.Loans, func(l local.Loan) bool { return l.Host == "lab" }) {
+		if now := m.find(flood.ID); now.Exit != nil || !slices.ContainsFunc(now.Loans, func(l localapi.Loan) bool { return l.Host == "lab" }) {
 			t.Fatalf("round %d: the terminal is %+v", round, now)
 		}
 		_, _ = m.door.Kill(t.Context(), decoy.ID) // the hostile host may have ended it

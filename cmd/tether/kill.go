@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -37,8 +38,8 @@ func killCommand(a *app) *cobra.Command {
 const killsAtOnce = 16
 
 // killAll ends terminals; both results are in the order of refs.
-func killAll(ctx context.Context, client *local.Client, refs []string) (ended []local.Terminal, errs []error) {
-	ended, errs = make([]local.Terminal, len(refs)), make([]error, len(refs))
+func killAll(ctx context.Context, client *local.Client, refs []string) (ended []localapi.Terminal, errs []error) {
+	ended, errs = make([]localapi.Terminal, len(refs)), make([]error, len(refs))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, killsAtOnce)
 	for i, ref := range refs {
@@ -64,7 +65,7 @@ func about(ref string, err error) error {
 }
 
 // calledAs is a terminal's name in an answer: the name if the request used it, else the id.
-func calledAs(ref string, t local.Terminal) string {
+func calledAs(ref string, t localapi.Terminal) string {
 	if ref == t.Name {
 		return t.Name
 	}

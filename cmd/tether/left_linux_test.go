@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/proc"
 )
@@ -21,12 +21,12 @@ func TestAgentsLeftoverProcessesAfterAKilledDaemon(t *testing.T) {
 			t.Setenv("TETHER_HOLDERS", off)
 			t.Setenv("TETHER_POLICY_BLOCK_LIST", "off") // the agent calls tether
 			m := newMortal(t)
-			mine := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
+			mine := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
 			file := filepath.Join(m.home, "left")
 			const orphan = `echo $$ >$0.pid.new; mv $0.pid.new $0.pid; until test -e $0.go; do sleep .02; done
 				{ tether whoami; tether token create --person me; echo "status $?"; } >$0.new 2>&1; mv $0.new $0; exec sleep 1000`
 			line := "setsid env -i PATH='" + os.Getenv("PATH") + "' TETHER_HOME='" + m.home + "' " + allowRootVar + "=1 sh -c '" + orphan + "' " + file + " </dev/null >/dev/null 2>&1 &"
-			agents, err := m.door.As("mallory").Spawn(t.Context(), local.SpawnRequest{Line: line + " until test -e " + file + ".pid; do sleep .02; done", Cwd: m.home, Env: os.Environ()})
+			agents, err := m.door.As("mallory").Spawn(t.Context(), localapi.SpawnRequest{Line: line + " until test -e " + file + ".pid; do sleep .02; done", Cwd: m.home, Env: os.Environ()})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/proc"
 )
@@ -19,9 +19,9 @@ func TestKillOfAnExitedTerminalEndsItsProcesses(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	for _, next := range []func(){func() {}, func() { m.kill(); m.start("daemon") }} {
-		x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `(trap "" HUP; exec sleep 999) & ` + m.untilGo()}, Private: true})
+		x := m.spawn(localapi.SpawnRequest{Command: []string{"sh", "-c", `(trap "" HUP; exec sleep 999) & ` + m.untilGo()}, Private: true})
 		m.goOn(x.ID, "999")
-		m.await("it has exited", func(local.Status) bool { return m.find(x.ID).Exit != nil })
+		m.await("it has exited", func(localapi.Status) bool { return m.find(x.ID).Exit != nil })
 		left := func() int {
 			all, err := proc.Tagged(proc.Tag(x.ID))
 			if errors.Is(err, proc.ErrUnsupported) {
@@ -37,7 +37,7 @@ func TestKillOfAnExitedTerminalEndsItsProcesses(t *testing.T) {
 		}
 		next()
 		t.Setenv(proc.TagVar, x.ID)
-		other := m.spawn(local.SpawnRequest{Command: []string{"sleep", "999"}, Private: true}) // as if it was started there
+		other := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "999"}, Private: true}) // as if it was started there
 		os.Unsetenv(proc.TagVar)
 		for range 2 {
 			if ended, err := m.door.Kill(t.Context(), x.ID); err != nil || ended.Exit == nil || ended.Exit.Code != 0 {
@@ -90,15 +90,15 @@ func TestStopEndsAgentsLeftoverProcesses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newMortal(t)
-			mine := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `(trap "" HUP; exec sleep 999) & ` + m.untilGo()}, Name: "mine", Private: true})
-			runs := m.spawn(local.SpawnRequest{Command: []string{"sleep", "997"}, Private: true})
-			theirs, err := m.door.As("claude").Spawn(t.Context(), local.SpawnRequest{Line: "nohup sleep 998 & " + m.untilGo(), Cwd: m.home})
+			mine := m.spawn(localapi.SpawnRequest{Command: []string{"sh", "-c", `(trap "" HUP; exec sleep 999) & ` + m.untilGo()}, Name: "mine", Private: true})
+			runs := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "997"}, Private: true})
+			theirs, err := m.door.As("claude").Spawn(t.Context(), localapi.SpawnRequest{Line: "nohup sleep 998 & " + m.untilGo(), Cwd: m.home})
 			if err != nil {
 				t.Fatal(err)
 			}
 			m.goOn(mine.ID, "999")
 			m.goOn(theirs.ID, "998")
-			m.await("both have exited", func(local.Status) bool { return m.find(mine.ID).Exit != nil && m.find(theirs.ID).Exit != nil })
+			m.await("both have exited", func(localapi.Status) bool { return m.find(mine.ID).Exit != nil && m.find(theirs.ID).Exit != nil })
 			left := func(id string) []proc.Info {
 				all, err := proc.Tagged(proc.Tag(id))
 				if errors.Is(err, proc.ErrUnsupported) {

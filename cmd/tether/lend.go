@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 )
@@ -35,8 +36,8 @@ token or a login. They see all retained output, unless --from-now is given.`,
 			if during < 0 || c.Flags().Changed("for") && during < time.Millisecond {
 				return usage(c, "--for %s must be more than 0, such as 1h", during)
 			}
-			return a.each(refs, func(client *local.Client, ref string) (local.Terminal, error) {
-				t, err := client.Lend(c.Context(), ref, local.LendRequest{Host: host, ForMs: during.Milliseconds(), To: to, FromNow: fromNow})
+			return a.each(refs, func(client *local.Client, ref string) (localapi.Terminal, error) {
+				t, err := client.Lend(c.Context(), ref, localapi.LendRequest{Host: host, ForMs: during.Milliseconds(), To: to, FromNow: fromNow})
 				if err == nil && len(to) > 0 {
 					a.sayGranted(t, to, fromNow)
 				}
@@ -73,13 +74,13 @@ watch any more, whoever let them; group:NAME and everyone lose what lend --to ga
 			case !all && len(refs) == 0:
 				return usage(c, "missing argument: the id or name of a terminal, or --all")
 			case len(from) > 0:
-				return a.each(refs, func(client *local.Client, ref string) (local.Terminal, error) {
+				return a.each(refs, func(client *local.Client, ref string) (localapi.Terminal, error) {
 					t, err := client.UnlendFrom(c.Context(), ref, host, from)
 					a.sayStill(t)
 					return t, err
 				})
 			case !all:
-				return a.each(refs, func(client *local.Client, ref string) (local.Terminal, error) {
+				return a.each(refs, func(client *local.Client, ref string) (localapi.Terminal, error) {
 					t, err := client.Unlend(c.Context(), ref, host)
 					a.sayKept(t)
 					return t, err
@@ -107,7 +108,7 @@ watch any more, whoever let them; group:NAME and everyone lose what lend --to ga
 }
 
 // each calls do for every named terminal and prints with whom it is shared afterwards.
-func (a *app) each(refs []string, do func(*local.Client, string) (local.Terminal, error)) error {
+func (a *app) each(refs []string, do func(*local.Client, string) (localapi.Terminal, error)) error {
 	client, _, err := a.client()
 	if err != nil {
 		return err
@@ -125,9 +126,9 @@ func (a *app) each(refs []string, do func(*local.Client, string) (local.Terminal
 }
 
 // sayOffline names the offline hosts with which a terminal is shared.
-func (a *app) sayOffline(t local.Terminal) {
+func (a *app) sayOffline(t localapi.Terminal) {
 	for _, l := range t.Loans {
-		if l.State == local.LoanOffline {
+		if l.State == localapi.LoanOffline {
 			a.notice("%s is offline; output is sent when it reconnects", display.Printable(l.Host, 70))
 		}
 	}
@@ -144,9 +145,9 @@ func wantsLent() bool {
 }
 
 // sayNobody tells why a terminal that was started without a choice of hosts is not shared.
-func (a *app) sayNobody(c *cobra.Command, client *local.Client, t local.Terminal) {
+func (a *app) sayNobody(c *cobra.Command, client *local.Client, t localapi.Terminal) {
 	status, err := client.Status(c.Context())
-	paired := err == nil && slices.ContainsFunc(status.Hosts, func(h local.HostStatus) bool { return h.Default })
+	paired := err == nil && slices.ContainsFunc(status.Hosts, func(h localapi.HostStatus) bool { return h.Default })
 	switch {
 	case paired && status.Root != nil && !status.Root.Lends:
 		a.notice("%s is not shared, because the daemon runs as root; share it with: tether lend %s, or always with lend.as_root = true", display.NameOf(t), t.ID)
@@ -163,13 +164,13 @@ func (a *app) sayNobody(c *cobra.Command, client *local.Client, t local.Terminal
 }
 
 // meansText describes the meaning of lending at a host, "" if unknown.
-func meansText(h local.HostStatus) string {
+func meansText(h localapi.HostStatus) string {
 	switch {
-	case h.LentMeans == local.LentToEverybody:
+	case h.LentMeans == localapi.LentToEverybody:
 		return "shared terminals are shown to everybody at this host"
-	case h.LentMeans == local.LentToAudience && h.Owner == "":
+	case h.LentMeans == localapi.LentToAudience && h.Owner == "":
 		return "shared terminals are shown to those whom you name; the host says that this machine has no owner there"
-	case h.LentMeans == local.LentToAudience:
+	case h.LentMeans == localapi.LentToAudience:
 		return "shared terminals are shown to " + display.Printable(h.Owner, 70) + ", to whom this machine belongs as the host says, and to those whom you name"
 	case h.State == "online":
 		return ""
@@ -178,7 +179,7 @@ func meansText(h local.HostStatus) string {
 }
 
 // sayGranted describes the effect of a grant.
-func (a *app) sayGranted(t local.Terminal, to []string, fromNow bool) {
+func (a *app) sayGranted(t localapi.Terminal, to []string, fromNow bool) {
 	shown := "all retained output and what follows"
 	if fromNow {
 		shown = "only later output"
@@ -187,16 +188,16 @@ func (a *app) sayGranted(t local.Terminal, to []string, fromNow bool) {
 }
 
 // sayStill names the hosts that do not yet know who may no longer watch.
-func (a *app) sayStill(t local.Terminal) {
+func (a *app) sayStill(t localapi.Terminal) {
 	for _, l := range t.Loans {
-		if l.State == local.LoanOffline {
+		if l.State == localapi.LoanOffline {
 			a.notice("%s is offline; until it reconnects it shows the terminal as before", display.Printable(l.Host, 70))
 		}
 	}
 }
 
 // sayKept names the offline hosts that may still show a terminal whose sharing has ended, and until when.
-func (a *app) sayKept(ts ...local.Terminal) {
+func (a *app) sayKept(ts ...localapi.Terminal) {
 	type kept struct {
 		terminals int
 		until     time.Time
@@ -227,7 +228,7 @@ func (a *app) sayKept(ts ...local.Terminal) {
 }
 
 // hostKeeps says what a host may keep of terminals while this machine is away, "" if that is nothing.
-func hostKeeps(h local.HostStatus) string {
+func hostKeeps(h localapi.HostStatus) string {
 	if h.Park > 0 {
 		return "keeps shared text for up to " + config.Duration(time.Duration(h.Park)*time.Millisecond).String() + " while this machine is away"
 	}

@@ -13,7 +13,7 @@ import (
 
 	"tether/agent/device"
 	"tether/agent/hosts"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp/client"
 	"tether/cmd/tether/internal/display"
 	"tether/pairing"
@@ -179,15 +179,15 @@ func (a *app) logInHere(ctx context.Context, login *device.Login) (in pairing.Lo
 func loginError(err error) error {
 	switch {
 	case errors.Is(err, device.ErrNoLogin):
-		return &local.Error{Code: local.CodeUnsupportedHost, Message: err.Error(), Hint: "use a token of the host's: tether watch --token-file FILE, tether pair --token-file FILE"}
+		return &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: err.Error(), Hint: "use a token of the host's: tether watch --token-file FILE, tether pair --token-file FILE"}
 	case errors.Is(err, client.ErrUnreachable):
-		return &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "check that the host runs and the URL is right"}
+		return &localapi.Error{Code: localapi.CodeUnreachable, Message: err.Error(), Hint: "check that the host runs and the URL is right"}
 	case errors.Is(err, device.ErrExpired):
-		return &local.Error{Code: local.CodeRefused, Message: "nobody has finished the login in time", Hint: "run tether login again"}
+		return &localapi.Error{Code: localapi.CodeRefused, Message: "nobody has finished the login in time", Hint: "run tether login again"}
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	return &local.Error{Code: local.CodeRefused, Message: err.Error(), Hint: "run tether login again"}
+	return &localapi.Error{Code: localapi.CodeRefused, Message: err.Error(), Hint: "run tether login again"}
 }
 
 // loggedIn gives an endpoint the token of the person's login at the host, if there is one.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
 )
@@ -50,7 +50,7 @@ const shownExited = 5
 
 // printTerminals lists the terminals, then the declared ones that are not running. An interactive list fits the window, and shows only the
 // newest exited terminals unless all is set.
-func (a *app) printTerminals(list []local.Terminal, declared []local.Declared, all bool) error {
+func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Declared, all bool) error {
 	if len(list)+len(declared) == 0 {
 		a.notice("no terminals; start one with: tether run -- CMD")
 		return nil
@@ -83,7 +83,7 @@ func (a *app) printTerminals(list []local.Terminal, declared []local.Declared, a
 }
 
 // foldExited drops all but the first most of the exited terminals.
-func foldExited(list []local.Terminal, most int) (shown []local.Terminal, hidden int) {
+func foldExited(list []localapi.Terminal, most int) (shown []localapi.Terminal, hidden int) {
 	for _, t := range list {
 		if t.Exit != nil {
 			if most--; most < 0 {

@@ -7,13 +7,13 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 )
 
 func TestFoldExited(t *testing.T) {
-	gone := &local.Exit{At: time.Now()}
-	shown, hidden := foldExited([]local.Terminal{{ID: "a"}, {ID: "b", Exit: gone}, {ID: "c", Exit: gone}, {ID: "d", Exit: gone}}, 1)
+	gone := &localapi.Exit{At: time.Now()}
+	shown, hidden := foldExited([]localapi.Terminal{{ID: "a"}, {ID: "b", Exit: gone}, {ID: "c", Exit: gone}, {ID: "d", Exit: gone}}, 1)
 	if len(shown) != 2 || shown[1].ID != "b" || hidden != 2 {
 		t.Errorf("%d shown, %d hidden", len(shown), hidden)
 	}

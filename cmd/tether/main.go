@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/platform/sandbox"
 	"tether/platform/shell"
 )
@@ -49,7 +50,7 @@ func run() int {
 	a.explain(ctx, err)
 	if tells && !silent(ctx, err) {
 		text, hint := inWords(err)
-		_ = json.NewEncoder(os.Stdin).Encode(local.Error{Code: local.CodeInternal, Message: text, Hint: hint}) // standard input is a pipe to who started the daemon, see local.TellVar; its reader may be gone
+		_ = json.NewEncoder(os.Stdin).Encode(localapi.Error{Code: localapi.CodeInternal, Message: text, Hint: hint}) // standard input is a pipe to who started the daemon, see local.TellVar; its reader may be gone
 	}
 	return exitStatus(ctx, err)
 }

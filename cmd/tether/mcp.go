@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/attach"
 )
 
@@ -30,6 +30,6 @@ Example configuration of a client:
 			return pipe.run(c.Context())
 		},
 	}
-	c.Flags().StringVar(&as, "as", local.DefaultAgent, "the `NAME` of the agent, which owns the terminals")
+	c.Flags().StringVar(&as, "as", localapi.DefaultAgent, "the `NAME` of the agent, which owns the terminals")
 	return c
 }

@@ -21,6 +21,7 @@ import (
 	"tether/agent"
 	"tether/agent/holder"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
@@ -80,7 +81,7 @@ func newMortal(t *testing.T) *mortal {
 		server.Close()
 	})
 	m.start("daemon")
-	if _, err := m.door.Pair(t.Context(), local.PairRequest{Name: "lab", URL: "ws://" + m.proxy.Listen(t)}); err != nil {
+	if _, err := m.door.Pair(t.Context(), localapi.PairRequest{Name: "lab", URL: "ws://" + m.proxy.Listen(t)}); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -95,7 +96,7 @@ func (m *mortal) start(args ...string) {
 	if err := m.daemon.Start(); err != nil {
 		m.t.Fatal(err)
 	}
-	m.await("a daemon answers", func(s local.Status) bool { return s.Pid == m.daemon.Process.Pid })
+	m.await("a daemon answers", func(s localapi.Status) bool { return s.Pid == m.daemon.Process.Pid })
 	if before != nil {
 		before.Wait()
 	}
@@ -133,9 +134,9 @@ func (m *mortal) kill() {
 }
 
 // await waits until the daemon's status is as cond wants it.
-func (m *mortal) await(what string, cond func(local.Status) bool) {
+func (m *mortal) await(what string, cond func(localapi.Status) bool) {
 	m.t.Helper()
-	var last local.Status
+	var last localapi.Status
 	testkit.Eventually(m.t, patience, what, func() bool {
 		var err error
 		last, err = m.door.Status(m.t.Context())
@@ -144,7 +145,7 @@ func (m *mortal) await(what string, cond func(local.Status) bool) {
 }
 
 // spawn starts a terminal that is lent to the host.
-func (m *mortal) spawn(r local.SpawnRequest) local.Terminal {
+func (m *mortal) spawn(r localapi.SpawnRequest) localapi.Terminal {
 	m.t.Helper()
 	r.Cwd, r.Env = testkit.Abs("/"), os.Environ()
 	t, err := m.door.Spawn(m.t.Context(), r)
@@ -155,7 +156,7 @@ func (m *mortal) spawn(r local.SpawnRequest) local.Terminal {
 }
 
 // find returns the terminal as the daemon knows it.
-func (m *mortal) find(id string) local.Terminal {
+func (m *mortal) find(id string) localapi.Terminal {
 	m.t.Helper()
 	t, err := m.door.Find(m.t.Context(), id)
 	if err != nil {
@@ -167,7 +168,7 @@ func (m *mortal) find(id string) local.Terminal {
 // uri waits until the terminal is at the host.
 func (m *mortal) uri(id string) (uri string) {
 	m.t.Helper()
-	m.await("the terminal is at the host", func(s local.Status) bool {
+	m.await("the terminal is at the host", func(s localapi.Status) bool {
 		for _, l := range s.Hosts[0].Lent {
 			if l.ID == id && l.Problem == "" {
 				uri = l.URI
@@ -297,7 +298,7 @@ func alive(pid int) bool {
 func TestKilledUnderFlood(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
-	flood := m.spawn(local.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold"})
+	flood := m.spawn(localapi.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold"})
 	uri := m.uri(flood.ID)
 	w := m.watch(uri, false)
 	seed := uint64(time.Now().UnixNano())
@@ -331,7 +332,7 @@ func TestKilledUnderFlood(t *testing.T) {
 }
 
 // endFlood kills the flood and compares the observer's output with the written one.
-func (m *mortal) endFlood(flood local.Terminal, w *watcher) {
+func (m *mortal) endFlood(flood localapi.Terminal, w *watcher) {
 	t := m.t
 	t.Helper()
 	if _, err := m.door.Kill(t.Context(), flood.ID); err != nil {

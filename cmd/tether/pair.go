@@ -11,12 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
 )
 
 func pairCommand(a *app) *cobra.Command {
-	var r local.PairRequest
+	var r localapi.PairRequest
 	var token tokenSource
 	c := &cobra.Command{
 		Use: "pair URL [URL…]", Short: "pair with an agent host, to lend it terminals", Args: someArgs(1, 16, "the host's URL"),
@@ -65,24 +66,24 @@ them serves, and another one is tried when one does not answer.`,
 }
 
 // pair pairs by keys if no token was given and the host does so, else by a token.
-func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (local.HostStatus, error) {
+func (a *app) pair(c *cobra.Command, r localapi.PairRequest, token tokenSource) (localapi.HostStatus, error) {
 	given := token != (tokenSource{})
 	var err error
 	if given {
 		if r.Token, err = token.read(a, c); err != nil {
-			return local.HostStatus{}, err
+			return localapi.HostStatus{}, err
 		}
 	}
 	client, err := a.ensured(c)
 	if err != nil {
-		return local.HostStatus{}, err
+		return localapi.HostStatus{}, err
 	}
 	if !given {
 		done := a.progress(c.Context(), "contacting the host")
 		offer, err := client.Offer(c.Context(), r)
 		done()
 		if err != nil {
-			return local.HostStatus{}, err
+			return localapi.HostStatus{}, err
 		}
 		switch {
 		case offer.Paired != nil:
@@ -92,7 +93,7 @@ func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (lo
 			return a.compare(c, client, r.URL, offer)
 		}
 		if r.Token, err = token.read(a, c); err != nil {
-			return local.HostStatus{}, err
+			return localapi.HostStatus{}, err
 		}
 	}
 	done := a.progress(c.Context(), "contacting the host")
@@ -105,7 +106,7 @@ func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (lo
 }
 
 // compare shows the code and waits until it was approved at the host: by the person, who is logged in there, or by an administrator.
-func (a *app) compare(c *cobra.Command, client *local.Client, url string, o local.PairOffer) (local.HostStatus, error) {
+func (a *app) compare(c *cobra.Command, client *local.Client, url string, o localapi.PairOffer) (localapi.HostStatus, error) {
 	fmt.Fprintf(a.stdout, "host key     %s\nthis machine %s\ncode         %s\n", display.Printable(o.HostKey, 80), display.Printable(o.DeviceKey, 80), display.Printable(o.Code, 20))
 	own, err := a.approveOwn(c, url, o.Code)
 	if err != nil {
@@ -120,7 +121,7 @@ func (a *app) compare(c *cobra.Command, client *local.Client, url string, o loca
 }
 
 // finishPairing waits until the machine was let in.
-func (a *app) finishPairing(c *cobra.Command, client *local.Client, o local.PairOffer) (local.HostStatus, error) {
+func (a *app) finishPairing(c *cobra.Command, client *local.Client, o localapi.PairOffer) (localapi.HostStatus, error) {
 	h, err := client.Finish(c.Context(), o.ID)
 	if err == nil {
 		err = a.showStore(c, client)
@@ -137,7 +138,7 @@ func (a *app) showStore(c *cobra.Command, client *local.Client) error {
 	return err
 }
 
-func (a *app) paired(h local.HostStatus) error {
+func (a *app) paired(h localapi.HostStatus) error {
 	_, err := fmt.Fprintf(a.stdout, "paired with %s at %s\n", display.Printable(h.Name, 0), display.Printable(h.URL, 0))
 	if h.Default {
 		a.notice("Next: tether run -- CMD")

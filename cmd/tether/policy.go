@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/cmd/tether/internal/display"
@@ -87,11 +87,11 @@ func (a *app) checkPolicy(c *cobra.Command, f policyCheck, args []string) error 
 		r.Line, r.Argv = strings.Join(args, " "), nil
 	}
 	read := policy.Read(r)
-	out := checked{SchemaVersion: local.SchemaVersion, Decision: engine.Check(r), Commands: []string{}, Config: path}
+	out := checked{SchemaVersion: localapi.SchemaVersion, Decision: engine.Check(r), Commands: []string{}, Config: path}
 	for _, x := range read.Commands {
 		out.Commands = append(out.Commands, x.String())
 	}
-	status := map[policy.Effect]error{policy.Ask: exitCode(local.ExitFailure), policy.Deny: exitCode(local.ExitDenied)}[out.Effect]
+	status := map[policy.Effect]error{policy.Ask: exitCode(localapi.ExitFailure), policy.Deny: exitCode(localapi.ExitDenied)}[out.Effect]
 	if f.asJSON {
 		return errors.Join(a.printJSON(out), status)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -39,7 +40,7 @@ func problemsCommand(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) printProblems(list local.ProblemList) error {
+func (a *app) printProblems(list localapi.ProblemList) error {
 	for _, p := range list.Problems {
 		line := p.Severity + ": " + p.Message
 		if p.File != "" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 )
 
@@ -22,8 +23,8 @@ func TestFindAtHost(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %s", ref, got.Resource, err, want)
 		}
 	}
-	for ref, want := range map[string]local.Code{"nothing": local.CodeNoTerminal, "bb": local.CodeAmbiguous} {
-		var e *local.Error
+	for ref, want := range map[string]localapi.Code{"nothing": localapi.CodeNoTerminal, "bb": localapi.CodeAmbiguous} {
+		var e *localapi.Error
 		if _, err := find(all, ref); !errors.As(err, &e) || e.Code != want || e.Hint == "" {
 			t.Errorf("%q: %v, want %s with a hint", ref, err, want)
 		}
@@ -46,19 +47,19 @@ func TestExitStatuses(t *testing.T) {
 		{"anything", live, errors.New("x"), 1},
 		{"usage", live, &usageError{}, 2},
 		{"not running", live, fmt.Errorf("x: %w", local.ErrNotRunning), 3},
-		{"not paired", live, about("x", &local.Error{Code: local.CodeNotPaired}), 4},
-		{"refused", live, &local.Error{Code: local.CodeRefused}, 4},
-		{"unreachable", live, &local.Error{Code: local.CodeUnreachable}, 5},
-		{"denied", live, &hinted{&local.Error{Code: local.CodeDenied}, "hint"}, 6},
-		{"no terminal", live, errors.Join(&local.Error{Code: local.CodeNoTerminal}, errors.New("x")), 7},
+		{"not paired", live, about("x", &localapi.Error{Code: localapi.CodeNotPaired}), 4},
+		{"refused", live, &localapi.Error{Code: localapi.CodeRefused}, 4},
+		{"unreachable", live, &localapi.Error{Code: localapi.CodeUnreachable}, 5},
+		{"denied", live, &hinted{&localapi.Error{Code: localapi.CodeDenied}, "hint"}, 6},
+		{"no terminal", live, errors.Join(&localapi.Error{Code: localapi.CodeNoTerminal}, errors.New("x")), 7},
 		{"timed out", live, context.DeadlineExceeded, 8},
-		{"timed out over there", live, &local.Error{Code: local.CodeTimeout}, 8},
+		{"timed out over there", live, &localapi.Error{Code: localapi.CodeTimeout}, 8},
 		{"the command's", live, exitCode(42), 42},
 		{"interrupted", cancelled, fmt.Errorf("x: %w", context.Canceled), 130},
 		{"pipe", live, syscall.EPIPE, 141},
 		{"dropped", live, fmt.Errorf("%w: x", local.ErrDropped), 254},
 		{"cannot attach", live, &cannotAttach{local.ErrNotRunning}, 255},
-		{"code of a newer daemon", live, &local.Error{Code: "novel"}, 1},
+		{"code of a newer daemon", live, &localapi.Error{Code: "novel"}, 1},
 	} {
 		if got := exitStatus(c.ctx, c.err); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/asciicast"
 )
@@ -65,7 +66,7 @@ secrets; only you may read it. It contains input only as far as the terminal ech
 }
 
 // record writes until the terminal has exited or ctx ends, which is no error.
-func (a *app) record(ctx context.Context, client *local.Client, t local.Terminal, out io.Writer, version int, all bool) error {
+func (a *app) record(ctx context.Context, client *local.Client, t localapi.Terminal, out io.Writer, version int, all bool) error {
 	o := local.FollowOptions{From: t.Bytes}
 	if all {
 		o.From = 0
@@ -84,21 +85,21 @@ func (a *app) record(ctx context.Context, client *local.Client, t local.Terminal
 	}
 	defer events.Close()
 	for err == nil {
-		var e local.Event
+		var e localapi.Event
 		if e, err = events.Next(); err != nil {
 			break
 		}
 		at := time.Since(began)
 		switch e.Type {
-		case local.EventOutput:
+		case localapi.EventOutput:
 			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Output, Data: e.Data})
-		case local.EventResized:
+		case localapi.EventResized:
 			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Resize, Data: fmt.Sprintf("%dx%d", e.Cols, e.Rows)})
-		case local.EventLagged:
+		case localapi.EventLagged:
 			a.notice("%s skipped: the file was not written fast enough", display.Size(e.Lost))
-		case local.EventExit:
+		case localapi.EventExit:
 			return w.Write(asciicast.Event{At: at, Kind: asciicast.Exit, Data: fmt.Sprint(e.Code)})
-		case local.EventDropped:
+		case localapi.EventDropped:
 			return fmt.Errorf("%w: %s", local.ErrDropped, e.Message)
 		}
 	}

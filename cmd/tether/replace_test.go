@@ -24,6 +24,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
 	"tether/platform/pty"
@@ -34,7 +35,7 @@ import (
 func TestReplacedUnderFlood(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
-	flood := m.spawn(local.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold"})
+	flood := m.spawn(localapi.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold"})
 	w := m.watch(m.uri(flood.ID), false)
 	ctx, stop := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
@@ -66,8 +67,8 @@ func TestReplacedUnderFlood(t *testing.T) {
 // stillTakesUp says whether a daemon that does not know a terminal may not have it yet: it answers after a while, on a machine that is too slow.
 func (m *mortal) stillTakesUp(ctx context.Context, c *local.Client, err error) bool {
 	const within = 3 * time.Second // that long nobody is answered, unless all are taken up
-	var unknown *local.Error
-	if !errors.As(err, &unknown) || unknown.Code != local.CodeNoTerminal {
+	var unknown *localapi.Error
+	if !errors.As(err, &unknown) || unknown.Code != localapi.CodeNoTerminal {
 		return false
 	}
 	s, err := c.Status(ctx)
@@ -200,8 +201,8 @@ func TestInterruptWhileTheDaemonIsDown(t *testing.T) {
 	}
 	hangs := time.AfterFunc(patience, func() { c.Process.Kill() })
 	defer hangs.Stop()
-	if err := c.Wait(); c.ProcessState.ExitCode() != local.ExitDropped {
-		t.Errorf("%v, want status %d", err, local.ExitDropped)
+	if err := c.Wait(); c.ProcessState.ExitCode() != localapi.ExitDropped {
+		t.Errorf("%v, want status %d", err, localapi.ExitDropped)
 	}
 	m.start("daemon")
 }
@@ -212,7 +213,7 @@ func TestLendingThatEndsWhileTheDaemonIsDown(t *testing.T) {
 	m := newMortal(t)
 	p := sit(t, "run", "--name", "web", "--", "sh", "-c", "echo ready; read x; exit 3")
 	p.sees("is visible to lab (0 watching)", "ready")
-	before, err := m.door.Lend(t.Context(), "web", local.LendRequest{ForMs: 500})
+	before, err := m.door.Lend(t.Context(), "web", localapi.LendRequest{ForMs: 500})
 	if err != nil || len(before.Loans) != 1 || before.Loans[0].Until == nil {
 		t.Fatalf("%+v, %v", before.Loans, err)
 	}
@@ -228,13 +229,13 @@ func TestLendingThatEndsWhileTheDaemonIsDown(t *testing.T) {
 // A host that is away when a lending ends hears of it from the daemon that reaches it first.
 func TestUnlendWhileTheHostIsAway(t *testing.T) {
 	m := newMortal(t)
-	x := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}})
-	y := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}})
+	x := m.spawn(localapi.SpawnRequest{Command: []string{"does", "after:1h"}})
+	y := m.spawn(localapi.SpawnRequest{Command: []string{"does", "after:1h"}})
 	m.uri(x.ID)
 	kept := m.uri(y.ID)
 	m.away.Store(true)
 	m.proxy.Cut()
-	m.await("the link is down", func(s local.Status) bool { return s.Hosts[0].State != "online" })
+	m.await("the link is down", func(s localapi.Status) bool { return s.Hosts[0].State != "online" })
 	if _, err := m.door.Unlend(t.Context(), x.ID, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +257,7 @@ func unpainted(text string) string { return paint.ReplaceAllString(text, "") }
 func TestExitWhileTheDaemonIsDown(t *testing.T) {
 	m := newMortal(t)
 	flag := filepath.Join(t.TempDir(), "go")
-	x := m.spawn(local.SpawnRequest{Command: []string{"does", "print:one", "file:" + flag, "print:two", "exit:9"}})
+	x := m.spawn(localapi.SpawnRequest{Command: []string{"does", "print:one", "file:" + flag, "print:two", "exit:9"}})
 	w := m.watch(m.uri(x.ID), true)
 	testkit.Eventually(t, patience, "the first line is at the host", func() bool { return strings.Contains(w.shown(), "one") })
 	m.kill()
@@ -287,7 +288,7 @@ func TestExitWhileTheDaemonIsDown(t *testing.T) {
 	if again := m.find(x.ID); again.Exit == nil || *again.Exit != *now.Exit || !slices.Equal(m.listed(), listed) {
 		t.Errorf("after the next kill: %+v, want %+v", again.Exit, now.Exit)
 	}
-	m.await("the link is up", func(s local.Status) bool { return s.Hosts[0].State == "online" && len(s.Hosts[0].Lent) == 0 })
+	m.await("the link is up", func(s localapi.Status) bool { return s.Hosts[0].State == "online" && len(s.Hosts[0].Lent) == 0 })
 	if _, exits, err := w.state(); len(exits) != 1 || err != nil {
 		t.Errorf("then the host was told of the exits %v, %v", exits, err)
 	}
@@ -306,11 +307,11 @@ func TestExitedOutlivesDaemons(t *testing.T) {
 	if out, err := ran.CombinedOutput(); ran.ProcessState.ExitCode() != 3 {
 		t.Fatalf("%v: %s", err, out)
 	}
-	killed := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Name: "killed", Private: true})
+	killed := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Name: "killed", Private: true})
 	if _, err := m.door.Kill(t.Context(), killed.ID); err != nil {
 		t.Fatal(err)
 	}
-	shell := m.spawn(local.SpawnRequest{Shell: true, Command: []string{bash}, Name: "shell"})
+	shell := m.spawn(localapi.SpawnRequest{Shell: true, Command: []string{bash}, Name: "shell"})
 	hand, err := m.door.Attach(t.Context(), shell.ID, local.AttachOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -318,21 +319,21 @@ func TestExitedOutlivesDaemons(t *testing.T) {
 	if err := hand.Write(t.Context(), []byte("(exit 4)\recho by hand; exit 5\r")); err != nil {
 		t.Fatal(err)
 	}
-	m.await("the shell has ended", func(local.Status) bool { return m.find(shell.ID).Exit != nil })
+	m.await("the shell has ended", func(localapi.Status) bool { return m.find(shell.ID).Exit != nil })
 	hand.Close()
 	var uris []string // those of lent terminals
 	testkit.Eventually(t, patience, "both are at the host", func() bool { uris = m.listed(); return len(uris) == 2 })
-	m.await("the host knows of their ends", func(s local.Status) bool { return len(s.Hosts[0].Lent) == 0 })
+	m.await("the host knows of their ends", func(s localapi.Status) bool { return len(s.Hosts[0].Lent) == 0 })
 	commands, err := m.door.Commands(t.Context(), shell.ID)
 	if err != nil || len(commands.Commands) != 2 {
 		t.Fatalf("commands %+v, %v", commands, err)
 	}
-	before := []local.Terminal{m.find("ran"), m.find(killed.ID), m.find(shell.ID)}
+	before := []localapi.Terminal{m.find("ran"), m.find(killed.ID), m.find(shell.ID)}
 	for _, end := range []func(){func() { m.kill(); m.start("daemon") }, func() { m.start("daemon", "--replace") }} {
 		end()
 		for _, want := range before {
 			got := m.find(want.ID)
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(local.Loan{}, "State", "Observers", "Watchers"), cmpopts.IgnoreFields(local.Terminal{}, "Input", "InputSince")); diff != "" { // which follow from the link
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(localapi.Loan{}, "State", "Observers", "Watchers"), cmpopts.IgnoreFields(localapi.Terminal{}, "Input", "InputSince")); diff != "" { // which follow from the link
 				t.Errorf("%s is another (-want +got):\n%s", want.Name, diff)
 			}
 		}
@@ -362,11 +363,11 @@ func TestExitedOutlivesDaemons(t *testing.T) {
 // A holder is kept until the host has heard of the exit, over kills of the daemon.
 func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
 	m := newMortal(t)
-	x := m.spawn(local.SpawnRequest{Command: []string{"does", "print:ready", "read", "exit:5"}})
+	x := m.spawn(localapi.SpawnRequest{Command: []string{"does", "print:ready", "read", "exit:5"}})
 	w := m.watch(m.uri(x.ID), true)
 	m.away.Store(true)
 	m.proxy.Cut()
-	m.await("the link is down", func(s local.Status) bool { return s.Hosts[0].State != "online" })
+	m.await("the link is down", func(s localapi.Status) bool { return s.Hosts[0].State != "online" })
 	a, err := m.door.Attach(t.Context(), x.ID, local.AttachOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -374,12 +375,12 @@ func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
 	if err := a.Write(t.Context(), []byte("\r")); err != nil {
 		t.Fatal(err)
 	}
-	m.await("it has exited", func(local.Status) bool { return m.find(x.ID).Exit != nil })
+	m.await("it has exited", func(localapi.Status) bool { return m.find(x.ID).Exit != nil })
 	a.Close()
 	for range 2 {
 		m.kill()
 		m.start("daemon")
-		m.await("it is known to have exited", func(local.Status) bool { return m.find(x.ID).Exit != nil }) // after its output was read
+		m.await("it is known to have exited", func(localapi.Status) bool { return m.find(x.ID).Exit != nil }) // after its output was read
 		if now := m.find(x.ID); now.Exit.Code != 5 {
 			t.Fatalf("exit %+v", now.Exit)
 		}
@@ -402,19 +403,19 @@ func TestNothingIsForgotten(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("PS1", "$ ")
 	t.Setenv("SHELL", bash)
-	titled := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `printf '\033]2;a title\007'; exec sleep 1000`}, Name: "titled", Cols: 101, Rows: 33})
-	m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Name: "mine", Private: true})
-	a, err := m.door.As("robot").Spawn(t.Context(), local.SpawnRequest{Command: []string{"/bin/sleep", "1000"}, Name: "its", Cwd: t.TempDir(), Env: []string{"A=b"}})
+	titled := m.spawn(localapi.SpawnRequest{Command: []string{"sh", "-c", `printf '\033]2;a title\007'; exec sleep 1000`}, Name: "titled", Cols: 101, Rows: 33})
+	m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Name: "mine", Private: true})
+	a, err := m.door.As("robot").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"/bin/sleep", "1000"}, Name: "its", Cwd: t.TempDir(), Env: []string{"A=b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	shell := m.spawn(local.SpawnRequest{Shell: true, Command: []string{bash}, Name: "shell"})
+	shell := m.spawn(localapi.SpawnRequest{Shell: true, Command: []string{bash}, Name: "shell"})
 	hand, err := m.door.Attach(t.Context(), shell.ID, local.AttachOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n, line := range []string{"true", "(exit 3)", "sleep 0.3", "cd /tmp", "sleep 1000"} {
-		m.await("a prompt", func(local.Status) bool {
+		m.await("a prompt", func(localapi.Status) bool {
 			l, err := m.door.Commands(t.Context(), shell.ID)
 			return err == nil && l.CommandDetection && len(l.Commands) == n && (n == 0 || !l.Commands[n-1].Running)
 		})
@@ -422,37 +423,37 @@ func TestNothingIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m.await("the last command runs", func(local.Status) bool { return m.find(shell.ID).Running == "sleep 1000" })
+	m.await("the last command runs", func(localapi.Status) bool { return m.find(shell.ID).Running == "sleep 1000" })
 	hand.Close()
 	// A command's beginning is kept a little later, or together with state that is kept at once, such as loans.
 	if _, err := m.door.Unlend(t.Context(), shell.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.door.Lend(t.Context(), shell.ID, local.LendRequest{}); err != nil {
+	if _, err := m.door.Lend(t.Context(), shell.ID, localapi.LendRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	m.await("all are lent", func(s local.Status) bool { return len(s.Hosts[0].Lent) == 3 && m.find(shell.ID).Attached == 0 })
-	m.await("the title is read", func(local.Status) bool { return m.find(titled.ID).Title == "a title" })
+	m.await("all are lent", func(s localapi.Status) bool { return len(s.Hosts[0].Lent) == 3 && m.find(shell.ID).Attached == 0 })
+	m.await("the title is read", func(localapi.Status) bool { return m.find(titled.ID).Title == "a title" })
 	before, commands := m.all(shell.ID)
 	for range 2 {
 		m.kill()
 		m.start("daemon")
 		after, again := m.all(shell.ID)
 		// Whether the host has them already, and how many watch there, depends on the link.
-		if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(local.Loan{}, "Observers", "State", "Watchers"), cmpopts.IgnoreFields(local.Terminal{}, "Input", "InputSince")); diff != "" {
+		if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(localapi.Loan{}, "Observers", "State", "Watchers"), cmpopts.IgnoreFields(localapi.Terminal{}, "Input", "InputSince")); diff != "" {
 			t.Errorf("terminals (-before +after):\n%s", diff)
 		}
 		if diff := cmp.Diff(commands, again, cmpopts.EquateApproxTime(time.Millisecond)); diff != "" {
 			t.Errorf("commands (-before +after):\n%s", diff)
 		}
 	}
-	if seen, err := m.door.As("robot").List(t.Context()); err != nil || !slices.ContainsFunc(seen.Terminals, func(x local.Terminal) bool { return x.ID == a.ID }) {
+	if seen, err := m.door.As("robot").List(t.Context()); err != nil || !slices.ContainsFunc(seen.Terminals, func(x localapi.Terminal) bool { return x.ID == a.ID }) {
 		t.Errorf("the agent sees %v, %v", seen.Terminals, err)
 	}
 }
 
 // all returns the terminals, and the commands of one.
-func (m *mortal) all(shell string) (local.TerminalList, local.CommandList) {
+func (m *mortal) all(shell string) (localapi.TerminalList, localapi.CommandList) {
 	m.t.Helper()
 	all, err := m.door.List(m.t.Context())
 	if err != nil {
@@ -481,9 +482,9 @@ func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 		}
 	}
 	m.start("daemon", "--replace")
-	start := func(line string) local.Terminal {
+	start := func(line string) localapi.Terminal {
 		t.Helper()
-		x, err := m.door.As("boxed").Spawn(t.Context(), local.SpawnRequest{Line: line, Cwd: work, Env: os.Environ()})
+		x, err := m.door.As("boxed").Spawn(t.Context(), localapi.SpawnRequest{Line: line, Cwd: work, Env: os.Environ()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -536,7 +537,7 @@ func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 // Two daemons started at once: one has the terminals, the other says that there is one.
 func TestTwoDaemonsAtOnce(t *testing.T) {
 	m := newMortal(t)
-	x := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
+	x := m.spawn(localapi.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
 	for round := range testkit.Rounds(t, 10, 500) {
 		m.kill()
 		both := []*exec.Cmd{exec.Command("tether", "daemon"), exec.Command("tether", "daemon")}
@@ -556,7 +557,7 @@ func TestTwoDaemonsAtOnce(t *testing.T) {
 		if code := both[loser].ProcessState.ExitCode(); code != 1 || !strings.Contains(said[loser].String(), "a daemon is already running") {
 			t.Fatalf("round %d: one ended with %d:\n%s", round, code, said[loser].String())
 		}
-		m.await("the other has the terminal", func(s local.Status) bool {
+		m.await("the other has the terminal", func(s localapi.Status) bool {
 			return s.Pid == both[1-loser].Process.Pid && m.find(x.ID).Pid == x.Pid
 		})
 		if err := both[1-loser].Process.Kill(); err != nil {
@@ -571,7 +572,7 @@ func TestTwoDaemonsAtOnce(t *testing.T) {
 func TestReplacementWaitsForItsTurn(t *testing.T) {
 	m := newMortal(t)
 	m.kill()
-	next, err := ipc.Lock(filepath.Join(m.home, "run", local.NextName)) // as the other one does
+	next, err := ipc.Lock(filepath.Join(m.home, "run", localapi.NextName)) // as the other one does
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -597,13 +598,13 @@ func TestReplacementWaitsForItsTurn(t *testing.T) {
 	if err := m.daemon.Wait(); err != nil {
 		t.Errorf("the first one's daemon: %v", err)
 	}
-	m.await("another daemon answers", func(s local.Status) bool { return s.Pid != m.daemon.Process.Pid })
+	m.await("another daemon answers", func(s localapi.Status) bool { return s.Pid != m.daemon.Process.Pid })
 }
 
 // Replacements at the same time take turns: all of them succeed, the terminal runs on, and nothing keeps the next replacement out.
 func TestReplacementsAtOnce(t *testing.T) {
 	m := newMortal(t)
-	x := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
+	x := m.spawn(localapi.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
 	for round := range testkit.Rounds(t, 10, 100) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		all := make([]*exec.Cmd, 3)
@@ -621,7 +622,7 @@ func TestReplacementsAtOnce(t *testing.T) {
 			}
 		}
 		cancel()
-		next, err := ipc.Lock(filepath.Join(m.home, "run", local.NextName))
+		next, err := ipc.Lock(filepath.Join(m.home, "run", localapi.NextName))
 		if err != nil || t.Failed() {
 			t.Fatalf("round %d: %v", round, err)
 		}
@@ -637,7 +638,7 @@ func TestReplacementsAtOnce(t *testing.T) {
 func TestSignalLeavesTerminals(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
-	x := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
+	x := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		old := m.daemon
 		if err := old.Process.Signal(sig); err != nil {
@@ -659,7 +660,7 @@ func TestSignalLeavesTerminals(t *testing.T) {
 func TestHolderKilled(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
-	x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `trap '' HUP; echo $PPID; sleep 1000`}})
+	x := m.spawn(localapi.SpawnRequest{Command: []string{"sh", "-c", `trap '' HUP; echo $PPID; sleep 1000`}})
 	w := m.watch(m.uri(x.ID), true)
 	var pid int
 	testkit.Eventually(t, patience, "it says who holds it", func() bool {
@@ -692,7 +693,7 @@ func TestWithoutHolders(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(m.home, "run", "h"), nil, 0o600); err != nil { // in the way of the directory
 		t.Fatal(err)
 	}
-	x := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
+	x := m.spawn(localapi.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
 	out, _ := command(t, "status")
 	for _, want := range []string{"holders    0 alive; 1 terminal ends with the daemon", "degraded   holders"} {
 		if !strings.Contains(out, want) {
@@ -709,7 +710,7 @@ func TestWithoutHolders(t *testing.T) {
 	if err := os.Remove(filepath.Join(m.home, "run", "h")); err != nil {
 		t.Fatal(err)
 	}
-	y := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
+	y := m.spawn(localapi.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
 	if out, _ := command(t, "status"); strings.Contains(out, "degraded") {
 		t.Errorf("it is well again, but status says:\n%s", out)
 	}
@@ -738,7 +739,7 @@ func TestManyComeAndGo(t *testing.T) {
 		return len(open)
 	}
 	cycle := func() {
-		x := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
+		x := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
 		if _, err := m.door.Kill(t.Context(), x.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -754,7 +755,7 @@ func TestManyComeAndGo(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	m.await("no holder is left", func(s local.Status) bool { return s.Holders.Alive == 0 && len(m.holders()) == 0 })
+	m.await("no holder is left", func(s localapi.Status) bool { return s.Holders.Alive == 0 && len(m.holders()) == 0 })
 	testkit.Eventually(t, patience, "no descriptor is left", func() bool { return descriptors() <= before+2 })
 	if scripts, err := os.ReadDir(filepath.Join(m.home, "run", "sh")); len(scripts) > 0 {
 		t.Errorf("scripts left: %v, %v", scripts, err)
@@ -766,7 +767,7 @@ func TestFollowingIsDropped(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	for _, end := range []func(){m.kill, func() { m.start("daemon", "--replace") }} {
-		x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", "echo ready; sleep 1000"}, Private: true})
+		x := m.spawn(localapi.SpawnRequest{Command: []string{"sh", "-c", "echo ready; sleep 1000"}, Private: true})
 		c := exec.Command("tether", "read", "-f", x.ID)
 		var out, said testkit.Output
 		c.Stdout, c.Stderr = &out, &said
@@ -776,7 +777,7 @@ func TestFollowingIsDropped(t *testing.T) {
 		testkit.Eventually(t, patience, "it reads", func() bool { return strings.Contains(out.String(), "ready") })
 		end()
 		_ = c.Wait()
-		if c.ProcessState.ExitCode() != local.ExitDropped || !strings.Contains(said.String(), "may still be running") {
+		if c.ProcessState.ExitCode() != localapi.ExitDropped || !strings.Contains(said.String(), "may still be running") {
 			t.Errorf("%v: %s", c.ProcessState, said.String())
 		}
 		if !alive(m.daemon.Process.Pid) {

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/doctor"
 	"tether/internal/version"
 	"tether/platform/dirs"
@@ -234,7 +235,7 @@ func (e *hinted) Unwrap() error { return e.err }
 // hintFor is the remedy for err, "" if there is none.
 func hintFor(err error) string {
 	var usage *usageError
-	var remote *local.Error
+	var remote *localapi.Error
 	var own *hinted
 	var silent *local.SilentError
 	var locked *agent.LockError

@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 func runCommand(a *app) *cobra.Command {
-	var r local.SpawnRequest
+	var r localapi.SpawnRequest
 	var detach bool
 	c := &cobra.Command{
 		Use: "run [flags] -- CMD…", Short: "run a command in a terminal shared with the default host",
@@ -33,7 +34,7 @@ The exit status is the command's.`,
 }
 
 // spawnFlags are those of every command that starts a terminal.
-func spawnFlags(c *cobra.Command, r *local.SpawnRequest, detach *bool) {
+func spawnFlags(c *cobra.Command, r *localapi.SpawnRequest, detach *bool) {
 	f := c.Flags()
 	f.StringVar(&r.Name, "name", "", "a `NAME` for the terminal; default: the command's name")
 	f.StringVar(&r.Cwd, "cwd", "", "run in `DIR` instead of the current directory")
@@ -45,7 +46,7 @@ func spawnFlags(c *cobra.Command, r *local.SpawnRequest, detach *bool) {
 	f.BoolVar(&r.NoIntegration, "no-integration", false, "start shells without the scripts that report commands")
 }
 
-func (a *app) run(c *cobra.Command, r local.SpawnRequest, detach bool) error {
+func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error {
 	loginEnv, err := c.Flags().GetBool("login-env")
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/platform/dirs"
 	"tether/platform/proc"
 )
@@ -83,7 +84,7 @@ func behindSandbox(ctx context.Context, client *local.Client, argv []string) ([]
 	if err != nil {
 		return nil, err
 	}
-	r, err := client.Sandbox(ctx, local.SandboxRequest{Command: argv, Cwd: dir})
+	r, err := client.Sandbox(ctx, localapi.SandboxRequest{Command: argv, Cwd: dir})
 	return r.Command, err
 }
 

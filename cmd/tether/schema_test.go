@@ -21,11 +21,11 @@ var update = flag.Bool("update", false, "write docs/CLI.md anew")
 
 // printed are the types that commands print with --json, by command. logs prints lines of its own.
 var printed = map[string]string{
-	"ls": "local.TerminalList", "commands": "local.CommandList", "problems": "local.ProblemList", "wait": "local.Waited", "ports": "local.Ports", "up": "local.DeclaredList",
-	"down": "local.DeclaredList", "restart": "local.DeclaredList", "status": "local.Status", "host ls": "main.pairedList", "watch": "main.hostList",
-	"approvals": "local.ApprovalList", "audit verify": "main.verified", "policy check": "main.checked", "token show": "local.NewToken", "token create": "local.NewToken",
-	"token ls": "local.TokenList", "service status": "main.serviceJSON", "config view": "main.configuration", "env": "local.Environment",
-	"doctor": "doctor.Examination", "shares": "local.Shares", "whoami": "local.Whoami",
+	"ls": "localapi.TerminalList", "commands": "localapi.CommandList", "problems": "localapi.ProblemList", "wait": "localapi.Waited", "ports": "localapi.Ports", "up": "localapi.DeclaredList",
+	"down": "localapi.DeclaredList", "restart": "localapi.DeclaredList", "status": "localapi.Status", "host ls": "main.pairedList", "watch": "main.hostList",
+	"approvals": "localapi.ApprovalList", "audit verify": "main.verified", "policy check": "main.checked", "token show": "localapi.NewToken", "token create": "localapi.NewToken",
+	"token ls": "localapi.TokenList", "service status": "main.serviceJSON", "config view": "main.configuration", "env": "localapi.Environment",
+	"doctor": "doctor.Examination", "shares": "localapi.Shares", "whoami": "localapi.Whoami",
 }
 
 // jsonLines are the commands whose --json is not one document.
@@ -36,7 +36,7 @@ const schemaStart = "<!-- from here on written by the test: go test ./cmd/tether
 // Every command that prints JSON is described in docs/CLI.md, in the words of the code.
 func TestSchemas(t *testing.T) {
 	s := &schemas{types: map[string]*ast.StructType{}}
-	for dir, name := range map[string]string{".": "main", "../../agent/local": "local", "../../agent/audit": "audit", "../../agent/policy": "policy", "internal/doctor": "doctor"} {
+	for dir, name := range map[string]string{".": "main", "../../agent/localapi": "localapi", "../../agent/audit": "audit", "../../agent/policy": "policy", "internal/doctor": "doctor"} {
 		s.parse(t, dir, name)
 	}
 	there := commandsWithJSON(newRoot(&app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}), "")
@@ -107,7 +107,7 @@ func commandsWithJSON(c *cobra.Command, path string) (all []string) {
 
 // schemas are the structs of some packages, as their source has them.
 type schemas struct {
-	types  map[string]*ast.StructType // "local.Terminal"
+	types  map[string]*ast.StructType // "localapi.Terminal"
 	nested []string                   // to be shown yet, each once
 }
 

@@ -17,7 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
@@ -44,7 +44,7 @@ func (m *mortal) paint(name string, s xterm.Stream) *painting {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		m.t.Fatal(err)
 	}
-	t := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `stty raw -echo && exec cat "$0"`, pipe}, Name: name, Cols: uint16(s.Cols), Rows: uint16(s.Rows)})
+	t := m.spawn(localapi.SpawnRequest{Command: []string{"sh", "-c", `stty raw -echo && exec cat "$0"`, pipe}, Name: name, Cols: uint16(s.Cols), Rows: uint16(s.Rows)})
 	p := &painting{name: name, id: t.ID, left: s.Parts, done: xterm.Stream{Cols: s.Cols, Rows: s.Rows}}
 	var err error
 	if p.pipe, err = os.OpenFile(pipe, os.O_WRONLY, 0); err != nil { // waits for cat
@@ -75,7 +75,7 @@ func (m *mortal) seen(p *painting) ahp.TerminalState {
 	m.t.Helper()
 	testkit.Eventually(m.t, patience, p.name+" is printed", func() bool { return m.find(p.id).Bytes == p.bytes })
 	uri := ""
-	m.await(p.name+" is at the host", func(s local.Status) bool {
+	m.await(p.name+" is at the host", func(s localapi.Status) bool {
 		for _, l := range s.Hosts[0].Lent {
 			if l.ID == p.id && l.There && l.Unacked == 0 {
 				uri = l.URI

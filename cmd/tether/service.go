@@ -15,6 +15,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/installer"
 	"tether/platform/dirs"
 )
@@ -143,7 +144,7 @@ func wantedService(ctx context.Context, f installFlags) (installer.Service, erro
 	}
 	err = s.Check(runtime.GOOS)
 	if errors.Is(err, installer.ErrRootService) {
-		return s, &hinted{&local.Error{Code: local.CodeDenied, Message: err.Error()},
+		return s, &hinted{&localapi.Error{Code: localapi.CodeDenied, Message: err.Error()},
 			"to run as yourself: tether service install; to run as another user: tether service install --system --user NAME; to run as root, add --allow-root"}
 	}
 	return s, err
@@ -173,7 +174,7 @@ func mayManage(system bool) error {
 	if !system || installer.IsAdministrator() {
 		return nil
 	}
-	return &hinted{&local.Error{Code: local.CodeDenied, Message: "a system service needs an administrator"},
+	return &hinted{&localapi.Error{Code: localapi.CodeDenied, Message: "a system service needs an administrator"},
 		"use " + installer.AdministratorHint + "; or omit --system to manage your user service"}
 }
 
@@ -240,7 +241,7 @@ func (a *app) stopFor(ctx context.Context, s installer.Service) error {
 	if out = strings.TrimSpace(out); out != "" {
 		a.notice("%s", out)
 	}
-	if code, ok := errors.AsType[*exec.ExitError](err); ok && code.ExitCode() == local.ExitNotRunning {
+	if code, ok := errors.AsType[*exec.ExitError](err); ok && code.ExitCode() == localapi.ExitNotRunning {
 		return nil
 	}
 	return err
@@ -276,10 +277,10 @@ func (a *app) serviceStatus(ctx context.Context, system, asJSON bool) error {
 	}
 	var result error
 	if !st.Running {
-		result = exitCode(local.ExitNotRunning)
+		result = exitCode(localapi.ExitNotRunning)
 	}
 	if asJSON {
-		v := serviceJSON{local.SchemaVersion, st.Installed, st.Enabled, st.Running, st.State, st.Path, st.Service.Program, st.Service.User, append([]string{}, st.Advice...)}
+		v := serviceJSON{localapi.SchemaVersion, st.Installed, st.Enabled, st.Running, st.State, st.Path, st.Service.Program, st.Service.User, append([]string{}, st.Advice...)}
 		return errors.Join(a.printJSON(v), result)
 	}
 	if !st.Installed {

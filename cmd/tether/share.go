@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/qr"
 	"tether/platform/tty"
 )
 
 func shareCommand(a *app) *cobra.Command {
-	var r local.ShareRequest
+	var r localapi.ShareRequest
 	during := time.Hour
 	c := &cobra.Command{
 		Use: "share ID [--host NAME] [--for TIME] [--once]", Short: "make a link with which a guest watches one terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
@@ -57,7 +57,7 @@ at a terminal it is also shown as a QR code, for phones.`,
 }
 
 // showCode shows a link as a QR code to a person at a terminal, where it fits and others than this machine can use it.
-func (a *app) showCode(s local.NewShare) error {
+func (a *app) showCode(s localapi.NewShare) error {
 	if s.Loopback || !tty.Is(a.stdout) {
 		return nil
 	}
@@ -89,7 +89,7 @@ func sharesCommand(a *app) *cobra.Command {
 			case err != nil:
 				return err
 			case asJSON:
-				return a.printJSON(local.Shares{SchemaVersion: local.SchemaVersion, Shares: all})
+				return a.printJSON(localapi.Shares{SchemaVersion: localapi.SchemaVersion, Shares: all})
 			case len(all) == 0:
 				_, err := fmt.Fprintln(a.stdout, "no links")
 				return err
@@ -129,7 +129,7 @@ func unshareCommand(a *app) *cobra.Command {
 				fmt.Fprintf(a.stdout, "ended the link %s of %s at %s\n", s.ID, display.Printable(s.Name, 80), display.Printable(s.Host, 80))
 			}
 			if !ended {
-				return &local.Error{Code: local.CodeBadRequest, Message: fmt.Sprintf("there is no link %.80q, nor one of a terminal with this name", args[0]), Hint: "tether shares lists them"}
+				return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("there is no link %.80q, nor one of a terminal with this name", args[0]), Hint: "tether shares lists them"}
 			}
 			return nil
 		},

@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 func shellCommand(a *app) *cobra.Command {
-	r := local.SpawnRequest{Shell: true}
+	r := localapi.SpawnRequest{Shell: true}
 	var detach bool
 	c := &cobra.Command{
 		Use: "shell [flags] [-- SHELL]", Short: "start your login shell in a terminal shared with the default host",

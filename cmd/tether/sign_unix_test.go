@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/pty"
 )
@@ -43,8 +43,8 @@ func TestSignOfAPerson(t *testing.T) {
 	}
 
 	out, status := scripted(t, nil, "token", "create", "--person", "late")
-	if status != local.ExitDenied {
-		t.Errorf("a script: status %d, want %d", status, local.ExitDenied)
+	if status != localapi.ExitDenied {
+		t.Errorf("a script: status %d, want %d", status, localapi.ExitDenied)
 	}
 	for _, want := range []string{"may not make a token of yours", "it counts as yours", `("tether") has no controlling terminal`, "run it at a terminal", "tether token create --person NAME", "TETHER_TOKEN_FILE=FILE"} {
 		if !strings.Contains(out, want) {
@@ -76,7 +76,7 @@ func TestSignOfAPerson(t *testing.T) {
 	if out, status := scripted(t, with, "token", "create", "y"); status != 0 {
 		t.Errorf("with a token: %d, %s", status, out)
 	}
-	if out, status := scripted(t, with, "acp", "--as", "bob", "--", "tether", "token", "create", "z"); status != local.ExitDenied || !strings.Contains(out, "agent bob may not") {
+	if out, status := scripted(t, with, "acp", "--as", "bob", "--", "tether", "token", "create", "z"); status != localapi.ExitDenied || !strings.Contains(out, "agent bob may not") {
 		t.Errorf("an agent with a token: %d, %s", status, out)
 	}
 	if out, status := scripted(t, []string{tokenVar + "=" + file + "x"}, "whoami"); status != 0 || !strings.Contains(out, "continuing without") || !strings.Contains(out, "no sign") {
@@ -123,7 +123,7 @@ func TestSignOfAPerson(t *testing.T) {
 			t.Errorf("tether %s: %d, %s", strings.Join(args, " "), status, out)
 		}
 	}
-	if out, status := scripted(t, with, "token", "create", "w"); status != local.ExitDenied || !strings.Contains(out, "its token is not valid") {
+	if out, status := scripted(t, with, "token", "create", "w"); status != localapi.ExitDenied || !strings.Contains(out, "its token is not valid") {
 		t.Errorf("with a revoked token: %d, %s", status, out)
 	}
 }
@@ -144,7 +144,7 @@ func TestAScriptDoesNotAnswerForAnEditor(t *testing.T) {
 	}
 	question := l.Approvals[0].ID
 	home := []string{"TETHER_HOME=" + e.home, tokenVar + "="}
-	if out, status := scripted(t, home, "approve", question); status != local.ExitDenied || !strings.Contains(out, "may not approve") {
+	if out, status := scripted(t, home, "approve", question); status != localapi.ExitDenied || !strings.Contains(out, "may not approve") {
 		t.Errorf("a script: %d, %s", status, out)
 	}
 	if out, status := scripted(t, home, "approve", question, "--deny"); status != 0 {

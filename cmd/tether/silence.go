@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/doctor"
 	"tether/platform/dirs"
 )
@@ -81,5 +82,5 @@ func stuck(d dirs.Dirs, err error) error {
 	if foreign := d.Check(); foreign != nil {
 		return foreign
 	}
-	return &hinted{&local.Error{Code: local.CodeTimeout, Message: "the daemon does not answer"}, doctor.StuckFix(d)}
+	return &hinted{&localapi.Error{Code: localapi.CodeTimeout, Message: "the daemon does not answer"}, doctor.StuckFix(d)}
 }

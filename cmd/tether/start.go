@@ -16,6 +16,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/hosts"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/installer"
 	"tether/platform/tty"
@@ -55,13 +56,13 @@ func (a *app) bare(c *cobra.Command) error {
 
 // glance is the state that tether alone looks at.
 type glance struct {
-	status     local.Status // the zero value without a daemon
-	running    bool         // a daemon
-	paired     []string     // names of hosts
-	configured bool         // there is a configuration file
-	installed  bool         // the service
-	demo       bool         // tether-host is at hand
-	agents     bool         // an agent is installed that does not know tether
+	status     localapi.Status // the zero value without a daemon
+	running    bool            // a daemon
+	paired     []string        // names of hosts
+	configured bool            // there is a configuration file
+	installed  bool            // the service
+	demo       bool            // tether-host is at hand
+	agents     bool            // an agent is installed that does not know tether
 }
 
 func (g *glance) setUp() bool {

@@ -12,6 +12,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/version"
 	"tether/platform/dirs"
@@ -56,12 +57,12 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON bool) error {
 	ids, _ := agent.LeftRunning(d) // an unreadable directory is not the subject here
 	if asJSON {
-		s := local.Status{SchemaVersion: local.SchemaVersion, Socket: agent.SocketPath(d), Hosts: []local.HostStatus{}, Degraded: []local.Degraded{},
-			Holders: local.Holders{Alive: len(ids)}}
+		s := localapi.Status{SchemaVersion: localapi.SchemaVersion, Socket: agent.SocketPath(d), Hosts: []localapi.HostStatus{}, Degraded: []localapi.Degraded{},
+			Holders: localapi.Holders{Alive: len(ids)}}
 		if locked := agent.LockHeld(ctx, d); locked != nil {
-			s.Degraded = append(s.Degraded, local.Degraded{Cause: agent.LockCause, Text: locked.Error() + ": " + locked.Hint(), Since: time.Now()})
+			s.Degraded = append(s.Degraded, localapi.Degraded{Cause: agent.LockCause, Text: locked.Error() + ": " + locked.Hint(), Since: time.Now()})
 		}
-		return errors.Join(a.printJSON(s), exitCode(local.ExitNotRunning))
+		return errors.Join(a.printJSON(s), exitCode(localapi.ExitNotRunning))
 	}
 	if len(ids) > 0 {
 		fmt.Fprintf(a.stdout, "holders    %s\n", display.LeftRunning(len(ids)))
@@ -70,7 +71,7 @@ func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON 
 	return err
 }
 
-func (a *app) printStatus(s local.Status) {
+func (a *app) printStatus(s localapi.Status) {
 	fmt.Fprintf(a.stdout, "daemon     running for %s, process %d, version %s\n", display.Ago(time.Since(s.Started)), s.Pid, s.Version)
 	if s.Version != version.Text() {
 		fmt.Fprintf(a.stdout, "           this command is version %s; to switch the daemon to it: tether daemon --replace --background\n", version.Text())
@@ -117,7 +118,7 @@ func (a *app) printStatus(s local.Status) {
 }
 
 // unredactedText lists the agents that see text that others see as stars.
-func unredactedText(u local.Unredacted) string {
+func unredactedText(u localapi.Unredacted) string {
 	who := "all agents"
 	switch {
 	case !u.All:
@@ -129,14 +130,14 @@ func unredactedText(u local.Unredacted) string {
 }
 
 // storeText says where secrets are.
-func storeText(s local.SecretStore) string {
+func storeText(s localapi.SecretStore) string {
 	if s.Path == "" {
 		return "in the " + display.Printable(s.Store, 20)
 	}
 	return fmt.Sprintf("%s; secrets are in %s (0600)", display.Printable(s.Why, 200), display.Printable(s.Path, 0))
 }
 
-func (a *app) printHost(h local.HostStatus) {
+func (a *app) printHost(h localapi.HostStatus) {
 	name := display.Printable(h.Name, 0)
 	if h.Default {
 		name += " (default)"
@@ -184,7 +185,7 @@ func (a *app) printHost(h local.HostStatus) {
 }
 
 // toolsText is the state of the tools offered to agents at a host, "" if none are offered.
-func toolsText(t local.HostTools) string {
+func toolsText(t localapi.HostTools) string {
 	if !t.On {
 		return ""
 	}
@@ -199,7 +200,7 @@ func toolsText(t local.HostTools) string {
 }
 
 // backlogText is the amount that the host lacks, "" if it has everything.
-func backlogText(h local.HostStatus) string {
+func backlogText(h localapi.HostStatus) string {
 	var parts []string
 	if h.Unacked > 0 {
 		parts = append(parts, display.Count(int(h.Unacked), "byte")+" not yet delivered")
@@ -217,7 +218,7 @@ func skippedText(bytes int64) string { return display.Size(bytes) + " skipped (t
 var lendVerbs = map[string]string{"refused": "cannot lend", "unsupported": "cannot lend"}
 
 // lentTrouble is a fault of a lent terminal that a person should know.
-func lentTrouble(l local.Lent) string {
+func lentTrouble(l localapi.Lent) string {
 	text := ""
 	if l.Observers != nil && *l.Observers > 0 {
 		text += fmt.Sprintf(", %d watching", *l.Observers)

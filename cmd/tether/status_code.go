@@ -10,6 +10,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 )
@@ -45,21 +46,21 @@ func exitStatus(ctx context.Context, err error) int {
 	var attach *cannotAttach
 	switch {
 	case err == nil:
-		return local.ExitOK
+		return localapi.ExitOK
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &usage):
-		return local.ExitUsage
+		return localapi.ExitUsage
 	case errors.As(err, &attach):
-		return local.ExitCannotAttach
+		return localapi.ExitCannotAttach
 	case errors.Is(err, local.ErrDropped):
-		return local.ExitDropped
+		return localapi.ExitDropped
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return exitInterrupted
 	case errors.Is(err, syscall.EPIPE):
 		return exitPipe
 	}
-	return local.ExitStatus(err)
+	return localapi.ExitStatus(err)
 }
 
 // silent reports whether the status says it all.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"tether/agent"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
@@ -45,7 +45,7 @@ func TestStopWithoutADaemonThatCannotEndAll(t *testing.T) {
 		t.Errorf("it says %q", out)
 	}
 
-	lock, err := ipc.Lock(filepath.Join(d.Runtime, local.LockName)) // a daemon that begins or ends
+	lock, err := ipc.Lock(filepath.Join(d.Runtime, localapi.LockName)) // a daemon that begins or ends
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestLockOfAnotherProgram(t *testing.T) {
 	if err := secret.Dir(d.Runtime); err != nil {
 		t.Fatal(err)
 	}
-	holding := exec.Command("holdlock", filepath.Join(d.Runtime, local.LockName))
+	holding := exec.Command("holdlock", filepath.Join(d.Runtime, localapi.LockName))
 	in, err := holding.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestLockOfAnotherProgram(t *testing.T) {
 	for _, c := range []struct {
 		args   []string
 		status int
-	}{{[]string{"status"}, local.ExitNotRunning}, {[]string{"status", "--json"}, local.ExitNotRunning}, {[]string{"doctor"}, local.ExitFailure}, {[]string{"daemon"}, local.ExitFailure}, {[]string{"run", "--", "true"}, local.ExitFailure}} {
+	}{{[]string{"status"}, localapi.ExitNotRunning}, {[]string{"status", "--json"}, localapi.ExitNotRunning}, {[]string{"doctor"}, localapi.ExitFailure}, {[]string{"daemon"}, localapi.ExitFailure}, {[]string{"run", "--", "true"}, localapi.ExitFailure}} {
 		asking.Go(func() {
 			said, status := everything(home, c.args...)
 			said = strings.ReplaceAll(said, `\"`, `"`) // JSON
@@ -113,8 +113,8 @@ func TestLockOfAnotherProgram(t *testing.T) {
 func TestCommandsTellOfTerminalsWithoutADaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
-	m.spawn(local.SpawnRequest{Command: []string{"sleep", "999"}, Name: "one", Private: true})
-	m.spawn(local.SpawnRequest{Command: []string{"sleep", "998"}, Name: "two", Private: true})
+	m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "999"}, Name: "one", Private: true})
+	m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "998"}, Name: "two", Private: true})
 	m.kill()
 	commands := [][]string{{"ls"}, {"read", "one"}, {"kill", "one"}, {"lend", "one"}, {"ports", "one"}, {"attach", "one"}}
 	const left = "2 terminals are running without a daemon; tether daemon --background resumes them, tether stop ends them"

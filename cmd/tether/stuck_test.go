@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/pty"
 )
@@ -34,7 +34,7 @@ func TestAStuckDaemon(t *testing.T) {
 		t.Fatalf("run: %d %s", status, out)
 	}
 	out, _ := everything(home, "status", "--json")
-	var s local.Status
+	var s localapi.Status
 	if err := json.Unmarshal([]byte(out), &s); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -48,11 +48,11 @@ func TestAStuckDaemon(t *testing.T) {
 	signal("STOP")
 	var asking sync.WaitGroup // at the same time, since each waits for seconds
 	for line, want := range map[string]int{
-		"status": local.ExitTimeout, "status --json": local.ExitTimeout, "ls": local.ExitTimeout, "stop": local.ExitTimeout,
-		"daemon --replace --background": local.ExitTimeout, "doctor": local.ExitFailure,
-		"run --detach -- true": local.ExitTimeout, "kill goeson": local.ExitTimeout, "lend goeson": local.ExitTimeout, "unlend --all": local.ExitTimeout,
-		"approvals": local.ExitTimeout, "approve q-1": local.ExitTimeout, "read goeson": local.ExitTimeout, "commands goeson": local.ExitTimeout,
-		"host ls": local.ExitTimeout, "host use x": local.ExitTimeout, "up": local.ExitTimeout, "token ls": local.ExitTimeout, "env": local.ExitTimeout,
+		"status": localapi.ExitTimeout, "status --json": localapi.ExitTimeout, "ls": localapi.ExitTimeout, "stop": localapi.ExitTimeout,
+		"daemon --replace --background": localapi.ExitTimeout, "doctor": localapi.ExitFailure,
+		"run --detach -- true": localapi.ExitTimeout, "kill goeson": localapi.ExitTimeout, "lend goeson": localapi.ExitTimeout, "unlend --all": localapi.ExitTimeout,
+		"approvals": localapi.ExitTimeout, "approve q-1": localapi.ExitTimeout, "read goeson": localapi.ExitTimeout, "commands goeson": localapi.ExitTimeout,
+		"host ls": localapi.ExitTimeout, "host use x": localapi.ExitTimeout, "up": localapi.ExitTimeout, "token ls": localapi.ExitTimeout, "env": localapi.ExitTimeout,
 	} {
 		asking.Go(func() {
 			out, status := everything(home, strings.Fields(line)...)
@@ -66,7 +66,7 @@ func TestAStuckDaemon(t *testing.T) {
 	}
 	asking.Wait()
 	signal("KILL")
-	testkit.Eventually(t, patience, "it is gone", func() bool { _, status := everything(home, "status"); return status == local.ExitNotRunning })
+	testkit.Eventually(t, patience, "it is gone", func() bool { _, status := everything(home, "status"); return status == localapi.ExitNotRunning })
 	if out, status := everything(home, "daemon", "--background"); status != 0 {
 		t.Errorf("another daemon: status %d:\n%s", status, out)
 	}
@@ -85,7 +85,7 @@ func TestConnectedCommandsWait(t *testing.T) {
 		t.Fatalf("run: %d %s", status, out)
 	}
 	out, _ := everything(home, "status", "--json")
-	var s local.Status
+	var s localapi.Status
 	if err := json.Unmarshal([]byte(out), &s); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -212,7 +212,7 @@ func TestKillsAtOnce(t *testing.T) {
 	began := time.Now()
 	out, status := everything(home, append([]string{"kill", "nothing"}, names...)...)
 	t.Logf("it took %v", time.Since(began))
-	if status != local.ExitNoTerminal || strings.Count(out, "killed SIGKILL") != n || !strings.Contains(out, "nothing: no such terminal") {
+	if status != localapi.ExitNoTerminal || strings.Count(out, "killed SIGKILL") != n || !strings.Contains(out, "nothing: no such terminal") {
 		t.Errorf("status %d:\n%s", status, out)
 	}
 }

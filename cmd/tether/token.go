@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -91,7 +91,7 @@ replaces it.`,
 	return c
 }
 
-func (a *app) printToken(t local.NewToken, asJSON bool) error {
+func (a *app) printToken(t localapi.NewToken, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(t)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 )
 
@@ -61,11 +62,11 @@ func TestUIActs(t *testing.T) {
 	client := local.NewClient(agent.SocketPath(dirsOf(home)))
 	defer client.Close()
 	bob := client.As("bob")
-	theirs, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/", Name: "theirs"})
+	theirs, err := bob.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/", Name: "theirs"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := func(what string, is func(local.Terminal) bool) {
+	found := func(what string, is func(localapi.Terminal) bool) {
 		t.Helper()
 		testkit.Eventually(t, patience, what, func() bool {
 			tm, err := client.Find(t.Context(), theirs.ID)
@@ -75,14 +76,14 @@ func TestUIActs(t *testing.T) {
 	p := sit(t, "ui")
 	p.sees("theirs", "enter attach")
 	p.types("u") // its message is drawn over the former one, in pieces
-	found("it is lent to nobody", func(tm local.Terminal) bool { return len(tm.Loans) == 0 })
+	found("it is lent to nobody", func(tm localapi.Terminal) bool { return len(tm.Loans) == 0 })
 	p.types("l")
-	found("it is lent again", func(tm local.Terminal) bool { return len(tm.Loans) == 1 && tm.Loans[0].Host == "lab" })
+	found("it is lent again", func(tm localapi.Terminal) bool { return len(tm.Loans) == 1 && tm.Loans[0].Host == "lab" })
 	p.types("p")
-	found("it is the person's", func(tm local.Terminal) bool { return tm.Owner == "user" })
+	found("it is the person's", func(tm localapi.Terminal) bool { return tm.Owner == "user" })
 	answered := make(chan error, 1)
 	go func() {
-		_, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "777"}, Cwd: "/"})
+		_, err := bob.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sleep", "777"}, Cwd: "/"})
 		answered <- err
 	}()
 	p.sees("1 agent request (a)")

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/proc"
 )
@@ -87,12 +87,12 @@ func TestTwoUsers(t *testing.T) {
 	h.must("tether", "config", "edit")
 	h.must("tether", "token", "create", "--person", "x")
 	h.must("tether", "run", "--detach", "--private", "--name", "mine", "--", "sleep", "1000")
-	var status local.Status
+	var status localapi.Status
 	h.json(&status, "status")
 	if status.Pid == 0 || status.TCP == "" || status.Holders.Alive != 1 {
 		t.Fatalf("%+v", status)
 	}
-	var list local.TerminalList
+	var list localapi.TerminalList
 	h.json(&list, "ls")
 	doors := append(h.doorsOfFiles(), h.doorsOfProcesses(status.Pid, list.Terminals[0].Pid)...)
 	places := map[string]string{"HOME": h.home, "DAEMON": strconv.Itoa(status.Pid), "CHILD": strconv.Itoa(list.Terminals[0].Pid), "TCP": "http://" + status.TCP}
@@ -138,7 +138,7 @@ func TestTwoUsers(t *testing.T) {
 	if open := h.open(strangerUID, dials); len(open) > 0 {
 		t.Errorf("behind directories that are open, another user is answered at %v", open)
 	}
-	var after local.Status
+	var after localapi.Status
 	if h.json(&after, "status"); after.Pid != status.Pid || after.Holders.Alive != 1 {
 		t.Errorf("afterwards: %+v", after)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/cmd/tether/internal/display"
@@ -80,7 +80,7 @@ func (v *viewer) terminals(ctx context.Context, all []ahp.TerminalInfo) (done bo
 		if err == nil {
 			return false, v.follow(t)
 		}
-		if local.ExitStatus(err) != local.ExitNoTerminal {
+		if localapi.ExitStatus(err) != localapi.ExitNoTerminal {
 			return true, err
 		}
 		if !v.want.wait {
@@ -105,7 +105,7 @@ func (v *viewer) showParked(ctx context.Context, missing error) error {
 	}
 	found, err := find(all, v.want.terminal)
 	if err != nil {
-		if local.ExitStatus(err) == local.ExitNoTerminal {
+		if localapi.ExitStatus(err) == localapi.ExitNoTerminal {
 			return missing
 		}
 		return err
@@ -113,12 +113,12 @@ func (v *viewer) showParked(ctx context.Context, missing error) error {
 	p := parked.Terminals[slices.IndexFunc(parked.Terminals, func(p ahp.Parked) bool { return p.Channel == found.Resource })]
 	since, until := parkedTimes(p)
 	if p.Dropped != "" {
-		return &local.Error{Code: local.CodeNoTerminal, Message: fmt.Sprintf("the terminal's machine is away since %s, and the host keeps its text no more: %s", display.Clock(since), display.Printable(p.Dropped, 80))}
+		return &localapi.Error{Code: localapi.CodeNoTerminal, Message: fmt.Sprintf("the terminal's machine is away since %s, and the host keeps its text no more: %s", display.Clock(since), display.Printable(p.Dropped, 80))}
 	}
 	s, err := v.at.ParkedText(ctx, p.ID)
 	switch {
 	case errors.Is(err, client.ErrUnauthorized):
-		return &local.Error{Code: local.CodeRefused, Message: fmt.Sprintf("the terminal's machine is away since %s; the host shows what it keeps of it to observers alone", display.Clock(since)),
+		return &localapi.Error{Code: localapi.CodeRefused, Message: fmt.Sprintf("the terminal's machine is away since %s; the host shows what it keeps of it to observers alone", display.Clock(since)),
 			Hint: "log in with tether login, or give an observer's token with --token-file"}
 	case err != nil:
 		return hostError(err)
@@ -244,7 +244,7 @@ func (v *viewer) gone(e client.Event) (done bool, err error) {
 	if e.Err != nil {
 		message = fmt.Sprintf("the terminal cannot be shown: %v", e.Err)
 	}
-	return true, &local.Error{Code: local.CodeNoTerminal, Message: message}
+	return true, &localapi.Error{Code: localapi.CodeNoTerminal, Message: message}
 }
 
 // close leaves the person's terminal as it was.
@@ -304,7 +304,7 @@ func parkedTimes(p ahp.Parked) (since, until time.Time) {
 const parkedTimeout = 5 * time.Second
 
 func (a *app) printHostTerminals(all []ahp.TerminalInfo, parked []ahp.Parked, asJSON bool) error {
-	l := hostList{SchemaVersion: local.SchemaVersion, Terminals: []hostTerminal{}}
+	l := hostList{SchemaVersion: localapi.SchemaVersion, Terminals: []hostTerminal{}}
 	for _, t := range all {
 		l.Terminals = append(l.Terminals, hostTerminal{URI: t.Resource, Title: t.Title, Awaits: t.Meta.Awaits.String(), Ready: t.Meta.Ready.String(), Exited: t.Lifecycle.Exited(),
 			ExitCode: t.Lifecycle.ExitCode, Target: string(t.ExecutionTarget)})

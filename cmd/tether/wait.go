@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -100,10 +101,10 @@ func checkWait(c *cobra.Command, o *local.WaitOptions) error {
 }
 
 // waitStatus is the exit status; forExit says that the exit was waited for.
-func waitStatus(ref string, w local.Waited, forExit bool) error {
+func waitStatus(ref string, w localapi.Waited, forExit bool) error {
 	switch {
 	case w.Reason == "timeout":
-		return exitCode(local.ExitTimeout)
+		return exitCode(localapi.ExitTimeout)
 	case w.Reason == "exit" && !forExit:
 		return about(ref, errors.New("the terminal exited first"))
 	case w.Reason == "exit" && w.Exit != nil && w.Exit.Code != 0:

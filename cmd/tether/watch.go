@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/hosts"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/cmd/tether/internal/display"
@@ -97,7 +97,7 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 		return e, err
 	}
 	if !isURL {
-		return client.Endpoint{}, &local.Error{Code: local.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", where),
+		return client.Endpoint{}, &localapi.Error{Code: localapi.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", where),
 			Hint: "give a URL, or pair with the host first"}
 	}
 	u, err := hosts.URL(where)
@@ -151,11 +151,11 @@ func hostError(err error) error {
 	var version *ahp.VersionError
 	switch {
 	case errors.Is(err, client.ErrUnauthorized):
-		return &local.Error{Code: local.CodeRefused, Message: "the host refused the token", Hint: "give a valid token with --token-file"}
+		return &localapi.Error{Code: localapi.CodeRefused, Message: "the host refused the token", Hint: "give a valid token with --token-file"}
 	case errors.As(err, &version):
-		return &local.Error{Code: local.CodeUnsupportedHost, Message: err.Error(), Hint: "update this program or the host"}
+		return &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: err.Error(), Hint: "update this program or the host"}
 	case errors.Is(err, client.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
-		return &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "check that the host runs and the URL is right"}
+		return &localapi.Error{Code: localapi.CodeUnreachable, Message: err.Error(), Hint: "check that the host runs and the URL is right"}
 	}
 	return err
 }
@@ -181,10 +181,10 @@ func find(all []ahp.TerminalInfo, ref string) (ahp.TerminalInfo, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return ahp.TerminalInfo{}, &local.Error{Code: local.CodeNoTerminal, Message: fmt.Sprintf("the host has no terminal %q", ref),
+		return ahp.TerminalInfo{}, &localapi.Error{Code: localapi.CodeNoTerminal, Message: fmt.Sprintf("the host has no terminal %q", ref),
 			Hint: cmp.Or(listed(all), "the host has no terminals yet; use --wait")}
 	}
-	return ahp.TerminalInfo{}, &local.Error{Code: local.CodeAmbiguous, Message: fmt.Sprintf("%q matches %d terminals", ref, len(found)), Hint: listed(found)}
+	return ahp.TerminalInfo{}, &localapi.Error{Code: localapi.CodeAmbiguous, Message: fmt.Sprintf("%q matches %d terminals", ref, len(found)), Hint: listed(found)}
 }
 
 // listed names terminals on one line, "" if there are none.

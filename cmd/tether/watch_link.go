@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/hosts"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/cmd/tether/internal/display"
@@ -61,7 +61,7 @@ func (a *app) readLink(c *cobra.Command) (link ahp.ShareLink, err error) {
 		return link, fmt.Errorf("read the link from standard input: %w", err)
 	}
 	if link, err = ahp.ParseShareLink(strings.TrimSpace(text)); err != nil {
-		return link, &local.Error{Code: local.CodeBadRequest, Message: err.Error(), Hint: "tether share prints such links"}
+		return link, &localapi.Error{Code: localapi.CodeBadRequest, Message: err.Error(), Hint: "tether share prints such links"}
 	}
 	return link, nil
 }
@@ -88,14 +88,14 @@ func guestPin(link ahp.ShareLink) (client.Pin, error) {
 
 // linkError gives a guest's error a code and words.
 func linkError(err error) error {
-	var told *local.Error
+	var told *localapi.Error
 	switch {
 	case errors.Is(err, client.ErrShare), errors.Is(err, client.ErrShareLimit):
-		return &local.Error{Code: local.CodeRefused, Message: err.Error(), Hint: "ask whoever gave you the link for another one"}
+		return &localapi.Error{Code: localapi.CodeRefused, Message: err.Error(), Hint: "ask whoever gave you the link for another one"}
 	case errors.Is(err, client.ErrNoShares):
-		return &local.Error{Code: local.CodeUnsupportedHost, Message: err.Error(), Hint: "check that the link was copied whole"}
-	case errors.As(err, &told) && told.Code == local.CodeRefused: // the opened link does not admit any more
-		return &local.Error{Code: local.CodeRefused, Message: "the link was ended, or has expired"}
+		return &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: err.Error(), Hint: "check that the link was copied whole"}
+	case errors.As(err, &told) && told.Code == localapi.CodeRefused: // the opened link does not admit any more
+		return &localapi.Error{Code: localapi.CodeRefused, Message: "the link was ended, or has expired"}
 	case err == nil, errors.As(err, &told), errors.Is(err, context.Canceled):
 		return err
 	}

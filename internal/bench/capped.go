@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 const (
@@ -36,7 +36,7 @@ func cappedPart(ctx context.Context, s settings) ([]row, error) {
 	}
 	defer r.signalHost("CONT") // so that it can end
 	for range s.floods {
-		t, err := r.door.Spawn(ctx, local.SpawnRequest{Command: []string{self, childArg, "coloured", "0"}, Env: r.env, Cwd: r.home, OnSlow: "lag"})
+		t, err := r.door.Spawn(ctx, localapi.SpawnRequest{Command: []string{self, childArg, "coloured", "0"}, Env: r.env, Cwd: r.home, OnSlow: "lag"})
 		if err != nil {
 			return nil, err
 		}

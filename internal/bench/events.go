@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/events"
 )
 
@@ -66,7 +66,7 @@ func subscriptionsPart(ctx context.Context, s settings) ([]row, error) {
 	subscriptions := 10 * s.printers
 	var ids []string
 	for range s.printers {
-		t, err := r.door.Spawn(ctx, local.SpawnRequest{Command: []string{self, childArg, "stamps", "1"}, Env: r.env, Cwd: r.home, Private: true})
+		t, err := r.door.Spawn(ctx, localapi.SpawnRequest{Command: []string{self, childArg, "stamps", "1"}, Env: r.env, Cwd: r.home, Private: true})
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (r *rig) daemonCPU(span time.Duration) (time.Duration, error) {
 
 // listen subscribes, and returns when all are active. Events are seen by another goroutine, until ctx ends.
 func (r *rig) listen(ctx context.Context, all *sync.WaitGroup, subs []events.Request, see func(*events.Event)) error {
-	h, err := r.door.Events(ctx, local.EventsRequest{Subscriptions: subs, Follow: true})
+	h, err := r.door.Events(ctx, localapi.EventsRequest{Subscriptions: subs, Follow: true})
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (r *rig) carryWatched(ctx context.Context, w work, lost *atomic.Int64) (too
 		args, _ := json.Marshal(map[string]string{"pattern": fmt.Sprintf(`(panic|fatal): never %d[0-9]+`, i)})
 		subs = append(subs, events.Request{Name: events.Line, Arguments: args})
 	}
-	h, err := r.door.Events(listening, local.EventsRequest{Subscriptions: subs, Follow: true})
+	h, err := r.door.Events(listening, localapi.EventsRequest{Subscriptions: subs, Follow: true})
 	if err != nil {
 		cancel()
 		return 0, err

@@ -12,6 +12,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -74,7 +75,7 @@ func holderMany(ctx context.Context, s settings) ([]row, error) {
 	}
 	defer r.close()
 	for range s.holders {
-		if _, err := r.door.Spawn(ctx, local.SpawnRequest{Command: []string{"sleep", "1000"}, Env: r.env, Cwd: r.home, Private: true}); err != nil {
+		if _, err := r.door.Spawn(ctx, localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Env: r.env, Cwd: r.home, Private: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +114,7 @@ func (r *rig) restart(ctx context.Context, set settings) (time.Duration, error) 
 		return 0, err
 	}
 	r.daemon = cmd
-	s, err := poll(ctx, func() (local.Status, error) {
+	s, err := poll(ctx, func() (localapi.Status, error) {
 		s, err := r.door.Status(ctx)
 		if errors.Is(err, local.ErrNotRunning) || err == nil && (s.Pid != cmd.Process.Pid || s.Holders.Alive != set.holders) {
 			err = errNotYet // on a busy machine, some are taken up after the daemon answers

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 // lagPart has terminals that are started without flags print a flood to one observer. Their child waits for readers only a little, so
@@ -58,7 +58,7 @@ func (r *rig) carryLagging(ctx context.Context, w work) (missing int64, took tim
 	if err != nil {
 		return 0, 0, err
 	}
-	id, uri, err := r.startSpec(ctx, local.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home})
+	id, uri, err := r.startSpec(ctx, localapi.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home})
 	if err != nil {
 		return 0, 0, err
 	}

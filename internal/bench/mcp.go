@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/platform/ipc"
 )
 
@@ -54,7 +54,7 @@ func mcpPart(ctx context.Context, s settings) ([]row, error) {
 
 // printed returns a terminal that has printed a text.
 func (r *rig) printed(ctx context.Context, text string) (string, error) {
-	t, err := r.door.Spawn(ctx, local.SpawnRequest{Command: []string{"sh", "-c", `printf %s "$1"; exec sleep 3600`, "sh", text}, Env: r.env, Cwd: r.home})
+	t, err := r.door.Spawn(ctx, localapi.SpawnRequest{Command: []string{"sh", "-c", `printf %s "$1"; exec sleep 3600`, "sh", text}, Env: r.env, Cwd: r.home})
 	if err != nil {
 		return "", err
 	}
@@ -179,13 +179,13 @@ func (c *mcpClient) call(request string) (int, error) {
 }
 
 func (c *mcpClient) post(body string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(c.ctx, http.MethodPost, "http://"+local.Host+"/mcp", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(c.ctx, http.MethodPost, "http://"+localapi.Host+"/mcp", strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	req.Header.Set(local.PrincipalHeader, "bench")
+	req.Header.Set(localapi.PrincipalHeader, "bench")
 	if c.session != "" {
 		req.Header.Set("Mcp-Session-Id", c.session)
 	}

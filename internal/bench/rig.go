@@ -15,6 +15,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp/client"
 	"tether/platform/dirs"
 )
@@ -151,7 +152,7 @@ func (r *rig) startDaemon(ctx context.Context, p programs) error {
 		return err
 	}
 	r.daemon = cmd
-	_, err = poll(ctx, func() (local.Status, error) {
+	_, err = poll(ctx, func() (localapi.Status, error) {
 		s, err := r.door.Status(ctx)
 		if errors.Is(err, local.ErrNotRunning) {
 			err = errNotYet
@@ -202,7 +203,7 @@ func (r *rig) pair(ctx context.Context, p programs) (err error) {
 			return err
 		}
 	}
-	if _, err := r.door.Pair(ctx, local.PairRequest{URL: url}); err != nil {
+	if _, err := r.door.Pair(ctx, localapi.PairRequest{URL: url}); err != nil {
 		return fmt.Errorf("pair: %w", err)
 	}
 	_, err = poll(ctx, func() (struct{}, error) {
@@ -218,11 +219,11 @@ func (r *rig) pair(ctx context.Context, p programs) (err error) {
 // start runs argv in a lent terminal that waits for its readers, and returns its id and its URI at the host, where it exists when start
 // returns.
 func (r *rig) start(ctx context.Context, argv ...string) (id, uri string, err error) {
-	return r.startSpec(ctx, local.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, OnSlow: "hold"})
+	return r.startSpec(ctx, localapi.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, OnSlow: "hold"})
 }
 
 // startSpec is start for any terminal that is lent.
-func (r *rig) startSpec(ctx context.Context, spec local.SpawnRequest) (id, uri string, err error) {
+func (r *rig) startSpec(ctx context.Context, spec localapi.SpawnRequest) (id, uri string, err error) {
 	t, err := r.door.Spawn(ctx, spec)
 	if err != nil {
 		return "", "", err

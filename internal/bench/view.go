@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/platform/ipc"
 )
 
@@ -88,7 +88,7 @@ func (v *viewing) follow(conn net.Conn, id string) {
 
 // upgrade turns a connection to the daemon into a user interface's.
 func upgrade(conn net.Conn) (*bufio.Reader, error) {
-	const hello = "GET /pty HTTP/1.1\r\nHost: " + local.Host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	const hello = "GET /pty HTTP/1.1\r\nHost: " + localapi.Host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 	if _, err := io.WriteString(conn, hello); err != nil {
 		return nil, err

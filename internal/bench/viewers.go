@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 const (
@@ -118,7 +119,7 @@ func (r *rig) viewFlood(ctx context.Context, s settings, empty memory) ([]row, e
 
 // private starts a terminal that no host sees and that waits for nobody.
 func (r *rig) private(ctx context.Context, argv ...string) (string, error) {
-	t, err := r.door.Spawn(ctx, local.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, Private: true, OnSlow: "lag"})
+	t, err := r.door.Spawn(ctx, localapi.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, Private: true, OnSlow: "lag"})
 	return t.ID, err
 }
 
@@ -136,7 +137,7 @@ func (r *rig) over(ctx context.Context, id string, span time.Duration) (rate, co
 	}
 	began := time.Now()
 	time.Sleep(span)
-	last, err := poll(ctx, func() (local.Terminal, error) { // on a busy machine it may take longer until there is any
+	last, err := poll(ctx, func() (localapi.Terminal, error) { // on a busy machine it may take longer until there is any
 		last, err := r.door.Find(ctx, id)
 		if err == nil && last.Bytes == first.Bytes {
 			err = errNotYet

@@ -46,15 +46,16 @@ const layers = `
 	agenttools, platform/secret < events;
 	events, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
-	agent/term, agent/policy, agent/start, internal/jsonspan, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
+	agent/audit, events, platform/ipc < agent/localapi;
+	agent/localapi, agent/term, agent/policy, agent/start, internal/jsonspan, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	internal/change, agent/ring, internal/escape, internal/jsonspan, internal/lines < agent/acp;
 	pairing, ahp/client < agent/device;
 	ahp/client, platform/secret < agent/toolcall;
 
-	agent/local, agent/uplink, agent/device, agent/toolcall, platform/keyring, platform/roam < agent/hosts;
+	agent/localapi, agent/policy, agent/uplink, agent/device, agent/toolcall, platform/keyring, platform/roam < agent/hosts;
 
 	# Composition of the daemon.
-	agent/declared, agent/holder, agent/hosts, platform/notify < agent;
+	agent/declared, agent/holder, agent/hosts, agent/local, platform/notify < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
@@ -68,8 +69,8 @@ const layers = `
 	ahp/client, internal/change < host/conform;
 
 	# The command line.
-	agent/local, platform/tty < cmd/tether/internal/display;
-	cmd/tether/internal/display < cmd/tether/internal/view, cmd/tether/internal/tui;
+	agent/localapi, agent/term, ahp, platform/tty < cmd/tether/internal/display;
+	agent/local, cmd/tether/internal/display < cmd/tether/internal/view, cmd/tether/internal/tui;
 	agent, cmd/tether/internal/display, installer, internal/version < cmd/tether/internal/doctor;
 	internal/change, cmd/tether/internal/view < cmd/tether/internal/attach;
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -29,10 +29,10 @@ func (s *Session) listen(ctx context.Context) {
 }
 
 // waitingIn are the questions that wait.
-func waitingIn(l local.ApprovalList) []string {
+func waitingIn(l localapi.ApprovalList) []string {
 	var ids []string
 	for _, a := range l.Approvals {
-		if a.State == local.ApprovalWaiting {
+		if a.State == localapi.ApprovalWaiting {
 			ids = append(ids, a.ID)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/change"
 )
@@ -61,7 +62,7 @@ func (l *reconnectingAttach) Next(ctx context.Context) (local.Message, error) {
 			return local.Message{}, local.ErrDropped
 		}
 		m, err := att.Next(ctx)
-		goesOn := err == nil && m.Control != nil && m.Control.Type == local.ControlDropped && m.Control.Keep
+		goesOn := err == nil && m.Control != nil && m.Control.Type == localapi.ControlDropped && m.Control.Keep
 		switch {
 		case err == nil && !goesOn:
 			if m.Raw > 0 {
@@ -75,7 +76,7 @@ func (l *reconnectingAttach) Next(ctx context.Context) (local.Message, error) {
 			return local.Message{}, err
 		}
 		if t, err := l.client.Find(ctx, l.id); err == nil { // attached before, so that nothing comes in between
-			return local.Message{Control: &local.Control{Type: local.ControlLent, Hosts: t.LentTo}}, nil
+			return local.Message{Control: &localapi.Control{Type: localapi.ControlLent, Hosts: t.LentTo}}, nil
 		}
 	}
 }
@@ -91,8 +92,8 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 			l.notice("reconnected after %s; the terminal kept running\r", display.Round(retry.Elapsed()))
 			return nil
 		}
-		var remote *local.Error
-		if errors.As(err, &remote) && remote.Code != local.CodeClosing && answered.IsZero() {
+		var remote *localapi.Error
+		if errors.As(err, &remote) && remote.Code != localapi.CodeClosing && answered.IsZero() {
 			answered = time.Now()
 		}
 		switch {

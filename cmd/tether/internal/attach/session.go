@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/cmd/tether/internal/view"
 	"tether/platform/tty"
@@ -222,15 +223,15 @@ func (s *Session) printed(ctx context.Context) error {
 			continue
 		}
 		switch m.Control.Type {
-		case local.ControlExit:
+		case localapi.ControlExit:
 			return Status(m.Control.Code)
-		case local.ControlDropped:
+		case localapi.ControlDropped:
 			return fmt.Errorf("%w: %s", local.ErrDropped, m.Control.Message)
-		case local.ControlLagged:
+		case localapi.ControlLagged:
 			s.opts.Notice("%s skipped: the output was not read fast enough\r", display.Size(m.Control.Lost))
-		case local.ControlError:
+		case localapi.ControlError:
 			s.opts.Notice("%s\r", m.Control.Message)
-		case local.ControlLent:
+		case localapi.ControlLent:
 			s.lent(m.Control.Hosts)
 		}
 	}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 // ApprovalLine is the command as a person would type it.
-func ApprovalLine(x local.Approval) string {
+func ApprovalLine(x localapi.Approval) string {
 	if x.Line != "" {
 		return x.Line
 	}
@@ -21,7 +21,7 @@ const MaxShown = 8 << 10
 
 // Approval describes a request in full, line by line, so that nothing hides in a long command. most bounds the bytes of the command; 0
 // means no bound.
-func Approval(x local.Approval, most int) []string {
+func Approval(x localapi.Approval, most int) []string {
 	lines := []string{fmt.Sprintf("%s  %s, %s wants to run in %s:", x.ID, x.State, Printable(cmp.Or(x.Who, x.Actor), 160), Printable(x.Cwd, 0))}
 	text := ApprovalLine(x)
 	if most > 0 && len(text) > most {
@@ -40,7 +40,7 @@ func Approval(x local.Approval, most int) []string {
 }
 
 // Settings lists what else determines the effect of the command, one line each: variables and scripts.
-func Settings(x local.Approval) []string {
+func Settings(x localapi.Approval) []string {
 	var lines []string
 	for _, setting := range x.Settings {
 		lines = append(lines, "setting "+setting)
@@ -57,6 +57,6 @@ func Settings(x local.Approval) []string {
 
 // ApprovalBell rings the person's terminal and, if that supports notifications (OSC 9), says which command an agent requests. The daemon
 // has masked secrets in the summary, because the terminal passes it to the desktop, where others may see it and programs may store it.
-func ApprovalBell(q local.Approval) string {
+func ApprovalBell(q localapi.Approval) string {
 	return "\x1b]9;tether: " + Printable(q.Summary, 300) + "\x07\x07"
 }

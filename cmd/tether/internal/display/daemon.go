@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 // LeftRunning describes n terminals that run without a daemon, and the remedy.
@@ -42,7 +42,7 @@ func Terminals(n int, one, many string) string {
 }
 
 // Root describes how a daemon of root treats its terminals.
-func Root(r local.Root) string {
+func Root(r localapi.Root) string {
 	if r.Lends {
 		return "the daemon runs as root and lends terminals as configured (lend.as_root = true)"
 	}
@@ -50,7 +50,7 @@ func Root(r local.Root) string {
 }
 
 // Sandbox describes how agents' commands are confined.
-func Sandbox(s local.SandboxStatus) string {
+func Sandbox(s localapi.SandboxStatus) string {
 	switch {
 	case s.Error != "":
 		return "unavailable, so agents with a sandbox cannot run commands: " + Printable(s.Error, 200)

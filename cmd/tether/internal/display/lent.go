@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 )
 
 // Lent says in a list with whom a terminal is shared: the host, since when, the time left, and the number of watchers if the host
 // reports it.
-func Lent(t local.Terminal) string {
+func Lent(t localapi.Terminal) string {
 	switch {
 	case t.Private:
 		return "private"
@@ -50,10 +50,10 @@ func Lent(t local.Terminal) string {
 }
 
 // loanStates say in a list why a host does not have a shared terminal.
-var loanStates = map[string]string{local.LoanPending: "pending", local.LoanOffline: "offline", local.LoanRefused: "refused"}
+var loanStates = map[string]string{localapi.LoanPending: "pending", localapi.LoanOffline: "offline", localapi.LoanRefused: "refused"}
 
 // SharedWith says with whom a terminal is shared, and until when.
-func SharedWith(t local.Terminal) string {
+func SharedWith(t localapi.Terminal) string {
 	if len(t.Loans) == 0 {
 		return "is not shared"
 	}
@@ -72,7 +72,7 @@ func SharedWith(t local.Terminal) string {
 }
 
 // Visible says who can watch a shared terminal, and which hosts cannot yet.
-func Visible(t local.Terminal) string {
+func Visible(t localapi.Terminal) string {
 	var visible, lent, more []string
 	for _, l := range t.Loans {
 		host := Printable(l.Host, 70)
@@ -81,10 +81,10 @@ func Visible(t local.Terminal) string {
 			until = " until " + Clock(*l.Until)
 		}
 		switch l.State {
-		case local.LoanOffline:
+		case localapi.LoanOffline:
 			lent = append(lent, host+until)
 			more = append(more, host+" is offline; output is sent when it reconnects")
-		case local.LoanRefused:
+		case localapi.LoanRefused:
 			more = append(more, "is not visible to "+host+", which refuses it; tether status shows the reason and the next attempt")
 		default:
 			visible = append(visible, host+until+watchingText(l))
@@ -101,13 +101,13 @@ func Visible(t local.Terminal) string {
 }
 
 // watchingText is the number of watchers at a host. Nobody watches a terminal that the host does not have yet.
-func watchingText(l local.Loan) string {
+func watchingText(l localapi.Loan) string {
 	switch {
 	case l.Watchers != nil:
 		return " (" + Claim(l.Watchers) + ")"
 	case l.Observers != nil:
 		return fmt.Sprintf(" (%d watching)", *l.Observers)
-	case l.State == local.LoanPending:
+	case l.State == localapi.LoanPending:
 		return " (0 watching)"
 	}
 	return "" // the host does not say
@@ -126,7 +126,7 @@ func Names(names []string) string {
 }
 
 // audienceText says with whom at a host the person has shared a terminal, "" if nobody was named.
-func audienceText(a *local.Audience) string {
+func audienceText(a *localapi.Audience) string {
 	if a == nil {
 		return ""
 	}
@@ -147,7 +147,7 @@ func audienceText(a *local.Audience) string {
 }
 
 // whoText says who watches at a host, and since when; "" if the host does not name anybody.
-func whoText(w *local.Watchers) string {
+func whoText(w *localapi.Watchers) string {
 	if w == nil || len(w.Watching) == 0 {
 		return ""
 	}
@@ -166,11 +166,11 @@ func whoText(w *local.Watchers) string {
 }
 
 // watchers is how many watch at a host, as it says.
-func watchers(w *local.Watchers) int { return len(w.Watching) + w.More }
+func watchers(w *localapi.Watchers) int { return len(w.Watching) + w.More }
 
 // Claim is a host's report of who watches a terminal and who may, with names marked as the host's; "" if there is none. It omits that
 // everybody at the host may watch, because lending without names means that.
-func Claim(w *local.Watchers) string {
+func Claim(w *localapi.Watchers) string {
 	if w == nil {
 		return ""
 	}
@@ -191,7 +191,7 @@ func Claim(w *local.Watchers) string {
 }
 
 // Counts separates the terminals that a host has from those that it will get.
-func Counts(c local.Count) string {
+func Counts(c localapi.Count) string {
 	lent := fmt.Sprintf("%d lent", c.Lent)
 	if c.There != c.Lent {
 		lent = fmt.Sprintf("%d lent, %d to be lent", c.There, c.Lent-c.There)
@@ -206,7 +206,7 @@ func Counts(c local.Count) string {
 }
 
 // LentCount is how many terminals are shared with a host, and how many of them the host has if that differs.
-func LentCount(h local.HostStatus) string {
+func LentCount(h localapi.HostStatus) string {
 	there := 0
 	for _, l := range h.Lent {
 		if l.There {

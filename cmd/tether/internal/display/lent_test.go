@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 // A list shows where a terminal is lent, since when if not from its start, the time left, and the number of watchers.
 func TestLentText(t *testing.T) {
 	now, watch, none := time.Now(), 2, 0
 	until := now.Add(30*time.Minute + 30*time.Second)
-	for want, loans := range map[string][]local.Loan{
+	for want, loans := range map[string][]localapi.Loan{
 		"-":                            {},
 		"lab":                          {{Host: "lab", Since: now.Add(-time.Hour), Observers: &none}},
 		"lab (since 20m)":              {{Host: "lab", Since: now.Add(-20 * time.Minute)}},
@@ -19,11 +19,11 @@ func TestLentText(t *testing.T) {
 		"lab (30m left, 2 watching)":   {{Host: "lab", Since: now.Add(-time.Hour), Until: &until, Observers: &watch}},
 		"lab (since 20m, 0s left)":     {{Host: "lab", Since: now.Add(-20 * time.Minute), Until: &now}},
 	} {
-		if got := Lent(local.Terminal{Started: now.Add(-time.Hour), Loans: loans}); got != want {
+		if got := Lent(localapi.Terminal{Started: now.Add(-time.Hour), Loans: loans}); got != want {
 			t.Errorf("%+v: %q, want %q", loans, got, want)
 		}
 	}
-	if got := Lent(local.Terminal{Private: true}); got != "private" {
+	if got := Lent(localapi.Terminal{Private: true}); got != "private" {
 		t.Errorf("private: %q", got)
 	}
 }
@@ -33,30 +33,30 @@ func TestMessagesAboutALoan(t *testing.T) {
 	two := 2
 	since := time.Now()
 	at := Clock(since)
-	said := &local.Watchers{May: []string{"ann", "group:web"}, Refused: []string{"bbo"}, More: 2,
-		Watching: []local.Watcher{{Who: "ann\x1b[2J", Kind: "person", Since: since}, {Who: "ci", Kind: "agent", Since: since}}}
+	said := &localapi.Watchers{May: []string{"ann", "group:web"}, Refused: []string{"bbo"}, More: 2,
+		Watching: []localapi.Watcher{{Who: "ann\x1b[2J", Kind: "person", Since: since}, {Who: "ci", Kind: "agent", Since: since}}}
 	for _, c := range []struct {
-		loans           []local.Loan
+		loans           []localapi.Loan
 		visible, listed string
 	}{
-		{[]local.Loan{{Host: "lab", State: local.LoanThere, Observers: &two}}, "is visible to lab (2 watching)", "lab (2 watching)"},
-		{[]local.Loan{{Host: "lab", State: local.LoanThere, Observers: &two, Watchers: said, Audience: &local.Audience{To: []string{"ann", "group:web"}, FromNow: []string{"ann"}, NotTo: []string{"bob"}}}},
+		{[]localapi.Loan{{Host: "lab", State: localapi.LoanThere, Observers: &two}}, "is visible to lab (2 watching)", "lab (2 watching)"},
+		{[]localapi.Loan{{Host: "lab", State: localapi.LoanThere, Observers: &two, Watchers: said, Audience: &localapi.Audience{To: []string{"ann", "group:web"}, FromNow: []string{"ann"}, NotTo: []string{"bob"}}}},
 			"is visible to lab (4 watching: ann�[2J since " + at + ", ci (agent) since " + at + ", 2 more; may watch: ann, group:web; does not know: bbo; as the host says)",
 			"lab (to ann, group:web; new output only for ann; not to bob, 4 watching, as the host says: ann�[2J since " + at + ", ci (agent) since " + at + ", 2 more)"},
-		{[]local.Loan{{Host: "lab", State: local.LoanThere, Watchers: &local.Watchers{May: []string{"everyone"}}, Audience: &local.Audience{}}},
+		{[]localapi.Loan{{Host: "lab", State: localapi.LoanThere, Watchers: &localapi.Watchers{May: []string{"everyone"}}, Audience: &localapi.Audience{}}},
 			"is visible to lab (0 watching)", "lab"},
-		{[]local.Loan{{Host: "lab", State: local.LoanThere}}, "is visible to lab", "lab"}, // the host does not say
-		{[]local.Loan{{Host: "lab", State: local.LoanPending}}, "is visible to lab (0 watching)", "lab (pending)"},
-		{[]local.Loan{{Host: "lab", State: local.LoanOffline}}, "is shared with lab; lab is offline; output is sent when it reconnects", "lab (offline)"},
-		{[]local.Loan{{Host: "lab", State: local.LoanRefused}}, "is not visible to lab, which refuses it; tether status shows the reason and the next attempt", "lab (refused)"},
-		{[]local.Loan{{Host: "a", State: local.LoanThere, Observers: &two}, {Host: "b", State: local.LoanOffline}},
+		{[]localapi.Loan{{Host: "lab", State: localapi.LoanThere}}, "is visible to lab", "lab"}, // the host does not say
+		{[]localapi.Loan{{Host: "lab", State: localapi.LoanPending}}, "is visible to lab (0 watching)", "lab (pending)"},
+		{[]localapi.Loan{{Host: "lab", State: localapi.LoanOffline}}, "is shared with lab; lab is offline; output is sent when it reconnects", "lab (offline)"},
+		{[]localapi.Loan{{Host: "lab", State: localapi.LoanRefused}}, "is not visible to lab, which refuses it; tether status shows the reason and the next attempt", "lab (refused)"},
+		{[]localapi.Loan{{Host: "a", State: localapi.LoanThere, Observers: &two}, {Host: "b", State: localapi.LoanOffline}},
 			"is visible to a (2 watching); is shared with b; b is offline; output is sent when it reconnects", "a (2 watching), b (offline)"},
 	} {
 		now := time.Now()
 		for i := range c.loans {
 			c.loans[i].Since = now
 		}
-		terminal := local.Terminal{ID: "pty-a", Started: now, Loans: c.loans}
+		terminal := localapi.Terminal{ID: "pty-a", Started: now, Loans: c.loans}
 		if got := Visible(terminal); got != c.visible {
 			t.Errorf("%+v: says %q, want %q", c.loans, got, c.visible)
 		}
@@ -64,7 +64,7 @@ func TestMessagesAboutALoan(t *testing.T) {
 			t.Errorf("%+v: lists %q, want %q", c.loans, got, c.listed)
 		}
 	}
-	for count, want := range map[local.Count]string{
+	for count, want := range map[localapi.Count]string{
 		{Running: 3, Lent: 2, There: 2, Exited: 1}: "3 running (2 lent), 1 exited",
 		{Running: 29, Lent: 29}:                    "29 running (0 lent, 29 to be lent), 0 exited",
 	} {

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/agent/term"
 )
 
 // NameOf is a terminal's displayed name.
-func NameOf(t local.Terminal) string { return cmp.Or(t.Name, t.ID) }
+func NameOf(t localapi.Terminal) string { return cmp.Or(t.Name, t.ID) }
 
 // StateOf is the state of a terminal, and since when it has it.
-func StateOf(t local.Terminal) (state string, since time.Time) {
+func StateOf(t localapi.Terminal) (state string, since time.Time) {
 	switch {
 	case t.Exit != nil:
 		return Exit(*t.Exit), t.Exit.At
@@ -40,7 +40,7 @@ func Ready(ready string) string {
 }
 
 // Exit is how a terminal ended.
-func Exit(e local.Exit) string {
+func Exit(e localapi.Exit) string {
 	if e.Signal != "" {
 		return "killed " + e.Signal
 	}
@@ -48,7 +48,7 @@ func Exit(e local.Exit) string {
 }
 
 // OwnerOf is the owner of a terminal: "you", or the agent's name.
-func OwnerOf(t local.Terminal) string {
+func OwnerOf(t localapi.Terminal) string {
 	if t.Owner == term.User.String() {
 		return "you"
 	}
@@ -59,7 +59,7 @@ func OwnerOf(t local.Terminal) string {
 const shownNames = 8
 
 // URLs is the addresses that a list shows after a command, "" if it listens on nothing.
-func URLs(all []local.Listening) string {
+func URLs(all []localapi.Listening) string {
 	var urls []string
 	for _, l := range all {
 		if l.URL != "" && (len(urls) == 0 || urls[len(urls)-1] != l.URL) {
@@ -80,7 +80,7 @@ func URLs(all []local.Listening) string {
 const maxURLs = 3
 
 // Declared is the state in words.
-func Declared(d local.Declared) string {
+func Declared(d localapi.Declared) string {
 	switch {
 	case d.State == "waiting":
 		return fmt.Sprintf("restarts in %s", Ago(time.Until(d.Next)))
@@ -97,7 +97,7 @@ func Declared(d local.Declared) string {
 }
 
 // Waited describes the met condition, on one line.
-func Waited(w local.Waited) string {
+func Waited(w localapi.Waited) string {
 	switch {
 	case w.Reason == "pattern":
 		return Printable(w.Line, 0)

@@ -15,6 +15,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/installer"
 	"tether/internal/version"
@@ -73,7 +74,7 @@ type Machine struct {
 // machine is the machine under examination, with the facts known before the checks.
 type machine struct {
 	Machine
-	status local.Status
+	status localapi.Status
 	down   error // why there is no status
 
 	// The probes of the machine. Tests replace them.
@@ -124,7 +125,7 @@ func Examine(ctx context.Context, known Machine) Examination {
 
 // conclude counts the failures.
 func conclude(checks []Check) Examination {
-	e := Examination{SchemaVersion: local.SchemaVersion, Version: version.Text(), Checks: checks}
+	e := Examination{SchemaVersion: localapi.SchemaVersion, Version: version.Text(), Checks: checks}
 	for _, c := range checks {
 		if c.Result == Fail {
 			e.Failed++

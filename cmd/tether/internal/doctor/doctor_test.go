@@ -19,6 +19,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp/client"
 	"tether/host"
 	"tether/installer"
@@ -76,7 +77,9 @@ func TestDoctorFinds(t *testing.T) {
 	never := make(chan struct{})
 	t.Cleanup(func() { close(never) })
 	kept := func(store, why string) func(*machine) {
-		return func(m *machine) { m.status.Secrets = &local.SecretStore{Store: store, Path: "/x/hosts.json", Why: why} }
+		return func(m *machine) {
+			m.status.Secrets = &localapi.SecretStore{Store: store, Path: "/x/hosts.json", Why: why}
+		}
 	}
 	for _, c := range []struct {
 		name   string
@@ -95,18 +98,18 @@ func TestDoctorFinds(t *testing.T) {
 		{"few files", checkFiles, func(m *machine) { m.files = func() (uint64, error) { return 256, nil } }, Warn, "256 per process"},
 		{"no console", checkPTY, func(m *machine) { m.console = func() (string, error) { return "", errors.New("too old") } }, Fail, "too old"},
 		{"root", checkRoot, func(m *machine) { m.root = func() bool { return true } }, Warn, "a daemon that it starts would too"},
-		{"a daemon of root", checkRoot, func(m *machine) { m.down, m.status.Root = nil, &local.Root{} }, Warn, "lends only terminals that you name"},
-		{"a daemon of root that lends", checkRoot, func(m *machine) { m.down, m.status.Root = nil, &local.Root{Lends: true} }, Warn, "lends terminals as configured"},
+		{"a daemon of root", checkRoot, func(m *machine) { m.down, m.status.Root = nil, &localapi.Root{} }, Warn, "lends only terminals that you name"},
+		{"a daemon of root that lends", checkRoot, func(m *machine) { m.down, m.status.Root = nil, &localapi.Root{Lends: true} }, Warn, "lends terminals as configured"},
 		{"a keyring that is not there", checkKeyring, func(m *machine) { m.keyring = keyring.New(&box{err: errors.New("no D-Bus")}) }, Warn, "no D-Bus"},
 		{"a locked keyring", checkKeyring, func(m *machine) { m.keyring = keyring.New(&box{delay: func() { <-never }}) }, Warn, "check whether it is locked"},
 		{"a locked keyring with our secrets", checkKeyring, func(m *machine) {
-			kept(local.StoreKeyring, "")(m)
+			kept(localapi.StoreKeyring, "")(m)
 			m.keyring = keyring.New(&box{delay: func() { <-never }})
 		}, Fail, "it holds the secrets"},
 		{"a slow keyring", checkKeyring, func(m *machine) {
 			m.keyring = keyring.New(&box{delay: func() { <-time.After(slowKeyring + 50*time.Millisecond) }})
 		}, Warn, ""}, // how slow, or that it does not answer: machines differ
-		{"a file instead", checkKeyring, kept(local.StoreFile, "no desktop keyring (no D-Bus)"), Warn, "a keyring is available now"},
+		{"a file instead", checkKeyring, kept(localapi.StoreFile, "no desktop keyring (no D-Bus)"), Warn, "a keyring is available now"},
 		{"no login shell", checkLogin, func(m *machine) {
 			m.login = func(context.Context) ([]string, error) { return nil, errors.New("nu says no") }
 		}, Fail, "nu says no"},
@@ -122,7 +125,7 @@ func TestDoctorFinds(t *testing.T) {
 		{"no daemon", checkDaemon, func(*machine) {}, Warn, "not running"},
 		{"another version", checkDaemon, func(m *machine) { m.down, m.status.Version = nil, "0.0.1" }, Warn, "0.0.1"},
 		{"a daemon that hangs", checkDaemon, func(m *machine) { m.down = context.DeadlineExceeded }, Fail, "does not answer"},
-		{"what the daemon complains of", checkDegraded, func(m *machine) { m.status.Degraded = []local.Degraded{{Cause: "log", Text: "full"}} }, Warn, "full"},
+		{"what the daemon complains of", checkDegraded, func(m *machine) { m.status.Degraded = []localapi.Degraded{{Cause: "log", Text: "full"}} }, Warn, "full"},
 		{"no host", checkHosts, func(m *machine) { m.down = nil }, Warn, "no host is paired"},
 		{"something in the way", checkSockets, func(m *machine) { mkdir(t, agent.SocketPath(m.Dirs)) }, Fail, "blocks the socket"},
 	} {
@@ -147,12 +150,12 @@ func TestDoctorIsContent(t *testing.T) {
 			t.Errorf("%+v", all)
 		}
 	}
-	for store, why := range map[string]string{local.StoreKeyring: "", local.StoreFile: saidSo, "": ""} {
-		m.status.Secrets = &local.SecretStore{Store: store, Why: why}
+	for store, why := range map[string]string{localapi.StoreKeyring: "", localapi.StoreFile: saidSo, "": ""} {
+		m.status.Secrets = &localapi.SecretStore{Store: store, Why: why}
 		if store == "" {
 			m.status.Secrets = nil
 		}
-		if all := checkKeyring(t.Context(), m); len(all) != 1 || all[0].Result == Fail || all[0].Result == Skip || store == local.StoreFile && all[0].Fix != "" {
+		if all := checkKeyring(t.Context(), m); len(all) != 1 || all[0].Result == Fail || all[0].Result == Skip || store == localapi.StoreFile && all[0].Fix != "" {
 			t.Errorf("secrets in %q: %+v", store, all)
 		}
 	}
@@ -279,7 +282,7 @@ func TestDoctorFindsTheWay(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			all := checkHost(t.Context(), m, &local.HostStatus{Name: "x", URL: c.url, Pin: c.pin, State: "waiting"})
+			all := checkHost(t.Context(), m, &localapi.HostStatus{Name: "x", URL: c.url, Pin: c.pin, State: "waiting"})
 			if all[0].Result != Fail || all[0].Name != "host x" {
 				t.Errorf("the link: %+v", all[0])
 			}
@@ -306,7 +309,7 @@ func TestDoctorComparesClocks(t *testing.T) {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Date", time.Now().Add(skew).UTC().Format(http.TimeFormat))
 		}))
-		all := checkClock(t.Context(), "host x", &local.HostStatus{URL: "ws" + strings.TrimPrefix(s.URL, "http")})
+		all := checkClock(t.Context(), "host x", &localapi.HostStatus{URL: "ws" + strings.TrimPrefix(s.URL, "http")})
 		s.Close()
 		if skew == 0 && len(all) == 1 && all[0].Result == Warn {
 			t.Skipf("this machine took %s for an answer", all[0].Reason)
@@ -358,7 +361,7 @@ func TestDoctorLooksAtTheToken(t *testing.T) {
 			if err := secret.WriteFile(filepath.Join(m.Dirs.State, "hosts.json"), []byte(text)); err != nil {
 				t.Fatal(err)
 			}
-			all := checkHost(t.Context(), m, &local.HostStatus{Name: "x", URL: address, State: c.state, Lent: []local.Lent{{ID: "pty-1"}}, NextRetry: time.Now().Add(23 * time.Hour)})
+			all := checkHost(t.Context(), m, &localapi.HostStatus{Name: "x", URL: address, State: c.state, Lent: []localapi.Lent{{ID: "pty-1"}}, NextRetry: time.Now().Add(23 * time.Hour)})
 			if all[0].Result != Fail || !strings.Contains(all[0].Fix, c.link) || !strings.Contains(all[0].Reason, "; 1 shared terminals are not visible there") ||
 				strings.Contains(all[0].Reason, "next attempt in ") != (c.state == "unsupported") {
 				t.Errorf("the link: %+v", all[0])
@@ -373,7 +376,7 @@ func TestDoctorLooksAtTheToken(t *testing.T) {
 			}
 		})
 	}
-	up := &local.HostStatus{Name: "x", URL: address, State: "online", Lent: []local.Lent{{ID: "pty-1", There: true}, {ID: "pty-2", Problem: "the host has too many"}}}
+	up := &localapi.HostStatus{Name: "x", URL: address, State: "online", Lent: []localapi.Lent{{ID: "pty-1", There: true}, {ID: "pty-2", Problem: "the host has too many"}}}
 	if all := checkHost(t.Context(), healthy(t), up); all[0].Result != Warn || !strings.Contains(all[0].Reason, "pty-2 is not visible there: the host has too many") || !strings.Contains(all[0].Fix, "tether unlend pty-2") {
 		t.Errorf("a terminal that is not there: %+v", all[0])
 	}

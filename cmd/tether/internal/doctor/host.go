@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"tether/agent/hosts"
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/cmd/tether/internal/display"
@@ -42,7 +42,7 @@ func checkHosts(ctx context.Context, m *machine) []Check {
 	return all
 }
 
-func checkHost(ctx context.Context, m *machine, h *local.HostStatus) []Check {
+func checkHost(ctx context.Context, m *machine, h *localapi.HostStatus) []Check {
 	name := "host " + display.Printable(h.Name, 64)
 	if h.State == "online" {
 		c := Check{Name: name, Result: OK, Reason: fmt.Sprintf("online for %s, protocol %s; shared terminals: %s", display.Ago(time.Since(h.Since)), h.Protocol, display.LentCount(*h))}
@@ -85,7 +85,7 @@ func (r *route) add(step string, result Result, reason, fix string) {
 }
 
 // walk checks the steps until one fails.
-func (r *route) walk(ctx context.Context, m *machine, h *local.HostStatus) {
+func (r *route) walk(ctx context.Context, m *machine, h *localapi.HostStatus) {
 	u, err := url.Parse(h.URL)
 	if err != nil {
 		r.add("URL", Fail, "the URL is invalid", "tether unpair "+h.Name+", then pair again")
@@ -147,7 +147,7 @@ func (r *route) tls(ctx context.Context, conn net.Conn, believed *tls.Config) bo
 }
 
 // hostTLS is the TLS configuration for a host. It trusts the certificate with the host's pin or, without a pin, the system's authorities.
-func hostTLS(h *local.HostStatus, name string) *tls.Config {
+func hostTLS(h *localapi.HostStatus, name string) *tls.Config {
 	pin, _ := client.ParsePin(h.Pin) // the daemon has checked it
 	believed := pin.TLS(name)
 	if believed == nil {
@@ -158,7 +158,7 @@ func hostTLS(h *local.HostStatus, name string) *tls.Config {
 }
 
 // enter opens a WebSocket with the host's token, as the daemon does.
-func (r *route) enter(ctx context.Context, m *machine, h *local.HostStatus) {
+func (r *route) enter(ctx context.Context, m *machine, h *localapi.HostStatus) {
 	e, found, err := hosts.Endpoint(m.Dirs, h.Name)
 	if err != nil || !found {
 		r.add("token", Skip, "the host's token cannot be read here", "")
@@ -185,7 +185,7 @@ func (r *route) enter(ctx context.Context, m *machine, h *local.HostStatus) {
 }
 
 // checkClock compares this machine's clock with the host's, if the host sends the time.
-func checkClock(ctx context.Context, name string, h *local.HostStatus) []Check {
+func checkClock(ctx context.Context, name string, h *localapi.HostStatus) []Check {
 	u, err := url.Parse(h.URL)
 	if err != nil {
 		return nil

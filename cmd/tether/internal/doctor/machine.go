@@ -14,6 +14,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/version"
 	"tether/platform/pty"
@@ -301,9 +302,9 @@ func checkSandbox(context.Context, *machine) []Check {
 	case err != nil:
 		c.Result, c.Reason = Skip, err.Error()
 	case best == sandbox.Wall:
-		c.Reason = display.Sandbox(local.SandboxStatus{Kind: string(best), Wall: true, Abstract: !sandbox.ClosesAbstractSockets()})
+		c.Reason = display.Sandbox(localapi.SandboxStatus{Kind: string(best), Wall: true, Abstract: !sandbox.ClosesAbstractSockets()})
 	default:
-		c.Reason = display.Sandbox(local.SandboxStatus{Kind: string(best)})
+		c.Reason = display.Sandbox(localapi.SandboxStatus{Kind: string(best)})
 		if why := sandbox.Works(sandbox.Wall, self); why != nil {
 			c.Result, c.Fix = Warn, "to get wall instead, allow user namespaces: "+why.Error()
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/platform/dirs"
 	"tether/platform/keyring"
 	"tether/platform/shell"
@@ -22,7 +22,7 @@ const slowKeyring = 300 * time.Millisecond
 func checkKeyring(_ context.Context, m *machine) []Check {
 	c := Check{Name: "keyring", Result: OK, Doc: "docs/SECURITY.md"}
 	kept := m.status.Secrets
-	if kept == nil && os.Getenv(dirs.HomeVar) != "" || kept != nil && kept.Store == local.StoreFile && strings.HasPrefix(kept.Why, dirs.HomeVar) {
+	if kept == nil && os.Getenv(dirs.HomeVar) != "" || kept != nil && kept.Store == localapi.StoreFile && strings.HasPrefix(kept.Why, dirs.HomeVar) {
 		c.Result, c.Reason = Skip, dirs.HomeVar+" is set: secrets are in a file below it"
 		return []Check{c}
 	}
@@ -30,7 +30,7 @@ func checkKeyring(_ context.Context, m *machine) []Check {
 	err := m.keyring.Probe()
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
-	case kept != nil && kept.Store == local.StoreFile:
+	case kept != nil && kept.Store == localapi.StoreFile:
 		c.Reason = fmt.Sprintf("%s; secrets are in %s (0600)", kept.Why, kept.Path)
 		if err == nil {
 			c.Reason += "; a keyring is available now"

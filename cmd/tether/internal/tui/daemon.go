@@ -14,6 +14,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -30,10 +31,10 @@ func Run(ctx context.Context, client *local.Client, in, out *os.File) error {
 
 // state is the displayed state at one moment.
 type state struct {
-	terminals []local.Terminal
-	declared  []local.Declared
-	hosts     []local.HostStatus
-	questions []local.Approval
+	terminals []localapi.Terminal
+	declared  []localapi.Declared
+	hosts     []localapi.HostStatus
+	questions []localapi.Approval
 	degraded  int
 	of        string   // the id of the terminal that preview is of
 	preview   []string // its last lines
@@ -73,7 +74,7 @@ func (d *daemon) look(chosen string) (s state) {
 	if list.Waiting > 0 {
 		if all, err := d.client.Approvals(ctx, nil); err == nil {
 			for _, q := range all.Approvals {
-				if q.State == local.ApprovalWaiting {
+				if q.State == localapi.ApprovalWaiting {
 					s.questions = append(s.questions, q)
 				}
 			}
@@ -88,7 +89,7 @@ func (d *daemon) look(chosen string) (s state) {
 }
 
 // list is the terminals, with their ports as they were seconds ago at most.
-func (d *daemon) list(ctx context.Context) (local.TerminalList, error) {
+func (d *daemon) list(ctx context.Context) (localapi.TerminalList, error) {
 	if d.ports.due() {
 		if list, err := d.client.ListPorts(ctx); err == nil {
 			d.ports.note(list.Terminals)
@@ -101,10 +102,10 @@ func (d *daemon) list(ctx context.Context) (local.TerminalList, error) {
 }
 
 // preview is the end of a terminal's text, perhaps with colours. It may have more lines than its screen.
-func (d *daemon) preview(ctx context.Context, t local.Terminal) []string {
+func (d *daemon) preview(ctx context.Context, t localapi.Terminal) []string {
 	lines, err := d.lines(ctx, t)
 	if lines == nil && err == nil {
-		var is local.Screen
+		var is localapi.Screen
 		is, err = d.client.Screen(ctx, t.ID, true)
 		lines = is.Coloured
 	}
@@ -120,7 +121,7 @@ func (d *daemon) preview(ctx context.Context, t local.Terminal) []string {
 }
 
 // lines are the last that a terminal has printed, nil where only a screen shows them.
-func (d *daemon) lines(ctx context.Context, t local.Terminal) ([]string, error) {
+func (d *daemon) lines(ctx context.Context, t localapi.Terminal) ([]string, error) {
 	body, err := d.client.Read(ctx, t.ID, local.ReadOptions{Lines: previewLines})
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (d *daemon) act(what action, id string) error {
 	var err error
 	switch what {
 	case actLend:
-		_, err = d.client.Lend(ctx, id, local.LendRequest{})
+		_, err = d.client.Lend(ctx, id, localapi.LendRequest{})
 	case actUnlend:
 		_, err = d.client.Unlend(ctx, id, "")
 	case actPromote:
@@ -172,7 +173,7 @@ func (d *daemon) lendTo(id string, names []string) error {
 		errs = append(errs, err)
 	}
 	if len(to) > 0 {
-		_, err := d.client.Lend(ctx, id, local.LendRequest{To: to})
+		_, err := d.client.Lend(ctx, id, localapi.LendRequest{To: to})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

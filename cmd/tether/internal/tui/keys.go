@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -196,8 +196,8 @@ func (m model) leaving(args ...string) tea.Cmd {
 
 // ring rings the terminal's bell for questions that were not there before.
 func (m model) ring(before model) tea.Cmd {
-	isNew := func(q local.Approval) bool {
-		return !slices.ContainsFunc(before.state.questions, func(old local.Approval) bool { return old.ID == q.ID })
+	isNew := func(q localapi.Approval) bool {
+		return !slices.ContainsFunc(before.state.questions, func(old localapi.Approval) bool { return old.ID == q.ID })
 	}
 	if i := slices.IndexFunc(m.state.questions, isNew); i >= 0 {
 		return tea.Raw(display.ApprovalBell(m.state.questions[i]))

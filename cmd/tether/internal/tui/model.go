@@ -9,7 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -59,11 +59,11 @@ type model struct {
 
 	cols, rows int
 	state      state
-	known      bool             // state is there
-	all        []local.Terminal // state.terminals is the listed part
-	filter     string           // lists only terminals with this text
-	exited     bool             // lists exited terminals, too
-	chosen     string           // the id of a terminal
+	known      bool                // state is there
+	all        []localapi.Terminal // state.terminals is the listed part
+	filter     string              // lists only terminals with this text
+	exited     bool                // lists exited terminals, too
+	chosen     string              // the id of a terminal
 	asking     prompt
 	about      string // the id that the question is about
 	names      string // typed as an answer to askNames
@@ -130,7 +130,7 @@ func (m model) take(s state) model {
 	}
 	m.state, m.known, m.all = s, true, s.terminals
 	m.list()
-	if m.asking == askApprove && !slices.ContainsFunc(s.questions, func(q local.Approval) bool { return q.ID == m.about }) ||
+	if m.asking == askApprove && !slices.ContainsFunc(s.questions, func(q localapi.Approval) bool { return q.ID == m.about }) ||
 		(m.asking == askKill || m.asking == askNames) && m.chosen != m.about {
 		m.asking, m.said = askNothing, "no longer available"
 	}
@@ -139,7 +139,7 @@ func (m model) take(s state) model {
 
 // index is where the chosen terminal stands, -1 if nowhere.
 func (m *model) index() int {
-	return slices.IndexFunc(m.state.terminals, func(t local.Terminal) bool { return t.ID == m.chosen })
+	return slices.IndexFunc(m.state.terminals, func(t localapi.Terminal) bool { return t.ID == m.chosen })
 }
 
 // list fills state.terminals, and chooses the first if the chosen one is gone.
@@ -160,7 +160,7 @@ func (m *model) list() {
 }
 
 // matches reports whether a terminal's listed text contains the text; case does not matter.
-func matches(t local.Terminal, text string) bool {
+func matches(t localapi.Terminal, text string) bool {
 	shown := strings.ToLower(strings.Join([]string{t.ID, t.Name, t.Title, t.Cwd, display.OwnerOf(t), display.ShellLine(t.Command)}, "\n"))
 	return strings.Contains(shown, strings.ToLower(text))
 }

@@ -9,7 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -95,15 +95,15 @@ func press(m model, keys ...string) model {
 func threeTerminals() *fakeDaemon {
 	now := time.Now()
 	return &fakeDaemon{state: state{
-		terminals: []local.Terminal{
+		terminals: []localapi.Terminal{
 			{ID: "pty-a", Name: "web", Command: []string{"npm", "run", "dev"}, Started: now, Visible: true, LentTo: []string{"work"}, Owner: "user",
-				Listening: []local.Listening{{Port: 3000, URL: "http://localhost:3000"}}},
+				Listening: []localapi.Listening{{Port: 3000, URL: "http://localhost:3000"}}},
 			{ID: "pty-b", Name: "bad\x1b[2Jname", Command: []string{"x"}, Started: now, Owner: "agent:c"},
-			{ID: "pty-c", Name: "over", Command: []string{"make"}, Started: now, Visible: true, Exit: &local.Exit{Code: 2, At: now}},
+			{ID: "pty-c", Name: "over", Command: []string{"make"}, Started: now, Visible: true, Exit: &localapi.Exit{Code: 2, At: now}},
 		},
-		declared:  []local.Declared{{Name: "api", State: "down", Since: now}, {Name: "web", State: "running"}},
-		hosts:     []local.HostStatus{{Name: "work", State: "online"}},
-		questions: []local.Approval{{ID: "q-1", Actor: "agent:c", Line: "rm -rf build", Cwd: "/src"}},
+		declared:  []localapi.Declared{{Name: "api", State: "down", Since: now}, {Name: "web", State: "running"}},
+		hosts:     []localapi.HostStatus{{Name: "work", State: "online"}},
+		questions: []localapi.Approval{{ID: "q-1", Actor: "agent:c", Line: "rm -rf build", Cwd: "/src"}},
 	}}
 }
 
@@ -261,7 +261,7 @@ func TestUIHelpAndBell(t *testing.T) {
 	if cmd := m.ring(m); cmd != nil {
 		t.Error("it rings for a question that was there")
 	}
-	f.state.questions = append(f.state.questions, local.Approval{ID: "q-2", Summary: "agent x\x1b asks to run: make\x07", Line: "make secret"})
+	f.state.questions = append(f.state.questions, localapi.Approval{ID: "q-2", Summary: "agent x\x1b asks to run: make\x07", Line: "make secret"})
 	next := m.take(f.look(m.chosen))
 	cmd := next.ring(m)
 	if cmd == nil {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 // portsEvery is how often the screen has the daemon look for ports: it takes longer than all else, on macOS some hundred milliseconds.
@@ -14,7 +14,7 @@ const portsEvery = 5 * time.Second
 type ports struct {
 	mu    sync.Mutex
 	asked time.Time
-	known map[string][]local.Listening // by the terminal's id
+	known map[string][]localapi.Listening // by the terminal's id
 }
 
 // due reports whether it is time to look for them; then it is the caller's turn.
@@ -29,17 +29,17 @@ func (p *ports) due() bool {
 }
 
 // note remembers the ports of a list.
-func (p *ports) note(all []local.Terminal) {
+func (p *ports) note(all []localapi.Terminal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known = map[string][]local.Listening{}
+	p.known = map[string][]localapi.Listening{}
 	for _, t := range all {
 		p.known[t.ID] = t.Listening
 	}
 }
 
 // fill puts them into a list without, except for terminals that have ended.
-func (p *ports) fill(all []local.Terminal) {
+func (p *ports) fill(all []localapi.Terminal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range all {

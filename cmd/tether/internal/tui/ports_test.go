@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tether/agent/local"
+	"tether/agent/localapi"
 )
 
 // Ports are looked for now and then, and shown all the time.
@@ -24,11 +24,11 @@ func TestUIPorts(t *testing.T) {
 		if want := int(time.Minute / portsEvery); looks != want {
 			t.Errorf("%d looks in a minute, want %d", looks, want)
 		}
-		web := []local.Listening{{Port: 3000}}
-		p.note([]local.Terminal{{ID: "a", Listening: web}, {ID: "b", Listening: web}})
-		list := []local.Terminal{{ID: "a"}, {ID: "b", Exit: &local.Exit{}}, {ID: "new"}}
+		web := []localapi.Listening{{Port: 3000}}
+		p.note([]localapi.Terminal{{ID: "a", Listening: web}, {ID: "b", Listening: web}})
+		list := []localapi.Terminal{{ID: "a"}, {ID: "b", Exit: &localapi.Exit{}}, {ID: "new"}}
 		p.fill(list)
-		want := []local.Terminal{{ID: "a", Listening: web}, {ID: "b", Exit: &local.Exit{}}, {ID: "new"}}
+		want := []localapi.Terminal{{ID: "a", Listening: web}, {ID: "b", Exit: &localapi.Exit{}}, {ID: "new"}}
 		if diff := cmp.Diff(want, list); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

@@ -1,0 +1,152 @@
+package localapi
+
+import "time"
+
+// Status is the daemon's knowledge of itself, its hosts and its terminals, without asking anybody.
+type Status struct {
+	SchemaVersion int          `json:"schema_version"`
+	Running       bool         `json:"running"` // false only if no daemon is running
+	Version       string       `json:"version,omitempty"`
+	Pid           int          `json:"pid,omitempty"`
+	Started       time.Time    `json:"started,omitzero"`
+	Socket        string       `json:"socket"`
+	TCP           string       `json:"tcp,omitempty"` // loopback TCP address, if the daemon listens on TCP
+	Log           string       `json:"log,omitempty"`
+	Terminals     Count        `json:"terminals"`
+	Logs          LogMemory    `json:"logs"`
+	Holders       Holders      `json:"holders"`
+	Hosts         []HostStatus `json:"hosts"`
+	Waiting       int          `json:"approvals_waiting"` // number of pending approval requests
+	// Degraded lists current problems, oldest first.
+	Degraded []Degraded `json:"degraded"`
+	// Secrets says where tokens and keys are stored; absent before the first pairing.
+	Secrets *SecretStore `json:"secrets,omitempty"`
+	// Root is present if the daemon runs as root.
+	Root *Root `json:"root,omitempty"`
+	// Agents lists the running programs that are known to be agents.
+	Agents []AgentStatus `json:"agents,omitempty"`
+	// Sandbox is present if any agent has a sandbox.
+	Sandbox *SandboxStatus `json:"sandbox,omitempty"`
+	// Unredacted is present if some agents on this machine are shown terminals without masks.
+	Unredacted *Unredacted `json:"unredacted,omitempty"`
+}
+
+// Unredacted says which agents are shown secrets as they were printed.
+type Unredacted struct {
+	All    bool     `json:"all"`    // all agents except those in except
+	Names  []string `json:"names"`  // as the configuration names them, such as agent:cursor
+	Except []string `json:"except"` // agents
+}
+
+// AgentStatus is an agent's own program, with all that it has started itself.
+type AgentStatus struct {
+	Name     string `json:"name"`
+	Pid      int    `json:"pid"`
+	Confined bool   `json:"confined"` // tether sandbox or tether acp --sandbox confines the agent itself; its terminals may be confined independently
+}
+
+// SandboxStatus is the best sandbox that is available for agents' commands.
+type SandboxStatus struct {
+	Kind     string `json:"kind,omitempty"`     // wall, landlock or seatbelt
+	Wall     bool   `json:"wall"`               // false: the sandbox only protects files from changes
+	Abstract bool   `json:"abstract,omitempty"` // the kernel cannot close abstract sockets
+	Error    string `json:"error,omitempty"`    // why no sandbox is available; agents with a sandbox cannot run commands then
+}
+
+// Root describes the effects of running as root, or as LocalSystem of Windows.
+type Root struct {
+	// Lends reports whether terminals are lent as for other users; false: only terminals that are named are lent.
+	Lends bool `json:"lends"`
+}
+
+// SecretStore is where secrets are kept.
+type SecretStore struct {
+	Store string `json:"store"`          // keyring or file
+	Path  string `json:"path,omitempty"` // path of the file
+	Why   string `json:"why,omitempty"`  // why the keyring is not used
+}
+
+// The places where secrets are kept, see [SecretStore].
+const (
+	StoreKeyring = "keyring"
+	StoreFile    = "file"
+)
+
+// Degraded is a problem that does not stop the daemon.
+type Degraded struct {
+	Cause string    `json:"cause"` // stable identifier, such as "state directory"
+	Text  string    `json:"text"`  // the problem and the remedy
+	Since time.Time `json:"since"`
+}
+
+// Holders are the processes in which terminals outlive the daemon.
+type Holders struct {
+	Alive    int    `json:"alive"`
+	InDaemon int    `json:"in_daemon"`     // terminals without a holder; they end with the daemon
+	Off      string `json:"off,omitempty"` // why the person's terminals have none
+}
+
+// Count is how many terminals there are.
+type Count struct {
+	Running int `json:"running"`
+	Exited  int `json:"exited"` // exited terminals whose output is still kept
+	Lent    int `json:"lent"`   // running terminals that are lent
+	There   int `json:"there"`  // lent terminals that at least one host has now
+	Awaits  int `json:"awaits"` // running terminals whose program waits for typed input
+	// NotReady is how many declared terminals run and are not ready: they are starting, or have failed to become ready.
+	NotReady int `json:"not_ready"`
+}
+
+// LogMemory is the kept output of all terminals.
+type LogMemory struct {
+	Bytes    int64 `json:"bytes"`
+	MaxBytes int64 `json:"max_bytes"`
+}
+
+// Health is the answer for service monitors: any answer means that the daemon serves.
+type Health struct {
+	SchemaVersion int        `json:"schema_version"`
+	Status        string     `json:"status"` // "ok", or "degraded" when something does not work while the daemon goes on
+	Degraded      []Degraded `json:"degraded"`
+}
+
+// LogLevel is how much the daemon logs.
+type LogLevel struct {
+	SchemaVersion int    `json:"schema_version"`
+	Level         string `json:"level"`
+}
+
+// LogLevelRequest changes it.
+type LogLevelRequest struct {
+	Level string `json:"level"`
+}
+
+// HandOverRequest asks the daemon to end and leave its terminals to the next one.
+type HandOverRequest struct {
+	Force bool `json:"force,omitempty"` // also if some would end
+}
+
+// HandOver is the fate of the terminals.
+type HandOver struct {
+	SchemaVersion int `json:"schema_version"`
+	Kept          int `json:"kept"`  // run on
+	Ended         int `json:"ended"` // do not
+}
+
+// Environment is that of the person's interactive login.
+type Environment struct {
+	SchemaVersion int      `json:"schema_version"`
+	Env           []string `json:"env"` // NAME=value
+}
+
+// SandboxRequest asks how to run an agent's own program in the sandbox of that agent.
+type SandboxRequest struct {
+	Command []string `json:"command"`
+	Cwd     string   `json:"cwd"` // absolute
+}
+
+// SandboxReply is the command that does that.
+type SandboxReply struct {
+	SchemaVersion int      `json:"schema_version"`
+	Command       []string `json:"command"`
+}

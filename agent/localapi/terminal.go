@@ -1,0 +1,194 @@
+package localapi
+
+import "time"
+
+// Terminal is one terminal as lists show it.
+type Terminal struct {
+	ID       string    `json:"id"`
+	Name     string    `json:"name"`
+	Title    string    `json:"title"`
+	Command  []string  `json:"command"`
+	Cwd      string    `json:"cwd"`
+	Cols     int       `json:"cols"`
+	Rows     int       `json:"rows"`
+	Owner    string    `json:"owner"`
+	Visible  bool      `json:"visible"`
+	Private  bool      `json:"private"`
+	LentTo   []string  `json:"lent_to"`
+	Loans    []Loan    `json:"loans"`          // one for each host in lent_to, in the same order
+	Kept     []KeptAt  `json:"kept,omitempty"` // after the end of sharing: the offline hosts that may still keep the text
+	Door     string    `json:"door,omitempty"` // the door that started the terminal
+	Pid      int       `json:"pid"`
+	Started  time.Time `json:"started"`
+	Exit     *Exit     `json:"exit,omitempty"`    // absent while it runs
+	Running  string    `json:"running,omitempty"` // the command line that the shell is running
+	Bytes    int64     `json:"bytes"`             // output so far, in bytes
+	Retained int64     `json:"retained"`          // how many of the newest bytes are kept and can be read
+	Attached int       `json:"attached"`          // number of attached people
+	Held     bool      `json:"held"`              // a holder process keeps the terminal running without the daemon
+	Lost     int64     `json:"lost_bytes"`        // bytes of output that were not recorded
+	// CommandDetection reports whether the shell reports the start and end of commands. Without it, the list of commands is not meaningful.
+	CommandDetection bool `json:"command_detection"`
+	// Input is the state of the program in the foreground: awaiting_input, awaiting_secret, running, quiet, full_screen or unknown; absent
+	// after the exit. InputSince is since when; except for running, it is the time of the last output or input.
+	Input      string    `json:"input,omitempty"`
+	InputSince time.Time `json:"input_since,omitzero"`
+	// Ready is how far a declared terminal with a condition is: starting, ready, failed or stopped. ReadyWhy says which condition holds, or
+	// why none does.
+	Ready      string    `json:"ready,omitempty"`
+	ReadySince time.Time `json:"ready_since,omitzero"`
+	ReadyWhy   string    `json:"ready_why,omitempty"`
+	// Listening is present if it was requested and the system can tell.
+	Listening []Listening `json:"listening,omitempty"`
+}
+
+// Exit is how a terminal ended.
+type Exit struct {
+	Code   int       `json:"code"`
+	Signal string    `json:"signal,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// TerminalList is the answer to a list.
+type TerminalList struct {
+	SchemaVersion int        `json:"schema_version"`
+	Terminals     []Terminal `json:"terminals"`
+	Waiting       int        `json:"approvals_waiting"` // number of pending approval requests
+	// Declared lists the terminals of the configuration, in its order, including those that are not running.
+	Declared []Declared `json:"declared,omitempty"`
+}
+
+// SpawnRequest starts a terminal.
+type SpawnRequest struct {
+	// Command is the argv. Empty with Shell set means the person's own login shell.
+	Command []string `json:"command,omitempty"`
+	// Line is a line for the system's shell (sh -c) instead of a Command.
+	Line  string `json:"line,omitempty"`
+	Shell bool   `json:"shell,omitempty"` // start it as a login shell
+	// NoIntegration starts a shell without the scripts that report commands.
+	NoIntegration bool `json:"no_integration,omitempty"`
+	// Env is the whole environment, NAME=value. Absent means that of the person's interactive login.
+	Env []string `json:"env,omitempty"`
+	// SetEnv is added to that, NAME=value; the last of a name wins.
+	SetEnv  []string `json:"set_env,omitempty"`
+	Name    string   `json:"name,omitempty"`
+	Cwd     string   `json:"cwd"` // absolute
+	Cols    uint16   `json:"cols,omitempty"`
+	Rows    uint16   `json:"rows,omitempty"`
+	Private bool     `json:"private,omitempty"`
+	OnSlow  string   `json:"on_slow,omitempty"` // "lag" or "hold"; absent means the owner's configured value
+	// LendTo names hosts; absent means the default host, if there is one and the terminal is not private.
+	LendTo []string `json:"lend_to,omitempty"`
+	// Leased binds the terminal to who follows it: it is killed some seconds after the last Follow with Lease has ended, or when none begins.
+	Leased bool `json:"leased,omitempty"`
+	// Door says where an agent's request came in, for the policy: "cli" (the default) or "acp".
+	Door string `json:"door,omitempty"`
+	// Approved names who has approved exactly this request at that door.
+	Approved string `json:"approved,omitempty"`
+}
+
+// Command is one command line of a shell with integration.
+type Command struct {
+	N          int       `json:"n"`              // counts from 1
+	Line       *string   `json:"line,omitempty"` // absent when the shell did not say
+	Started    time.Time `json:"started"`
+	DurationMs *float64  `json:"duration_ms,omitempty"` // absent while it runs
+	Exit       *int      `json:"exit,omitempty"`        // absent while it runs, or when the shell did not say
+	Running    bool      `json:"running"`
+	Verified   bool      `json:"verified"`         // false for marks of a foreign shell integration, which any program can print
+	Within     int       `json:"within,omitempty"` // n of the verified command that it ran in, as of a shell inside ssh
+	Start      int64     `json:"start"`            // raw offset of its output
+	End        int64     `json:"end"`              // raw offset after it
+}
+
+// CommandList is the answer to a list of commands, oldest first.
+type CommandList struct {
+	SchemaVersion    int       `json:"schema_version"`
+	CommandDetection bool      `json:"command_detection"`
+	Commands         []Command `json:"commands"`
+}
+
+// Listening is a TCP port on which a program of a terminal listens.
+type Listening struct {
+	Port    int    `json:"port"`
+	Address string `json:"address"` // that it is bound to
+	Pid     int    `json:"pid"`
+	// URL is where a browser on this machine finds it if it speaks HTTP; absent if it is bound to an address that is not of this machine alone
+	// or all.
+	URL string `json:"url,omitempty"`
+}
+
+// Ports is the answer to a question for them.
+type Ports struct {
+	SchemaVersion int         `json:"schema_version"`
+	ID            string      `json:"id"`
+	Ports         []Listening `json:"ports"`
+}
+
+// Screen is a terminal's screen.
+type Screen struct {
+	SchemaVersion int      `json:"schema_version"`
+	Cols          int      `json:"cols"`
+	Rows          int      `json:"rows"`
+	CursorCol     int      `json:"cursor_col"`         // from 0
+	CursorRow     int      `json:"cursor_row"`         // from 0
+	Text          string   `json:"text"`               // its rows, without blanks at their ends and empty rows at the bottom
+	Coloured      []string `json:"coloured,omitempty"` // the same rows with SGR sequences, if they were asked for
+	Truncated     bool     `json:"truncated"`          // a part of it is not known: output before it is lost
+	Masked        int      `json:"masked"`             // as in ProblemList
+}
+
+// Waited is the result of a wait.
+type Waited struct {
+	SchemaVersion int      `json:"schema_version"`
+	ID            string   `json:"id"`
+	Reason        string   `json:"reason"` // pattern, idle, command, port, url, exit or timeout
+	ElapsedMs     int64    `json:"elapsed_ms"`
+	Line          string   `json:"line,omitempty"`     // the line that matched
+	Command       *Command `json:"command,omitempty"`  // the command that has finished, if any
+	Address       string   `json:"address,omitempty"`  // the address on which the port is open
+	Listener      string   `json:"listener,omitempty"` // "this terminal" or "another program", if known
+	Status        int      `json:"status,omitempty"`   // HTTP status of the URL's last answer
+	Detail        string   `json:"detail,omitempty"`   // why the URL did not answer with 2xx in time
+	Exit          *Exit    `json:"exit,omitempty"`     // the terminal's exit, if it has exited
+	Cursor        int64    `json:"cursor"`             // raw offset of the end of the examined output
+	Masked        int      `json:"masked,omitempty"`   // places of the examined output that an agent is not shown
+}
+
+// Problem is one complaint of a tool about a file.
+type Problem struct {
+	Tool      string `json:"tool"`
+	File      string `json:"file,omitempty"`       // seen from the command's directory; absent if the tool named none
+	Line      int    `json:"line,omitempty"`       // from 1; absent if the tool named none
+	Column    int    `json:"column,omitempty"`     // as the tool counts
+	EndLine   int    `json:"end_line,omitempty"`   // absent if the tool named none
+	EndColumn int    `json:"end_column,omitempty"` // absent if the tool named none
+	Severity  string `json:"severity"`             // error, warning or info
+	Code      string `json:"code,omitempty"`       // of the tool's own
+	Message   string `json:"message"`
+	First     int64  `json:"first"` // raw offset of the lines that said so first
+	Last      int64  `json:"last"`  // raw offset after the last lines that reported it
+	Count     int    `json:"count"` // how often the same was printed
+}
+
+// ProblemList is the answer to a question about a terminal's problems.
+type ProblemList struct {
+	SchemaVersion int       `json:"schema_version"`
+	Problems      []Problem `json:"problems"`
+	Errors        int       `json:"errors"`       // how many of all that are known are errors
+	Warnings      int       `json:"warnings"`     // how many of all that are known are warnings
+	Cursor        int64     `json:"cursor"`       // the value for since next time
+	More          bool      `json:"more"`         // there are more after the cursor
+	Cleared       bool      `json:"cleared"`      // problems were cleared after since
+	Dropped       int       `json:"dropped"`      // problems that there was no room for
+	Unseen        int64     `json:"unseen_bytes"` // output that was gone before anybody looked at it
+	Masked        int       `json:"masked"`       // places of the output that are shown otherwise, such as secrets as stars
+	Exited        bool      `json:"exited"`       // the terminal has exited
+}
+
+// Digest is a terminal's output, summed up.
+type Digest struct {
+	SchemaVersion int    `json:"schema_version"`
+	Text          string `json:"text"`   // at most 8 KB
+	Masked        int    `json:"masked"` // as in ProblemList
+}
