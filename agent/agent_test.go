@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
@@ -38,7 +38,7 @@ func TestOnlyOne(t *testing.T) {
 		t.Errorf("the first one afterwards: %v", err)
 	}
 	first.end()
-	if _, err := first.client.Status(t.Context()); !errors.Is(err, local.ErrNotRunning) {
+	if _, err := first.client.Status(t.Context()); !errors.Is(err, localclient.ErrNotRunning) {
 		t.Errorf("after its end: %v", err)
 	}
 	start(t, agent.Config{Dirs: d})
@@ -186,7 +186,7 @@ func TestLogHoldsNoContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := a.client.Attach(t.Context(), tm.ID, local.AttachOptions{})
+	at, err := a.client.Attach(t.Context(), tm.ID, localclient.AttachOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestSpawnRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := a.client.Read(t.Context(), tm.ID, local.ReadOptions{Follow: true})
+	body, err := a.client.Read(t.Context(), tm.ID, localclient.ReadOptions{Follow: true})
 	if err != nil {
 		t.Fatal(err)
 	}

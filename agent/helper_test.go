@@ -13,8 +13,8 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/host"
 	"tether/internal/testkit"
@@ -38,7 +38,7 @@ func home(t *testing.T) dirs.Dirs {
 // daemon is one that runs in this process.
 type daemon struct {
 	t      *testing.T
-	client *local.Client
+	client *localclient.Client
 	cancel context.CancelFunc
 	ended  chan error
 }
@@ -60,7 +60,7 @@ func start(t *testing.T, c agent.Config) *daemon {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &daemon{t: t, client: local.NewClient(agent.SocketPath(c.Dirs)), cancel: cancel, ended: make(chan error, 1)}
+	d := &daemon{t: t, client: localclient.New(agent.SocketPath(c.Dirs)), cancel: cancel, ended: make(chan error, 1)}
 	go func() { d.ended <- a.Run(ctx) }()
 	select {
 	case <-ready:
@@ -159,7 +159,7 @@ func (d *daemon) list(n int) (list localapi.TerminalList) {
 }
 
 // prints runs a command to its end and returns its output and exit code.
-func prints(t *testing.T, c *local.Client, r localapi.SpawnRequest) (string, int) {
+func prints(t *testing.T, c *localclient.Client, r localapi.SpawnRequest) (string, int) {
 	t.Helper()
 	if r.Cwd == "" {
 		r.Cwd = testkit.Abs("/")
@@ -168,7 +168,7 @@ func prints(t *testing.T, c *local.Client, r localapi.SpawnRequest) (string, int
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := c.Read(t.Context(), tm.ID, local.ReadOptions{Follow: true})
+	body, err := c.Read(t.Context(), tm.ID, localclient.ReadOptions{Follow: true})
 	if err != nil {
 		t.Fatal(err)
 	}

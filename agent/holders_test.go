@@ -17,8 +17,8 @@ import (
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/holder"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
@@ -64,7 +64,7 @@ func TestHandOver(t *testing.T) {
 	}
 	type_ := func(one *daemon, text string) {
 		t.Helper()
-		a, err := one.client.Attach(t.Context(), x.ID, local.AttachOptions{})
+		a, err := one.client.Attach(t.Context(), x.ID, localclient.AttachOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestHandOver(t *testing.T) {
 	sees := func(one *daemon, want string) {
 		t.Helper()
 		testkit.Eventually(t, patience, "it has "+want, func() bool {
-			body, err := one.client.Read(t.Context(), x.ID, local.ReadOptions{})
+			body, err := one.client.Read(t.Context(), x.ID, localclient.ReadOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +165,7 @@ func TestStoppedHolder(t *testing.T) {
 	}
 	var pid string
 	testkit.Eventually(t, patience, "one says who holds it", func() bool {
-		body, err := first.client.Read(t.Context(), ids[0], local.ReadOptions{})
+		body, err := first.client.Read(t.Context(), ids[0], localclient.ReadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +310,7 @@ func TestAgentsDoNotReachHolders(t *testing.T) {
 	second := start(t, c)
 	defer second.stop()
 	read := func(id string) string {
-		body, err := second.client.Read(t.Context(), id, local.ReadOptions{})
+		body, err := second.client.Read(t.Context(), id, localclient.ReadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

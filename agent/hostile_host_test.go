@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
@@ -245,7 +245,7 @@ func TestTheLargestMessagesOfAHostDelayNoTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-h.machine.children
-	out, err := c.Read(t.Context(), private.ID, local.ReadOptions{Follow: true})
+	out, err := c.Read(t.Context(), private.ID, localclient.ReadOptions{Follow: true})
 	if err != nil {
 		t.Fatal(err)
 	}

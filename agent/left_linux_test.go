@@ -13,8 +13,8 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 	"tether/platform/proc"
 )
@@ -51,7 +51,7 @@ func askWhenTold(socket, file string) {
 	}
 	say(file+".pid", "%d", os.Getpid())
 	testkit.AwaitFile(file + ".go")
-	w, err := local.NewClient(socket).Whoami(context.Background())
+	w, err := localclient.New(socket).Whoami(context.Background())
 	say(file, "%s, %v", w.Actor, err)
 	testkit.AwaitFile(file + ".end") // nobody writes it
 }
@@ -131,7 +131,7 @@ func TestAgentsNeedHolders(t *testing.T) {
 	c.Holder.Path += " is gone"
 	c.Settings = allowing("cat")
 	d := start(t, c)
-	spawn := func(c *local.Client) error {
+	spawn := func(c *localclient.Client) error {
 		_, err := c.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Cwd: "/"})
 		return err
 	}

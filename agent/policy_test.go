@@ -16,8 +16,8 @@ import (
 	"tether/agent"
 	"tether/agent/audit"
 	"tether/agent/config"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/policy"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
@@ -291,7 +291,7 @@ func TestLimitsOfAnAgent(t *testing.T) {
 	c.Policy.Limits.CPUTime, c.Policy.Limits.Processes = config.Duration(7*time.Second), 0
 	c.Policy.Limits.CommandTime = config.Duration(time.Second)
 	daemon := start(t, agent.Config{Dirs: home(t), Settings: &c})
-	run := func(client *local.Client, door string, command ...string) localapi.Terminal {
+	run := func(client *localclient.Client, door string, command ...string) localapi.Terminal {
 		tm, err := client.Spawn(t.Context(), localapi.SpawnRequest{Command: command, Cwd: outside(t), Door: door})
 		if err != nil {
 			t.Fatal(err)
@@ -334,7 +334,7 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 	c.Policy.Principals = []config.PolicyIdentity{{Name: "agent:boxed", Sandbox: "auto", Roots: []string{"/"}}, {Name: "agent:rootless", Sandbox: "auto"},
 		{Name: "agent:writer", Sandbox: "auto", Writable: []string{in}}, {Name: "agent:free", Sandbox: "none"}}
 	daemon := start(t, agent.Config{Dirs: d, Settings: &c})
-	run := func(client *local.Client, cwd string) (int, error) {
+	run := func(client *localclient.Client, cwd string) (int, error) {
 		tm, err := client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "echo x > ../out/file"}, Cwd: cwd})
 		if err != nil {
 			return 0, err
@@ -365,7 +365,7 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(out, "file")); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("it has written outside: %v", err)
 	}
-	for name, client := range map[string]*local.Client{"free": daemon.client.As("free"), "the person": daemon.client} {
+	for name, client := range map[string]*localclient.Client{"free": daemon.client.As("free"), "the person": daemon.client} {
 		if code, err := run(client, in); err != nil || code != 0 {
 			t.Errorf("%s: status %d, %v", name, code, err)
 		}

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/windows"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -75,7 +75,7 @@ func TestShellsOnWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, err := a.client.Attach(t.Context(), tm.ID, local.AttachOptions{})
+		at, err := a.client.Attach(t.Context(), tm.ID, localclient.AttachOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestHandOverOnWindows(t *testing.T) {
 	}
 	say := func(one *daemon, id, text, want string) {
 		t.Helper()
-		a, err := one.client.Attach(t.Context(), id, local.AttachOptions{})
+		a, err := one.client.Attach(t.Context(), id, localclient.AttachOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestHandOverOnWindows(t *testing.T) {
 			t.Fatal(err)
 		}
 		testkit.Eventually(t, patience, "it prints "+want, func() bool {
-			body, err := one.client.Read(t.Context(), id, local.ReadOptions{})
+			body, err := one.client.Read(t.Context(), id, localclient.ReadOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +149,7 @@ func TestLimitsOfAnAgentOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	a := start(t, withHolders(t, home(t)))
 	name := "bob" + strconv.Itoa(os.Getpid())
-	run := func(client *local.Client) localapi.Terminal {
+	run := func(client *localclient.Client) localapi.Terminal {
 		t.Helper()
 		tm, err := client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"ping", "-n", "1000", "127.0.0.1"}, Cwd: outside(t)})
 		if err != nil {
@@ -187,7 +187,7 @@ func init() { // programs of TestProcessesThatOutliveAnAgentsTerminalOnWindows
 		os.Exit(0)
 	case "ask":
 		testkit.AwaitFile(file + ".go")
-		w, err := local.NewClient(socket).Whoami(context.Background())
+		w, err := localclient.New(socket).Whoami(context.Background())
 		_ = os.WriteFile(file+".new", fmt.Appendf(nil, "%d %s, %v", os.Getpid(), w.Actor, err), 0o600)
 		_ = os.Rename(file+".new", file)
 		testkit.AwaitFile(file + ".end") // nobody writes it

@@ -244,7 +244,7 @@ func hostURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// URL checks a host's URL that a person has entered and returns it in its canonical form. Errors are *local.Error.
+// URL checks a host's URL that a person has entered and returns it in its canonical form. Errors are *localapi.Error.
 func URL(text string) (string, error) {
 	u, err := hostURL(text)
 	if err != nil {

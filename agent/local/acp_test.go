@@ -11,13 +11,14 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/pty"
 )
 
 // follow opens a terminal's events.
-func (w *world) follow(c *local.Client, ref string, o local.FollowOptions) *local.Follower {
+func (w *world) follow(c *localclient.Client, ref string, o localclient.FollowOptions) *localclient.Follower {
 	w.t.Helper()
 	f, err := c.Follow(w.t.Context(), ref, o)
 	if err != nil {
@@ -28,7 +29,7 @@ func (w *world) follow(c *local.Client, ref string, o local.FollowOptions) *loca
 }
 
 // hears collects output until it contains text, and returns where to continue.
-func hears(t *testing.T, f *local.Follower, text string) (next int64) {
+func hears(t *testing.T, f *localclient.Follower, text string) (next int64) {
 	t.Helper()
 	for got := ""; got != text; {
 		e, err := f.Next()
@@ -44,23 +45,23 @@ func hears(t *testing.T, f *local.Follower, text string) (next int64) {
 func TestEvents(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("x")
-	f := w.follow(w.client, tm.ID, local.FollowOptions{})
+	f := w.follow(w.client, tm.ID, localclient.FollowOptions{})
 	child.Print("one \x1b[1m端\xff\r\n")
 	at := hears(t, f, "one \x1b[1m端\ufffd\r\n")
 	child.Print("two\r\n")
 	hears(t, f, "two\r\n")
 	f.Close()
-	again := w.follow(w.client, tm.ID, local.FollowOptions{From: at})
+	again := w.follow(w.client, tm.ID, localclient.FollowOptions{From: at})
 	hears(t, again, "two\r\n")
 	child.End(3)
 	e, err := again.Next()
 	if err != nil || e.Type != localapi.EventExit || e.Signal != "" || e.Code != 3 || e.At.IsZero() {
 		t.Errorf("the end: %+v, %v", e, err)
 	}
-	if _, err := again.Next(); !errors.Is(err, local.ErrDropped) {
+	if _, err := again.Next(); !errors.Is(err, localclient.ErrDropped) {
 		t.Errorf("after the end: %v", err)
 	}
-	late := w.follow(w.client, tm.ID, local.FollowOptions{From: 1 << 40})
+	late := w.follow(w.client, tm.ID, localclient.FollowOptions{From: 1 << 40})
 	if e, err := late.Next(); err != nil || e.Type != localapi.EventExit {
 		t.Errorf("from beyond the end: %+v, %v", e, err)
 	}
@@ -77,7 +78,7 @@ func TestFollowThatLags(t *testing.T) {
 		now, err := w.client.Find(t.Context(), tm.ID)
 		return err == nil && now.Bytes == int64(200*len(line))
 	})
-	f := w.follow(w.client, tm.ID, local.FollowOptions{})
+	f := w.follow(w.client, tm.ID, localclient.FollowOptions{})
 	e, err := f.Next()
 	if err != nil || e.Type != localapi.EventLagged || e.Lost < 100<<10 {
 		t.Fatalf("%+v, %v", e, err)
@@ -91,19 +92,19 @@ func TestFollowRefusals(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, _ := w.spawn("persons")
 	agent := w.client.As("a")
-	_, none := w.client.Follow(t.Context(), "pty-none", local.FollowOptions{})
+	_, none := w.client.Follow(t.Context(), "pty-none", localclient.FollowOptions{})
 	wantCode(t, "no terminal", none, localapi.CodeNoTerminal)
-	_, before := w.client.Follow(t.Context(), tm.ID, local.FollowOptions{From: -1})
+	_, before := w.client.Follow(t.Context(), tm.ID, localclient.FollowOptions{From: -1})
 	wantCode(t, "a place before the start", before, localapi.CodeBadRequest)
-	_, lease := agent.Follow(t.Context(), tm.ID, local.FollowOptions{Lease: true})
+	_, lease := agent.Follow(t.Context(), tm.ID, localclient.FollowOptions{Lease: true})
 	wantCode(t, "an agent's lease of the person's", lease, localapi.CodeDenied)
-	w.follow(agent, tm.ID, local.FollowOptions{}).Close()
+	w.follow(agent, tm.ID, localclient.FollowOptions{}).Close()
 }
 
 func TestFollowersGetTheEnd(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, _ := w.spawn("x")
-	f := w.follow(w.client, tm.ID, local.FollowOptions{})
+	f := w.follow(w.client, tm.ID, localclient.FollowOptions{})
 	go w.server.Drain()
 	if e, err := f.Next(); err != nil || e.Type != localapi.EventDropped || e.Message == "" {
 		t.Errorf("%+v, %v", e, err)

@@ -103,27 +103,3 @@ func approvalError(err error) error {
 
 // waiting is how many questions wait for the actor.
 func (s *Server) waiting(r *http.Request) int { return s.opts.Policy.Waiting(ActorFrom(r.Context())) }
-
-// Approvals returns the waiting and expired questions and the grants. With a version it first waits until the list has another, at most for
-// half a minute.
-func (c *Client) Approvals(ctx context.Context, since *uint64) (localapi.ApprovalList, error) {
-	var l localapi.ApprovalList
-	path := "/v1/approvals"
-	if since != nil {
-		path += "?since=" + strconv.FormatUint(*since, 10)
-	}
-	return l, c.do(ctx, http.MethodGet, path, nil, &l)
-}
-
-// Approve answers the question called id. An approval for no time is for this once, or, if the question has expired, for the next few
-// minutes.
-func (c *Client) Approve(ctx context.Context, id string, allow bool, standing time.Duration) (localapi.Approved, error) {
-	var a localapi.Approved
-	req := localapi.ApprovalAnswer{Allow: allow, ForSeconds: int64(standing / time.Second)}
-	return a, c.do(ctx, http.MethodPost, "/v1/approvals/"+segment(id), req, &a)
-}
-
-// Revoke ends the approval called id.
-func (c *Client) Revoke(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, "/v1/approvals/"+segment(id), nil, &struct{}{})
-}

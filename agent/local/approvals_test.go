@@ -15,6 +15,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -254,7 +255,7 @@ func TestPolicyAtTheSocket(t *testing.T) {
 	bob := w.client.As("bob")
 	for _, c := range []struct {
 		name   string
-		client *local.Client
+		client *localclient.Client
 		r      localapi.SpawnRequest
 		want   localapi.Code
 	}{

@@ -2,10 +2,8 @@ package local_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -16,10 +14,10 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
-	"tether/platform/ipc"
 	"tether/screen"
 )
 
@@ -31,9 +29,9 @@ func TestAttachBothWays(t *testing.T) {
 		got, err := w.client.Find(t.Context(), tm.ID)
 		return err == nil && got.Bytes == 7
 	})
-	whole := w.attach("a", local.AttachOptions{FromStart: true})
-	tail := w.attach("a", local.AttachOptions{Tail: 100})
-	now := w.attach("a", local.AttachOptions{})
+	whole := w.attach("a", localclient.AttachOptions{FromStart: true})
+	tail := w.attach("a", localclient.AttachOptions{Tail: 100})
+	now := w.attach("a", localclient.AttachOptions{})
 	reads(t, whole, "before\n")
 	reads(t, tail, "before\n")
 	testkit.Eventually(t, patience, "three are attached", func() bool {
@@ -41,7 +39,7 @@ func TestAttachBothWays(t *testing.T) {
 		return err == nil && got.Attached == 3
 	})
 	child.Print("\x1b]633;A\x07now \xff\n")
-	for _, a := range []*local.Attachment{whole, tail, now} {
+	for _, a := range []*localclient.Attachment{whole, tail, now} {
 		reads(t, a, "now \xff\n")
 	}
 	big := strings.Repeat("typed ", 50_000) // more than a frame
@@ -56,23 +54,23 @@ func TestAttachBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	resized := localapi.Control{Type: localapi.ControlResized, Cols: 100, Rows: 40}
-	for _, a := range []*local.Attachment{whole, tail, now} {
+	for _, a := range []*localclient.Attachment{whole, tail, now} {
 		if got := next(t, a); !cmp.Equal(got, resized) {
 			t.Errorf("%+v, want %+v", got, resized)
 		}
 	}
 	child.Print("last")
 	child.End(9)
-	for _, a := range []*local.Attachment{whole, tail, now} {
+	for _, a := range []*localclient.Attachment{whole, tail, now} {
 		reads(t, a, "last")
 		if got, want := next(t, a), (localapi.Control{Type: localapi.ControlExit, Code: 9}); !cmp.Equal(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
-		if _, err := a.Next(t.Context()); !errors.Is(err, local.ErrDropped) {
+		if _, err := a.Next(t.Context()); !errors.Is(err, localclient.ErrDropped) {
 			t.Errorf("after the exit: %v", err)
 		}
 	}
-	late := w.attach("a", local.AttachOptions{Tail: 4})
+	late := w.attach("a", localclient.AttachOptions{Tail: 4})
 	reads(t, late, "last")
 	if got := next(t, late); got.Type != localapi.ControlExit || got.Code != 9 {
 		t.Errorf("attached after the exit: %+v", got)
@@ -82,7 +80,7 @@ func TestAttachBothWays(t *testing.T) {
 func TestBadInputIsAnswered(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
-	a := w.attach("a", local.AttachOptions{})
+	a := w.attach("a", localclient.AttachOptions{})
 	for _, size := range [][2]uint16{{0, 0}, {0, 24}, {1001, 24}, {65535, 65535}} {
 		if err := a.Resize(t.Context(), size[0], size[1]); err != nil {
 			t.Fatal(err)
@@ -91,16 +89,26 @@ func TestBadInputIsAnswered(t *testing.T) {
 			t.Errorf("size %v: %+v", size, got)
 		}
 	}
-	for _, text := range []string{"garbage", `{"type":"resize","cols":70000}`, `{"type":"resize","cols":-1}`, `[]`} {
-		if err := a.SendText(t.Context(), text); err != nil {
+	bare, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/v1/terminals/a/attach", &websocket.DialOptions{HTTPClient: w.client.HTTP()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bare.CloseNow()
+	send := func(text string) error { return bare.Write(t.Context(), websocket.MessageText, []byte(text)) }
+	for _, text := range []string{`{"type":"novelty","x":1}`, "garbage", `{"type":"resize","cols":70000}`, `{"type":"resize","cols":-1}`, `[]`} {
+		if err := send(text); err != nil {
 			t.Fatal(err)
 		}
-		if got := next(t, a); got.Type != localapi.ControlError {
-			t.Errorf("%q: %+v", text, got)
+		if strings.Contains(text, "novelty") { // of a newer client: ignored
+			continue
 		}
-	}
-	if err := a.SendText(t.Context(), `{"type":"novelty","x":1}`); err != nil { // of a newer client: ignored
-		t.Fatal(err)
+		_, answer, err := bare.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := localapi.ParseControl(answer); err != nil || got.Type != localapi.ControlError {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
 	}
 	child.Print("alive")
 	if c := reads(t, a, "alive"); len(c) > 0 {
@@ -110,10 +118,14 @@ func TestBadInputIsAnswered(t *testing.T) {
 		t.Errorf("the size is %dx%d now", got.Cols, got.Rows)
 	}
 
-	if err := a.SendText(t.Context(), strings.Repeat("x", 300<<10)); err != nil {
+	a.Close()
+	if err := send(strings.Repeat("x", 300<<10)); err != nil {
 		t.Logf("the server was quicker: %v", err)
 	}
-	if _, err := a.Next(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig && !errors.Is(err, local.ErrDropped) {
+	for err = nil; err == nil; {
+		_, _, err = bare.Read(t.Context()) // first what was printed
+	}
+	if code := websocket.CloseStatus(err); code != -1 && code != websocket.StatusMessageTooBig {
 		t.Errorf("oversized frame: %v", err)
 	}
 	testkit.Eventually(t, patience, "nobody is attached", func() bool {
@@ -126,7 +138,7 @@ func TestBadInputIsAnswered(t *testing.T) {
 			t.Errorf("%s: %+v", q, resp)
 		}
 	}
-	_, err := w.client.Attach(t.Context(), "nothing", local.AttachOptions{})
+	_, err = w.client.Attach(t.Context(), "nothing", localclient.AttachOptions{})
 	if localapi.ExitStatus(err) != localapi.ExitNoTerminal {
 		t.Errorf("no terminal: %v", err)
 	}
@@ -136,7 +148,7 @@ func TestBadInputIsAnswered(t *testing.T) {
 func TestStalledClient(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
 	_, child := w.spawn("a")
-	stalled := w.attach("a", local.AttachOptions{FromStart: true})
+	stalled := w.attach("a", localclient.AttachOptions{FromStart: true})
 	var text strings.Builder
 	for i := range 4000 {
 		fmt.Fprintf(&text, "line %d %s\n", i, strings.Repeat("x", 1000))
@@ -178,7 +190,7 @@ func TestStalledClient(t *testing.T) {
 func TestClientThatNeverReadsIsDropped(t *testing.T) {
 	w := serve(t, local.Options{WriteTimeout: 50 * time.Millisecond}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
 	tm, child := w.spawn("a")
-	a := w.attach("a", local.AttachOptions{})
+	a := w.attach("a", localclient.AttachOptions{})
 	testkit.Eventually(t, patience, "it is dropped", func() bool {
 		child.Print(strings.Repeat("x", 4000))
 		got, err := w.client.Find(t.Context(), tm.ID)
@@ -186,7 +198,7 @@ func TestClientThatNeverReadsIsDropped(t *testing.T) {
 	})
 	for {
 		if _, err := a.Next(t.Context()); err != nil {
-			if !errors.Is(err, local.ErrDropped) {
+			if !errors.Is(err, localclient.ErrDropped) {
 				t.Errorf("dropped: %v", err)
 			}
 			return
@@ -197,7 +209,7 @@ func TestClientThatNeverReadsIsDropped(t *testing.T) {
 func TestDrainClosesAttachmentsInOrder(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	_, child := w.spawn("a")
-	a := w.attach("a", local.AttachOptions{})
+	a := w.attach("a", localclient.AttachOptions{})
 	child.Print("x")
 	reads(t, a, "x")
 	w.server.Drain()
@@ -213,7 +225,7 @@ func TestAttachAndLeaveManyTimes(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for i := range 25 {
-				a, err := w.client.Attach(t.Context(), "a", local.AttachOptions{FromStart: i%2 == 0})
+				a, err := w.client.Attach(t.Context(), "a", localclient.AttachOptions{FromStart: i%2 == 0})
 				if err != nil {
 					t.Error(err)
 					return
@@ -259,55 +271,15 @@ func TestHalfAFrame(t *testing.T) {
 
 func TestEnsureFindsARunningDaemon(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	if err := w.client.EnsureDaemon(t.Context(), local.Launch{Path: "/nonexistent", Output: "relative"}); err != nil {
+	if err := w.client.EnsureDaemon(t.Context(), localclient.Launch{Path: "/nonexistent", Output: "relative"}); err != nil {
 		t.Errorf("with a daemon there: %v", err)
-	}
-}
-
-func TestEnsureReportsTheReason(t *testing.T) {
-	testkit.Unix(t, testkit.Programs)
-	home := testkit.Home(t)
-	c := local.NewClient(home + "/run/daemon.sock")
-	defer c.Close()
-	for _, tt := range []struct {
-		name   string
-		launch local.Launch
-		want   string
-	}{
-		{"it complains", local.Launch{Path: "/bin/sh", Argv: []string{"sh", "-c", "echo no such luck >&2; exit 1"}}, "it ended at once (exit status 1):\nno such luck"},
-		{"it tells", local.Launch{Path: "/bin/sh", Argv: []string{"sh", "-c", `echo '{"message":"no luck today","hint":"try tomorrow"}' >&0; exit 1`}}, "the daemon did not start: no luck today"},
-		{"it says nothing", local.Launch{Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 1"}}, "it ended at once"},
-		{"no such program", local.Launch{Path: home + "/none"}, "start the daemon"},
-	} {
-		tt.launch.Output = home + "/state/out"
-		err := c.EnsureDaemon(t.Context(), tt.launch)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "luck") != strings.Contains(tt.want, "luck") {
-			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- c.EnsureDaemon(ctx, local.Launch{Path: "/bin/sh", Argv: []string{"sh", "-c", "echo I am there; exec sleep 1"}, Output: home + "/state/out"})
-	}()
-	testkit.Eventually(t, patience, "it runs", func() bool {
-		text, _ := os.ReadFile(home + "/state/out")
-		return strings.Contains(string(text), "I am there")
-	})
-	cancel()
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "did not start") {
-		t.Errorf("it never answers: %v", err)
-	}
-	if _, err := ipc.Dial(t.Context(), home+"/run/daemon.sock"); !errors.Is(err, ipc.ErrNotRunning) {
-		t.Errorf("a socket was left: %v", err)
 	}
 }
 
 func TestDrainDoesNotWaitForAStalledClient(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
 	_, child := w.spawn("a")
-	w.attach("a", local.AttachOptions{}) // and never reads
+	w.attach("a", localclient.AttachOptions{}) // and never reads
 	for range 1000 {
 		child.Print(strings.Repeat("x", 4000))
 	}
@@ -325,7 +297,7 @@ func TestAgentsScreensBoundNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	its, err := w.client.As("bob").Attach(t.Context(), tm.ID, local.AttachOptions{})
+	its, err := w.client.As("bob").Attach(t.Context(), tm.ID, localclient.AttachOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +308,7 @@ func TestAgentsScreensBoundNobody(t *testing.T) {
 	if got := next(t, its); got.Type != localapi.ControlError {
 		t.Errorf("the agent is told %+v", got)
 	}
-	mine := w.attach(tm.ID, local.AttachOptions{})
+	mine := w.attach(tm.ID, localclient.AttachOptions{})
 	if err := mine.Resize(t.Context(), 100, 40); err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +329,7 @@ func TestTypedAtAttachmentsIsJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	child := <-w.children
-	its, err := w.client.As("bob").Attach(t.Context(), tm.ID, local.AttachOptions{})
+	its, err := w.client.As("bob").Attach(t.Context(), tm.ID, localclient.AttachOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +344,7 @@ func TestTypedAtAttachmentsIsJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, patience, "the rest was typed", func() bool { return child.Typed() == "ls\r" })
-	if err := w.attach(tm.ID, local.AttachOptions{}).Write(t.Context(), []byte("rm y\r")); err != nil {
+	if err := w.attach(tm.ID, localclient.AttachOptions{}).Write(t.Context(), []byte("rm y\r")); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, patience, "the person may", func() bool { return child.Typed() == "ls\rrm y\r" })
@@ -386,7 +358,7 @@ func TestLendingsAreReportedInAFlood(t *testing.T) {
 	line := append(bytes.Repeat([]byte("x"), 78), "\r\n"...)
 	print := func(n int) { child.Print(string(bytes.Repeat(line, n/len(line)+1))) }
 	print(ahead)
-	a := w.attach("a", local.AttachOptions{FromStart: true})
+	a := w.attach("a", localclient.AttachOptions{FromStart: true})
 	h, err := w.pool.As(term.User).Find(tm.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -416,7 +388,7 @@ func TestAttachDrawsTheScreen(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 256 << 10})
 	m, child := w.spawn("counter")
 	counter(child, 20_000)
-	a := w.attach(m.ID, local.AttachOptions{Tail: 4 << 10, Screen: true})
+	a := w.attach(m.ID, localclient.AttachOptions{Tail: 4 << 10, Screen: true})
 	child.Print("\r\nlast")
 	s := screen.NewState(80, 24)
 	for !strings.HasSuffix(s.Text(), "last") {
@@ -431,7 +403,7 @@ func TestAttachDrawsTheScreen(t *testing.T) {
 	}
 	plain, lines := w.spawn("plain")
 	lines.Print(strings.Repeat("a line\r\n", 4000))
-	b := w.attach(plain.ID, local.AttachOptions{Tail: 4 << 10, Screen: true})
+	b := w.attach(plain.ID, localclient.AttachOptions{Tail: 4 << 10, Screen: true})
 	if msg, err := b.Next(t.Context()); err != nil || strings.Contains(string(msg.Data), "\x1b") {
 		t.Errorf("of plain lines it gets %.40q, %v; want them alone", msg.Data, err)
 	}
@@ -442,7 +414,7 @@ func TestAttachRedrawsAfterALoss(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
 	m, child := w.spawn("counter")
 	child.Print("before\r\n")
-	a := w.attach(m.ID, local.AttachOptions{Tail: 4 << 10, Screen: true})
+	a := w.attach(m.ID, localclient.AttachOptions{Tail: 4 << 10, Screen: true})
 	counter(child, 600_000) // more than sockets hold
 	child.Print("\r\nlast")
 	s := screen.NewState(80, 24)

@@ -146,9 +146,3 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) error {
 	c := callerFrom(r)
 	return reply(w, localapi.Whoami{SchemaVersion: localapi.SchemaVersion, Actor: ActorFrom(r.Context()).String(), Why: c.Why, Sign: c.Sign, NoSign: c.NoSign})
 }
-
-// Whoami asks for this program's identity.
-func (c *Client) Whoami(ctx context.Context) (localapi.Whoami, error) {
-	var w localapi.Whoami
-	return w, c.do(ctx, http.MethodGet, "/v1/whoami", nil, &w)
-}

@@ -23,6 +23,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
@@ -38,7 +39,7 @@ const sayVar = "TETHER_TEST_SAY"
 
 func TestMain(m *testing.M) {
 	if socket := os.Getenv(askVar); socket != "" {
-		c, ctx := local.NewClient(socket), context.Background()
+		c, ctx := localclient.New(socket), context.Background()
 		var err error
 		switch what, name, _ := strings.Cut(os.Getenv(sayVar), " "); what {
 		case "tcp":
@@ -137,7 +138,7 @@ func throughAnother(socket string) string {
 }
 
 // beAgentsServer is tether mcp: it says when it is served, and ends with its input.
-func beAgentsServer(c *local.Client) {
+func beAgentsServer(c *localclient.Client) {
 	conn, err := c.As("bob").MCP(context.Background())
 	if err != nil {
 		fmt.Println(err)

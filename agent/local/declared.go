@@ -49,9 +49,3 @@ func (s *Server) declare(w http.ResponseWriter, r *http.Request) error {
 
 // declareTimeout bounds requests that may wait for a login shell and for the end of the former terminal.
 const declareTimeout = time.Minute
-
-// Declare starts or ends declared terminals and returns how they are then.
-func (c *Client) Declare(ctx context.Context, r localapi.DeclareRequest) (localapi.DeclaredList, error) {
-	var l localapi.DeclaredList
-	return l, c.do(ctx, http.MethodPost, "/v1/declared", r, &l)
-}

@@ -1,5 +1,5 @@
 // Package local is the door for programs on this machine: the person's own programs, user interfaces and agents. [Server] serves the
-// terminals of a daemon over a socket that only this user reaches (platform/ipc), and on loopback TCP to clients with a token; [Client] is
+// terminals of a daemon over a socket that only this user reaches (platform/ipc), and on loopback TCP to clients with a token. agent/localclient is
 // the socket's other end.
 //
 // The language is HTTP with JSON bodies under versioned paths, because every program can speak it (curl --unix-socket), a WebSocket for an
@@ -12,7 +12,4 @@
 //
 //	s := local.NewServer(local.Options{Access: pool.As, Daemon: d})
 //	go s.Serve(listener)
-//	…
-//	c := local.NewClient(socket)
-//	terminals, err := c.List(ctx)
 package local

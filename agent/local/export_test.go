@@ -2,23 +2,16 @@ package local
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"maps"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"tether/agent/term"
 	"tether/mcp"
 	"tether/platform/proc"
 )
-
-// Quick makes c wait so long instead of silentAfter and signWithin.
-func (c *Client) Quick(after, sign time.Duration) { c.after, c.sign = after, sign }
 
 // MaxConns is maxConns.
 const MaxConns = maxConns
@@ -42,15 +35,6 @@ func (s *Server) Enter() error { return s.enter() }
 
 // Leave ends that.
 func (s *Server) Leave() { s.attached.Done() }
-
-// SendText sends a text frame unchanged.
-func (a *Attachment) SendText(ctx context.Context, text string) error {
-	return a.conn.Write(ctx, websocket.MessageText, []byte(text))
-}
-
-// HTTPClient and Header are used for a client's requests.
-func (c *Client) HTTPClient() *http.Client { return &c.http }
-func (c *Client) Header() http.Header      { return c.header }
 
 // Bounds of the WebSocket for user interfaces.
 const (

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
@@ -91,7 +92,7 @@ type world struct {
 	server *local.Server
 	daemon *fakeDaemon
 	socket string
-	client *local.Client
+	client *localclient.Client
 
 	children chan *testkit.Child // started ones
 }
@@ -133,7 +134,7 @@ func serveConfined(t *testing.T, o local.Options, terminals term.Options, confin
 	}
 	served := make(chan error, 1)
 	go func() { served <- w.server.Serve(l) }()
-	w.client = local.NewClient(w.socket)
+	w.client = localclient.New(w.socket)
 	t.Cleanup(func() {
 		w.client.Close()
 		if err := w.server.Close(); err != nil {
@@ -186,7 +187,7 @@ func (w *world) dial() net.Conn {
 }
 
 // attach opens a terminal.
-func (w *world) attach(ref string, o local.AttachOptions) *local.Attachment {
+func (w *world) attach(ref string, o localclient.AttachOptions) *localclient.Attachment {
 	w.t.Helper()
 	a, err := w.client.Attach(w.t.Context(), ref, o)
 	if err != nil {
@@ -197,7 +198,7 @@ func (w *world) attach(ref string, o local.AttachOptions) *local.Attachment {
 }
 
 // reads collects data until it is text, and returns the controls met on the way.
-func reads(t *testing.T, a *local.Attachment, text string) (controls []localapi.Control) {
+func reads(t *testing.T, a *localclient.Attachment, text string) (controls []localapi.Control) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -216,7 +217,7 @@ func reads(t *testing.T, a *local.Attachment, text string) (controls []localapi.
 }
 
 // next waits for a control and drops data before it.
-func next(t *testing.T, a *local.Attachment) localapi.Control {
+func next(t *testing.T, a *localclient.Attachment) localapi.Control {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -38,7 +39,7 @@ func hushed(t *testing.T) *world {
 }
 
 // secretly has an agent's or the person's terminal print both wherever it can: output, title, name, command line and argv.
-func (w *world) secretly(c *local.Client, name string) (localapi.Terminal, *testkit.Child) {
+func (w *world) secretly(c *localclient.Client, name string) (localapi.Terminal, *testkit.Child) {
 	w.t.Helper()
 	r := localapi.SpawnRequest{Command: []string{"run", hushedToken}, Cwd: testkit.Abs("/"), Env: []string{"MY_TOKEN=" + hushedValue}, Name: name}
 	tm, err := c.Spawn(w.t.Context(), r)
@@ -111,10 +112,7 @@ func (w *world) fetch(as, method, path string) (status int, body string, trailer
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if req.Header = c.Header().Clone(); req.Header == nil {
-		req.Header = http.Header{}
-	}
-	resp, err := c.HTTPClient().Do(req)
+	resp, err := c.HTTP().Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -175,7 +173,7 @@ func TestNoStreamTellsAgentsSecrets(t *testing.T) {
 	shown, child := w.secretly(w.client, "build")
 	own, _ := w.secretly(w.client.As("claude"), "")
 
-	f := w.follow(w.client.As("claude"), shown.ID, local.FollowOptions{})
+	f := w.follow(w.client.As("claude"), shown.ID, localclient.FollowOptions{})
 	u := w.uiOf(w.client.As("claude"))
 	u.ask("pty:attach", shown.ID)
 	heard := ""
@@ -205,7 +203,7 @@ func TestNoStreamTellsAgentsSecrets(t *testing.T) {
 	}
 
 	c := w.client.As("claude")
-	conn, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/v1/terminals/"+own.ID+"/attach?from=0", &websocket.DialOptions{HTTPClient: c.HTTPClient(), HTTPHeader: c.Header()})
+	conn, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/v1/terminals/"+own.ID+"/attach?from=0", &websocket.DialOptions{HTTPClient: c.HTTP()})
 	if err != nil {
 		t.Fatal(err)
 	}

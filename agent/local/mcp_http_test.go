@@ -56,11 +56,11 @@ func TestMCPPrincipalsOverHTTP(t *testing.T) {
 		return over(t, "http://"+d.addr+"/mcp", withHeader{transport, "Authorization", "Bearer " + token})
 	}
 	onSocket := func(name string) *tools {
-		via := d.client.HTTPClient().Transport
+		c := d.client
 		if name != "" {
-			via = withHeader{via, localapi.PrincipalHeader, name}
+			c = c.As(name)
 		}
-		return over(t, "http://"+localapi.Host+"/mcp", via)
+		return over(t, "http://"+localapi.Host+"/mcp", c.HTTP().Transport)
 	}
 	m := d.agent("claude").spawn("x")
 	child := <-d.children

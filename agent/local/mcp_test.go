@@ -561,7 +561,7 @@ func TestMCPRequestsThatAreNone(t *testing.T) {
 		for i := 0; i < len(header); i += 2 {
 			req.Header.Set(header[i], header[i+1])
 		}
-		resp, err := w.client.HTTPClient().Do(req)
+		resp, err := w.client.HTTP().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,12 +1,9 @@
 package local
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"runtime/pprof"
-	"strconv"
 	"time"
 
 	"tether/agent/localapi"
@@ -92,39 +89,4 @@ func (s *Server) profileTime(w http.ResponseWriter, r *http.Request) error {
 	case <-s.draining.Done():
 	}
 	return nil
-}
-
-// LogLevel returns how much the daemon logs; a level that is not "" is set before.
-func (c *Client) LogLevel(ctx context.Context, level string) (localapi.LogLevel, error) {
-	var l localapi.LogLevel
-	if level != "" {
-		return l, c.do(ctx, http.MethodPost, "/v1/log", localapi.LogLevelRequest{Level: level}, &l)
-	}
-	return l, c.do(ctx, http.MethodGet, "/v1/log", nil, &l)
-}
-
-// Health asks whether all is well.
-func (c *Client) Health(ctx context.Context) (localapi.Health, error) {
-	var h localapi.Health
-	return h, c.do(ctx, http.MethodGet, "/v1/health", nil, &h)
-}
-
-// Metrics returns the daemon's counters, in Prometheus' text format.
-func (c *Client) Metrics(ctx context.Context) ([]byte, error) { return c.text(ctx, "/v1/metrics") }
-
-// Profile returns a profile of the daemon's runtime: heap, goroutine and so on. debug 0 is for go tool pprof, 1 and 2 are text.
-func (c *Client) Profile(ctx context.Context, name string, debug int) ([]byte, error) {
-	return c.text(ctx, "/debug/pprof/"+name+"?debug="+strconv.Itoa(debug))
-}
-
-// maxText bounds an answer that is not JSON, in bytes.
-const maxText = 16 << 20
-
-func (c *Client) text(ctx context.Context, path string) ([]byte, error) {
-	resp, err := c.send(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	return io.ReadAll(io.LimitReader(resp.Body, maxText))
 }

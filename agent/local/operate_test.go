@@ -106,7 +106,7 @@ func TestProfiles(t *testing.T) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+localapi.Host+"/debug/pprof/profile?seconds=60", nil) // or until the daemon ends
 		if err == nil {
 			var resp *http.Response
-			if resp, err = w.client.HTTPClient().Do(req); err == nil {
+			if resp, err = w.client.HTTP().Do(req); err == nil {
 				_, err = io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 			}

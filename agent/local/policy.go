@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"tether/agent/audit"
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/start"
@@ -48,11 +47,4 @@ func refusalError(err error) *localapi.Error {
 
 func (s *Server) auditHead(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, localapi.AuditHead{SchemaVersion: localapi.SchemaVersion, Head: s.opts.Policy.AuditHead()})
-}
-
-// AuditHead asks for the end of the audit log.
-func (c *Client) AuditHead(ctx context.Context) (audit.Head, error) {
-	var h localapi.AuditHead
-	err := c.do(ctx, http.MethodGet, "/v1/audit/head", nil, &h) // Go does not say which of two values of a return is read first
-	return h.Head, err
 }

@@ -2,7 +2,6 @@ package local
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -57,16 +56,4 @@ func listening(terminals ...term.Handle) (map[term.ID][]localapi.Listening, erro
 		})
 	}
 	return all, nil
-}
-
-// Ports returns the ports on which the programs of a terminal listen.
-func (c *Client) Ports(ctx context.Context, ref string) (localapi.Ports, error) {
-	var p localapi.Ports
-	return p, c.do(ctx, http.MethodGet, terminalPath(ref, "/ports"), nil, &p)
-}
-
-// ListPorts is List with the ports on which the terminals' programs listen, if they can be found out.
-func (c *Client) ListPorts(ctx context.Context) (localapi.TerminalList, error) {
-	var l localapi.TerminalList
-	return l, c.do(ctx, http.MethodGet, "/v1/terminals?ports=1", nil, &l)
 }

@@ -18,6 +18,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/proc"
@@ -35,60 +36,66 @@ const (
 type deed struct {
 	name  string
 	needs int
-	do    func(ctx context.Context, c *local.Client) error
+	do    func(ctx context.Context, c *localclient.Client) error
 }
 
 // deeds are all powers of a person, and requests that need no sign. A person has started the terminal mine, but not theirs.
 var deeds = []deed{
-	{"approve", needsSign, func(ctx context.Context, c *local.Client) error { return second(c.Approve(ctx, "q-none", true, 0)) }},
-	{"deny", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Approve(ctx, "q-none", false, 0)) }},
-	{"revoke", needsNone, func(ctx context.Context, c *local.Client) error { return c.Revoke(ctx, "q-none") }},
-	{"approvals", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Approvals(ctx, nil)) }},
-	{"lend", needsLater, func(ctx context.Context, c *local.Client) error {
+	{"approve", needsSign, func(ctx context.Context, c *localclient.Client) error {
+		return second(c.Approve(ctx, "q-none", true, 0))
+	}},
+	{"deny", needsNone, func(ctx context.Context, c *localclient.Client) error {
+		return second(c.Approve(ctx, "q-none", false, 0))
+	}},
+	{"revoke", needsNone, func(ctx context.Context, c *localclient.Client) error { return c.Revoke(ctx, "q-none") }},
+	{"approvals", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Approvals(ctx, nil)) }},
+	{"lend", needsLater, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.Lend(ctx, "mine", localapi.LendRequest{}))
 	}},
-	{"share", needsLater, func(ctx context.Context, c *local.Client) error {
+	{"share", needsLater, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.Share(ctx, "mine", localapi.ShareRequest{}))
 	}},
-	{"shares", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Shares(ctx)) }},
-	{"unshare", needsNone, func(ctx context.Context, c *local.Client) error { return c.Unshare(ctx, "aaaaaaaa") }},
-	{"unlend", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Unlend(ctx, "mine", "")) }},
-	{"unlend all", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.UnlendAll(ctx, "")) }},
-	{"run", needsNone, func(ctx context.Context, c *local.Client) error {
+	{"shares", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Shares(ctx)) }},
+	{"unshare", needsNone, func(ctx context.Context, c *localclient.Client) error { return c.Unshare(ctx, "aaaaaaaa") }},
+	{"unlend", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Unlend(ctx, "mine", "")) }},
+	{"unlend all", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.UnlendAll(ctx, "")) }},
+	{"run", needsNone, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.Spawn(ctx, localapi.SpawnRequest{Command: []string{"true"}, Cwd: "/"}))
 	}},
-	{"run and lend", needsLater, func(ctx context.Context, c *local.Client) error {
+	{"run and lend", needsLater, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.Spawn(ctx, localapi.SpawnRequest{Command: []string{"true"}, Cwd: "/", LendTo: []string{"none"}}))
 	}},
-	{"pair", needsLater, func(ctx context.Context, c *local.Client) error {
+	{"pair", needsLater, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.Pair(ctx, localapi.PairRequest{URL: "u"}))
 	}},
-	{"offer", needsLater, func(ctx context.Context, c *local.Client) error {
+	{"offer", needsLater, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.Offer(ctx, localapi.PairRequest{URL: "u"}))
 	}},
-	{"finish", needsLater, func(ctx context.Context, c *local.Client) error { return second(c.Finish(ctx, "1")) }},
-	{"unpair", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Unpair(ctx, "none")) }},
-	{"tools on", needsSign, func(ctx context.Context, c *local.Client) error {
+	{"finish", needsLater, func(ctx context.Context, c *localclient.Client) error { return second(c.Finish(ctx, "1")) }},
+	{"unpair", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Unpair(ctx, "none")) }},
+	{"tools on", needsSign, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.ChangeHost(ctx, "none", localapi.HostChange{Tools: new(true)}))
 	}},
-	{"tools off", needsNone, func(ctx context.Context, c *local.Client) error {
+	{"tools off", needsNone, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.ChangeHost(ctx, "none", localapi.HostChange{Tools: new(false)}))
 	}},
-	{"rename", needsNone, func(ctx context.Context, c *local.Client) error {
+	{"rename", needsNone, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.ChangeHost(ctx, "none", localapi.HostChange{Name: "n"}))
 	}},
-	{"token for an agent", needsSign, func(ctx context.Context, c *local.Client) error { return exists(second(c.CreateToken(ctx, "eve"))) }},
-	{"token of one's own", needsLater, func(ctx context.Context, c *local.Client) error {
+	{"token for an agent", needsSign, func(ctx context.Context, c *localclient.Client) error {
+		return exists(second(c.CreateToken(ctx, "eve")))
+	}},
+	{"token of one's own", needsLater, func(ctx context.Context, c *localclient.Client) error {
 		return exists(second(c.CreatePersonToken(ctx, "more")))
 	}},
-	{"show token", needsSign, func(ctx context.Context, c *local.Client) error { return second(c.UserToken(ctx)) }},
-	{"tokens", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Tokens(ctx)) }},
-	{"kill", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Kill(ctx, "none")) }},
-	{"list", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.List(ctx)) }},
-	{"type", needsSign, func(ctx context.Context, c *local.Client) error { return typeAt(ctx, c, "mine") }},
-	{"type into what nobody has started", needsNone, func(ctx context.Context, c *local.Client) error { return typeAt(ctx, c, "theirs") }},
-	{"type in an interface", needsSign, func(ctx context.Context, c *local.Client) error { return typeInUI(ctx, c, "mine") }},
-	{"type in an interface into what nobody has started", needsNone, func(ctx context.Context, c *local.Client) error { return typeInUI(ctx, c, "theirs") }},
+	{"show token", needsSign, func(ctx context.Context, c *localclient.Client) error { return second(c.UserToken(ctx)) }},
+	{"tokens", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Tokens(ctx)) }},
+	{"kill", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Kill(ctx, "none")) }},
+	{"list", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.List(ctx)) }},
+	{"type", needsSign, func(ctx context.Context, c *localclient.Client) error { return typeAt(ctx, c, "mine") }},
+	{"type into what nobody has started", needsNone, func(ctx context.Context, c *localclient.Client) error { return typeAt(ctx, c, "theirs") }},
+	{"type in an interface", needsSign, func(ctx context.Context, c *localclient.Client) error { return typeInUI(ctx, c, "mine") }},
+	{"type in an interface into what nobody has started", needsNone, func(ctx context.Context, c *localclient.Client) error { return typeInUI(ctx, c, "theirs") }},
 }
 
 // exists treats an already done deed as done.
@@ -100,8 +107,8 @@ func exists(err error) error {
 }
 
 // typeAt attaches and types until the input is echoed, or refused.
-func typeAt(ctx context.Context, c *local.Client, ref string) error {
-	a, err := c.Attach(ctx, ref, local.AttachOptions{})
+func typeAt(ctx context.Context, c *localclient.Client, ref string) error {
+	a, err := c.Attach(ctx, ref, localclient.AttachOptions{})
 	if err != nil {
 		return err
 	}
@@ -113,7 +120,7 @@ func typeAt(ctx context.Context, c *local.Client, ref string) error {
 }
 
 // comesBack waits for any output, or a refusal.
-func comesBack(ctx context.Context, a *local.Attachment) error {
+func comesBack(ctx context.Context, a *localclient.Attachment) error {
 	for {
 		m, err := a.Next(ctx)
 		switch {
@@ -128,12 +135,12 @@ func comesBack(ctx context.Context, a *local.Attachment) error {
 }
 
 // typeInUI types at the WebSocket of user interfaces, and gets the result before the answer to a ping.
-func typeInUI(ctx context.Context, c *local.Client, ref string) error {
+func typeInUI(ctx context.Context, c *localclient.Client, ref string) error {
 	t, err := c.Find(ctx, ref)
 	if err != nil {
 		return err
 	}
-	conn, _, err := websocket.Dial(ctx, "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: c.HTTPClient(), HTTPHeader: c.Header()})
+	conn, _, err := websocket.Dial(ctx, "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: c.HTTP()})
 	if err != nil {
 		return err
 	}
@@ -178,7 +185,7 @@ func outcome(err error) string {
 }
 
 // beCaller does all deeds and prints the result of each. TestMain calls it in a separate process.
-func beCaller(c *local.Client) {
+func beCaller(c *localclient.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c = c.With(os.Getenv(tokenTestVar))
@@ -309,10 +316,10 @@ func TestPowersOfThePerson(t *testing.T) {
 }
 
 // beReturner types in the background until it is put into the foreground.
-func beReturner(c *local.Client) {
+func beReturner(c *localclient.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	a, err := c.Attach(ctx, "mine", local.AttachOptions{})
+	a, err := c.Attach(ctx, "mine", localclient.AttachOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
 )
@@ -43,7 +44,7 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 	}
 	for _, c := range []struct {
 		who   string
-		c     *local.Client
+		c     *localclient.Client
 		names []string
 	}{
 		{"the person", w.client, []string{"own", "persons", "secret"}},
@@ -72,20 +73,20 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 		wantCode(t, "find "+ref, err, localapi.CodeNoTerminal)
 		_, err = two.Kill(ctx, ref)
 		wantCode(t, "kill "+ref, err, localapi.CodeNoTerminal)
-		_, err = two.Attach(ctx, ref, local.AttachOptions{})
+		_, err = two.Attach(ctx, ref, localclient.AttachOptions{})
 		wantCode(t, "attach "+ref, err, localapi.CodeNoTerminal)
 	}
 	_, err = one.Kill(ctx, "persons")
 	wantCode(t, "kill the person's", err, localapi.CodeDenied)
-	_, err = one.Attach(ctx, "persons", local.AttachOptions{})
+	_, err = one.Attach(ctx, "persons", localclient.AttachOptions{})
 	wantCode(t, "attach the person's", err, localapi.CodeDenied)
-	r, err := one.Read(ctx, "persons", local.ReadOptions{})
+	r, err := one.Read(ctx, "persons", localclient.ReadOptions{})
 	if err != nil {
 		t.Errorf("read the person's: %v", err)
 	} else {
 		r.Close()
 	}
-	a, err := one.Attach(ctx, "own", local.AttachOptions{})
+	a, err := one.Attach(ctx, "own", localclient.AttachOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

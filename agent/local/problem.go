@@ -1,10 +1,7 @@
 package local
 
 import (
-	"context"
 	"net/http"
-	"net/url"
-	"strconv"
 
 	"tether/agent/localapi"
 	"tether/agenttools"
@@ -75,37 +72,4 @@ func (s *Server) lookedAt(r *http.Request) (mcpTerminal, string, error) {
 // newMatching returns the problem finder of the local door.
 func (s *Server) newMatching() *agenttools.Matching {
 	return agenttools.NewMatching(s.opts.Matchers, s.toolBug)
-}
-
-// ProblemOptions says which problems are asked for.
-type ProblemOptions struct {
-	Since int64 // a cursor of an answer; 0 means all
-	Max   int   // at most this many; 0 means all
-	Raw   bool  // secrets are not masked
-}
-
-// Problems returns the problems that tools report in a terminal.
-func (c *Client) Problems(ctx context.Context, ref string, o ProblemOptions) (localapi.ProblemList, error) {
-	var l localapi.ProblemList
-	return l, c.do(ctx, http.MethodGet, terminalPath(ref, "/problems")+"?"+o.query(), nil, &l)
-}
-
-// Digest returns a terminal's output, summed up.
-func (c *Client) Digest(ctx context.Context, ref string, raw bool) (localapi.Digest, error) {
-	var d localapi.Digest
-	return d, c.do(ctx, http.MethodGet, terminalPath(ref, "/digest")+"?"+ProblemOptions{Raw: raw}.query(), nil, &d)
-}
-
-func (o ProblemOptions) query() string {
-	q := url.Values{}
-	if o.Since > 0 {
-		q.Set("since", strconv.FormatInt(o.Since, 10))
-	}
-	if o.Max > 0 {
-		q.Set("max", strconv.Itoa(o.Max))
-	}
-	if o.Raw {
-		q.Set("raw", "1")
-	}
-	return q.Encode()
 }

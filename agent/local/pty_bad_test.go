@@ -240,7 +240,7 @@ func TestInterfacesAreBounded(t *testing.T) {
 	for range local.MaxViewers {
 		w.ui()
 	}
-	_, resp, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: w.client.HTTPClient()})
+	_, resp, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: w.client.HTTP()})
 	if err == nil || resp == nil || resp.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("one too many: %v", err)
 	}

@@ -338,7 +338,7 @@ func TestTenThousandAttachments(t *testing.T) {
 	if err != nil || got.Attached != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	w.client.HTTPClient().CloseIdleConnections()
+	w.client.Close()
 	testkit.Eventually(t, patience, "goroutines are gone", func() bool { return runtime.NumGoroutine() <= goroutines })
 	testkit.Eventually(t, patience, "the heap is as large as before, give or take 2 MiB", func() bool { return int64(heap())-int64(before) <= 2<<20 })
 	child.Print("x")

@@ -8,8 +8,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 )
 
 // ui is a user interface on its WebSocket.
@@ -22,9 +22,9 @@ type ui struct {
 func (w *world) ui() *ui { return w.uiOf(w.client) }
 
 // uiOf connects as whoever c is.
-func (w *world) uiOf(c *local.Client) *ui {
+func (w *world) uiOf(c *localclient.Client) *ui {
 	w.t.Helper()
-	conn, _, err := websocket.Dial(w.t.Context(), "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: c.HTTPClient(), HTTPHeader: c.Header()})
+	conn, _, err := websocket.Dial(w.t.Context(), "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: c.HTTP()})
 	if err != nil {
 		w.t.Fatal(err)
 	}

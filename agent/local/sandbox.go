@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"net/http"
 
 	"tether/agent/localapi"
@@ -22,10 +21,4 @@ func (s *Server) sandbox(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return reply(w, localapi.SandboxReply{SchemaVersion: localapi.SchemaVersion, Command: argv})
-}
-
-// Sandbox asks how to run an agent's own program in its sandbox; see [Client.As].
-func (c *Client) Sandbox(ctx context.Context, r localapi.SandboxRequest) (localapi.SandboxReply, error) {
-	var s localapi.SandboxReply
-	return s, c.do(ctx, http.MethodPost, "/v1/sandbox", r, &s)
 }

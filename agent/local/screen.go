@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"net/http"
 
 	"tether/agent/localapi"
@@ -25,14 +24,4 @@ func (s *Server) screen(w http.ResponseWriter, r *http.Request) error {
 		shown.Coloured = is.Coloured()
 	}
 	return reply(w, shown)
-}
-
-// Screen returns a terminal's present screen, its rows also with colours if requested.
-func (c *Client) Screen(ctx context.Context, ref string, colours bool) (localapi.Screen, error) {
-	path := terminalPath(ref, "/screen")
-	if colours {
-		path += "?colours=1"
-	}
-	var s localapi.Screen
-	return s, c.do(ctx, http.MethodGet, path, nil, &s)
 }

@@ -20,9 +20,9 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
-	"tether/platform/ipc"
 	"tether/platform/pty"
 )
 
@@ -113,22 +113,7 @@ func TestErrorsHaveCodes(t *testing.T) {
 	}
 }
 
-func TestNotRunning(t *testing.T) {
-	c := local.NewClient(testkit.Home(t) + "/run/daemon.sock")
-	defer c.Close()
-	_, err := c.Status(t.Context())
-	_, attach := c.Attach(t.Context(), "x", local.AttachOptions{})
-	for _, err := range []error{err, attach} {
-		if !errors.Is(err, local.ErrNotRunning) || !errors.Is(err, ipc.ErrNotRunning) || localapi.ExitStatus(err) != localapi.ExitNotRunning {
-			t.Errorf("%v, want ErrNotRunning", err)
-		}
-	}
-	if err := c.WaitGone(t.Context()); err != nil {
-		t.Errorf("wait for the end of nothing: %v", err)
-	}
-}
-
-func read(t *testing.T, w *world, ref string, o local.ReadOptions) string {
+func read(t *testing.T, w *world, ref string, o localclient.ReadOptions) string {
 	t.Helper()
 	body, err := w.client.Read(t.Context(), ref, o)
 	if err != nil {
@@ -153,17 +138,17 @@ func TestOutput(t *testing.T) {
 		return err == nil && got.Bytes == int64(len(printed+"four"))
 	})
 	for _, c := range []struct {
-		o    local.ReadOptions
+		o    localclient.ReadOptions
 		want string
 	}{
-		{local.ReadOptions{}, "one\ntwo\nthr\uFFFDee\nfour"},
-		{local.ReadOptions{View: "text"}, "one\ntwo\nthr\uFFFDee\nfour"},
-		{local.ReadOptions{View: "screen"}, "one\ntwo\nthr\xff\x1b[6nee\nfour"},
-		{local.ReadOptions{View: "raw"}, "one\ntwo\x1b]633;A\x07\nthr\xff\x1b[6nee\nfour"},
-		{local.ReadOptions{Lines: 1}, "four"},
-		{local.ReadOptions{Lines: 2}, "thr\uFFFDee\nfour"},
-		{local.ReadOptions{Lines: 4}, "one\ntwo\nthr\uFFFDee\nfour"},
-		{local.ReadOptions{Lines: 1000}, "one\ntwo\nthr\uFFFDee\nfour"},
+		{localclient.ReadOptions{}, "one\ntwo\nthr\uFFFDee\nfour"},
+		{localclient.ReadOptions{View: "text"}, "one\ntwo\nthr\uFFFDee\nfour"},
+		{localclient.ReadOptions{View: "screen"}, "one\ntwo\nthr\xff\x1b[6nee\nfour"},
+		{localclient.ReadOptions{View: "raw"}, "one\ntwo\x1b]633;A\x07\nthr\xff\x1b[6nee\nfour"},
+		{localclient.ReadOptions{Lines: 1}, "four"},
+		{localclient.ReadOptions{Lines: 2}, "thr\uFFFDee\nfour"},
+		{localclient.ReadOptions{Lines: 4}, "one\ntwo\nthr\uFFFDee\nfour"},
+		{localclient.ReadOptions{Lines: 1000}, "one\ntwo\nthr\uFFFDee\nfour"},
 	} {
 		if got := read(t, w, "out", c.o); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.o, got, c.want)
@@ -175,7 +160,7 @@ func TestOutput(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", q, resp, localapi.CodeBadRequest)
 		}
 	}
-	if _, err := w.client.Read(t.Context(), "nothing", local.ReadOptions{}); localapi.ExitStatus(err) != localapi.ExitNoTerminal {
+	if _, err := w.client.Read(t.Context(), "nothing", localclient.ReadOptions{}); localapi.ExitStatus(err) != localapi.ExitNoTerminal {
 		t.Errorf("no terminal: %v", err)
 	}
 }
@@ -184,7 +169,7 @@ func TestFollow(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	_, child := w.spawn("out")
 	child.Print("first\n")
-	body, err := w.client.Read(t.Context(), "out", local.ReadOptions{Follow: true})
+	body, err := w.client.Read(t.Context(), "out", localclient.ReadOptions{Follow: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +189,7 @@ func TestFollow(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	_, other := w.spawn("other")
 	other.Print("x")
-	left, err := w.client.Read(gone, "other", local.ReadOptions{Follow: true})
+	left, err := w.client.Read(gone, "other", localclient.ReadOptions{Follow: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,11 +219,11 @@ func TestLongOutputHasLastLines(t *testing.T) {
 	})
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
 	for _, n := range []int{1, 2, 10, 100, 1000} {
-		if got, want := read(t, w, "long", local.ReadOptions{Lines: n}), strings.Join(lines[len(lines)-n:], "")+"\n"; got != want {
+		if got, want := read(t, w, "long", localclient.ReadOptions{Lines: n}), strings.Join(lines[len(lines)-n:], "")+"\n"; got != want {
 			t.Errorf("the last %d lines: %d bytes, want %d", n, len(got), len(want))
 		}
 	}
-	for _, o := range []local.ReadOptions{{}, {Lines: 1 << 20}} {
+	for _, o := range []localclient.ReadOptions{{}, {Lines: 1 << 20}} {
 		got := read(t, w, "long", o)
 		if len(got) < 200<<10 || !strings.HasSuffix(text, got) {
 			t.Errorf("%+v: %d bytes that are not the end of what was printed", o, len(got))
@@ -294,7 +279,7 @@ func TestReadEndsThoughTheProgramGoesOn(t *testing.T) {
 		testkit.Eventually(t, patience, "it was taken", func() bool { return h.Info().Bytes == int64(printed) })
 	}
 	print()
-	body, err := w.client.Read(t.Context(), "a", local.ReadOptions{View: "raw"})
+	body, err := w.client.Read(t.Context(), "a", localclient.ReadOptions{View: "raw"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,5 +365,33 @@ func TestDrainWaitsForEveryRequest(t *testing.T) {
 			t.Errorf("Drain has returned, and %d are there", n)
 		}
 		clients.Wait()
+	}
+}
+
+// Every body below /v1 says that it is JSON.
+func TestBodiesHaveContentTypes(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	for _, c := range []struct {
+		kind string
+		code localapi.Code
+	}{
+		{"", localapi.CodeUnsupportedType},
+		{"Content-Type: text/plain\r\n", localapi.CodeUnsupportedType},
+		{"Content-Type: application/x-www-form-urlencoded\r\n", localapi.CodeUnsupportedType},
+		{"Content-Type: application/json; charset=utf-8\r\n", localapi.CodeNoTerminal},
+		{"Content-Type: application/json\r\n", localapi.CodeNoTerminal},
+	} {
+		for _, framing := range []string{"Content-Length: 2\r\n\r\n{}", "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"} {
+			resp := ask(t, w, "POST /v1/terminals/none/kill HTTP/1.1\r\nHost: tether\r\n"+c.kind+framing)
+			if resp == nil {
+				t.Fatalf("%q: no answer", c.kind)
+			}
+			if got := codeOf(t, resp); got != c.code {
+				t.Errorf("%q %.20q: %s, want %s", c.kind, framing, got, c.code)
+			}
+		}
+	}
+	if resp := ask(t, w, "POST /v1/terminals/none/kill HTTP/1.1\r\nHost: tether\r\nContent-Length: 0\r\n\r\n"); resp == nil || codeOf(t, resp) != localapi.CodeNoTerminal {
+		t.Errorf("without a body: %v", resp)
 	}
 }

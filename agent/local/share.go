@@ -122,21 +122,3 @@ func (s *Server) unshare(w http.ResponseWriter, r *http.Request) error {
 	}
 	return reply(w, struct{}{})
 }
-
-// Share makes a link with which a guest watches the terminal.
-func (c *Client) Share(ctx context.Context, ref string, r localapi.ShareRequest) (localapi.NewShare, error) {
-	var n localapi.NewShare
-	return n, c.do(ctx, http.MethodPost, terminalPath(ref, "/share"), r, &n)
-}
-
-// Shares lists the links, without their secrets.
-func (c *Client) Shares(ctx context.Context) ([]localapi.Share, error) {
-	var all localapi.Shares
-	err := c.do(ctx, http.MethodGet, "/v1/shares", nil, &all)
-	return all.Shares, err
-}
-
-// Unshare ends the link with that id.
-func (c *Client) Unshare(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, "/v1/shares/"+segment(id), nil, &struct{}{})
-}

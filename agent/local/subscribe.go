@@ -1,12 +1,9 @@
 package local
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -172,51 +169,6 @@ func (o *subscriber) end(err error) {
 	_ = o.send(x)
 }
 
-// EventStream reads events. It is for one goroutine, except Close.
-type EventStream struct {
-	body io.ReadCloser
-	in   *bufio.Scanner
-}
-
-// maxHappening bounds one line, in bytes: an event, and a cursor of many terminals.
-const maxHappening = 256 << 10
-
-// Events asks for events. The caller must Close it; it ends early when ctx does.
-func (c *Client) Events(ctx context.Context, r localapi.EventsRequest) (*EventStream, error) {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.send(ctx, http.MethodPost, "/v1/events", body)
-	if err != nil {
-		return nil, err
-	}
-	h := &EventStream{resp.Body, bufio.NewScanner(resp.Body)}
-	h.in.Buffer(make([]byte, 0, 8<<10), maxHappening)
-	return h, nil
-}
-
-// Next waits for the next line. It returns io.EOF when nothing more comes, and ErrDropped when the daemon has gone.
-func (h *EventStream) Next() (localapi.EventLine, error) {
-	if !h.in.Scan() {
-		if err := h.in.Err(); err != nil {
-			return localapi.EventLine{}, fmt.Errorf("%w: %w", ErrDropped, err)
-		}
-		return localapi.EventLine{}, io.EOF
-	}
-	var x localapi.EventLine
-	if err := json.Unmarshal(h.in.Bytes(), &x); err != nil {
-		return x, fmt.Errorf("the daemon's event: %w", err)
-	}
-	if x.Dropped {
-		return x, ErrDropped
-	}
-	return x, nil
-}
-
-// Close ends the subscriptions.
-func (h *EventStream) Close() { h.body.Close() }
-
 // mayRun asks the policy about a command that the caller runs for each event. A command of an agent that would need a question each time is
 // refused.
 func (s *Server) mayRun(w http.ResponseWriter, r *http.Request) error {
@@ -236,12 +188,6 @@ func (s *Server) mayRun(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return reply(w, localapi.MayRun{SchemaVersion: localapi.SchemaVersion})
-}
-
-// MayRun asks whether the caller may run a command of its own when something happens.
-func (c *Client) MayRun(ctx context.Context, command []string, cwd string) error {
-	var out localapi.MayRun
-	return c.do(ctx, http.MethodPost, "/v1/events/command", localapi.MayRunRequest{Command: command, Cwd: cwd}, &out)
 }
 
 // newEvents returns an actor's events about the terminals that it may see.

@@ -9,13 +9,14 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/events"
 	"tether/internal/testkit"
 )
 
 // happened is a client's events, as one text.
-func happened(t *testing.T, c *local.Client, r localapi.EventsRequest) string {
+func happened(t *testing.T, c *localclient.Client, r localapi.EventsRequest) string {
 	t.Helper()
 	h, err := c.Events(t.Context(), r)
 	if err != nil {
@@ -49,7 +50,7 @@ func TestEventsTellNoSecrets(t *testing.T) {
 	testkit.Eventually(t, patience, "the exit", func() bool {
 		return strings.Contains(happened(t, w.client, localapi.EventsRequest{Subscriptions: subs}), "terminal.exited")
 	})
-	for who, c := range map[string]*local.Client{"an agent": w.client.As("claude"), "the person": w.client} {
+	for who, c := range map[string]*localclient.Client{"an agent": w.client.As("claude"), "the person": w.client} {
 		for _, raw := range []bool{false, true} {
 			got := happened(t, c, localapi.EventsRequest{Subscriptions: subs, Raw: raw})
 			for _, want := range []string{"main.c:1:2", "terminal.command_finished", `"exitCode":3`} {

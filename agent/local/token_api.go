@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"net/http"
 
 	"tether/agent/localapi"
@@ -61,33 +60,4 @@ func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return reply(w, struct{}{})
-}
-
-// Tokens lists the tokens that were made, the oldest first.
-func (c *Client) Tokens(ctx context.Context) (localapi.TokenList, error) {
-	var l localapi.TokenList
-	return l, c.do(ctx, http.MethodGet, "/v1/tokens", nil, &l)
-}
-
-// CreateToken makes a token for the agent called principal.
-func (c *Client) CreateToken(ctx context.Context, principal string) (localapi.NewToken, error) {
-	var t localapi.NewToken
-	return t, c.do(ctx, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: principal}, &t)
-}
-
-// CreatePersonToken makes a token for the person's scripts: name tells it from others.
-func (c *Client) CreatePersonToken(ctx context.Context, name string) (localapi.NewToken, error) {
-	var t localapi.NewToken
-	return t, c.do(ctx, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: name, Person: true}, &t)
-}
-
-// UserToken returns the token that acts as the person.
-func (c *Client) UserToken(ctx context.Context) (localapi.NewToken, error) {
-	var t localapi.NewToken
-	return t, c.do(ctx, http.MethodPost, "/v1/token", struct{}{}, &t)
-}
-
-// RevokeToken ends the token of that name and all that it has opened; "user" is the person's own, which is replaced by another.
-func (c *Client) RevokeToken(ctx context.Context, principal string) error {
-	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+segment(principal), nil, &struct{}{})
 }

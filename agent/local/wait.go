@@ -5,27 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/agenttools"
 )
-
-// WaitOptions are the conditions of Wait, which ends at the first. The exit ends a wait in any case.
-type WaitOptions struct {
-	Pattern string        // RE2, that a line of output must match
-	Idle    time.Duration // no output for so long
-	Command bool          // the shell in it runs no command
-	// Verified lets only commands end a wait for Command whose marks carried the terminal's nonce.
-	Verified bool
-	Port     int           // of the loopback interface, open
-	URL      string        // http or https, of the loopback interface, that answers with 2xx
-	Settle   time.Duration // how long a line that may still change must stand to match; 0 means 200 ms, negative any line
-	New      bool          // only later output and commands count
-	Timeout  time.Duration // 0 means none
-}
 
 // maxWait bounds a wait's numbers.
 const maxWait = 7 * 24 * time.Hour
@@ -90,25 +75,4 @@ func waitedFrom(i term.Info, got *agenttools.WaitAnswer) localapi.Waited {
 		}
 	}
 	return w
-}
-
-// Wait returns when a condition is met, or the terminal has exited, or the time is up: Reason tells which.
-func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (localapi.Waited, error) {
-	q := url.Values{}
-	set := func(name, value string, is bool) {
-		if is {
-			q.Set(name, value)
-		}
-	}
-	set("pattern", o.Pattern, o.Pattern != "")
-	set("url", o.URL, o.URL != "")
-	set("settle_ms", strconv.FormatInt(max(o.Settle.Milliseconds(), 0), 10), o.Settle != 0)
-	set("command", "1", o.Command)
-	set("verified", "1", o.Verified)
-	set("new", "1", o.New)
-	set("idle_ms", strconv.FormatInt(max(o.Idle.Milliseconds(), 1), 10), o.Idle > 0)
-	set("timeout_ms", strconv.FormatInt(max(o.Timeout.Milliseconds(), 1), 10), o.Timeout > 0)
-	set("port", strconv.Itoa(o.Port), o.Port != 0)
-	var w localapi.Waited
-	return w, c.do(ctx, http.MethodGet, terminalPath(ref, "/wait")+"?"+q.Encode(), nil, &w)
 }

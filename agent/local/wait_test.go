@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/term"
 )
 
@@ -19,7 +20,7 @@ func TestWait(t *testing.T) {
 	child.Print("starting\r\n")
 	got := make(chan localapi.Waited, 1)
 	go func() {
-		x, err := w.client.Wait(t.Context(), "web", local.WaitOptions{Pattern: `ready (\d+)`})
+		x, err := w.client.Wait(t.Context(), "web", localclient.WaitOptions{Pattern: `ready (\d+)`})
 		if err != nil {
 			t.Error(err)
 		}
@@ -29,21 +30,21 @@ func TestWait(t *testing.T) {
 	if x := <-got; x.Reason != "pattern" || x.Line != "ready 5" || x.ID != tm.ID || x.Exit != nil || x.SchemaVersion != localapi.SchemaVersion {
 		t.Errorf("%+v", x)
 	}
-	x, err := w.client.Wait(t.Context(), "web", local.WaitOptions{Pattern: "ready", New: true, Timeout: time.Millisecond})
+	x, err := w.client.Wait(t.Context(), "web", localclient.WaitOptions{Pattern: "ready", New: true, Timeout: time.Millisecond})
 	if err != nil || x.Reason != "timeout" {
 		t.Errorf("only what is new: %+v, %v", x, err)
 	}
-	x, err = w.client.Wait(t.Context(), "web", local.WaitOptions{Idle: time.Millisecond})
+	x, err = w.client.Wait(t.Context(), "web", localclient.WaitOptions{Idle: time.Millisecond})
 	if err != nil || x.Reason != "idle" {
 		t.Errorf("silence: %+v, %v", x, err)
 	}
 	child.Print("half of a line\r")
-	for name, o := range map[string]local.WaitOptions{"a line that may change": {Pattern: "^half"}, "one of this moment": {Pattern: "^half", Settle: -1}} {
+	for name, o := range map[string]localclient.WaitOptions{"a line that may change": {Pattern: "^half"}, "one of this moment": {Pattern: "^half", Settle: -1}} {
 		if x, err = w.client.Wait(t.Context(), "web", o); err != nil || x.Reason != "pattern" || x.Line != "half of a line" {
 			t.Errorf("%s: %+v, %v", name, x, err)
 		}
 	}
-	x, err = w.client.Wait(t.Context(), "web", local.WaitOptions{Pattern: "^half", Settle: time.Hour, Timeout: time.Millisecond})
+	x, err = w.client.Wait(t.Context(), "web", localclient.WaitOptions{Pattern: "^half", Settle: time.Hour, Timeout: time.Millisecond})
 	if err != nil || x.Reason != "pattern" {
 		t.Errorf("a look at a line that may change: %+v, %v", x, err)
 	}
@@ -53,14 +54,14 @@ func TestWait(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	x, err = w.client.Wait(t.Context(), "web", local.WaitOptions{URL: srv.URL, Timeout: 5 * time.Second})
+	x, err = w.client.Wait(t.Context(), "web", localclient.WaitOptions{URL: srv.URL, Timeout: 5 * time.Second})
 	if err != nil || x.Reason != "timeout" || x.Status != 404 || x.Detail != "it answers 404" {
 		t.Errorf("a page that is not there: %+v, %v", x, err)
 	}
-	if x, err = w.client.Wait(t.Context(), "web", local.WaitOptions{URL: srv.URL + "/there"}); err != nil || x.Reason != "url" || x.Status != 200 {
+	if x, err = w.client.Wait(t.Context(), "web", localclient.WaitOptions{URL: srv.URL + "/there"}); err != nil || x.Reason != "url" || x.Status != 200 {
 		t.Errorf("a page: %+v, %v", x, err)
 	}
-	for name, o := range map[string]local.WaitOptions{
+	for name, o := range map[string]localclient.WaitOptions{
 		"a foreign URL":          {URL: "http://example.com/"},
 		"a pattern that is none": {Pattern: "("}, "commands of what is no shell": {Command: true}, "a port that is none": {Port: 70000},
 		"a pattern without end": {Pattern: string(make([]byte, 4000))},
@@ -71,7 +72,7 @@ func TestWait(t *testing.T) {
 		}
 	}
 	child.End(3)
-	x, err = w.client.Wait(t.Context(), "web", local.WaitOptions{})
+	x, err = w.client.Wait(t.Context(), "web", localclient.WaitOptions{})
 	if err != nil || x.Reason != "exit" || x.Exit == nil || x.Exit.Code != 3 {
 		t.Errorf("the exit: %+v, %v", x, err)
 	}
@@ -83,18 +84,18 @@ func TestWaitEnds(t *testing.T) {
 	w.spawn("web")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := w.client.Wait(ctx, "web", local.WaitOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := w.client.Wait(ctx, "web", localclient.WaitOptions{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("given up: %v", err)
 	}
 	var e *localapi.Error
-	if _, err := w.client.As("some").Wait(t.Context(), "nobody", local.WaitOptions{}); !errors.As(err, &e) || e.Code != localapi.CodeNoTerminal {
+	if _, err := w.client.As("some").Wait(t.Context(), "nobody", localclient.WaitOptions{}); !errors.As(err, &e) || e.Code != localapi.CodeNoTerminal {
 		t.Errorf("nobody: %v", err)
 	}
 	ended := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		_, err := w.client.Wait(ctx, "web", local.WaitOptions{})
+		_, err := w.client.Wait(ctx, "web", localclient.WaitOptions{})
 		ended <- err
 	}()
 	w.server.Drain()

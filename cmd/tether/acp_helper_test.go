@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"tether/agent"
-	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/internal/acpschema"
 	"tether/internal/testkit"
 )
@@ -54,7 +54,7 @@ type editor struct {
 	t       *testing.T
 	home    string
 	work    string // the session's directory
-	client  *local.Client
+	client  *localclient.Client
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	lines   chan []byte
@@ -80,7 +80,7 @@ func editAs(t *testing.T, home string, flags, argv, env []string) *editor {
 		t.Fatal(err)
 	}
 	e := &editor{t: t, home: home, work: t.TempDir(), lines: make(chan []byte, 10_000), ended: make(chan error, 1),
-		client: local.NewClient(agent.SocketPath(dirsOf(home))).With(strings.TrimSpace(string(token)))}
+		client: localclient.New(agent.SocketPath(dirsOf(home))).With(strings.TrimSpace(string(token)))}
 	e.cmd = exec.Command("tether", append(append([]string{"acp"}, flags...), append([]string{"--"}, argv...)...)...)
 	e.cmd.Env = append(append(os.Environ(), "TETHER_HOME="+home, allowRootVar+"=1", "NO_COLOR=1"), env...)
 	e.cmd.Stderr = &e.stderr

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"tether/agent/acp"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/policy"
 )
 
@@ -16,9 +16,9 @@ const agentCols, agentRows = 120, 24
 
 // agentTerminals gives one agent access to the daemon's terminals, for the ACP proxy.
 type agentTerminals struct {
-	name   string        // of the agent
-	client *local.Client // acts as the agent
-	person *local.Client
+	name   string              // of the agent
+	client *localclient.Client // acts as the agent
+	person *localclient.Client
 	ensure func(context.Context) error
 
 	mu      sync.Mutex
@@ -51,14 +51,14 @@ func (a *agentTerminals) spawn(ctx context.Context, c acp.Command) (string, erro
 		Cols: agentCols, Rows: agentRows, OnSlow: "hold", NoIntegration: true, Leased: true, Door: policy.DoorACP,
 	}
 	t, err := a.client.Spawn(ctx, r)
-	if errors.Is(err, local.ErrNotRunning) && a.ensure(ctx) == nil {
+	if errors.Is(err, localclient.ErrNotRunning) && a.ensure(ctx) == nil {
 		t, err = a.client.Spawn(ctx, r)
 	}
 	return t.ID, err
 }
 
 func (a *agentTerminals) Follow(ctx context.Context, id string, from int64) (acp.Stream, error) {
-	f, err := a.client.Follow(ctx, id, local.FollowOptions{From: from, Lease: true})
+	f, err := a.client.Follow(ctx, id, localclient.FollowOptions{From: from, Lease: true})
 	if err != nil {
 		return nil, failure(err)
 	}
@@ -67,7 +67,7 @@ func (a *agentTerminals) Follow(ctx context.Context, id string, from int64) (acp
 
 func (a *agentTerminals) Kill(ctx context.Context, id string) error {
 	_, err := a.client.Kill(ctx, id)
-	if errors.Is(err, local.ErrNotRunning) && a.ensure(ctx) == nil { // its terminals live on without it
+	if errors.Is(err, localclient.ErrNotRunning) && a.ensure(ctx) == nil { // its terminals live on without it
 		_, err = a.client.Kill(ctx, id)
 	}
 	return failure(err)
@@ -76,7 +76,7 @@ func (a *agentTerminals) Kill(ctx context.Context, id string) error {
 func (a *agentTerminals) Revive(ctx context.Context) error { return a.ensure(ctx) }
 
 // followed translates a terminal's events for the proxy.
-type followed struct{ *local.Follower }
+type followed struct{ *localclient.Follower }
 
 func (f followed) Next() (acp.Event, error) {
 	for {

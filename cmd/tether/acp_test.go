@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 	"tether/platform/proc"
 )
@@ -168,7 +168,7 @@ func TestACPShown(t *testing.T) {
 				e.next()
 				return strings.Contains(e.seen(), "one")
 			})
-			att, err := e.client.Attach(t.Context(), ref, local.AttachOptions{})
+			att, err := e.client.Attach(t.Context(), ref, localclient.AttachOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

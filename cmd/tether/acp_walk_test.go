@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 )
 
@@ -92,7 +92,7 @@ func TestACPWalk(t *testing.T) {
 	if lines[2] != "tether attach ID" {
 		t.Errorf("the README says %s", lines[2])
 	}
-	att, err := e.client.Attach(t.Context(), ref, local.AttachOptions{})
+	att, err := e.client.Attach(t.Context(), ref, localclient.AttachOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

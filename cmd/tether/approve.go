@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 )
 
 func approveCommand(a *app) *cobra.Command {
@@ -40,7 +40,7 @@ approval, --deny ends that approval.`,
 	return c
 }
 
-func (a *app) approve(ctx context.Context, client *local.Client, id string, allow bool, standing time.Duration) error {
+func (a *app) approve(ctx context.Context, client *localclient.Client, id string, allow bool, standing time.Duration) error {
 	if !allow && strings.HasPrefix(id, "g-") {
 		if err := client.Revoke(ctx, id); err != nil {
 			return err
@@ -64,7 +64,7 @@ func (a *app) approve(ctx context.Context, client *local.Client, id string, allo
 }
 
 // watchApprovals asks about each question until ctx ends or there is no more input.
-func (a *app) watchApprovals(ctx context.Context, client *local.Client) error {
+func (a *app) watchApprovals(ctx context.Context, client *localclient.Client) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lists, failed := make(chan localapi.ApprovalList), make(chan error, 1) // both sent to by followApprovals
@@ -93,7 +93,7 @@ func (a *app) watchApprovals(ctx context.Context, client *local.Client) error {
 	}
 }
 
-func followApprovals(ctx context.Context, client *local.Client, lists chan<- localapi.ApprovalList) error {
+func followApprovals(ctx context.Context, client *localclient.Client, lists chan<- localapi.ApprovalList) error {
 	var since *uint64
 	for {
 		list, err := client.Approvals(ctx, since)
@@ -123,7 +123,7 @@ func readLines(ctx context.Context, r io.Reader, lines chan<- string) {
 // approvalWatch asks one question at a time. One goroutine uses it.
 type approvalWatch struct {
 	app     *app
-	client  *local.Client
+	client  *localclient.Client
 	waiting []localapi.Approval
 	asked   string          // the question that the person sees, "" for none
 	passed  map[string]bool // questions left for later

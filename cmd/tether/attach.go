@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/attach"
 )
 
 // attachTo attaches to the terminal and returns when the session is over: nil after a detach, else an exitCode or the error.
-func (a *app) attachTo(ctx context.Context, client *local.Client, id string, from local.AttachOptions, owns bool) error {
+func (a *app) attachTo(ctx context.Context, client *localclient.Client, id string, from localclient.AttachOptions, owns bool) error {
 	s := attach.New(attach.Options{ID: id, Owns: owns, In: a.stdin, Out: a.stdout, Err: a.stderr, Notice: a.notice, Size: a.size, TellLent: wantsLent})
 	say := silence(func(format string, args ...any) { s.Notice(format+"\r", args...) })
 	patient := client.Patient(say)
@@ -52,7 +52,7 @@ the attach failed.`,
 			if err != nil {
 				return &cannotAttach{about(args[0], err)}
 			}
-			return a.attachTo(c.Context(), client, t.ID, local.AttachOptions{Tail: replay, Screen: true}, false)
+			return a.attachTo(c.Context(), client, t.ID, localclient.AttachOptions{Tail: replay, Screen: true}, false)
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/creack/pty"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/host"
 	"tether/internal/testkit"
 )
@@ -50,7 +50,7 @@ func TestBellForQuestions(t *testing.T) {
 		testkit.Eventually(t, patience, what, func() bool { return strings.Contains(seen.String(), text) })
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- a.attachTo(t.Context(), client, id, local.AttachOptions{Tail: replay}, false) }()
+	go func() { ended <- a.attachTo(t.Context(), client, id, localclient.AttachOptions{Tail: replay}, false) }()
 	sees("the terminal", "ready")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -117,7 +117,7 @@ func TestLentIsLookedAtWhenAttached(t *testing.T) {
 		}
 	}()
 	ended := make(chan error, 1)
-	go func() { ended <- a.attachTo(t.Context(), client, id, local.AttachOptions{Tail: replay}, false) }()
+	go func() { ended <- a.attachTo(t.Context(), client, id, localclient.AttachOptions{Tail: replay}, false) }()
 	testkit.Eventually(t, patience, "who can watch is said", func() bool { return strings.Contains(seen.String(), "web is visible to lab (0 watching)") })
 	if _, err := person.WriteString("\r"); err != nil {
 		t.Fatal(err)

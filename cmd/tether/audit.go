@@ -14,8 +14,8 @@ import (
 
 	"tether/agent"
 	"tether/agent/audit"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/policy"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
@@ -196,9 +196,9 @@ that, keep the printed hash elsewhere. The exit status is 1 if the log was chang
 }
 
 // liveHead asks the daemon for the end of the log. It returns nil if no daemon runs.
-func liveHead(ctx context.Context, client *local.Client) (*audit.Head, error) {
+func liveHead(ctx context.Context, client *localclient.Client) (*audit.Head, error) {
 	head, err := client.AuditHead(ctx)
-	if errors.Is(err, local.ErrNotRunning) {
+	if errors.Is(err, localclient.ErrNotRunning) {
 		return nil, nil
 	}
 	return &head, err

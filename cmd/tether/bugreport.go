@@ -20,8 +20,8 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/doctor"
 	"tether/internal/version"
 	"tether/platform/dirs"
@@ -120,7 +120,7 @@ type reportPart struct {
 
 // reportParts collects the files. A file that cannot be collected contains the error.
 func (a *app) reportParts(ctx context.Context, d dirs.Dirs) []reportPart {
-	client := local.NewClient(agent.SocketPath(d))
+	client := localclient.New(agent.SocketPath(d))
 	defer client.Close()
 	var all []reportPart
 	add := func(name string, data []byte, err error) {

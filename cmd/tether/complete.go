@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -16,7 +16,7 @@ import (
 const completeWithin = time.Second
 
 // completer asks the daemon for the candidates for a word.
-type completer func(context.Context, *local.Client) ([]string, error)
+type completer func(context.Context, *localclient.Client) ([]string, error)
 
 // addCompletions lets shells complete the arguments that a command's usage names: terminals (ID), declared terminals and hosts (NAME),
 // approval requests; and the hosts of --host.
@@ -66,7 +66,7 @@ func (a *app) completing(names completer) cobra.CompletionFunc {
 }
 
 // terminalNames returns the ids and the unambiguous names, each with its command.
-func terminalNames(ctx context.Context, client *local.Client) ([]string, error) {
+func terminalNames(ctx context.Context, client *localclient.Client) ([]string, error) {
 	l, err := client.List(ctx)
 	count := map[string]int{}
 	for _, t := range l.Terminals {
@@ -83,7 +83,7 @@ func terminalNames(ctx context.Context, client *local.Client) ([]string, error) 
 	return all, err
 }
 
-func declaredNames(ctx context.Context, client *local.Client) (all []string, err error) {
+func declaredNames(ctx context.Context, client *localclient.Client) (all []string, err error) {
 	l, err := client.List(ctx)
 	for _, d := range l.Declared {
 		all = append(all, d.Name+"\t"+d.State)
@@ -91,7 +91,7 @@ func declaredNames(ctx context.Context, client *local.Client) (all []string, err
 	return all, err
 }
 
-func hostNames(ctx context.Context, client *local.Client) (all []string, err error) {
+func hostNames(ctx context.Context, client *localclient.Client) (all []string, err error) {
 	s, err := client.Status(ctx)
 	for _, h := range s.Hosts {
 		all = append(all, h.Name+"\t"+h.State)
@@ -99,7 +99,7 @@ func hostNames(ctx context.Context, client *local.Client) (all []string, err err
 	return all, err
 }
 
-func questionNames(ctx context.Context, client *local.Client) (all []string, err error) {
+func questionNames(ctx context.Context, client *localclient.Client) (all []string, err error) {
 	l, err := client.Approvals(ctx, nil)
 	for _, q := range l.Approvals {
 		all = append(all, q.ID+"\t"+q.State+" "+display.Printable(display.ApprovalLine(q), 40))

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
 	"tether/events"
@@ -159,7 +159,7 @@ func (f *eventFlags) subscriptions(c *cobra.Command, terminals []string) ([]even
 // listener gets events from the daemon, and from the next one when that is replaced.
 type listener struct {
 	app    *app
-	client *local.Client
+	client *localclient.Client
 	flags  *eventFlags
 	subs   []events.Request
 	ended  int // subscriptions that are over
@@ -176,11 +176,11 @@ func (l *listener) run(ctx context.Context, each func(*events.Event) error) erro
 		switch {
 		case ctx.Err() != nil, errors.Is(err, io.EOF):
 			return nil
-		case !errors.Is(err, local.ErrDropped) && !(errors.Is(err, local.ErrNotRunning) && l.started()):
+		case !errors.Is(err, localclient.ErrDropped) && !(errors.Is(err, localclient.ErrNotRunning) && l.started()):
 			return err
 		}
 		if err := retry.Wait(ctx); errors.Is(err, attach.ErrPatience) {
-			return &hinted{fmt.Errorf("%w and no daemon has started within %v", local.ErrDropped, attach.AwayPatience), "start it, and run this again; --cursor-file goes on where it ended"}
+			return &hinted{fmt.Errorf("%w and no daemon has started within %v", localclient.ErrDropped, attach.AwayPatience), "start it, and run this again; --cursor-file goes on where it ended"}
 		} else if err != nil {
 			return nil // ctx has ended
 		}
@@ -208,7 +208,7 @@ func (l *listener) listen(ctx context.Context, each func(*events.Event) error, a
 	for {
 		x, err := h.Next()
 		if errors.Is(err, io.EOF) && l.ended < len(l.subs) {
-			return local.ErrDropped // in the middle
+			return localclient.ErrDropped // in the middle
 		}
 		if err != nil {
 			return err

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
@@ -117,7 +117,7 @@ func waitEnded(ctx context.Context, d dirs.Dirs, pid int) error {
 }
 
 // makeWay ends the running daemon and keeps its terminals running. It is no error if no daemon runs.
-func (a *app) makeWay(ctx context.Context, client *local.Client, force bool) error {
+func (a *app) makeWay(ctx context.Context, client *localclient.Client, force bool) error {
 	ctx, cancel := context.WithTimeout(ctx, makeWayTimeout)
 	defer cancel()
 	done := a.progress(ctx, "waiting for the running daemon to hand over its terminals")
@@ -125,7 +125,7 @@ func (a *app) makeWay(ctx context.Context, client *local.Client, force bool) err
 	done()
 	var remote *localapi.Error
 	switch {
-	case errors.Is(err, local.ErrNotRunning):
+	case errors.Is(err, localclient.ErrNotRunning):
 		return nil
 	case errors.As(err, &remote) && remote.Code == localapi.CodeNotFound:
 		return &hinted{errors.New("the running daemon is too old to hand over its terminals"), "tether stop ends the daemon and its terminals"}
@@ -137,7 +137,7 @@ func (a *app) makeWay(ctx context.Context, client *local.Client, force bool) err
 }
 
 // startDaemon starts a daemon in the background.
-func (a *app) startDaemon(c *cobra.Command, client *local.Client, d dirs.Dirs, f daemonFlags) error {
+func (a *app) startDaemon(c *cobra.Command, client *localclient.Client, d dirs.Dirs, f daemonFlags) error {
 	var args []string
 	if f.level != "" {
 		args = append(args, "--log-level", f.level)
@@ -149,12 +149,12 @@ func (a *app) startDaemon(c *cobra.Command, client *local.Client, d dirs.Dirs, f
 func daemonOutput(d dirs.Dirs) string { return filepath.Join(d.State, "daemon.out") }
 
 // launch is how a daemon is started in the background.
-func launch(d dirs.Dirs) (local.Launch, error) {
+func launch(d dirs.Dirs) (localclient.Launch, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return local.Launch{}, fmt.Errorf("find this program to start the daemon: %w", err)
+		return localclient.Launch{}, fmt.Errorf("find this program to start the daemon: %w", err)
 	}
-	return local.Launch{Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: daemonOutput(d)}, nil
+	return localclient.Launch{Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: daemonOutput(d)}, nil
 }
 
 // startHint is the remedy if no daemon runs.
@@ -207,14 +207,14 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 		a.notice("%s", display.Kept(left.Kept))
 		return stuck(d, client.WaitGone(ctx))
 	}
-	if err := a.stopDaemon(ctx, client); !errors.Is(err, local.ErrNotRunning) {
+	if err := a.stopDaemon(ctx, client); !errors.Is(err, localclient.ErrNotRunning) {
 		return stuck(d, err)
 	}
 	ended, err := agent.EndLeftRunning(ctx, d)
 	if text := endedText(ended); text != "" {
 		a.notice("no daemon was running; %s", text)
 	} else if err == nil && len(ended.Left) == 0 {
-		return &hinted{local.ErrNotRunning, "there is nothing to stop"}
+		return &hinted{localclient.ErrNotRunning, "there is nothing to stop"}
 	}
 	a.sayLeft(ended.Left)
 	return err
@@ -222,9 +222,9 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 
 // stopDaemon ends the daemon and waits until it is gone. Each request waits a few seconds for a daemon that another process may be
 // starting, so that the first one that meets none is the last.
-func (a *app) stopDaemon(ctx context.Context, client *local.Client) error {
+func (a *app) stopDaemon(ctx context.Context, client *localclient.Client) error {
 	s, err := client.Status(ctx)
-	if errors.Is(err, local.ErrNotRunning) {
+	if errors.Is(err, localclient.ErrNotRunning) {
 		return err
 	}
 	list, _ := client.List(ctx) // a daemon that does not answer says so below

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -38,7 +38,7 @@ func killCommand(a *app) *cobra.Command {
 const killsAtOnce = 16
 
 // killAll ends terminals; both results are in the order of refs.
-func killAll(ctx context.Context, client *local.Client, refs []string) (ended []localapi.Terminal, errs []error) {
+func killAll(ctx context.Context, client *localclient.Client, refs []string) (ended []localapi.Terminal, errs []error) {
 	ended, errs = make([]localapi.Terminal, len(refs)), make([]error, len(refs))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, killsAtOnce)

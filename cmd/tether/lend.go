@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/config"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 )
@@ -36,7 +36,7 @@ token or a login. They see all retained output, unless --from-now is given.`,
 			if during < 0 || c.Flags().Changed("for") && during < time.Millisecond {
 				return usage(c, "--for %s must be more than 0, such as 1h", during)
 			}
-			return a.each(refs, func(client *local.Client, ref string) (localapi.Terminal, error) {
+			return a.each(refs, func(client *localclient.Client, ref string) (localapi.Terminal, error) {
 				t, err := client.Lend(c.Context(), ref, localapi.LendRequest{Host: host, ForMs: during.Milliseconds(), To: to, FromNow: fromNow})
 				if err == nil && len(to) > 0 {
 					a.sayGranted(t, to, fromNow)
@@ -74,13 +74,13 @@ watch any more, whoever let them; group:NAME and everyone lose what lend --to ga
 			case !all && len(refs) == 0:
 				return usage(c, "missing argument: the id or name of a terminal, or --all")
 			case len(from) > 0:
-				return a.each(refs, func(client *local.Client, ref string) (localapi.Terminal, error) {
+				return a.each(refs, func(client *localclient.Client, ref string) (localapi.Terminal, error) {
 					t, err := client.UnlendFrom(c.Context(), ref, host, from)
 					a.sayStill(t)
 					return t, err
 				})
 			case !all:
-				return a.each(refs, func(client *local.Client, ref string) (localapi.Terminal, error) {
+				return a.each(refs, func(client *localclient.Client, ref string) (localapi.Terminal, error) {
 					t, err := client.Unlend(c.Context(), ref, host)
 					a.sayKept(t)
 					return t, err
@@ -108,7 +108,7 @@ watch any more, whoever let them; group:NAME and everyone lose what lend --to ga
 }
 
 // each calls do for every named terminal and prints with whom it is shared afterwards.
-func (a *app) each(refs []string, do func(*local.Client, string) (localapi.Terminal, error)) error {
+func (a *app) each(refs []string, do func(*localclient.Client, string) (localapi.Terminal, error)) error {
 	client, _, err := a.client()
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func wantsLent() bool {
 }
 
 // sayNobody tells why a terminal that was started without a choice of hosts is not shared.
-func (a *app) sayNobody(c *cobra.Command, client *local.Client, t localapi.Terminal) {
+func (a *app) sayNobody(c *cobra.Command, client *localclient.Client, t localapi.Terminal) {
 	status, err := client.Status(c.Context())
 	paired := err == nil && slices.ContainsFunc(status.Hosts, func(h localapi.HostStatus) bool { return h.Default })
 	switch {

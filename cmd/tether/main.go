@@ -9,8 +9,8 @@ import (
 	"syscall"
 
 	"tether/agent/holder"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/platform/sandbox"
 	"tether/platform/shell"
 )
@@ -40,8 +40,8 @@ func run() int {
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 
-	tells := os.Getenv(local.TellVar) != ""
-	os.Unsetenv(local.TellVar) // not for child processes: their standard input is not that pipe
+	tells := os.Getenv(localclient.TellVar) != ""
+	os.Unsetenv(localclient.TellVar) // not for child processes: their standard input is not that pipe
 
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	root := newRoot(a)

@@ -23,6 +23,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/ahp"
 	"tether/cmd/tether/internal/attach"
 	"tether/host"
@@ -194,7 +195,7 @@ func tokenOf(home string) string { return filepath.Join(dirsOf(home).State, "tok
 func endDaemon(t testing.TB, home string) {
 	t.Helper()
 	d := dirsOf(home)
-	client := local.NewClient(agent.SocketPath(d))
+	client := localclient.New(agent.SocketPath(d))
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -203,7 +204,7 @@ func endDaemon(t testing.TB, home string) {
 		if err := client.WaitGone(ctx); err != nil {
 			t.Errorf("the daemon of %s does not end: %v", home, err)
 		}
-	case !errors.Is(err, local.ErrNotRunning):
+	case !errors.Is(err, localclient.ErrNotRunning):
 		t.Errorf("the daemon of %s does not end: %v", home, err)
 		if p, err := os.FindProcess(agent.Running(d)); err == nil {
 			_ = p.Kill() // else it is left, and keeps its files

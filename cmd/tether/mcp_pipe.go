@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/change"
@@ -30,7 +30,7 @@ import (
 // Goroutines: run's passes the daemon's lines on and reconnects; send, which lives as long as the client, passes lines the other way.
 type mcpPipe struct {
 	// Set before run.
-	open     func(context.Context) (*local.MCPStream, error)
+	open     func(context.Context) (*localclient.MCPStream, error)
 	in       io.Reader
 	out      io.Writer
 	patience time.Duration // how long it waits for the next daemon
@@ -39,7 +39,7 @@ type mcpPipe struct {
 	write sync.Mutex // held while a line is written to out
 
 	mu         sync.Mutex
-	stream     *local.MCPStream       // nil while away
+	stream     *localclient.MCPStream // nil while away
 	changed    change.Signal          // stream changes, or over becomes true
 	over       bool                   // nobody comes any more
 	done       bool                   // the client has said all
@@ -99,7 +99,7 @@ func (p *mcpPipe) isDone() bool {
 }
 
 // swap puts another stream in place, nil for none. One that comes after the end is ended, since nobody else would.
-func (p *mcpPipe) swap(s *local.MCPStream) {
+func (p *mcpPipe) swap(s *localclient.MCPStream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stream = s
@@ -125,7 +125,7 @@ func (p *mcpPipe) end() {
 }
 
 // receive passes the daemon's messages on until their end.
-func (p *mcpPipe) receive(stream *local.MCPStream) {
+func (p *mcpPipe) receive(stream *localclient.MCPStream) {
 	r := bufio.NewReaderSize(stream, 64<<10)
 	for {
 		line, err := r.ReadBytes('\n')
@@ -141,7 +141,7 @@ func (p *mcpPipe) receive(stream *local.MCPStream) {
 }
 
 // heard notes an answer and reports whether it is only for the pipe.
-func (p *mcpPipe) heard(stream *local.MCPStream, m peekedMCP) bool {
+func (p *mcpPipe) heard(stream *localclient.MCPStream, m peekedMCP) bool {
 	if strings.HasPrefix(m.method, "notifications/events/") {
 		p.passed(m)
 		return false
@@ -202,7 +202,7 @@ func withCursor(line []byte, cursor string) []byte {
 
 // streamAnswered notes the end of a stream of events. Two refusals do not reach the client, and the stream is asked for again: a daemon
 // that shuts down fails the streams that had begun, and a new daemon may not have taken up the terminal yet.
-func (p *mcpPipe) streamAnswered(stream *local.MCPStream, m peekedMCP) (own bool) {
+func (p *mcpPipe) streamAnswered(stream *localclient.MCPStream, m peekedMCP) (own bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.streams[m.id]
@@ -226,7 +226,7 @@ func (p *mcpPipe) streamAnswered(stream *local.MCPStream, m peekedMCP) (own bool
 }
 
 // again sends a subscription again, unless another daemon has come, or the client wants it no more.
-func (p *mcpPipe) again(stream *local.MCPStream, m peekedMCP, line []byte) {
+func (p *mcpPipe) again(stream *localclient.MCPStream, m peekedMCP, line []byte) {
 	p.mu.Lock()
 	wanted := p.stream == stream && !p.over && bytes.Equal(p.subscribed[m.uri], line)
 	if wanted {
@@ -268,7 +268,7 @@ func (p *mcpPipe) refuse(id string) {
 }
 
 // comeBack waits for the next daemon. It starts none: the person may have ended it.
-func (p *mcpPipe) comeBack(ctx context.Context) (*local.MCPStream, error) {
+func (p *mcpPipe) comeBack(ctx context.Context) (*localclient.MCPStream, error) {
 	for retry := attach.NewRetry(p.patience); ; {
 		stream, err := p.open(ctx)
 		if err == nil {
@@ -280,10 +280,10 @@ func (p *mcpPipe) comeBack(ctx context.Context) (*local.MCPStream, error) {
 			stream.Close()
 		}
 		if ctx.Err() == nil && p.isDone() {
-			return nil, local.ErrDropped
+			return nil, localclient.ErrDropped
 		}
 		if err := retry.Wait(ctx); errors.Is(err, attach.ErrPatience) {
-			return nil, &hinted{fmt.Errorf("%w and did not come back within %v", local.ErrDropped, p.patience), "restart the MCP client"}
+			return nil, &hinted{fmt.Errorf("%w and did not come back within %v", localclient.ErrDropped, p.patience), "restart the MCP client"}
 		} else if err != nil {
 			return nil, err
 		}
@@ -404,7 +404,7 @@ func (p *mcpPipe) finish() {
 }
 
 // hangUp tells the daemon that nothing more comes.
-func hangUp(stream *local.MCPStream) {
+func hangUp(stream *localclient.MCPStream) {
 	if errors.Is(stream.CloseWrite(), errors.ErrUnsupported) { // any other error is its end, too
 		stream.Close()
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"tether/agent"
-	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
 )
@@ -62,7 +62,7 @@ type mcpEnd struct {
 }
 
 // mcpEnds is a daemon of such sessions.
-func mcpEnds(t *testing.T) (door *local.Client, ends <-chan *mcpEnd) {
+func mcpEnds(t *testing.T) (door *localclient.Client, ends <-chan *mcpEnd) {
 	t.Helper()
 	socket := agent.SocketPath(dirsOf(testkit.Home(t)))
 	l, err := ipc.Listen(socket)
@@ -85,7 +85,7 @@ func mcpEnds(t *testing.T) (door *local.Client, ends <-chan *mcpEnd) {
 			ch <- &mcpEnd{t, conn, in}
 		}
 	}()
-	door = local.NewClient(socket)
+	door = localclient.New(socket)
 	t.Cleanup(func() { door.Close(); l.Close() })
 	return door, ch
 }
@@ -112,7 +112,7 @@ func TestMCPClientThatIsDoneWhileAway(t *testing.T) {
 	in, say := io.Pipe()
 	p := &mcpPipe{in: in, out: io.Discard, patience: patience, notice: func(string, ...any) {}}
 	opened := 0
-	p.open = func(ctx context.Context) (*local.MCPStream, error) {
+	p.open = func(ctx context.Context) (*localclient.MCPStream, error) {
 		if opened++; opened == 2 {
 			say.Close()
 			testkit.Eventually(t, patience, "it is done", p.isDone)

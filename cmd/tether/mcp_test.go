@@ -19,7 +19,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/proc"
@@ -388,7 +388,7 @@ func TestMCPWithoutDaemon(t *testing.T) {
 	if lines.Scan(); !strings.HasPrefix(lines.Text(), `{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"the daemon restarted`) {
 		t.Errorf("the call under way: %s", lines.Text())
 	}
-	if err := <-ended; !errors.Is(err, local.ErrDropped) || hintFor(err) != "restart the MCP client" {
+	if err := <-ended; !errors.Is(err, localclient.ErrDropped) || hintFor(err) != "restart the MCP client" {
 		t.Errorf("it ended with %v", err)
 	}
 	say.Close()

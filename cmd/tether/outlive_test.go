@@ -20,8 +20,8 @@ import (
 
 	"tether/agent"
 	"tether/agent/holder"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
@@ -36,7 +36,7 @@ type mortal struct {
 	t      *testing.T
 	home   string
 	socket string
-	door   *local.Client
+	door   *localclient.Client
 	host   *host.Host
 	serves atomic.Pointer[host.Host] // host, for its server
 	proxy  *testkit.Proxy            // between the daemon and the host
@@ -63,7 +63,7 @@ func newMortal(t *testing.T) *mortal {
 	t.Setenv("TETHER_TERMINALS_STALL_TIME", "10m") // a slow machine must not make a flood go on without its observer
 	t.Setenv(awayVar, patience.String())           // nor keep a person from the next daemon
 	m.socket = agent.SocketPath(dirsOf(m.home))
-	m.door = local.NewClient(m.socket).With((&app{stderr: os.Stderr}).token())
+	m.door = localclient.New(m.socket).With((&app{stderr: os.Stderr}).token())
 	// The observer must never lag behind the host's memory: all of it is compared.
 	m.host = host.New(host.Options{Grace: time.Hour, LogBytes: mortalLog, LogCount: 1 << 20, Scrollback: 512 << 10})
 	m.serves.Store(m.host)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
 )
@@ -106,7 +106,7 @@ func (a *app) pair(c *cobra.Command, r localapi.PairRequest, token tokenSource) 
 }
 
 // compare shows the code and waits until it was approved at the host: by the person, who is logged in there, or by an administrator.
-func (a *app) compare(c *cobra.Command, client *local.Client, url string, o localapi.PairOffer) (localapi.HostStatus, error) {
+func (a *app) compare(c *cobra.Command, client *localclient.Client, url string, o localapi.PairOffer) (localapi.HostStatus, error) {
 	fmt.Fprintf(a.stdout, "host key     %s\nthis machine %s\ncode         %s\n", display.Printable(o.HostKey, 80), display.Printable(o.DeviceKey, 80), display.Printable(o.Code, 20))
 	own, err := a.approveOwn(c, url, o.Code)
 	if err != nil {
@@ -121,7 +121,7 @@ func (a *app) compare(c *cobra.Command, client *local.Client, url string, o loca
 }
 
 // finishPairing waits until the machine was let in.
-func (a *app) finishPairing(c *cobra.Command, client *local.Client, o localapi.PairOffer) (localapi.HostStatus, error) {
+func (a *app) finishPairing(c *cobra.Command, client *localclient.Client, o localapi.PairOffer) (localapi.HostStatus, error) {
 	h, err := client.Finish(c.Context(), o.ID)
 	if err == nil {
 		err = a.showStore(c, client)
@@ -130,7 +130,7 @@ func (a *app) finishPairing(c *cobra.Command, client *local.Client, o localapi.P
 }
 
 // showStore says where secrets are, if that is not the keyring. tether status says why.
-func (a *app) showStore(c *cobra.Command, client *local.Client) error {
+func (a *app) showStore(c *cobra.Command, client *localclient.Client) error {
 	s, err := client.Status(c.Context())
 	if err == nil && s.Secrets != nil && s.Secrets.Store == "file" {
 		a.notice("secrets are in %s (0600)", display.Printable(s.Secrets.Path, 0))

@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 )
 
 func problemsCommand(a *app) *cobra.Command {
-	var o local.ProblemOptions
+	var o localclient.ProblemOptions
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "problems ID", Short: "list what compilers, linters and tests complain about in a terminal", Args: someArgs(1, 1, "the id or name of a terminal"),

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/ahp"
 )
 
@@ -46,7 +46,7 @@ func TestExitStatuses(t *testing.T) {
 		{"fine", live, nil, 0},
 		{"anything", live, errors.New("x"), 1},
 		{"usage", live, &usageError{}, 2},
-		{"not running", live, fmt.Errorf("x: %w", local.ErrNotRunning), 3},
+		{"not running", live, fmt.Errorf("x: %w", localclient.ErrNotRunning), 3},
 		{"not paired", live, about("x", &localapi.Error{Code: localapi.CodeNotPaired}), 4},
 		{"refused", live, &localapi.Error{Code: localapi.CodeRefused}, 4},
 		{"unreachable", live, &localapi.Error{Code: localapi.CodeUnreachable}, 5},
@@ -57,8 +57,8 @@ func TestExitStatuses(t *testing.T) {
 		{"the command's", live, exitCode(42), 42},
 		{"interrupted", cancelled, fmt.Errorf("x: %w", context.Canceled), 130},
 		{"pipe", live, syscall.EPIPE, 141},
-		{"dropped", live, fmt.Errorf("%w: x", local.ErrDropped), 254},
-		{"cannot attach", live, &cannotAttach{local.ErrNotRunning}, 255},
+		{"dropped", live, fmt.Errorf("%w: x", localclient.ErrDropped), 254},
+		{"cannot attach", live, &cannotAttach{localclient.ErrNotRunning}, 255},
 		{"code of a newer daemon", live, &localapi.Error{Code: "novel"}, 1},
 	} {
 		if got := exitStatus(c.ctx, c.err); got != c.want {

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"tether/agent"
-	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 )
 
@@ -30,9 +30,9 @@ func TestOneDaemonForAll(t *testing.T) {
 		pids := make([]int, 4)
 		for i := range pids {
 			wg.Go(func() {
-				c := local.NewClient(agent.SocketPath(d))
+				c := localclient.New(agent.SocketPath(d))
 				defer c.Close()
-				err := c.EnsureDaemon(t.Context(), local.Launch{Path: program, Argv: []string{"tether", "daemon"}, Env: os.Environ(),
+				err := c.EnsureDaemon(t.Context(), localclient.Launch{Path: program, Argv: []string{"tether", "daemon"}, Env: os.Environ(),
 					Output: filepath.Join(d.State, "daemon.out")})
 				if err != nil {
 					t.Error(err)
@@ -62,7 +62,7 @@ func TestOneDaemonForAll(t *testing.T) {
 // quit ends the daemon and leaves the home to its owner.
 func quit(t *testing.T, home string) {
 	t.Helper()
-	c := local.NewClient(agent.SocketPath(dirsOf(home)))
+	c := localclient.New(agent.SocketPath(dirsOf(home)))
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/cmd/tether/internal/view"
 	"tether/platform/tty"
 )
 
 func readCommand(a *app) *cobra.Command {
-	var o local.ReadOptions
+	var o localclient.ReadOptions
 	var raw, digest, shows bool
 	color := colorAuto
 	c := &cobra.Command{
@@ -69,7 +69,7 @@ func readCommand(a *app) *cobra.Command {
 			defer body.Close()
 			err = a.show(body, plain, o.Follow)
 			a.noteMasked(body.Masked())
-			if errors.Is(err, local.ErrDropped) {
+			if errors.Is(err, localclient.ErrDropped) {
 				return &hinted{err, "the terminal may still be running; run this command again when the daemon is back"}
 			}
 			return err
@@ -87,7 +87,7 @@ func readCommand(a *app) *cobra.Command {
 }
 
 // showScreen prints the rows of a terminal's screen.
-func (a *app) showScreen(ctx context.Context, client *local.Client, ref string, plain bool) error {
+func (a *app) showScreen(ctx context.Context, client *localclient.Client, ref string, plain bool) error {
 	s, err := client.Screen(ctx, ref, !plain)
 	if err != nil {
 		return about(ref, err)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/asciicast"
 )
@@ -66,8 +66,8 @@ secrets; only you may read it. It contains input only as far as the terminal ech
 }
 
 // record writes until the terminal has exited or ctx ends, which is no error.
-func (a *app) record(ctx context.Context, client *local.Client, t localapi.Terminal, out io.Writer, version int, all bool) error {
-	o := local.FollowOptions{From: t.Bytes}
+func (a *app) record(ctx context.Context, client *localclient.Client, t localapi.Terminal, out io.Writer, version int, all bool) error {
+	o := localclient.FollowOptions{From: t.Bytes}
 	if all {
 		o.From = 0
 	}
@@ -100,7 +100,7 @@ func (a *app) record(ctx context.Context, client *local.Client, t localapi.Termi
 		case localapi.EventExit:
 			return w.Write(asciicast.Event{At: at, Kind: asciicast.Exit, Data: fmt.Sprint(e.Code)})
 		case localapi.EventDropped:
-			return fmt.Errorf("%w: %s", local.ErrDropped, e.Message)
+			return fmt.Errorf("%w: %s", localclient.ErrDropped, e.Message)
 		}
 	}
 	if ctx.Err() != nil {

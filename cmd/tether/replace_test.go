@@ -23,8 +23,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
 	"tether/platform/pty"
@@ -42,7 +42,7 @@ func TestReplacedUnderFlood(t *testing.T) {
 	asked := 0
 	asking.Go(func() {
 		for ; ctx.Err() == nil; asked++ {
-			c := local.NewClient(m.socket)
+			c := localclient.New(m.socket)
 			if _, err := c.Find(ctx, flood.ID); err != nil && !m.stillTakesUp(ctx, c, err) && ctx.Err() == nil {
 				t.Errorf("request %d: %v", asked, err)
 			}
@@ -65,7 +65,7 @@ func TestReplacedUnderFlood(t *testing.T) {
 }
 
 // stillTakesUp says whether a daemon that does not know a terminal may not have it yet: it answers after a while, on a machine that is too slow.
-func (m *mortal) stillTakesUp(ctx context.Context, c *local.Client, err error) bool {
+func (m *mortal) stillTakesUp(ctx context.Context, c *localclient.Client, err error) bool {
 	const within = 3 * time.Second // that long nobody is answered, unless all are taken up
 	var unknown *localapi.Error
 	if !errors.As(err, &unknown) || unknown.Code != localapi.CodeNoTerminal {
@@ -312,7 +312,7 @@ func TestExitedOutlivesDaemons(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell := m.spawn(localapi.SpawnRequest{Shell: true, Command: []string{bash}, Name: "shell"})
-	hand, err := m.door.Attach(t.Context(), shell.ID, local.AttachOptions{})
+	hand, err := m.door.Attach(t.Context(), shell.ID, localclient.AttachOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +368,7 @@ func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
 	m.away.Store(true)
 	m.proxy.Cut()
 	m.await("the link is down", func(s localapi.Status) bool { return s.Hosts[0].State != "online" })
-	a, err := m.door.Attach(t.Context(), x.ID, local.AttachOptions{})
+	a, err := m.door.Attach(t.Context(), x.ID, localclient.AttachOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +410,7 @@ func TestNothingIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell := m.spawn(localapi.SpawnRequest{Shell: true, Command: []string{bash}, Name: "shell"})
-	hand, err := m.door.Attach(t.Context(), shell.ID, local.AttachOptions{})
+	hand, err := m.door.Attach(t.Context(), shell.ID, localclient.AttachOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -494,7 +494,7 @@ func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 		t.Helper()
 		var text []byte
 		testkit.Eventually(t, patience, "a confined terminal prints "+want, func() bool {
-			out, err := m.door.Read(t.Context(), id, local.ReadOptions{})
+			out, err := m.door.Read(t.Context(), id, localclient.ReadOptions{})
 			if err != nil {
 				return false
 			}
@@ -521,7 +521,7 @@ func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 		prints(y.ID, "of the first")
 		prints(y.ID, "agent boxed: ")
 	}
-	out, err := m.door.Read(t.Context(), x.ID, local.ReadOptions{})
+	out, err := m.door.Read(t.Context(), x.ID, localclient.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

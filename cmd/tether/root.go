@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/doctor"
 	"tether/internal/version"
 	"tether/platform/dirs"
@@ -155,12 +155,12 @@ func someArgs(least, most int, what string) cobra.PositionalArgs {
 }
 
 // client returns a client for the daemon of this user's directories.
-func (a *app) client() (*local.Client, dirs.Dirs, error) {
+func (a *app) client() (*localclient.Client, dirs.Dirs, error) {
 	d, err := dirs.Get()
 	if err != nil {
 		return nil, d, err
 	}
-	return local.NewClient(agent.SocketPath(d)).With(a.token()), d, nil
+	return localclient.New(agent.SocketPath(d)).With(a.token()), d, nil
 }
 
 // tokenVar names the file with a token of the person's, for scripts.
@@ -180,7 +180,7 @@ func (a *app) token() string {
 }
 
 // ensured is client after starting a daemon if none runs.
-func (a *app) ensured(c *cobra.Command) (*local.Client, error) {
+func (a *app) ensured(c *cobra.Command) (*localclient.Client, error) {
 	client, d, err := a.client()
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (a *app) ensured(c *cobra.Command) (*local.Client, error) {
 }
 
 // ensure starts a daemon for these directories if none runs.
-func (a *app) ensure(ctx context.Context, client *local.Client, d dirs.Dirs) error {
+func (a *app) ensure(ctx context.Context, client *localclient.Client, d dirs.Dirs) error {
 	if answers(ctx, d) {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (a *app) ensure(ctx context.Context, client *local.Client, d dirs.Dirs) err
 }
 
 // start starts a daemon in the background if none runs, with these arguments. allowRoot is --allow-root.
-func (a *app) start(ctx context.Context, client *local.Client, d dirs.Dirs, allowRoot bool, args ...string) error {
+func (a *app) start(ctx context.Context, client *localclient.Client, d dirs.Dirs, allowRoot bool, args ...string) error {
 	if err := a.mayBeRoot(ctx, d, allowRoot); err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func hintFor(err error) string {
 	var usage *usageError
 	var remote *localapi.Error
 	var own *hinted
-	var silent *local.SilentError
+	var silent *localclient.SilentError
 	var locked *agent.LockError
 	switch {
 	case errors.As(err, &locked):
@@ -252,7 +252,7 @@ func hintFor(err error) string {
 		if d, err := dirs.Get(); err == nil {
 			return doctor.StuckFix(d)
 		}
-	case errors.Is(err, local.ErrNotRunning):
+	case errors.Is(err, localclient.ErrNotRunning):
 		return startHint()
 	}
 	return ""

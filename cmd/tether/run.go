@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -77,7 +77,7 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 		_, err := fmt.Fprintln(a.stdout, t.ID)
 		return err
 	}
-	return a.attachTo(c.Context(), client, t.ID, local.AttachOptions{FromStart: true}, true)
+	return a.attachTo(c.Context(), client, t.ID, localclient.AttachOptions{FromStart: true}, true)
 }
 
 // directory makes name absolute, as the daemon has another working directory. A working directory that was reached through links keeps its

@@ -12,6 +12,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/platform/dirs"
 	"tether/platform/proc"
 )
@@ -79,7 +80,7 @@ func (a *app) sandbox(c *cobra.Command, as string, argv []string) error {
 }
 
 // behindSandbox is the command that runs argv, in this directory, in the sandbox of the client's agent.
-func behindSandbox(ctx context.Context, client *local.Client, argv []string) ([]string, error) {
+func behindSandbox(ctx context.Context, client *localclient.Client, argv []string) ([]string, error) {
 	dir, err := directory("")
 	if err != nil {
 		return nil, err

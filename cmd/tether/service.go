@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/installer"
 	"tether/platform/dirs"
 )
@@ -232,7 +232,7 @@ func (a *app) stopFor(ctx context.Context, s installer.Service) error {
 	if !s.System {
 		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
-		if err := a.stop(ctx, false, false); !errors.Is(err, local.ErrNotRunning) {
+		if err := a.stop(ctx, false, false); !errors.Is(err, localclient.ErrNotRunning) {
 			return err
 		}
 		return nil

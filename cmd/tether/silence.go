@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/doctor"
 	"tether/platform/dirs"
 )
@@ -43,7 +43,7 @@ func silence(notice func(format string, args ...any)) func(silent bool) {
 
 // whileConnected looks for signs of life until stop is called, for streams on which nothing need come. busy, if not nil, says whether
 // anything is waited for at all.
-func whileConnected(ctx context.Context, client *local.Client, say func(silent bool), busy func() bool) (stop func()) {
+func whileConnected(ctx context.Context, client *localclient.Client, say func(silent bool), busy func() bool) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -15,8 +15,8 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/hosts"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/installer"
 	"tether/platform/tty"
@@ -86,7 +86,7 @@ func (a *app) look(ctx context.Context) (*glance, error) {
 		for _, h := range g.status.Hosts {
 			g.paired = append(g.paired, h.Name)
 		}
-	case errors.Is(err, local.ErrNotRunning):
+	case errors.Is(err, localclient.ErrNotRunning):
 		if g.paired, err = hosts.Names(d); err != nil {
 			return nil, err
 		}

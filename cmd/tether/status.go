@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/version"
 	"tether/platform/dirs"
@@ -40,10 +40,10 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 	defer cancel()
 	s, err := client.Status(ctx)
 	switch {
-	case errors.Is(err, local.ErrNotRunning):
+	case errors.Is(err, localclient.ErrNotRunning):
 		return a.statusWithout(ctx, d, err, asJSON)
 	case errors.Is(err, context.DeadlineExceeded) && agent.LockHeld(context.WithoutCancel(ctx), d) != nil: // one that is about to start was waited for
-		return a.statusWithout(context.WithoutCancel(ctx), d, local.ErrNotRunning, asJSON)
+		return a.statusWithout(context.WithoutCancel(ctx), d, localclient.ErrNotRunning, asJSON)
 	case err != nil:
 		return stuck(d, err)
 	case asJSON:

@@ -9,8 +9,8 @@ import (
 	"syscall"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
 )
@@ -53,7 +53,7 @@ func exitStatus(ctx context.Context, err error) int {
 		return localapi.ExitUsage
 	case errors.As(err, &attach):
 		return localapi.ExitCannotAttach
-	case errors.Is(err, local.ErrDropped):
+	case errors.Is(err, localclient.ErrDropped):
 		return localapi.ExitDropped
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return exitInterrupted
@@ -87,13 +87,13 @@ func inWords(err error) (text, hint string) {
 	if path, full := dirs.Full(err); full {
 		return "no space left on " + path, "free some space, then run the command again"
 	}
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, local.ErrNotRunning) || strings.Contains(err.Error(), "belongs to another user") {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, localclient.ErrNotRunning) || strings.Contains(err.Error(), "belongs to another user") {
 		d, wrong := dirs.Get()
 		if wrong = errors.Join(wrong, d.Check()); wrong != nil {
 			return wrong.Error(), ""
 		}
 	}
-	if errors.Is(err, local.ErrNotRunning) {
+	if errors.Is(err, localclient.ErrNotRunning) {
 		if d, wrong := dirs.Get(); wrong == nil {
 			if locked := agent.LockHeld(context.Background(), d); locked != nil {
 				return "the daemon is not running and cannot start: " + locked.Error(), locked.Hint()

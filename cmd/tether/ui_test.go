@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 )
 
@@ -59,7 +59,7 @@ func TestUIActs(t *testing.T) {
 	if out, status := command(t, "pair", "--without-token", "--name", "lab", "ws://"+h.address); status != 0 {
 		t.Fatalf("pair: %s", out)
 	}
-	client := local.NewClient(agent.SocketPath(dirsOf(home)))
+	client := localclient.New(agent.SocketPath(dirsOf(home)))
 	defer client.Close()
 	bob := client.As("bob")
 	theirs, err := bob.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/", Name: "theirs"})

@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 )
 
 func waitCommand(a *app) *cobra.Command {
-	var o local.WaitOptions
+	var o localclient.WaitOptions
 	var exit, asJSON bool
 	c := &cobra.Command{
 		Use: "wait ID", Short: "wait for output, a port, the end of a command or the exit of a terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
@@ -75,11 +75,11 @@ of the terminal or command. It is 1 if the terminal exited before a condition he
 const defaultSettle = 200 * time.Millisecond
 
 // asked reports whether anything but the exit is waited for.
-func asked(o *local.WaitOptions) bool {
+func asked(o *localclient.WaitOptions) bool {
 	return o.Pattern != "" || o.Idle > 0 || o.Command || o.Port != 0 || o.URL != ""
 }
 
-func checkWait(c *cobra.Command, o *local.WaitOptions) error {
+func checkWait(c *cobra.Command, o *localclient.WaitOptions) error {
 	for name, d := range map[string]time.Duration{"idle": o.Idle, "timeout": o.Timeout} {
 		if c.Flags().Changed(name) && d <= 0 {
 			return usage(c, "--%s must be more than 0, such as 2s", name)

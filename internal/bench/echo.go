@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"tether/agent/local"
+	"tether/agent/localclient"
 	"tether/platform/pty"
 )
 
@@ -197,7 +197,7 @@ type arrival struct {
 type lentKeyboard struct {
 	rig      *rig
 	id       string
-	near     *local.Attachment
+	near     *localclient.Attachment
 	far      *observer
 	nearCame chan arrival // sent by the goroutine readNear, which closes it
 	farCame  chan arrival // sent by the observer's goroutine; never closed
@@ -209,7 +209,7 @@ func newLentKeyboard(ctx context.Context, r *rig) (*lentKeyboard, error) {
 		return nil, err
 	}
 	k := &lentKeyboard{rig: r, id: id, nearCame: make(chan arrival, 64), farCame: make(chan arrival, 64)}
-	k.near, err = r.door.Attach(ctx, id, local.AttachOptions{FromStart: true})
+	k.near, err = r.door.Attach(ctx, id, localclient.AttachOptions{FromStart: true})
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"tether/agent/holder"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -116,7 +116,7 @@ func (r *rig) restart(ctx context.Context, set settings) (time.Duration, error) 
 	r.daemon = cmd
 	s, err := poll(ctx, func() (localapi.Status, error) {
 		s, err := r.door.Status(ctx)
-		if errors.Is(err, local.ErrNotRunning) || err == nil && (s.Pid != cmd.Process.Pid || s.Holders.Alive != set.holders) {
+		if errors.Is(err, localclient.ErrNotRunning) || err == nil && (s.Pid != cmd.Process.Pid || s.Holders.Alive != set.holders) {
 			err = errNotYet // on a busy machine, some are taken up after the daemon answers
 		}
 		return s, err

@@ -6,14 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os/exec"
 	"strings"
 	"time"
 
 	"tether/agent/localapi"
-	"tether/platform/ipc"
+	"tether/agent/localclient"
 )
 
 // mcpTail is the text that read_terminal returns at most unless it is asked for more, in bytes.
@@ -153,14 +152,12 @@ func (c *mcpProgram) call(request string) (int, error) {
 // mcpClient is a session over HTTP on the daemon's socket.
 type mcpClient struct {
 	ctx     context.Context // of the requests
-	http    http.Client
+	http    *http.Client
 	session string
 }
 
 func (r *rig) mcpHTTP(ctx context.Context) (*mcpClient, error) {
-	c := &mcpClient{ctx: ctx, http: http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return ipc.Dial(ctx, r.socket) }, DisableCompression: true,
-	}}}
+	c := &mcpClient{ctx: ctx, http: localclient.New(r.socket).As("bench").HTTP()}
 	if _, err := c.call(mcpHello); err != nil {
 		return nil, err
 	}
@@ -185,7 +182,6 @@ func (c *mcpClient) post(body string) ([]byte, error) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	req.Header.Set(localapi.PrincipalHeader, "bench")
 	if c.session != "" {
 		req.Header.Set("Mcp-Session-Id", c.session)
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/ahp/client"
 	"tether/platform/dirs"
 )
@@ -23,10 +23,10 @@ import (
 // rig is a daemon and a host, each a process of its own, paired, in a home of their own.
 type rig struct {
 	home   string
-	dirs   dirs.Dirs     // below it
-	env    []string      // of the processes
-	socket string        // of the daemon
-	door   *local.Client // on it
+	dirs   dirs.Dirs           // below it
+	env    []string            // of the processes
+	socket string              // of the daemon
+	door   *localclient.Client // on it
 	host   client.Endpoint
 	daemon *exec.Cmd
 	server *exec.Cmd
@@ -145,7 +145,7 @@ func (r *rig) startDaemon(ctx context.Context, p programs) error {
 		return err
 	}
 	r.socket = agent.SocketPath(r.dirs)
-	r.door = local.NewClient(r.socket)
+	r.door = localclient.New(r.socket)
 	cmd := r.command(p.daemon)
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -154,7 +154,7 @@ func (r *rig) startDaemon(ctx context.Context, p programs) error {
 	r.daemon = cmd
 	_, err = poll(ctx, func() (localapi.Status, error) {
 		s, err := r.door.Status(ctx)
-		if errors.Is(err, local.ErrNotRunning) {
+		if errors.Is(err, localclient.ErrNotRunning) {
 			err = errNotYet
 		}
 		return s, err
@@ -306,7 +306,7 @@ func poll[T any](ctx context.Context, f func() (T, error)) (T, error) {
 
 // typeLine types an empty line.
 func (r *rig) typeLine(ctx context.Context, id string) error {
-	a, err := r.door.Attach(ctx, id, local.AttachOptions{})
+	a, err := r.door.Attach(ctx, id, localclient.AttachOptions{})
 	if err != nil {
 		return err
 	}

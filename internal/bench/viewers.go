@@ -11,8 +11,8 @@ import (
 	"os/exec"
 	"time"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 )
 
 const (
@@ -159,7 +159,7 @@ func (r *rig) keysAt(ctx context.Context, keys int) ([]float64, error) {
 		return nil, err
 	}
 	k := &lentKeyboard{rig: r, id: id, nearCame: make(chan arrival, 64)}
-	if k.near, err = r.door.Attach(ctx, id, local.AttachOptions{FromStart: true}); err != nil {
+	if k.near, err = r.door.Attach(ctx, id, localclient.AttachOptions{FromStart: true}); err != nil {
 		return nil, err
 	}
 	defer k.near.Close()

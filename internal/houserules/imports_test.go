@@ -47,6 +47,7 @@ const layers = `
 	events, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
 	agent/audit, events, platform/ipc < agent/localapi;
+	agent/localapi, platform/proc < agent/localclient;
 	agent/localapi, agent/term, agent/policy, agent/start, internal/jsonspan, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	internal/change, agent/ring, internal/escape, internal/jsonspan, internal/lines < agent/acp;
 	pairing, ahp/client < agent/device;
@@ -70,8 +71,8 @@ const layers = `
 
 	# The command line.
 	agent/localapi, agent/term, ahp, platform/tty < cmd/tether/internal/display;
-	agent/local, cmd/tether/internal/display < cmd/tether/internal/view, cmd/tether/internal/tui;
-	agent, cmd/tether/internal/display, installer, internal/version < cmd/tether/internal/doctor;
+	agent/localclient, cmd/tether/internal/display < cmd/tether/internal/view, cmd/tether/internal/tui;
+	agent, agent/localclient, cmd/tether/internal/display, installer, internal/version < cmd/tether/internal/doctor;
 	internal/change, cmd/tether/internal/view < cmd/tether/internal/attach;
 
 	platform/dirs < installer;

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/change"
 )
@@ -20,15 +20,15 @@ import (
 //	attached ──(daemon gone)──▶ away ──(the next one answers)──▶ attached
 //	    └──────(exit, close message)──┴──(no daemon)─────▶ over
 type reconnectingAttach struct {
-	client *local.Client
+	client *localclient.Client
 	id     string
 	notice func(format string, args ...any)
 
-	from local.AttachOptions // where to begin, or to go on; owned by Next's goroutine
+	from localclient.AttachOptions // where to begin, or to go on; owned by Next's goroutine
 
 	mu      sync.Mutex
-	att     *local.Attachment // nil while away
-	changed change.Signal     // att changes
+	att     *localclient.Attachment // nil while away
+	changed change.Signal           // att changes
 	closed  bool
 	cols    uint16 // the size that was asked for last, 0 if none was
 	rows    uint16
@@ -43,7 +43,7 @@ var (
 )
 
 // attachReconnecting opens the terminal.
-func attachReconnecting(ctx context.Context, client *local.Client, id string, o local.AttachOptions, notice func(string, ...any)) (*reconnectingAttach, error) {
+func attachReconnecting(ctx context.Context, client *localclient.Client, id string, o localclient.AttachOptions, notice func(string, ...any)) (*reconnectingAttach, error) {
 	att, err := client.Attach(ctx, id, o)
 	if err != nil {
 		return nil, err
@@ -53,30 +53,30 @@ func attachReconnecting(ctx context.Context, client *local.Client, id string, o 
 
 // Next returns the next message, or local.ErrDropped when the daemon is gone for good. After a reconnect it reports with whom the terminal
 // is shared now, even if that has not changed.
-func (l *reconnectingAttach) Next(ctx context.Context) (local.Message, error) {
+func (l *reconnectingAttach) Next(ctx context.Context) (localclient.Message, error) {
 	for {
 		l.mu.Lock()
 		att := l.att
 		l.mu.Unlock()
 		if att == nil {
-			return local.Message{}, local.ErrDropped
+			return localclient.Message{}, localclient.ErrDropped
 		}
 		m, err := att.Next(ctx)
 		goesOn := err == nil && m.Control != nil && m.Control.Type == localapi.ControlDropped && m.Control.Keep
 		switch {
 		case err == nil && !goesOn:
 			if m.Raw > 0 {
-				l.from = local.AttachOptions{From: m.Raw}
+				l.from = localclient.AttachOptions{From: m.Raw}
 			}
 			return m, nil
 		case ctx.Err() != nil, l.isClosed(), !att.SaysOffsets():
 			return m, err
 		}
 		if err := l.comeBack(ctx); err != nil {
-			return local.Message{}, err
+			return localclient.Message{}, err
 		}
 		if t, err := l.client.Find(ctx, l.id); err == nil { // attached before, so that nothing comes in between
-			return local.Message{Control: &localapi.Control{Type: localapi.ControlLent, Hosts: t.LentTo}}, nil
+			return localclient.Message{Control: &localapi.Control{Type: localapi.ControlLent, Hosts: t.LentTo}}, nil
 		}
 	}
 }
@@ -99,9 +99,9 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil: // which may be why it failed
 		case l.isClosed():
-			return local.ErrDropped
+			return localclient.ErrDropped
 		case !answered.IsZero() && time.Since(answered) > MissingPatience:
-			return fmt.Errorf("%w: the next daemon does not have %s: %w", local.ErrDropped, l.id, err)
+			return fmt.Errorf("%w: the next daemon does not have %s: %w", localclient.ErrDropped, l.id, err)
 		}
 		if err := retry.Wait(ctx); errors.Is(err, ErrPatience) {
 			return &GoneError{l.id}
@@ -116,14 +116,14 @@ type GoneError struct{ ID string }
 
 // Error implements error.
 func (e *GoneError) Error() string {
-	return fmt.Sprintf("%v, and no daemon has started within %v; %s keeps running", local.ErrDropped, AwayPatience, e.ID)
+	return fmt.Sprintf("%v, and no daemon has started within %v; %s keeps running", localclient.ErrDropped, AwayPatience, e.ID)
 }
 
 // Unwrap returns local.ErrDropped.
-func (e *GoneError) Unwrap() error { return local.ErrDropped }
+func (e *GoneError) Unwrap() error { return localclient.ErrDropped }
 
 // swap puts another attachment in place, nil for none, and gives it the size.
-func (l *reconnectingAttach) swap(att *local.Attachment) {
+func (l *reconnectingAttach) swap(att *localclient.Attachment) {
 	l.mu.Lock()
 	old, cols, rows := l.att, l.cols, l.rows
 	if l.closed && att != nil {
@@ -148,7 +148,7 @@ func (l *reconnectingAttach) Write(ctx context.Context, p []byte) error {
 		att, changed, closed := l.att, l.changed.Next(), l.closed
 		l.mu.Unlock()
 		if closed {
-			return local.ErrDropped
+			return localclient.ErrDropped
 		}
 		if att != nil {
 			if err := att.Write(ctx, p); err == nil || ctx.Err() != nil {

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/cmd/tether/internal/view"
 	"tether/platform/tty"
@@ -28,7 +28,7 @@ import (
 // a script: input is typed, output is printed, and a session that owns its terminal ends it when the script is ended.
 type Session struct {
 	opts   Options
-	client *local.Client
+	client *localclient.Client
 	name   string // for the person; the id until look has asked
 	att    *reconnectingAttach
 
@@ -67,7 +67,7 @@ func New(o Options) *Session {
 }
 
 // Open attaches to the terminal. Run must follow.
-func (s *Session) Open(ctx context.Context, client *local.Client, from local.AttachOptions) error {
+func (s *Session) Open(ctx context.Context, client *localclient.Client, from localclient.AttachOptions) error {
 	s.client = client
 	att, err := attachReconnecting(ctx, client, s.opts.ID, from, s.Notice)
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *Session) printed(ctx context.Context) error {
 		case localapi.ControlExit:
 			return Status(m.Control.Code)
 		case localapi.ControlDropped:
-			return fmt.Errorf("%w: %s", local.ErrDropped, m.Control.Message)
+			return fmt.Errorf("%w: %s", localclient.ErrDropped, m.Control.Message)
 		case localapi.ControlLagged:
 			s.opts.Notice("%s skipped: the output was not read fast enough\r", display.Size(m.Control.Lost))
 		case localapi.ControlError:

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/installer"
 	"tether/internal/version"
@@ -64,7 +64,7 @@ type Examination struct {
 // Machine is what the command line knows of this machine.
 type Machine struct {
 	Dirs      dirs.Dirs
-	Client    *local.Client                               // asks the daemon; Examine does not close it
+	Client    *localclient.Client                         // asks the daemon; Examine does not close it
 	Config    func() (path string, err error)             // reads the configuration file; the error says where it is wrong
 	Unknown   string                                      // describes unknown variables in the environment; "" if there are none
 	Container string                                      // the kind of container that this process runs in; "" if it runs in none

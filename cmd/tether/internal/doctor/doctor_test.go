@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/ahp/client"
 	"tether/host"
 	"tether/installer"
@@ -34,7 +34,7 @@ import (
 func healthy(t *testing.T) *machine {
 	home := testkit.Home(t)
 	m := newMachine(Machine{Dirs: dirs.Dirs{Config: filepath.Join(home, "config"), State: filepath.Join(home, "state"), Runtime: filepath.Join(home, "run"), Cache: filepath.Join(home, "cache")}})
-	m.down = local.ErrNotRunning
+	m.down = localclient.ErrNotRunning
 	m.free = func(string) (uint64, error) { return 1 << 40, nil }
 	m.files = func() (uint64, error) { return 1 << 20, nil }
 	m.root = func() bool { return false }

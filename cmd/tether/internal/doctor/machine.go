@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"tether/agent"
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/version"
 	"tether/platform/pty"
@@ -198,7 +198,7 @@ func checkRoot(_ context.Context, m *machine) []Check {
 func checkDaemon(ctx context.Context, m *machine) []Check {
 	c := Check{Name: "daemon", Result: OK, Doc: "docs/RELIABILITY.md"}
 	switch {
-	case errors.Is(m.down, local.ErrNotRunning):
+	case errors.Is(m.down, localclient.ErrNotRunning):
 		c.Result, c.Reason, c.Fix = Warn, "not running", "start it at login with: tether service install; tether run starts it too"
 		if locked := agent.LockHeld(ctx, m.Dirs); locked != nil {
 			c.Result, c.Reason, c.Fix = Fail, "not running, and it cannot start: "+locked.Error(), locked.Hint()
@@ -224,7 +224,7 @@ func checkSockets(_ context.Context, m *machine) []Check {
 	info, missing := os.Lstat(path)
 	dead, err := agent.LeftDead(m.Dirs)
 	alive := 0
-	if errors.Is(m.down, local.ErrNotRunning) {
+	if errors.Is(m.down, localclient.ErrNotRunning) {
 		ids, _ := agent.LeftRunning(m.Dirs) // no terminals are reported if this fails
 		alive = len(ids)
 	}
@@ -237,7 +237,7 @@ func checkSockets(_ context.Context, m *machine) []Check {
 		c.Result, c.Reason, c.Fix = Warn, display.Terminals(alive, "is running", "are running")+" without a daemon", display.LeftRemedy(alive)
 	case dead > 0:
 		c.Result, c.Reason, c.Fix = Warn, fmt.Sprintf("%d stale sockets of killed terminals", dead), "tether daemon --replace --background removes them"
-	case errors.Is(m.down, local.ErrNotRunning) && missing == nil:
+	case errors.Is(m.down, localclient.ErrNotRunning) && missing == nil:
 		c.Result, c.Reason, c.Fix = Warn, "a stale socket of a killed daemon", "tether daemon --background replaces it"
 	default:
 		c.Reason = "no stale sockets"

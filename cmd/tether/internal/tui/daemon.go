@@ -13,13 +13,13 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 )
 
 // Run shows the screen on a person's terminal until the person leaves it or ctx ends, whose error it then returns.
-func Run(ctx context.Context, client *local.Client, in, out *os.File) error {
+func Run(ctx context.Context, client *localclient.Client, in, out *os.File) error {
 	colours := display.Colours(out)
 	screen := model{backend: &daemon{client: client, colours: colours}, colours: colours}
 	_, err := tea.NewProgram(screen, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out)).Run()
@@ -43,7 +43,7 @@ type state struct {
 
 // daemon is how the screen asks the daemon and acts. Its methods are called from goroutines of their own.
 type daemon struct {
-	client  *local.Client
+	client  *localclient.Client
 	colours bool // of the terminals' output
 	ports   ports
 }
@@ -122,7 +122,7 @@ func (d *daemon) preview(ctx context.Context, t localapi.Terminal) []string {
 
 // lines are the last that a terminal has printed, nil where only a screen shows them.
 func (d *daemon) lines(ctx context.Context, t localapi.Terminal) ([]string, error) {
-	body, err := d.client.Read(ctx, t.ID, local.ReadOptions{Lines: previewLines})
+	body, err := d.client.Read(ctx, t.ID, localclient.ReadOptions{Lines: previewLines})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package local
+package localclient
 
 import (
 	"bytes"
@@ -16,6 +16,10 @@ import (
 	"tether/platform/ipc"
 	"tether/platform/proc"
 )
+
+// TellVar is set for a daemon that EnsureDaemon starts. Its standard input is then a pipe into which it writes, if it cannot start, a
+// localapi.Error in JSON: the disk on which Output is may be full.
+const TellVar = "TETHER_TELL"
 
 // Launch says how to start a daemon.
 type Launch struct {
@@ -35,10 +39,6 @@ const (
 	// maxOutput is the size in bytes from which Output begins anew.
 	maxOutput = 256 << 10
 )
-
-// TellVar is set for a daemon that EnsureDaemon starts. Its standard input is then a pipe into which it writes, if it cannot start, an
-// Error in JSON: the disk on which Output is may be full.
-const TellVar = "TETHER_TELL"
 
 // EnsureDaemon starts a daemon if none runs, and returns when one listens. If another process starts or replaces the daemon, it waits for
 // that one. Two callers at once end up with one daemon, since only one gets the socket's lock. The error includes the daemon's message.

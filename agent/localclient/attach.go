@@ -1,21 +1,17 @@
-package local
+package localclient
 
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 
-	"tether/agent/localapi"
-
 	"github.com/coder/websocket"
-)
 
-// ErrDropped: the daemon ended the attachment although the terminal may live.
-var ErrDropped = errors.New("the daemon closed the connection")
+	"tether/agent/localapi"
+)
 
 // AttachOptions says where an attachment begins. The zero value means from now on.
 type AttachOptions struct {
@@ -23,12 +19,6 @@ type AttachOptions struct {
 	Tail      int64 // with at most this many bytes before now, from the start of a line
 	Screen    bool  // with Tail: if those bytes alone would not show it, the present screen instead of them, after a clear; and again after each ControlLagged
 	From      int64 // if not 0: from this raw offset on, such as Message.Raw
-}
-
-// Attachment is a terminal at the hands of its person. Next is for one goroutine; Write and Resize may be called from any.
-type Attachment struct {
-	conn    *websocket.Conn
-	offsets bool // the daemon says them
 }
 
 // Attach opens the terminal that ref names. ctx bounds only the opening. The caller must Close it.
@@ -57,11 +47,10 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 	return nil, plain(err)
 }
 
-// Message is a message of the terminal: Data, or a Control.
-type Message struct {
-	Data    []byte // valid until the next call
-	Raw     int64  // raw offset after Data; 0 where the daemon does not say
-	Control *localapi.Control
+// Attachment is a terminal at the hands of its person. Next is for one goroutine; Write and Resize may be called from any.
+type Attachment struct {
+	conn    *websocket.Conn
+	offsets bool // the daemon says them
 }
 
 // Next waits for the next message. After a ControlExit or ControlDropped there is none. A connection that ends without them gives
@@ -117,3 +106,10 @@ func (a *Attachment) Resize(ctx context.Context, cols, rows uint16) error {
 
 // Close leaves the terminal, which goes on.
 func (a *Attachment) Close() { a.conn.CloseNow() }
+
+// Message is a message of the terminal: Data, or a Control.
+type Message struct {
+	Data    []byte // valid until the next call
+	Raw     int64  // raw offset after Data; 0 where the daemon does not say
+	Control *localapi.Control
+}

@@ -1,17 +1,18 @@
-package local_test
+package localclient_test
 
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"tether/agent/local"
 	"tether/agent/localapi"
-	"tether/agent/term"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
 )
@@ -45,7 +46,7 @@ func (g *gated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "{}")
 }
 
-func startGated(t *testing.T) (*gated, *local.Client) {
+func startGated(t *testing.T) (*gated, *localclient.Client) {
 	t.Helper()
 	g := &gated{changed: make(chan struct{}), late: make(chan struct{})}
 	socket := filepath.Join(testkit.Home(t), "s")
@@ -57,7 +58,7 @@ func startGated(t *testing.T) (*gated, *local.Client) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() { server.Close(); <-served })
-	c := local.NewClient(socket)
+	c := localclient.New(socket)
 	t.Cleanup(c.Close)
 	c.Quick(20*time.Millisecond, 50*time.Millisecond)
 	return g, c
@@ -68,14 +69,14 @@ func TestStoppedDaemon(t *testing.T) {
 	g, c := startGated(t)
 	g.stopped.Store(true)
 	_, err := c.Status(t.Context())
-	var silent *local.SilentError
+	var silent *localclient.SilentError
 	if !errors.As(err, &silent) || silent.Changing || localapi.ExitStatus(err) != localapi.ExitTimeout {
 		t.Errorf("a question: %v, status %d", err, localapi.ExitStatus(err))
 	}
 	if _, err = c.Spawn(t.Context(), localapi.SpawnRequest{}); !errors.As(err, &silent) || !silent.Changing {
 		t.Errorf("a start: %v", err)
 	}
-	if _, err := c.As("a").Read(t.Context(), "x", local.ReadOptions{}); !errors.As(err, &silent) {
+	if _, err := c.As("a").Read(t.Context(), "x", localclient.ReadOptions{}); !errors.As(err, &silent) {
 		t.Errorf("an agent's client: %v", err)
 	}
 	if g.asked.Load() != 0 {
@@ -127,30 +128,45 @@ func TestPatientClient(t *testing.T) {
 	}
 }
 
-// Every body below /v1 says that it is JSON.
-func TestBodiesHaveContentTypes(t *testing.T) {
-	w := serve(t, local.Options{}, term.Options{})
-	for _, c := range []struct {
-		kind string
-		code localapi.Code
-	}{
-		{"", localapi.CodeUnsupportedType},
-		{"Content-Type: text/plain\r\n", localapi.CodeUnsupportedType},
-		{"Content-Type: application/x-www-form-urlencoded\r\n", localapi.CodeUnsupportedType},
-		{"Content-Type: application/json; charset=utf-8\r\n", localapi.CodeNoTerminal},
-		{"Content-Type: application/json\r\n", localapi.CodeNoTerminal},
-	} {
-		for _, framing := range []string{"Content-Length: 2\r\n\r\n{}", "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"} {
-			resp := ask(t, w, "POST /v1/terminals/none/kill HTTP/1.1\r\nHost: tether\r\n"+c.kind+framing)
-			if resp == nil {
-				t.Fatalf("%q: no answer", c.kind)
-			}
-			if got := codeOf(t, resp); got != c.code {
-				t.Errorf("%q %.20q: %s, want %s", c.kind, framing, got, c.code)
-			}
+// curt closes the first connections without a word, as a daemon does that makes way in that instant.
+type curt struct {
+	net.Listener
+	left atomic.Int32
+}
+
+func (l *curt) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil || l.left.Add(-1) < 0 {
+			return c, err
 		}
+		c.Close()
 	}
-	if resp := ask(t, w, "POST /v1/terminals/none/kill HTTP/1.1\r\nHost: tether\r\nContent-Length: 0\r\n\r\n"); resp == nil || codeOf(t, resp) != localapi.CodeNoTerminal {
-		t.Errorf("without a body: %v", resp)
+}
+
+func TestWithoutAWord(t *testing.T) {
+	home := testkit.Home(t)
+	socket := filepath.Join(home, "s")
+	inner, err := ipc.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &curt{Listener: inner}
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	defer func() { server.Close(); <-served }()
+
+	c := localclient.New(socket)
+	defer c.Close()
+	l.left.Store(2)
+	if _, err := c.Status(t.Context()); err != nil {
+		t.Errorf("a question is not asked again: %v", err)
+	}
+	c = localclient.New(socket)
+	defer c.Close()
+	l.left.Store(1)
+	if err := c.Shutdown(t.Context()); err == nil || errors.Is(err, localclient.ErrNotRunning) {
+		t.Errorf("what may have been done was done again: %v", err)
 	}
 }

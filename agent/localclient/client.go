@@ -1,0 +1,233 @@
+// Package localclient is the client of the local door, by which the command line reaches the daemon: it finds the daemon or starts it, waits
+// while one is replaced by the next, and notices one that has stopped. agent/localapi has the types.
+//
+//	c := localclient.New(socket)
+//	defer c.Close()
+//	terminals, err := c.List(ctx)
+package localclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tether/agent/localapi"
+	"tether/platform/ipc"
+)
+
+// ErrNotRunning: no daemon answers at the socket. errors.Is finds it in the errors of all methods of Client.
+var ErrNotRunning = ipc.ErrNotRunning
+
+// ErrDropped: the daemon ended the attachment although the terminal may live.
+var ErrDropped = errors.New("the daemon closed the connection")
+
+// Client talks to the daemon behind a socket. It is safe for concurrent use. Methods block until the daemon has answered or ctx ends; a
+// refusal of the daemon is a *localapi.Error.
+type Client struct {
+	socket string
+	http   http.Client
+	header http.Header // of every request
+
+	patient func(silent bool) // see Patient; nil: requests fail with a SilentError
+	after   time.Duration     // silentAfter; another one in tests
+	sign    time.Duration     // signWithin; the same
+}
+
+// New returns a client for the socket at the absolute path. It does not connect yet. Close gives its idle connections back.
+func New(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialPatiently(ctx, socket) }
+	return &Client{socket: socket, after: silentAfter, sign: signWithin, http: http.Client{
+		Transport:     &http.Transport{DialContext: dial, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// As returns a client that acts as the agent called principal, 1 to 64 of the characters A-Z a-z 0-9 . _ : @ -. It may do less: see its own
+// terminals and the person's, and start ones in the background. It shares its connections with c, so that closing one is enough.
+func (c *Client) As(principal string) *Client {
+	as := *c
+	as.header = http.Header{localapi.PrincipalHeader: {principal}}
+	return &as
+}
+
+// With returns a client that sends a token of the person's, which is a sign of them. "" sends none. It shares its connections with c.
+func (c *Client) With(token string) *Client {
+	with := *c
+	if token != "" {
+		with.header = http.Header{"Authorization": {"Bearer " + token}}
+	}
+	return &with
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// HTTP returns an HTTP client whose requests go to the daemon as those of c do, for paths that have no method here, such as /mcp and /pty. It
+// shares its connections with c, so that closing c is enough.
+func (c *Client) HTTP() *http.Client {
+	h := c.http
+	h.Transport = withHeader{c.http.Transport, c.header}
+	return &h
+}
+
+// withHeader adds a header to each request.
+type withHeader struct {
+	http.RoundTripper
+	header http.Header
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t withHeader) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	maps.Copy(r.Header, t.header)
+	return t.RoundTripper.RoundTrip(r)
+}
+
+// do sends in as JSON unless it is nil, and decodes the answer into out.
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	resp, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("the daemon's answer: %w", err)
+	}
+	return nil
+}
+
+// send returns the daemon's answer if it is not an error. A daemon that is being replaced is asked again: the next one answers. It may also
+// end silently on a new connection; then only requests that change nothing are repeated.
+func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(handOverPatience); ; {
+		resp, err := c.sendOnce(ctx, method, path, bytes.NewReader(body))
+		var answer *localapi.Error
+		var silent *SilentError
+		answered := err == nil || errors.As(err, &answer) || errors.As(err, &silent) || errors.Is(err, ErrNotRunning) || ctx.Err() != nil
+		again := answered && answer != nil && answer.Code == localapi.CodeClosing || !answered && method == http.MethodGet
+		if !again || time.Now().After(end) {
+			return resp, err
+		}
+		select {
+		case <-time.After(secondLook):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (c *Client) sendOnce(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+localapi.Host+path, body)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, c.header)
+	if req.ContentLength > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.roundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, errorIn(resp)
+}
+
+const (
+	// handOverPatience is how long a client waits while one daemon makes way for another, or starts.
+	handOverPatience = 5 * time.Second
+	// secondLook is when a client looks again, in case it looked between the end of one daemon and the start of the next.
+	secondLook = 10 * time.Millisecond
+)
+
+// dialPatiently connects to the daemon. If a daemon is only about to start, it waits for it.
+func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
+	for end, looks := time.Now().Add(handOverPatience), 0; ; looks++ {
+		conn, err := ipc.Dial(ctx, socket)
+		if !errors.Is(err, ipc.ErrNotRunning) || looks > 0 && !locked(socket) || time.Now().After(end) {
+			return conn, err
+		}
+		select {
+		case <-time.After(secondLook):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// locked reports whether a daemon starts or ends. The one that is to come is looked for first: it holds its file before the other gives up
+// the lock. A process that replaces the daemon does not wait for itself.
+func locked(socket string) bool {
+	for _, name := range []string{localapi.NextName, localapi.LockName} {
+		lock, err := ipc.Lock(filepath.Join(filepath.Dir(socket), name))
+		var held *ipc.LockedError
+		if errors.As(err, &held) && (name == localapi.LockName || held.Pid != os.Getpid()) {
+			return true
+		}
+		if err == nil {
+			lock.Close()
+		}
+	}
+	return false
+}
+
+// plain takes away the method and made-up URL that net/http puts in front.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// errorIn reads the error that the daemon answered.
+func errorIn(resp *http.Response) error {
+	var answer struct {
+		Error *localapi.Error `json:"error"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, localapi.MaxBody)).Decode(&answer); err != nil || answer.Error == nil {
+		return &localapi.Error{Code: localapi.CodeInternal, Message: "the daemon answered " + resp.Status}
+	}
+	return answer.Error
+}
+
+// segment is name as one segment of a path. Dots are escaped because servers take "." and ".." for steps up and down the path.
+func segment(name string) string { return strings.ReplaceAll(url.PathEscape(name), ".", "%2E") }
+
+// checkPath refuses a path with a name that no path can hold: "", or "/".
+func checkPath(path string) error {
+	path, _, _ = strings.Cut(path, "?")
+	for s := range strings.SplitSeq(path[1:], "/") {
+		if s == "" || s == "%2F" {
+			name, _ := url.PathUnescape(s) // cannot fail for these two
+			return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("%q is not a name", name), Hint: "give an id or a name; tether ls lists them"}
+		}
+	}
+	return nil
+}
+
+func terminalPath(ref, rest string) string { return "/v1/terminals/" + segment(ref) + rest }

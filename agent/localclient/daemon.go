@@ -1,0 +1,189 @@
+package localclient
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"tether/agent/audit"
+	"tether/agent/localapi"
+)
+
+// Status asks for the daemon's status. The answer does not wait for any host.
+func (c *Client) Status(ctx context.Context) (localapi.Status, error) {
+	var s localapi.Status
+	return s, c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
+}
+
+// Environment returns the environment of an interactive login, as the daemon remembers it or, if refresh, asked anew.
+func (c *Client) Environment(ctx context.Context, refresh bool) (localapi.Environment, error) {
+	var e localapi.Environment
+	if refresh {
+		return e, c.do(ctx, http.MethodPost, "/v1/environment", struct{}{}, &e)
+	}
+	return e, c.do(ctx, http.MethodGet, "/v1/environment", nil, &e)
+}
+
+// Declare starts or ends declared terminals and returns how they are then.
+func (c *Client) Declare(ctx context.Context, r localapi.DeclareRequest) (localapi.DeclaredList, error) {
+	var l localapi.DeclaredList
+	return l, c.do(ctx, http.MethodPost, "/v1/declared", r, &l)
+}
+
+// HandOver asks the daemon to end and leave its terminals to the next one. It does not wait for the end. A daemon that does not know how is
+// a *localapi.Error with CodeNotFound.
+func (c *Client) HandOver(ctx context.Context, r localapi.HandOverRequest) (localapi.HandOver, error) {
+	var h localapi.HandOver
+	return h, c.do(ctx, http.MethodPost, "/v1/handover", r, &h)
+}
+
+// Shutdown asks the daemon to end, with all its terminals. It does not wait.
+func (c *Client) Shutdown(ctx context.Context) error {
+	return c.do(ctx, http.MethodPost, "/v1/shutdown", struct{}{}, &struct{}{})
+}
+
+// Pair adds a host after asking it once.
+func (c *Client) Pair(ctx context.Context, r localapi.PairRequest) (localapi.HostStatus, error) {
+	var h localapi.HostStatus
+	return h, c.do(ctx, http.MethodPost, "/v1/hosts", r, &h)
+}
+
+// Offer begins to pair by a code. An offer without an ID says that the host pairs by tokens alone, or, with Paired, that it is paired
+// already.
+func (c *Client) Offer(ctx context.Context, r localapi.PairRequest) (localapi.PairOffer, error) {
+	var o localapi.PairOffer
+	return o, c.do(ctx, http.MethodPost, "/v1/pairings", r, &o)
+}
+
+// Finish blocks until the offer with that ID was approved at the host, has expired or ctx ends, after which it is over.
+func (c *Client) Finish(ctx context.Context, id string) (localapi.HostStatus, error) {
+	var h localapi.HostStatus
+	return h, c.do(ctx, http.MethodPost, "/v1/pairings/"+segment(id), struct{}{}, &h)
+}
+
+// ChangeHost renames the paired host of that name, makes it the default one, switches its tools or tries to reach it now.
+func (c *Client) ChangeHost(ctx context.Context, name string, change localapi.HostChange) (localapi.HostStatus, error) {
+	var h localapi.HostStatus
+	return h, c.do(ctx, http.MethodPost, "/v1/hosts/"+segment(name), change, &h)
+}
+
+// Unpair forgets a host.
+func (c *Client) Unpair(ctx context.Context, name string) (localapi.Unpaired, error) {
+	var u localapi.Unpaired
+	return u, c.do(ctx, http.MethodDelete, "/v1/hosts/"+segment(name), nil, &u)
+}
+
+// Approvals returns the waiting and expired questions and the grants. With a version it first waits until the list has another, at most for
+// half a minute.
+func (c *Client) Approvals(ctx context.Context, since *uint64) (localapi.ApprovalList, error) {
+	var l localapi.ApprovalList
+	path := "/v1/approvals"
+	if since != nil {
+		path += "?since=" + strconv.FormatUint(*since, 10)
+	}
+	return l, c.do(ctx, http.MethodGet, path, nil, &l)
+}
+
+// Approve answers the question called id. An approval for no time is for this once, or, if the question has expired, for the next few
+// minutes.
+func (c *Client) Approve(ctx context.Context, id string, allow bool, standing time.Duration) (localapi.Approved, error) {
+	var a localapi.Approved
+	req := localapi.ApprovalAnswer{Allow: allow, ForSeconds: int64(standing / time.Second)}
+	return a, c.do(ctx, http.MethodPost, "/v1/approvals/"+segment(id), req, &a)
+}
+
+// Revoke ends the approval called id.
+func (c *Client) Revoke(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, "/v1/approvals/"+segment(id), nil, &struct{}{})
+}
+
+// AuditHead asks for the end of the audit log.
+func (c *Client) AuditHead(ctx context.Context) (audit.Head, error) {
+	var h localapi.AuditHead
+	err := c.do(ctx, http.MethodGet, "/v1/audit/head", nil, &h) // Go does not say which of two values of a return is read first
+	return h.Head, err
+}
+
+// MayRun asks whether the caller may run a command of its own when something happens.
+func (c *Client) MayRun(ctx context.Context, command []string, cwd string) error {
+	var out localapi.MayRun
+	return c.do(ctx, http.MethodPost, "/v1/events/command", localapi.MayRunRequest{Command: command, Cwd: cwd}, &out)
+}
+
+// Sandbox asks how to run an agent's own program in its sandbox; see [Client.As].
+func (c *Client) Sandbox(ctx context.Context, r localapi.SandboxRequest) (localapi.SandboxReply, error) {
+	var s localapi.SandboxReply
+	return s, c.do(ctx, http.MethodPost, "/v1/sandbox", r, &s)
+}
+
+// Whoami asks for this program's identity.
+func (c *Client) Whoami(ctx context.Context) (localapi.Whoami, error) {
+	var w localapi.Whoami
+	return w, c.do(ctx, http.MethodGet, "/v1/whoami", nil, &w)
+}
+
+// Tokens lists the tokens that were made, the oldest first.
+func (c *Client) Tokens(ctx context.Context) (localapi.TokenList, error) {
+	var l localapi.TokenList
+	return l, c.do(ctx, http.MethodGet, "/v1/tokens", nil, &l)
+}
+
+// CreateToken makes a token for the agent called principal.
+func (c *Client) CreateToken(ctx context.Context, principal string) (localapi.NewToken, error) {
+	var t localapi.NewToken
+	return t, c.do(ctx, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: principal}, &t)
+}
+
+// CreatePersonToken makes a token for the person's scripts: name tells it from others.
+func (c *Client) CreatePersonToken(ctx context.Context, name string) (localapi.NewToken, error) {
+	var t localapi.NewToken
+	return t, c.do(ctx, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: name, Person: true}, &t)
+}
+
+// UserToken returns the token that acts as the person.
+func (c *Client) UserToken(ctx context.Context) (localapi.NewToken, error) {
+	var t localapi.NewToken
+	return t, c.do(ctx, http.MethodPost, "/v1/token", struct{}{}, &t)
+}
+
+// RevokeToken ends the token of that name and all that it has opened; "user" is the person's own, which is replaced by another.
+func (c *Client) RevokeToken(ctx context.Context, principal string) error {
+	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+segment(principal), nil, &struct{}{})
+}
+
+// LogLevel returns how much the daemon logs; a level that is not "" is set before.
+func (c *Client) LogLevel(ctx context.Context, level string) (localapi.LogLevel, error) {
+	var l localapi.LogLevel
+	if level != "" {
+		return l, c.do(ctx, http.MethodPost, "/v1/log", localapi.LogLevelRequest{Level: level}, &l)
+	}
+	return l, c.do(ctx, http.MethodGet, "/v1/log", nil, &l)
+}
+
+// Health asks whether all is well.
+func (c *Client) Health(ctx context.Context) (localapi.Health, error) {
+	var h localapi.Health
+	return h, c.do(ctx, http.MethodGet, "/v1/health", nil, &h)
+}
+
+// Metrics returns the daemon's counters, in Prometheus' text format.
+func (c *Client) Metrics(ctx context.Context) ([]byte, error) { return c.text(ctx, "/v1/metrics") }
+
+// Profile returns a profile of the daemon's runtime: heap, goroutine and so on. debug 0 is for go tool pprof, 1 and 2 are text.
+func (c *Client) Profile(ctx context.Context, name string, debug int) ([]byte, error) {
+	return c.text(ctx, "/debug/pprof/"+name+"?debug="+strconv.Itoa(debug))
+}
+
+// maxText bounds an answer that is not JSON, in bytes.
+const maxText = 16 << 20
+
+func (c *Client) text(ctx context.Context, path string) ([]byte, error) {
+	resp, err := c.send(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(io.LimitReader(resp.Body, maxText))
+}

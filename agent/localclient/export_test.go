@@ -1,0 +1,6 @@
+package localclient
+
+import "time"
+
+// Quick makes c wait so long instead of silentAfter and signWithin.
+func (c *Client) Quick(after, sign time.Duration) { c.after, c.sign = after, sign }
