@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tether/agent/localapi"
-	"tether/agent/localclient"
 )
 
 // mcpTail is the text that read_terminal returns at most unless it is asked for more, in bytes.
@@ -157,7 +156,7 @@ type mcpClient struct {
 }
 
 func (r *rig) mcpHTTP(ctx context.Context) (*mcpClient, error) {
-	c := &mcpClient{ctx: ctx, http: localclient.New(r.socket).As("bench").HTTP()}
+	c := &mcpClient{ctx: ctx, http: r.door.As("bench").HTTP()}
 	if _, err := c.call(mcpHello); err != nil {
 		return nil, err
 	}
@@ -199,4 +198,4 @@ func (c *mcpClient) post(body string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-func (c *mcpClient) close() { c.http.CloseIdleConnections() }
+func (c *mcpClient) close() {} // the rig closes its connections
