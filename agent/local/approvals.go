@@ -103,3 +103,7 @@ func approvalError(err error) error {
 
 // waiting is how many questions wait for the actor.
 func (s *Server) waiting(r *http.Request) int { return s.opts.Policy.Waiting(ActorFrom(r.Context())) }
+
+func (s *Server) auditHead(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, localapi.AuditHead{SchemaVersion: localapi.SchemaVersion, Head: s.opts.Policy.AuditHead()})
+}

@@ -46,3 +46,23 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request) error {
 	}
 	return reply(w, h)
 }
+
+func (s *Server) pair(w http.ResponseWriter, r *http.Request) error {
+	var req localapi.PairRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	host, err := s.opts.Hosts.Pair(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	return reply(w, host)
+}
+
+func (s *Server) unpair(w http.ResponseWriter, r *http.Request) error {
+	u, err := s.opts.Hosts.Unpair(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return reply(w, u)
+}

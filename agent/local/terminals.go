@@ -8,40 +8,9 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/policy"
+	"tether/agent/start"
 	"tether/agent/term"
 )
-
-// status tells an agent nothing of hosts, nor of terminals it does not see.
-func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
-	status := s.opts.Daemon.Status()
-	status.Waiting = s.waiting(r)
-	if ActorFrom(r.Context()) != term.User {
-		status.Hosts, status.Terminals, status.Degraded, status.Log = []localapi.HostStatus{}, localapi.Count{}, []localapi.Degraded{}, ""
-		for _, h := range s.access(r).List() {
-			CountTerminal(&status.Terminals, h)
-		}
-	}
-	return reply(w, status)
-}
-
-// CountTerminal counts one more terminal.
-func CountTerminal(c *localapi.Count, h term.Handle) {
-	i := h.Info()
-	switch {
-	case i.Exit != nil:
-		c.Exited++
-		return
-	case len(i.LentTo) > 0:
-		c.Lent++
-	}
-	c.Running++
-	if in, _ := h.Input(); in.State.Awaits() {
-		c.Awaits++
-	}
-	if ready := i.Ready.State; ready == term.ReadyStarting || ready == term.ReadyFailed {
-		c.NotReady++
-	}
-}
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	all := localapi.TerminalList{SchemaVersion: localapi.SchemaVersion, Terminals: []localapi.Terminal{}, Waiting: s.waiting(r), Declared: s.declaredFor(r)}
@@ -162,36 +131,54 @@ func (s *Server) promote(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, terminalFrom(h.Info()))
 }
 
-// environment answers with the login environment; a POST asks the shell anew.
-func (s *Server) environment(w http.ResponseWriter, r *http.Request) error {
-	env, err := s.opts.Daemon.Environment(r.Context(), r.Method == http.MethodPost)
-	if err != nil {
-		return err
+// terminalFrom converts the core's info to this door's form.
+func terminalFrom(i term.Info) localapi.Terminal {
+	t := localapi.Terminal{
+		ID: string(i.ID), Name: i.Name, Title: i.Title, Command: i.Command, Cwd: i.Cwd,
+		Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Owner: i.Owner.String(), Visible: i.Visible, Private: i.Private,
+		LentTo: i.LentTo, Pid: i.Pid, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached, Held: i.Held, Lost: i.Lost,
+		CommandDetection: i.CommandDetection, Loans: loansFrom(i.Loans), Door: i.Door,
+		Ready: string(i.Ready.State), ReadySince: i.Ready.Since, ReadyWhy: i.Ready.Why,
 	}
-	return reply(w, localapi.Environment{SchemaVersion: localapi.SchemaVersion, Env: env})
+	if t.LentTo == nil {
+		t.LentTo = []string{}
+	}
+	if i.Exit != nil {
+		t.Exit = &localapi.Exit{Code: i.Exit.Code, Signal: i.Exit.Signal, At: i.Exit.At}
+	}
+	if i.Running != nil {
+		t.Running = i.Running.Line
+	}
+	return t
 }
 
-func (s *Server) pair(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.PairRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
+// commandFrom converts the core's command to this door's form.
+func commandFrom(c term.Command) localapi.Command {
+	out := localapi.Command{N: c.N, Started: c.Started, Exit: c.Exit, Running: !c.Done, Verified: c.Verified, Within: c.Within, Start: c.Start, End: c.End}
+	if c.HasLine {
+		out.Line = &c.Line
 	}
-	host, err := s.opts.Hosts.Pair(r.Context(), req)
-	if err != nil {
-		return err
+	if c.Done {
+		ms := float64(c.Duration.Microseconds()) / 1000
+		out.DurationMs = &ms
 	}
-	return reply(w, host)
+	return out
 }
 
-func (s *Server) unpair(w http.ResponseWriter, r *http.Request) error {
-	u, err := s.opts.Hosts.Unpair(r.Context(), r.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	return reply(w, u)
+// start starts the request's command, if the policy admits it. It may wait for the person's answer, at most until the daemon ends.
+func (s *Server) start(ctx context.Context, r start.Request) (term.Handle, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.draining, func() { cancel(term.ErrClosed) })()
+	s.noteAgent(r.Actor) // one at a host does not come through this door
+	return s.opts.Starter.Start(ctx, r)
 }
 
-func (s *Server) shutdown(w http.ResponseWriter, _ *http.Request) error {
-	defer s.opts.Daemon.Shutdown()
-	return reply(w, struct{}{})
+// startRequest is the request of an actor at a door, not yet looked at.
+func startRequest(ctx context.Context, r *localapi.SpawnRequest, actor term.Actor, door string) start.Request {
+	return start.Request{
+		Actor: actor, Door: door, Approved: r.Approved, Unsigned: actor == term.User && callerIn(ctx).Sign == "",
+		Command: r.Command, Line: r.Line, Shell: r.Shell, NoIntegration: r.NoIntegration, Env: r.Env, SetEnv: r.SetEnv,
+		Name: r.Name, Cwd: r.Cwd, Cols: r.Cols, Rows: r.Rows, OnSlow: r.OnSlow, Private: r.Private, LendTo: r.LendTo, Leased: r.Leased,
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tether/agent/localapi"
+	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/platform/pty"
@@ -76,4 +77,20 @@ func startHint(e *pty.StartError) string {
 		return "the file is not executable"
 	}
 	return ""
+}
+
+// refusalError gives a refusal its code, nil if err is none.
+func refusalError(err error) *localapi.Error {
+	var refused *policy.Refusal
+	if !errors.As(err, &refused) {
+		return nil
+	}
+	e := &localapi.Error{Code: localapi.CodeDenied, Message: refused.Error()}
+	switch refused.Code {
+	case policy.CodeRate, policy.CodeTooMany, policy.CodeBusy:
+		e.Code = localapi.CodeLimit
+	case policy.CodeBlocked:
+		e.Hint = "tether policy check explains it: rule " + refused.Rule
+	}
+	return e
 }
