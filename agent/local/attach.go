@@ -16,6 +16,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/agent/uiws"
 	"tether/screen"
 )
 
@@ -64,7 +65,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set(localapi.OffsetsHeader, "1")
 	}
 	a.lent = h.Info().LentTo // before the client knows that it is attached: it is told of all that comes after
-	if a.conn, err = upgrade(w, r); err != nil {
+	if a.conn, err = uiws.Upgrade(w, r); err != nil {
 		return nil // upgrade has answered
 	}
 	s.stirred()
@@ -213,10 +214,13 @@ func (a *attachment) lagged(lost int64, buf []byte) error {
 		return err
 	}
 	if !a.sendFirst(buf) {
-		return errGone
+		return errNotRead
 	}
 	return nil
 }
+
+// errNotRead is returned when a message could not be sent.
+var errNotRead = errors.New("the client does not read what is sent")
 
 // sendFirst sends the present screen, which counts in no offset.
 func (a *attachment) sendFirst(buf []byte) bool {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http/httptest"
 	"slices"
-	"time"
 
 	"tether/agent/term"
 	"tether/mcp"
@@ -36,25 +35,6 @@ func (s *Server) Enter() error { return s.enter() }
 // Leave ends that.
 func (s *Server) Leave() { s.attached.Done() }
 
-// Bounds of the WebSocket for user interfaces.
-const (
-	MaxViewers  = maxViewers
-	MaxStreams  = maxStreams
-	HistorySize = historySize
-	AckWindow   = ackWindow
-	PreviewSize = previewSize
-)
-
-// ParsePty is parsePty: the type and id of a message, and the answer to it if it is refused.
-func ParsePty(data []byte) (kind, id string, answer []byte, err error) {
-	r, err := parsePty(data)
-	refused := err
-	if refused == nil {
-		refused = term.ErrNotFound
-	}
-	return r.Type, r.ID, appendError(nil, answerable(r.ID), refused), err
-}
-
 // MaxTCPConns is maxTCPConns.
 const MaxTCPConns = maxTCPConns
 
@@ -76,19 +56,6 @@ func Patterns() []string { return slices.Collect(maps.Keys((&Server{}).handlers(
 
 // Powers are the patterns of routes that need a sign of a person.
 func Powers() []string { return slices.Collect(maps.Keys(powers)) }
-
-// Bulk is bulk.
-type Bulk = bulk
-
-// Reserve is reserve.
-func (b *Bulk) Reserve(n int, now time.Time) time.Time { return b.reserve(n, now) }
-
-// Bounds of Bulk.
-const (
-	BulkRate  = bulkRate
-	BulkBurst = bulkBurst
-	BulkLeast = bulkLeast
-)
 
 // MCPServer is mcpServer.
 func (s *Server) MCPServer(actor term.Actor) (*mcp.Server, error) { return s.mcpServer(actor) }

@@ -21,6 +21,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
+	"tether/agent/uiws"
 	"tether/agenttools"
 	"tether/mcp"
 	"tether/problems"
@@ -123,8 +124,7 @@ type Server struct {
 	entering sync.Mutex     // held while a request is counted, or draining begins
 	attached sync.WaitGroup // hijacked connections
 
-	viewers  chan struct{} // a slot for each WebSocket of a user interface
-	bulk     bulk          // the data that those are sent
+	ui       *uiws.Handler
 	leases   leases
 	sizes    sizes
 	typing   typing
@@ -142,12 +142,13 @@ func NewServer(o Options) *Server {
 		o.Agents = &Agents{}
 	}
 	o.agentDefaults()
-	s := &Server{opts: o, log: zerolog.Nop(), viewers: make(chan struct{}, maxViewers), agents: mcp.Servers{Max: maxAgents}}
+	s := &Server{opts: o, log: zerolog.Nop(), agents: mcp.Servers{Max: maxAgents}}
 	if o.Logger != nil {
 		s.log = *o.Logger
 	}
 	s.matching = s.newMatching()
 	s.draining, s.drain = context.WithCancel(context.Background())
+	s.ui = uiws.New(uiws.Options{Server: uiDoor{s}, Draining: s.draining, WriteTimeout: o.WriteTimeout})
 	routes := s.unlessDraining(s.routes())
 	s.http.Handler, s.tcp.Handler = s.guard(s.onSocket(routes)), s.guard(s.onTCP(routes))
 	s.http.ConnContext, s.tcp.ConnContext = s.withPeer, withTCPClient
@@ -291,7 +292,7 @@ func (s *Server) handlers() map[string]handler {
 		"DELETE /v1/approvals/{id}":        s.person(s.revoke),
 		"GET /v1/audit/head":               s.person(s.auditHead),
 		"POST /v1/sandbox":                 s.onlySocket(s.sandbox),
-		"GET /pty":                         s.pty,
+		"GET /pty":                         s.ui.Serve,
 		"POST /pty/spawn":                  s.person(s.spawnPty),
 		"/":                                noRoute,
 	}

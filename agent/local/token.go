@@ -27,6 +27,7 @@ import (
 const (
 	tokenBytes  = 32 // of randomness: 256 bit
 	tokenPrefix = "tether_"
+	maxToken    = 64 // bytes after the prefix
 	// maxTokens bounds the agents' tokens.
 	maxTokens = 100
 	// userToken is the name under which the person's own token is renewed.
@@ -168,7 +169,7 @@ func (t *Tokens) userLocked() (token string, made bool, err error) {
 		return "", false, fmt.Errorf("token: %w", err)
 	}
 	token = strings.TrimSpace(string(data))
-	if random, ok := strings.CutPrefix(token, tokenPrefix); !ok || len(random) < base64.RawURLEncoding.EncodedLen(tokenBytes) || len(random) > maxID {
+	if random, ok := strings.CutPrefix(token, tokenPrefix); !ok || len(random) < base64.RawURLEncoding.EncodedLen(tokenBytes) || len(random) > maxToken {
 		return "", false, fmt.Errorf("token: %s holds no token; remove the file, and the daemon makes another", t.userPath)
 	}
 	if r := recordOf(userToken, token, true); t.user == nil || !bytes.Equal(t.user.SHA256, r.SHA256) {

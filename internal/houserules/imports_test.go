@@ -48,7 +48,8 @@ const layers = `
 	agent/term, ahp/client < agent/uplink;
 	agent/audit, events, platform/ipc < agent/localapi;
 	agent/localapi, platform/proc < agent/localclient;
-	agent/localapi, agent/term, agent/policy, agent/start, internal/jsonspan, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
+	agent/localapi, agent/term, internal/jsonspan < agent/uiws;
+	agent/uiws, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	internal/change, agent/ring, internal/escape, internal/jsonspan, internal/lines < agent/acp;
 	pairing, ahp/client < agent/device;
 	ahp/client, platform/secret < agent/toolcall;

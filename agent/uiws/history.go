@@ -1,4 +1,4 @@
-package local
+package uiws
 
 import (
 	"errors"
@@ -25,10 +25,10 @@ type historyStart struct {
 	at sizeAt
 }
 
-// history returns the newest text of the terminal, at most historySize bytes, with the screen before it. It reads up to about the raw
+// history returns the newest text of the terminal, at most HistorySize bytes, with the screen before it. It reads up to about the raw
 // offset until, and leaves the stream's reader there.
-func (st *ptyStream) history(c *ptyClient, until int64) (attached, error) {
-	if err := st.open(c, term.ReaderOptions{Tail: historySize}); err != nil {
+func (st *stream) history(c *client, until int64) (attached, error) {
+	if err := st.open(c, term.ReaderOptions{Tail: HistorySize}); err != nil {
 		return attached{}, err
 	}
 	from, err := st.startAt(c)
@@ -40,7 +40,7 @@ func (st *ptyStream) history(c *ptyClient, until int64) (attached, error) {
 	if t.lagged {
 		from.is.Doubt()
 	}
-	t.sizes = from.cut(&t, historySize)
+	t.sizes = from.cut(&t, HistorySize)
 	said := st.said(t, t.Off > 0)
 	if t.Off == 0 {
 		return said, nil
@@ -53,7 +53,7 @@ func (st *ptyStream) history(c *ptyClient, until int64) (attached, error) {
 }
 
 // startAt returns the screen at the position of the stream's reader. If the oldest known screen is later than that, it moves the reader there.
-func (st *ptyStream) startAt(c *ptyClient) (historyStart, error) {
+func (st *stream) startAt(c *client) (historyStart, error) {
 	old, err := st.terminal.Reader(term.ReaderOptions{View: term.ViewText, Wake: c.wake})
 	if err != nil {
 		return historyStart{}, err
@@ -81,7 +81,7 @@ func (st *ptyStream) startAt(c *ptyClient) (historyStart, error) {
 
 // advance moves the screen to a text offset by what a reader returns. buf is scratch.
 func (s *historyStart) advance(rd *term.Reader, to int64, buf []byte) {
-	buf = slices.Grow(buf[:0], ptyChunk)[:ptyChunk]
+	buf = slices.Grow(buf[:0], chunk)[:chunk]
 	for s.at.off < to {
 		ev, ok, err := rd.TryNext(buf)
 		var lost *term.LaggedError

@@ -14,6 +14,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/agent/uiws"
 	"tether/internal/testkit"
 	"tether/platform/pty"
 )
@@ -41,7 +42,7 @@ func TestHistoryIsTheNewestLines(t *testing.T) {
 	u.ask("pty:attach", tm.ID)
 	got := u.next()
 	_, history := got.drawn()
-	if !strings.HasSuffix(all.String(), history) || len(history) > local.HistorySize || len(history) < local.HistorySize-100 {
+	if !strings.HasSuffix(all.String(), history) || len(history) > uiws.HistorySize || len(history) < uiws.HistorySize-100 {
 		t.Errorf("the history has %d bytes and is not the end", len(history))
 	}
 	if all.String()[got.at("offset")-1] != '\n' {
@@ -58,7 +59,7 @@ func TestHistoryIsTheNewestLines(t *testing.T) {
 	u.ask("pty:attach", long.ID)
 	got = u.nextOf("pty:attached")
 	_, history = got.drawn()
-	if !strings.HasSuffix(text, history) || len(history) < local.HistorySize-8 || len(history) > local.HistorySize || strings.ContainsRune(history, '\ufffd') {
+	if !strings.HasSuffix(text, history) || len(history) < uiws.HistorySize-8 || len(history) > uiws.HistorySize || strings.ContainsRune(history, '\ufffd') {
 		t.Errorf("%d bytes of a long line", len(history))
 	}
 }
@@ -231,7 +232,7 @@ func TestStalledClientHarmsNobodyAndIsResynchronised(t *testing.T) {
 				t.Errorf("resynchronised at %d with %d lost, truncated %v; it had %d", m.at("offset"), m.at("lost"), m["truncated"], sent)
 			}
 			resyncs, lost = resyncs+1, lost+m.at("lost")
-			if _, h := m.drawn(); len(h) > local.HistorySize || !strings.HasPrefix(h, "ff") {
+			if _, h := m.drawn(); len(h) > uiws.HistorySize || !strings.HasPrefix(h, "ff") {
 				t.Errorf("history of %d bytes, %.10q", len(h), h)
 			}
 		case "pty:output":
@@ -291,10 +292,10 @@ func TestAcknowledgingClientGetsAWindow(t *testing.T) {
 			got = m.at("end")
 		}
 	}
-	for got < local.AckWindow {
+	for got < uiws.AckWindow {
 		got = u.nextOf("pty:output").at("end")
 	}
-	if left := streamed(u.settled()); len(left) > 0 || got > local.AckWindow+64<<10 {
+	if left := streamed(u.settled()); len(left) > 0 || got > uiws.AckWindow+64<<10 {
 		t.Errorf("%d bytes and %d messages more without an acknowledgement", got, len(left))
 	}
 	for got < total {
@@ -348,13 +349,13 @@ func TestTenThousandAttachments(t *testing.T) {
 }
 
 func TestTooManyAttachments(t *testing.T) {
-	w := serve(t, local.Options{}, term.Options{MaxTerminals: local.MaxStreams + 1})
+	w := serve(t, local.Options{}, term.Options{MaxTerminals: uiws.MaxStreams + 1})
 	go func() {
 		for range w.children { // nobody plays them
 		}
 	}()
 	u := w.ui()
-	for range local.MaxStreams {
+	for range uiws.MaxStreams {
 		tm, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 		if err != nil {
 			t.Fatal(err)
@@ -380,49 +381,6 @@ func TestInterfacesHearOfTheEnd(t *testing.T) {
 	go w.server.Drain()
 	if got := closed(t, u); got.Code != websocket.StatusGoingAway || !strings.Contains(got.Reason, "shutting down") {
 		t.Errorf("closed with %v", got)
-	}
-}
-
-func TestFloodsShareARate(t *testing.T) {
-	var b local.Bulk
-	now := time.Now()
-	const piece = 32 << 10
-	sent := 0
-	for !b.Reserve(piece, now).After(now) {
-		sent += piece
-	}
-	if sent < local.BulkBurst-2*piece || sent > local.BulkBurst+2*piece {
-		t.Errorf("%d bytes at once, want %d", sent, local.BulkBurst)
-	}
-	if due := b.Reserve(local.BulkLeast-1, now); !due.IsZero() {
-		t.Errorf("an echo waits for a flood until %v", due.Sub(now))
-	}
-	// Many that ask as soon as they may get equal parts of the rate.
-	const streams, span = 50, time.Second
-	var due [streams]time.Time
-	var got [streams]int
-	for at := now; at.Before(now.Add(span)); at = at.Add(time.Millisecond) {
-		for i := range due {
-			if !due[i].After(at) {
-				due[i] = b.Reserve(piece, at)
-				got[i] += piece
-			}
-		}
-	}
-	total := 0
-	for i, n := range got {
-		total += n
-		if n < local.BulkRate/streams*8/10 || n > local.BulkRate/streams*12/10 {
-			t.Errorf("stream %d got %d bytes of %d", i, n, local.BulkRate)
-		}
-	}
-	if total < local.BulkRate*9/10 || total > local.BulkRate*11/10 {
-		t.Errorf("%d bytes in a second, want %d", total, local.BulkRate)
-	}
-	// Who has been quiet may burst again, but not save up more than that.
-	late := now.Add(time.Hour)
-	if due := b.Reserve(local.BulkBurst+piece, late); due.Before(late) || due.After(late.Add(time.Millisecond)) {
-		t.Errorf("after an hour: %v", due.Sub(late))
 	}
 }
 

@@ -7,13 +7,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/coder/websocket"
 
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/agent/uiws"
 	"tether/internal/testkit"
 )
 
@@ -237,7 +237,7 @@ func TestSpawnForInterfaces(t *testing.T) {
 
 func TestInterfacesAreBounded(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	for range local.MaxViewers {
+	for range uiws.MaxViewers {
 		w.ui()
 	}
 	_, resp, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: w.client.HTTP()})
@@ -273,31 +273,5 @@ func TestVanishedClientsLeaveNothing(t *testing.T) {
 	testkit.Eventually(t, patience, "nobody is attached", func() bool {
 		got, err := w.client.Find(t.Context(), tm.ID)
 		return err == nil && got.Attached == 0 && got.Bytes == 1
-	})
-}
-
-func FuzzPtyMessages(f *testing.F) {
-	for _, seed := range []string{
-		`{"type":"pty:attach","id":"pty-abc123","since":5,"ack":true}`, `{"type":"pty:detach","id":"pty-abc123"}`,
-		`{"type":"pty:input","id":"pty-abc123","data":"ls -la\n"}`, `{"type":"pty:resize","id":"pty-abc123","cols":120,"rows":40}`,
-		`{"type":"pty:ack","id":"x","end":9}`, `{"type":"ping"}`, `{"type":"`, `[]`, `{"type":1}`, `{"TYPE":"ping"}`, "\x00", `{"type":"pty:input","id":"x","data":null}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		kind, id, answer, err := local.ParsePty(data)
-		if err == nil && (kind == "" || kind != "ping" && id == "") {
-			t.Errorf("%q was taken as %q for %q", data, kind, id)
-		}
-		if err != nil && kind != "" {
-			t.Errorf("%q is wrong (%v) and has the type %q", data, err, kind)
-		}
-		if len(id) > 64 && kind != "ping" {
-			t.Errorf("an id of %d bytes is answered", len(id))
-		}
-		var m map[string]any
-		if err := json.Unmarshal(answer, &m); err != nil || m["type"] != "pty:error" || m["id"] == nil || m["error"] == "" || !utf8.Valid(answer) {
-			t.Errorf("%q is answered with %q: %v", data, answer, err)
-		}
 	})
 }

@@ -1,4 +1,4 @@
-package local
+package uiws
 
 import (
 	"encoding/json"
@@ -37,8 +37,8 @@ const sessionNotFound = "Session not found"
 // maxID bounds the ids in requests, in bytes. Ours have 12.
 const maxID = 64
 
-// ptyRequest is a client's message. parsePty has checked that its type is known and that the fields of that type are present and in range.
-type ptyRequest struct {
+// request is a client's message. parse has checked that its type is known and that the fields of that type are present and in range.
+type request struct {
 	Type string  `json:"type"`
 	ID   string  `json:"id"`
 	Data *string `json:"data"`
@@ -52,40 +52,40 @@ type ptyRequest struct {
 }
 
 // needs maps each type to a check of its fields. The check returns a description of the fault, "" if there is none.
-var needs = map[string]func(*ptyRequest) string{
-	ptyAttach: func(r *ptyRequest) string {
+var needs = map[string]func(*request) string{
+	ptyAttach: func(r *request) string {
 		if r.Since != nil && *r.Since < 0 {
 			return "since must not be negative"
 		}
 		return ""
 	},
-	ptyDetach: func(*ptyRequest) string { return "" },
-	ptyInput: func(r *ptyRequest) string {
+	ptyDetach: func(*request) string { return "" },
+	ptyInput: func(r *request) string {
 		if r.Data == nil {
 			return "data is missing"
 		}
 		return ""
 	},
-	ptyResize: func(r *ptyRequest) string {
+	ptyResize: func(r *request) string {
 		if r.Cols == nil || r.Rows == nil {
 			return "cols and rows are both needed"
 		}
 		return ""
 	},
-	ptyAck: func(r *ptyRequest) string {
+	ptyAck: func(r *request) string {
 		if r.End < 0 {
 			return "end must not be negative"
 		}
 		return ""
 	},
-	ptyPing: func(*ptyRequest) string { return "" },
+	ptyPing: func(*request) string { return "" },
 }
 
-// parsePty parses and checks a message. With an error, the returned request has the message's id, if it had a usable one, for the answer.
-func parsePty(data []byte) (ptyRequest, error) {
-	var r ptyRequest
+// parse parses and checks a message. With an error, the returned request has the message's id, if it had a usable one, for the answer.
+func parse(data []byte) (request, error) {
+	var r request
 	if err := json.Unmarshal(data, &r); err != nil {
-		return ptyRequest{ID: answerable(r.ID)}, localapi.BadMessage("message: %s", localapi.JSONProblem(err, &r))
+		return request{ID: answerable(r.ID)}, localapi.BadMessage("message: %s", localapi.JSONProblem(err, &r))
 	}
 	check, ok := needs[r.Type]
 	problem := ""
@@ -105,7 +105,7 @@ func parsePty(data []byte) (ptyRequest, error) {
 		}
 	}
 	if problem != "" {
-		return ptyRequest{ID: answerable(r.ID)}, localapi.BadMessage("%s", problem)
+		return request{ID: answerable(r.ID)}, localapi.BadMessage("%s", problem)
 	}
 	return r, nil
 }
@@ -201,8 +201,7 @@ func appendExit(dst []byte, id string, e term.Exit) []byte {
 	return append(dst, '}')
 }
 
-func appendError(dst []byte, id string, err error) []byte {
-	e := errorFor(err)
+func appendError(dst []byte, id string, e *localapi.Error) []byte {
 	text := e.Message
 	if e.Code == localapi.CodeNoTerminal {
 		text = sessionNotFound

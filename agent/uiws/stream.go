@@ -1,4 +1,4 @@
-package local
+package uiws
 
 import (
 	"errors"
@@ -10,11 +10,11 @@ import (
 	"tether/agent/term"
 )
 
-// ptyStream is one terminal that a ptyClient is attached to. It is owned by run.
+// stream is one terminal that a client is attached to. It is owned by run.
 //
 // Its view is that of observers, without integration marks, terminal queries and clipboard access. So no user interface answers a child's
 // query or changes the person's clipboard.
-type ptyStream struct {
+type stream struct {
 	id       string
 	terminal term.Handle
 	leave    func() // ends the person's attachment; nil if there is none
@@ -30,7 +30,7 @@ type ptyStream struct {
 var errStreamEnded = errors.New("the terminal has exited")
 
 // attach starts a stream, or restarts it.
-func (c *ptyClient) attach(r ptyRequest) error {
+func (c *client) attach(r request) error {
 	h, err := c.access.Terminal(term.ID(r.ID))
 	if err != nil {
 		return err
@@ -38,10 +38,10 @@ func (c *ptyClient) attach(r ptyRequest) error {
 	st, _ := c.stream(r.ID)
 	fresh := st == nil
 	if fresh {
-		if len(c.streams) >= maxStreams {
+		if len(c.streams) >= MaxStreams {
 			return &localapi.Error{Code: localapi.CodeLimit, Message: "attached to too many terminals", Hint: "detach from one"}
 		}
-		st = &ptyStream{id: r.ID, terminal: h}
+		st = &stream{id: r.ID, terminal: h}
 	}
 	st.acks = r.Ack
 	said, err := st.begin(c, r.Since)
@@ -58,15 +58,15 @@ func (c *ptyClient) attach(r ptyRequest) error {
 	return c.send(appendAttached(c.buf.frame[:0], said))
 }
 
-func (c *ptyClient) detach(id string) {
+func (c *client) detach(id string) {
 	if _, i := c.stream(id); i >= 0 {
 		c.drop(i)
 	}
 }
 
 // stream finds the stream of a terminal and its index; -1 if there is none.
-func (c *ptyClient) stream(id string) (*ptyStream, int) {
-	i := slices.IndexFunc(c.streams, func(st *ptyStream) bool { return st.id == id })
+func (c *client) stream(id string) (*stream, int) {
+	i := slices.IndexFunc(c.streams, func(st *stream) bool { return st.id == id })
 	if i < 0 {
 		return nil, i
 	}
@@ -74,7 +74,7 @@ func (c *ptyClient) stream(id string) (*ptyStream, int) {
 }
 
 // drop ends a stream.
-func (c *ptyClient) drop(i int) {
+func (c *client) drop(i int) {
 	st := c.streams[i]
 	st.close()
 	c.streams = slices.Delete(c.streams, i, i+1)
@@ -82,7 +82,7 @@ func (c *ptyClient) drop(i int) {
 	c.events.detached()
 }
 
-func (st *ptyStream) close() {
+func (st *stream) close() {
 	st.reader.Close()
 	if st.leave != nil {
 		st.leave()
@@ -91,7 +91,7 @@ func (st *ptyStream) close() {
 
 // begin opens a new reader, and returns the history before it. A client that has everything before since gets the output from there on, if
 // it is still retained.
-func (st *ptyStream) begin(c *ptyClient, since *int64) (attached, error) {
+func (st *stream) begin(c *client, since *int64) (attached, error) {
 	if since != nil {
 		if said, ok, err := st.resume(c, *since); ok || err != nil {
 			return said, err
@@ -101,7 +101,7 @@ func (st *ptyStream) begin(c *ptyClient, since *int64) (attached, error) {
 }
 
 // resume is begin for a client that has everything before since. ok is false if there is no such offset or it is not retained any more.
-func (st *ptyStream) resume(c *ptyClient, since int64) (said attached, ok bool, err error) {
+func (st *stream) resume(c *client, since int64) (said attached, ok bool, err error) {
 	until := st.terminal.Info().Bytes
 	if err := st.open(c, term.ReaderOptions{}); err != nil {
 		return attached{}, false, err
@@ -110,12 +110,12 @@ func (st *ptyStream) resume(c *ptyClient, since int64) (said attached, ok bool, 
 		return attached{}, false, nil
 	}
 	first := sizeAt{since, st.reader.Size()}
-	t := collect(st.reader, c.buf.text, until, historySize)
+	t := collect(st.reader, c.buf.text, until, HistorySize)
 	c.buf.text, t.sizes = t.Data, append([]sizeAt{first}, t.sizes...)
 	return st.said(t, false), !t.lagged && t.Off == since && len(t.sizes) <= maxSizes, nil
 }
 
-func (st *ptyStream) open(c *ptyClient, o term.ReaderOptions) error {
+func (st *stream) open(c *client, o term.ReaderOptions) error {
 	o.View, o.Wake = term.ViewText, c.wake
 	rd, err := st.terminal.Reader(o)
 	if err != nil {
@@ -129,7 +129,7 @@ func (st *ptyStream) open(c *ptyClient, o term.ReaderOptions) error {
 }
 
 // said makes the pty:attached for the text that was read, and notes that the client has it.
-func (st *ptyStream) said(t taken, truncated bool) attached {
+func (st *stream) said(t taken, truncated bool) attached {
 	st.sent, st.acked, st.exit = t.end(), t.Off, t.exit
 	said := attached{id: st.id, history: t.piece, size: st.terminal.Info().Size, truncated: truncated}
 	if slices.ContainsFunc(t.sizes, func(s sizeAt) bool { return s.size != said.size }) {
@@ -152,8 +152,8 @@ func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
 	t := taken{piece: piece{Data: buf[:0], Off: rd.Offset()}}
 	for len(t.Data) < limit {
 		n := len(t.Data)
-		t.Data = slices.Grow(t.Data, ptyChunk)
-		ev, ok, err := rd.TryNext(t.Data[n : n+ptyChunk])
+		t.Data = slices.Grow(t.Data, chunk)
+		ev, ok, err := rd.TryNext(t.Data[n : n+chunk])
 		var lost *term.LaggedError
 		switch {
 		case errors.As(err, &lost):
@@ -176,15 +176,15 @@ func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
 }
 
 // step sends the next message of the terminal, if there is one.
-func (st *ptyStream) step(c *ptyClient) (worked bool, err error) {
+func (st *stream) step(c *client) (worked bool, err error) {
 	switch {
 	case st.exit != nil:
 		return true, st.end(c, *st.exit)
 	case st.full(), time.Now().Before(st.due):
 		return false, nil
 	}
-	c.buf.text = slices.Grow(c.buf.text[:0], ptyChunk)
-	ev, ok, err := st.reader.TryNext(c.buf.text[:ptyChunk])
+	c.buf.text = slices.Grow(c.buf.text[:0], chunk)
+	ev, ok, err := st.reader.TryNext(c.buf.text[:chunk])
 	frame := c.buf.frame[:0]
 	var lagged *term.LaggedError
 	switch {
@@ -194,7 +194,7 @@ func (st *ptyStream) step(c *ptyClient) (worked bool, err error) {
 		return false, err
 	case ev.Mark == nil:
 		st.sent = ev.Off + int64(len(ev.Data))
-		st.due = c.server.bulk.reserve(len(ev.Data), time.Now())
+		st.due = c.handler.bulk.reserve(len(ev.Data), time.Now())
 		return true, c.send(appendOutput(frame, st.id, piece{ev.Data, ev.Off}))
 	case ev.Mark.Kind == term.MarkResized:
 		return true, c.send(appendResized(frame, st.id, ev.Mark.Size))
@@ -205,7 +205,7 @@ func (st *ptyStream) step(c *ptyClient) (worked bool, err error) {
 }
 
 // end sends the exit.
-func (st *ptyStream) end(c *ptyClient, e term.Exit) error {
+func (st *stream) end(c *client, e term.Exit) error {
 	if err := c.send(appendExit(c.buf.frame[:0], st.id, e)); err != nil {
 		return err
 	}
@@ -213,28 +213,28 @@ func (st *ptyStream) end(c *ptyClient, e term.Exit) error {
 }
 
 // resync continues with the newest output after the reader lost its place.
-func (st *ptyStream) resync(c *ptyClient) error {
+func (st *stream) resync(c *client) error {
 	sent := st.sent
 	said, err := st.begin(c, nil)
 	if err != nil { // the client may not read it any more
-		if err := c.send(appendError(c.buf.frame[:0], st.id, err)); err != nil {
+		if err := c.send(appendError(c.buf.frame[:0], st.id, c.handler.opts.Server.ErrorFor(err))); err != nil {
 			return err
 		}
 		return errStreamEnded
 	}
 	said.lost = max(said.history.Off-sent, 0)
-	st.due = c.server.bulk.reserve(len(said.history.Data), time.Now())
+	st.due = c.handler.bulk.reserve(len(said.history.Data), time.Now())
 	return c.send(appendAttached(c.buf.frame[:0], said))
 }
 
 // acknowledge records the offset up to which the client has shown output.
-func (st *ptyStream) acknowledge(end int64) { st.acked = min(max(st.acked, end), st.sent) }
+func (st *stream) acknowledge(end int64) { st.acked = min(max(st.acked, end), st.sent) }
 
 // full reports whether the client must acknowledge before it is sent more.
-func (st *ptyStream) full() bool { return st.acks && st.sent-st.acked >= ackWindow }
+func (st *stream) full() bool { return st.acks && st.sent-st.acked >= AckWindow }
 
 // arm makes the reader wake the client at the next output. If the stream must pause first, it returns until when.
-func (st *ptyStream) arm(now time.Time) (due time.Time) {
+func (st *stream) arm(now time.Time) (due time.Time) {
 	switch {
 	case st.due.After(now):
 		return st.due

@@ -1,4 +1,4 @@
-package local
+package uiws
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // read reads messages until the connection ends. It writes input and sizes to the terminal itself and passes the rest to run. It reads
 // without a context, because the end of a context would close the connection before the close message; serve closes the connection.
-func (c *ptyClient) read(ctx context.Context) {
+func (c *client) read(ctx context.Context) {
 	for pace := rate.NewLimiter(messageRate, messageBurst); pace.Wait(ctx) == nil; {
 		kind, data, err := c.conn.Read(context.Background())
 		if err != nil {
@@ -32,13 +32,13 @@ func (c *ptyClient) read(ctx context.Context) {
 }
 
 // accept carries out input and resize messages, and returns the rest for run. A result with neither a type nor an error needs nothing more.
-func (c *ptyClient) accept(ctx context.Context, kind websocket.MessageType, data []byte) (left ptyAsk) {
+func (c *client) accept(ctx context.Context, kind websocket.MessageType, data []byte) (left ask) {
 	if kind != websocket.MessageText {
-		return ptyAsk{err: localapi.BadMessage("messages are JSON in text frames")}
+		return ask{err: localapi.BadMessage("messages are JSON in text frames")}
 	}
-	r, err := parsePty(data)
+	r, err := parse(data)
 	if err != nil {
-		return ptyAsk{ptyRequest: r, err: err}
+		return ask{request: r, err: err}
 	}
 	switch r.Type {
 	case ptyInput:
@@ -46,18 +46,18 @@ func (c *ptyClient) accept(ctx context.Context, kind websocket.MessageType, data
 	case ptyResize:
 		err = c.resize(r)
 	default:
-		return ptyAsk{ptyRequest: r}
+		return ask{request: r}
 	}
 	if err == nil {
-		return ptyAsk{}
+		return ask{}
 	}
-	return ptyAsk{ptyRequest: ptyRequest{ID: r.ID}, err: err}
+	return ask{request: request{ID: r.ID}, err: err}
 }
 
-func (c *ptyClient) input(ctx context.Context, r ptyRequest) error {
+func (c *client) input(ctx context.Context, r request) error {
 	h, err := c.persons(r.ID)
 	if err == nil {
-		err = c.hands.mayType(h.Info())
+		err = c.mayType(h.Info())
 	}
 	if err != nil {
 		return err
@@ -69,17 +69,17 @@ func (c *ptyClient) input(ctx context.Context, r ptyRequest) error {
 	return err
 }
 
-func (c *ptyClient) resize(r ptyRequest) error {
+func (c *client) resize(r request) error {
 	h, err := c.persons(r.ID)
 	if err != nil {
 		return err
 	}
-	return c.server.sizes.settle(h, term.Size{Cols: *r.Cols, Rows: *r.Rows})
+	return c.handler.opts.Server.Resize(h, term.Size{Cols: *r.Cols, Rows: *r.Rows})
 }
 
 // persons returns the terminal if the person owns it. This protocol accepts input and sizes only for the person's terminals, so that a
 // user interface that shows an agent's terminal does not disturb it. The Handle makes all other checks.
-func (c *ptyClient) persons(id string) (term.Handle, error) {
+func (c *client) persons(id string) (term.Handle, error) {
 	h, err := c.access.Terminal(term.ID(id))
 	if err != nil {
 		return h, err

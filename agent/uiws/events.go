@@ -1,4 +1,4 @@
-package local
+package uiws
 
 import (
 	"encoding/json"
@@ -27,8 +27,8 @@ const (
 	eventOutput   eventKind = "output"
 )
 
-// ptySession describes a terminal in this protocol.
-type ptySession struct {
+// session describes a terminal in this protocol.
+type session struct {
 	ID        string   `json:"id"`
 	Cwd       string   `json:"cwd"`
 	Owner     string   `json:"owner"` // user or agent
@@ -49,8 +49,8 @@ type ptySession struct {
 	Reason    term.ExitReason `json:"reason,omitempty"`   // who ended it: exited, killed, timeout
 }
 
-func sessionFrom(i term.Info) ptySession {
-	s := ptySession{
+func sessionFrom(i term.Info) session {
+	s := session{
 		ID: string(i.ID), Cwd: i.Cwd, Owner: "user", Visible: i.Visible, CreatedAt: i.Started.UnixMilli(), Command: i.Command,
 		Name: i.Name, Title: i.Title, Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Private: i.Private, LentTo: i.LentTo,
 	}
@@ -65,18 +65,18 @@ func sessionFrom(i term.Info) ptySession {
 
 // terminalEvent is the message of one event.
 type terminalEvent struct {
-	Type     string     `json:"type"` // "terminal"
-	Event    eventKind  `json:"event"`
-	Terminal ptySession `json:"terminal"`
-	Output   string     `json:"output,omitempty"` // for eventOutput, as are the next two
-	Offset   *int64     `json:"offset,omitempty"` // of Output in the terminal's text
-	Missed   bool       `json:"truncated,omitempty"`
+	Type     string    `json:"type"` // "terminal"
+	Event    eventKind `json:"event"`
+	Terminal session   `json:"terminal"`
+	Output   string    `json:"output,omitempty"` // for eventOutput, as are the next two
+	Offset   *int64    `json:"offset,omitempty"` // of Output in the terminal's text
+	Missed   bool      `json:"truncated,omitempty"`
 }
 
-// ptyEvents records which terminals a client has been told of. It is owned by run.
+// events records which terminals a client has been told of. It is owned by run.
 //
 // Events are the difference between this record and the pool, so none is queued: a client that reads late gets the difference that is left.
-type ptyEvents struct {
+type events struct {
 	known    map[term.ID]*knownTerminal
 	previews []*preview
 	dirty    bool // the record must be compared with the pool
@@ -93,7 +93,7 @@ func background(i term.Info) bool { return i.Owner.Role == term.RoleAgent && !i.
 
 // begin records the terminals that exist, without events for them. It runs before the first answer, so that a client that has had an answer
 // misses no later output.
-func (e *ptyEvents) begin(c *ptyClient) {
+func (e *events) begin(c *client) {
 	e.known = map[term.ID]*knownTerminal{}
 	for _, h := range c.access.List() {
 		i := h.Info()
@@ -104,7 +104,7 @@ func (e *ptyEvents) begin(c *ptyClient) {
 	e.dirty = true
 }
 
-func (e *ptyEvents) end() {
+func (e *events) end() {
 	for _, p := range e.previews {
 		p.reader.Close()
 	}
@@ -112,11 +112,12 @@ func (e *ptyEvents) end() {
 }
 
 // attached ends the preview of a terminal that the client has attached to. detached makes the next step compare, which may begin one again.
-func (e *ptyEvents) attached(id string) { e.drop(term.ID(id)) }
-func (e *ptyEvents) detached()          { e.dirty = true }
+func (e *events) attached(id string) { e.drop(term.ID(id)) }
+
+func (e *events) detached() { e.dirty = true }
 
 // step sends the events that are due.
-func (e *ptyEvents) step(c *ptyClient) (worked bool, err error) {
+func (e *events) step(c *client) (worked bool, err error) {
 	if c.changed.Swap(false) || e.dirty {
 		e.dirty = false
 		if worked, err = e.compare(c); err != nil {
@@ -145,7 +146,7 @@ func (e *ptyEvents) step(c *ptyClient) (worked bool, err error) {
 }
 
 // compare sends the difference between the record and the pool.
-func (e *ptyEvents) compare(c *ptyClient) (worked bool, err error) {
+func (e *events) compare(c *client) (worked bool, err error) {
 	tell := func(event eventKind, i term.Info) {
 		if err == nil {
 			worked, err = true, c.tell(terminalEvent{Event: event, Terminal: sessionFrom(i)})
@@ -188,7 +189,7 @@ func (e *ptyEvents) compare(c *ptyClient) (worked bool, err error) {
 }
 
 // look starts or ends the preview of a terminal as needed. The preview of an exited terminal continues to its last output.
-func (e *ptyEvents) look(c *ptyClient, h term.Handle, k *knownTerminal, attached bool) {
+func (e *events) look(c *client, h term.Handle, k *knownTerminal, attached bool) {
 	switch {
 	case attached || !background(k.info):
 		e.drop(k.info.ID)
@@ -204,7 +205,7 @@ func (e *ptyEvents) look(c *ptyClient, h term.Handle, k *knownTerminal, attached
 }
 
 // drop ends the preview of a terminal, if there is one.
-func (e *ptyEvents) drop(id term.ID) {
+func (e *events) drop(id term.ID) {
 	if k := e.known[id]; k != nil && k.preview != nil {
 		k.preview.ended = true
 		e.sweep()
@@ -212,7 +213,7 @@ func (e *ptyEvents) drop(id term.ID) {
 }
 
 // sweep removes the previews that have ended.
-func (e *ptyEvents) sweep() {
+func (e *events) sweep() {
 	e.previews = slices.DeleteFunc(e.previews, func(p *preview) bool {
 		if !p.ended {
 			return false
@@ -224,7 +225,7 @@ func (e *ptyEvents) sweep() {
 }
 
 // arm makes the previews that are due wake the client at the next output, and returns when the first of the others is due; zero if none is.
-func (e *ptyEvents) arm(now time.Time) (first time.Time) {
+func (e *events) arm(now time.Time) (first time.Time) {
 	for _, p := range e.previews {
 		switch {
 		case !p.due.After(now):
@@ -236,7 +237,7 @@ func (e *ptyEvents) arm(now time.Time) (first time.Time) {
 	return first
 }
 
-func (c *ptyClient) tell(e terminalEvent) error {
+func (c *client) tell(e terminalEvent) error {
 	e.Type = ptyTerminal
 	frame, err := json.Marshal(e)
 	if err != nil {
@@ -255,7 +256,7 @@ type preview struct {
 	missed   bool // output was left out since the last excerpt
 }
 
-func (p *preview) open(c *ptyClient, tail int64) error {
+func (p *preview) open(c *client, tail int64) error {
 	rd, err := p.terminal.Reader(term.ReaderOptions{View: term.ViewText, Tail: tail, Wake: c.wake})
 	if err != nil {
 		return err
@@ -268,7 +269,7 @@ func (p *preview) open(c *ptyClient, tail int64) error {
 }
 
 // step sends an excerpt if there is new output.
-func (p *preview) step(c *ptyClient) (sent bool, err error) {
+func (p *preview) step(c *client) (sent bool, err error) {
 	if p.reader.Pending() > previewSize {
 		p.missed = true
 		if p.open(c, previewSize) != nil {

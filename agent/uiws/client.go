@@ -1,0 +1,236 @@
+package uiws
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"tether/agent/term"
+)
+
+// Further bounds of one client.
+const (
+	askedAhead = 16        // answers that wait for the writer; then the client is not read
+	chunk      = 32 << 10  // bytes of text in one pty:output
+	keptFrame  = 512 << 10 // bytes of a buffer that is kept for the next message
+
+	// messageRate and messageBurst limit the messages that are read from one client: a second, and at once. Nobody types that fast.
+	messageRate  = 4000
+	messageBurst = 10000
+
+	// inputPatience is how long input waits for a child that does not read. Meanwhile nothing else is read from this client.
+	inputPatience = 2 * time.Second
+
+	closeTimeout = 500 * time.Millisecond // for the close message and handshake
+)
+
+// client is one user interface on its WebSocket, attached to any number of terminals. It has three goroutines: run writes to the socket,
+// read reads from it, and watch waits for changes of the pool.
+//
+// Nothing is queued for a client: its readers pull. A client that reads too slowly loses its place in the terminals' logs, and is told so.
+type client struct {
+	// Set at construction.
+	handler *Handler
+	conn    *websocket.Conn
+	raw     net.Conn // under conn
+	access  term.Access
+	mayType func(term.Info) error // used by read
+	wake    chan struct{}         // 1 slot: a reader or the pool has something
+	asked   chan ask              // requests, from read to run, in order
+
+	changed atomic.Bool // the pool has changed since events compared it
+
+	// Owned by run.
+	streams []*stream // they take turns
+	turns   int       // index of the stream that had the last turn
+	events  events
+	buf     *buffer // nil while there is nothing to send
+}
+
+// ask is a request for run to answer. If err is not nil, the request is invalid, and the answer says why.
+type ask struct {
+	request
+	err error
+}
+
+// buffer holds the buffers of a client while it has something to send.
+type buffer struct{ text, frame []byte }
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+func (c *client) serve(request context.Context) {
+	ctx, cancel := context.WithCancel(request)
+	defer cancel()
+	defer context.AfterFunc(c.handler.opts.Draining, cancel)()
+	c.events.begin(c)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer cancel()
+		c.read(ctx)
+	})
+	wg.Go(func() { c.watch(ctx) })
+	stop := context.AfterFunc(ctx, func() { // neither a blocked write nor the close handshake may delay the end
+		time.AfterFunc(closeTimeout, func() { c.raw.Close() })
+	})
+	defer stop()
+	c.run(ctx)
+	switch {
+	case c.handler.opts.Draining.Err() != nil:
+		_ = c.conn.Close(websocket.StatusGoingAway, "the daemon is shutting down")
+	case request.Err() != nil:
+		_ = c.conn.Close(websocket.StatusPolicyViolation, context.Cause(request).Error())
+	}
+	cancel()
+	c.conn.CloseNow()
+	wg.Wait()
+}
+
+// run answers requests and sends output until ctx ends or a write fails.
+func (c *client) run(ctx context.Context) {
+	defer c.leave()
+	for ctx.Err() == nil {
+		if c.buf == nil {
+			c.buf = buffers.Get().(*buffer)
+		}
+		worked, err := c.turn()
+		if err != nil {
+			return
+		}
+		if worked {
+			continue
+		}
+		c.putBuffer()
+		if err := c.wait(ctx); err != nil {
+			return
+		}
+	}
+}
+
+// turn sends the next messages: all answers, then events, then one message of one terminal. So a flood delays anything else by one message.
+func (c *client) turn() (worked bool, err error) {
+	for more := true; more; {
+		select {
+		case a := <-c.asked:
+			if err := c.answer(a); err != nil {
+				return false, err
+			}
+		default:
+			more = false
+		}
+	}
+	if worked, err := c.events.step(c); worked || err != nil {
+		return worked, err
+	}
+	for range c.streams {
+		c.turns = (c.turns + 1) % len(c.streams)
+		worked, err := c.streams[c.turns].step(c)
+		if errors.Is(err, errStreamEnded) {
+			c.drop(c.turns)
+			return true, nil
+		}
+		if worked || err != nil {
+			return worked, err
+		}
+	}
+	return false, nil
+}
+
+// wait returns when there may be something to do.
+func (c *client) wait(ctx context.Context) error {
+	now := time.Now()
+	first := c.events.arm(now)
+	for _, st := range c.streams {
+		if due := st.arm(now); first.IsZero() || !due.IsZero() && due.Before(first) {
+			first = due
+		}
+	}
+	var timer <-chan time.Time
+	if !first.IsZero() {
+		t := time.NewTimer(first.Sub(now))
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-c.wake:
+	case <-timer:
+	case a := <-c.asked:
+		c.buf = buffers.Get().(*buffer)
+		return c.answer(a)
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// answer carries out a request that concerns run's own state, and sends an error message if it fails.
+func (c *client) answer(a ask) error {
+	if a.err == nil {
+		switch a.Type {
+		case ptyPing:
+			return c.send(appendPong(c.buf.frame[:0]))
+		case ptyAttach:
+			a.err = c.attach(a.request)
+		case ptyDetach:
+			c.detach(a.ID)
+		case ptyAck:
+			if st, _ := c.stream(a.ID); st != nil {
+				st.acknowledge(a.End)
+			}
+		}
+	}
+	if a.err == nil || errors.Is(a.err, errGone) {
+		return a.err
+	}
+	return c.send(appendError(c.buf.frame[:0], a.ID, c.handler.opts.Server.ErrorFor(a.err)))
+}
+
+// errGone is returned when a message could not be sent.
+var errGone = errors.New("the client does not read what is sent")
+
+// send writes one message, which is built in c.buf.frame. It fails if the client does not read it within WriteTimeout.
+func (c *client) send(frame []byte) error {
+	c.buf.frame = frame
+	ctx, cancel := context.WithTimeout(context.Background(), c.handler.opts.WriteTimeout)
+	defer cancel()
+	if c.conn.Write(ctx, websocket.MessageText, frame) != nil {
+		return errGone
+	}
+	return nil
+}
+
+func (c *client) putBuffer() {
+	if c.buf != nil && cap(c.buf.frame) <= keptFrame && cap(c.buf.text) <= keptFrame {
+		buffers.Put(c.buf)
+	}
+	c.buf = nil
+}
+
+// leave ends everything that run owns.
+func (c *client) leave() {
+	for _, st := range c.streams {
+		st.close()
+	}
+	c.streams = nil
+	c.events.end()
+	c.putBuffer()
+}
+
+// watch wakes run when the pool has changed, until ctx ends.
+func (c *client) watch(ctx context.Context) {
+	for version := uint64(0); ; {
+		next, err := c.access.Changed(ctx, version)
+		if err != nil {
+			return
+		}
+		version = next
+		c.changed.Store(true)
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+}

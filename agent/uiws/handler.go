@@ -1,0 +1,134 @@
+// Package uiws serves user interfaces on the WebSocket /pty: one client attaches to any number of terminals, and is told of all that its
+// caller may see. Server is what it needs of the local door. docs/LOCAL-API.md is the contract.
+package uiws
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"tether/agent/localapi"
+	"tether/agent/term"
+)
+
+// Bounds of the WebSocket, as docs/LOCAL-API.md has them.
+const (
+	MaxViewers  = 128       // of these WebSockets at once
+	MaxStreams  = 256       // terminals that one of them is attached to
+	HistorySize = 64 << 10  // bytes of text in one pty:attached
+	AckWindow   = 256 << 10 // bytes of text that a client which acknowledges has not
+)
+
+// protocol is the WebSocket subprotocol that the server selects if the client offers subprotocols. Browsers pass their token in one.
+const protocol = "tether.pty.v1"
+
+// Server is the part of the local door that the WebSocket of user interfaces needs. All methods are safe for concurrent use.
+type Server interface {
+	// Access returns the terminals as the caller of the request may see them.
+	Access(r *http.Request) term.Access
+	// Typing returns a function for one goroutine that says whether that caller may type into a terminal.
+	Typing(r *http.Request) func(term.Info) error
+	// Resize gives a terminal the size, made smaller so that it fits all attached people.
+	Resize(h term.Handle, size term.Size) error
+	// ErrorFor gives an error its code.
+	ErrorFor(err error) *localapi.Error
+	// Enter counts a client until leave is called. It is refused once the server drains.
+	Enter() (leave func(), err error)
+	// Stirred is called when a client has come or gone. It does not block.
+	Stirred()
+}
+
+// Options configures a Handler. All fields are required.
+type Options struct {
+	Server       Server
+	Draining     context.Context // done: clients are told that the daemon ends, and dropped
+	WriteTimeout time.Duration   // how long a client may not read before it is dropped
+}
+
+// Handler serves user interfaces. It is safe for concurrent use.
+type Handler struct {
+	opts    Options
+	viewers chan struct{} // a slot for each client
+	bulk    bulk          // the data that they are sent
+}
+
+// New returns a handler without clients. It needs no close: clients end with Draining.
+func New(o Options) *Handler {
+	return &Handler{opts: o, viewers: make(chan struct{}, MaxViewers)}
+}
+
+// Serve serves a user interface until it disconnects, the server drains, or the request's context ends, since its token was revoked. An
+// error says that the WebSocket was not opened, and nothing is answered yet.
+func (u *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
+	select {
+	case u.viewers <- struct{}{}:
+		defer func() { <-u.viewers }()
+	default:
+		return &localapi.Error{Code: localapi.CodeLimit, Message: "too many clients are connected", Hint: "close one"}
+	}
+	leave, err := u.opts.Server.Enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	raw := &hijacked{ResponseWriter: w}
+	conn, err := Upgrade(raw, r)
+	if err != nil {
+		return nil // Upgrade has answered
+	}
+	u.opts.Server.Stirred()
+	defer u.opts.Server.Stirred()
+	conn.SetReadLimit(localapi.MaxFrame)
+	c := &client{
+		handler: u, conn: conn, raw: raw.conn, access: u.opts.Server.Access(r), mayType: u.opts.Server.Typing(r),
+		wake: make(chan struct{}, 1), asked: make(chan ask, askedAhead),
+	}
+	c.serve(r.Context())
+	return nil
+}
+
+// Upgrade accepts a WebSocket, and answers the request if it fails. The server has checked the Origin before. The library would compare it
+// with the Host header, which an attacker controls by DNS rebinding.
+func Upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
+	return websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: []string{protocol}})
+}
+
+// hijacked remembers the connection that a handler takes over, so that it can be closed at once: closing a websocket.Conn waits for other
+// goroutines that read or close it.
+type hijacked struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+// Hijack implements http.Hijacker.
+func (h *hijacked) Hijack() (conn net.Conn, rw *bufio.ReadWriter, err error) {
+	conn, rw, err = http.NewResponseController(h.ResponseWriter).Hijack()
+	h.conn = conn
+	return conn, rw, err
+}
+
+// SpawnRequest is the body of POST /pty/spawn. Every field is optional. Without a body it starts the person's login shell in their home directory.
+type SpawnRequest struct {
+	Cwd     string   `json:"cwd"`
+	Command []string `json:"command"` // argv instead of the shell
+	Name    string   `json:"name"`
+	Cols    uint16   `json:"cols"`
+	Rows    uint16   `json:"rows"`
+	Private bool     `json:"private"`
+}
+
+// Spawned is the answer to POST /pty/spawn.
+type Spawned struct {
+	OK       bool    `json:"ok"`
+	ID       string  `json:"id"`
+	Terminal session `json:"terminal"`
+}
+
+// SpawnedFrom is the answer for a terminal that was started.
+func SpawnedFrom(i term.Info) Spawned {
+	return Spawned{OK: true, ID: string(i.ID), Terminal: sessionFrom(i)}
+}
