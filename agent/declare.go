@@ -42,12 +42,12 @@ func (a *Agent) Declare(ctx context.Context, r localapi.DeclareRequest) ([]local
 		localapi.DeclareUp: a.declared.Up, localapi.DeclareDown: a.declared.Down, localapi.DeclareRestart: a.declared.Restart,
 	}[r.Do]
 	if !ok {
-		return nil, bad("do %.20q must be up, down or restart", r.Do)
+		return nil, localapi.BadRequest("do %.20q must be up, down or restart", r.Do)
 	}
 	if r.Do != localapi.DeclareDown {
 		settings, err := config.Load(config.Path(a.cfg.Dirs), a.cfg.Over...)
 		if err != nil {
-			return nil, bad("%v", err)
+			return nil, localapi.BadRequest("%v", err)
 		}
 		if err := a.declared.Declare(ctx, settings.Terminal); err != nil {
 			return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tether/agent/localapi"
 	"tether/platform/secret"
 )
 
@@ -161,7 +162,7 @@ func (a *Agent) LogLevel() string { return zerolog.Level(a.leveled.level.Load())
 func (a *Agent) SetLogLevel(name string) error {
 	level, err := zerolog.ParseLevel(name)
 	if err != nil || !slices.Contains(levels, name) {
-		return bad("log level %.20q must be debug, info, warn or error", name)
+		return localapi.BadRequest("log level %.20q must be debug, info, warn or error", name)
 	}
 	was := a.LogLevel()
 	a.leveled.level.Store(int32(min(level, zerolog.InfoLevel))) // so that the change is seen

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -88,8 +87,4 @@ func (a *Agent) sandboxStatus() *localapi.SandboxStatus {
 		return &localapi.SandboxStatus{Error: err.Error()}
 	}
 	return &localapi.SandboxStatus{Kind: string(best), Wall: best == sandbox.Wall, Abstract: !sandbox.ClosesAbstractSockets()}
-}
-
-func bad(format string, args ...any) error {
-	return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf(format, args...)}
 }

@@ -72,15 +72,11 @@ func (p *Paired) mayRename(from, to string) error {
 }
 
 func badName(name string) error {
-	return bad("host name %.70q must be 1 to 64 letters, digits, dots, dashes or underscores", name)
+	return localapi.BadRequest("host name %.70q must be 1 to 64 letters, digits, dots, dashes or underscores", name)
 }
 
 // NotPaired is the error for a host that is not paired.
 func NotPaired(name string) error {
 	return &localapi.Error{Code: localapi.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", name),
 		Hint: "tether status lists the hosts"}
-}
-
-func bad(format string, args ...any) error {
-	return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf(format, args...)}
 }

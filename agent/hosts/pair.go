@@ -112,18 +112,18 @@ func (p *Paired) newHost(r localapi.PairRequest) (host, error) {
 		return host{}, err
 	}
 	if len(r.Token) > maxToken || strings.ContainsFunc(r.Token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return host{}, bad("the token must be at most %d visible ASCII characters", maxToken)
+		return host{}, localapi.BadRequest("the token must be at most %d visible ASCII characters", maxToken)
 	}
 	how := term.OnDispose(cmp.Or(r.OnDispose, string(term.DisposeAuto)))
 	if how != term.DisposeAuto && how != term.DisposeKill && how != term.DisposeUnlend {
-		return host{}, bad("on_dispose %.20q must be auto, kill or unlend", r.OnDispose)
+		return host{}, localapi.BadRequest("on_dispose %.20q must be auto, kill or unlend", r.OnDispose)
 	}
 	pin, err := client.ParsePin(r.Pin)
 	if err != nil {
-		return host{}, bad("%v", err)
+		return host{}, localapi.BadRequest("%v", err)
 	}
 	if r.Pin != "" && address.Scheme != "wss" {
-		return host{}, bad("a pin needs a certificate, and %s has none; use wss://", address.Redacted())
+		return host{}, localapi.BadRequest("a pin needs a certificate, and %s has none; use wss://", address.Redacted())
 	}
 	also, err := alsoAt(address, r.Also, r.Pin)
 	if err != nil {
@@ -160,7 +160,7 @@ const maxAddresses = 16
 // alsoAt checks the further addresses of a host, and leaves out what is there twice.
 func alsoAt(first *url.URL, texts []string, pin string) (also []string, err error) {
 	if len(texts) >= maxAddresses {
-		return nil, bad("a host has at most %d addresses", maxAddresses)
+		return nil, localapi.BadRequest("a host has at most %d addresses", maxAddresses)
 	}
 	for _, text := range texts {
 		u, err := hostURL(text)
@@ -168,7 +168,7 @@ func alsoAt(first *url.URL, texts []string, pin string) (also []string, err erro
 			return nil, err
 		}
 		if pin != "" && u.Scheme != "wss" {
-			return nil, bad("a pin needs a certificate, and %s has none; use wss://", u.Redacted())
+			return nil, localapi.BadRequest("a pin needs a certificate, and %s has none; use wss://", u.Redacted())
 		}
 		if one := u.String(); one != first.String() && !slices.Contains(also, one) {
 			also = append(also, one)
@@ -223,7 +223,7 @@ func (p *Paired) freeName(u *url.URL) string {
 func hostURL(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
-		return nil, bad("invalid URL; use wss://host or ws://127.0.0.1:port")
+		return nil, localapi.BadRequest("invalid URL; use wss://host or ws://127.0.0.1:port")
 	}
 	if to, ok := map[string]string{"http": "ws", "https": "wss"}[u.Scheme]; ok {
 		u.Scheme = to
@@ -232,11 +232,11 @@ func hostURL(text string) (*url.URL, error) {
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	switch {
 	case u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "":
-		return nil, bad("the URL must be of the form wss://host or ws://127.0.0.1:port")
+		return nil, localapi.BadRequest("the URL must be of the form wss://host or ws://127.0.0.1:port")
 	case u.User != nil || u.Query().Has("tkn"):
-		return nil, bad("the URL must not hold a credential")
+		return nil, localapi.BadRequest("the URL must not hold a credential")
 	case u.Fragment != "":
-		return nil, bad("the URL must not have a fragment")
+		return nil, localapi.BadRequest("the URL must not have a fragment")
 	case u.Scheme == "ws" && !loopback(u.Hostname()):
 		return nil, &localapi.Error{Code: localapi.CodeInsecure, Message: "ws:// to another machine would send everything in clear text",
 			Hint: "use wss://, or ws:// to 127.0.0.1 through a tunnel of your own"}

@@ -43,7 +43,7 @@ const deviceItem = "device"
 // at most a second.
 func (s *store) settle(want string) error {
 	if want != "" && want != inFile && want != inKeyring {
-		return bad("secrets are kept in the %s or in a %s, not in %.20q", inKeyring, inFile, want)
+		return localapi.BadRequest("secrets are kept in the %s or in a %s, not in %.20q", inKeyring, inFile, want)
 	}
 	s.mu.Lock()
 	kept, hosts := s.kept, len(s.all)

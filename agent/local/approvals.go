@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -20,7 +19,7 @@ func (s *Server) approvals(w http.ResponseWriter, r *http.Request) error {
 	if since := r.URL.Query().Get("since"); since != "" {
 		version, err := strconv.ParseUint(since, 10, 64)
 		if err != nil {
-			return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("since %.40q must be the version of a list", since)}
+			return localapi.BadRequest("since %.40q must be the version of a list", since)
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), longPoll)
 		defer cancel()

@@ -155,7 +155,7 @@ const maxPrincipal = 64
 // checkPrincipal checks a principal's name.
 func checkPrincipal(name string) *localapi.Error {
 	if name == "" || name == "." || name == ".." || len(name) > maxPrincipal || strings.ContainsFunc(name, notPrincipal) {
-		return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("principal %.80q must be 1 to %d of the characters A-Z a-z 0-9 . _ : @ -, and neither . nor ..", name, maxPrincipal)}
+		return localapi.BadRequest("principal %.80q must be 1 to %d of the characters A-Z a-z 0-9 . _ : @ -, and neither . nor ..", name, maxPrincipal)
 	}
 	return nil
 }

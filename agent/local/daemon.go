@@ -57,12 +57,6 @@ func (s *Server) shutdown(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, struct{}{})
 }
 
-// DrainKeeping is Drain where the terminals go on: attached clients are told, and look for the next daemon.
-func (s *Server) DrainKeeping() {
-	s.keeping.Store(true)
-	s.Drain()
-}
-
 func (s *Server) handOver(w http.ResponseWriter, r *http.Request) error {
 	var req localapi.HandOverRequest
 	if err := decode(w, r, &req); err != nil {
@@ -82,7 +76,7 @@ func (s *Server) sandbox(w http.ResponseWriter, r *http.Request) error {
 	}
 	actor := ActorFrom(r.Context())
 	if actor.Role != term.RoleAgent || s.opts.Sandbox == nil || len(req.Command) == 0 {
-		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "an agent and a command are required"}
+		return localapi.BadRequest("an agent and a command are required")
 	}
 	argv, err := s.opts.Sandbox(actor, req.Cwd, req.Command)
 	if err != nil {

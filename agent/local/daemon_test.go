@@ -25,7 +25,7 @@ func (d *fakeDaemon) LogLevel() string {
 
 func (d *fakeDaemon) SetLogLevel(level string) error {
 	if level == "loud" {
-		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "no such level"}
+		return localapi.BadRequest("no such level")
 	}
 	return d.note("level " + level)
 }

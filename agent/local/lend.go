@@ -31,10 +31,10 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if req.ForMs < 0 || req.ForMs > maxLoan.Milliseconds() {
-		return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("a time of %d ms must be 1 ms to %d days", req.ForMs, maxLoan/(24*time.Hour))}
+		return localapi.BadRequest("a time of %d ms must be 1 ms to %d days", req.ForMs, maxLoan/(24*time.Hour))
 	}
 	if req.FromNow && len(req.To) == 0 {
-		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "from_now needs names in to"}
+		return localapi.BadRequest("from_now needs names in to")
 	}
 	no := false
 	change := term.LoanChange{Audience: term.AudienceChange{Grant: req.To, FromNow: req.FromNow, GuestsOnly: &no}}
@@ -122,7 +122,7 @@ func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(req.From) > 0 {
-		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "from needs a terminal"}
+		return localapi.BadRequest("from needs a terminal")
 	}
 	if req.Host != "" {
 		if _, err := s.hostFor(req.Host); err != nil {
@@ -238,7 +238,7 @@ const toldWithin = 5 * time.Second
 // checkNames refuses names that cannot be in an audience, and those that the host refuses. A host that is offline is not asked.
 func (s *Server) checkNames(ctx context.Context, host string, names []string, denied bool) error {
 	if len(names) > term.MaxNames {
-		return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("%d names are too many; at most %d", len(names), term.MaxNames)}
+		return localapi.BadRequest("%d names are too many; at most %d", len(names), term.MaxNames)
 	}
 	for _, name := range names {
 		if err := ahp.CheckAudienceName(name, denied && !strings.HasPrefix(name, ahp.GroupPrefix) && name != ahp.ToEveryone); err != nil {
@@ -281,7 +281,7 @@ func (s *Server) unlendFrom(w http.ResponseWriter, r *http.Request, h term.Handl
 		}
 		for _, name := range change.Drop {
 			if !slices.ContainsFunc(loan.Audience.Grants, func(g term.Grant) bool { return g.To == name }) {
-				return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("the terminal is not shared with %s at %s", name, loan.Host)}
+				return localapi.BadRequest("the terminal is not shared with %s at %s", name, loan.Host)
 			}
 		}
 		if err := h.ChangeAudience(loan.Host, change); err != nil && !errors.Is(err, term.ErrNotLent) {

@@ -149,7 +149,7 @@ func TestLendTo(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"lab": nil}, w.daemon.checked); diff != "" || w.daemon.told != 3 {
 		t.Errorf("told %d times; %s", w.daemon.told, diff)
 	}
-	w.daemon.refuses = &localapi.Error{Code: localapi.CodeBadRequest, Message: "no such name"}
+	w.daemon.refuses = localapi.BadRequest("no such name")
 	if _, err := lend(localapi.LendRequest{To: []string{"bob"}}); err == nil {
 		t.Error("bob was taken")
 	}

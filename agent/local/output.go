@@ -61,7 +61,7 @@ func number(q url.Values, name string, max int64) (int64, error) {
 }
 
 func badQuery(name string, q url.Values, want string) error {
-	return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("%s %.40q must be %s", name, q.Get(name), want)}
+	return localapi.BadRequest("%s %.40q must be %s", name, q.Get(name), want)
 }
 
 // output answers with the terminal's output, as bytes. A loss in between is a separate line.

@@ -180,6 +180,12 @@ func (s *Server) Drain() {
 	s.attached.Wait()
 }
 
+// DrainKeeping is Drain where the terminals go on: attached clients are told, and look for the next daemon.
+func (s *Server) DrainKeeping() {
+	s.keeping.Store(true)
+	s.Drain()
+}
+
 // enter counts a client that Drain is to wait for, until it calls attached.Done. It is refused once the server drains.
 func (s *Server) enter() error {
 	s.entering.Lock()
@@ -323,13 +329,13 @@ func decode(_ http.ResponseWriter, r *http.Request, into any) error {
 		if _, err = d.Token(); errors.Is(err, io.EOF) {
 			return nil
 		}
-		return localapi.BadMessage("request body: more than one JSON value")
+		return localapi.BadRequest("request body: more than one JSON value")
 	}
 	var size *http.MaxBytesError
 	if errors.As(err, &size) {
 		return err
 	}
-	return localapi.BadMessage("request body: %s", localapi.JSONProblem(err, into))
+	return localapi.BadRequest("request body: %s", localapi.JSONProblem(err, into))
 }
 
 func reply(w http.ResponseWriter, v any) error {

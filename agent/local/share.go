@@ -3,7 +3,6 @@ package local
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,7 +23,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if req.ForMs < 0 || req.ForMs > ahp.MaxShareTime.Milliseconds() {
-		return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("a time of %d ms must be 1 ms to %d days", req.ForMs, ahp.MaxShareTime/(24*time.Hour))}
+		return localapi.BadRequest("a time of %d ms must be 1 ms to %d days", req.ForMs, ahp.MaxShareTime/(24*time.Hour))
 	}
 	if s.opts.NoShares {
 		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "the configuration refuses links for guests", Hint: "set shares = true in the section [lend]"}

@@ -27,7 +27,7 @@ func (s *Server) subscribe(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if n := len(req.Subscriptions); n < 1 || n > maxSubscriptions {
-		return localapi.BadMessage("subscriptions must be 1 to %d", maxSubscriptions)
+		return localapi.BadRequest("subscriptions must be 1 to %d", maxSubscriptions)
 	}
 	access := s.access(r)
 	seen := &agentTerminals{server: s, access: access, masked: !req.Raw}
@@ -177,7 +177,7 @@ func (s *Server) mayRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(req.Command) == 0 {
-		return localapi.BadMessage("command is missing")
+		return localapi.BadRequest("command is missing")
 	}
 	actor := ActorFrom(r.Context())
 	if actor.Role == term.RoleAgent {

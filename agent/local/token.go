@@ -206,7 +206,7 @@ func (t *Tokens) create(principal string, person bool) (string, error) {
 		return "", err
 	}
 	if principal == userToken {
-		return "", localapi.BadMessage("%q is the name of your own token", principal)
+		return "", localapi.BadRequest("%q is the name of your own token", principal)
 	}
 	t.mu.Lock()
 	token, err := t.createLocked(principal, person)

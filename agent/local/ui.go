@@ -38,7 +38,7 @@ func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 	if req.Cwd == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return localapi.BadMessage("cwd is required: no home directory: %v", err)
+			return localapi.BadRequest("cwd is required: no home directory: %v", err)
 		}
 		req.Cwd = home
 	}

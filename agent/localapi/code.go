@@ -11,7 +11,7 @@ import (
 // Code is the kind of an error, for programs.
 type Code string
 
-// The codes of this door. Clients treat one they do not know as CodeInternal.
+// The codes of errors. Clients treat one they do not know as CodeInternal.
 const (
 	CodeBadRequest      Code = "bad_request"      // not understood, or a value out of range
 	CodeNotFound        Code = "not_found"        // no such path or method
@@ -89,7 +89,7 @@ var meaning = map[Code]outcomes{
 // HTTPStatus is the HTTP status of an answer with the code.
 func (c Code) HTTPStatus() int { return meaning[c].http }
 
-// Error is this door's answer to a failed request.
+// Error is the answer to a failed request.
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`        // lower case, the fault

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// BadMessage is the error for a request or message that is not understood.
-func BadMessage(format string, args ...any) *Error {
+// BadRequest is the error for a request or message that is not understood, or has a value out of range.
+func BadRequest(format string, args ...any) *Error {
 	return &Error{Code: CodeBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 

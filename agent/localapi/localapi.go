@@ -4,7 +4,7 @@
 // A ref is an id, the beginning of one, or a name of a terminal. Errors are {"error":{"code","message","hint"}}.
 package localapi
 
-// SchemaVersion is the version of the JSON that commands print and this door answers. It changes only when a field goes away or changes its
+// SchemaVersion is the version of the JSON that commands print and the local door answers. It changes only when a field goes away or changes its
 // meaning.
 const SchemaVersion = 1
 

@@ -34,7 +34,7 @@ func (c *client) read(ctx context.Context) {
 // accept carries out input and resize messages, and returns the rest for run. A result with neither a type nor an error needs nothing more.
 func (c *client) accept(ctx context.Context, kind websocket.MessageType, data []byte) (left ask) {
 	if kind != websocket.MessageText {
-		return ask{err: localapi.BadMessage("messages are JSON in text frames")}
+		return ask{err: localapi.BadRequest("messages are JSON in text frames")}
 	}
 	r, err := parse(data)
 	if err != nil {

@@ -85,7 +85,7 @@ var needs = map[string]func(*request) string{
 func parse(data []byte) (request, error) {
 	var r request
 	if err := json.Unmarshal(data, &r); err != nil {
-		return request{ID: answerable(r.ID)}, localapi.BadMessage("message: %s", localapi.JSONProblem(err, &r))
+		return request{ID: answerable(r.ID)}, localapi.BadRequest("message: %s", localapi.JSONProblem(err, &r))
 	}
 	check, ok := needs[r.Type]
 	problem := ""
@@ -105,7 +105,7 @@ func parse(data []byte) (request, error) {
 		}
 	}
 	if problem != "" {
-		return request{ID: answerable(r.ID)}, localapi.BadMessage("%s", problem)
+		return request{ID: answerable(r.ID)}, localapi.BadRequest("%s", problem)
 	}
 	return r, nil
 }
