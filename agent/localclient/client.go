@@ -120,7 +120,7 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
-	for end := time.Now().Add(handOverPatience); ; {
+	for end := time.Now().Add(handOverTimeout); ; {
 		resp, err := c.sendOnce(ctx, method, path, bytes.NewReader(body))
 		var answer *localapi.Error
 		var silent *SilentError
@@ -158,15 +158,15 @@ func (c *Client) sendOnce(ctx context.Context, method, path string, body io.Read
 }
 
 const (
-	// handOverPatience is how long a client waits while one daemon makes way for another, or starts.
-	handOverPatience = 5 * time.Second
+	// handOverTimeout is how long a client waits while one daemon makes way for another, or starts.
+	handOverTimeout = 5 * time.Second
 	// secondLook is when a client looks again, in case it looked between the end of one daemon and the start of the next.
 	secondLook = 10 * time.Millisecond
 )
 
 // dialPatiently connects to the daemon. If a daemon is only about to start, it waits for it.
 func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
-	for end, looks := time.Now().Add(handOverPatience), 0; ; looks++ {
+	for end, looks := time.Now().Add(handOverTimeout), 0; ; looks++ {
 		conn, err := ipc.Dial(ctx, socket)
 		if !errors.Is(err, ipc.ErrNotRunning) || looks > 0 && !locked(socket) || time.Now().After(end) {
 			return conn, err

@@ -23,8 +23,8 @@ const (
 	messageRate  = 4000
 	messageBurst = 10000
 
-	// inputPatience is how long input waits for a child that does not read. Meanwhile nothing else is read from this client.
-	inputPatience = 2 * time.Second
+	// inputTimeout is how long input waits for a child that does not read. Meanwhile nothing else is read from this client.
+	inputTimeout = 2 * time.Second
 
 	closeTimeout = 500 * time.Millisecond // for the close message and handshake
 )

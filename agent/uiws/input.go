@@ -62,7 +62,7 @@ func (c *client) input(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	err = h.WriteWithin(ctx, inputPatience, []byte(*r.Data))
+	err = h.WriteWithin(ctx, inputTimeout, []byte(*r.Data))
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &localapi.Error{Code: localapi.CodeTimeout, Message: "the program does not read its input; the last keys were lost"}
 	}

@@ -171,7 +171,7 @@ func (l *listener) run(ctx context.Context, each func(*events.Event) error) erro
 		return err
 	}
 	defer whileConnected(ctx, l.client, silence(l.app.notice), nil)()
-	for retry := attach.NewRetry(attach.AwayPatience); ; {
+	for retry := attach.NewRetry(attach.AwayTimeout); ; {
 		err := l.listen(ctx, each, retry.Restart)
 		switch {
 		case ctx.Err() != nil, errors.Is(err, io.EOF):
@@ -179,8 +179,8 @@ func (l *listener) run(ctx context.Context, each func(*events.Event) error) erro
 		case !errors.Is(err, localclient.ErrDropped) && !(errors.Is(err, localclient.ErrNotRunning) && l.started()):
 			return err
 		}
-		if err := retry.Wait(ctx); errors.Is(err, attach.ErrPatience) {
-			return &hinted{fmt.Errorf("%w and no daemon has started within %v", localclient.ErrDropped, attach.AwayPatience), "start it, and run this again; --cursor-file goes on where it ended"}
+		if err := retry.Wait(ctx); errors.Is(err, attach.ErrTimeout) {
+			return &hinted{fmt.Errorf("%w and no daemon has started within %v", localclient.ErrDropped, attach.AwayTimeout), "start it, and run this again; --cursor-file goes on where it ended"}
 		} else if err != nil {
 			return nil // ctx has ended
 		}

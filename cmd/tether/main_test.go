@@ -72,7 +72,7 @@ const awayVar = "TEST_AWAY_PATIENCE"
 
 func setAway() {
 	if d, err := time.ParseDuration(os.Getenv(awayVar)); err == nil {
-		attach.AwayPatience, attach.MissingPatience = d, d
+		attach.AwayTimeout, attach.MissingTimeout = d, d
 	}
 }
 

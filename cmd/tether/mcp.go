@@ -25,7 +25,7 @@ Example configuration of a client:
 				return err
 			}
 			agent := client.As(as)
-			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdout, patience: attach.AwayPatience, notice: a.notice}
+			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdout, timeout: attach.AwayTimeout, notice: a.notice}
 			defer whileConnected(c.Context(), client, silence(a.notice), pipe.awaits)()
 			return pipe.run(c.Context())
 		},

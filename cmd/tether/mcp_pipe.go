@@ -30,11 +30,11 @@ import (
 // Goroutines: run's passes the daemon's lines on and reconnects; send, which lives as long as the client, passes lines the other way.
 type mcpPipe struct {
 	// Set before run.
-	open     func(context.Context) (*localclient.MCPStream, error)
-	in       io.Reader
-	out      io.Writer
-	patience time.Duration // how long it waits for the next daemon
-	notice   func(format string, args ...any)
+	open    func(context.Context) (*localclient.MCPStream, error)
+	in      io.Reader
+	out     io.Writer
+	timeout time.Duration // how long it waits for the next daemon
+	notice  func(format string, args ...any)
 
 	write sync.Mutex // held while a line is written to out
 
@@ -156,7 +156,7 @@ func (p *mcpPipe) heard(stream *localclient.MCPStream, m peekedMCP) bool {
 	delete(p.waiting, m.id)
 	line, own := p.replayed[m.id]
 	delete(p.replayed, m.id)
-	late := m.failed && time.Since(p.back) < p.patience
+	late := m.failed && time.Since(p.back) < p.timeout
 	p.mu.Unlock()
 	switch asked := peekMCP(line); {
 	case asked.method != "resources/subscribe":
@@ -209,7 +209,7 @@ func (p *mcpPipe) streamAnswered(stream *localclient.MCPStream, m peekedMCP) (ow
 	if s == nil {
 		return false
 	}
-	if m.failed && (s.begun || time.Since(p.back) < p.patience) {
+	if m.failed && (s.begun || time.Since(p.back) < p.timeout) {
 		time.AfterFunc(attach.LastPause, func() {
 			p.mu.Lock()
 			wanted := p.stream == stream && !p.over && p.streams[m.id] == s
@@ -269,7 +269,7 @@ func (p *mcpPipe) refuse(id string) {
 
 // comeBack waits for the next daemon. It starts none: the person may have ended it.
 func (p *mcpPipe) comeBack(ctx context.Context) (*localclient.MCPStream, error) {
-	for retry := attach.NewRetry(p.patience); ; {
+	for retry := attach.NewRetry(p.timeout); ; {
 		stream, err := p.open(ctx)
 		if err == nil {
 			if err = p.replay(stream); err == nil {
@@ -282,8 +282,8 @@ func (p *mcpPipe) comeBack(ctx context.Context) (*localclient.MCPStream, error) 
 		if ctx.Err() == nil && p.isDone() {
 			return nil, localclient.ErrDropped
 		}
-		if err := retry.Wait(ctx); errors.Is(err, attach.ErrPatience) {
-			return nil, &hinted{fmt.Errorf("%w and did not come back within %v", localclient.ErrDropped, p.patience), "restart the MCP client"}
+		if err := retry.Wait(ctx); errors.Is(err, attach.ErrTimeout) {
+			return nil, &hinted{fmt.Errorf("%w and did not come back within %v", localclient.ErrDropped, p.timeout), "restart the MCP client"}
 		} else if err != nil {
 			return nil, err
 		}

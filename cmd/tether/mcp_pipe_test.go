@@ -110,7 +110,7 @@ func (e *mcpEnd) says(line string) {
 func TestMCPClientThatIsDoneWhileAway(t *testing.T) {
 	door, ends := mcpEnds(t)
 	in, say := io.Pipe()
-	p := &mcpPipe{in: in, out: io.Discard, patience: patience, notice: func(string, ...any) {}}
+	p := &mcpPipe{in: in, out: io.Discard, timeout: patience, notice: func(string, ...any) {}}
 	opened := 0
 	p.open = func(ctx context.Context) (*localclient.MCPStream, error) {
 		if opened++; opened == 2 {
@@ -141,7 +141,7 @@ func TestMCPSubscriptionToATerminalThatComesLate(t *testing.T) {
 	door, ends := mcpEnds(t)
 	in, say := io.Pipe()
 	var heard testkit.Output
-	p := &mcpPipe{open: door.MCP, in: in, out: &heard, patience: patience, notice: func(string, ...any) {}}
+	p := &mcpPipe{open: door.MCP, in: in, out: &heard, timeout: patience, notice: func(string, ...any) {}}
 	ended := make(chan error, 1)
 	go func() { ended <- p.run(t.Context()) }()
 	const subscribe = `{"jsonrpc":"2.0","id":7,"method":"resources/subscribe","params":{"uri":"terminal:///pty-a"}}`
@@ -176,7 +176,7 @@ func TestEventStreamThatAShutdownFails(t *testing.T) {
 	door, ends := mcpEnds(t)
 	in, say := io.Pipe()
 	var heard testkit.Output
-	p := &mcpPipe{open: door.MCP, in: in, out: &heard, patience: patience, notice: func(string, ...any) {}}
+	p := &mcpPipe{open: door.MCP, in: in, out: &heard, timeout: patience, notice: func(string, ...any) {}}
 	ended := make(chan error, 1)
 	go func() { ended <- p.run(t.Context()) }()
 	first := <-ends

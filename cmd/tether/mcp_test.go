@@ -368,7 +368,7 @@ func TestMCPWithoutDaemon(t *testing.T) {
 	defer client.Close()
 	in, say := io.Pipe()
 	heard, out := io.Pipe()
-	p := &mcpPipe{open: client.As("claude").MCP, in: in, out: out, patience: 50 * time.Millisecond, notice: func(string, ...any) {}}
+	p := &mcpPipe{open: client.As("claude").MCP, in: in, out: out, timeout: 50 * time.Millisecond, notice: func(string, ...any) {}}
 	ended := make(chan error, 1)
 	go func() { ended <- p.run(t.Context()) }()
 	lines := bufio.NewScanner(heard)

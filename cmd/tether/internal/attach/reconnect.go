@@ -36,10 +36,10 @@ type reconnectingAttach struct {
 
 // Set once, before anything runs. Tests of commands raise them, so that they do not depend on the speed of the machine.
 var (
-	// AwayPatience is how long an attached command waits for the next daemon.
-	AwayPatience = 10 * time.Second
-	// MissingPatience is how long it waits for the terminal once a daemon answers, which may resume it late.
-	MissingPatience = 5 * time.Second
+	// AwayTimeout is how long an attached command waits for the next daemon.
+	AwayTimeout = 10 * time.Second
+	// MissingTimeout is how long it waits for the terminal once a daemon answers, which may resume it late.
+	MissingTimeout = 5 * time.Second
 )
 
 // attachReconnecting opens the terminal.
@@ -51,7 +51,7 @@ func attachReconnecting(ctx context.Context, client *localclient.Client, id stri
 	return &reconnectingAttach{client: client, id: id, notice: notice, from: o, att: att}, nil
 }
 
-// Next returns the next message, or local.ErrDropped when the daemon is gone for good. After a reconnect it reports with whom the terminal
+// Next returns the next message, or localclient.ErrDropped when the daemon is gone for good. After a reconnect it reports with whom the terminal
 // is shared now, even if that has not changed.
 func (l *reconnectingAttach) Next(ctx context.Context) (localclient.Message, error) {
 	for {
@@ -85,7 +85,7 @@ func (l *reconnectingAttach) Next(ctx context.Context) (localclient.Message, err
 func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 	l.swap(nil)
 	var answered time.Time
-	for retry := NewRetry(AwayPatience); ; {
+	for retry := NewRetry(AwayTimeout); ; {
 		att, err := l.client.Attach(ctx, l.id, l.from)
 		if err == nil {
 			l.swap(att)
@@ -100,10 +100,10 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 		case ctx.Err() != nil: // which may be why it failed
 		case l.isClosed():
 			return localclient.ErrDropped
-		case !answered.IsZero() && time.Since(answered) > MissingPatience:
+		case !answered.IsZero() && time.Since(answered) > MissingTimeout:
 			return fmt.Errorf("%w: the next daemon does not have %s: %w", localclient.ErrDropped, l.id, err)
 		}
-		if err := retry.Wait(ctx); errors.Is(err, ErrPatience) {
+		if err := retry.Wait(ctx); errors.Is(err, ErrTimeout) {
 			return &GoneError{l.id}
 		} else if err != nil {
 			return err
@@ -111,15 +111,15 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 	}
 }
 
-// GoneError says that no daemon has come back within AwayPatience. It is a local.ErrDropped.
+// GoneError says that no daemon has come back within AwayTimeout. It is a localclient.ErrDropped.
 type GoneError struct{ ID string }
 
 // Error implements error.
 func (e *GoneError) Error() string {
-	return fmt.Sprintf("%v, and no daemon has started within %v; %s keeps running", localclient.ErrDropped, AwayPatience, e.ID)
+	return fmt.Sprintf("%v, and no daemon has started within %v; %s keeps running", localclient.ErrDropped, AwayTimeout, e.ID)
 }
 
-// Unwrap returns local.ErrDropped.
+// Unwrap returns localclient.ErrDropped.
 func (e *GoneError) Unwrap() error { return localclient.ErrDropped }
 
 // swap puts another attachment in place, nil for none, and gives it the size.

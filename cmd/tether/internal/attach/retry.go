@@ -13,25 +13,25 @@ const (
 	LastPause = 100 * time.Millisecond
 )
 
-// ErrPatience is returned when an attempt has not succeeded within the patience.
-var ErrPatience = errors.New("no success within the patience")
+// ErrTimeout means that no attempt succeeded within the timeout.
+var ErrTimeout = errors.New("no attempt succeeded within the timeout")
 
-// Retry paces attempts, such as to reach the next daemon. One goroutine may use it at a time.
+// Retry spaces repeated attempts, such as to reach the next daemon: each pause is twice as long as the one before. It has one owner.
 type Retry struct {
-	patience, pause time.Duration
-	began           time.Time
+	timeout, pause time.Duration
+	began          time.Time
 }
 
-// NewRetry begins a series of attempts, the first of which needs no Wait.
-func NewRetry(patience time.Duration) *Retry {
-	return &Retry{patience, firstPause, time.Now()}
+// NewRetry starts the timeout. The caller makes its first attempt at once, and calls Wait before each further one.
+func NewRetry(timeout time.Duration) *Retry {
+	return &Retry{timeout, firstPause, time.Now()}
 }
 
-// Wait pauses before the next attempt. It returns at once with ctx's error when ctx has ended, and with ErrPatience when the patience has
+// Wait pauses before the next attempt. It returns at once with ctx's error when ctx has ended, and with ErrTimeout when the timeout has
 // passed since the beginning.
 func (r *Retry) Wait(ctx context.Context) error {
-	if r.Elapsed() > r.patience && ctx.Err() == nil {
-		return ErrPatience
+	if r.Elapsed() > r.timeout && ctx.Err() == nil {
+		return ErrTimeout
 	}
 	select {
 	case <-time.After(r.pause):
@@ -45,5 +45,5 @@ func (r *Retry) Wait(ctx context.Context) error {
 // Elapsed is the time since the beginning.
 func (r *Retry) Elapsed() time.Duration { return time.Since(r.began) }
 
-// Restart moves the beginning to now: the attempt has succeeded at something.
+// Restart restarts the timeout, because an attempt has made progress.
 func (r *Retry) Restart() { r.began = time.Now() }

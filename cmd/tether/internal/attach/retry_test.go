@@ -20,7 +20,7 @@ func TestRetryEndsWithThePatience(t *testing.T) {
 				r.Restart()
 			}
 		}
-		if err := r.Wait(t.Context()); !errors.Is(err, ErrPatience) {
+		if err := r.Wait(t.Context()); !errors.Is(err, ErrTimeout) {
 			t.Errorf("after the patience: %v", err)
 		}
 		if took := time.Since(began); took <= 1155*time.Millisecond || took > 1155*time.Millisecond+LastPause {
