@@ -15,13 +15,13 @@ type Child = child
 // Held is a holder without a process and a socket.
 type Held struct{ h *holder }
 
-// Hold starts a holder. Its Run ends as Main would, after closing door.
-func Hold(s Spec, c Child, door func()) (*Held, error) {
+// Hold starts a holder. Its Run ends as Main would, after closing the socket.
+func Hold(s Spec, c Child, closeSocket func()) (*Held, error) {
 	s, err := s.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	h := newHolder(s, c, func() error { door(); return nil })
+	h := newHolder(s, c, func() error { closeSocket(); return nil })
 	h.key = Key()
 	return &Held{h}, nil
 }

@@ -33,13 +33,13 @@ type child interface {
 // (serve) and a writer (publish). All end with the holder.
 type holder struct {
 	// Set at construction.
-	spec    Spec
-	child   child
-	started time.Time
-	door    func() error         // closes the socket, removes it and returns
-	adopts  bool                 // it is the parent of orphans, see stay
-	key     []byte               // a connecting process must prove that it has it
-	check   func(net.Conn) error // returns an error for a process that may not connect; nil accepts all
+	spec        Spec
+	child       child
+	started     time.Time
+	closeSocket func() error         // closes the socket, removes it and returns
+	subreaper   bool                 // it is the parent of orphans, see stay
+	key         []byte               // a connecting process must prove that it has it
+	check       func(net.Conn) error // returns an error for a process that may not connect; nil accepts all
 
 	room     chan struct{} // 1 slot: the floor moved, or the connected daemon changed
 	inputs   chan input    // to writeInput
@@ -76,9 +76,9 @@ type holder struct {
 	since    time.Time // start of the current stall time, see stallLeftLocked
 }
 
-func newHolder(spec Spec, c child, door func() error) *holder {
+func newHolder(spec Spec, c child, closeSocket func() error) *holder {
 	h := &holder{
-		spec: spec, child: c, started: time.Now(), door: door, meta: spec.Meta, size: spec.Command.Size,
+		spec: spec, child: c, started: time.Now(), closeSocket: closeSocket, meta: spec.Meta, size: spec.Command.Size,
 		room: make(chan struct{}, 1), inputs: make(chan input, 1),
 		pumped: make(chan struct{}), ending: make(chan struct{}), ended: make(chan struct{}), finished: make(chan struct{}),
 		log: ring.New(spec.LogBytes), keep: keepNothing,
@@ -114,7 +114,7 @@ func (h *holder) run() {
 		h.session.closeLocked(nil)
 	}
 	h.mu.Unlock()
-	_ = h.door() // a socket that stays behind is removed by List
+	_ = h.closeSocket() // a socket that stays behind is removed by List
 	h.outlast()
 	h.tasks.Wait()
 }
@@ -289,7 +289,7 @@ func (h *holder) forget() error {
 	if !over {
 		return ErrRunning
 	}
-	return h.door()
+	return h.closeSocket()
 }
 
 // statusOf translates an error for a reply.

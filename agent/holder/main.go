@@ -51,7 +51,7 @@ func Main(args []string) int {
 		h.stop()
 	}()
 	h.tasks.Go(func() { h.accept(socket) })
-	if h.adopts {
+	if h.subreaper {
 		h.tasks.Go(func() { proc.ReapOrphans(h.child.Pid(), h.finished) })
 	}
 	if _, err := status.Write(appendBytesFrame(nil, kindStarted, nil)); err != nil {
@@ -62,7 +62,7 @@ func Main(args []string) int {
 	trimmer.Stir()
 	h.tasks.Go(func() { trimmer.Run(h.ctx) })
 	h.run()
-	if h.adopts {
+	if h.subreaper {
 		h.stay()
 		runtime.KeepAlive(socket) // and its lock with it
 		_ = removeLock(socketPath(o.Dir, s.ID))
@@ -98,7 +98,7 @@ func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 		return nil, nil, err
 	}
 	adopts := IsAgents(s.Command.Env) && proc.AdoptOrphans() == nil
-	door := sync.OnceValue(func() error {
+	closeSocket := sync.OnceValue(func() error {
 		if adopts {
 			return socket.Leave() // the lock is for EndStaying
 		}
@@ -110,8 +110,8 @@ func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 		return nil, nil, errors.Join(err, removeLock(path), socket.Close())
 	}
 	s.Command.Args, s.Command.Env = nil, nil // secrets, and memory
-	h := newHolder(s, c, door)
-	h.adopts = adopts
+	h := newHolder(s, c, closeSocket)
+	h.subreaper = adopts
 	h.key, h.check = o.Key, newGuard(o.Lock, os.Getppid()).check
 	return h, socket, nil
 }

@@ -266,7 +266,7 @@ func (s *session) forget(request uint32) {
 	case err != nil:
 		s.reply(request, err)
 		return
-	case s.h.adopts && s.h.left():
+	case s.h.subreaper && s.h.left():
 		s.h.mu.Lock()
 		s.controlLocked(reply{request, statusOK, stays}.append(nil))
 		s.h.mu.Unlock()

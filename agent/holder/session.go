@@ -58,7 +58,7 @@ func (h *holder) serve(conn net.Conn) {
 		h: h, conn: conn, features: agreed, wake: make(chan struct{}, 1), gone: make(chan struct{}),
 		until: keepNothing, gather: flow.Gather{Little: little}, kills: map[uint32]func(){},
 	}
-	h.adopt(s)
+	h.connected(s)
 	var writer sync.WaitGroup
 	writer.Go(s.publish)
 	_ = s.read(&frames{r: r, known: func(k kind) bool {
@@ -69,8 +69,8 @@ func (h *holder) serve(conn net.Conn) {
 	writer.Wait()
 }
 
-// adopt makes s the connected daemon and tells the one before.
-func (h *holder) adopt(s *session) {
+// connected makes s the connected daemon and tells the one before.
+func (h *holder) connected(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if old := h.session; old != nil {

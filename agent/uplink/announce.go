@@ -63,7 +63,7 @@ func (p *publisher) announce(ctx context.Context) error {
 		p.over()
 		return nil // the exit was the last that we sent
 	}
-	p.adopt(state)
+	p.takeState(state)
 	if replay && !p.s.marker.Resume {
 		if err := p.dispatch(ctx, ahp.TerminalCleared{}); err != nil {
 			return err
@@ -175,8 +175,8 @@ func (p *publisher) guard(ctx context.Context, seen *ahp.TerminalState) (ahp.Ter
 	return state, errWrongTarget
 }
 
-// adopt learns the host's present state from the snapshot.
-func (p *publisher) adopt(state ahp.TerminalState) {
+// takeState takes over the host's present state from the snapshot.
+func (p *publisher) takeState(state ahp.TerminalState) {
 	p.open, p.known, p.detection = nil, map[string]bool{}, state.SupportsCommandDetection
 	for _, part := range state.Content {
 		if part.Type != ahp.PartCommand {
