@@ -20,7 +20,7 @@ type Metadata struct {
 	Command   []string   `json:"command,omitempty"`
 	Awaits    InputState `json:"awaits,omitempty"`    // awaiting_input or awaiting_secret: the program waits for typed input
 	Ready     ReadyState `json:"ready,omitempty"`     // starting, ready, failed or stopped, where the user has said when the terminal is ready
-	AwaySince int64      `json:"awaySince,omitempty"` // Unix time in ms: since when its machine is not connected, so that nothing new comes
+	AwaySince int64      `json:"awaySince,omitempty"` // Unix time in ms: since when its machine is not connected, and no output comes
 	AwayWhy   string     `json:"awayWhy,omitempty"`   // the reason, if the machine itself may be connected
 	KeptUntil int64      `json:"keptUntil,omitempty"` // Unix time in ms: the host alone has it, until its machine is back, and forgets it then
 	Dropped   string     `json:"dropped,omitempty"`   // why what it had printed is not kept any more

@@ -27,7 +27,7 @@ type Options struct {
 	Waits int
 	// Matchers finds problems; nil are the matchers of known tools.
 	Matchers *problems.Set
-	// Bug, if not nil, is told of a bug that a call has met. It must not block for long.
+	// Bug, if not nil, is called with a bug that a call has met. It must not block for long.
 	Bug func(tool string, stack []byte)
 }
 

@@ -32,7 +32,7 @@ type ClientTerminals struct {
 	Audiences *Audiences `json:"audiences,omitempty"`
 	// Shares says that the host takes shares, see MethodShare.
 	Shares bool `json:"shares,omitempty"`
-	// ParkMs is for how long at most the host keeps terminals whose machine is away for its own doors, in milliseconds, if their owner allows
+	// ParkMs is the longest time, in milliseconds, that the host keeps terminals for its own doors while their machine is away, if their owner allows
 	// it; see Park. 0: it keeps none.
 	ParkMs int64 `json:"parkMs,omitempty"`
 }

@@ -35,7 +35,7 @@ type Options struct {
 	Problems *agenttools.Matching
 	// Streams and Leases bound the streams, and the conditions that are watched for polls; 0 means DefaultStreams and DefaultLeases.
 	Streams, Leases int
-	// Bug, if not nil, is told of a bug that output has met. It must not block for long.
+	// Bug, if not nil, is called with a bug that output has met. It must not block for long.
 	Bug func(what string, stack []byte)
 }
 

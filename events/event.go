@@ -12,7 +12,7 @@ import (
 
 // Event is one occurrence, in MCP's words.
 type Event struct {
-	ID   string         `json:"eventId"` // visible ASCII without a dot, at most 128 bytes; the same whenever the same is told
+	ID   string         `json:"eventId"` // visible ASCII without a dot, at most 128 bytes; the same each time the same event is sent
 	Name string         `json:"name"`
 	At   time.Time      `json:"timestamp"`
 	Data map[string]any `json:"data"`

@@ -75,7 +75,7 @@ func (h *Host) crowdedLocked(p Principal) bool {
 	return n >= h.mostPerName()
 }
 
-// NodeCounts is what nodes tell each other of what they limit.
+// NodeCounts are the usage counts that nodes exchange, for limits that hold for all nodes together.
 type NodeCounts struct {
 	Conns map[string]int `json:"conns,omitempty"` // of names that have many
 	Wrong map[string]int `json:"wrong,omitempty"` // wrong tokens since the last time, by place

@@ -90,7 +90,7 @@ type NodeEntry struct {
 	Over      []NodeGrantee    `json:"over,omitempty"`   // grantees whose grant an administrator has ended
 }
 
-// NodeParked is what a node says of a terminal that it has parked.
+// NodeParked describes a parked terminal to other nodes.
 type NodeParked struct {
 	Since   time.Time `json:"since"` // when its machine went away
 	Until   time.Time `json:"until"`

@@ -225,8 +225,8 @@ const leapLeast = 16 << 10
 // leapTails are how many bytes of its end are looked at, as they stand: rows that fill a screen twice, as a rule.
 var leapTails = [...]int{8 << 10, 32 << 10}
 
-// leapLocked skips text of a flood: rows that scroll away, of which it decodes only the end. The runs end at a position. ok is false, and
-// nothing was done, if the screen depends on more than that. It returns scratch for the next call.
+// leapLocked advances the screen over the runs of a flood, which end at a position. It decodes only the end of the text, because the rows before
+// scroll away. ok is false, and nothing has changed, if the screen depends on more of the text. It returns scratch for the next call.
 func (t *terminal) leapLocked(scratch []byte, runs []run, end int64) (_ []byte, ok bool) {
 	o := &t.oldest
 	if end-o.pos < leapLeast || o.gap > 0 && o.pos <= o.gap && o.gap < end || !rowsFrom(runs, end-o.pos) {

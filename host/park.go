@@ -17,7 +17,7 @@ import (
 // terminal that its owner then announces as its former one continues it, with the same id and offsets that go on. It is in memory alone. Of
 // several nodes, the one that had the machine keeps the text, and the others have mirrors as of any terminal.
 
-// parkTerms are what the owner of a terminal allows.
+// parkTerms are the limits that the owner of a terminal sets for parking it.
 type parkTerms struct {
 	during  time.Duration // from when the machine went away; 0: nothing is kept beyond the grace time
 	loanEnd time.Time     // when it is not lent any more; zero: not known to end
@@ -27,7 +27,7 @@ func termsOf(p ahp.Park) parkTerms {
 	return parkTerms{during: p.During(), loanEnd: p.LoanEnd(time.Now())}
 }
 
-// parking is what a parked terminal has beside the others. Guarded by the host's mutex.
+// parking is the state that only parked terminals have. Guarded by the host's mutex.
 type parking struct {
 	until   time.Time
 	timer   *time.Timer

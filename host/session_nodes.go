@@ -46,7 +46,7 @@ var errNodeCall = errors.New("the machine's node does not answer: it is not know
 // callKept is how long a call that was given up is remembered, so that a question that arrives late does not begin it anew.
 const callKept = time.Minute
 
-// nodeTools is what a node knows of agents and tools at others. Guarded by the host's mutex.
+// nodeTools are the agents and tools at other nodes, as this node knows them. Guarded by the host's mutex.
 type nodeTools struct {
 	lapse  map[string]*time.Timer // forgets the agents of a node that states them no more
 	moved  change.Signal          // agents or tools here have changed

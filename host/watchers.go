@@ -113,7 +113,7 @@ func (t *terminal) watchingLocked() []ahp.Watcher {
 	return all
 }
 
-// watcherLocked is a principal as the owner of a terminal is told of it.
+// watcherLocked describes a principal to the owner of a terminal.
 func (h *Host) watcherLocked(p *Principal, since time.Time) ahp.Watcher {
 	w := ahp.Watcher{Kind: ahp.WatcherPerson, Who: cmp.Or(h.roster.People[p.Owner], p.Name, "administrator"), Since: since.UTC().Truncate(time.Millisecond)}
 	switch {

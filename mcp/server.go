@@ -144,7 +144,7 @@ func (s *Server) Close() {
 // Events is the engine of clients' events, or nil.
 func (s *Server) Events() *events.Engine { return s.opts.Events }
 
-// Idle reports whether no session is used and nobody is told of events, so that the server can be closed with little harm.
+// Idle reports whether no session is in use and nobody is subscribed to events, so that the server can be closed with little harm.
 func (s *Server) Idle() bool {
 	if s.opts.Events != nil && s.opts.Events.Busy() {
 		return false

@@ -67,7 +67,7 @@ func (a *attempt) next(s *scratch, m *matcher, line []byte, start, end int64, em
 	return false, a.skipped > p.Skip || p.until != nil && p.until.match(line)
 }
 
-// advance takes a match of the pattern that was to be next.
+// advance takes a match of the expected pattern.
 func (a *attempt) advance(m *matcher, groups [][]byte, start, end int64, emit func(*matcher, fields)) {
 	p := &m.patterns[a.stage]
 	a.skipped = 0
@@ -115,7 +115,7 @@ func (a *attempt) finish(m *matcher, emit func(*matcher, fields)) {
 	a.held = nil
 }
 
-// again takes a further match of the pattern before the one that was to be next.
+// again takes a further match of the pattern before the expected one.
 func (a *attempt) again(q *pattern, groups [][]byte, start, end int64) {
 	a.skipped = 0
 	if q.Latest {

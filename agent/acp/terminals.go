@@ -67,7 +67,7 @@ const (
 	Denied                  // the policy, a limit or a person said no
 )
 
-// Failure is an error that the agent is told of.
+// Failure is an error for the agent.
 type Failure struct {
 	Kind    FailureKind
 	Message string // the fault

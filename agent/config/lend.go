@@ -23,7 +23,7 @@ type Lend struct {
 	HostGrants bool `toml:"host_grants"`
 	// Shares lets links for guests be made.
 	Shares bool `toml:"shares"`
-	// Park is for how long hosts may keep terminals for their own doors while this machine is away; 0s: not at all.
+	// Park bounds how long hosts may keep terminals for their own doors while this machine is away; 0s: not at all.
 	Park Duration `toml:"park" range:"0s..720h"`
 	// Clipboard lets programs in lent terminals set observers' clipboards.
 	Clipboard bool `toml:"clipboard"`

@@ -191,11 +191,11 @@ func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
 	return c.await(id, answer, cancelTime)
 }
 
-// floodRest is for how long a flood rests between bursts while somebody types at another terminal, see [holder.rest]. A Go program that
+// floodRest is how long a flood rests between bursts while somebody types at another terminal, see [holder.rest]. A Go program that
 // waits for less than a millisecond on Linux waits for 1.1 ms, in epoll_wait.
 const floodRest = 500 * time.Microsecond
 
-// rest is for how long a flood of this terminal is to rest between bursts now.
+// rest returns how long a flood of this terminal must rest between bursts now.
 func (c *Client) rest() time.Duration {
 	if c.inputs.Elsewhere(c) {
 		return floodRest

@@ -17,7 +17,7 @@ const Window = window
 // ackEvery is how much may be read before the holder is told, if there is more to read.
 const ackEvery = window / 4 // bytes
 
-// ackLate is after how long it is told of less, so that it does not take a slow reader for one that stands still.
+// ackLate is after how long less is acknowledged, too: otherwise the holder would take a slow reader for one that has stopped.
 const ackLate = time.Second
 
 // Less than ackLittle that was taken where it arrived is acknowledged after ackSoon: an acknowledgement for each key would cost daemon and

@@ -34,7 +34,7 @@ type Options struct {
 	Watched func(host string, id term.ID, who []uplink.Watcher)
 	// HostGrants accepts grants by administrators of a host.
 	HostGrants bool
-	// Park is for how long hosts may keep terminals while this machine is away.
+	// Park bounds how long hosts may keep terminals while this machine is away.
 	Park time.Duration
 	// Timeout, if not 0, replaces the times for which a person waits at most for hosts to hear of something. For tests.
 	Timeout time.Duration

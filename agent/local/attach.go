@@ -64,7 +64,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	if a.offsets = r.URL.Query().Get("offsets") == "1"; a.offsets {
 		w.Header().Set(localapi.OffsetsHeader, "1")
 	}
-	a.lent = h.Info().LentTo // before the client knows that it is attached: it is told of all that comes after
+	a.lent = h.Info().LentTo // before the client knows that it is attached: it gets all later changes
 	if a.conn, err = uiws.Upgrade(w, r); err != nil {
 		return nil // upgrade has answered
 	}

@@ -33,7 +33,7 @@ type Options struct {
 	Unredacted func(Actor) bool
 	Secrets    func(env []string) []string
 	Trouble    func(what string)
-	// Recovered, if not nil, is told of a bug that was survived. It must not block for long.
+	// Recovered, if not nil, is called with a bug that the terminal has survived. It must not block for long.
 	Recovered func(Recovery)
 	// IgnoreUnsigned makes no commands of marks without the terminal's nonce.
 	IgnoreUnsigned bool

@@ -1,5 +1,5 @@
-// Package uiws serves user interfaces on the WebSocket /pty: one client attaches to any number of terminals, and is told of all that its
-// caller may see. Server is what it needs of the local door. docs/LOCAL-API.md is the contract.
+// Package uiws serves user interfaces on the WebSocket /pty: one client attaches to any number of terminals, and gets events of all that
+// its caller may see. Server is what it needs of the local door. docs/LOCAL-API.md is the contract.
 package uiws
 
 import (

@@ -23,7 +23,7 @@ type lending struct {
 	ackSeen  bool   // an acknowledgement came since the last announcement
 	sent     int64  // text offset up to which it was sent on this connection
 	lost     int64  // text bytes that no connection will send
-	finished bool   // nothing is left to be said on this connection
+	finished bool   // nothing is left to send on this connection
 	exited   bool   // the exit was reported and arrived
 	problem  string // why it is not published, for status; "" while it is
 

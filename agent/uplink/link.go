@@ -39,7 +39,7 @@ type Options struct {
 	Tools Tools
 	// HostGrants accepts grants of the host's administrators for terminals of this machine.
 	HostGrants bool
-	// Park is for how long the host may keep terminals for its own doors while this machine is away; 0: not at all.
+	// Park bounds how long the host may keep terminals for its own doors while this machine is away; 0: not at all.
 	Park time.Duration
 	// Watched, if not nil, is told who watches a terminal whenever the host says so, and that nobody is known to when the connection has
 	// ended. It must not block.

@@ -31,8 +31,8 @@ func (p *publisher) silenceLeft() time.Duration {
 	return 2*p.s.link.opts.Heartbeat - time.Since(p.heard)
 }
 
-// inflight takes over what the link has learned since the last call: it updates acked and heard. It returns the unacknowledged bytes, why
-// the host takes no more ("": it does), and whether the host must still be sent the audience.
+// inflight updates acked and heard from the link's state. It returns the unacknowledged bytes, why the host takes no more ("" if it does), and
+// whether the audience must still be sent.
 func (p *publisher) inflight() (bytes int64, problem string, stale bool) {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()

@@ -96,7 +96,7 @@ func (p *publisher) begin(ctx context.Context) (err error) {
 	return p.announce(ctx)
 }
 
-// finishedBefore reports whether nothing is left to be said.
+// finishedBefore reports whether nothing is left to send.
 func (p *publisher) finishedBefore() bool {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()

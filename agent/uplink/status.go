@@ -42,7 +42,7 @@ type Status struct {
 	LentMeans string
 	Owner     string
 	Shares    bool
-	// Park is for how long the host may keep terminals while this machine is away: the smaller of what both allow; 0: not beyond its grace time.
+	// Park bounds how long the host may keep terminals while this machine is away: the smaller of what both allow; 0: not beyond its grace time.
 	Park      time.Duration
 	Refused   int64 // actions from upstream that were not obeyed
 	Gaps      int   // since New: how often output was dropped before it was sent

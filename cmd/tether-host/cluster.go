@@ -195,8 +195,8 @@ func (s *settings) owners(tokens string, t *access.Tokens) (host.Owners, error) 
 	return access.OpenOwners(besideTokens(tokens, "clients.jsonl"), t)
 }
 
-// leader is what the nodes of this host share for a service that one of them does for all. The path is that of the tokens, and the document that
-// of the leader.
+// leader returns what the nodes of this host share for a service that one of them does for all. path is the file of tokens, and document the name
+// of the document that the leader keeps.
 func (s *settings) leader(path, about, document string, log *zerolog.Logger) (leader.Shared, error) {
 	secret, err := hostKey(keyPath(path))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"tether/platform/secret"
 )
 
-// credential is the token of this run and how a person is told of it.
+// credential is the token of this run, and how it is shown to a person.
 type credential struct {
 	token string // "" when none is asked for
 	file  string // where it is kept; "" when it is not

@@ -70,7 +70,7 @@ happens while it runs is gathered, and the next event has a count.`,
 // errDone: nothing more is waited for.
 var errDone = errors.New("done")
 
-// react runs a command with an event on its standard input. A command that fails is told of; the next event starts it again.
+// react runs a command with an event on its standard input. If a command fails, that is reported, and the next event starts it again.
 func (a *app) react(c *cobra.Command, ev *events.Event, argv []string) error {
 	data, err := json.Marshal(ev)
 	if err != nil {

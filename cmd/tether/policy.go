@@ -53,7 +53,7 @@ is denied.`,
 	return c
 }
 
-// checked is what policy check --json prints.
+// checked is the output of policy check --json.
 type checked struct {
 	SchemaVersion int `json:"schema_version"`
 	policy.Decision

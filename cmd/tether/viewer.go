@@ -275,7 +275,7 @@ type hostTerminal struct {
 	Dropped   string    `json:"dropped,omitempty"` // why its text is not kept any more
 }
 
-// parked is what the host keeps of terminals whose machines are away.
+// parked are the terminals that the host keeps while their machines are away.
 func (v *viewer) parked(ctx context.Context) (ahp.ParkedResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, parkedTimeout)
 	defer cancel()

@@ -18,7 +18,7 @@ const (
 	// listHold is how long a node waits for changes of its catalogue before it answers that there are none. An answer that the engine loses is
 	// missed after it.
 	listHold = 2 * time.Second
-	// grace is how long an answer may take beyond the time for which it was to be held.
+	// grace is how long an answer may take beyond the time for which the other node may hold it.
 	grace = time.Second
 	// retry is the pause before an unanswered request is repeated.
 	retry = 200 * time.Millisecond

@@ -13,7 +13,7 @@ import (
 // machine.
 var audienceRules = []rule{
 	{"a terminal that is granted to nobody does not exist for others", func(r *run) error {
-		if _, err := r.listed(r.other); err != nil { // it is told of changes
+		if _, err := r.listed(r.other); err != nil { // it is notified of changes
 			return err
 		}
 		if err := r.create(r.terminal(ahp.Audience{})); err != nil {

@@ -24,7 +24,7 @@ var clientRules = []rule{
 		return wantCode(r.create(p), ahp.MethodCreateTerminal, jsonrpc.CodeInvalidParams)
 	}},
 	{"createTerminal starts no process, and the snapshot has executionTarget client", func(r *run) error {
-		if _, err := r.listed(r.other); err != nil { // who watches the root is told
+		if _, err := r.listed(r.other); err != nil { // watchers of the root are notified
 			return err
 		}
 		if err := r.create(r.terminal(r.forAll())); err != nil {

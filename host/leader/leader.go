@@ -42,7 +42,7 @@ type Nodes interface {
 	Answer(about string, by func(ctx context.Context, question []byte) (answer []byte))
 }
 
-// Shared is what the nodes share for one service.
+// Shared are the means by which the nodes of a host share one service.
 type Shared struct {
 	Nodes Nodes
 	// Place has the leader's document.

@@ -3,8 +3,8 @@ package change
 
 import "context"
 
-// Signal wakes those who wait for the next change of something. The zero value is ready. It is guarded by the lock of what changes, except
-// for the channels that it returns.
+// Signal wakes goroutines that wait for the next change of something. The zero value is ready. The caller guards it with the lock that guards
+// what changes; the channels that Next returns need no lock.
 type Signal struct{ next chan struct{} }
 
 // Next returns a channel that is closed at the next change. All calls between two changes return the same.

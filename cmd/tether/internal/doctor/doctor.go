@@ -61,7 +61,7 @@ type Examination struct {
 	Failed        int     `json:"failed"`
 }
 
-// Machine is what the command line knows of this machine.
+// Machine describes this machine, as far as the command line knows it.
 type Machine struct {
 	Dirs      dirs.Dirs
 	Client    *localclient.Client                         // asks the daemon; Examine does not close it
