@@ -71,7 +71,7 @@ const titlePause = 250 * time.Millisecond
 
 // tellTitle sends the host the terminal's present title, if it has changed and its time has come or, if last, without waiting.
 func (p *publisher) tellTitle(ctx context.Context, last bool) error {
-	if !p.retitled || !last && p.titleRest() > 0 {
+	if !p.retitled || !last && p.titleLeft() > 0 {
 		return nil
 	}
 	p.retitled = false
@@ -83,8 +83,8 @@ func (p *publisher) tellTitle(ctx context.Context, last bool) error {
 	return p.dispatch(ctx, ahp.TerminalTitleChanged{Title: title})
 }
 
-// titleRest is how long the next title has to wait.
-func (p *publisher) titleRest() time.Duration { return titlePause - time.Since(p.titled) }
+// titleLeft is how long the next title has to wait.
+func (p *publisher) titleLeft() time.Duration { return titlePause - time.Since(p.titled) }
 
 // Texts that hosts get besides the output are redacted, too: titles, names and directories often contain typed text, and command lines
 // always do.

@@ -30,13 +30,13 @@ func (p *publisher) owesInput() bool {
 	return p.input.changed == nil
 }
 
-// inputRest is how long the next state has to wait.
-func (p *publisher) inputRest() time.Duration { return inputPause - time.Since(p.input.at) }
+// inputLeft is how long the next state has to wait.
+func (p *publisher) inputLeft() time.Duration { return inputPause - time.Since(p.input.at) }
 
 // tellInput tells the host how the program in the foreground uses its keyboard, behind all output before it. It sends no text: a prompt is
 // in the output, where secrets are masked.
 func (p *publisher) tellInput(ctx context.Context) error {
-	if !p.owesInput() || p.inputRest() > 0 || p.reader.Pending() > 0 {
+	if !p.owesInput() || p.inputLeft() > 0 || p.reader.Pending() > 0 {
 		return nil
 	}
 	in, changed := p.le.h.LastInput()

@@ -74,9 +74,9 @@ func (p *publisher) room(inflight int64) int64 {
 }
 
 // wait blocks until there may be something to send: at least so many readable bytes, a mark, an acknowledgement, a change of the input
-// state, or after rest if that is not 0. If text is unacknowledged and the host does not acknowledge by itself, it calls barrier instead.
+// state, or after pause if that is not 0. If text is unacknowledged and the host does not acknowledge by itself, it calls barrier instead.
 // It returns errSilent if the host has acknowledged nothing for too long.
-func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.Duration) error {
+func (p *publisher) wait(ctx context.Context, inflight, least int64, pause time.Duration) error {
 	if inflight > 0 && !p.s.marker.Resume {
 		return p.barrier(ctx) // no acknowledgement comes by itself
 	}
@@ -85,23 +85,23 @@ func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.D
 		if left <= 0 {
 			return errSilent
 		}
-		rest = sooner(rest, left)
+		pause = sooner(pause, left)
 	}
 	if p.retitled {
-		rest = sooner(rest, p.titleRest())
+		pause = sooner(pause, p.titleLeft())
 	}
 	if p.owesInput() {
-		if left := p.inputRest(); left > 0 && p.reader.Pending() == 0 {
-			rest = sooner(rest, left)
+		if left := p.inputLeft(); left > 0 && p.reader.Pending() == 0 {
+			pause = sooner(pause, left)
 		}
 	}
 	var ready <-chan struct{}
 	if p.room(inflight) > 0 {
 		ready = p.reader.Ready(int(least))
 	}
-	var rested <-chan time.Time
-	if rest > 0 {
-		rested = p.after(rest)
+	var paused <-chan time.Time
+	if pause > 0 {
+		paused = p.after(pause)
 		defer p.timer.Stop()
 	}
 	select {
@@ -109,19 +109,19 @@ func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.D
 		p.due = true
 	case <-p.le.acks:
 	case <-p.input.changed:
-	case <-rested:
+	case <-paused:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	return nil
 }
 
-// sooner is the shorter of two times to rest, of which the first may be 0 for none.
-func sooner(rest, other time.Duration) time.Duration {
-	if other = max(other, 1); rest == 0 || other < rest {
+// sooner is the shorter of two pauses, of which the first may be 0 for none.
+func sooner(pause, other time.Duration) time.Duration {
+	if other = max(other, 1); pause == 0 || other < pause {
 		return other
 	}
-	return rest
+	return pause
 }
 
 // after is time.After with one timer for all.

@@ -123,9 +123,9 @@ func (p *publisher) step(ctx context.Context) error {
 	p.measure()
 	room := p.room(inflight)
 	piece, _ := p.bounds()
-	least, rest := p.gather.Least(inflight, piece)
+	least, pause := p.gather.Least(inflight, piece)
 	if room <= 0 || least > 1 && !p.due && p.reader.Pending() < least {
-		return p.wait(ctx, inflight, least, rest)
+		return p.wait(ctx, inflight, least, pause)
 	}
 	p.due = false
 	buf := buffers.Get().(*buffer)
