@@ -30,8 +30,7 @@ const (
 	CodeInvalidParams  Code = -32602 // parameters of the wrong shape or value
 	CodeInternal       Code = -32603 // the receiver's own fault
 
-	// CodeOverloaded refuses a request beyond [Options.MaxRequests]. It is
-	// ours, from the range reserved for implementations (-32000 to -32099).
+	// CodeOverloaded refuses a request beyond [Options.MaxRequests]. It is ours, from the range reserved for implementations (-32000 to -32099).
 	CodeOverloaded Code = -32000
 )
 

@@ -41,8 +41,8 @@ func (s Setting) String() string {
 }
 
 // Variable is the name of the key's environment variable, such as TETHER_TERMINALS_LOG_BYTES. The key itself is the name of its flag:
-// --terminals.log_bytes. Tables in lists have neither: they are of several keys,
-// and some hold commands and variables, which are nothing for a command line that others can read. It is "" for them.
+// --terminals.log_bytes. Tables in lists have neither, and "" is returned for them: they have several keys, and some hold commands and variables,
+// which do not belong on a command line that others can read.
 func (k Key) Variable() string {
 	if k.listed() {
 		return ""

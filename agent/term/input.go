@@ -20,9 +20,8 @@ type inputQueue struct {
 }
 
 // write queues p, which a types, and returns when all of it is queued. It blocks while maxInput bytes are queued, for d at most if that is
-// not 0. It returns ErrExited if
-// the child is gone, and queued input is dropped then. If the terminal is promoted meanwhile, write of an agent ends: the rest is not typed
-// into a terminal that is the person's now.
+// not 0. It returns ErrExited if the child is gone, and queued input is dropped then. If the terminal is promoted meanwhile, write of an agent
+// ends: the rest is not typed into a terminal that is the person's now.
 func (t *Terminal) write(ctx context.Context, d time.Duration, a Actor, p []byte) error {
 	for len(p) > 0 {
 		t.mu.Lock()

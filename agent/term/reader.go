@@ -161,9 +161,8 @@ func (r *Reader) closeLocked() {
 	r.t.readers.makeRoom()
 }
 
-// Next returns the next event, as much data as fits buf, waiting for it if
-// need be. buf must hold at least 64 bytes. Errors: ctx's, a *LaggedError
-// (call again), io.EOF after MarkExited.
+// Next returns the next event, with as much data as fits buf, and blocks until there is one. buf must hold at least 64 bytes. Errors: ctx's, a
+// *LaggedError (call again), io.EOF after MarkExited.
 func (r *Reader) Next(ctx context.Context, buf []byte) (Event, error) {
 	for {
 		ev, ok, err := r.TryNext(buf)
