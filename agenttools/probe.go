@@ -105,7 +105,7 @@ func (p *portProbe) try(ctx context.Context) error {
 
 func (p *portProbe) why() Reason { return ReasonPort }
 
-// Who listens on a port, as wait_terminal tells it: a server that is left over from before may have the port that this one wanted.
+// Listeners on a port, as wait_terminal reports them: an old server may still have the port that this one needs.
 const (
 	listenerSame  = "this terminal"
 	listenerOther = "another program"

@@ -16,7 +16,7 @@ const SharePath = "/s/"
 // ShareSecretSize is the size of a link's secret, in bytes.
 const ShareSecretSize = 32
 
-// ShareLink is a link with which a guest watches one terminal. What lets the guest in is in the part behind the '#', which browsers send to nobody.
+// ShareLink is a link with which a guest watches one terminal. Its secret is in the part behind the '#', which browsers send to nobody.
 type ShareLink struct {
 	URL    string // of the host's page for guests, with the '#' at its end
 	ID     string // of the share, see CheckShareID

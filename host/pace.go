@@ -3,7 +3,7 @@ package host
 import "time"
 
 // An owner that sends faster than its observers read is paced: it waits while its acknowledgements are held back, and so does the host
-// itself for the output of its own shells. Which observers count depends on whether the child can wait:
+// itself for the output of its own shells. Whether the child can wait decides which observers count:
 //
 //   - Terminals whose child waits for slow readers (createTerminal says so in its _meta) and server-executed ones wait for the slowest
 //     subscriber that keeps up, so that every one of them gets every byte.

@@ -114,8 +114,8 @@ func (h *Host) parkLocked(t *terminal, until time.Time) {
 	h.log.Info().Str("terminal", t.uri).Time("until", until).Msg("terminal parked: its machine is away")
 }
 
-// unparkLocked ends a parked terminal for good. Who waits for it is told that it has exited, as it is of one whose machine does not come
-// back where nothing is parked.
+// unparkLocked ends a parked terminal for good. Those who wait for it see an exit, as of a terminal whose machine does not come back where
+// nothing is parked.
 func (h *Host) unparkLocked(t *terminal, why string) {
 	h.unlistParkedLocked(t)
 	if m := t.mirror; m != nil {

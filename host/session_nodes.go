@@ -22,7 +22,7 @@ import (
 // There each of them gets a session, too, in which that node's machines publish their tools; the answer has these. A call is carried out in
 // that session, by the node at which the machine is, and asked for again and again until it is over: who asks no more waits no more.
 
-// What nodes ask each other about tools. See Nodes.Ask.
+// Subjects of questions between nodes about tools, see Nodes.Ask.
 const (
 	AboutTools = "tools"
 	AboutCall  = "call"
@@ -289,7 +289,7 @@ func (h *Host) AnswerTools(ctx context.Context, question []byte) []byte {
 	}
 }
 
-// encode sets the version and encodes the answer. What does not fit is left out.
+// encode sets the version and encodes the answer. It leaves out what does not fit.
 func (a *toolsAnswer) encode() []byte {
 	for {
 		a.Version = ""

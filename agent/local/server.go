@@ -64,7 +64,7 @@ type Hosts interface {
 
 // Options configures a Server. Access, Daemon and Hosts are required.
 type Options struct {
-	// Access is the terminals as an actor may see them: Pool.As. Who reaches the socket is the local user, or an agent if it says so.
+	// Access returns the terminals as an actor may see them: Pool.As. A client of the socket is the local user, or an agent if it says so.
 	Access func(term.Actor) term.Access
 	Daemon Daemon
 	Hosts  Hosts

@@ -322,7 +322,7 @@ func (t *Terminal) tailLocked() ([]byte, Size) {
 	return tail, t.display.size
 }
 
-// What switches between the main and the alternate screen, and hides the cursor if it is reset (xterm's control sequences).
+// Private modes that switch between the main and the alternate screen, and that hide the cursor when reset (xterm's control sequences).
 var (
 	altModes   = [][]byte{[]byte("\x1b[?1049"), []byte("\x1b[?1047"), []byte("\x1b[?47")}
 	cursorMode = [][]byte{[]byte("\x1b[?25")}

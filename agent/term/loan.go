@@ -206,7 +206,7 @@ func (t *Terminal) expelLocked(host string) {
 	}
 }
 
-// watchLoansLocked has expire called when the first loan may be over. Who calls it has changed the loans, or is expire.
+// watchLoansLocked schedules expire for the end of the first loan. It is called after loans have changed, and by expire.
 func (t *Terminal) watchLoansLocked() {
 	next, some := t.lending.due()
 	switch {

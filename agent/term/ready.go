@@ -30,7 +30,7 @@ type Ready struct {
 
 const maxWhy = 200 // bytes
 
-// SetReady says how far the terminal is; it changes nothing after the exit. Whoever waits for another state of input is woken.
+// SetReady sets the readiness of the terminal, and wakes those who wait for another state of input. It changes nothing after the exit.
 func (h Handle) SetReady(state ReadyState, why string) {
 	t := h.t
 	t.mu.Lock()

@@ -93,7 +93,7 @@ func directory(name string) (string, error) {
 	return dir, nil
 }
 
-// environment is what the person's programs expect: that of their shell. What is tether's own, and may be a credential, does not even go to
+// environment is the environment of the person's shell, which their programs expect. tether's own variables may be credentials and do not even go to
 // the daemon.
 func environment(env []string) []string {
 	out := make([]string, 0, len(env))

@@ -71,7 +71,7 @@ func NewNATSProxy(t testing.TB, address string, f NATSFaults) *NATSProxy {
 // Cut breaks all connections by a reset, now.
 func (p *NATSProxy) Cut() { p.outer.Cut() }
 
-// Partition holds everything up, both ways, until it is called with false. Nobody is told. What was held up passes then, unless an end has
+// Partition holds everything up, both ways and without a sign, until it is called with false. Then it passes on what it held up, unless an end has
 // closed the connection.
 func (p *NATSProxy) Partition(on bool) {
 	p.mu.Lock()

@@ -20,7 +20,7 @@ type link struct {
 	net.Conn
 	timeout time.Duration
 
-	// turn is a lock in a 1-slot channel, held during a socket write. Who waits for it is freed by closing Conn, which ends that write.
+	// turn is a lock in a 1-slot channel, held during a socket write. Closing Conn ends that write, and so frees those who wait for the lock.
 	turn chan struct{}
 
 	// Guarded by turn.

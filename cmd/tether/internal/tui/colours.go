@@ -17,7 +17,7 @@ type colourful struct {
 	style string // the sequences since the last that reset all
 }
 
-// maxStyle bounds style, in bytes. Who changes colours more often without resetting them loses them.
+// maxStyle bounds style, in bytes. A program that changes colours more often without a reset loses them.
 const maxStyle = 256
 
 const plainStyle = "\x1b[0m"
