@@ -289,8 +289,9 @@ func TestBackgroundJob(t *testing.T) {
 		sh.fifo = "wait"
 		s := begin(t, sh)
 		s.typeLines("cat wait &")
+		from := s.offset()
 		write(t, filepath.Join(s.home, "wait"), "")
-		s.typeUntil("\r", "one") // Done, done
+		s.typeUntilAfter(from, "\r", "one") // Done, done; zsh may say it at once
 		s.typeLines("(exit 2)")
 		s.wantCommands([]ran{{"cat wait &", 0}, {"(exit 2)", 2}})
 		for _, line := range []string{"cat wait &", "(exit 2)"} {

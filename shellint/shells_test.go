@@ -326,7 +326,12 @@ func mkfifo(t testing.TB, path string) {
 // typeUntil types text again and again until want appears: a full-screen program drops input while it starts.
 func (s *session) typeUntil(text, want string) {
 	s.t.Helper()
-	from := s.offset()
+	s.typeUntilAfter(s.offset(), text, want)
+}
+
+// typeUntilAfter is typeUntil where the wanted text may come behind a clean offset.
+func (s *session) typeUntilAfter(from int, text, want string) {
+	s.t.Helper()
 	for range int(patience / anotherTry) {
 		s.send(text)
 		if s.within(anotherTry, func() bool { return bytes.Contains(s.clean[from:], []byte(want)) }) {
