@@ -46,7 +46,7 @@ func openLog(path string, max int64, report func(trouble string)) (*logFile, err
 	if err != nil && !isTrouble(err) {
 		return nil, err
 	}
-	l.told(err)
+	l.noteFault(err)
 	return l, nil
 }
 
@@ -74,7 +74,7 @@ func (l *logFile) open() error {
 func (l *logFile) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told(l.write(line))
+	l.noteFault(l.write(line))
 	return len(line), nil
 }
 
@@ -107,8 +107,8 @@ func (l *logFile) write(line []byte) error {
 // errLogClosed is trouble that was reported when it began.
 var errLogClosed = errors.New("the log is not open")
 
-// told reports a fault, or its end.
-func (l *logFile) told(err error) {
+// noteFault reports a fault, or its end.
+func (l *logFile) noteFault(err error) {
 	switch {
 	case err == nil && l.bad:
 		l.report("")

@@ -44,8 +44,8 @@ func (h *Host) SetRights(r Rights) {
 	}
 }
 
-// admits decides whether a request is served at all. While rights are old, those are of an agent that has asked before, of a browser that
-// is logged in, and of a guest who has opened a link.
+// admits decides whether a request is served at all. While rights are old, only requests of agents that have asked before, of browsers that are
+// logged in, and of guests who have opened a link are.
 func (h *Host) admits(r *http.Request) *refusal {
 	switch Rights(h.rights.Load()) {
 	case RightsChecked:

@@ -233,8 +233,8 @@ func (s *Session) leaveLocked(cl *client, origin *ahp.Origin) {
 	s.h.toolsChangedLocked()
 }
 
-// cancelLocked ends the turn because a client said so. The calls are cancelled by that, for who reduces it; who executes one is told by its
-// request going away.
+// cancelLocked ends the turn at a client's request. That cancels the calls: clients that reduce the action see it, and the executor of a call
+// sees its request go away.
 func (s *Session) cancelLocked(a ahp.ChatTurnCancelled, origin *ahp.Origin) {
 	for _, call := range s.calls {
 		s.overLocked(call, failed("the turn was cancelled"))

@@ -14,7 +14,7 @@ type Policy struct {
 	Default string `toml:"default" oneof:"allow ask deny"`
 	// AskTimeout is how long a question waits; then it is denied.
 	AskTimeout Duration `toml:"ask_timeout" range:"1s..1h"`
-	// AskWait is after how long a tool call that waits for an answer is told to call again. Several clients give a call up after 60 s.
+	// AskWait is how long a tool call waits for an answer before it returns "call again". Several clients give a call up after 60 s.
 	AskWait Duration `toml:"ask_wait" range:"1s..1h"`
 	// Notify tells the person's desktop about questions.
 	Notify bool `toml:"notify"`

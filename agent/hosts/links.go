@@ -78,12 +78,12 @@ const upEvery = time.Minute
 // cameUp returns a function for the link's goroutine to call whenever the host accepts this machine. It reports that, at most once per
 // upEvery.
 func (l *links) cameUp(name string) func() {
-	var told time.Time // this and more are the link's goroutine's
+	var reported time.Time // this and more are the link's goroutine's
 	var more int
 	return func() {
-		if now := time.Now(); told.IsZero() || now.Sub(told) >= upEvery {
+		if now := time.Now(); reported.IsZero() || now.Sub(reported) >= upEvery {
 			l.up(name, more)
-			told, more = now, 0
+			reported, more = now, 0
 			return
 		}
 		more++

@@ -331,9 +331,9 @@ func (a *attachment) control(data []byte) error {
 const wipe = "\x18\x1b[?1049l\x1b[!p\x1b[4;20l\x1b[?1;6;9;45;66;1000;1002;1003;1004;1006;1016;2004;2026l\x1b[?7;25h\x1b[0 q\x1b]8;;\x1b\\" +
 	"\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[?5W\x1b[m\x1b[H\x1b[2J"
 
-// redraw is what a client that begins with the last tail bytes is sent first instead of them, if they alone would not show the screen as it
-// is: the screen as bytes, after a clear. at is the raw offset where the client goes on. nil: those bytes are enough. lost says that the
-// client has missed output: it gets the screen in any case, if it is known, for a terminal that shows anything.
+// redraw returns the screen as bytes, after a clear, for a client that would begin with the last tail bytes, and the raw offset at which the
+// client goes on. It returns nil if those bytes show the screen by themselves. If the client has lost output, it gets the screen in any case,
+// provided that the screen is known and the terminal has shown something.
 func redraw(h term.Handle, tail int64, lost bool) (first []byte, at int64, err error) {
 	if h.IsMasked() {
 		return nil, 0, nil // an agent looks at no screen

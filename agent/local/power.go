@@ -155,10 +155,10 @@ func (s *Server) answersOwn(r *http.Request, data []byte) bool {
 
 // hands are the programs that type through a connection. They are for one goroutine.
 type hands struct {
-	server  *Server
-	request *http.Request // that has opened the connection
-	signed  bool          // a sign was seen
-	told    bool          // a missing sign is recorded once
+	server   *Server
+	request  *http.Request // that has opened the connection
+	signed   bool          // a sign was seen
+	recorded bool          // a missing sign is recorded once
 }
 
 // mayType says whether the caller may type into the terminal: into one of a person's with a sign only. One that shows none when it connects
@@ -176,8 +176,8 @@ func (h *hands) mayType(i term.Info) error {
 		return nil
 	}
 	err := typingPower.refuse(c)
-	if !h.told {
-		h.told = true
+	if !h.recorded {
+		h.recorded = true
 		return h.server.refused(h.request, err)
 	}
 	return err

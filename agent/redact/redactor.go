@@ -21,9 +21,9 @@ type redactor struct {
 
 	at     uint16 // state of the automaton, 0: at the root
 	off    int64  // text offset after the bytes fed
-	done   int64  // up to here it is decided
-	text   joiner // without its sequences, and with offsets of its own: all below are in joined text
-	known  int64  // as done
+	done   int64  // text before this offset is decided
+	text   joiner // text without its sequences, with offsets of its own: all below are in joined text
+	known  int64  // done in joined text
 	masked int64  // the end of the last mask
 	passed int64  // joined offset at which the last piece ended because a sequence was removed
 

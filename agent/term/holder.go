@@ -198,9 +198,9 @@ func (t *Terminal) needLocked() {
 	if t.holder == nil || t.adoption.underWay() {
 		return
 	}
-	now, told := t.neededLocked(), t.keeper.keep
+	now, sent := t.neededLocked(), t.keeper.keep
 	step := int64(HolderLogBytes(t.pool.opts.LogBytes) / keepStep)
-	if now == told || now != keepNothing && told != keepNothing && told >= 0 && now >= told && now-told < step {
+	if now == sent || now != keepNothing && sent != keepNothing && sent >= 0 && now >= sent && now-sent < step {
 		return
 	}
 	t.keeper.keep, t.keeper.keepStale = now, true
@@ -225,7 +225,7 @@ func pacerOf(child HolderPTY) pacer {
 	return nil
 }
 
-// Parts of the log: how far a reader must be behind before the holder is told of it, in which steps, and the part reserved for cuts in
+// Parts of the log: how far a reader must be behind before the holder learns of it, in which steps, and the part reserved for cuts in
 // output in transit.
 const (
 	paceBehind = 4
@@ -249,9 +249,9 @@ func (t *Terminal) paceLocked() {
 	if t.pacer == nil {
 		return
 	}
-	now, told := t.untilLocked(), t.keeper.until
+	now, sent := t.untilLocked(), t.keeper.until
 	step := int64(t.stream.log.Limit() / paceStep)
-	if now == told || now != keepNothing && told != keepNothing && now > told-step && now < told+step {
+	if now == sent || now != keepNothing && sent != keepNothing && now > sent-step && now < sent+step {
 		return
 	}
 	t.keeper.until, t.keeper.untilStale = now, true
@@ -275,7 +275,7 @@ type keeper struct {
 	keep      int64 // the last Keep; -1: unknown
 	keepStale bool  // it was not told yet
 
-	until      int64 // the holder was told that the child may print so far
+	until      int64 // raw offset up to which the holder lets the child print
 	untilStale bool
 }
 

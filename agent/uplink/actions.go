@@ -65,8 +65,8 @@ func finished(c term.Command) ahp.Action {
 // commandID names a command within its terminal, as VS Code's host does.
 func commandID(n int) string { return fmt.Sprintf("cmd-%d", n) }
 
-// titlePause is the least time between two titles of a terminal that a host is told: a program that counts in its title, as some do
-// thousands of times in a second, costs host and observers four small actions. The last one always arrives, and before the exit.
+// titlePause is the least time between two titles of a terminal that are sent to a host. Some programs count in their title, thousands of times
+// in a second; that costs host and observers four small actions a second. The last title always arrives, and before the exit.
 const titlePause = 250 * time.Millisecond
 
 // tellTitle sends the host the terminal's present title, if it has changed and its time has come or, if last, without waiting.

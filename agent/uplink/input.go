@@ -7,7 +7,7 @@ import (
 	"tether/ahp"
 )
 
-// inputPause is the least time between two states of input of a terminal that a host is told: the newest counts.
+// inputPause is the least time between two states of input of a terminal that are sent to a host. Only the newest is sent.
 const inputPause = 250 * time.Millisecond
 
 // inputReport is the last report to the host on this connection of how the program uses its keyboard. Owned by the publisher.

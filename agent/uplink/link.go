@@ -41,7 +41,7 @@ type Options struct {
 	HostGrants bool
 	// Park bounds how long the host may keep terminals for its own doors while this machine is away; 0: not at all.
 	Park time.Duration
-	// Watched, if not nil, is told who watches a terminal whenever the host says so, and that nobody is known to when the connection has
+	// Watched, if not nil, is called with those who watch a terminal whenever the host reports them, and with none when the connection has
 	// ended. It must not block.
 	Watched func(term.ID, []Watcher)
 	// Heartbeat is the time between pings, default 15 s. A link whose ping is not answered within one Heartbeat is given up.

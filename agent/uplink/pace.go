@@ -55,22 +55,21 @@ func (p *publisher) measure() {
 	p.measured, p.measuredAt = now, p.acked
 }
 
-// bounds are the size of the next frame and of the window at this moment.
-func (p *publisher) bounds() (piece, most int64) {
-	piece, most = frame, p.window
+// bounds are the sizes of the next frame and of the window.
+func (p *publisher) bounds() (size, window int64) {
 	if p.le.h.TypedElsewhere() {
-		piece, most = typedFrame, windowLeast
+		return typedFrame, windowLeast
 	}
-	return piece, most
+	return frame, p.window
 }
 
 // room is how much text may go in the next action, besides the text in transit.
 func (p *publisher) room(inflight int64) int64 {
-	piece, most := p.bounds()
+	size, window := p.bounds()
 	if n := p.s.marker.MaxDataBytes; n > 0 {
-		piece = min(piece, n)
+		size = min(size, n)
 	}
-	return min(piece, most-inflight)
+	return min(size, window-inflight)
 }
 
 // wait blocks until there may be something to send: at least so many readable bytes, a mark, an acknowledgement, a change of the input

@@ -122,8 +122,8 @@ func (p *publisher) step(ctx context.Context) error {
 	}
 	p.measure()
 	room := p.room(inflight)
-	piece, _ := p.bounds()
-	least, pause := p.gather.Least(inflight, piece)
+	size, _ := p.bounds()
+	least, pause := p.gather.Least(inflight, size)
 	if room <= 0 || least > 1 && !p.due && p.reader.Pending() < least {
 		return p.wait(ctx, inflight, least, pause)
 	}

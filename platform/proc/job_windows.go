@@ -77,7 +77,7 @@ func (j *Job) Bound(processes int, memory int64) error {
 	return j.limit(limitInfo(0, processes, memory))
 }
 
-// limitInfo is how Windows is told. In bounds of processes and memory 0 means none.
+// limitInfo returns the limits in the form that Windows takes. For processes and memory, 0 means no bound.
 func limitInfo(flags uint32, processes int, memory int64) *windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION {
 	info := &windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{}
 	if processes > 0 {
