@@ -139,7 +139,7 @@ func TestFewLargeMessagesAreDecodedAtATime(t *testing.T) {
 	h := steadyHost(t, host.Options{Sessions: true})
 	c := costly["tools of a session's client"]
 	params := largest(c.head, c.element, c.tail)
-	const many = 40
+	many := testkit.Load(40, 12)
 	var hostile []*viewer
 	for i := range many {
 		hostile = append(hostile, connectAs(t, h, host.Principal{Name: "mallory", Role: host.RoleMachine}, fmt.Sprint("mallory ", i)))

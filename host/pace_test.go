@@ -113,7 +113,7 @@ func TestTextInTransitIsKept(t *testing.T) {
 		})
 		piece := strings.Repeat("\x1b\x1b\x1b\a\r\n", 64<<10/6)
 		var text strings.Builder
-		for range testkit.Load(40, 14) {
+		for range testkit.Load(40, 9) {
 			end := int64(text.Len() + len(piece))
 			owner.await("room in the window", func() bool { return end-owner.acks[uri] <= most })
 			owner.output(uri, piece, int64(text.Len()))

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"tether/internal/testkit"
 	"tether/problems"
 )
 
@@ -325,8 +326,12 @@ func FuzzTracker(f *testing.F) {
 func TestLiteralsMissNothing(t *testing.T) {
 	set := problems.Builtin()
 	patterns := set.FirstPatterns()
+	n, every := 0, testkit.Load(1, 4)
 	for _, r := range runs(t) {
 		for line := range bytes.Lines(r.output) {
+			if n++; n%every > 0 {
+				continue
+			}
 			line = bytes.TrimRight(line, "\r\n")
 			candidates := set.Candidates(line)
 			for i, re := range patterns {

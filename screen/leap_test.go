@@ -35,7 +35,7 @@ func lines(rng *rand.Rand, n int, coloured bool) []byte {
 
 // Advance leaves the same screen as Write, with any output and any division of it.
 func TestAdvance(t *testing.T) {
-	for seed := range uint64(testkit.Load(300, 40)) {
+	for seed := range uint64(testkit.Load(300, 25)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		cols, rows := 1+rng.IntN(100), 1+rng.IntN(40)
 		one, two := screen.NewState(cols, rows), screen.NewState(cols, rows)
@@ -94,7 +94,7 @@ func steps(rng *rand.Rand) xterm.Stream {
 
 // Advance in large steps equals byte by byte, at the conditions of a leap.
 func TestAdvanceEdges(t *testing.T) {
-	for seed := range uint64(testkit.Load(200, 30)) {
+	for seed := range uint64(testkit.Load(200, 20)) {
 		s := steps(rand.New(rand.NewPCG(seed, 9)))
 		one, two := screen.NewState(s.Cols, s.Rows), screen.NewState(s.Cols, s.Rows)
 		for i, p := range s.Parts {

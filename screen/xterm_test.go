@@ -43,7 +43,7 @@ func replayed(t *testing.T, rng *rand.Rand) {
 	t.Helper()
 	const joins = 10
 	var whole, late []xterm.Stream
-	for i := range testkit.Load(1000, 250) {
+	for i := range testkit.Load(1000, 150) {
 		s := randomStream(rng, i%2 == 1)
 		whole = append(whole, s)
 		for range joins {
@@ -86,7 +86,7 @@ func TestRecordings(t *testing.T) {
 		}
 		s := xterm.Stream{Cols: 80, Rows: 24, Parts: []xterm.Part{{Data: data}}}
 		all := []xterm.Stream{s}
-		for range testkit.Load(100, 30) {
+		for range testkit.Load(100, 20) {
 			to := s
 			to.Parts = []xterm.Part{{Data: data[:rng.IntN(len(data))]}}
 			all = append(all, to, joinAt(&to, rng), joinAt(&s, rng))

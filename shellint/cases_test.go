@@ -176,7 +176,8 @@ func TestCasesSplit(t *testing.T) {
 // TestCasesCutInTwo cuts every stream under 20 KB in two: the result must equal that of the whole stream. Short streams are cut at every
 // byte. A round of the longer ones scans cutBytes of each; all rounds together cut at every byte, too.
 func TestCasesCutInTwo(t *testing.T) {
-	const most, cutBytes = 20 << 10, 1 << 20
+	const most = 20 << 10
+	cutBytes := testkit.Load(1<<20, 256<<10)
 	for round := range testkit.Rounds(t, 1, most*most/cutBytes+1) {
 		for _, s := range streams(t) {
 			n := len(s.raw)

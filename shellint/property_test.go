@@ -103,7 +103,7 @@ func inLongIntroducer(res *result, off int64) bool {
 
 // TestRandomStreams holds random hostile streams to the properties.
 func TestRandomStreams(t *testing.T) {
-	const streams = 1000 // of a round
+	streams := testkit.Load(1000, 400) // of a round
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range testkit.Rounds(t, 5, 1000) {
 		for i := range streams {

@@ -110,7 +110,7 @@ func findInterrupted(t *testing.T, random *rand.Rand) {
 				c.before, first = strings.Repeat("the line is full ", 4)+c.before, first+4*17
 			}
 			text, to := c.before+c.prefix+c.secret+c.after, len(c.before+c.prefix+c.secret)
-			for n, at := 0, first; at < to; n, at = n+1, at+testkit.Load(1, 4) {
+			for n, at := 0, first; at < to; n, at = n+1, at+testkit.Load(1, 6) {
 				if in.wrap && c.open && at > to-8 {
 					break // a word of fewer characters may be anything
 				}
