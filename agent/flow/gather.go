@@ -2,21 +2,21 @@ package flow
 
 import "time"
 
-// Pause is how long output must have paused for what follows not to be of the same burst.
+// Pause is the silence that ends a burst of output.
 const Pause = 2 * time.Millisecond
 
-// Gather decides when a terminal's output is sent: little of it, such as an echo or a prompt, at once; a flood in whole frames. The receiver's
-// acknowledgements clock it: a near one acknowledges each read of the pty before the next one, and so what was sent without a pause counts
-// too. Otherwise a flood would cost both sides a frame and a thread switch for each read. It has one owner.
+// Gather decides when a terminal's output is sent: a little, such as an echo or a prompt, goes at once, and a flood in whole frames. Unacknowledged
+// bytes alone cannot tell them apart: a near receiver acknowledges each read of the pty before the next one, so that a flood would cost both
+// sides a frame and a thread switch for each read. Therefore the bytes of the present burst count, too. A Gather has one owner.
 type Gather struct {
-	Little int64 // bytes that may be unacknowledged, and bytes of a burst, for more to be sent at once
+	Little int64 // output is sent at once while at most so many bytes are unacknowledged, and at most so many are of the burst
 
 	burst  int64 // bytes sent without a pause
 	sentAt time.Time
 }
 
-// Least returns how many bytes must be pending for more to be sent: 1, or a whole frame while much is unacknowledged or goes on without a
-// pause. If pause is not 0 that changes by itself after it.
+// Least returns how many bytes must be pending before more is sent: 1, or a whole frame while more than Little is unacknowledged or belongs to
+// the present burst. If pause is not 0, the burst ends after it.
 func (g *Gather) Least(inflight, frame int64) (n int64, pause time.Duration) {
 	if inflight > g.Little {
 		return frame, 0
@@ -29,7 +29,7 @@ func (g *Gather) Least(inflight, frame int64) (n int64, pause time.Duration) {
 	return 1, 0
 }
 
-// Sent notes that n bytes are sent now.
+// Sent records that n bytes are sent now.
 func (g *Gather) Sent(n int, now time.Time) {
 	if now.Sub(g.sentAt) >= Pause {
 		g.burst = 0

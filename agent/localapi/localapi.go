@@ -21,8 +21,8 @@ const MCPProtocol = "tether-mcp"
 const (
 	MaxBody     = 1 << 20   // a request's body: a large environment fits
 	MaxFrame    = 256 << 10 // one WebSocket message: a pasted file comes in several
-	AttachChunk = 32 << 10  // what is sent in one frame of an attached terminal
-	ReadChunk   = 32 << 10  // output that is handed on at a time, as in one Event
+	AttachChunk = 32 << 10  // most output in one frame of an attached terminal
+	ReadChunk   = 32 << 10  // most output that is passed on at a time, as in one Event
 )
 
 // Headers and trailers.

@@ -127,7 +127,7 @@ func (f *Follower) Next() (localapi.Event, error) {
 // Close ends the following.
 func (f *Follower) Close() { f.body.Close() }
 
-// maxEvent bounds one line of events in bytes: localapi.ReadChunk, each byte of which may be six in JSON, and the rest.
+// maxEvent bounds one line of events, in bytes: output of localapi.ReadChunk, which JSON may make six times as long, and the other fields.
 const maxEvent = 6*localapi.ReadChunk + 1<<10
 
 // Events asks for events. The caller must Close it; it ends early when ctx does.

@@ -115,7 +115,7 @@ func (p *publisher) wait(ctx context.Context, inflight, least int64, pause time.
 	return nil
 }
 
-// sooner is the shorter of two pauses, of which the first may be 0 for none.
+// sooner returns the shorter of two pauses. A first one of 0 counts as none.
 func sooner(pause, other time.Duration) time.Duration {
 	if other = max(other, 1); pause == 0 || other < pause {
 		return other

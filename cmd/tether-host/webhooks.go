@@ -34,11 +34,12 @@ func (s *settings) openWebhooks(o *host.Options) (h *hooks, err error) {
 		return nil, errors.New("--webhooks needs a place for tokens: give one with --tokens FILE")
 	}
 	h = &hooks{}
-	options := webhook.Options{Find: people.Tokens().Named, Place: access.OwnFile(besideTokens(path, "webhooks.json")), Allow: allow, Audit: o.Audit, Logger: o.Logger,
+	options := webhook.Options{Find: people.Tokens().Named, Allow: allow, Audit: o.Audit, Logger: o.Logger,
 		Open: func(ctx context.Context, p host.Principal, r webhook.Request) (webhook.Source, bool, error) {
 			return h.open(ctx, p, r)
 		}}
 	if s.node == nil {
+		options.Place = access.OwnFile(besideTokens(path, "webhooks.json"))
 		hub, err := webhook.New(options)
 		h.deliver, o.Webhooks = hub, webhook.Door{Hub: hub}
 		return h, err

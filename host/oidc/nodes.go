@@ -92,7 +92,7 @@ func (p *Provider) askLeader(ctx context.Context, q question) (answer, error) {
 		return a, &refusal{http.StatusRequestHeaderFieldsTooLarge, "the request is too long"}
 	case errors.Is(err, leader.ErrNone):
 		return a, fmt.Errorf("%w: %w", errNoLeader, err)
-	case err == nil && (a.Status < 200 || a.Status > 599): // no release answers so
+	case err == nil && (a.Status < 200 || a.Status > 599): // of a newer release, perhaps
 		return a, errInternal
 	}
 	return a, err
@@ -143,12 +143,14 @@ func (w *recorder) Write(b []byte) (int, error) { return w.body.Write(b) }
 func (p *Provider) lead(ctx context.Context, kept access.Place) error {
 	p.looking.Lock()
 	err := p.takeKept(kept)
-	p.setKept(kept)
+	if err == nil {
+		p.setKept(kept)
+	}
 	p.looking.Unlock()
-	defer p.setKept(nil)
 	if err != nil {
 		return err
 	}
+	defer p.setKept(nil)
 	p.renewAll(ctx)
 	return nil
 }

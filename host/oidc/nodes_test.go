@@ -259,6 +259,17 @@ func TestBadQuestions(t *testing.T) {
 		if _, status := ask[pairing.LoginPage](n.rigs["c"], "page", "", struct{}{}); status != http.StatusServiceUnavailable {
 			t.Errorf("the command line without a leader: %d", status)
 		}
+		if w := b.post(public+pairing.LoginPath+"/allow", public, url.Values{}); w.Code != http.StatusServiceUnavailable || strings.Contains(w.Header().Get("Content-Type"), "json") {
+			t.Errorf("a person's answer without a leader: %d %s", w.Code, w.Header())
+		}
+		shared := leader.Shared{Nodes: testkit.Node{Nodes: n.Nodes, Name: "newer"}, Key: []byte(strings.Repeat("k", 32))}
+		if _, err := leader.New(shared, "logins", time.Second, func(context.Context, any) (any, bool) { return nil, true }); err != nil {
+			t.Fatal(err)
+		}
+		n.Lead("newer")
+		if r := b.get(public + oidc.Path); r.StatusCode != http.StatusInternalServerError {
+			t.Errorf("an answer without a status: %s", r.Status)
+		}
 		n.Lead("a")
 		synctest.Wait()
 		for _, question := range []string{"", "x", strings.Repeat("x", 100)} {
