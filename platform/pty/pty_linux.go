@@ -50,5 +50,5 @@ func (p *PTY) TryRead(b []byte) int {
 	if r.conn.Read(try) != nil {
 		return 0
 	}
-	return max(n, 0)
+	return n
 }

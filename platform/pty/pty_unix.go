@@ -61,7 +61,7 @@ func Start(c Command) (*PTY, error) {
 
 // run starts the program on tty and the goroutine that waits for it.
 func (p *PTY) run(c Command, path string, tty *os.File) error {
-	p.reader.init(p.master, p.conn)
+	p.reader.init(p.conn)
 	childEnded := make(chan os.Signal, 1) // the runtime drops excess signals: one is enough to look again
 	signal.Notify(childEnded, unix.SIGCHLD)
 	pid, err := fork(c, path, tty)

@@ -21,18 +21,18 @@ var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
 
 // reader is the reading side of a PTY, owned by the goroutine that reads.
 type reader struct {
-	master *os.File
-	conn   syscall.RawConn
-	try    func(fd uintptr) bool // readAhead as a value made once: a read allocates nothing
+	conn       syscall.RawConn
+	try, tryTo func(fd uintptr) bool // readAhead and readTo as values made once: a read allocates nothing
 
 	ended bool             // the end of output was seen
 	ahead *[aheadSize]byte // holds [at:n], read ahead by wait, or nil
 	at, n int
-	err   error // result of readAhead
+	to    []byte // where readTo puts output
+	err   error  // result of readAhead or readTo
 }
 
-func (r *reader) init(master *os.File, conn syscall.RawConn) {
-	r.master, r.conn, r.try = master, conn, r.readAhead
+func (r *reader) init(conn syscall.RawConn) {
+	r.conn, r.try, r.tryTo = conn, r.readAhead, r.readTo
 }
 
 // Read reads output. It blocks, without a thread, until there is some. When no process holds the terminal open any more, it returns io.EOF,
@@ -56,8 +56,22 @@ func (r *reader) read(b []byte) (int, error) {
 	case r.ended:
 		return 0, io.EOF
 	}
-	n, err := r.master.Read(b)
-	return n, r.end(err)
+	r.to = b
+	closed := r.conn.Read(r.tryTo) != nil
+	r.to = nil
+	if closed {
+		return 0, os.ErrClosed
+	}
+	if r.err == nil && r.n == 0 {
+		r.err = io.EOF
+	}
+	return r.n, r.end(r.err)
+}
+
+// readTo is to Read what readAhead is to WaitReadable.
+func (r *reader) readTo(fd uintptr) bool {
+	r.n, r.err = readNow(fd, r.to)
+	return !errors.Is(r.err, unix.EAGAIN)
 }
 
 // wait reads ahead: unlike poll(2) or FIONREAD a read means the same on every system's master, and this saves a system call for available
@@ -96,16 +110,6 @@ func (r *reader) readAhead(fd uintptr) bool {
 func (r *reader) drop() {
 	aheads.Put(r.ahead)
 	r.ahead = nil
-}
-
-// readNow is read(2) on a non-blocking descriptor, repeated when a signal interrupted it.
-func readNow(fd uintptr, b []byte) (int, error) {
-	for {
-		n, err := unix.Read(int(fd), b)
-		if !errors.Is(err, unix.EINTR) {
-			return n, err
-		}
-	}
 }
 
 // end translates the end of output: Linux says EIO when nobody holds the other side any more, macOS returns nothing.
