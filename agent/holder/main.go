@@ -84,7 +84,7 @@ func tune(logBytes int) {
 	runtime.GOMAXPROCS(min(maxProcs, runtime.NumCPU()))
 }
 
-// maxProcs lets reading from the child and writing to the daemon overlap.
+// maxProcs is how many threads run Go code at a time. With two, a flood costs a holder a fifth more CPU time.
 const maxProcs = 1
 
 // open listens, then starts the child: an id in use is found before anything runs.
