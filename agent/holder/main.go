@@ -81,7 +81,7 @@ const (
 
 func tune(logBytes int) {
 	debug.SetMemoryLimit(int64(logBytes) + heapSpare)
-	runtime.GOMAXPROCS(min(maxProcs, runtime.NumCPU()))
+	runtime.GOMAXPROCS(maxProcs)
 }
 
 // maxProcs is how many threads run Go code at a time. With two, a flood costs a holder a fifth more CPU time.

@@ -56,19 +56,13 @@ func (r *reader) read(b []byte) (int, error) {
 	case r.ended:
 		return 0, io.EOF
 	}
-	r.to = b
-	closed := r.conn.Read(r.tryTo) != nil
+	r.n, r.to = 0, b
+	err := r.await(r.tryTo)
 	r.to = nil
-	if closed {
-		return 0, os.ErrClosed
-	}
-	if r.err == nil && r.n == 0 {
-		r.err = io.EOF
-	}
-	return r.n, r.end(r.err)
+	return r.n, err
 }
 
-// readTo is to Read what readAhead is to WaitReadable.
+// readTo reads to the caller's buffer, as readAhead does to one of aheads.
 func (r *reader) readTo(fd uintptr) bool {
 	r.n, r.err = readNow(fd, r.to)
 	return !errors.Is(r.err, unix.EAGAIN)
@@ -83,14 +77,20 @@ func (r *reader) wait() error {
 	case r.ended:
 		return io.EOF
 	}
-	if r.conn.Read(r.try) != nil {
+	err := r.await(r.try)
+	if err != nil && r.ahead != nil {
+		r.drop()
+	}
+	return err
+}
+
+// await calls try, which sets n and err, until it has read something, an error, or the end.
+func (r *reader) await(try func(fd uintptr) bool) error {
+	if r.conn.Read(try) != nil {
 		return os.ErrClosed // no deadline is ever set, so it is that; RawConn gives the poller's own error
 	}
 	if r.err == nil && r.n == 0 {
 		r.err = io.EOF
-	}
-	if r.err != nil {
-		r.drop()
 	}
 	return r.end(r.err)
 }
