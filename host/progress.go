@@ -72,16 +72,19 @@ func (u *uptake) last() time.Time { return u.epoch.Add(time.Duration(u.at.Load()
 // keeps up to 4 MB for a client that reads nothing. 256 KiB are enough for 2.5 MB/s at a round trip of 100 ms.
 const sendBuffer = 256 << 10
 
-// boundSending bounds the send buffer of a TCP socket, also below TLS, and returns it. Of anything else it returns nil.
+// boundSending bounds the send buffer of a TCP socket, also one below other connections such as TLS, and returns it. Of anything else it returns nil.
 func boundSending(conn net.Conn) *net.TCPConn {
-	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = t.NetConn()
+	for {
+		switch c := conn.(type) {
+		case *net.TCPConn:
+			_ = c.SetWriteBuffer(sendBuffer) // fails only with the connection
+			return c
+		case interface{ NetConn() net.Conn }:
+			conn = c.NetConn()
+		default:
+			return nil
+		}
 	}
-	t, _ := conn.(*net.TCPConn)
-	if t != nil {
-		_ = t.SetWriteBuffer(sendBuffer) // fails only with the connection
-	}
-	return t
 }
 
 // trackedConn is a connection that counts the bytes its writes have handed over.

@@ -13,6 +13,7 @@ import (
 
 	"tether/agent/flow"
 	"tether/platform/ipc"
+	"tether/platform/rawio"
 )
 
 // Client is a daemon's connection to one holder. It has the methods of term.PTY. Its methods may be called concurrently, but Read and
@@ -99,6 +100,8 @@ func (c *Client) handshake(key []byte) (*frames, error) {
 		}
 	}
 	conn.Over = true
+	c.conn = rawio.Wrap(c.conn)
+	conn.Conn = c.conn
 	return in, c.conn.SetDeadline(time.Time{})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent/flow"
+	"tether/platform/rawio"
 )
 
 const (
@@ -49,13 +50,14 @@ type session struct {
 // serve speaks with one daemon until the connection ends.
 func (h *holder) serve(conn net.Conn) {
 	defer conn.Close()
-	r := bufio.NewReaderSize(conn, 1<<10)
+	quick := rawio.Wrap(conn)
+	r := bufio.NewReaderSize(quick, 1<<10)
 	agreed, err := greet(conn, r, h.key, h.spec.ID, h.check, h.child)
 	if err != nil {
 		return
 	}
 	s := &session{
-		h: h, conn: conn, features: agreed, wake: make(chan struct{}, 1), gone: make(chan struct{}),
+		h: h, conn: quick, features: agreed, wake: make(chan struct{}, 1), gone: make(chan struct{}),
 		until: keepNothing, gather: flow.Gather{Little: little}, kills: map[uint32]func(){},
 	}
 	h.connected(s)

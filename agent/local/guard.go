@@ -12,6 +12,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/platform/rawio"
 )
 
 // guard bounds request bodies, refuses requests while the server drains, and keeps a panic in one request from ending the daemon.
@@ -158,7 +159,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	return &counted{Conn: conn, leave: sync.OnceFunc(func() { <-l.slots })}, nil
+	return &counted{Conn: rawio.Wrap(conn), leave: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
 func (l *limited) Close() error {

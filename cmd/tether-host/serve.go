@@ -18,6 +18,7 @@ import (
 	"tether/host"
 	"tether/internal/idle"
 	"tether/internal/version"
+	"tether/platform/rawio"
 )
 
 // farewell is how long requests that are under way may take when all else has ended.
@@ -156,6 +157,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	defer idp.run(ctx, h)()
 	defer hooks.run(ctx, h)()
 	url, page := s.addresses(listener.Addr(), p.secure != nil)
+	listener = rawio.Listener{Listener: listener}
 	if p.secure != nil {
 		listener = tls.NewListener(listener, p.secure)
 	}

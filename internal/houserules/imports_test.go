@@ -15,12 +15,13 @@ const layers = `
 	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/metrics, internal/qr, agent/ring, shellint, agent/flow;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
-	jsonrpc < jsonrpc/wsconn;
+	jsonrpc, platform/rawio < jsonrpc/wsconn;
 	ahp, jsonrpc/wsconn < ahp/client;
 	NONE < pairing;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/roam, platform/browser, platform/notify;
+	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/rawio, platform/roam, platform/browser, platform/notify;
+	platform/rawio < platform/pty, platform/ipc;
 	platform/proc < platform/pty, platform/shell, platform/limits;
 	platform/secret < platform/ipc, platform/proc;
 	NONE < platform/sandbox;

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"tether/platform/rawio"
 )
 
 const (
@@ -86,7 +88,7 @@ func newTransport(o Options) *http.Transport {
 		if err != nil {
 			return nil, err
 		}
-		return newLink(c, o.WriteTimeout), nil
+		return newLink(rawio.Wrap(c), o.WriteTimeout), nil
 	}
 	return t
 }

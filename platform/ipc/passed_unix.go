@@ -3,9 +3,10 @@
 package ipc
 
 import (
-	"errors"
 	"net"
 	"syscall"
+
+	"tether/platform/rawio"
 )
 
 // WritePassing writes p to conn and, if conn supports it, passes a copy of what's descriptor along. what may be nil, or closed.
@@ -61,12 +62,11 @@ func (d *Passed) put(file uintptr) {
 }
 
 func writeNow(file uintptr, p []byte) int {
-	for {
-		n, err := syscall.Write(int(file), p)
-		if !errors.Is(err, syscall.EINTR) {
-			return max(n, 0)
-		}
+	if len(p) == 0 {
+		return 0
 	}
+	n, _ := rawio.Write(file, p) // there is room, or not
+	return n
 }
 
 func closeDescriptor(file uintptr) { syscall.Close(int(file)) }

@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"net"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,9 +15,9 @@ func Unsent(c *net.TCPConn) (n int, ok bool) {
 		return 0, false
 	}
 	err = socket.Control(func(fd uintptr) {
-		var err error
-		n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ)
-		ok = err == nil
+		var queued int32
+		_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, fd, unix.SIOCOUTQ, uintptr(unsafe.Pointer(&queued)))
+		n, ok = int(queued), errno == 0
 	})
 	return n, ok && err == nil
 }

@@ -1,7 +1,6 @@
 package pty
 
 import (
-	"errors"
 	"os"
 	"os/signal"
 
@@ -22,14 +21,4 @@ func ignoredSignals() []os.Signal {
 		}
 	}
 	return ignored
-}
-
-// readNow is read(2) on a non-blocking descriptor, repeated when a signal interrupted it. b must not be empty.
-func readNow(fd uintptr, b []byte) (int, error) {
-	for {
-		n, err := unix.Read(int(fd), b)
-		if !errors.Is(err, unix.EINTR) {
-			return max(n, 0), err
-		}
-	}
 }

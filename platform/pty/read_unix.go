@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"tether/platform/rawio"
 )
 
 // aheadSize is how much wait reads ahead, in bytes: all that Linux hands out at a time (N_TTY_BUF_SIZE).
@@ -64,7 +66,7 @@ func (r *reader) read(b []byte) (int, error) {
 
 // readTo reads to the caller's buffer, as readAhead does to one of aheads.
 func (r *reader) readTo(fd uintptr) bool {
-	r.n, r.err = readNow(fd, r.to)
+	r.n, r.err = rawio.Read(fd, r.to)
 	return !errors.Is(r.err, unix.EAGAIN)
 }
 
@@ -99,7 +101,7 @@ func (r *reader) await(try func(fd uintptr) bool) error {
 func (r *reader) readAhead(fd uintptr) bool {
 	r.ahead = aheads.Get().(*[aheadSize]byte)
 	r.at = 0
-	r.n, r.err = readNow(fd, r.ahead[:])
+	r.n, r.err = rawio.Read(fd, r.ahead[:])
 	if errors.Is(r.err, unix.EAGAIN) {
 		r.drop() // while nothing comes, nothing is held
 		return false

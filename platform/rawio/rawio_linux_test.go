@@ -1,0 +1,139 @@
+package rawio_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tether/internal/testkit"
+	"tether/platform/rawio"
+)
+
+// A descriptor that somebody has made blocking does not block a processor of Go's.
+func TestBlockingSocket(t *testing.T) {
+	a, b := pair(t, "unix")
+	raw, err := a.(interface{ NetConn() net.Conn }).NetConn().(*net.UnixConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) { err = unix.SetNonblock(int(fd), false) }); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Read(make([]byte, 1)); !os.IsTimeout(err) {
+		t.Errorf("read: %v", err)
+	}
+	_ = b
+}
+
+// A loop of calls that never wait, on the only processor and in a process that was idle before, leaves the others their turn: the monitor
+// thread is awake.
+func TestOthersRun(t *testing.T) {
+	const inChild = "RAWIO_TEST_OTHERS"
+	if os.Getenv(inChild) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestOthersRun$")
+		cmd.Env = append(os.Environ(), inChild+"=1")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		last, since := "", time.Now()
+		testkit.Eventually(t, testkit.Patience, "the child is idle", func() bool {
+			if now := switches(t, cmd.Process.Pid); now != last {
+				last, since = now, time.Now()
+			}
+			return time.Since(since) > 100*time.Millisecond
+		})
+		if _, err := in.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %s", err, &out)
+		}
+		return
+	}
+	rawio.Unnoted()
+	runtime.GOMAXPROCS(1)
+	zero, err := os.Open("/dev/zero")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdin := os.NewFile(dupNonblocking(t), "stdin")
+	a, b := pair(t, "unix")
+	var came atomic.Bool
+	go func() {
+		if n, _ := b.Read(make([]byte, 1)); n == 1 {
+			came.Store(true)
+		}
+	}()
+	in, err := stdin.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, buf := zero.Fd(), make([]byte, 4<<10)
+	if err := in.Read(func(fd uintptr) bool { // an ordinary read would wake the monitor
+		_, err := rawio.Read(fd, buf)
+		return err != unix.EAGAIN
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); !came.Load(); {
+		if _, err := rawio.Read(fd, buf); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(began) > 5*time.Second {
+			t.Fatal("the other goroutine has not run in 5 s")
+		}
+	}
+}
+
+// switches is how often each thread of a process has been switched to.
+func switches(t *testing.T, pid int) (all string) {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatal("no threads:", err)
+	}
+	for _, name := range threads {
+		status, _ := os.ReadFile(name) // it may have ended
+		_, line, _ := strings.Cut(string(status), "\nvoluntary_ctxt_switches:")
+		line, _, _ = strings.Cut(line, "\n")
+		all += line
+	}
+	return all
+}
+
+// dupNonblocking returns a copy of the standard input, which Go's poller watches.
+func dupNonblocking(t *testing.T) uintptr {
+	t.Helper()
+	fd, err := unix.Dup(0)
+	if err == nil {
+		err = unix.SetNonblock(fd, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uintptr(fd)
+}
