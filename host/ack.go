@@ -32,6 +32,8 @@ func (h *Host) ackLocked(t *terminal) {
 	case t.bound == nil || !t.creator.resume || t.ack.held:
 	case t.pacedLocked():
 		t.holdLocked()
+	case t.applied-t.ack.acked < promptAck && h.promptly.on:
+		h.promptly.owes = t
 	case t.applied-t.ack.acked < promptAck:
 		h.ackLateLocked(t)
 	default:

@@ -23,13 +23,20 @@ const (
 	typingTime = 250 * time.Millisecond
 )
 
-// promptly collects the connections that short output is to be sent to. Guarded by the host's mutex.
+// promptly collects what short output needs. Guarded by the host's mutex.
 type promptly struct {
 	last time.Time // when short output came last
 
-	on    bool // short output is being appended
-	n     int
-	conns [promptObservers]*conn // n of them
+	on bool // short output is being appended
+	n  int  // of the observers
+	prompt
+}
+
+// prompt is what is done for short output without the host's mutex: it is sent to observers, and only then a timer for its acknowledgement is
+// started, for which the runtime may wake a thread.
+type prompt struct {
+	observers [promptObservers]*conn // the first ones; the rest is nil
+	owes      *terminal              // or nil
 }
 
 // beginLocked makes wakeLocked collect connections until endLocked.
@@ -38,27 +45,32 @@ func (p *promptly) beginLocked() { p.on, p.last = true, time.Now() }
 // wakeLocked lets the connection deliver: on its write goroutine, or in sendPromptly.
 func (c *conn) wakeLocked() {
 	p := &c.h.promptly
-	if !p.on || p.n == len(p.conns) || len(c.later) > 0 {
+	if !p.on || p.n == len(p.observers) || len(c.later) > 0 {
 		c.wake()
 		return
 	}
-	p.conns[p.n] = c
+	p.observers[p.n] = c
 	p.n++
 }
 
-// endLocked returns the collected observers, for sendPromptly.
-func (p *promptly) endLocked() [promptObservers]*conn {
-	conns := p.conns
+// endLocked returns what was collected, for sendPromptly.
+func (p *promptly) endLocked() prompt {
+	collected := p.prompt
 	*p = promptly{last: p.last}
-	return conns
+	return collected
 }
 
 // sendPromptly lets connections deliver: on this goroutine if that cannot block, otherwise on their write goroutines. It is called without
 // the host's mutex.
-func sendPromptly(conns [promptObservers]*conn) {
-	for _, c := range conns {
+func (h *Host) sendPromptly(p prompt) {
+	for _, c := range p.observers {
 		if c != nil && !(c.remote.taken.emptied() && c.peer.PullDirectly(context.Background(), shortMessage)) {
 			c.wake()
 		}
+	}
+	if p.owes != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.ackLateLocked(p.owes)
 	}
 }

@@ -33,7 +33,7 @@ func (c watchedConn) NetConn() net.Conn { return c.Conn }
 
 func (c watchedConn) Write(p []byte) (int, error) {
 	stack := make([]byte, 16<<10)
-	if strings.Contains(string(stack[:runtime.Stack(stack, false)]), "host.sendPromptly") {
+	if strings.Contains(string(stack[:runtime.Stack(stack, false)]), ".sendPromptly(") {
 		c.l.promptly.Add(1)
 	} else {
 		c.l.otherwise.Add(1)

@@ -74,17 +74,17 @@ func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, after
 	if len(quoted) < shareBytes {
 		n += len(quoted)
 	} // else append makes room for it, which make would clear
-	sendPromptly(c.outputLocking(d, make([]byte, 0, n), quoted, found, after, err))
+	c.h.sendPromptly(c.outputLocking(d, make([]byte, 0, n), quoted, found, after, err))
 }
 
-// outputLocking is place with the lock. It returns the observers for short output.
-func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, after *drawn, err error) (prompt [promptObservers]*conn) {
+// outputLocking is place with the lock. It returns what is left to do for short output.
+func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, after *drawn, err error) (left prompt) {
 	h, size := c.h, found.Size
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil && size <= shortText {
 		h.promptly.beginLocked()
-		defer func() { prompt = h.promptly.endLocked() }()
+		defer func() { left = h.promptly.endLocked() }()
 	}
 	t := c.terminalLocked(d.Channel)
 	reason := c.forbidsLocked(t, d.Kind)
@@ -103,10 +103,10 @@ func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan
 		}
 		t.bindLocked(c)
 		h.ackLocked(t)
-		return prompt
+		return left
 	}
 	c.refuseLocked(d, reason)
-	return prompt
+	return left
 }
 
 // placeLocked appends output of the owner at its place: text that the host has already is dropped, and missing text before it is made

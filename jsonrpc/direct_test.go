@@ -179,7 +179,7 @@ func TestPullDirectly(t *testing.T) {
 		defer p.Close()
 		synctest.Wait()
 		s.add(`{"n":0}`, `{"n":1}`)
-		if !p.PullDirectly(t.Context(), 100) || p.Stats().MessagesOut == 0 {
+		if !p.PullDirectly(t.Context(), 10) || p.Stats().MessagesOut == 0 {
 			t.Error("nothing was sent")
 		}
 		synctest.Wait() // the write goroutine is held by the second one: the pipe takes one message
@@ -198,6 +198,53 @@ func TestPullDirectly(t *testing.T) {
 		}
 		if got, err := b.Recv(t.Context()); err != nil || string(got) != `{"long":1}` {
 			t.Fatalf("got %s (%v)", got, err)
+		}
+	})
+}
+
+// After a message that was sent directly the write goroutine does not look at a source that has nothing: waking it costs an echo a switch of
+// threads. If the source got a message meanwhile, it does.
+func TestPullDirectlyWakesOnlyForMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := jsonrpc.Pipe()
+		defer b.Close()
+		s := pullSource{}
+		var p *jsonrpc.Peer
+		asked, late := 0, ""
+		p = jsonrpc.NewPeer(a, jsonrpc.Options{Source: func() ([]byte, bool) {
+			asked++
+			msg, more := s.pull()
+			if msg == nil && late != "" {
+				s.put(p, late)
+				late = ""
+				synctest.Wait() // the write goroutine has been told and waits for its turn
+			}
+			return msg, more
+		}})
+		go p.Run(t.Context())
+		defer p.Close()
+		synctest.Wait()
+		for _, c := range []struct {
+			late string
+			want int
+		}{{"", 2}, {`{"late":1}`, 4}} {
+			s.add(`{"n":1}`)
+			asked, late = 0, c.late
+			if !p.PullDirectly(t.Context(), 100) {
+				t.Error("nothing was sent")
+			}
+			for _, want := range []string{`{"n":1}`, c.late} {
+				if want == "" {
+					continue
+				}
+				if got, err := b.Recv(t.Context()); err != nil || string(got) != want {
+					t.Fatalf("got %s (%v), want %s", got, err, want)
+				}
+			}
+			synctest.Wait()
+			if asked != c.want {
+				t.Errorf("the source was asked %d times, want %d", asked, c.want)
+			}
 		}
 	})
 }

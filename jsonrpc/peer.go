@@ -113,6 +113,7 @@ type Peer struct {
 	pulled   queue         // holds no messages: counts the cost of messages that are written without being queued
 	writing  bool          // something is being handed to the channel,
 	direct   bool          // by SendRaw or PullDirectly instead of writeLoop
+	woken    bool          // writeLoop has been woken while direct, for which it must look again
 	late     []byte        // a message from the source that PullDirectly could not send, or nil
 	drained  chan struct{} // closed when all is sent, then nil; made by Flush
 	calls    map[int64]chan response

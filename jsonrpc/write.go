@@ -41,28 +41,23 @@ func (p *Peer) sendDirectly(ctx context.Context, msg []byte) (done bool, err err
 	if !p.beginDirect() {
 		return false, nil
 	}
-	return true, p.endDirect(p.hand(ctx, msg))
+	return true, p.endDirect(p.hand(ctx, msg), nil, false)
 }
 
-// PullDirectly sends the next message of [Options.Source] on the caller's goroutine if nothing else is queued and nobody writes, as SendRaw
-// does. The caller has checked that the channel takes limit bytes without blocking; a longer message and all later ones are left to the
-// write goroutine. If done is false nothing was sent, and the caller wakes the peer.
+// PullDirectly sends the messages of [Options.Source] on the caller's goroutine if nothing else is queued and nobody writes, as SendRaw
+// does. The caller has checked that the channel takes limit bytes without blocking; the first message beyond them and all later ones are
+// left to the write goroutine. If done is false nothing was sent, and the caller wakes the peer.
 func (p *Peer) PullDirectly(ctx context.Context, limit int) (done bool) {
 	if !p.beginDirect() {
 		return false
 	}
-	msg, _ := p.opts.Source()
 	var err error
-	switch {
-	case msg == nil:
-	case len(msg) > limit:
-		p.mu.Lock()
-		p.late = msg
-		p.mu.Unlock()
-	default:
+	msg, more := p.opts.Source()
+	for ; msg != nil && len(msg) <= limit && err == nil; msg, more = p.opts.Source() {
+		limit -= len(msg)
 		err = p.hand(ctx, msg)
 	}
-	_ = p.endDirect(err) // Run reports it
+	_ = p.endDirect(err, msg, more) // Run reports it
 	return true
 }
 
@@ -92,17 +87,19 @@ func (p *Peer) hand(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// endDirect lets writeLoop write again. err is the channel's error; the result is the error for the sender.
-func (p *Peer) endDirect(err error) error {
+// endDirect lets writeLoop write again: late, if not nil, and if more is true what the source has. err is the channel's error; the result is
+// the error for the sender.
+func (p *Peer) endDirect(err error, late []byte, more bool) error {
 	if err != nil {
 		p.shut(&writeError{err}, nil)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.writing, p.direct = false, false
-	if !p.control.empty() || !p.bulk.empty() || p.drained != nil || p.opts.Source != nil {
+	p.late = late
+	if !p.control.empty() || !p.bulk.empty() || p.drained != nil || p.woken || late != nil || more {
 		p.wakeWriter()
 	}
+	p.writing, p.direct, p.woken = false, false, false
 	if err != nil {
 		err = p.closedLocked()
 	}
@@ -120,6 +117,7 @@ func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 			return nil, outgoing{}, false
 		}
 		if p.direct {
+			p.woken = true
 			p.mu.Unlock()
 			p.awaitWake()
 			continue
