@@ -23,7 +23,7 @@ type Metadata struct {
 	AwaySince int64      `json:"awaySince,omitempty"` // Unix time in ms: since when its machine is not connected, and no output comes
 	AwayWhy   string     `json:"awayWhy,omitempty"`   // the reason, if the machine itself may be connected
 	KeptUntil int64      `json:"keptUntil,omitempty"` // Unix time in ms: the host alone has it, until its machine is back, and forgets it then
-	Dropped   string     `json:"dropped,omitempty"`   // why what it had printed is not kept any more
+	Dropped   string     `json:"dropped,omitempty"`   // why its output is no longer kept
 	Exited    bool       `json:"exited,omitempty"`
 	*ExitFields
 }

@@ -35,7 +35,7 @@ func reduceConfig(c *RootConfig, a RootConfigChanged) *RootConfig {
 }
 
 // ReduceTerminal returns a terminal's state after an accepted action; refused envelopes must not get here. It changes nothing reachable
-// from s, so appending costs a copy of the tail part: who follows much output keeps the text elsewhere.
+// from s, so appending costs a copy of the tail part: a caller that follows much output keeps the text elsewhere.
 func ReduceTerminal(s TerminalState, a Action) TerminalState {
 	switch a := a.(type) {
 	case TerminalData:

@@ -145,7 +145,7 @@ func (src *source) trimLocked() {
 	src.ring = src.ring[n:]
 }
 
-// add takes an entry into the journal and wakes who waits for it.
+// add takes an entry into the journal and wakes the goroutines that wait for it.
 func (src *source) add(x entry) {
 	src.mu.Lock()
 	defer src.mu.Unlock()

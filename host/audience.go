@@ -29,7 +29,7 @@ func (h *Host) viewerLocked(p Principal) viewer {
 // isAgent reports whether it is an agent, for which only grants to itself count.
 func (v *viewer) isAgent() bool { return v.Role == RoleAgent || v.Role == RoleOperator }
 
-// firstLocked is the position from which on what is granted lets v see, notYet if nothing does. How long it takes depends on v alone, not
+// firstLocked returns the position from which the grants let v watch, notYet if none does. How long it takes depends on v alone, not
 // on how much is granted.
 func (v *viewer) firstLocked(to map[Grantee]int64) int64 {
 	first := int64(notYet)
@@ -78,7 +78,7 @@ type rules struct {
 	denied map[denied]struct{}
 }
 
-// denied is whom a denial names, whoever has the name now.
+// denied identifies the person or agent that a denial names, even if another one has the name now.
 type denied struct {
 	agent bool
 	name  string

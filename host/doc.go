@@ -14,7 +14,7 @@
 // to the terminal's recorded content, and once, as a whole encoded envelope, to the log of its channel. A subscription is a cursor into
 // that log. Each connection has one writer, which takes the next envelope when its socket has taken the last one: always that with the
 // smallest serverSeq among its subscriptions. So there are no queues of data per observer: a slow one leaves its cursors behind and costs
-// nothing, and one whose cursor has fallen off the log is brought back to a true state, which it can see. Only who takes nothing at all for
+// nothing, and one whose cursor has fallen off the log is brought back to a true state, which it can see. Only an observer that takes nothing at all for
 // a while is closed.
 //
 // The catalogue of terminals is state, not a log: a connection that is due a root/terminalsChanged is sent the newest.

@@ -13,7 +13,7 @@ type Rights int32
 
 // The ages of rights.
 const (
-	RightsChecked Rights = iota // what has changed in the cluster has come here
+	RightsChecked Rights = iota // the node has all changes of the cluster
 	RightsOld                   // the node does not reach the cluster's engine: it admits nobody new
 	RightsLapsed                // for too long: it serves nobody but machines
 )

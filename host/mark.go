@@ -75,7 +75,7 @@ func (m *marks) drop(n int) {
 	m.first += int64(n)
 }
 
-// forget drops all marks before a position: what was between them is not known any more.
+// forget drops all marks before a position: the text between them is no longer known.
 func (m *marks) forget(pos int64) {
 	if n := sort.Search(len(m.list), func(i int) bool { return m.list[i].pos >= pos }); n > 0 {
 		m.drop(n)

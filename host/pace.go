@@ -27,7 +27,7 @@ type holding struct {
 	at      int64         // how many bytes of the log it had then
 }
 
-// pacedLocked reports whether the owner has to wait, and notes who it waits for.
+// pacedLocked reports whether the owner has to wait, and notes for which subscribers.
 func (t *terminal) pacedLocked() bool {
 	if !t.holds {
 		return t.crowdedLocked()

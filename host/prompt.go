@@ -32,8 +32,8 @@ type promptly struct {
 	prompt
 }
 
-// prompt is what is done for short output without the host's mutex: it is sent to observers, and only then a timer for its acknowledgement is
-// started, for which the runtime may wake a thread.
+// prompt lists what short output still needs, without the host's mutex: first it is sent to observers, then a timer is started for its
+// acknowledgement, for which the runtime may wake a thread.
 type prompt struct {
 	observers [promptObservers]*conn // the first ones; the rest is nil
 	owes      *terminal              // or nil

@@ -127,7 +127,7 @@ func (h *Host) nextRowLocked() int64 {
 	return h.rowVersion
 }
 
-// changedLocked notes a change and wakes who waits for one.
+// changedLocked notes a change and wakes the goroutines that wait for one.
 func (b *rowBook) changedLocked(version int64) {
 	b.version = version
 	b.moved.Raise()

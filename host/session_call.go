@@ -158,7 +158,7 @@ func (s *Session) finishLocked(call *toolCall, result ahp.ToolResult, origin *ah
 	s.closeTurnLocked()
 }
 
-// overLocked forgets a call and hands its result to who waits.
+// overLocked forgets a call and hands its result to the waiting caller.
 func (s *Session) overLocked(call *toolCall, result ahp.ToolResult) {
 	delete(s.calls, call.ref.ToolCallID)
 	for _, t := range s.h.heldLocked(s) {

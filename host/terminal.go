@@ -43,7 +43,7 @@ type terminal struct {
 	audience  audience
 	withdrawn []Grantee // those whose grants an administrator has ended
 	number    int64     // counts terminals, by creation; never changes
-	listers   []*lister // who are shown it
+	listers   []*lister // whose lists show it
 
 	// For readers.
 	id              string // see idOf: of the URI that it had first; never changes
@@ -119,7 +119,7 @@ func (h *Host) leaveLocked(t *terminal) {
 	t.endLocked()
 }
 
-// unlistLocked takes t from those who are shown it.
+// unlistLocked removes t from all lists that show it.
 func (h *Host) unlistLocked(t *terminal) {
 	for _, l := range t.listers {
 		h.loseLocked(l, t)

@@ -77,7 +77,7 @@ func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, after
 	c.h.sendPromptly(c.outputLocking(d, make([]byte, 0, n), quoted, found, after, err))
 }
 
-// outputLocking is place with the lock. It returns what is left to do for short output.
+// outputLocking is place with the lock. It returns what short output still needs.
 func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, after *drawn, err error) (left prompt) {
 	h, size := c.h, found.Size
 	h.mu.Lock()

@@ -48,7 +48,7 @@ func listenProblem(address string) string {
 	return ""
 }
 
-// originProblem says why a browser never sends o as an Origin, or why one that it sends says nothing about who comes.
+// originProblem says why a browser never sends o as an Origin, or why that Origin does not identify a page.
 func originProblem(o string) string {
 	u, err := url.Parse(o)
 	switch {

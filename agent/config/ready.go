@@ -120,7 +120,7 @@ func (c *Config) needProblems() (all []Problem) {
 	return all
 }
 
-// needs is who needs whom. Each name is visited once.
+// needs maps each name to the names that it needs. Each is visited once.
 type needs struct {
 	of   map[string][]string
 	done map[string]bool

@@ -157,7 +157,7 @@ func (p *Paired) newHost(r localapi.PairRequest) (host, error) {
 // maxAddresses bounds the addresses of one host.
 const maxAddresses = 16
 
-// alsoAt checks the further addresses of a host, and leaves out what is there twice.
+// alsoAt checks the further addresses of a host, and leaves out duplicates.
 func alsoAt(first *url.URL, texts []string, pin string) (also []string, err error) {
 	if len(texts) >= maxAddresses {
 		return nil, localapi.BadRequest("a host has at most %d addresses", maxAddresses)
@@ -363,7 +363,7 @@ func (p *Paired) Unpair(ctx context.Context, name string) (localapi.Unpaired, er
 		u.Keeps = err.Error()
 		p.opts.Logger.Warn().Str("host", name).Err(err).Msg("the host still knows this machine's key")
 	}
-	if u.Keeps != "" || h.HostKey == nil { // a host that forgets the machine's key forgets what it keeps of the machine
+	if u.Keeps != "" || h.HostKey == nil { // a host that forgets the machine's key forgets its terminals, too
 		u.Withdrawn, u.KeptUntil = before.Withdrawn, before.KeptUntil
 	}
 	if !p.attempts.waiting() {

@@ -62,7 +62,7 @@ func (s *sizes) settle(h term.Handle, want term.Size) error {
 	}
 }
 
-// fit is want, made smaller so that it fits all who are attached.
+// fit returns want, reduced to the size that fits all attached clients.
 func (s *sizes) fit(id term.ID, want term.Size) term.Size {
 	s.mu.Lock()
 	defer s.mu.Unlock()

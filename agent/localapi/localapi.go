@@ -11,7 +11,7 @@ const SchemaVersion = 1
 // Host is the only Host header that is answered: no name a resolver knows.
 const Host = "tether"
 
-// DefaultAgent is the principal of an MCP client that brings none: who comes as the local user is not that, since agents may do less.
+// DefaultAgent is the principal of an MCP client that sends none. It is not the local user, because agents may do less.
 const DefaultAgent = "mcp"
 
 // MCPProtocol is the protocol to which a connection is upgraded for a session of lines.

@@ -79,7 +79,7 @@ type SpawnRequest struct {
 	OnSlow  string   `json:"on_slow,omitempty"` // "lag" or "hold"; absent means the owner's configured value
 	// LendTo names hosts; absent means the default host, if there is one and the terminal is not private.
 	LendTo []string `json:"lend_to,omitempty"`
-	// Leased binds the terminal to who follows it: it is killed some seconds after the last Follow with Lease has ended, or when none begins.
+	// Leased binds the terminal to its followers: it is killed some seconds after the last Follow with Lease has ended, or when none begins.
 	Leased bool `json:"leased,omitempty"`
 	// Door says where an agent's request came in, for the policy: "cli" (the default) or "acp".
 	Door string `json:"door,omitempty"`

@@ -241,7 +241,7 @@ func (e *Engine) Answer(id string, a Answer) (Question, *Grant, error) {
 		ev.Detail = fmt.Sprintf("%s until %s", g.ID, g.Expires.UTC().Format(time.RFC3339))
 		e.Audit(ev)
 	case q.Expired:
-		e.Audit(ev) // others are written by who waits for the answer
+		e.Audit(ev) // others are recorded by the goroutine that waits for the answer
 	}
 	return q, g, nil
 }

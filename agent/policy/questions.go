@@ -65,10 +65,10 @@ type verdict struct {
 	nobody bool // has answered in time
 }
 
-// pending is a question with the one who waits.
+// pending is a question and the caller that waits for its answer.
 type pending struct {
 	Question
-	answer chan verdict // 1 slot; written by who takes the question from the queue
+	answer chan verdict // 1 slot; written by the goroutine that takes the question from the queue
 	// left reports that the requester was told to ask again, and nobody waits for answer now. Guarded by questions.mu until the question is
 	// taken.
 	left bool

@@ -27,7 +27,7 @@ type node struct {
 	out    []int32
 	accept bool
 	group  uint8 // of the pattern, for accept
-	hold   bool  // who waits here has seen bytes that must be held back
+	hold   bool  // a match that waits in this state has consumed bytes that must be held back
 	masked bool  // and they are masked when nothing follows in time
 	alone  bool  // nothing else needs to be looked for while this is under way
 	tail   bool  // no token begins while this is under way

@@ -15,7 +15,7 @@ const (
 	RoleHost                  // a paired host, and everybody who observes there
 )
 
-// Actor is the principal of a request: who came through a door.
+// Actor is the principal of a request, as the door has identified it.
 type Actor struct {
 	Role Role
 	// Name identifies one agent or one host. It is empty for the local user.

@@ -59,7 +59,7 @@ func (c *clusterSettings) options(key ed25519.PublicKey) cluster.Options {
 	return cluster.Options{Servers: c.nats, Creds: c.creds, CA: c.ca, Name: c.name, HostKey: key, RightsGrace: max(c.rightsGrace, cluster.MinRightsGrace)}
 }
 
-// clusterFile says, beside the tokens' file, that a host keeps what would be there in a cluster, so that commands find it.
+// clusterFile stands beside the tokens' file of a host that keeps tokens in a cluster, so that commands look for them there.
 type clusterFile struct {
 	Version int    `json:"version"`
 	NATS    string `json:"nats"`

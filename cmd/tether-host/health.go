@@ -7,7 +7,7 @@ import (
 	"tether/host/cluster"
 )
 
-// whileReached serves those who are to be let in, and nobody while the node does not reach its cluster.
+// whileReached serves requests, and refuses all while the node does not reach its cluster.
 func whileReached(h http.Handler, n *cluster.Node) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n != nil && !n.Reached() {

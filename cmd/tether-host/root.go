@@ -125,7 +125,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	return c
 }
 
-// logger writes to stderr what is at least as grave as the level.
+// logger writes entries of at least the configured level to stderr.
 func (s *settings) logger(stderr io.Writer) (zerolog.Logger, error) {
 	level, err := zerolog.ParseLevel(s.logLevel)
 	if err != nil || s.logLevel == "" {
@@ -134,7 +134,7 @@ func (s *settings) logger(stderr io.Writer) (zerolog.Logger, error) {
 	return zerolog.New(stderr).Level(level).With().Timestamp().Logger(), nil
 }
 
-// check finds what is wrong with the flags taken alone.
+// check finds faults of single flags.
 func (s *settings) check() error {
 	const maxScrollback = 1 << 30 // bytes
 	switch {

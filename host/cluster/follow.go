@@ -56,7 +56,7 @@ func (n *Node) follow(ctx context.Context, uri string) {
 			}
 			continue
 		}
-		if at != node || was.Epoch != r.Epoch { // the former owner has let go of what it fed
+		if at != node || was.Epoch != r.Epoch { // the former owner no longer feeds it
 			number, index = 0, 0
 		}
 		r.From, r.Most, r.Number, r.Index, r.Hold = n.id, mostFed, number, index, holdTime(last).Milliseconds()

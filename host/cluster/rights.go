@@ -31,7 +31,7 @@ func (n *Node) Reached() bool {
 	return n.nc.IsConnected() && n.rights == host.RightsChecked
 }
 
-// checkRights checks again and again that what has changed in the bucket has come here.
+// checkRights checks periodically that the node has all changes of the bucket.
 func (n *Node) checkRights() {
 	for n.ctx.Err() == nil {
 		began := time.Now()

@@ -183,7 +183,7 @@ func lists(a ahp.Action, uri string) bool {
 	})
 }
 
-// exited says whether the terminal has exited with that code for who comes now.
+// exited reports whether a client that connects now finds the terminal exited with that code.
 func (r *run) exited(code int64) error {
 	st, err := r.state(r.other)
 	if err != nil {

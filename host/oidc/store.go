@@ -74,7 +74,7 @@ func (p *Provider) keptSessions() []kept {
 	return all
 }
 
-// stored returns what is kept; it is empty where that is another provider's.
+// stored returns the kept sessions, none if another provider made them.
 func (p *Provider) stored(place access.Place) (store, error) {
 	f, lost, err := access.Restore[store](place, storeVersion)
 	if lost != nil {

@@ -183,7 +183,7 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 		}
 		if doubt != nil && (ev.Gap || ev.Body != nil && ev.ID != doubt.ID) {
 			// The event that the former host was sending comes in another group now, under another id: a receiver that has taken it would count its
-			// matches twice. So that is told how far it was, and what it has not taken is lost.
+			// matches twice. So the receiver is told the last position, and events that it has not taken are lost.
 			source.Close()
 			if source, err = h.open(ctx, s, doubt.Place, true); err != nil {
 				return err

@@ -300,22 +300,28 @@ func (d *relayDaemon) spawn(id string, argv []string) (out io.Reader, keys io.Wr
 	}, err
 }
 
-// relayHolder copies the pty, which is descriptor 3, to the socket.
+// relayHolder copies the pty, which is descriptor 3, to the socket. It ends with the connection, so that its CPU time can be read until the
+// terminal is closed.
 func relayHolder(socket string) error {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
 		return err
 	}
-	buf, master := make([]byte, relayFrame), os.NewFile(3, "pty")
-	for {
-		n, err := master.Read(buf)
-		if n > 0 {
-			_, err = conn.Write(buf[:n])
+	go func() {
+		buf, master := make([]byte, relayFrame), os.NewFile(3, "pty")
+		for {
+			n, err := master.Read(buf)
+			if n > 0 {
+				_, err = conn.Write(buf[:n])
+			}
+			if err != nil { // the child has ended
+				_ = conn.(*net.UnixConn).CloseWrite()
+				return
+			}
 		}
-		if err != nil {
-			return nil // the child or the daemon has ended
-		}
-	}
+	}()
+	_, err = io.Copy(io.Discard, conn)
+	return err
 }
 
 // carry sends the bytes of out in frames: everything since the last frame, with a short wait in a flood.

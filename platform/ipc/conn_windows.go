@@ -17,7 +17,7 @@ func (addr) Network() string { return "pipe" }
 
 func (a addr) String() string { return string(a) }
 
-// conn is one end of a pipe. The runtime's poller serves it, so that deadlines and Close wake who waits.
+// conn is one end of a pipe. The runtime's poller serves it, so that deadlines and Close wake waiting calls.
 type conn struct {
 	*os.File
 	at addr

@@ -126,7 +126,7 @@ func (s *Session) run() error {
 	ended := make(chan error, 1) // 1: the output's end may be heard of after a detach, or never
 	go func() {
 		err := s.printed(ctx)
-		s.att.Close() // who waits to type would wait for ever
+		s.att.Close() // a goroutine that waits to type would wait for ever
 		ended <- err
 	}()
 	for {
