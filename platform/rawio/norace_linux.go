@@ -2,7 +2,5 @@
 
 package rawio
 
-var unnoted bool
-
 func noteWrite()       {}
 func noteRead(uintptr) {}

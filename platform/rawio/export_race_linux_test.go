@@ -1,3 +1,5 @@
+//go:build race
+
 package rawio
 
 // Unnoted leaves out the system calls for the race detector.
