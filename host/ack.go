@@ -32,8 +32,6 @@ func (h *Host) ackLocked(t *terminal) {
 	case t.bound == nil || !t.creator.resume || t.ack.held:
 	case t.pacedLocked():
 		t.holdLocked()
-	case t.applied-t.ack.acked < promptAck && h.promptly.on:
-		h.promptly.owes = t
 	case t.applied-t.ack.acked < promptAck:
 		h.ackLateLocked(t)
 	default:
@@ -42,7 +40,12 @@ func (h *Host) ackLocked(t *terminal) {
 }
 
 // ackLateLocked schedules an acknowledgement after ackDelay. Nothing is sent then if another one was sent before, or if the owner is held.
+// For short output sendPromptly calls it again, after the observers have that.
 func (h *Host) ackLateLocked(t *terminal) {
+	if h.promptly.on {
+		h.promptly.owes = t
+		return
+	}
 	if t.ack.late {
 		return
 	}

@@ -29,13 +29,13 @@ type promptly struct {
 
 	on bool // short output is being appended
 	n  int  // of the observers
-	prompt
+	promptWork
 }
 
-// prompt lists what short output still needs, without the host's mutex: first it is sent to observers, then a timer is started for its
-// acknowledgement, for which the runtime may wake a thread.
-type prompt struct {
-	observers [promptObservers]*conn // the first ones; the rest is nil
+// promptWork is left to do after short output was appended: first observers get it, then the timer of its acknowledgement is started, for
+// which the runtime may wake a thread.
+type promptWork struct {
+	observers [promptObservers]*conn // some may be nil
 	owes      *terminal              // or nil
 }
 
@@ -53,24 +53,24 @@ func (c *conn) wakeLocked() {
 	p.n++
 }
 
-// endLocked returns what was collected, for sendPromptly.
-func (p *promptly) endLocked() prompt {
-	collected := p.prompt
+// endLocked returns the collected work, for sendPromptly.
+func (p *promptly) endLocked() promptWork {
+	w := p.promptWork
 	*p = promptly{last: p.last}
-	return collected
+	return w
 }
 
-// sendPromptly lets connections deliver: on this goroutine if that cannot block, otherwise on their write goroutines. It is called without
-// the host's mutex.
-func (h *Host) sendPromptly(p prompt) {
-	for _, c := range p.observers {
+// sendPromptly lets observers' connections deliver: on this goroutine if that cannot block, otherwise on their write goroutines. Then it does
+// the rest of the work. It is called without the host's mutex.
+func (h *Host) sendPromptly(w promptWork) {
+	for _, c := range w.observers {
 		if c != nil && !(c.remote.taken.emptied() && c.peer.PullDirectly(context.Background(), shortMessage)) {
 			c.wake()
 		}
 	}
-	if p.owes != nil {
+	if w.owes != nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.ackLateLocked(p.owes)
+		h.ackLateLocked(w.owes)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tether/host"
+	"tether/platform/rawio"
 )
 
 // watchedListener counts its connections' writes within sendPromptly and elsewhere.
@@ -50,7 +51,7 @@ func TestShortOutputIsWrittenByTheReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &watchedListener{Listener: tcp}
+	l := &watchedListener{Listener: rawio.Listener{Listener: tcp}} // as in tether-host: the socket is below two connections
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
 	server.Start()
 	t.Cleanup(server.Close)

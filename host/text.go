@@ -77,8 +77,8 @@ func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, after
 	c.h.sendPromptly(c.outputLocking(d, make([]byte, 0, n), quoted, found, after, err))
 }
 
-// outputLocking is place with the lock. It returns what short output still needs.
-func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, after *drawn, err error) (left prompt) {
+// outputLocking is place with the lock. It returns the work that is left for short output.
+func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, after *drawn, err error) (left promptWork) {
 	h, size := c.h, found.Size
 	h.mu.Lock()
 	defer h.mu.Unlock()

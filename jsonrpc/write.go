@@ -51,11 +51,15 @@ func (p *Peer) PullDirectly(ctx context.Context, limit int) (done bool) {
 	if !p.beginDirect() {
 		return false
 	}
+	var msg []byte
+	var more bool
 	var err error
-	msg, more := p.opts.Source()
-	for ; msg != nil && len(msg) <= limit && err == nil; msg, more = p.opts.Source() {
+	for err == nil {
+		if msg, more = p.opts.Source(); msg == nil || len(msg) > limit {
+			break
+		}
 		limit -= len(msg)
-		err = p.hand(ctx, msg)
+		err, msg = p.hand(ctx, msg), nil
 	}
 	_ = p.endDirect(err, msg, more) // Run reports it
 	return true
@@ -87,7 +91,7 @@ func (p *Peer) hand(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// endDirect lets writeLoop write again: late, if not nil, and if more is true what the source has. err is the channel's error; the result is
+// endDirect lets writeLoop write again. late, if not nil, is its next message; more means that the source has something. err is the channel's error; the result is
 // the error for the sender.
 func (p *Peer) endDirect(err error, late []byte, more bool) error {
 	if err != nil {

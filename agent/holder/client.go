@@ -100,7 +100,7 @@ func (c *Client) handshake(key []byte) (*frames, error) {
 		}
 	}
 	conn.Over = true
-	c.conn = rawio.Wrap(c.conn)
+	c.conn = rawio.Wrap(c.conn) // not earlier: only the socket itself receives a descriptor
 	conn.Conn = c.conn
 	return in, c.conn.SetDeadline(time.Time{})
 }

@@ -50,7 +50,7 @@ type session struct {
 // serve speaks with one daemon until the connection ends.
 func (h *holder) serve(conn net.Conn) {
 	defer conn.Close()
-	quick := rawio.Wrap(conn)
+	quick := rawio.Wrap(conn) // not for greet: only the socket itself passes a descriptor
 	r := bufio.NewReaderSize(quick, 1<<10)
 	agreed, err := greet(conn, r, h.key, h.spec.ID, h.check, h.child)
 	if err != nil {

@@ -363,7 +363,7 @@ func (p *Paired) Unpair(ctx context.Context, name string) (localapi.Unpaired, er
 		u.Keeps = err.Error()
 		p.opts.Logger.Warn().Str("host", name).Err(err).Msg("the host still knows this machine's key")
 	}
-	if u.Keeps != "" || h.HostKey == nil { // a host that forgets the machine's key forgets its terminals, too
+	if u.Keeps != "" || h.HostKey == nil { // a host that forgets the machine's key also forgets its terminals
 		u.Withdrawn, u.KeptUntil = before.Withdrawn, before.KeptUntil
 	}
 	if !p.attempts.waiting() {

@@ -59,12 +59,12 @@ func FuzzPtyMessages(f *testing.F) {
 		`{"type":"pty:attach","id":"pty-abc123","since":5,"ack":true}`, `{"type":"pty:detach","id":"pty-abc123"}`,
 		`{"type":"pty:input","id":"pty-abc123","data":"ls -la\n"}`, `{"type":"pty:resize","id":"pty-abc123","cols":120,"rows":40}`,
 		`{"type":"pty:ack","id":"x","end":9}`, `{"type":"ping"}`, `{"type":"`, `[]`, `{"type":1}`, `{"TYPE":"ping"}`, "\x00", `{"type":"pty:input","id":"x","data":null}`,
-		`{"data":"\u0003\ud83d","id":"x","type":"pty:input"}`, `{"type":"pty:input","id":"x","data":"","Data":"y"}`, `{"type":"pty:input","id":"x","data":"","data":"y"}`,
+		`{"data":"\u0003\ud83d","id":"x","type":"pty:input"}`, `{"type":"pty:input","id":"x","data":"","Data":"y"}`, `{"type":"pty:input","id":"x","data":"y","data":"","type":"ping"}`, `null`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if quick, ok := parseInput(data); ok {
+		if quick, ok := decodeText(data); ok {
 			var r request
 			if err := json.Unmarshal(data, &r); err != nil || !reflect.DeepEqual(quick, r) {
 				t.Errorf("%q was taken as %+v instead of %+v (%v)", data, quick, r, err)

@@ -1,6 +1,6 @@
 // Package rawio reads and writes sockets and terminals without telling Go's scheduler. On Linux a system call that cannot block needs no
 // scheduler: an ordinary one wakes the runtime's monitor thread after each silence, and loses its processor when it takes more than 20 µs.
-// With all sockets in the path of a key and of output like this, an echo takes a seventh less time, and plain output a quarter less CPU
+// With all sockets in the path of a key and of output like this, an echo takes a seventh less time, and coloured output a tenth less CPU
 // (docs/PERFORMANCE.md). On other systems everything is as usual.
 package rawio
 

@@ -2,7 +2,6 @@ package rawio
 
 import (
 	"errors"
-	"net"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +20,3 @@ func repeat(call func(int, []byte) (int, error), fd uintptr, p []byte) (int, err
 		}
 	}
 }
-
-// Wrap returns c.
-func Wrap(c net.Conn) net.Conn { return c }

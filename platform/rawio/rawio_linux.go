@@ -15,20 +15,16 @@ import (
 
 // Read is read(2), repeated when a signal interrupted it; at the end it returns 0 and no error. The descriptor must be non-blocking: a call
 // that blocks keeps one of Go's processors. p must not be empty.
-func Read(fd uintptr, p []byte) (int, error) { return take(unix.SYS_READ, fd, p, 0) }
-
-// Write is write(2), with the conditions of Read.
-func Write(fd uintptr, p []byte) (int, error) { return give(unix.SYS_WRITE, fd, p, 0) }
-
-func take(trap, fd uintptr, p []byte, flags uintptr) (int, error) {
-	n, err := transfer(trap, fd, p, flags)
+func Read(fd uintptr, p []byte) (int, error) {
+	n, err := transfer(unix.SYS_READ, fd, p, 0)
 	noteRead(fd)
 	return n, err
 }
 
-func give(trap, fd uintptr, p []byte, flags uintptr) (int, error) {
+// Write is write(2), with the conditions of Read.
+func Write(fd uintptr, p []byte) (int, error) {
 	noteWrite()
-	return transfer(trap, fd, p, flags)
+	return transfer(unix.SYS_WRITE, fd, p, 0)
 }
 
 // transfer makes a system call of the form (descriptor, buffer, length, flags).
@@ -147,15 +143,17 @@ func (d *direction) run(poll func(func(fd uintptr) bool) error, p []byte) (int, 
 
 func (c *conn) receive(fd uintptr) bool {
 	d := &c.in
-	d.n, d.err = take(unix.SYS_RECVFROM, fd, d.p, unix.MSG_DONTWAIT)
+	d.n, d.err = transfer(unix.SYS_RECVFROM, fd, d.p, unix.MSG_DONTWAIT)
+	noteRead(fd)
 	return !errors.Is(d.err, unix.EAGAIN)
 }
 
 func (c *conn) send(fd uintptr) bool {
 	d := &c.out
+	noteWrite()
 	for d.n < len(d.p) {
 		var n int
-		n, d.err = give(unix.SYS_SENDTO, fd, d.p[d.n:], unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		n, d.err = transfer(unix.SYS_SENDTO, fd, d.p[d.n:], unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 		if d.err != nil {
 			return !errors.Is(d.err, unix.EAGAIN)
 		}
