@@ -21,7 +21,8 @@ const (
 	idleTerminals = 50
 	idleObservers = 50
 	idleSpan      = 30 * time.Second
-	settle        = time.Second // after which an idle daemon or holder has given back its spare memory
+	settle        = time.Second     // after which an idle daemon or holder has given back its spare memory
+	startSettle   = 3 * time.Second // after which a daemon no longer looks whether a program that has just started waits for input
 	hostSettle    = 6 * time.Second
 )
 
@@ -94,6 +95,7 @@ func memoryPart(ctx context.Context, s settings) ([]row, error) {
 		if n != idleTerminals {
 			continue
 		}
+		time.Sleep(startSettle)
 		cpu, err := r.idleCPU(s.idle)
 		if err != nil {
 			return nil, err

@@ -36,20 +36,19 @@ const (
 
 // Watch calls changed, one call at a time, until ctx ends, and returns ctx's error.
 func Watch(ctx context.Context, changed func(Change)) error {
-	return watch(ctx, asleep, addresses, changed)
+	next, stop := ticks(ctx, tick)
+	defer stop()
+	return watch(next, asleep, addresses, changed)
 }
 
-// watch is Watch with its sources: how long the machine has slept since some fixed moment, and the addresses it has.
-func watch(ctx context.Context, asleep func() time.Duration, addrs func() ([]string, error), changed func(Change)) error {
-	t := time.NewTicker(tick)
-	defer t.Stop()
+// watch is Watch with its sources: next blocks until it is time for another look, or fails at the end; asleep says how long the machine has
+// slept since some fixed moment; addrs are the addresses it has.
+func watch(next func() error, asleep func() time.Duration, addrs func() ([]string, error), changed func(Change)) error {
 	last, sleep := time.Now(), asleep()
 	known, err := addrs() // err: they are not known yet
 	for {
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := next(); err != nil {
+			return err
 		}
 		now, sleepNow := time.Now(), asleep()
 		woke := now.Sub(last) >= stopped || sleepNow-sleep >= slept
@@ -66,6 +65,20 @@ func watch(ctx context.Context, asleep func() time.Duration, addrs func() ([]str
 			changed(Moved)
 		}
 	}
+}
+
+// goTicks returns a function that blocks until the next of its ticks, one in every, and fails with ctx's error when ctx ends.
+func goTicks(ctx context.Context, every time.Duration) (next func() error, stop func()) {
+	t := time.NewTicker(every)
+	next = func() error {
+		select {
+		case <-t.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return next, t.Stop
 }
 
 // addresses are those under which other machines can be reached, in a fixed order.

@@ -28,7 +28,9 @@ func (s *surroundings) watch(t *testing.T) (end func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- roam.WatchSources(ctx, s.slept, s.list, s.note)
+		next, stop := roam.GoTicks(ctx, roam.Tick)
+		defer stop()
+		done <- roam.WatchSources(next, s.slept, s.list, s.note)
 	}()
 	return func() {
 		cancel()
@@ -154,4 +156,27 @@ func BenchmarkLook(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// Each system's own ticks come again and again, and end with their context.
+func TestTicks(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	next, stop := roam.Ticks(ctx, 20*time.Millisecond)
+	defer stop()
+	began := time.Now()
+	for range 3 {
+		if err := next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began); took < 50*time.Millisecond {
+		t.Errorf("three ticks of 20 ms took %v", took)
+	}
+	cancel()
+	for range 2 { // a tick may be there already
+		if err := next(); errors.Is(err, context.Canceled) {
+			return
+		}
+	}
+	t.Error("ticks go on after their context has ended")
 }
