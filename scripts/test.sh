@@ -3,18 +3,23 @@
 # with CI=true, which installs it, all of them as Windows programs. Arguments are passed to go test; with any, only this system's run.
 set -eu
 cd "$(dirname "$0")/.."
-scripts/test-tools.sh
+scripts/test-tools.sh & # waits for a network while the processors compile
+tools=$!
+# Some tests start the programs as they are shipped, all of them these.
+CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/test-programs/ ./cmd/...
+CGO_ENABLED=0 go build -trimpath -o bin/tools/testrun ./internal/tools/testrun # of the same compiled packages
+[ $# != 0 ] || go build -race ./...
+wait $tools
 node=$PWD/bin/tools/node
 if [ -d "$node/node_modules" ]; then
 	export PATH=$PATH:$node/bin TETHER_XTERM=$node TETHER_TEST_NODE_MODULES=$node/node_modules
 fi
-# Some tests start the programs as they are shipped, all of them these.
-CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/test-programs/ ./cmd/...
-CGO_ENABLED=0 go build -trimpath -o bin/tools/testrun ./internal/tools/testrun # of the same compiled packages
 export TETHER_TEST_PROGRAMS=$PWD/bin/test-programs
-# Most tests wait for processes, so that more packages and tests than processors run at a time; the package that takes longest begins first.
+# Most tests wait for processes, so that more packages and tests than processors run at a time. Packages that take long begin first.
 # make lint vets everything.
-bin/tools/testrun -again -race -vet=off -timeout 20m -p 4 -parallel 8 "$@" ./cmd/tether ./...
+slow="./cmd/tether ./internal/bench ./screen ./shellint ./platform/sandbox"
+# shellcheck disable=SC2086 # several words
+bin/tools/testrun -again -race -vet=off -timeout 20m -p 4 -parallel 8 "$@" $slow ./...
 [ $# = 0 ] || exit 0
 if [ "${CI:-}" = true ] || [ -e bin/tools/wine/ok ]; then
 	echo "on Windows, as Wine plays it:"
