@@ -30,6 +30,9 @@ At a host that keeps people apart (tether status says so), only the owner of thi
 there sees it, and whoever --to names: NAME, group:NAME, agent:NAME, or everyone with a
 token or a login. They see all retained output, unless --from-now is given.`,
 		RunE: func(c *cobra.Command, refs []string) error {
+			if c.Flags().Changed("to") && len(to) == 0 {
+				return usage(c, "--to is empty: name people, or leave it out")
+			}
 			if fromNow && len(to) == 0 {
 				return usage(c, "--from-now needs --to")
 			}
@@ -67,6 +70,8 @@ With --from, the sharing goes on without those that it names: NAME and agent:NAM
 watch any more, whoever let them; group:NAME and everyone lose what lend --to gave them.`,
 		RunE: func(c *cobra.Command, refs []string) error {
 			switch {
+			case c.Flags().Changed("from") && len(from) == 0:
+				return usage(c, "--from is empty: name people, or leave it out")
 			case all && len(from) > 0:
 				return usage(c, "--from needs terminals, not --all")
 			case all && len(refs) > 0:
