@@ -11,12 +11,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +26,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
@@ -329,6 +332,41 @@ func TestPeerThatIsGone(t *testing.T) {
 		got := d.says(t, owner, askAndTell, sayVar+"=pass")
 		if strings.Count(got, "403 Forbidden") != 2 || !strings.Contains(got, `"actor":"nobody"`) || !strings.Contains(got, "has ended") || !strings.Contains(got, "tether whoami") {
 			t.Errorf("of %s: %s", owner, got)
+		}
+	}
+}
+
+// A command that ends while it looks at something leaves no refusal in the audit log. Whoever else has ended does, with the reason.
+func TestRefusalsOfWhoHasEnded(t *testing.T) {
+	for _, c := range []struct {
+		method, upgrade string
+		closed, audited bool
+	}{
+		{"GET", "", true, false},
+		{"GET", "", false, true},
+		{"GET", "websocket", true, true},
+		{"POST", "", true, true},
+	} {
+		e, err := policy.New(policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := openReal(t, local.Options{Policy: e})
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if c.closed {
+				cancel()
+			}
+			r := httptest.NewRequestWithContext(ctx, c.method, "/v1/approvals", nil)
+			if c.upgrade != "" {
+				r.Header.Set("Upgrade", c.upgrade)
+			}
+			d.server.PassGone(r)
+		})
+		got := e.Recent()
+		if (len(got) > 0) != c.audited || c.audited && !strings.Contains(got[0].Detail, c.method+" by nobody: the program that opened the connection has ended") {
+			t.Errorf("%+v: %+v", c, got)
 		}
 	}
 }

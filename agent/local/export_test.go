@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 
@@ -112,3 +113,8 @@ func AgentAbove(line []proc.Ancestor) (AgentRecord, bool) { return agentAbove(li
 
 // Routes are the patterns of the served routes.
 func (s *Server) Routes() []string { return slices.Sorted(maps.Keys(s.handlers())) }
+
+// PassGone passes on a request whose program has ended.
+func (s *Server) PassGone(r *http.Request) {
+	s.as(httptest.NewRecorder(), r, nobody(errPeerGone.Error()), http.NotFoundHandler())
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/agent/localapi"
+	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/platform/rawio"
 )
@@ -93,13 +94,33 @@ func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.
 	}
 	ctx := context.WithValue(WithActor(r.Context(), actor), callerKey{}, c)
 	if err == nil && actor.Role == 0 && r.URL.Path != whoamiPath {
-		err = s.refused(r.WithContext(ctx), nobodyError(c))
+		err = nobodyError(c)
+		if !abandoned(r, c) {
+			s.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Detail: r.Method + " by nobody: " + c.Why})
+		}
 	}
 	if err != nil {
 		fail(w, err)
 		return
 	}
 	next.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// endsWithin is how long the end of a connection may take to be seen when its program has ended.
+const endsWithin = 100 * time.Millisecond
+
+// abandoned reports whether the request only reads and its sender has ended with the connection, so that nobody takes an answer. Commands
+// that end while they look at something leave such requests, as a short tether run does: these are no attempts.
+func abandoned(r *http.Request, c Caller) bool {
+	if c.Why != errPeerGone.Error() || r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" {
+		return false
+	}
+	select {
+	case <-r.Context().Done():
+		return true
+	case <-time.After(endsWithin):
+		return false
+	}
 }
 
 // noteAgent writes down that an agent has used this home, if actor is one.
