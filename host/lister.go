@@ -36,7 +36,8 @@ func keyOf(p *Principal) listerKey {
 // hold is one use of a lister, which may be exchanged for another one when audiences are put in force. Guarded by the host's mutex.
 type hold struct {
 	viewer
-	l *lister
+	l      *lister
+	places looks // from which an agent without sessions has come; has a lock of its own
 }
 
 // holdLocked begins a use for a principal. End it with letGoLocked.

@@ -90,6 +90,15 @@ func (h *Host) holdAgent(who string, p Principal) {
 	})
 }
 
+// agentWasAt reports whether an agent has come from that place before with a token that still lives, and remembers the place. Without
+// sessions, each call comes as if it were the first: a record of each would leave no room for anything else.
+func (h *Host) agentWasAt(p Principal, remote string) bool {
+	h.mu.Lock()
+	use := h.agentHolds[agentKey(p)]
+	h.mu.Unlock()
+	return use != nil && !use.places.first(PlaceOf(remote))
+}
+
 // Webhooks delivers events to URLs that agents name; see mcp.Webhooks.
 type Webhooks interface {
 	Subscribe(context.Context, Principal, mcp.Webhook) (mcp.Subscribed, error)
@@ -138,7 +147,7 @@ func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
 	}
 	if r.Method == http.MethodPost {
 		h.agentSession(p)
-		if r.Header.Get(mcpSession) == "" {
+		if r.Header.Get(mcpSession) == "" && !(mcp.Stateless(r) && h.agentWasAt(p, r.RemoteAddr)) {
 			h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "MCP over HTTP"})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -314,6 +315,53 @@ func TestARevokedAgentGetsTheReason(t *testing.T) {
 	users.ends["agent-bot"](errors.New("the token was revoked"))
 	if _, err := conn.Recv(t.Context()); err == nil || !strings.Contains(err.Error(), "the token was revoked") {
 		t.Errorf("it ends with %v", err)
+	}
+}
+
+// Without sessions, a record of each call would push everything else out of the audit log, whose size is bounded.
+func TestAnAgentWithoutSessionsIsRecordedOnce(t *testing.T) {
+	var connected atomic.Int64
+	users := newUsers("agent-bot", "agent-other")
+	_, url := serve(t, host.Options{Access: users, Audit: func(ev host.AuditEvent) {
+		if ev.Type == host.AuditConnected {
+			connected.Add(1)
+		}
+	}})
+	call := func(token, version string) {
+		t.Helper()
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_terminals","arguments":{},"_meta":{` +
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+		if version < "2026" {
+			body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + version + `","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(url, "ws")+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"Mcp-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": "list_terminals"} {
+			req.Header.Set(k, v)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%v %d: %s", err, resp.StatusCode, text)
+		}
+	}
+	for range 5 {
+		call("agent-bot", "2026-07-28")
+	}
+	if n := connected.Load(); n != 1 {
+		t.Errorf("5 calls are recorded %d times", n)
+	}
+	call("agent-other", "2026-07-28")
+	call("agent-bot", "2025-11-25")
+	call("agent-bot", "2025-11-25")
+	if n := connected.Load(); n != 4 {
+		t.Errorf("with another agent and two sessions, %d are recorded, want 4", n)
 	}
 }
 

@@ -16,6 +16,9 @@ import (
 // statelessSince is the first version of the protocol without sessions.
 const statelessSince = "2026-07-28"
 
+// Stateless reports whether a request is in a version of the protocol without sessions: each call is one by itself.
+func Stateless(r *http.Request) bool { return r.Header.Get("Mcp-Protocol-Version") >= statelessSince }
+
 // requestHeader ties a call to its HTTP request. ServeHTTP sets it, overwriting a client's value.
 const requestHeader = "Tether-Request"
 
@@ -33,7 +36,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set(requestHeader, id)
 	w, ended := s.carry(w, r)
 	defer ended()
-	if r.Header.Get("Mcp-Protocol-Version") >= statelessSince {
+	if Stateless(r) {
 		s.modern.ServeHTTP(w, r)
 		return
 	}
