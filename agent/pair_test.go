@@ -360,4 +360,7 @@ func TestPairingWithSeveralAddresses(t *testing.T) {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	a.state("it is linked", "online")
+	if s, err := a.client.Status(t.Context()); err != nil || len(s.Hosts) != 1 || s.Hosts[0].At != k.url && s.Hosts[0].At != second {
+		t.Errorf("the status does not say at which address: %+v, %v", s.Hosts, err)
+	}
 }

@@ -140,6 +140,7 @@ func (p *Paired) hostStatus(h host) localapi.HostStatus {
 	s.Tools = p.toolsStatus(h)
 	s.Protocol, s.Server, s.Resume, s.Refused = link.Version, link.Server, link.Resume, link.Refused
 	s.LentMeans, s.Owner, s.Shares = link.LentMeans, link.Owner, link.Shares
+	s.At = link.At
 	s.Park = link.Park.Milliseconds()
 	if link.ClockSkew.Abs() > time.Second { // smaller differences are below the precision of Date and the delay
 		s.ClockSkew = int64(link.ClockSkew / time.Second)

@@ -38,7 +38,9 @@ type HostStatus struct {
 	URL  string `json:"url"` // without credentials
 	// Also are its further URLs.
 	Also []string `json:"also,omitempty"`
-	Pin  string   `json:"pin,omitempty"`
+	// At is which of these URLs the connection is to; absent if there is only one, and while not online.
+	At  string `json:"at,omitempty"`
+	Pin string `json:"pin,omitempty"`
 	// Credential is how this machine authenticates: key (its own), token or none.
 	Credential string    `json:"credential"`
 	HostKey    string    `json:"host_key,omitempty"` // fingerprint of the host's key, if paired by keys

@@ -50,6 +50,8 @@ type Status struct {
 	Unacked   int64 // sum over Terminals
 	Known     int   // terminals that the host may have, also exited ones and those that are being withdrawn
 	Terminals []TerminalStatus
+	// At is which of several URLs the connection is to; "" without a connection, and if there is only one.
+	At string
 	// Withdrawn is how many terminals the host may still keep that were withdrawn while there is no connection, KeptUntil until when: it hears
 	// of it when it is reached again.
 	Withdrawn int
@@ -86,6 +88,11 @@ func (l *Link) Status() Status {
 	l.mu.Lock()
 	s := l.status
 	s.Known = l.knownLocked()
+	if last := l.opts.Endpoint.Last; last != nil && s.State == StateOnline {
+		if at := last.Load(); at != nil {
+			s.At = *at
+		}
+	}
 	kept := l.keptNowLocked()
 	for _, h := range lent {
 		t := TerminalStatus{ID: h.ID()} // not announced yet, as while the link is down

@@ -143,7 +143,11 @@ func (a *app) printHost(h localapi.HostStatus) {
 		name += " (default)"
 	}
 	fmt.Fprintf(a.stdout, "host       %s at %s\n", name, display.Printable(h.URL, 0))
-	line := fmt.Sprintf("%s for %s", h.State, display.Ago(time.Since(h.Since)))
+	state := h.State
+	if h.At != "" {
+		state += " at " + display.Printable(h.At, 0)
+	}
+	line := fmt.Sprintf("%s for %s", state, display.Ago(time.Since(h.Since)))
 	if !h.DownSince.IsZero() && h.Since.Sub(h.DownSince) > time.Second {
 		line += ", down for " + display.Ago(time.Since(h.DownSince))
 	}
