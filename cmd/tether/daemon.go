@@ -86,7 +86,7 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 		Holder: program, NoHolders: without, Replace: f.replace, Secrets: secrets(),
 		Ready: func() { a.ready(f) }})
 	if err != nil {
-		return &usageError{message: "daemon: " + err.Error(), hint: "see tether daemon --help"}
+		return cannotBe(err)
 	}
 	err = daemon.Run(ctx)
 	if daemon.Kept() > 0 {
@@ -96,6 +96,11 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 		return &hinted{running, "tether status shows it; tether stop ends it"}
 	}
 	return err
+}
+
+// cannotBe is the error for flags that agent.New rejects.
+func cannotBe(err error) error {
+	return &usageError{message: "daemon: " + err.Error(), hint: "see tether daemon --help"}
 }
 
 // secrets returns the places where the daemon may keep secrets.

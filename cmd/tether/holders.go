@@ -49,6 +49,9 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 		return err
 	}
 	if f.replace {
+		if err := startable(d, f); err != nil { // while the running daemon still runs
+			return err
+		}
 		next, err := a.beNext(c.Context(), d)
 		if err != nil {
 			return err
@@ -67,6 +70,18 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 		return a.daemon(c.Context(), f)
 	}
 	return a.startDaemon(c, client, d, f)
+}
+
+// startable returns what is wrong with the configuration and the flags of a daemon, if anything is.
+func startable(d dirs.Dirs, f daemonFlags) error {
+	_, settings, err := loadConfig(f.settings...)
+	if err != nil {
+		return err
+	}
+	if _, err := agent.New(agent.Config{Dirs: d, Settings: &settings, LogLevel: f.level}); err != nil {
+		return cannotBe(err)
+	}
+	return nil
 }
 
 // answers reports whether a daemon listens.

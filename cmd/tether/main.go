@@ -50,7 +50,11 @@ func run() int {
 	a.explain(ctx, err)
 	if tells && !silent(ctx, err) {
 		text, hint := inWords(err)
-		_ = json.NewEncoder(os.Stdin).Encode(localapi.Error{Code: localapi.CodeInternal, Message: text, Hint: hint}) // standard input is a pipe to who started the daemon, see local.TellVar; its reader may be gone
+		code := localapi.CodeInternal
+		if exitStatus(ctx, err) == localapi.ExitUsage { // the command that started it then exits likewise
+			code = localapi.CodeBadRequest
+		}
+		_ = json.NewEncoder(os.Stdin).Encode(localapi.Error{Code: code, Message: text, Hint: hint}) // standard input is a pipe to who started the daemon, see local.TellVar; its reader may be gone
 	}
 	return exitStatus(ctx, err)
 }
