@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -255,11 +257,52 @@ func TestWhoCanReachTheHost(t *testing.T) {
 	}
 }
 
+// What the host tells people to type is a URL that works: the public one, for which its certificate is, and no wildcard.
+func TestAddressesForPeople(t *testing.T) {
+	all, one := &net.TCPAddr{IP: net.IPv6unspecified, Port: 9187}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9187}
+	for _, c := range []struct {
+		at              *net.TCPAddr
+		secure          bool
+		public          string
+		url, typed, web string
+	}{
+		{one, false, "", "ws://127.0.0.1:9187", "ws://127.0.0.1:9187", "http://127.0.0.1:9187"},
+		{all, false, "", "ws://[::]:9187", "ws://127.0.0.1:9187", "http://127.0.0.1:9187"},
+		{all, true, "", "wss://[::]:9187", "wss://127.0.0.1:9187", "https://127.0.0.1:9187"},
+		{all, true, "https://host.example", "wss://[::]:9187", "wss://host.example", "https://host.example"},
+		{one, false, "https://host.example", "ws://127.0.0.1:9187", "wss://host.example", "https://host.example"},
+	} {
+		s := &settings{publicURL: c.public}
+		if url, typed, web := s.addresses(c.at, c.secure); url != c.url || typed != c.typed || web != c.web {
+			t.Errorf("%+v: %s, %s, %s", c, url, typed, web)
+		}
+	}
+	r := start(t, "--token-file", filepath.Join(t.TempDir(), "token"), "--public-url", "https://host.example")
+	r.end(t)
+	if said := r.stderr.String(); !strings.Contains(said, "tether pair wss://host.example ") || !strings.Contains(said, "tether-host link --url wss://host.example ") {
+		t.Errorf("it tells people: %s", said)
+	}
+}
+
+// Without a place for its files, a host says that it has neither tokens nor machines that pair.
+func TestNoPlaceForTokens(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows finds the place without the environment")
+	}
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("TETHER_HOME", "")
+	r := start(t, "--tokens", "")
+	if said := r.stderr.String(); !strings.Contains(said, "no machine can pair") || !strings.Contains(said, "--tokens FILE") {
+		t.Errorf("it says: %s", said)
+	}
+}
+
 func TestAddressInUse(t *testing.T) {
 	r := start(t)
 	var stdout, stderr testkit.Output
 	got := run(t.Context(), []string{"--listen", strings.TrimPrefix(r.url, "ws://")}, &stdout, &stderr)
-	if got != exitFailure || stdout.String() != "" || !strings.Contains(stderr.String(), "listen") {
+	if got != exitFailure || stdout.String() != "" || !strings.Contains(stderr.String(), "--listen takes another address") {
 		t.Errorf("status %d, %q, %q; want 1 and why", got, stdout.String(), stderr.String())
 	}
 }

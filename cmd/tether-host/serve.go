@@ -81,16 +81,20 @@ func (s *settings) wantsShells(token string, given bool) (bool, error) {
 	return shells, nil
 }
 
-// addresses are the URL for clients and that of the page.
-func (s *settings) addresses(at net.Addr, secure bool) (url, page string) {
-	url, page = "ws://"+at.String(), "http://"+at.String()
+// addresses are the URL at which the host listens, the one that people type for clients, and that of the page.
+func (s *settings) addresses(at net.Addr, secure bool) (url, typed, page string) {
+	tls := ""
 	if secure {
-		url, page = "wss://"+at.String(), "https://"+at.String()
+		tls = "s"
+	}
+	page = "http" + tls + "://" + at.String()
+	if a, ok := at.(*net.TCPAddr); ok && a.IP.IsUnspecified() { // no name of this machine
+		page = fmt.Sprintf("http%s://127.0.0.1:%d", tls, a.Port)
 	}
 	if s.publicURL != "" {
-		page = s.publicURL
+		page = s.publicURL // also of the certificate
 	}
-	return url, page
+	return "ws" + tls + "://" + at.String(), "ws" + strings.TrimPrefix(page, "http"), page
 }
 
 // serve is the whole program: it listens, says so, and runs until ctx ends.
@@ -101,7 +105,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	}
 	listener, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", s.listen)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return fmt.Errorf("listen: %w; --listen takes another address", err)
 	}
 	defer listener.Close()
 	o := s.options(&p)
@@ -156,7 +160,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	defer stopMetrics()
 	defer idp.run(ctx, h)()
 	defer hooks.run(ctx, h)()
-	url, page := s.addresses(listener.Addr(), p.secure != nil)
+	url, typed, page := s.addresses(listener.Addr(), p.secure != nil)
 	listener = rawio.Listener{Listener: listener}
 	if p.secure != nil {
 		listener = tls.NewListener(listener, p.secure)
@@ -164,7 +168,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if p.cred.made || p.cred.file != "" {
 		page += h.Launch(host.Principal{Role: host.RoleAdmin})
 	}
-	if err := announce(url, page, p.cred, stdout, stderr); err != nil {
+	if err := announce(url, typed, page, p.cred, stdout, stderr); err != nil {
 		return err
 	}
 	server := newServer(p.trusted.handler(withHealth(ctx, withProvider(withDevices(h, door, s.node), idp, s.node), s.node)), s.most)
@@ -227,18 +231,18 @@ func end(ctx context.Context, server *http.Server, h *host.Host, within time.Dur
 
 // announce tells programs that the host accepts connections, and the person how to use it. A token is shown only if it was made for this
 // run; then once, here.
-func announce(url, page string, cred credential, stdout, stderr io.Writer) error {
+func announce(url, typed, page string, cred credential, stdout, stderr io.Writer) error {
 	_, err := fmt.Fprintln(stdout, "READY", url)
 	switch {
 	case err != nil:
 		return fmt.Errorf("standard output: %w", err)
 	case cred.made:
-		_, err = fmt.Fprintf(stderr, "token (for this run): %s\nlend terminals from a machine: tether pair %s\nsee them in a browser (once): %s\n", cred.token, url, page)
+		_, err = fmt.Fprintf(stderr, "token (for this run): %s\nlend terminals from a machine: tether pair %s\nsee them in a browser (once): %s\n", cred.token, typed, page)
 	case cred.file != "":
 		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --token-file %s\nsee them in a browser (once): %s\nanother link: tether-host link --url %s --token-file %s\n",
-			url, cred.file, page, url, cred.file)
+			typed, cred.file, page, typed, cred.file)
 	case cred.token == "":
-		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --without-token\nsee them in a browser: %s\n", url, page)
+		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --without-token\nsee them in a browser: %s\n", typed, page)
 	}
 	if err != nil {
 		return fmt.Errorf("standard error: %w", err)

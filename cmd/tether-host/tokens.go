@@ -55,7 +55,8 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 	path, err := tokensPath(s.tokens)
 	if err != nil {
 		if s.tokens == "" && s.node == nil {
-			return func() {}, nil // no place for them, no tokens
+			o.Logger.Warn().Err(err).Msg("there are no tokens besides the host's own, and no machine can pair")
+			return func() {}, nil
 		}
 		return nil, err
 	}
