@@ -160,13 +160,17 @@ tether-host token revoke NAME ends it.`,
 				return err
 			}
 			tokens, err := access.OpenAt(at.tokens)
-			if err == nil {
-				err = ownedBy(tokens, path, owner)
-			}
 			if err != nil {
 				return err
 			}
-			info, err := devices.Approve(at.pending, tokens, args[0], name)
+			var info access.Info
+			err = ownedBy(tokens, path, owner, func(string) error {
+				_, err := devices.Waiting(at.pending, args[0])
+				return err
+			})
+			if err == nil {
+				info, err = devices.Approve(at.pending, tokens, args[0], name)
+			}
 			switch {
 			case errors.Is(err, devices.ErrNoPairing):
 				return fmt.Errorf("%w in %s; a code is valid for ten minutes (tether-host pending lists them), and --tokens must be that of the host", err, at.pending)

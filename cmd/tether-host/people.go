@@ -29,13 +29,21 @@ func peopleAt(tokensFile string) (*access.People, *access.Tokens, error) {
 	return people, tokens, err
 }
 
-// ownedBy makes tokens created next belong to a person, who exists from then on; "" is the administrator.
-func ownedBy(tokens *access.Tokens, tokensFile, owner string) error {
+// ownedBy makes tokens created next belong to a person, who exists from then on; "" is the administrator. A person who was added stays: so
+// may is asked before whether a token can be created, with the person's id, or "-" for one who is to be added.
+func ownedBy(tokens *access.Tokens, tokensFile, owner string, may func(id string) error) error {
 	if owner == "" {
-		return nil
+		return may("")
 	}
 	people, _, err := peopleAt(tokensFile)
 	if err != nil {
+		return err
+	}
+	id, ok := people.Find(owner)
+	if !ok {
+		id = "-"
+	}
+	if err := may(id); err != nil {
 		return err
 	}
 	one, err := people.Ensure(owner)
@@ -68,6 +76,9 @@ func tokenOwner(stdout io.Writer, path *string) *cobra.Command {
 			people, tokens, err := peopleAt(*path)
 			if err != nil {
 				return err
+			}
+			if !tokens.Knows(args[0]) { // before the person is added, who would stay
+				return fmt.Errorf("%w: %.80q", access.ErrNoToken, args[0])
 			}
 			owner, id := "the administrator", ""
 			if args[1] != "-" {

@@ -192,6 +192,9 @@ the person that --owner names; an observer is the person of its own name. A pers
 			if err := access.Check(args[0], host.Role(role)); err != nil {
 				return &usageError{err.Error(), "see tether-host token create --help"}
 			}
+			if once && role != string(host.RoleMachine) {
+				return &usageError{"--once needs the role machine", "omit --once or --role"}
+			}
 			t, err := tokensAt(*path)
 			if err != nil {
 				return err
@@ -199,14 +202,11 @@ the person that --owner names; an observer is the person of its own name. A pers
 			if owner == "" && role == string(host.RoleObserver) {
 				owner = args[0]
 			}
-			if err := ownedBy(t, *path, owner); err != nil {
+			if err := ownedBy(t, *path, owner, func(id string) error { return t.MayCreate(args[0], host.Role(role), id) }); err != nil {
 				return err
 			}
 			create := func() (string, access.Info, error) { return t.Create(args[0], host.Role(role), ttl) }
 			if once {
-				if role != string(host.RoleMachine) {
-					return &usageError{"--once needs the role machine", "omit --once or --role"}
-				}
 				if ttl == 0 {
 					ttl = pairingTTL
 				}

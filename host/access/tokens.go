@@ -276,6 +276,19 @@ func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, onc
 	return token, r.info(now), nil
 }
 
+// MayCreate returns why no token can be created for a principal with that role, or nil. owner is the id of the person to whom it is to
+// belong, "" if that is not said; any other text stands for somebody who is no person yet.
+func (t *Tokens) MayCreate(principal string, role host.Role, owner string) error {
+	if err := Check(principal, role); err != nil {
+		return err
+	}
+	all, err := load(t.at)
+	if err == nil {
+		_, err = add(all, record{Principal: principal, Role: role, Owner: owner})
+	}
+	return err
+}
+
 // add adds a record if there is room for it and its name has that role and that owner. A record without a role or owner gets those of the
 // others.
 func add(all []record, r record) ([]record, error) {

@@ -251,19 +251,29 @@ var (
 // Approve lets the machine in that waits with that code, under a name; "" is the one by which it calls itself. Spaces and dashes in the
 // code do not count.
 func Approve(at access.Place, tokens *access.Tokens, code, name string) (access.Info, error) {
+	one, err := Waiting(at, code)
+	if err != nil {
+		return access.Info{}, err
+	}
+	if name == "" {
+		name = one.Name
+	}
+	return tokens.AddDevice(name, one.DeviceKey, one.Commitment)
+}
+
+// Waiting returns the machine that waits with a code. The errors are ErrNoPairing and ErrSameCode, or why the document cannot be read.
+func Waiting(at access.Place, code string) (Pending, error) {
 	code = strings.NewReplacer(" ", "", "-", "").Replace(code)
 	all, err := ReadPending(at)
 	if err != nil {
-		return access.Info{}, err
+		return Pending{}, err
 	}
 	found := slices.DeleteFunc(all, func(p Pending) bool { return p.Code != code })
 	switch {
 	case len(found) == 0:
-		return access.Info{}, ErrNoPairing
+		return Pending{}, ErrNoPairing
 	case len(found) > 1:
-		return access.Info{}, ErrSameCode
-	case name == "":
-		name = found[0].Name
+		return Pending{}, ErrSameCode
 	}
-	return tokens.AddDevice(name, found[0].DeviceKey, found[0].Commitment)
+	return found[0], nil
 }
