@@ -29,7 +29,9 @@ login shell once; --refresh reads it again after you changed the start-up files.
 				return a.printJSON(e)
 			}
 			for _, entry := range e.Env {
-				fmt.Fprintln(a.stdout, entry)
+				if _, err := fmt.Fprintln(a.stdout, entry); err != nil {
+					return err
+				}
 			}
 			return nil
 		},

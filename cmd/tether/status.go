@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -49,8 +51,7 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 	case asJSON:
 		return a.printJSON(s)
 	}
-	a.printStatus(s)
-	return nil
+	return a.printStatus(s)
 }
 
 // statusWithout is the status if no daemon runs, which is err: terminals may still run.
@@ -71,50 +72,54 @@ func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON 
 	return err
 }
 
-func (a *app) printStatus(s localapi.Status) {
-	fmt.Fprintf(a.stdout, "daemon     running for %s, process %d, version %s\n", display.Ago(time.Since(s.Started)), s.Pid, s.Version)
+// printStatus writes everything at once, so that an error is not lost.
+func (a *app) printStatus(s localapi.Status) error {
+	w := new(bytes.Buffer)
+	fmt.Fprintf(w, "daemon     running for %s, process %d, version %s\n", display.Ago(time.Since(s.Started)), s.Pid, s.Version)
 	if s.Version != version.Text() {
-		fmt.Fprintf(a.stdout, "           this command is version %s; to switch the daemon to it: tether daemon --replace --background\n", version.Text())
+		fmt.Fprintf(w, "           this command is version %s; to switch the daemon to it: tether daemon --replace --background\n", version.Text())
 	}
 	if s.Root != nil {
-		fmt.Fprintf(a.stdout, "root       %s\n", display.Root(*s.Root))
+		fmt.Fprintf(w, "root       %s\n", display.Root(*s.Root))
 	}
 	for _, agent := range s.Agents {
-		fmt.Fprintf(a.stdout, "agent      %s, process %d, %s\n", display.Printable(agent.Name, 64), agent.Pid, confinedText(agent.Confined))
+		fmt.Fprintf(w, "agent      %s, process %d, %s\n", display.Printable(agent.Name, 64), agent.Pid, confinedText(agent.Confined))
 	}
 	if s.Sandbox != nil {
-		fmt.Fprintf(a.stdout, "sandbox    %s\n", display.Sandbox(*s.Sandbox))
+		fmt.Fprintf(w, "sandbox    %s\n", display.Sandbox(*s.Sandbox))
 	}
 	if s.Unredacted != nil {
-		fmt.Fprintf(a.stdout, "secrets    %s\n", unredactedText(*s.Unredacted))
+		fmt.Fprintf(w, "secrets    %s\n", unredactedText(*s.Unredacted))
 	}
 	if s.TCP != "" {
-		fmt.Fprintf(a.stdout, "serves     http://%s (token required)\n", s.TCP)
+		fmt.Fprintf(w, "serves     http://%s (token required)\n", s.TCP)
 	}
-	fmt.Fprintf(a.stdout, "terminals  %s\n", display.Counts(s.Terminals))
+	fmt.Fprintf(w, "terminals  %s\n", display.Counts(s.Terminals))
 	switch {
 	case s.Holders.Off != "":
-		fmt.Fprintf(a.stdout, "holders    off, your terminals end with the daemon: %s\n", display.Printable(s.Holders.Off, 200))
+		fmt.Fprintf(w, "holders    off, your terminals end with the daemon: %s\n", display.Printable(s.Holders.Off, 200))
 	case s.Holders.InDaemon > 0:
-		fmt.Fprintf(a.stdout, "holders    %d alive; %s with the daemon\n", s.Holders.Alive, display.Terminals(s.Holders.InDaemon, "ends", "end"))
+		fmt.Fprintf(w, "holders    %d alive; %s with the daemon\n", s.Holders.Alive, display.Terminals(s.Holders.InDaemon, "ends", "end"))
 	default:
-		fmt.Fprintf(a.stdout, "holders    %d alive\n", s.Holders.Alive)
+		fmt.Fprintf(w, "holders    %d alive\n", s.Holders.Alive)
 	}
 	if s.Waiting > 0 {
-		fmt.Fprintf(a.stdout, "approvals  %d pending: tether approvals\n", s.Waiting)
+		fmt.Fprintf(w, "approvals  %d pending: tether approvals\n", s.Waiting)
 	}
 	for _, d := range s.Degraded {
-		fmt.Fprintf(a.stdout, "degraded   %s for %s: %s\n", display.Printable(d.Cause, 40), display.Ago(time.Since(d.Since)), display.Printable(d.Text, 300))
+		fmt.Fprintf(w, "degraded   %s for %s: %s\n", display.Printable(d.Cause, 40), display.Ago(time.Since(d.Since)), display.Printable(d.Text, 300))
 	}
 	if s.Secrets != nil {
-		fmt.Fprintf(a.stdout, "secrets    %s\n", storeText(*s.Secrets))
+		fmt.Fprintf(w, "secrets    %s\n", storeText(*s.Secrets))
 	}
 	if len(s.Hosts) == 0 {
-		fmt.Fprintln(a.stdout, "hosts      none; pair with one: tether pair URL")
+		fmt.Fprintln(w, "hosts      none; pair with one: tether pair URL")
 	}
 	for _, h := range s.Hosts {
-		a.printHost(h)
+		printHost(w, h)
 	}
+	_, err := a.stdout.Write(w.Bytes())
+	return err
 }
 
 // unredactedText lists the agents that see text that others see as stars.
@@ -137,12 +142,12 @@ func storeText(s localapi.SecretStore) string {
 	return fmt.Sprintf("%s; secrets are in %s (0600)", display.Printable(s.Why, 200), display.Printable(s.Path, 0))
 }
 
-func (a *app) printHost(h localapi.HostStatus) {
+func printHost(w io.Writer, h localapi.HostStatus) {
 	name := display.Printable(h.Name, 0)
 	if h.Default {
 		name += " (default)"
 	}
-	fmt.Fprintf(a.stdout, "host       %s at %s\n", name, display.Printable(h.URL, 0))
+	fmt.Fprintf(w, "host       %s at %s\n", name, display.Printable(h.URL, 0))
 	state := h.State
 	if h.At != "" {
 		state += " at " + display.Printable(h.At, 0)
@@ -157,33 +162,33 @@ func (a *app) printHost(h localapi.HostStatus) {
 	if h.Error != "" {
 		line += ": " + display.Printable(h.Error, 200)
 	}
-	fmt.Fprintln(a.stdout, "          ", line)
+	fmt.Fprintln(w, "          ", line)
 	if skew := display.Skew(time.Duration(h.ClockSkew) * time.Second); skew != "" {
-		fmt.Fprintln(a.stdout, "          ", skew)
+		fmt.Fprintln(w, "          ", skew)
 	}
 	if !h.NextRetry.IsZero() && h.State != "online" {
-		fmt.Fprintln(a.stdout, "           next attempt in", display.Ago(time.Until(h.NextRetry)))
+		fmt.Fprintln(w, "           next attempt in", display.Ago(time.Until(h.NextRetry)))
 	}
 	if means := meansText(h); means != "" {
-		fmt.Fprintln(a.stdout, "          ", means)
+		fmt.Fprintln(w, "          ", means)
 	}
 	if backlog := backlogText(h); backlog != "" {
-		fmt.Fprintln(a.stdout, "          ", backlog)
+		fmt.Fprintln(w, "          ", backlog)
 	}
 	if kept := hostKeeps(h); kept != "" {
-		fmt.Fprintln(a.stdout, "          ", kept)
+		fmt.Fprintln(w, "          ", kept)
 	}
 	if tools := toolsText(h.Tools); tools != "" {
-		fmt.Fprintln(a.stdout, "          ", tools)
+		fmt.Fprintln(w, "          ", tools)
 	}
 	for _, l := range h.Lent {
 		verb := "lends"
 		if !l.There {
 			verb = cmp.Or(lendVerbs[h.State], "will lend")
 		}
-		fmt.Fprintf(a.stdout, "           %s %s%s\n", verb, l.ID, lentTrouble(l))
+		fmt.Fprintf(w, "           %s %s%s\n", verb, l.ID, lentTrouble(l))
 		if claim := display.Claim(l.Watchers); claim != "" {
-			fmt.Fprintln(a.stdout, "            ", claim)
+			fmt.Fprintln(w, "            ", claim)
 		}
 	}
 }

@@ -50,8 +50,8 @@ of the terminal or command. It is 1 if the terminal exited before a condition he
 				if err := a.printJSON(w); err != nil {
 					return err
 				}
-			} else {
-				fmt.Fprintln(a.stdout, display.Waited(w))
+			} else if _, err := fmt.Fprintln(a.stdout, display.Waited(w)); err != nil {
+				return err
 			}
 			return waitStatus(args[0], w, exit || !asked(&o))
 		},

@@ -36,15 +36,16 @@ into terminals that you have started.`,
 			if asJSON {
 				return a.printJSON(who)
 			}
-			fmt.Fprintf(a.stdout, "%s: %s\n", who.Actor, display.Printable(who.Why, 0))
+			text := fmt.Sprintf("%s: %s\n", who.Actor, display.Printable(who.Why, 0))
 			switch {
 			case who.Actor != term.User.String():
 			case who.Sign != "":
-				fmt.Fprintf(a.stdout, "sign of a person: %s\n", display.Printable(who.Sign, 0))
+				text += fmt.Sprintf("sign of a person: %s\n", display.Printable(who.Sign, 0))
 			default:
-				fmt.Fprintf(a.stdout, "no sign of a person: %s\n", display.Printable(who.NoSign, 0))
+				text += fmt.Sprintf("no sign of a person: %s\n", display.Printable(who.NoSign, 0))
 			}
-			return nil
+			_, err = a.stdout.WriteString(text)
+			return err
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
