@@ -72,9 +72,12 @@ func (p *mcpPipe) run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, p.end)()
 	go p.send()
 	for {
-		p.receive(stream)
+		err = p.receive(stream)
 		p.swap(nil)
 		stream.Close()
+		if err != nil {
+			return err
+		}
 		if p.isDone() || ctx.Err() != nil {
 			return nil
 		}
@@ -124,18 +127,21 @@ func (p *mcpPipe) end() {
 	p.changed.Raise()
 }
 
-// receive passes the daemon's messages on until their end.
-func (p *mcpPipe) receive(stream *localclient.MCPStream) {
+// receive passes the daemon's messages on until their end. An error is that the client takes none.
+func (p *mcpPipe) receive(stream *localclient.MCPStream) error {
 	r := bufio.NewReaderSize(stream, 64<<10)
 	for {
 		line, err := r.ReadBytes('\n')
 		if len(line) > 0 && err == nil && !p.heard(stream, peekMCP(line)) {
 			p.write.Lock()
-			_, err = p.out.Write(line)
+			_, err := p.out.Write(line)
 			p.write.Unlock()
+			if err != nil {
+				return err
+			}
 		}
 		if err != nil {
-			return // half a line is of no use
+			return nil // half a line is of no use
 		}
 	}
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -132,6 +134,29 @@ func TestMCPClientThatIsDoneWhileAway(t *testing.T) {
 	case <-ended:
 	case <-time.After(patience):
 		t.Error("it goes on without a client")
+	}
+}
+
+// A client that takes no more ends the pipe with the error of the write. It is no loss of the daemon, which is not connected to again.
+func TestMCPClientThatTakesNothing(t *testing.T) {
+	door, ends := mcpEnds(t)
+	in, say := io.Pipe()
+	defer say.Close()
+	taken, out := io.Pipe()
+	taken.CloseWithError(syscall.EPIPE)
+	p := &mcpPipe{open: door.MCP, in: in, out: out, timeout: patience, notice: func(format string, _ ...any) { t.Error(format) }}
+	ended := make(chan error, 1)
+	go func() { ended <- p.run(t.Context()) }()
+	first := <-ends
+	defer first.conn.Close()
+	first.says(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("it ends with %v", err)
+		}
+	case <-ends:
+		t.Error("it connects again")
 	}
 }
 
