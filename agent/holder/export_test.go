@@ -53,6 +53,13 @@ func ConnectAs(ctx context.Context, conn net.Conn, inputs *flow.Typing) (*Client
 	return newClient(ctx, Options{Key: Key(), Inputs: inputs}, "x", "", conn, nil)
 }
 
+// Conns are the connections of a holder and of the daemon that is connected to it.
+func Conns(h *Held, c *Client) (holders, daemons net.Conn) {
+	h.h.mu.Lock()
+	defer h.h.mu.Unlock()
+	return h.h.session.conn, c.conn
+}
+
 // Key is the key of the tests' holders.
 func Key() []byte { return bytes.Repeat([]byte{'k'}, KeyBytes) }
 

@@ -16,6 +16,7 @@ import (
 	"tether/agent/holder"
 	"tether/internal/testkit"
 	"tether/platform/pty"
+	"tether/platform/rawio"
 )
 
 // fake is a child without a process.
@@ -719,4 +720,33 @@ func TestScreensAreKept(t *testing.T) {
 			t.Errorf("an older daemon is told %d bytes", len(said))
 		}
 	})
+}
+
+// Both sides read and write their socket without Go's scheduler.
+func TestConnectionsAreWrapped(t *testing.T) {
+	b := newBench(t, holder.Spec{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ours, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.tasks.Go(func() { b.held.Serve(theirs) })
+	c, err := holder.Connect(t.Context(), ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holders, daemons := holder.Conns(b.held, c)
+	if rawio.Wrap(holders) != holders || rawio.Wrap(daemons) != daemons {
+		t.Errorf("%T and %T: one is not wrapped", holders, daemons)
+	}
+	c.Close()
+	b.end()
 }

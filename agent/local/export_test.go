@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -118,3 +119,9 @@ func (s *Server) Routes() []string { return slices.Sorted(maps.Keys(s.handlers()
 func (s *Server) PassGone(r *http.Request) {
 	s.as(httptest.NewRecorder(), r, nobody(errPeerGone.Error()), http.NotFoundHandler())
 }
+
+// Limit is newLimited for one connection.
+func Limit(l net.Listener) net.Listener { return newLimited(l, 1) }
+
+// Counted is the connection that one of Limit's counts.
+func Counted(c net.Conn) net.Conn { return c.(*counted).Conn }

@@ -17,6 +17,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/platform/rawio"
 )
 
 // ask sends raw bytes and returns the answer; nil if the connection was closed without one.
@@ -258,5 +259,28 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Connections of both doors are read and written without Go's scheduler.
+func TestConnectionsAreWrapped(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := local.Limit(tcp)
+	defer l.Close()
+	client, err := net.Dial("tcp", tcp.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if c := local.Counted(conn); rawio.Wrap(c) != c {
+		t.Errorf("%T is not wrapped", c)
 	}
 }

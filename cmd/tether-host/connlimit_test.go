@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/jsonrpc/wsconn"
+	"tether/platform/rawio"
 )
 
 // connLimiterPipes serves a handler in memory, for at most so many connections, until the test ends.
@@ -193,5 +196,33 @@ func TestTrustedProxies(t *testing.T) {
 	}
 	if none := proxies(nil); none.trusts(netip.MustParseAddr("127.0.0.1")) {
 		t.Error("without proxies one is trusted")
+	}
+}
+
+// Connections are read and written without Go's scheduler, also below TLS.
+func TestConnectionsAreWrapped(t *testing.T) {
+	for _, secure := range []*tls.Config{nil, {}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l = wrap(l, secure)
+		defer l.Close()
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if secure != nil {
+			conn = conn.(*tls.Conn).NetConn()
+		}
+		defer conn.Close()
+		if rawio.Wrap(conn) != conn {
+			t.Errorf("%T is not wrapped", conn)
+		}
 	}
 }

@@ -161,10 +161,6 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	defer idp.run(ctx, h)()
 	defer hooks.run(ctx, h)()
 	url, typed, page := s.addresses(listener.Addr(), p.secure != nil)
-	listener = rawio.Listener{Listener: listener}
-	if p.secure != nil {
-		listener = tls.NewListener(listener, p.secure)
-	}
 	if p.cred.made || p.cred.file != "" {
 		page += h.Launch(host.Principal{Role: host.RoleAdmin})
 	}
@@ -173,7 +169,16 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	}
 	server := newServer(p.trusted.handler(withHealth(ctx, withProvider(withDevices(h, door, s.node), idp, s.node), s.node)), s.most)
 	defer keepSmall(ctx, server)()
-	return serveUntil(ctx, server, listener, h, s.drain)
+	return serveUntil(ctx, server, wrap(listener, p.secure), h, s.drain)
+}
+
+// wrap is the listener that is served: of connections of rawio, and TLS above them unless secure is nil.
+func wrap(l net.Listener, secure *tls.Config) net.Listener {
+	l = rawio.Listener{Listener: l}
+	if secure != nil {
+		l = tls.NewListener(l, secure)
+	}
+	return l
 }
 
 // quietAfter is how long nobody must have connected before memory is handed back.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tether/jsonrpc/wsconn"
+	"tether/platform/rawio"
 )
 
 const secret = "tkn=s3cr3t"
@@ -221,5 +222,31 @@ func TestAcceptRefusesOtherRequests(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusUpgradeRequired {
 		t.Errorf("status %d, want %d", resp.StatusCode, http.StatusUpgradeRequired)
+	}
+}
+
+// A dialled connection is read and written without Go's scheduler, also below TLS.
+func TestDialWraps(t *testing.T) {
+	upgrade := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, err := wsconn.Accept(w, r, wsconn.Options{}); err == nil {
+			c.Close()
+		}
+	})
+	plain, secure := httptest.NewServer(upgrade), httptest.NewTLSServer(upgrade)
+	defer plain.Close()
+	defer secure.Close()
+	for _, s := range []*httptest.Server{plain, secure} {
+		o := wsconn.Options{}
+		if s == secure {
+			o.TLSConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
+		}
+		c, err := wsconn.Dial(t.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if below := c.Below(); rawio.Wrap(below) != below {
+			t.Errorf("%T is not wrapped", below)
+		}
+		c.Close()
 	}
 }

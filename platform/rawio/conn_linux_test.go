@@ -52,6 +52,14 @@ func forEachNetwork(t *testing.T, test func(t *testing.T, network string)) {
 	}
 }
 
+// What is wrapped stays as it is: other tests ask so whether a connection is.
+func TestWrapTwice(t *testing.T) {
+	a, b := pair(t, "unix")
+	if rawio.Wrap(a) != a || rawio.Wrap(b) != b {
+		t.Error("a connection is wrapped twice")
+	}
+}
+
 // Both directions at once, in pieces that no buffer of the system takes whole.
 func TestContent(t *testing.T) {
 	forEachNetwork(t, func(t *testing.T, network string) {

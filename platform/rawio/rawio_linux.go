@@ -60,10 +60,11 @@ func count(n int64) {
 	}
 }
 
-// Wrap returns a connection that reads and writes c in this package's way. It owns c. If c is neither a TCP nor a unix socket, it returns c.
+// Wrap returns a connection that reads and writes c in this package's way. It owns c. If c is such a connection already, or neither a TCP nor
+// a unix socket, it returns c.
 func Wrap(c net.Conn) net.Conn {
 	s, ok := c.(socket)
-	if !ok {
+	if _, wrapped := c.(*conn); wrapped || !ok {
 		return c
 	}
 	raw, err := s.SyscallConn()
