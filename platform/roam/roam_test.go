@@ -161,9 +161,9 @@ func BenchmarkLook(b *testing.B) {
 // Each system's own ticks come again and again, and end with their context.
 func TestTicks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
+	began := time.Now() // before the first tick is set
 	next, stop := roam.Ticks(ctx, 20*time.Millisecond)
 	defer stop()
-	began := time.Now()
 	for range 3 {
 		if err := next(); err != nil {
 			t.Fatal(err)
