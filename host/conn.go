@@ -252,6 +252,10 @@ func (c *conn) wake() { c.peer.Wake() }
 // leave one by one and not in batches of 64 KiB.
 func (c *conn) pull() (msg []byte, more bool) {
 	c.h.mu.Lock()
+	if c.gone { // PullDirectly of another goroutine asks late: nobody would give back what is taken now
+		c.h.mu.Unlock()
+		return nil, false
+	}
 	c.sentLocked()
 	if len(c.later) > 0 && (c.fillsLocked(c.later[0].subs, c.later[0].since) || !c.roomLocked()) {
 		c.h.mu.Unlock()

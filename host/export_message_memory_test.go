@@ -36,6 +36,18 @@ func (h *Host) Receiving() (bytes, waiting int) {
 // Sending is the number of bytes that wait for slow readers, and of connections that wait for room.
 func (h *Host) Sending() (bytes, waiting int) { return share(&h.messages.sending) }
 
+// Straggler returns what PullDirectly of another goroutine may still do once when the connection has ended for which replies wait.
+func (h *Host) Straggler() (pull func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.conns {
+		if len(c.later) > 0 {
+			return func() { c.pull() }
+		}
+	}
+	return nil
+}
+
 // Asked is the same of the requests of agents over HTTP.
 func (h *Host) Asked() (bytes, waiting int) { return share(&h.messages.asked) }
 

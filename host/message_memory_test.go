@@ -629,3 +629,39 @@ func TestCallsThatHaveNoRoomAreRefused(t *testing.T) {
 		t.Errorf("when there is room again, a call is answered %d %.200s", code, text)
 	}
 }
+
+// What a connection takes it gives back at its end, also if another goroutine was about to send for it.
+func TestNothingIsTakenAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		owner := connect(t, h, "laptop", viewOptions{})
+		owner.create(uri)
+		owner.output(uri, strings.Repeat("x", 100<<10), -1)
+		near, far := jsonrpc.Pipe()
+		served := make(chan struct{})
+		go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
+		init, _ := json.Marshal(ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: "viewer"})
+		if err := near.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+string(init)+`}`)); err != nil {
+			t.Fatal(err)
+		}
+		for _, msg := range []string{ // the second answer is not taken, so that the third one waits
+			`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+			`{"jsonrpc":"2.0","id":2,"method":"subscribe","params":{"channel":"` + uri + `"}}`,
+		} {
+			if err := near.Send(t.Context(), []byte(msg)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		pull := h.Straggler()
+		if pull == nil {
+			t.Fatal("no reply waits")
+		}
+		near.Close()
+		<-served
+		pull()
+		if used, _ := h.Sending(); used != 0 {
+			t.Errorf("%d bytes are never given back", used)
+		}
+	})
+}

@@ -49,9 +49,9 @@ type Options struct {
 
 	// Source, if not nil, is asked for one whole encoded message whenever both queues are empty. It is for data that is sent as fast as the
 	// other side takes it and must not be queued before. It is called on the write goroutine or in [Peer.PullDirectly], by one of them at a
-	// time. It must not block, and must leave a message unchanged until it is called again. After it returned no message it is asked again
-	// after [Peer.Wake], or at once if it returned nil and true, as it does after a call of [Request.Reply]. Otherwise more reports that
-	// another message follows.
+	// time; a call that PullDirectly makes may come after the end of Run. It must not block, and must leave a message unchanged until it is
+	// called again. After it returned no message it is asked again after [Peer.Wake], or at once if it returned nil and true, as it does
+	// after a call of [Request.Reply]. Otherwise more reports that another message follows.
 	Source func() (msg []byte, more bool)
 
 	// MaxMessage is the size in bytes beyond which a message is refused with [ErrTooLarge] before it is sent: the most that the other side
