@@ -9,15 +9,16 @@ import (
 	"tether/shellint"
 )
 
-// intake is the state of reading the child's output. The pump owns it, and after the pump's end run does, so it needs no lock.
+// intake is the state of reading the child's output. It needs no lock: it belongs to the pump, to takeNow while the pump waits for output,
+// and to run after the pump has ended.
 type intake struct {
 	scanner  *shellint.Scanner
 	result   shellint.Result // of the last scan
 	appended bool            // the bytes of the current read are in the log
-	moved    int             // bytes since look was started last
+	unpolled int             // bytes appended since letOthersRun last started a goroutine
 }
 
-// uncertain reports whether the last scan saw the output of a command begin that the tracker did not announce, since it is not sure of it.
+// uncertain reports whether the last scan saw the start of a command's output that the tracker, being unsure of it, did not announce.
 func (in *intake) uncertain(events []shellint.CommandEvent) bool {
 	for _, e := range events {
 		if e.Kind == shellint.CommandOpened {

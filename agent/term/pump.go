@@ -4,17 +4,18 @@ import (
 	"sync"
 	"time"
 
+	"tether/platform/pty"
 	"tether/shellint"
 )
 
 // Bounds of drain, after the end of the child. Background processes that keep the pty open must not keep the terminal alive forever.
 const (
 	drainQuiet = 250 * time.Millisecond // drain ends after this long without output
-	drainMax   = 5 * time.Second        // drain ends after this long in any case; but see there
+	drainMax   = 5 * time.Second        // drain ends after this long, or one stall time later if a reader holds up the pump then
 )
 
-// run waits for the child and its last output, then reports the exit, once. It returns false, without a report, if the child runs on
-// without the pool.
+// run waits for the child and its last output, then records the exit, once. It returns false, without an exit, if the child keeps running
+// outside this pool: the pool was closed and left it to its holder, or the holder is out of reach.
 func (t *Terminal) run() bool {
 	if t.holder != nil {
 		if d, ok := t.holder.(interface {
@@ -28,19 +29,11 @@ func (t *Terminal) run() bool {
 	t.watchIdle()
 	t.watchInput()
 	status := t.pty.Wait()
-	how, now := t.ended()
+	how, at := t.ended()
 	if how == stillRuns {
 		t.pty.Close()
 		<-t.life.pumped
-		t.mu.Lock()
-		t.activity.stopIdle()
-		t.stopAttendingLocked()
-		for r := range t.readers.open {
-			r.closed = true
-			r.signal()
-		}
-		close(t.life.left) // under mu: a reader that comes now knows
-		t.mu.Unlock()
+		t.closeReaders()
 		return false
 	}
 	t.drain()
@@ -49,11 +42,32 @@ func (t *Terminal) run() bool {
 	}
 	<-t.life.pumped
 	t.finish()
+	t.recordExit(how, status, at)
+	close(t.life.done)
+	t.pool.changed()
+	return true
+}
 
+// closeReaders closes all readers of a terminal whose child keeps running outside this pool.
+func (t *Terminal) closeReaders() {
 	t.mu.Lock()
-	exit := t.ending.exitOf(how, status, now)
+	defer t.mu.Unlock()
+	t.activity.stopIdle()
+	t.stopAttendingLocked()
+	for r := range t.readers.open {
+		r.closed = true
+		r.signal()
+	}
+	close(t.life.left) // under mu, so that no reader is opened unnoticed
+}
+
+// recordExit records the exit behind all output and stops what only a running child needs.
+func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	exit := t.ending.exitOf(how, status, at)
 	events := t.commands.tracker.Close(t.stream.log.End(), shellint.Exit{Code: int64(exit.Code), Known: how == exited})
-	t.putCommandsLocked(events, now)
+	t.putCommandsLocked(events, at)
 	t.putMarkLocked(Mark{Kind: MarkExited, Off: t.stream.texted, Exit: exit})
 	if t.holder != nil && how == exited {
 		t.ending.kept = true
@@ -66,14 +80,10 @@ func (t *Terminal) run() bool {
 	t.stopAttendingLocked()
 	t.wakeLocked()
 	t.tellLocked()
-	t.mu.Unlock()
-	close(t.life.done)
-	t.pool.changed()
-	return true
 }
 
-// drain returns at the end of output, or when the pty was quiet for a while although a process keeps it open. While a reader holds up the
-// pump, the child's last output is still in the pty; so the reader gets its stall time here, once.
+// drain waits for the end of output. It gives up when the pty has been quiet for drainQuiet although a process keeps it open, and after
+// drainMax. If a reader holds up the pump then, the child's last output is still in the pty: drain waits for one more stall time.
 func (t *Terminal) drain() {
 	limit := time.NewTimer(drainMax)
 	defer limit.Stop()
@@ -115,7 +125,7 @@ func (t *Terminal) pump() {
 			if n > 0 {
 				t.hold(n)
 				t.take(buf[:n])
-				t.lookAround(n, lookBytes)
+				t.letOthersRun(n, pollEvery)
 			}
 			readBuffers.Put(buf)
 		}
@@ -125,8 +135,9 @@ func (t *Terminal) pump() {
 	}
 }
 
-// takeNow appends p to the log in place of the pump, which is waiting for output. It returns false, without effect, if the child must wait
-// for readers first: only the pump waits.
+// takeNow appends p to the log on the goroutine that reads the holder's connection. That goroutine calls it only while the pump is in
+// WaitReadable, and keeps the pump there until takeNow returns; so there is one appender at a time. takeNow never blocks: if the child must
+// wait for readers first, it returns false without effect, and the pump reads p and waits.
 func (t *Terminal) takeNow(p []byte) bool {
 	if t.blocked(len(p)) {
 		return false
@@ -135,7 +146,7 @@ func (t *Terminal) takeNow(p []byte) bool {
 		return false
 	}
 	t.take(p)
-	t.lookAround(len(p), lookHeld)
+	t.letOthersRun(len(p), pollEveryDirect)
 	return true
 }
 
@@ -146,25 +157,22 @@ func (t *Terminal) reading() (bool, time.Duration) {
 	return t.activity.inRead, time.Since(t.activity.printed)
 }
 
-// lookBytes is the number of bytes after which a pump lets the scheduler look for other ready goroutines: 0.3 ms of a fast child. Output
-// from a holder arrives in larger pieces, and faster.
+// Bytes after which letOthersRun starts a goroutine: 16 KiB are 0.3 ms of a fast child. The output that takeNow gets comes faster, in larger
+// pieces.
 const (
-	lookBytes = 16 << 10
-	lookHeld  = 64 << 10
+	pollEvery       = 16 << 10
+	pollEveryDirect = 64 << 10
 )
 
-// look is empty: starting it as a goroutine is the point. Go 1.26 polls the network when a goroutine blocks and no other can run, and
-// otherwise only every 10 ms (sysmon). A pump that always finds output never blocks, and may occupy the very thread that would poll while
-// the others sleep. Input, acknowledgements and the output of other terminals then wait for 10 ms. Starting a goroutine wakes a thread,
-// which polls after it has run that. The 99th percentile of an echo during a flood is 3 ms with it and 13 ms without. See
-// https://github.com/golang/go/pull/51651.
-func look() {}
-
-// lookAround starts look after so many bytes.
-func (t *Terminal) lookAround(n, every int) {
-	if t.intake.moved += n; t.intake.moved >= every {
-		t.intake.moved = 0
-		go look()
+// letOthersRun makes the Go scheduler poll the network, once for every so many appended bytes; n were appended now. Go 1.26 polls when a
+// goroutine blocks and no other can run, and otherwise only every 10 ms (sysmon). A pump that always finds output never blocks, and may
+// occupy the very thread that would poll while the others sleep. Input, acknowledgements and the output of other terminals then wait for
+// 10 ms. Starting a goroutine, even an empty one, wakes a thread, which polls once it has run that goroutine. The 99th percentile of an
+// echo during a flood is 3 ms with it and 13 ms without. See https://github.com/golang/go/pull/51651.
+func (t *Terminal) letOthersRun(n, every int) {
+	if t.intake.unpolled += n; t.intake.unpolled >= every {
+		t.intake.unpolled = 0
+		go func() {}()
 	}
 }
 
