@@ -41,19 +41,19 @@ type holder struct {
 	key         []byte               // a connecting process must prove that it has it
 	check       func(net.Conn) error // returns an error for a process that may not connect; nil accepts all
 
-	room     chan struct{} // 1 slot: the floor moved, or the connected daemon changed
-	inputs   chan input    // to writeInput
-	pumped   chan struct{} // closed by pump at the end of output
-	ending   chan struct{} // closed by stop
-	ended    chan struct{} // closed by stop at its end
-	finished chan struct{} // closed by finish
-	end      func()        // closes ending
-	gone     func()        // closes ended
-	finish   func()
-	ctx      context.Context // done when over; only the grace of kills follows it
+	room     chan struct{}   // 1 slot: the floor moved, or the connected daemon changed
+	inputs   chan input      // to writeInput
+	pumped   chan struct{}   // closed by pump at the end of output
+	ending   chan struct{}   // closed by stop
+	ended    chan struct{}   // closed by stop at its end
+	finished chan struct{}   // closed by finish, when no daemon needs the holder any more
+	end      func()          // closes ending
+	gone     func()          // closes ended
+	finish   func()          // closes finished
+	ctx      context.Context // ends with finished; cuts the grace of kills short
 	tasks    sync.WaitGroup
 
-	restDue time.Time // when a flood that rests is to rest next; owned by pump
+	restDue time.Time // when pump next rests in a flood; owned by pump
 
 	mu       sync.Mutex
 	log      *ring.Log
@@ -61,17 +61,17 @@ type holder struct {
 	screens  checkpoints // none before the log
 	meta     []byte
 	size     pty.Size
-	taken    int64    // the furthest any daemon has taken
-	keep     int64    // from where on bytes are needed although they were taken
+	taken    int64    // the furthest offset that a former daemon has taken
+	keep     int64    // offset from which on the daemon needs bytes although it has taken them
 	session  *session // the connected daemon
 	exit     *exitRecord
-	free     bool      // pump does not wait: the log was full for too long, until a daemon connects or takes output, or the holder ends
+	free     bool      // pump waits for no daemon: the log was full for too long, or the holder ends. Reset when a daemon connects or takes output
 	killed   bool      // the child's end was requested
 	holding  bool      // pump waits for room
-	inRead   bool      // pump waits for the child
+	inRead   bool      // pump waits for the child's output
 	lastByte time.Time // when output came last
 	flood    int       // bytes read without a pause
-	awake    time.Time // when the last of them was read, or the rest after it was over
+	awake    time.Time // when the last of these bytes was read, or when the rest after it ended
 	budget   flow.Budget
 	since    time.Time // start of the current stall time, see stallLeftLocked
 }
@@ -119,8 +119,8 @@ func (h *holder) run() {
 	h.tasks.Wait()
 }
 
-// outlast waits for the end of the tree if a signal has asked for it: the leader may have gone sooner than its descendants, which only stop
-// kills then.
+// outlast waits, if a signal has ended the holder, until stop has killed the whole tree: the child itself may have ended before its
+// descendants.
 func (h *holder) outlast() {
 	select {
 	case <-h.ending:
@@ -168,7 +168,8 @@ func (h *holder) recordExit(status pty.Exit) {
 	h.mu.Unlock()
 }
 
-// linger waits until the exit was acknowledged, or nobody came for it in time.
+// linger waits until a daemon has acknowledged the exit, a signal ends the holder, or no daemon has been connected at the end of a period
+// of Spec.KeepExited.
 func (h *holder) linger() {
 	defer h.finish()
 	timer := time.NewTimer(h.spec.KeepExited)
@@ -211,7 +212,7 @@ func (h *holder) farewell() {
 			return
 		}
 		select {
-		case <-h.room: // pump has ended, it is not waiting for this
+		case <-h.room: // free for this use: pump has ended
 		case <-timer.C:
 			return
 		}
@@ -222,10 +223,11 @@ func (h *holder) farewell() {
 func (h *holder) stop() {
 	defer h.gone()
 	h.end()
-	_ = h.child.Kill(context.Background(), killGrace) // the remaining processes are another user's
+	_ = h.child.Kill(context.Background(), killGrace) // on error, the remaining processes are another user's
 }
 
-// writeInput writes input, one piece after the other. It ends with the holder, whose child was closed then, so that no write blocks.
+// writeInput writes input, one piece after the other; a write blocks while the child does not read. It ends with the holder: the child has
+// been closed before, which unblocks a write.
 func (h *holder) writeInput() {
 	for {
 		select {
@@ -281,7 +283,7 @@ func (h *holder) setMeta(p []byte) {
 	h.mu.Unlock()
 }
 
-// forget ends the holder once the exit was recorded. The socket is gone when it returns, the holder is over when the session says so.
+// forget removes the socket once the exit was recorded. Before that it returns ErrRunning. The caller then ends the holder with finish.
 func (h *holder) forget() error {
 	h.mu.Lock()
 	over := h.exit != nil

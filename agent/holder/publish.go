@@ -12,8 +12,9 @@ const smallFrame = 512
 
 var dataBuffers = sync.Pool{New: func() any { return new([dataHead + maxData]byte) }}
 
-// publish is the only writer of the connection: control frames first, then output as far as the daemon's window allows. After a last frame
-// it closes the connection. When the daemon has closed it, that is left to the reader, for which there may be something yet.
+// publish is the only writer of the connection: it writes control frames first, then output as far as the daemon's window allows. It closes
+// the connection after a last frame, and when the daemon has not read that in time. After any other failed write it only returns: frames
+// that the daemon sent earlier may still have to be read, and serve closes the connection after them.
 func (s *session) publish() {
 	var small [smallFrame]byte
 	paused := time.NewTimer(0)
@@ -51,7 +52,8 @@ func (s *session) publish() {
 	}
 }
 
-// due returns the frames to be written now: control frames, or n bytes of output. If output waits for more, pause is how long.
+// due returns what is to be written now: control frames, or n bytes of output. If there is too little output for a frame, n is 0, and pause
+// is the time after which that output is sent anyway. closing reports that the connection is to be closed instead.
 func (s *session) due() (control [][]byte, n int, pause time.Duration, closing bool) {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
@@ -67,20 +69,20 @@ func (s *session) due() (control [][]byte, n int, pause time.Duration, closing b
 	return nil, n, pause, false
 }
 
-// grownLocked wakes publish if the log's growth is a reason for it.
+// grownLocked wakes publish if the log has grown enough for it to send output, or to wait for a pause.
 func (s *session) grownLocked() {
 	if n, pause := s.dueBytesLocked(); n > 0 || pause > 0 && !s.pausing {
 		s.poke()
 	}
 }
 
-// dueBytesLocked decides how much output is sent now. If pause is not 0, more is sent after it.
+// dueBytesLocked returns how many bytes of output are to be sent now. If n is 0 and pause is not, output is to be sent after the pause.
 func (s *session) dueBytesLocked() (n int, pause time.Duration) {
 	log := s.h.log
 	inflight := s.next - s.taken
 	if s.next < log.Start() {
 		if inflight > 0 {
-			return 0, 0 // the gap comes when all before it was taken
+			return 0, 0 // the daemon is told of the gap once it has taken everything before it
 		}
 		s.next = log.Start()
 		s.taken = s.next
@@ -110,7 +112,7 @@ func (s *session) writeData(small []byte, n int) error {
 	s.gather.Sent(n, time.Now())
 	s.h.mu.Unlock()
 	if n == 0 {
-		return nil // overtaken since: due finds the gap
+		return nil // the log has dropped these bytes meanwhile; due finds the gap
 	}
 	putDataHead(buf, off, n)
 	_, err := s.conn.Write(buf[:dataHead+n])

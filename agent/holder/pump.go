@@ -40,8 +40,8 @@ const (
 	restMax    = 5 * time.Millisecond // upper bound for the daemon's request
 )
 
-// rest throttles a flood while somebody types at another terminal. It reads what the pty has until restDue, for two thirds of the time that
-// the rest before took. Then it sleeps for d without reading: the child waits until its terminal has room, and the processors are free to
+// rest throttles a flood while somebody types at another terminal. Until restDue, for two thirds of the duration of the previous rest, it
+// reads what the pty has. Then it sleeps for d without reading: the child waits until the pty has room, and the processors are free to
 // answer the key. Bursts are bounded in time, not in bytes, so that the flood's share does not depend on the machine's speed
 // (docs/PERFORMANCE.md has measurements). It may block in put. It returns how many more bytes it has read.
 func (h *holder) rest(buf []byte, d time.Duration) (more int) {
@@ -73,9 +73,9 @@ func (h *holder) setInRead(v bool) {
 	h.mu.Unlock()
 }
 
-// put appends p to the log. While the log is full of output that the daemon has not taken, put releases h.mu and blocks, and so the child
-// does: for Spec.Stall with a daemon connected, for Spec.AwayHold without one. After that the oldest output is dropped. In a flood it
-// returns the rest that the daemon asked for.
+// put appends p to the log. While the log is full of output that the daemon has not taken, put releases h.mu and blocks, so that the child
+// waits too: for Spec.Stall with a daemon connected, for Spec.AwayHold without one. After that the oldest output is dropped. In a flood it
+// returns for how long the daemon wants the pump to rest.
 func (h *holder) put(p []byte) (rest time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +112,7 @@ func (h *holder) put(p []byte) (rest time.Duration) {
 }
 
 // holdBrieflyLocked delays n bytes beyond session.until, for readers that may slow the child only a little (flow.Budget). It releases h.mu
-// while it waits. Once the budget is used up, it does not wait for them until they have caught up.
+// while it waits. Once the budget is used up, it does not wait again until those readers have caught up.
 func (h *holder) holdBrieflyLocked(n int) {
 	for !h.free && !h.killed {
 		s := h.session
@@ -149,14 +149,15 @@ func (h *holder) floorLocked() int64 {
 	return max(min(taken-int64(h.log.Limit()/4), h.keep), h.log.Start())
 }
 
-// keepNothing is the keep of a daemon that needs none of the output that it has taken.
+// keepNothing is an offset that no output reaches. As holder.keep, it means that the daemon needs no output that it has taken; as
+// session.until, that the child waits for nobody.
 const keepNothing = math.MaxInt64
 
-// killedHold bounds how long a full log may block a child that is being killed: the caller of Kill waits for the end, and a host that is
-// gone must not delay it further.
+// killedHold bounds how long a full log may block a child that is being killed: the caller of Kill waits for the child's end, and a host
+// that is gone must not delay that further.
 const killedHold = 10 * time.Second
 
-// stallLeftLocked is how much longer a full log may hold the child.
+// stallLeftLocked returns how much longer a full log may hold the child.
 func (h *holder) stallLeftLocked() time.Duration {
 	bound := h.spec.AwayHold
 	if h.session != nil {
@@ -168,8 +169,8 @@ func (h *holder) stallLeftLocked() time.Duration {
 	return bound - time.Since(h.since)
 }
 
-// await blocks pump until h.room is signalled, d has passed, or the holder is told to end; then it sets h.free, so that pump waits no more.
-// h.mu must not be held.
+// await blocks pump until h.room is signalled, d has passed, or the holder is told to end. In the last case it sets h.free, so that pump
+// does not wait again. h.mu must not be held.
 func (h *holder) await(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -123,7 +123,7 @@ func (s *session) stream(off, window int64, check func() error) error {
 	return nil
 }
 
-// took moves the floor, and sets for how long the pump leaves a flood alone.
+// took records that the daemon has taken output up to off, which moves the floor, and how long the pump rests in a flood.
 func (s *session) took(off int64, rest time.Duration, check func() error) error {
 	if err := check(); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (s *session) took(off int64, rest time.Duration, check func() error) error 
 	return nil
 }
 
-// keep moves the other bound of the floor.
+// keep records the offset from which on the daemon needs output although it has taken it: the other bound of the floor.
 func (s *session) keep(off int64, check func() error) error {
 	if err := check(); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (s *session) screen(f *fields) error {
 	return nil
 }
 
-// paceUntil moves the offset beyond which the child waits a little.
+// paceUntil records the offset beyond which the child waits a little. If that is half a log ahead, the readers have caught up.
 func (s *session) paceUntil(off int64, check func() error) error {
 	if err := check(); err != nil {
 		return err
@@ -202,17 +202,18 @@ func (s *session) input(request uint32, p []byte, check func() error) error {
 	select {
 	case waiting := <-s.h.inputs:
 		if waiting.from == s {
-			s.h.inputs <- waiting // there is room: only this lock's owner adds
+			s.h.inputs <- waiting // does not block: senders hold h.mu, so the slot is still free
 			return errBusy
 		}
-		// It is of a daemon that this one has replaced, whose end was not seen yet, and was not begun.
+		// It came from a daemon that this one has replaced and whose end was not noticed yet. No byte of it was written.
 	default:
 	}
 	s.h.inputs <- in
 	return nil
 }
 
-// reading looks who waits for the keyboard: the kernel may show that to a program's ancestors alone.
+// reading replies which of the child's processes wait for the keyboard. The daemon cannot always look itself: the kernel may show that only
+// to a program's ancestors.
 func (s *session) reading(request uint32) {
 	r := reply{request, statusOK, string(appendReading(nil, proc.ReadsKeyboard(s.h.child.Pid())))}
 	s.h.mu.Lock()
@@ -246,7 +247,7 @@ func (s *session) kill(request uint32, grace time.Duration, check func() error) 
 	return nil
 }
 
-// cancel ends the grace of a kill. One that has ended is no error.
+// cancel ends the grace of a kill. It does nothing for a kill that has ended.
 func (s *session) cancel(request uint32, check func() error) error {
 	if err := check(); err != nil {
 		return err

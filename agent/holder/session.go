@@ -2,7 +2,6 @@ package holder
 
 import (
 	"bufio"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -24,24 +23,26 @@ const (
 	maxKills   = 4   // of one connection at a time
 )
 
-// session is one connected daemon. serve is its reader, publish its writer.
+// session is one connected daemon. Two goroutines serve it: serve reads its frames, publish writes to it. Either may find first that the
+// connection has ended.
 type session struct {
+	// Set at construction.
 	h        *holder
 	conn     net.Conn
 	features uint64        // agreed
 	wake     chan struct{} // 1 slot: there may be something to write
-	gone     chan struct{} // closed by serve when the connection ended
+	gone     chan struct{} // closed by serve when nothing can be read any more; ends publish
 
 	// Guarded by h.mu.
-	control   [][]byte // encoded frames, written before output
-	closing   bool     // nothing follows the control frames
-	streaming bool
+	control   [][]byte      // encoded frames, written before output
+	closing   bool          // publish closes the connection after the frames in control
+	streaming bool          // the daemon has asked for output
 	next      int64         // offset of the next byte to send
-	taken     int64         // offset up to which the daemon has taken; before it streams, the log's start as it was told
+	taken     int64         // offset up to which the daemon has taken output; before it streams, the log's start that it was told
 	window    int64         // bytes that may be in transit
-	rest      time.Duration // between bursts of a flood; 0 for none
-	until     int64         // offset beyond which the child waits a little, see holdBrieflyLocked
-	spent     bool          // it has waited too long, and does not until until is far ahead again
+	rest      time.Duration // how long the pump rests between bursts of a flood; 0: not at all
+	until     int64         // offset beyond which the child waits a little, see holdBrieflyLocked; keepNothing: it never waits
+	spent     bool          // the child has used up its budget of waiting, and waits again only once until is far ahead of the log
 	gather    flow.Gather
 	pausing   bool // publish looks again by itself after the pause
 	kills     map[uint32]func()
@@ -63,15 +64,13 @@ func (h *holder) serve(conn net.Conn) {
 	h.connected(s)
 	var writer sync.WaitGroup
 	writer.Go(s.publish)
-	_ = s.read(&frames{r: r, known: func(k kind) bool {
-		return k >= kindStream && k <= kindKeep || k == kindUntil || k == kindScreen || k == kindReading
-	}})
+	s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindReading && k != kindProof }})
 	close(s.gone)
 	h.leave(s)
 	writer.Wait()
 }
 
-// connected makes s the connected daemon and tells the one before.
+// connected makes s the connected daemon, closes the session of the former one, and queues the holder's state for s.
 func (h *holder) connected(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +81,7 @@ func (h *holder) connected(s *session) {
 	h.session = s
 	h.free = false
 	if s.features&featureKeep == 0 {
-		h.keep = keepNothing // it would never take that back
+		h.keep = keepNothing // this daemon cannot change what the former one has asked for
 	}
 	s.taken = h.log.Start()
 	s.controlLocked(state{
@@ -103,14 +102,14 @@ func (h *holder) connected(s *session) {
 	}
 	s.controlLocked(appendBytesFrame(nil, kindReady, nil))
 	select {
-	case <-h.finished: // it came too late
+	case <-h.finished: // the holder is about to end
 		s.closeLocked(nil)
 	default:
 	}
 	h.movedLocked()
 }
 
-// leave is the end of a connection.
+// leave undoes connected, unless another daemon has taken over, and drops input of s that writeInput has not taken.
 func (h *holder) leave(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,22 +118,23 @@ func (h *holder) leave(s *session) {
 		h.session = nil
 		h.movedLocked()
 	}
-	select { // input that was not begun: its sender will not learn of it
+	select {
 	case in := <-h.inputs:
 		if in.from != s {
-			h.inputs <- in // there was and is room: only this lock's owner adds
+			h.inputs <- in // does not block: senders hold h.mu, so the slot is still free
 		}
 	default:
 	}
 }
 
-// keepTakenLocked remembers how far the daemons got.
+// keepTakenLocked remembers the furthest offset that any daemon has taken.
 func (h *holder) keepTakenLocked(s *session) {
 	if s.streaming {
 		h.taken = max(h.taken, s.taken)
 	}
 }
 
+// poke makes publish look for something to write. It does not block.
 func (s *session) poke() {
 	select {
 	case s.wake <- struct{}{}:
@@ -142,7 +142,7 @@ func (s *session) poke() {
 	}
 }
 
-// controlLocked queues a frame. A daemon that lets them pile up is cut off.
+// controlLocked queues a frame. It closes the connection of a daemon that lets maxControl frames pile up.
 func (s *session) controlLocked(frame []byte) {
 	if s.closing {
 		return
@@ -155,7 +155,8 @@ func (s *session) controlLocked(frame []byte) {
 	s.poke()
 }
 
-// closeLocked ends the connection after a last frame, nil for none.
+// closeLocked has publish send the queued frames and a last one, nil for none, and then close the connection. A daemon that does not read
+// them within flushTime loses them.
 func (s *session) closeLocked(last []byte) {
 	if last != nil {
 		s.controlLocked(last)
@@ -172,19 +173,16 @@ func (s *session) reply(request uint32, err error) {
 	s.h.mu.Unlock()
 }
 
-// read handles the daemon's frames until the connection ends.
-func (s *session) read(in *frames) error {
+// read handles the daemon's frames until the connection ends, or a frame is malformed.
+func (s *session) read(in *frames) {
 	for {
 		k, size, err := in.next()
 		if err != nil {
-			return err
+			return
 		}
 		p, err := in.payload(size)
-		if err != nil {
-			return err
-		}
-		if err := s.handle(k, p); err != nil {
-			return fmt.Errorf("frame %#x: %w", uint8(k), err)
+		if err != nil || s.handle(k, p) != nil {
+			return
 		}
 	}
 }
