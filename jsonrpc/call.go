@@ -7,10 +7,10 @@ import (
 )
 
 // Call sends a request on the control queue and waits for its response, until ctx is done or the peer has ended ([ErrClosed]). params is
-// encoded as for [Peer.Notify]; the result is decoded into result unless that is nil, and a *json.RawMessage gets a copy as it is. An error of
-// the other side is an [*Error] inside the returned error.
+// encoded as for [Peer.Notify]; the result is decoded into result unless that is nil, and a *json.RawMessage gets an unchanged copy. An
+// error reply of the other side is an [*Error] inside the returned error.
 //
-// When ctx is done the request is not withdrawn, JSON-RPC having no word for that: it may still be carried out, and its response is
+// When ctx is done the request is not withdrawn, because JSON-RPC has no message for that: it may still be carried out, and its response is
 // ignored.
 func (p *Peer) Call(ctx context.Context, method string, params, result any) error {
 	return p.call(ctx, &p.control, method, params, result)

@@ -98,7 +98,7 @@ type Peer struct {
 	opts Options
 	wake chan struct{} // 1 slot: tells an idle writeLoop to look again; nobody closes it
 	done chan struct{} // closed by shut, after cause is set
-	gone chan struct{} // closed by shut, after the channel was closed
+	gone chan struct{} // closed by shut after it has closed the channel
 
 	// Owned by the read goroutine.
 	note    Request           // reused for every notification
@@ -113,7 +113,7 @@ type Peer struct {
 	pulled   queue         // holds no messages: counts the cost of messages that are written without being queued
 	writing  bool          // something is being handed to the channel,
 	direct   bool          // by SendRaw or PullDirectly instead of writeLoop
-	woken    bool          // writeLoop has been woken while direct, for which it must look again
+	woken    bool          // writeLoop was woken while direct was set; endDirect wakes it again
 	late     []byte        // a message from the source that PullDirectly could not send, or nil
 	drained  chan struct{} // closed when all is sent, then nil; made by Flush
 	calls    map[int64]chan response
@@ -163,7 +163,7 @@ func (p *Peer) Run(ctx context.Context) error {
 	writer.Wait()
 	<-p.gone
 
-	// A failed write closes the channel. If reading had meanwhile found out why (the other side's close frame), that says more.
+	// A failed write closes the channel. If the reader has learned the reason meanwhile (the other side's close frame), that says more.
 	if werr, ok := errors.AsType[*writeError](p.Err()); ok && errors.Is(err, net.ErrClosed) {
 		return werr
 	} else if ok {
@@ -187,7 +187,7 @@ func (e *writeError) Error() string { return fmt.Sprintf("jsonrpc: send: %v", e.
 func (e *writeError) Unwrap() error { return e.err }
 
 // shut ends the peer because of cause, unless it has ended; closeChannel, if not nil, is used in place of the channel's Close. Everything
-// that waits sees done at once, also if closing takes its time.
+// that waits sees done at once, even if closing the channel takes long.
 func (p *Peer) shut(cause error, closeChannel func() error) {
 	p.mu.Lock()
 	if p.cause != nil {
@@ -252,7 +252,7 @@ func (p *Peer) closed() error {
 	return p.closedLocked()
 }
 
-// Stats are numbers about a [Peer] for people who look for trouble.
+// Stats are numbers about a [Peer], for diagnosis.
 type Stats struct {
 	BytesIn, BytesOut       int64 // of messages, without the channel's framing
 	MessagesIn, MessagesOut int64
@@ -260,11 +260,11 @@ type Stats struct {
 	QueuedBulk              int   // likewise
 	Calls                   int   // calls waiting for a response
 	Requests                int   // requests received and not replied to
-	Invalid                 int64 // messages received that were no valid JSON-RPC
+	Invalid                 int64 // messages received that were not valid JSON-RPC
 	Stray                   int64 // responses received that no call waits for
 }
 
-// Stats returns the numbers of this moment.
+// Stats returns the present numbers.
 func (p *Peer) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,7 +35,7 @@ type outgoing struct {
 type waiter struct {
 	data   []byte
 	queued bool          // guarded by the peer's mu
-	ready  chan struct{} // closed by admit, nothing is sent
+	ready  chan struct{} // closed by admit
 }
 
 // A queue holds messages on their way to the writer, in order. It is bounded by cost: bytes plus messageCost for each. It is guarded by the
@@ -45,7 +45,7 @@ type queue struct {
 	cost    int        // of everything queued, and of the message being written
 	msgs    []outgoing // the queued messages start at head
 	head    int
-	tail    *chunk // where the next message is stored, if it fits
+	tail    *chunk // where the next message is stored if it fits there
 	waiters []*waiter
 }
 
@@ -74,7 +74,7 @@ func (q *queue) push(data []byte) {
 	q.cost += len(data) + messageCost
 }
 
-// pushOwned queues data itself, which its caller gives away.
+// pushOwned queues data itself; its caller must not use it any more.
 func (q *queue) pushOwned(data []byte) {
 	q.msgs = append(q.msgs, outgoing{data: data})
 	q.cost += len(data) + messageCost
@@ -131,10 +131,11 @@ func (q *queue) forget(w *waiter) {
 	if i := slices.Index(q.waiters, w); i >= 0 {
 		q.waiters = slices.Delete(q.waiters, i, i+1)
 	}
-	q.admit() // the one behind may be smaller
+	q.admit() // the next one may be smaller
 }
 
-// remove takes out the messages that match says, also of waiters, whose senders go on as if theirs had been queued.
+// remove takes out the messages that match selects. It also drops matching messages of waiters; once there is room, their senders return as
+// if their messages had been queued.
 func (q *queue) remove(match func(msg []byte) bool) {
 	var gone []outgoing
 	q.msgs = append(q.msgs[:q.head], slices.DeleteFunc(q.msgs[q.head:], func(m outgoing) bool {

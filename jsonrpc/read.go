@@ -34,8 +34,8 @@ func (p *Peer) readLoop(ctx context.Context) error {
 	}
 }
 
-// awaitReplies blocks while more replies wait than the control queue may hold, so that a peer that only asks and never listens is not read
-// from.
+// awaitReplies blocks while the replies in the control queue exceed its bound. So nothing more is read from a peer that sends requests but
+// does not read the replies.
 func (p *Peer) awaitReplies(ctx context.Context) error {
 	p.mu.Lock()
 	if p.control.fits(0) {
@@ -48,7 +48,7 @@ func (p *Peer) awaitReplies(ctx context.Context) error {
 	return p.wait(ctx, &p.control, w)
 }
 
-// receive deals with one message. data is valid until it returns. An error ends the connection.
+// receive handles one message. data is valid until it returns. An error ends the connection.
 func (p *Peer) receive(ctx context.Context, data []byte) error {
 	if p.opts.Shortcut != nil {
 		if done, err := p.opts.Shortcut(ctx, data); done || err != nil {
@@ -87,7 +87,7 @@ func (p *Peer) respond(m *message) {
 	}
 	p.mu.Unlock()
 	if err != nil || !ok {
-		p.count.stray.Add(1) // a call that gave up, a duplicate, or nonsense
+		p.count.stray.Add(1) // its call has given up, it is a duplicate, or its id is wrong
 		return
 	}
 	call <- m.response()
@@ -135,7 +135,7 @@ func (p *Peer) request(ctx context.Context, m *message) {
 func (p *Peer) methodName(quoted []byte) string {
 	name, err := jsonspan.AppendUnquote(p.scratch[:0], quoted)
 	if err != nil {
-		return "" // cannot be: the message was validated
+		return "" // impossible: the message was validated
 	}
 	if len(name) > maxMethod {
 		return string(name)

@@ -2,10 +2,10 @@ package jsonrpc
 
 import "context"
 
-// writeLoop sends queued messages until the peer ends. ctx is never cancelled: closing the channel ends a blocked Send.
+// writeLoop sends queued messages until the peer ends. ctx is never cancelled: a blocked Send ends when the channel is closed.
 func (p *Peer) writeLoop(ctx context.Context) {
 	batch, gathers := p.ch.(BatchSender)
-	held := false // the channel may keep something back
+	held := false // the channel may have kept messages back, see BatchSender.SendMore
 	for {
 		q, m, more := p.next(!held)
 		var err error
@@ -16,7 +16,7 @@ func (p *Peer) writeLoop(ctx context.Context) {
 			err = batch.Flush(ctx)
 			held = false
 		case more && gathers:
-			// While more messages wait, the channel may gather them: a batch is made of messages that have piled up, never by waiting for more.
+			// The channel may gather messages while more are queued. It never waits for more to come.
 			err = batch.SendMore(ctx, m.data)
 			held = true
 		default:
@@ -35,8 +35,8 @@ func (p *Peer) writeLoop(ctx context.Context) {
 	}
 }
 
-// sendDirectly sends msg on the caller's goroutine if nothing is queued and nobody writes: waking writeLoop would cost an echo a thread
-// switch. done is false if msg has to be queued instead.
+// sendDirectly sends msg on the caller's goroutine if nothing is queued and nobody writes: waking writeLoop would delay an echo by a thread
+// switch. It returns false if msg has to be queued instead.
 func (p *Peer) sendDirectly(ctx context.Context, msg []byte) (done bool, err error) {
 	if !p.beginDirect() {
 		return false, nil
@@ -46,7 +46,7 @@ func (p *Peer) sendDirectly(ctx context.Context, msg []byte) (done bool, err err
 
 // PullDirectly sends the messages of [Options.Source] on the caller's goroutine if nothing else is queued and nobody writes, as SendRaw
 // does. The caller has checked that the channel takes limit bytes without blocking; the first message beyond them and all later ones are
-// left to the write goroutine. If done is false nothing was sent, and the caller wakes the peer.
+// left to the write goroutine. If done is false, nothing was sent and the caller has to call [Peer.Wake].
 func (p *Peer) PullDirectly(ctx context.Context, limit int) (done bool) {
 	if !p.beginDirect() {
 		return false
@@ -91,8 +91,8 @@ func (p *Peer) hand(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// endDirect lets writeLoop write again. late, if not nil, is its next message; more means that the source has something. err is the channel's error; the result is
-// the error for the sender.
+// endDirect lets writeLoop write again. late, if not nil, is the message that it writes next; more reports that the source has another one.
+// err is the channel's error; endDirect returns the error for the sender.
 func (p *Peer) endDirect(err error, late []byte, more bool) error {
 	if err != nil {
 		p.shut(&writeError{err}, nil)
@@ -110,10 +110,11 @@ func (p *Peer) endDirect(err error, late []byte, more bool) error {
 	return err
 }
 
-// next takes the next message: first control, then bulk, then the source's. If there is none it waits for one or, if wait is false, returns
-// a message without data. more reports that another message follows, unless a source changes its mind. q is nil when the peer has ended.
+// next returns the next message, which counts as being written from now on: of the control queue, else of the bulk queue, else what
+// PullDirectly has left, else what the source returns. q is where its cost is counted, nil when the peer has ended. If there is no message,
+// next waits for one or, if wait is false, returns one without data. more reports that another message is likely to follow.
 func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
-	asked := p.opts.Source == nil // the source has nothing
+	asked := p.opts.Source == nil // there is no source, or it has just returned no message
 	for {
 		p.mu.Lock()
 		if p.cause != nil {
@@ -160,7 +161,7 @@ func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 			if m.data != nil {
 				return &p.pulled, p.pull(m.data), more
 			}
-			asked = !more // messages that arrived meanwhile go first
+			asked = !more // look at the queues again before waiting: messages may have been queued meanwhile
 		}
 	}
 }
@@ -172,7 +173,7 @@ func (p *Peer) awaitWake() {
 	}
 }
 
-// pull accounts for a message of the source.
+// pull counts the cost of a message of the source.
 func (p *Peer) pull(data []byte) outgoing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,7 +198,7 @@ func (p *Peer) sent(q *queue, m outgoing) {
 func (p *Peer) wakeWriter() {
 	select {
 	case p.wake <- struct{}{}:
-	default: // it has been told and not looked yet
+	default: // it has been woken and has not looked yet
 	}
 }
 
@@ -258,7 +259,7 @@ func (p *Peer) Drop(match func(msg []byte) bool) {
 	p.wakeWriter() // there may be nothing left for a Flush to wait for
 }
 
-// enqueue queues a copy of msg on q, which has room or gets it.
+// enqueue queues a copy of msg on q. It blocks while q is full.
 func (p *Peer) enqueue(ctx context.Context, q *queue, msg []byte) error {
 	if len(msg) > p.opts.MaxMessage {
 		return ErrTooLarge
@@ -300,7 +301,8 @@ func (p *Peer) wait(ctx context.Context, q *queue, w *waiter) error {
 	return err
 }
 
-// reply queues msg, which its caller gives away, on the control queue without regard to its bound: [Peer.readLoop] stops reading instead.
+// reply queues msg itself on the control queue; its caller must not use it any more. It ignores the queue's bound and never blocks:
+// [Peer.readLoop] stops reading while the bound is exceeded.
 func (p *Peer) reply(msg []byte) error {
 	p.mu.Lock()
 	err := p.closedLocked()
