@@ -22,12 +22,12 @@ var (
 	ErrTakenName = errors.New("the name is taken")
 )
 
-// CreatePairing makes a token with which one machine pairs by its key, once, and which opens nothing else.
+// CreatePairing makes a token with which one machine can register its key, once. The token opens nothing else.
 func (t *Tokens) CreatePairing(principal string, ttl time.Duration) (token string, info Info, err error) {
 	return t.create(principal, host.RoleMachine, ttl, true)
 }
 
-// Redeem uses up a pairing token for the machine with that key, which has the token's name from then on.
+// Redeem uses up a pairing token to admit the machine with that key, under the token's name.
 func (t *Tokens) Redeem(token string, key ed25519.PublicKey) (Info, error) {
 	if !strings.HasPrefix(token, pairing.TokenPrefix) || !t.mayRedeem(token) {
 		return Info{}, ErrPairingToken
@@ -51,7 +51,8 @@ func (t *Tokens) Redeem(token string, key ed25519.PublicKey) (Info, error) {
 	return added.info(time.Now()), nil
 }
 
-// mayRedeem looks for the token without the lock that changes need: guessing costs others nothing.
+// mayRedeem reports whether the document has that pairing token. It does not take the lock that changes need, so that guessing tokens
+// delays nobody.
 func (t *Tokens) mayRedeem(token string) bool {
 	all, err := load(t.at)
 	hash := sha256.Sum256([]byte(token))
@@ -60,8 +61,8 @@ func (t *Tokens) mayRedeem(token string) bool {
 	})
 }
 
-// AddDevice admits the machine with that key, under a name that no other has. A machine that was paired already has the new name from then
-// on. Approved is asked with pairing.
+// AddDevice admits the machine with that key under a name that no other principal has. A machine that was paired before changes its name.
+// pairing identifies the request that a person has approved, see Approved.
 func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []byte) (Info, error) {
 	if err := checkName(principal); err != nil {
 		return Info{}, err
@@ -84,12 +85,12 @@ func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []by
 	return added.info(time.Now()), nil
 }
 
-// Device returns whose the key is; ok is false if it is nobody's or was revoked.
+// Device returns the principal of the machine with that key; ok is false if there is none or it was revoked.
 func (t *Tokens) Device(key ed25519.PublicKey) (p host.Principal, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.grants[deviceKey(key)]
-	if g == nil { // it may have been added a moment ago
+	if g == nil { // it may be new
 		t.lookLocked()
 		g = t.grants[deviceKey(key)]
 	}
@@ -99,7 +100,7 @@ func (t *Tokens) Device(key ed25519.PublicKey) (p host.Principal, ok bool) {
 	return g.principal(), true
 }
 
-// Approved is Device for a machine that was let in by that pairing.
+// Approved is Device, but only for a machine that was admitted by that pairing.
 func (t *Tokens) Approved(key ed25519.PublicKey, pairing []byte) (p host.Principal, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,14 +123,14 @@ func (t *Tokens) RemoveDevice(key ed25519.PublicKey) error {
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lookLocked() // at once: the machine may ask again
+	t.lookLocked() // at once, because the machine may connect again before Run looks
 	return err
 }
 
-// deviceKey is the key of a machine's record.
+// deviceKey is the key in Tokens.grants of a machine.
 func deviceKey(key ed25519.PublicKey) string { return "machine " + string(key) }
 
-// deviceID names a machine by its key.
+// deviceID derives the id of a machine's record from its key.
 func deviceID(key ed25519.PublicKey) string {
 	sum := sha256.Sum256(key)
 	return fmt.Sprintf("d-%x", sum[:idBytes*2])

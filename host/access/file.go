@@ -19,25 +19,25 @@ const (
 	// maxTokens bounds the file, and the cost of a request with a token.
 	maxTokens = 10_000
 	maxName   = 64 // bytes of a principal's name
-	// lockTries and lockPause bound how long a command waits for another one.
+	// lockTries and lockPause bound how long a command waits for another one that changes the file: 5 s.
 	lockTries, lockPause = 100, 50 * time.Millisecond
 )
 
 // record is the stored form of a token, or of a machine that is paired by its key.
 type record struct {
-	ID        string     `json:"id"` // to name it without showing it
+	ID        string     `json:"id"` // names it without revealing it
 	Principal string     `json:"principal"`
 	Role      host.Role  `json:"role"`
 	SHA256    []byte     `json:"sha256,omitempty"`
 	Once      bool       `json:"once,omitempty"`       // a pairing token
 	DeviceKey []byte     `json:"device_key,omitempty"` // instead of SHA256
-	Pairing   []byte     `json:"pairing,omitempty"`    // approved by a person when DeviceKey was added
+	Pairing   []byte     `json:"pairing,omitempty"`    // identifies the request that a person approved, see AddDevice
 	Owner     string     `json:"owner,omitempty"`      // id of the person who owns it; empty: the administrator
 	Created   time.Time  `json:"created"`
 	Expires   *time.Time `json:"expires,omitempty"`
 }
 
-// expired reports whether the token's time is over.
+// expired reports whether the record has expired.
 func (r *record) expired(now time.Time) bool { return r.Expires != nil && !now.Before(*r.Expires) }
 
 // opens reports whether the record has exactly one way to admit its principal.
@@ -62,7 +62,7 @@ type tokensFile struct {
 	Tokens  []record `json:"tokens"`
 }
 
-// load reads the records. A document that is not there has none.
+// load reads the records; there are none if the document is missing.
 func load(at Place) ([]record, error) {
 	data, err := at.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,10 +87,10 @@ func parse(at Place, data []byte) ([]record, error) {
 	return f.Tokens, nil
 }
 
-// changeError is an error of the change itself, not of storing the document.
+// changeError is an error of the change itself, as opposed to one of storing the document.
 type changeError struct{ error }
 
-// changeAt changes a document. An error of storing it is prefixed with what it contains.
+// changeAt changes a document. It prefixes an error of storing it with what, the name of its contents.
 func changeAt(at Place, what string, do func(old []byte) ([]byte, error)) error {
 	err := at.Change(do)
 	if said, ok := errors.AsType[changeError](err); ok {
@@ -126,7 +126,7 @@ func Check(principal string, role host.Role) error {
 	return cmp.Or(checkName(principal), checkRole(role))
 }
 
-// checkName checks a principal's name. It is shown in lists and logs, so it is plain.
+// checkName checks a principal's name. Names are shown in lists and logs, so only plain characters are allowed.
 func checkName(name string) error {
 	if name == "" || len(name) > maxName {
 		return fmt.Errorf("a name has 1 to %d characters", maxName)

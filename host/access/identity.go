@@ -13,23 +13,23 @@ import (
 	"tether/host"
 )
 
-// Bounds of identity providers' data about people.
+// Bounds of what identity providers say about people.
 const (
 	maxProvidedGroups  = 1000
 	maxProvidedMembers = 12_000 // of all of those groups together
-	maxIdentity        = 1024   // bytes of an issuer and a subject
-	maxWanted          = 56     // bytes of a person's name elsewhere; a number may follow
+	maxIdentity        = 1024   // bytes of an issuer and a subject together
+	maxWanted          = 56     // bytes of the name that an identity provider gives; freeName may append a number
 )
 
 // ErrEnded is returned by LoggedIn for a person whom an administrator has ended.
 var ErrEnded = errors.New("an administrator has ended this person's access")
 
-// errPersonEnded is why an ended person's connections end.
+// errPersonEnded is the cause with which the connections of an ended person end.
 var errPersonEnded = errors.New("an administrator has ended the person")
 
-// LoggedIn returns the person with that identity, who is made at the first login, with a name that nobody has had. The provider's groups
-// count in addition to the local ones, under the same names; they replace those that it named before. The principal's Live ends once Look
-// finds that the person has ended.
+// LoggedIn returns the person with that identity. At the first login it adds the person, under a name that nobody has had. The groups that
+// the provider names replace those that it named before; they count in addition to local groups, and are the same as local groups of the
+// same names. The principal's Live ends once Look finds that the person has ended.
 func (p *People) LoggedIn(i host.Identity) (host.Principal, error) {
 	if i.Issuer == "" || i.Subject == "" || len(i.Issuer)+len(i.Subject) > maxIdentity {
 		return host.Principal{}, errors.New("an identity has an issuer and a subject, of at most 1 KiB")
@@ -47,7 +47,7 @@ func (p *People) LoggedIn(i host.Identity) (host.Principal, error) {
 	return host.Principal{Name: one.Name, Role: host.RoleObserver, Owner: one.ID, Live: p.live(one.ID)}, nil
 }
 
-// identified returns the person with an identity, if the file has one and the groups are the same.
+// identified returns the person with an identity; same reports whether the file has that person, in exactly these groups.
 func (p *People) identified(i host.Identity) (one Person, same bool) {
 	f, err := loadPeople(p.at)
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *People) identified(i host.Identity) (one Person, same bool) {
 	return f.People[at], slices.Equal(f.providedOf(f.People[at].ID), slices.Compact(groups))
 }
 
-// identify stores the identity of a person, and their groups at the provider.
+// identify stores a person's identity and their groups at the provider.
 func (p *People) identify(i host.Identity) (one Person, err error) {
 	err = p.change(func(f *peopleFile) error {
 		at := f.identity(i)
@@ -80,14 +80,14 @@ func (p *People) identify(i host.Identity) (one Person, err error) {
 	return one, err
 }
 
-// identity is the index of the person with an identity, or -1.
+// identity returns the index of the person with an identity, or -1.
 func (f *peopleFile) identity(i host.Identity) int {
 	return slices.IndexFunc(f.People, func(o Person) bool { return o.Issuer == i.Issuer && o.Subject == i.Subject })
 }
 
 func newPersonID() string { return "p-" + strings.ToLower(rand.Text()[:16]) }
 
-// freeName is the wanted name, made valid, with a number behind it if somebody has it or has had it.
+// freeName returns the wanted name, made valid, with a number appended if somebody has or had that name.
 func (f *peopleFile) freeName(wanted string) string {
 	var b strings.Builder
 	for _, r := range wanted {
@@ -106,7 +106,7 @@ func (f *peopleFile) freeName(wanted string) string {
 	return name
 }
 
-// provide sets a person's groups of the provider's.
+// provide sets the groups in which the provider has a person.
 func (f *peopleFile) provide(id string, groups []string) {
 	members := 0
 	for i := range f.Provided {
@@ -119,7 +119,7 @@ func (f *peopleFile) provide(id string, groups []string) {
 			at, f.Provided = len(f.Provided), append(f.Provided, groupRecord{Name: name})
 		}
 		if at < 0 || members >= maxProvidedMembers {
-			continue // beyond the bounds a group does not count
+			continue // groups beyond the bounds are ignored
 		}
 		if !slices.Contains(f.Provided[at].Members, id) {
 			f.Provided[at].Members = append(f.Provided[at].Members, id)
@@ -129,7 +129,7 @@ func (f *peopleFile) provide(id string, groups []string) {
 	f.Provided = slices.DeleteFunc(f.Provided, func(g groupRecord) bool { return len(g.Members) == 0 })
 }
 
-// providedOf are the groups in which the provider has a person, in order.
+// providedOf returns the groups in which the provider has a person, sorted.
 func (f *peopleFile) providedOf(id string) (groups []string) {
 	for _, g := range f.Provided {
 		if slices.Contains(g.Members, id) {
@@ -140,7 +140,7 @@ func (f *peopleFile) providedOf(id string) (groups []string) {
 	return groups
 }
 
-// live is a context that ends with a person.
+// live returns a context that ends when the person has ended.
 func (p *People) live(id string) context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +156,7 @@ func (p *People) live(id string) context.Context {
 	return one.ctx
 }
 
-// life ends with a person.
+// life is the context of a person who has logged in.
 type life struct {
 	ctx context.Context
 	end context.CancelCauseFunc

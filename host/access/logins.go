@@ -16,27 +16,28 @@ import (
 
 const (
 	loginsVersion = 1
-	// maxKeptLogins bounds the file, to less than the bound of secret.ReadFile. The oldest give way.
+	// maxKeptLogins bounds the file to less than secret.ReadFile accepts. Beyond it, the oldest logins are dropped.
 	maxKeptLogins = 2048
 	maxKeptLinks  = 256
-	// sharedTime is how long a change at another node may take to come here, of which look is a part.
+	// sharedTime is how long a change at another node may take to arrive here. UseLink waits so long for a link, and looks for it after
+	// every pause of look.
 	sharedTime, look = 500 * time.Millisecond, 20 * time.Millisecond
 )
 
-// Logins keeps browsers' logins in a file, so that a restart of the host logs nobody out. Of cookies and tokens it holds only hashes. It
+// Logins keeps browsers' logins in a file, so that a restart of the host logs nobody out. It stores only hashes of cookies and tokens. It
 // implements host.Logins, and is safe for concurrent use, also with other hosts that use the same file.
 type Logins struct {
 	at      Place             // set once
-	shared  bool              // with other nodes; set once
+	shared  bool              // other nodes change the document too; set once
 	tokens  *Tokens           // set once
 	own     [sha256.Size]byte // hash of the host's own token; set once
 	onError func(error)       // set once
 
-	sessions func([sha256.Size]byte) (host.Principal, bool) // set before use; nil: there are none
+	sessions func([sha256.Size]byte) (host.Principal, bool) // see Sessions; set before use; nil: none
 
 	mu   sync.Mutex // held while the file is changed
 	read Version
-	all  []keptLogin // as they were read or written last
+	all  []keptLogin // as last read or written
 }
 
 // keptLogin is a record of the file.
@@ -54,14 +55,14 @@ type loginsFile struct {
 	Logins  []keptLogin `json:"logins"`
 }
 
-// OpenLogins keeps logins in a file, which may be missing: those by a token of tokens, and those by the host's own, unless that is empty
-// because it differs after each start. A file that cannot be used is renamed, and onError is called.
+// OpenLogins keeps logins in a file, which may be missing. It keeps logins by the tokens in tokens, and by the host's own token, unless own
+// is empty because that token differs after each start. A file that cannot be used is renamed, and onError is called.
 func OpenLogins(path string, tokens *Tokens, own string, onError func(error)) *Logins {
 	return openLogins(File(path), false, tokens, own, onError)
 }
 
-// ShareLogins is OpenLogins for a document that all nodes of a cluster change. It implements host.SharedLogins. Those by the host's own
-// token count at nodes with the same.
+// ShareLogins is OpenLogins for a document that all nodes of a cluster change. It implements host.SharedLogins. A login by the host's own
+// token counts at all nodes that have the same token.
 func ShareLogins(at Place, tokens *Tokens, own string, onError func(error)) *Logins {
 	return openLogins(at, true, tokens, own, onError)
 }
@@ -74,16 +75,16 @@ func openLogins(at Place, shared bool, tokens *Tokens, own string, onError func(
 	return l
 }
 
-// Sessions makes l also keep logins by tokens that are not in the file: of finds the principal by the hash. It must be called before l is
-// used.
+// Sessions makes l also keep logins by tokens that are not in the file: of finds their principal by the token's hash. It must be called
+// before l is used.
 func (l *Logins) Sessions(of func([sha256.Size]byte) (host.Principal, bool)) { l.sessions = of }
 
-// Kept implements host.Logins. Expired logins are removed from the file, too.
+// Kept implements host.Logins. It also removes expired logins from the file.
 func (l *Logins) Kept() []host.Login {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lookLocked()
-	l.tokens.look() // of what was made at another node, the token came first
+	l.tokens.look() // first: of a token and its login that another node has made, the token is older
 	var kept []host.Login
 	for _, k := range l.all {
 		if p, ok := l.principal(&k); ok && !k.Link {
@@ -102,7 +103,7 @@ func (l *Logins) Kept() []host.Login {
 func (l *Logins) Keep(one host.Login) error {
 	k := keptLogin{Cookie: one.Cookie[:], Token: one.Token[:], Name: one.Principal.Name, Until: one.Until.UTC()}
 	if _, ok := l.principal(&k); !ok {
-		return nil // its token ends with this run, or has ended
+		return nil // its token ends with this run of the host, or has ended already
 	}
 	return l.change(func(all []keptLogin) []keptLogin { return append(all, k) })
 }
@@ -126,7 +127,7 @@ func (l *Logins) KeepLink(one host.Login) (kept bool, err error) {
 	}
 	err = l.change(func(all []keptLogin) []keptLogin {
 		links := 0
-		for i := len(all) - 1; i >= 0; i-- { // the oldest give way
+		for i := len(all) - 1; i >= 0; i-- { // drop the oldest beyond the bound
 			if all[i].Link {
 				if links++; links >= maxKeptLinks {
 					all = slices.Delete(all, i, i+1)
@@ -141,7 +142,7 @@ func (l *Logins) KeepLink(one host.Login) (kept bool, err error) {
 // UseLink implements host.SharedLogins.
 func (l *Logins) UseLink(code [sha256.Size]byte) (one host.Login, ok bool, err error) {
 	is := func(k keptLogin) bool { return k.Link && bytes.Equal(k.Cookie, code[:]) }
-	for began := time.Now(); ; time.Sleep(look) { // it may have been made at another node a moment ago
+	for began := time.Now(); ; time.Sleep(look) { // another node may have just made it
 		l.mu.Lock()
 		l.lookLocked()
 		there := slices.ContainsFunc(l.all, is)
@@ -176,7 +177,7 @@ func (l *Logins) Drop(cookie [sha256.Size]byte) error {
 	})
 }
 
-// principal returns whose a login is; ok is false if its time or its token has ended.
+// principal returns the principal of a login; ok is false if the login or its token has expired or was ended.
 func (l *Logins) principal(k *keptLogin) (p host.Principal, ok bool) {
 	switch {
 	case !time.Now().Before(k.Until):
@@ -214,15 +215,16 @@ func (l *Logins) changeLocked(f func([]keptLogin) []keptLogin) error {
 	if err != nil && !errors.Is(err, errSame) {
 		return fmt.Errorf("logins: %w", err)
 	}
-	l.read = Version{} // it is read again
+	l.read = Version{} // so that it is read again
 	return nil
 }
 
-// errSame ends a change that changes nothing.
+// errSame makes Place.Change return without writing, because nothing changes.
 var errSame = errors.New("nothing changes")
 
-// over reports whether a login is to be forgotten. Of those that nodes share, each node drops those that it knows to have ended before
-// their time: another one may not know a token yet, or have another one of its own.
+// over reports whether a login is to be removed from the document. Of the logins that nodes share, only expired ones are: this node may not
+// have received a login's token yet, or the login may be by another node's own token. Until then each node ignores the logins whose
+// tokens it does not know.
 func (l *Logins) over(k keptLogin) bool {
 	if l.shared {
 		return !time.Now().Before(k.Until)
@@ -246,7 +248,7 @@ func (l *Logins) lookLocked() {
 	l.read = now
 }
 
-// parse decodes the document, nil if there is none. One that cannot be used is put aside: its people log in again.
+// parse decodes the document, nil if there is none. One that cannot be used is put aside, and people have to log in again.
 func (l *Logins) parse(data []byte) []keptLogin {
 	if data == nil {
 		return nil
@@ -264,7 +266,7 @@ func (l *Logins) parse(data []byte) []keptLogin {
 	return f.Logins
 }
 
-// damaged puts a file aside that cannot be used. A document of a cluster is replaced by the next change.
+// damaged renames a file that cannot be used; a cluster's document stays and is replaced by the next change. It reports err to onError.
 func (l *Logins) damaged(err error) []keptLogin {
 	aside, err := putAside(l.at, err)
 	if aside != "" {

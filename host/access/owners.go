@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// maxOwned is how many clientIds of one principal are kept: a machine has one, and another after it was set up anew.
+	// maxOwned is how many clientIds of one principal are kept: a machine has one, and gets another each time it is set up anew.
 	maxOwned = 16
-	// maxStale is how many lines that say nothing any more the file may have before it is written anew.
+	// maxStale is how many obsolete lines the file may have before it is rewritten.
 	maxStale = 1000
 	maxLine  = 4 << 10 // bytes; a clientId has at most 256
 )
 
-// Owners keeps which clientId belongs to which principal, in a file, so that right after a restart of the host nobody takes another's. A
-// line is added for each that is new. It implements host.Owners, and is safe for concurrent use.
+// Owners records in a file which principal each clientId belongs to, so that nobody can take another's clientId right after a restart of
+// the host. Each new clientId adds a line. It implements host.Owners, and is safe for concurrent use.
 type Owners struct {
 	path   string  // set once
 	tokens *Tokens // set once: a principal without a token owns nothing
@@ -42,7 +42,7 @@ type owned struct {
 	Principal string `json:"principal"`
 }
 
-// OpenOwners reads a file, which may be missing. It leaves out a line that a crash has cut off.
+// OpenOwners reads a file, which may be missing. It ignores a line that a crash has cut off.
 func OpenOwners(path string, tokens *Tokens) (*Owners, error) {
 	o := &Owners{path: path, tokens: tokens, of: map[string]string{}, by: map[string][]string{}}
 	f, err := secret.OpenRead(path)
@@ -62,7 +62,7 @@ func OpenOwners(path string, tokens *Tokens) (*Owners, error) {
 		o.lines++
 		var one owned
 		if json.Unmarshal(lines.Bytes(), &one) != nil || one.Client == "" || checkName(one.Principal) != nil {
-			continue // cut off; it then belongs to the first client that uses it, as before
+			continue // cut off: that clientId belongs to the first client that uses it, as if it were new
 		}
 		o.mu.Lock()
 		o.keepLocked(one.Client, one.Principal)
@@ -99,7 +99,7 @@ func (o *Owners) Own(clientID, principal string) (bool, error) {
 	return true, o.append(owned{clientID, principal})
 }
 
-// keepLocked notes an owner. The oldest of a principal's many gives way.
+// keepLocked records the owner of a clientId. If the principal has too many, it drops the oldest.
 func (o *Owners) keepLocked(clientID, principal string) {
 	if before, ok := o.of[clientID]; ok {
 		o.by[before] = slices.DeleteFunc(o.by[before], func(id string) bool { return id == clientID })
@@ -113,7 +113,7 @@ func (o *Owners) keepLocked(clientID, principal string) {
 	o.by[principal] = ids
 }
 
-// append adds a line. It begins with the end of one that a crash may have cut off.
+// append adds a line. It writes a newline first, in case a crash has cut off the line before.
 func (o *Owners) append(one owned) error {
 	line, err := json.Marshal(one)
 	if err != nil {
@@ -142,7 +142,7 @@ func (o *Owners) rewrite() error {
 	o.mu.Lock()
 	for principal, ids := range o.by {
 		for _, id := range ids {
-			_ = encoder.Encode(owned{id, principal}) // a buffer takes everything
+			_ = encoder.Encode(owned{id, principal}) // writing to a buffer never fails
 			lines++
 		}
 	}
@@ -154,7 +154,7 @@ func (o *Owners) rewrite() error {
 	return nil
 }
 
-// Knows reports whether a principal has a token.
+// Knows reports whether a principal has a token or is a paired machine.
 func (t *Tokens) Knows(principal string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 const (
 	peopleVersion = 1
 	// Bounds of the file, which together are less than what secret.ReadFile takes.
-	maxPeople        = 2000 // also those that have ended
+	maxPeople        = 2000 // including those who have ended
 	maxGroups        = 256
 	maxMembers       = 4000 // of all groups together
 	maxMachineGrants = 1000
@@ -29,25 +29,25 @@ var (
 	ErrNoPerson = errors.New("no such person")
 	// ErrNoGroup is returned for a name that no group has.
 	ErrNoGroup = errors.New("no such group")
-	// ErrNoGrant is returned by EndGrant if there is none.
+	// ErrNoGrant is returned by EndGrant if there is no such grant.
 	ErrNoGrant = errors.New("no such grant")
 )
 
-// Person is a person at the host. The name is never given to another one.
+// Person is a person at the host. Nobody else ever gets the same name.
 type Person struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
-	// Issuer and Subject are who that is at an identity provider, if a login has named the person.
+	// Issuer and Subject identify the person at an identity provider, once the person has logged in with it.
 	Issuer  string     `json:"issuer,omitempty"`
 	Subject string     `json:"subject,omitempty"`
-	Ended   *time.Time `json:"ended,omitempty"` // nil: not yet
+	Ended   *time.Time `json:"ended,omitempty"` // nil: the person has not ended
 }
 
-// MachineGrant is a grant of the host's administrator.
+// MachineGrant is a grant by the host's administrator, for the terminals of one machine.
 type MachineGrant struct {
 	Machine string    `json:"machine"`
-	Owner   string    `json:"owner,omitempty"` // id of the person whose the machine was
+	Owner   string    `json:"owner,omitempty"` // id of the person who owned the machine then
 	To      string    `json:"to"`              // as in ahp.Grant
 	ID      string    `json:"id,omitempty"`    // host.Grantee.ID
 	Created time.Time `json:"created"`
@@ -80,8 +80,8 @@ type groupRecord struct {
 	Members []string `json:"members"` // ids
 }
 
-// People are those in one file, next to that of the tokens. It implements host.People, and is safe for concurrent use, also with other
-// processes.
+// People are the people, groups and grants in one file, next to the file of the tokens. It implements host.People, and is safe for
+// concurrent use, also with other processes.
 type People struct {
 	at     Place   // set once
 	tokens *Tokens // set once
@@ -94,7 +94,7 @@ type People struct {
 	told   func(error)     // see OnError
 }
 
-// OpenPeople reads the people in a file, which may not be there yet.
+// OpenPeople reads the people in a file, which may be missing.
 func OpenPeople(path string, tokens *Tokens) (*People, error) {
 	return OpenPeopleAt(File(path), tokens)
 }
@@ -125,7 +125,7 @@ func (p *People) lookLocked() *host.Roster {
 		return p.roster
 	}
 	f, err := loadPeople(p.at)
-	if !now.there() && p.read.there() { // nobody is to see more because it was removed by mistake
+	if !now.there() && p.read.there() { // if it was removed by mistake, nobody must see more than before
 		err = fmt.Errorf("people: %s is gone; restore it, or start the host again without people", p.at)
 	}
 	if p.err = err; err == nil {
@@ -135,23 +135,24 @@ func (p *People) lookLocked() *host.Roster {
 	return p.roster
 }
 
-// OnError has told called when the file cannot be read, and with nil when it can again. It must not be called with other calls.
+// OnError makes Look call told with an error when the file cannot be read, and with nil when it can be read again. OnError must not be
+// called concurrently with other methods.
 func (p *People) OnError(told func(error)) { p.told = told }
 
-// Err is why the file could not be read, or nil: the former contents are in force then.
+// Err returns why the file could not be read last, or nil. While it cannot be read, the former contents stay in force.
 func (p *People) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// Tokens are those next to these people.
+// Tokens returns the tokens given to OpenPeople.
 func (p *People) Tokens() *Tokens { return p.tokens }
 
 // Agent implements host.People.
 func (p *People) Agent(name string) (owner string, ok bool) { return p.tokens.Agent(name) }
 
-// List returns the contents of the file: whether audiences are in force, the people, the members' names of each group, and the grants.
+// List returns the contents of the file: whether audiences are in force, the people, the names of each group's members, and the grants.
 func (p *People) List() (on bool, people []Person, groups map[string][]string, grants []MachineGrant, err error) {
 	f, err := loadPeople(p.at)
 	if err != nil {
@@ -169,12 +170,12 @@ func (p *People) List() (on bool, people []Person, groups map[string][]string, g
 	return f.On, f.People, groups, f.Grants, nil
 }
 
-// Switch puts audiences in force, or not any more.
+// Switch makes audiences be in force or not.
 func (p *People) Switch(on bool) error {
 	return p.change(func(f *peopleFile) error { f.On = on; return nil })
 }
 
-// Ensure returns the person of that name, who is added if there is none.
+// Ensure returns the person of that name, and adds that person if there is none.
 func (p *People) Ensure(name string) (one Person, err error) {
 	if err := checkName(name); err != nil {
 		return Person{}, err
@@ -212,7 +213,7 @@ func (p *People) Find(name string) (id string, ok bool) {
 	return "", false
 }
 
-// End ends a person, who leaves all groups. The name stays taken. Tokens are not touched.
+// End ends a person and removes them from all groups. Nobody else can get the name. Tokens stay.
 func (p *People) End(name string) (one Person, err error) {
 	err = p.change(func(f *peopleFile) error {
 		i := f.find(name)
@@ -232,7 +233,7 @@ func (p *People) End(name string) (one Person, err error) {
 	return one, err
 }
 
-// Join puts people into a group, which is made if there is none.
+// Join adds people to a group, and makes the group if it does not exist.
 func (p *People) Join(group string, names ...string) error {
 	if err := checkName(group); err != nil {
 		return err
@@ -258,7 +259,7 @@ func (p *People) Join(group string, names ...string) error {
 	})
 }
 
-// Leave takes people out of a group; without names, it removes the group.
+// Leave removes people from a group; without names, it removes the group.
 func (p *People) Leave(group string, names ...string) error {
 	return p.change(func(f *peopleFile) error {
 		i := slices.IndexFunc(f.Groups, func(g groupRecord) bool { return g.Name == group })
@@ -280,8 +281,8 @@ func (p *People) Leave(group string, names ...string) error {
 	})
 }
 
-// Grant lets those with the names to, as in ahp.Grant, watch the terminals that a machine lends, if its owner lets the host's administrator
-// decide.
+// Grant lets the people, groups or agents named in to, written as in ahp.Grant, watch the terminals that a machine lends. It has effect
+// only if the machine accepts grants of the host's administrator.
 func (p *People) Grant(machine string, to ...string) error {
 	owner, ok := p.tokens.machine(machine)
 	if !ok {
@@ -304,7 +305,7 @@ func (p *People) Grant(machine string, to ...string) error {
 	})
 }
 
-// EndGrant ends a grant for a machine, or all of them without a name.
+// EndGrant ends the grant of a machine to one name, or all its grants if to is empty.
 func (p *People) EndGrant(machine, to string) (ended int, err error) {
 	err = p.change(func(f *peopleFile) error {
 		before := len(f.Grants)
@@ -327,12 +328,12 @@ func (p *People) Withdraw(terminal, to string, g host.Grantee) error {
 	})
 }
 
-// find is the index of the person of that name, or -1.
+// find returns the index of the person of that name, or -1.
 func (f *peopleFile) find(name string) int {
 	return slices.IndexFunc(f.People, func(o Person) bool { return o.Name == name && o.Ended == nil })
 }
 
-// name is that of the person with an id.
+// name returns the name of the person with that id, or "".
 func (f *peopleFile) name(id string) string {
 	i := slices.IndexFunc(f.People, func(o Person) bool { return o.ID == id })
 	if i < 0 {
@@ -341,7 +342,7 @@ func (f *peopleFile) name(id string) string {
 	return f.People[i].Name
 }
 
-// roster is the host's view of the file.
+// roster returns the contents as the host uses them.
 func (f *peopleFile) roster() *host.Roster {
 	r := &host.Roster{On: f.On, People: map[string]string{}, Groups: map[string][]string{}}
 	for _, o := range f.People {
@@ -420,7 +421,7 @@ func loadPeople(at Place) (*peopleFile, error) {
 	return parsePeople(at, data)
 }
 
-// parsePeople reads the document; nil is a missing one.
+// parsePeople decodes the document; data is nil if that is missing.
 func parsePeople(at Place, data []byte) (*peopleFile, error) {
 	f := &peopleFile{Version: peopleVersion}
 	if data == nil {

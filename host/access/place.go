@@ -12,20 +12,21 @@ import (
 	"tether/platform/secret"
 )
 
-// Place is where a document is kept: a file, or the nodes' shared state of a cluster. It is safe for concurrent use.
+// Place is where a document is kept: a file, or the state that the nodes of a cluster share. It is safe for concurrent use.
 type Place interface {
 	// String names it, for messages.
 	String() string
 	// Read returns the document; the error is fs.ErrNotExist if there is none.
 	Read() ([]byte, error)
-	// Version is that of the document as it is now. It is cheap, and never fails.
+	// Version returns the document's present version. It is cheap and never fails.
 	Version() Version
-	// Change replaces the document by what do makes of it, and returns when that is kept. Nobody else changes it meanwhile. do may be called
-	// again, with what another one has made of it; old is nil where there is none. Nothing is changed if do fails.
+	// Change replaces the document by the result of do, and returns when that is stored. old is the present document, nil if there is none.
+	// Nobody else can change the document between the call of do whose result is stored and the storing: where there is no lock, do is
+	// called again after another change. If do fails, Change stores nothing and returns its error.
 	Change(do func(old []byte) ([]byte, error)) error
 }
 
-// Version tells whether a document is the one that was read: each change makes another. The zero value is that of a document that is not there.
+// Version identifies one state of a document: each change makes another. The zero value is the version of a missing document.
 type Version struct {
 	size     int64
 	at       time.Time
@@ -33,7 +34,7 @@ type Version struct {
 	revision uint64
 }
 
-// Revision is the Version of a document whose changes are counted, from 1.
+// Revision returns the Version of a document whose changes are counted, from 1.
 func Revision(n uint64) Version { return Version{revision: n} }
 
 // there reports whether there is a document.
@@ -46,7 +47,7 @@ func (v Version) same(w Version) bool {
 	return v.size == w.size && v.at.Equal(w.at) && os.SameFile(v.info, w.info)
 }
 
-// File is a document in a file that belongs to this user alone.
+// File returns the place of a document in a file that only this user can access. Several processes may change it.
 func File(path string) Place { return file(path) }
 
 type file string
@@ -79,7 +80,7 @@ func (f file) Change(do func([]byte) ([]byte, error)) error {
 	return ownFile{f}.Change(do)
 }
 
-// OwnFile is a document in a file that one process alone changes, in a directory that others may read.
+// OwnFile returns the place of a document in a file that only one process changes, in a directory that others may read.
 func OwnFile(path string) Place { return ownFile{file(path)} }
 
 type ownFile struct{ file }
@@ -97,7 +98,7 @@ func (f ownFile) Change(do func([]byte) ([]byte, error)) error {
 	return secret.WriteFile(string(f.file), data)
 }
 
-// lock waits for the lock, but not for ever.
+// lock takes the lock at path. It waits for another process for at most lockTries times lockPause.
 func lock(path string) (*ipc.Held, error) {
 	for try := 1; ; try++ {
 		held, err := ipc.Lock(path)
@@ -109,7 +110,7 @@ func lock(path string) (*ipc.Held, error) {
 	}
 }
 
-// decode decodes a document of a version.
+// decode decodes a document of the given version.
 func decode(p Place, data []byte, version int, into any) error {
 	return secret.DecodeJSON(data, p.String(), version, into)
 }
@@ -123,7 +124,8 @@ func onDisk(at Place) bool {
 	return false
 }
 
-// putAside renames a file that cannot be used, because of err, and returns the new name, "" if that is impossible, and the error.
+// putAside renames a file that cannot be used because of err. It returns the new name and err. If at is not a file or cannot be renamed, it
+// returns "" and err, in the second case with the reason.
 func putAside(at Place, err error) (aside string, _ error) {
 	if !onDisk(at) {
 		return "", err
@@ -135,8 +137,8 @@ func putAside(at Place, err error) (aside string, _ error) {
 	return aside, err
 }
 
-// Restore decodes a document of a version; the zero T if there is none. lost is why one cannot be used: a file is put aside then, and a document
-// of nodes is replaced by the next change. The error is that of putting it aside.
+// Restore reads a document of the given version; it returns the zero T if there is none. If the document cannot be used, lost says why: a
+// file is renamed then, and a document of a cluster is replaced by the next change. err is set if the file cannot be renamed.
 func Restore[T any](at Place, version int) (document T, lost, err error) {
 	data, err := at.Read()
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,8 +9,8 @@ import (
 	"tether/host"
 )
 
-// More is a part of a Register outside the files of this package, such as logins by an identity provider. Its methods are those of
-// host.Register, for entries of its kind.
+// More is a part of a Register that other packages keep, such as logins by an identity provider. Its methods are those of host.Register,
+// for entries of its kind.
 type More interface {
 	Kind() host.EntryKind
 	Entries() []host.Entry
@@ -18,14 +18,14 @@ type More interface {
 	Session(token [sha256.Size]byte) bool
 }
 
-// Register lists the entries that people and administrators see and end at the page: the tokens, the machines, the people and the grants of
-// the files, and those of further parts. It implements host.Register.
+// Register lists what people and administrators see, and can end, on the host's page: tokens, machines, people and grants from the files of
+// this package, and the entries of further parts. It implements host.Register.
 type Register struct {
 	people *People
 	more   []More
 }
 
-// NewRegister returns one with these people, the tokens next to them, and further parts.
+// NewRegister returns a register of these people, their tokens, and further parts.
 func NewRegister(people *People, more ...More) *Register { return &Register{people, more} }
 
 // Entries implements host.Register.
@@ -70,7 +70,7 @@ func (r *Register) Entries() (all []host.Entry, err error) {
 	return all, nil
 }
 
-// grantID names a grant: names have no spaces.
+// grantID returns the id of a grant. It is unambiguous, since names have no spaces.
 func grantID(g MachineGrant) string { return g.Machine + " " + g.To }
 
 // End implements host.Register.
@@ -103,7 +103,7 @@ func (r *Register) Session(token [sha256.Size]byte) bool {
 	return slices.ContainsFunc(r.more, func(m More) bool { return m.Session(token) })
 }
 
-// EndWithAll ends the person with an id, and revokes all tokens that belong to them. It returns the revoked ones.
+// EndWithAll ends the person with that id, revokes all tokens that belong to them, and returns those.
 func (p *People) EndWithAll(id string) (revoked []Info, err error) {
 	f, err := loadPeople(p.at)
 	if err != nil {

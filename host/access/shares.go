@@ -15,7 +15,8 @@ import (
 
 const sharesVersion = 1
 
-// Shares keeps shared links in a file: hashes of their secrets and of guests' tokens. It implements host.Shares, and is safe for concurrent use.
+// Shares keeps shares in a file, with only hashes of their secrets and of guests' tokens. It implements host.Shares, and is safe for
+// concurrent use.
 type Shares struct {
 	at      Place       // set once
 	onError func(error) // set once
@@ -44,12 +45,12 @@ type sharesFile struct {
 	Shares  []keptShare `json:"shares"`
 }
 
-// OpenShares keeps shares in a file, which may not be there yet. A file that cannot be used is renamed, and onError is told.
+// OpenShares keeps shares in a file, which may be missing. A file that cannot be used is renamed, and onError is called.
 func OpenShares(path string, onError func(error)) *Shares {
 	return OpenSharesAt(File(path), onError)
 }
 
-// OpenSharesAt is OpenShares for a document at another place, which other nodes may change, too: it implements host.SharedShares.
+// OpenSharesAt is OpenShares for a document at another place, which other nodes may change too. It implements host.SharedShares.
 func OpenSharesAt(at Place, onError func(error)) *Shares { return &Shares{at: at, onError: onError} }
 
 // Kept implements host.Shares.
@@ -71,7 +72,7 @@ func (s *Shares) Moved() bool {
 	return !s.at.Version().same(s.read)
 }
 
-// parse decodes the document, nil if there is none, but for shares that are over.
+// parse decodes the document, nil if there is none, and leaves out expired shares.
 func (s *Shares) parse(data []byte) (all []host.Share) {
 	if data == nil {
 		return nil
@@ -99,7 +100,7 @@ func (s *Shares) parse(data []byte) (all []host.Share) {
 	return all
 }
 
-// damaged puts a file aside that cannot be used. A document of a cluster is replaced by the next change.
+// damaged renames a file that cannot be used; a cluster's document stays and is replaced by the next change. It reports err to onError.
 func (s *Shares) damaged(err error) []host.Share {
 	aside, err := putAside(s.at, err)
 	if aside != "" {

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	tokenBytes  = 32 // of chance: 256 bits
+	tokenBytes  = 32 // random: 256 bits
 	tokenPrefix = "tetherhost_"
-	idBytes     = 4 // of a token's id
-	// lookEvery is how often Run looks whether the file was changed: the longest that a revoked token still works.
+	idBytes     = 4 // random, in a token's id
+	// lookEvery is how often Run checks whether the file was changed. So a revoked token works for at most this much longer.
 	lookEvery = time.Second
 )
 
@@ -48,37 +48,37 @@ type Info struct {
 	Owner     string     `json:"owner,omitempty"` // id of the person who owns it; empty: the administrator
 }
 
-// Kind is the kind of a record.
+// Kind says what a record admits, and how.
 type Kind string
 
-// The kinds.
+// The kinds of a record.
 const (
 	KindToken   Kind = "token"
-	KindPairing Kind = "pairing token" // good for pairing one machine
+	KindPairing Kind = "pairing token" // pairs one machine, once, and opens nothing else
 	KindDevice  Kind = "machine"       // paired by its key
 )
 
-// Tokens are those in one file. It implements host.Authenticator, and is safe for concurrent use.
+// Tokens are the tokens and paired machines in one document. It implements host.Authenticator, and is safe for concurrent use. Its methods
+// read the document with mu held, and so wait for each other.
 type Tokens struct {
 	at    Place  // set once
 	owner string // see OwnedBy
 
 	mu     sync.Mutex
-	read   Version
-	looked time.Time
-	err    error // why the file could not be read; the former contents stay in force
-	grants map[string]*grant
+	read   Version           // of the document when grants was last updated
+	err    error             // why the file could not be read; the former contents stay in force
+	grants map[string]*grant // by record.key; an expired one stays until its record is removed
 }
 
-// grant is a token that is valid.
+// grant is a record that was valid when it was read. Other goroutines have contexts that end with live, so a grant is never changed.
 type grant struct {
 	record
 	live context.Context
 	end  context.CancelCauseFunc
-	stop context.CancelFunc // of the timer
+	stop context.CancelFunc // stops the timer of the expiry
 }
 
-// Open reads the tokens in a file, which may not be there yet.
+// Open reads the tokens in a file, which may be missing.
 func Open(path string) (*Tokens, error) { return OpenAt(File(path)) }
 
 // OpenAt is Open for a document at another place.
@@ -90,8 +90,8 @@ func OpenAt(at Place) (*Tokens, error) {
 	return t, t.err
 }
 
-// Run looks whether tokens were created, revoked or have expired, until ctx ends. onError, if not nil, is told when the file can not be
-// read, and with nil when it can again.
+// Run reads the file again whenever it was changed, until ctx ends, and so ends the connections of revoked tokens. onError, if not nil, is
+// called with an error when the file cannot be read, and with nil when it can be read again.
 func (t *Tokens) Run(ctx context.Context, onError func(error)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -124,7 +124,7 @@ func (t *Tokens) Authenticate(token string) (host.Principal, bool) {
 	if p, ok := t.knownLocked(token); ok {
 		return p, ok
 	}
-	t.lookLocked() // it may have been created a moment ago; the host limits wrong tokens
+	t.lookLocked() // it may be new; reading the file for every wrong token is affordable, because the host limits those
 	return t.knownLocked(token)
 }
 
@@ -140,7 +140,7 @@ func (t *Tokens) knownLocked(token string) (host.Principal, bool) {
 	return t.ofHashLocked(hash[:])
 }
 
-// ofHashLocked returns whose the token with that hash is.
+// ofHashLocked returns the principal of the token with that hash; ok is false if there is none or it has expired.
 func (t *Tokens) ofHashLocked(hash []byte) (host.Principal, bool) {
 	g := t.findLocked(hash)
 	if g == nil || g.expired(time.Now()) {
@@ -149,8 +149,8 @@ func (t *Tokens) ofHashLocked(hash []byte) (host.Principal, bool) {
 	return g.principal(), true
 }
 
-// Named returns the principal of that name and role, with its token that lasts longest; ok is false if none is valid. Machines that are
-// paired by their keys have none.
+// Named returns the principal of that name and role, as admitted by the token of its that expires last; ok is false if it has no valid
+// token. A machine that is paired by its key has no token.
 func (t *Tokens) Named(name string, role host.Role) (p host.Principal, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,7 +174,7 @@ func (g *grant) principal() host.Principal {
 	return host.Principal{Name: g.Principal, Role: g.Role, Live: g.live, Owner: g.Owner}
 }
 
-// findLocked compares with every token, so that its time tells nothing.
+// findLocked returns the token with that hash, or nil. It compares with every token, so that the time it takes reveals nothing.
 func (t *Tokens) findLocked(hash []byte) *grant {
 	var found *grant
 	for _, g := range t.grants {
@@ -185,16 +185,16 @@ func (t *Tokens) findLocked(hash []byte) *grant {
 	return found
 }
 
-// look is lookLocked.
+// look reads the file if it was changed.
 func (t *Tokens) look() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lookLocked()
 }
 
-// lookLocked reads the file, if it was changed.
+// lookLocked reads the file if it was changed, and ends the grants whose records are gone. If the file cannot be read, it sets t.err, and
+// the former grants stay.
 func (t *Tokens) lookLocked() {
-	t.looked = time.Now()
 	now := t.at.Version()
 	if t.err == nil && now.same(t.read) {
 		return
@@ -212,7 +212,7 @@ func (t *Tokens) lookLocked() {
 		if g := t.grants[key]; g != nil && (g.Principal != r.Principal || g.Owner != r.Owner || !bytes.Equal(g.Pairing, r.Pairing)) {
 			t.endLocked(key, g)
 		}
-		if t.grants[key] == nil && !r.expired(t.looked) {
+		if t.grants[key] == nil && !r.expired(time.Now()) {
 			t.grants[key] = newGrant(r)
 		}
 	}
@@ -239,8 +239,8 @@ func newGrant(r record) *grant {
 	return g
 }
 
-// Create makes a token for a principal and returns it: it cannot be had again. A principal may have several, all of one role. A time to
-// live of 0 means that it does not expire.
+// Create makes a token for a principal and returns it; it cannot be shown again later. A principal may have several tokens, all of one
+// role. With a ttl of 0, the token does not expire.
 func (t *Tokens) Create(principal string, role host.Role, ttl time.Duration) (token string, info Info, err error) {
 	return t.create(principal, role, ttl, false)
 }
@@ -289,8 +289,8 @@ func (t *Tokens) MayCreate(principal string, role host.Role, owner string) error
 	return err
 }
 
-// add adds a record if there is room for it and its name has that role and that owner. A record without a role or owner gets those of the
-// others.
+// add adds a record. It fails if there are too many records, or if its principal already has another role or owner. A record without an
+// owner gets the owner of the principal's other records, and they get its owner if they have none.
 func add(all []record, r record) ([]record, error) {
 	for i := range all {
 		o := &all[i]
@@ -317,8 +317,8 @@ func add(all []record, r record) ([]record, error) {
 // OwnedBy makes tokens created from now on belong to the person with that id. It must not be called concurrently with other calls.
 func (t *Tokens) OwnedBy(person string) { t.owner = person }
 
-// SetOwner makes all tokens of a principal, and the machine of that name, belong to the person with an id; empty is the administrator.
-// Their connections end, since they were opened for the former owner. ErrNoToken means that there are none.
+// SetOwner makes all tokens of a principal, and the machine of that name, belong to the person with that id; an empty id means the
+// administrator. Connections that were opened for the former owner end. ErrNoToken means that there is no such token or machine.
 func (t *Tokens) SetOwner(principal, person string) error {
 	return change(t.at, func(all []record) ([]record, error) {
 		found := false
@@ -351,8 +351,8 @@ func (t *Tokens) Agent(name string) (owner string, ok bool) {
 	return "", false
 }
 
-// Revoke revokes the token with an id, or all tokens of a principal, and returns them. A running host closes their connections within a
-// second or two.
+// Revoke revokes the token with that id, or all tokens of that principal, and returns them. A running host closes their connections within
+// a second or two.
 func (t *Tokens) Revoke(idOrPrincipal string) (revoked []Info, err error) {
 	now := time.Now()
 	err = change(t.at, func(all []record) ([]record, error) {
@@ -372,7 +372,7 @@ func (t *Tokens) Revoke(idOrPrincipal string) (revoked []Info, err error) {
 	return revoked, err
 }
 
-// List returns all tokens that are in the file, sorted by principal and age.
+// List returns all tokens and machines in the file, sorted by principal and age.
 func (t *Tokens) List() ([]Info, error) {
 	all, err := load(t.at)
 	if err != nil {
