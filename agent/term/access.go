@@ -11,10 +11,10 @@ type Access struct {
 	actor Actor
 }
 
-// As returns the pool as a sees it. Every door goes through it.
+// As returns the pool as a sees it. Every door uses the pool through As.
 func (p *Pool) As(a Actor) Access { return Access{p, a} }
 
-// Actor is whose access it is.
+// Actor returns the actor whose access this is.
 func (a Access) Actor() Actor { return a.actor }
 
 // Changed is Pool.Changed.
@@ -22,7 +22,7 @@ func (a Access) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return a.pool.Changed(ctx, since)
 }
 
-// handle is the terminal as the actor sees it: agents see the view of hosts.
+// handle returns the terminal as the actor sees it: agents see the view of hosts.
 func (a Access) handle(t *Terminal) Handle {
 	masked := a.actor.Role == RoleAgent && (a.actor.At() != "" || t.pool.opts.Unredacted == nil || !t.pool.opts.Unredacted(a.actor))
 	return Handle{t, a.actor, masked}

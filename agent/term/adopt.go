@@ -16,11 +16,12 @@ type Past struct {
 	Started time.Time
 	Size    Size
 	Meta    []byte // the terminal's last HolderPTY.SetMeta
-	// The holder's log has the raw range [Base, End). Daemons had the output up to Taken, or up to Window bytes more.
+	// The holder's log has the raw range [Base, End). Earlier daemons have received the output up to Taken, and perhaps up to Window bytes
+	// more.
 	Base, End, Taken, Window int64
 	Notes                    []Note // by ascending offset
 	Screens                  []Note // given by the terminal to a holder that keeps them, by ascending offset
-	// Exited says that the child has ended: Adopt returns when that was recorded.
+	// Exited says that the child has ended. Adopt then returns once the exit was recorded.
 	Exited bool
 	// Ended is Spec.Ended.
 	Ended func()
@@ -35,10 +36,10 @@ type Note struct {
 // adoption is the adoption of a terminal that an earlier daemon has left: its holder's output is scanned again. The zero value belongs to a
 // terminal that was started here. Guarded by the terminal's mutex.
 type adoption struct {
-	caught   chan struct{}   // closed and nil when the log reaches target
-	target   int64           // the end of all that was there
-	recalled map[int]Command // earlier ones, by number, until caught
-	sizes    []recordedSize  // earlier ones that were not scanned yet
+	caught   chan struct{}   // closed, and set to nil, when the log reaches target
+	target   int64           // end of the output that the holder had at the start of the adoption
+	recalled map[int]Command // commands of the earlier daemons, by number; until caught is closed
+	sizes    []recordedSize  // recorded sizes whose offsets were not scanned yet
 }
 
 func (a *adoption) underWay() bool { return a.caught != nil }
@@ -48,7 +49,7 @@ func (a *adoption) end() {
 	a.caught, a.recalled = nil, nil
 }
 
-// recallTimes gives a command that is scanned again the times it had.
+// recallTimes gives a command that is scanned again the times that an earlier daemon recorded.
 func (a *adoption) recallTimes(c *Command) {
 	if was, ok := a.recalled[c.N]; ok && was.Start == c.Start {
 		c.Started = was.Started
@@ -58,9 +59,9 @@ func (a *adoption) recallTimes(c *Command) {
 	}
 }
 
-// Adopt adopts a terminal that an earlier daemon has left, with its log, marks and commands, which follow from the holder's record: raw and
-// text offsets stay the same. It returns when all output was scanned and the terminal is listed, or when h ended before. If ctx ends first,
-// the terminal is left again.
+// Adopt adopts a terminal that an earlier daemon has left. It restores the log, marks and commands from the holder's record; raw and text
+// offsets stay the same. It returns when all output was scanned and the terminal is listed, or when h has ended before. If ctx ends first,
+// the terminal is left to its holder again.
 //
 // A terminal that was never listed anywhere, because the daemon died while starting it, is killed: nobody knows of it.
 func (p *Pool) Adopt(ctx context.Context, h HolderPTY, past Past) error {
@@ -90,7 +91,7 @@ func (p *Pool) Adopt(ctx context.Context, h HolderPTY, past Past) error {
 		return ctx.Err()
 	}
 	t.watchInput()
-	t.recheckLending(t.Info()) // only now is known where its shell is
+	t.recheckLending(t.Info()) // the shell's present directory is known only now
 	p.noteEnded(t)
 	if !p.list(t) {
 		t.leave()
@@ -104,17 +105,17 @@ func (p *Pool) Adopt(ctx context.Context, h HolderPTY, past Past) error {
 	}
 	p.changed()
 	if isClosed(t.life.done) {
-		p.forget() // its own end may not have found it listed
+		p.forget() // forget at its exit may have come before it was listed
 	}
 	time.AfterFunc(returnWithin, t.endReturn)
 	return nil
 }
 
-// returnWithin is how long after an adoption the child waits, when the log is full, for people and hosts to come back. Where slow hosts
-// hold it anyway it waits for them as long as it does else.
+// returnWithin is how long after an adoption the child waits, when the log is full, for people and hosts to come back. A terminal with
+// OnSlow Hold waits for hosts for its usual stall time instead.
 const returnWithin = 3 * time.Second
 
-// endReturn ends the wait.
+// endReturn ends the wait of returnWithin.
 func (t *Terminal) endReturn() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +130,7 @@ func (t *Terminal) endReturn() {
 	t.needLocked()
 }
 
-// adopted makes the terminal as it was at the oldest place in the holder's log from where it can be scanned.
+// adopted makes the terminal in the state that it had at the oldest offset in the holder's log from which the output can be scanned.
 func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 	r := parseRecord(past.Meta)
 	t := p.newTerminal(r.owner(), Spec{
@@ -163,7 +164,7 @@ func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 	return t
 }
 
-// countLost continues the numbers of commands after those that began in lost output: a number names one command.
+// countLost makes later commands get higher numbers than those that began in lost output, so that a number names one command.
 func (n *note) countLost(all []recordedOutput, base int64) {
 	for _, c := range all {
 		if c.Start < base {
@@ -172,8 +173,8 @@ func (n *note) countLost(all []recordedOutput, base int64) {
 	}
 }
 
-// expect lends a new terminal to the hosts it was lent to, and has them and the people who were at it hold the child from the raw offset on
-// until they are back.
+// expect lends a new terminal to the hosts to which it was lent. These hosts, and the people who were attached, hold the child from the raw
+// offset on until they are back.
 func (t *Terminal) expect(r *record, raw int64) {
 	t.lending.linkStates = map[string]string{}
 	for _, l := range r.Lent {
@@ -199,7 +200,7 @@ func (t *Terminal) expect(r *record, raw int64) {
 	}
 }
 
-// noteEnded has the hosts told, by Access.Ended, that an adopted terminal is not lent to them any more.
+// noteEnded makes Access.Ended report to hosts that an adopted terminal is not lent to them any more.
 func (p *Pool) noteEnded(t *Terminal) {
 	t.mu.Lock()
 	ended := slices.Clone(t.lending.ended)
@@ -211,9 +212,10 @@ func (p *Pool) noteEnded(t *Terminal) {
 	}
 }
 
-// place chooses where to begin: at the start, or at the oldest checkpoint in the log. Without one, output before the log is lost, and only
-// a bound of its length in text is known: no byte becomes more than one replacement character, and only output that a daemon may have had
-// needs that bound. So an offset never names two texts, and a host sees the gap, perhaps longer than it is.
+// place chooses where to begin: at the start, or at the oldest checkpoint in the log. Without a checkpoint, the output before the log is
+// lost, and only an upper bound of its length as text is known: each byte became at most one replacement character. The bound is needed
+// only for output that a daemon may have received. With it an offset never names two different texts; a host may see a longer gap than
+// there is.
 func (p *Past) place() (raw, text int64, n note) {
 	if p.Base == 0 {
 		return 0, 0, n
@@ -246,16 +248,16 @@ func (t *Terminal) recall(all []recordedOutput, n *note) {
 		c := all[i].command()
 		t.adoption.recalled[c.N] = c
 		if int64(c.N) > n.Tracker.IDs {
-			continue // its beginning is to be scanned again
+			continue // its beginning will be scanned again
 		}
 		if c.End > t.stream.log.Start() {
-			c.Done, c.End, c.Duration, c.Exit = false, 0, 0, nil // its end is
+			c.Done, c.End, c.Duration, c.Exit = false, 0, 0, nil // its end will be scanned again
 		}
 		t.commands.remember(c, t.stream.log.Limit())
 	}
 }
 
-// caughtLocked notes that an adopted terminal has scanned all there was.
+// caughtLocked ends the adoption if all output that the holder had was scanned.
 func (t *Terminal) caughtLocked() {
 	if t.adoption.underWay() && t.stream.log.End() >= t.adoption.target {
 		t.putSizesLocked(math.MaxInt64)

@@ -14,14 +14,14 @@ import (
 
 // screenKeeper is a HolderPTY that keeps screens for the next daemon.
 type screenKeeper interface {
-	// KeepsScreens reports whether the holder can. It never changes.
+	// KeepsScreens reports whether the holder can keep screens. It never changes.
 	KeepsScreens() bool
-	// Screen leaves the screen at a raw offset, at most 1 MiB. It does not wait for the holder, which forgets a screen with the output that
-	// follows it.
+	// Screen stores the screen at a raw offset, at most 1 MiB. It does not wait for the holder, which drops a screen together with the
+	// output after it.
 	Screen(off int64, p []byte) error
 }
 
-// screenKeeperOf is the holder of child as a screenKeeper, or nil.
+// screenKeeperOf returns child as a screenKeeper, or nil if it keeps no screens.
 func screenKeeperOf(child HolderPTY) screenKeeper {
 	if k, ok := child.(screenKeeper); ok && k.KeepsScreens() {
 		return k
@@ -29,16 +29,16 @@ func screenKeeperOf(child HolderPTY) screenKeeper {
 	return nil
 }
 
-// Parts of a log's bound.
+// Fractions of a log's bound: 16 is a sixteenth.
 const (
-	aheadFrom = 16 // that is free when it begins
-	aheadLeft = 4  // behind the last one, at least: until a new daemon is there the holder has the child wait before more goes
-	aheadCost = 8  // that all screens may take
-	giveUp    = 32 // that is left when a screen is not needed any more although there is no newer one
+	aheadFrom = 16 // free when the emulator begins to run ahead
+	aheadLeft = 4  // kept behind the last screen, at least: the holder lets the child fill it until a new daemon is there
+	aheadCost = 8  // taken by all screens together, at most
+	giveUp    = 32 // free when the holder's newest screen is given up, although there is no newer one
 )
 
 const (
-	aheadOnce = 2  // checkpoints that are reached in one go: the lock is held meanwhile
+	aheadOnce = 2  // checkpoints to advance at a time, because the lock is held meanwhile
 	maxStops  = 64 // checkpoints ahead
 )
 
@@ -63,14 +63,14 @@ func (s *stream) emulateAhead(start int64) {
 	}
 }
 
-// stopAt stores a screen at a raw offset: that of a checkpoint, from which the next daemon can scan.
+// stopAt arranges that a screen is stored at a raw offset, where there is a checkpoint from which the next daemon can scan.
 func (o *oldest) stopAt(raw int64) {
 	if o.ahead && len(o.stops) < maxStops {
 		o.stops = append(o.stops, raw)
 	}
 }
 
-// keep keeps the screen, and few enough of all to fit the bound in bytes.
+// keep stores the present screen, and drops others until all fit the bound in bytes.
 func (o *oldest) keep(most int) {
 	o.kept = append(o.kept, o.shown())
 	total := 0
@@ -98,7 +98,7 @@ func (o *oldest) forget(raw int64) {
 	o.kept = slices.Delete(o.kept, 0, n)
 }
 
-// first is the oldest screen that is known, as well as any is.
+// first returns the oldest exact screen or, if there is none, the oldest of all.
 func (o *oldest) first() Screen {
 	for _, k := range o.kept {
 		if k.Exact {
@@ -119,7 +119,7 @@ type recordedScreen struct {
 	Replay  []byte `json:"replay"`
 
 	Judged  bool   `json:"judged,omitempty"`  // the view for hosts is known
-	Outward []byte `json:"outward,omitempty"` // that, if it is not Replay
+	Outward []byte `json:"outward,omitempty"` // the view for hosts, if it differs from Replay
 }
 
 func recordedScreenOf(k *Screen) recordedScreen {
@@ -130,7 +130,7 @@ func recordedScreenOf(k *Screen) recordedScreen {
 	return r
 }
 
-// screen is the Screen at a raw offset.
+// screen returns the recorded screen, for the given raw offset.
 func (r *recordedScreen) screen(raw int64) Screen {
 	at := Screen{Raw: raw, Size: r.size(), Replay: r.Replay, Exact: true, judged: r.Judged}
 	if r.Judged {
@@ -169,12 +169,13 @@ func (t *Terminal) handScreensLocked() {
 func (t *Terminal) screenNeededLocked() int64 {
 	log := int64(HolderLogBytes(t.pool.opts.LogBytes))
 	if t.screens == nil || t.stream.log.End()-t.keeper.screened >= log-log/giveUp {
-		return keepNothing // before the holder is full: it would have the child wait for ever
+		return keepNothing // before the holder's log is full: otherwise the child would wait for ever
 	}
 	return t.keeper.screened
 }
 
-// takeScreens takes the screens of an earlier daemon. Output is scanned from a raw offset on; the sizes are known from known on.
+// takeScreens takes over the screens of an earlier daemon. Output is scanned from the offset raw on; the sizes are known from the offset
+// known on.
 func (t *Terminal) takeScreens(notes []Note, raw, known int64) {
 	o := &t.stream.oldest
 	if raw < known {
@@ -216,8 +217,8 @@ func (r recordedSize) size() Size { return Size{Cols: r.Cols, Rows: r.Rows} }
 // maxRecordedSizes bounds the sizes in a record.
 const maxRecordedSizes = 256
 
-// recordedSizesLocked is the size of the terminal at the oldest output, with the offset at which it began, and the later ones. If there are
-// very many, the newest are included.
+// recordedSizesLocked returns the terminal's size at the oldest output, with the offset at which it took effect, and the later sizes. If
+// there are more than maxRecordedSizes, it returns the newest.
 func (t *Terminal) recordedSizesLocked() []recordedSize {
 	s := &t.stream
 	all := []recordedSize{{s.since, s.before.Cols, s.before.Rows}} // a holder may keep more than a daemon
@@ -230,8 +231,8 @@ func (t *Terminal) recordedSizesLocked() []recordedSize {
 	return all[max(0, len(all)-maxRecordedSizes):]
 }
 
-// expectSizes restores a new terminal's size at a raw offset, and makes the later sizes take effect at their offsets when its output is
-// scanned. now is the last one. It returns the raw offset from which on they are known; those of an older daemon are not.
+// expectSizes restores a new terminal's size at a raw offset, and makes later sizes take effect at their offsets while its output is
+// scanned. now is the last size. It returns the raw offset from which on sizes are known; older daemons did not record them.
 func (t *Terminal) expectSizes(all []recordedSize, raw int64, past *Past) (known int64) {
 	all = slices.DeleteFunc(slices.Clone(all), func(r recordedSize) bool { return checkSize(r.size()) != nil || r.Off > past.End })
 	if len(all) == 0 {
@@ -240,7 +241,7 @@ func (t *Terminal) expectSizes(all []recordedSize, raw int64, past *Past) (known
 	known, last := all[0].Off, all[len(all)-1]
 	if last.size() != past.Size {
 		all = append(all, recordedSize{past.End, past.Size.Cols, past.Size.Rows})
-		known = math.MaxInt64 // the daemon ended before it could say when
+		known = math.MaxInt64 // the former daemon ended before it could record when the size changed
 	}
 	first := all[0]
 	for len(all) > 0 && (all[0].Off < raw || all[0] == first) {
@@ -257,7 +258,7 @@ func (t *Terminal) expectSizes(all []recordedSize, raw int64, past *Past) (known
 	return known
 }
 
-// putSizesLocked puts the sizes of before this daemon that lie no further than a raw offset.
+// putSizesLocked records, up to a raw offset, the sizes that an earlier daemon has recorded.
 func (t *Terminal) putSizesLocked(to int64) {
 	for a := &t.adoption; len(a.sizes) > 0 && a.sizes[0].Off <= to; {
 		r := a.sizes[0]

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Audience lists who may watch a lent terminal at a host. The owner of this machine there always may. It is part of a Loan. Its slices are
-// never changed.
+// Audience lists who may watch a lent terminal at a host. The owner of this machine at that host always may watch. It is part of a Loan.
+// Its slices are never changed.
 type Audience struct {
 	Grants []Grant
-	// Denied are people and agents that no grant lets watch, whoever made it.
+	// Denied lists people and agents who may not watch even if a grant covers them, whoever made it.
 	Denied []string
 	// GuestsOnly says that the terminal is lent for guests with a link, and for nobody else.
 	GuestsOnly bool
@@ -24,14 +24,14 @@ type Grant struct {
 	From int64 // offset in ViewText: earlier output is not shown
 }
 
-// Narrow reports whether less than all that the host would let watch by itself may watch: then a host that does not keep audiences apart
-// must not get the terminal.
+// Narrow reports whether some of those whom the host would let watch by itself may not watch. A host that does not keep audiences apart
+// must not get such a terminal.
 func (a *Audience) Narrow() bool { return len(a.Grants)+len(a.Denied) > 0 || a.GuestsOnly }
 
-// MaxNames bounds the grants of a loan, and its denials.
+// MaxNames bounds the grants of a loan, and likewise its denials.
 const MaxNames = 64
 
-// maxAllNames bounds those of all loans of a terminal: a holder keeps them.
+// maxAllNames bounds the grants and denials of all loans of a terminal together, because its holder keeps them.
 const maxAllNames = 2 * MaxNames
 
 // ErrTooManyNames: an audience would have more names than it may.
@@ -40,10 +40,10 @@ var ErrTooManyNames = errors.New("too many names")
 // AudienceChange is a change of an audience.
 type AudienceChange struct {
 	Grant   []string // these may watch from now on
-	FromNow bool     // without the earlier output; past watching is not undone
-	Deny    []string // these may not, whatever lets them
+	FromNow bool     // they do not see earlier output, unless they could see it already
+	Deny    []string // these may not watch, even if a grant covers them
 	Drop    []string // removes the grants of these; other grants that cover them stay
-	// GuestsOnly, if not nil, replaces that of the audience.
+	// GuestsOnly, if not nil, replaces the audience's GuestsOnly.
 	GuestsOnly *bool
 }
 
@@ -78,7 +78,7 @@ func (c *AudienceChange) apply(a Audience, now int64) (Audience, error) {
 	return a, nil
 }
 
-// setAudienceLocked changes the audience of a loan, and says whether that differs.
+// setAudienceLocked changes the audience of a loan, and reports whether the audience is another one now.
 func (t *Terminal) setAudienceLocked(loan *Loan, c AudienceChange) (changed bool, err error) {
 	next, err := c.apply(loan.Audience, t.stream.cuts.textAt(t.frontierLocked(ViewText)))
 	if err != nil {

@@ -15,24 +15,24 @@ type note struct {
 	Title   string                `json:"title,omitempty"`
 	Cwd     string                `json:"cwd,omitempty"`
 	Tracker shellint.TrackerState `json:"tracker"`
-	Open    []recordedOutput      `json:"running,omitempty"` // the commands that run
-	Lost    int64                 `json:"lost,omitempty"`    // raw bytes that are missing before it
+	Open    []recordedOutput      `json:"running,omitempty"` // commands that run at the offset
+	Lost    int64                 `json:"lost,omitempty"`    // raw bytes before it that nobody could record
 }
 
 const noteVersion = 1
 
-// notesPerLog is how many checkpoints are made while the holder's log fills once: as much of a trimmed log as lies between two is lost to
-// the next daemon.
+// notesPerLog is how many checkpoints are made while the holder's log fills once. The next daemon cannot use the part of a trimmed log
+// before the first checkpoint in it, and so loses at most the distance between two.
 const notesPerLog = 16
 
-// noteIfDueLocked leaves a checkpoint where the scanner is at rest, now and then.
+// noteIfDueLocked makes a checkpoint if the last one is far enough behind and the scanner is at rest.
 func (t *Terminal) noteIfDueLocked() {
 	if t.holder != nil && t.stream.log.End()-t.keeper.noted >= int64(HolderLogBytes(t.pool.opts.LogBytes)/notesPerLog) {
 		t.noteLocked()
 	}
 }
 
-// noteLocked leaves a checkpoint if the scanner is at rest.
+// noteLocked makes a checkpoint if the scanner is at rest.
 func (t *Terminal) noteLocked() {
 	off := t.stream.log.End()
 	if t.holder == nil || !t.stream.atRest || t.stream.texted != off || !t.lending.redaction.atRest(off) {
@@ -44,14 +44,14 @@ func (t *Terminal) noteLocked() {
 	}
 	data, err := json.Marshal(n)
 	if err != nil {
-		return // cannot be: strings and numbers
+		return // impossible: the note has only strings and numbers
 	}
 	t.keeper.note, t.keeper.noteOff, t.keeper.noted = data, off, off
 	t.stream.oldest.stopAt(off)
 	t.saveLocked()
 }
 
-// parseNote reads a checkpoint; ok is false for one that is of no use.
+// parseNote reads a checkpoint; ok is false for one that cannot be used.
 func parseNote(p []byte) (n note, ok bool) {
 	return n, json.Unmarshal(p, &n) == nil && n.Version == noteVersion && n.Text >= 0
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Close kills every terminal, and processes that agents' exited terminals have left running, and returns when all have ended or ctx ends.
-// Processes that the person's have left continue, see Leftover.
+// Close kills every terminal, and the processes that agents' exited terminals have left running, and returns when all have ended or ctx
+// ends. Processes that the person's terminals have left continue, see Leftover.
 func (p *Pool) Close(ctx context.Context) error {
 	p.shut()
 	var wg sync.WaitGroup
@@ -33,7 +33,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	return p.end(ctx)
 }
 
-// shut lets nothing start any more.
+// shut makes the pool start nothing any more.
 func (p *Pool) shut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,10 +43,10 @@ func (p *Pool) shut() {
 	}
 }
 
-// end waits until no terminal runs.
+// end waits until no terminal runs, or ctx ends.
 func (p *Pool) end(ctx context.Context) error {
 	ended := make(chan struct{})
-	go func() { // ends with the last terminal, also when Close gave up
+	go func() { // ends with the last terminal, even after Close has given up
 		p.runs.Wait()
 		close(ended)
 	}()
@@ -58,8 +58,8 @@ func (p *Pool) end(ctx context.Context) error {
 	}
 }
 
-// Detach ends the pool and leaves the terminals whose holders outlive it to the next daemon; it kills the others. It returns how many run
-// on, when all else has ended or ctx ends.
+// Detach ends the pool and leaves the terminals whose holders outlive it to the next daemon; it kills the others. It returns the number of
+// those left, when all others have ended or ctx ends.
 func (p *Pool) Detach(ctx context.Context) (kept int, err error) {
 	p.shut()
 	var wg sync.WaitGroup
@@ -77,14 +77,14 @@ func (p *Pool) Detach(ctx context.Context) (kept int, err error) {
 	return kept, errors.Join(err, p.end(ctx))
 }
 
-// handOver leaves a terminal to the next daemon with all that it can use.
+// handOver leaves a terminal to the next daemon, after its state was given to the holder.
 func (t *Terminal) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, keepWithin)
 	defer cancel()
 	t.mu.Lock()
 	t.noteLocked()
 	t.mu.Unlock()
-	_ = t.keep(ctx) // else the next one scans more, and knows less of commands
+	_ = t.keep(ctx) // if it fails, the next daemon scans more output and knows less about commands
 	t.leave()
 }
 

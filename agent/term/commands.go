@@ -14,9 +14,9 @@ import (
 type commands struct {
 	tracker   shellint.Tracker
 	detected  bool           // a mark that counts was seen
-	outer     *Command       // was open when the list dropped it, with shorter ones within it; nil if there was none
-	list      queue[Command] // the newest, by ascending number; the last one may run, and the one that it ran in
-	lineBytes int            // sum of their lines
+	outer     *Command       // a command that was dropped from list while it was open, because of commands within it; nil if there is none
+	list      queue[Command] // the newest, by ascending number; only the last one, and the one in which it runs, may still be open
+	lineBytes int            // sum of the lengths of their lines
 	doubt     *time.Timer    // runs announce; nil before the first doubt
 }
 
@@ -27,7 +27,7 @@ func (c *commands) remember(one Command, logLimit int) {
 	c.bound(logLimit)
 }
 
-// bound forgets the oldest commands beyond the bounds. The last one is kept.
+// bound drops the oldest commands beyond the bounds, but never the last one.
 func (c *commands) bound(logLimit int) {
 	drop, lines := 0, min(maxLines, logLimit)
 	for n := c.list.len(); n-drop > 1 && (n-drop > maxCommands || c.lineBytes > lines); drop++ {
@@ -61,7 +61,7 @@ func (c *commands) running(raw int64) *Command {
 	return nil
 }
 
-// openAt returns copies of the commands that are open at the raw offset: none, one, or one and another within it.
+// openAt returns copies of the commands that are open at the raw offset: none, one, or an outer one and one within it.
 func (c *commands) openAt(raw int64) []Command {
 	var one *Command
 	for i := c.list.len() - 1; i >= 0; i-- {
@@ -86,7 +86,7 @@ func (c *commands) openAt(raw int64) []Command {
 func (c *commands) name(e shellint.CommandEvent) {
 	if one := c.find(int(e.ID)); one != nil && !one.HasLine {
 		one.Line, one.HasLine = lineOf(e), true
-		if one != c.outer { // whose line is not counted
+		if one != c.outer { // its line is not counted in lineBytes
 			c.lineBytes += len(one.Line)
 		}
 	}
@@ -133,7 +133,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 				continue // forgotten: more than maxCommands began since
 			}
 			c := *open
-			c.Done, c.End, c.Duration = true, e.Off, max(now.Sub(c.Started), 0) // a holder may say of the exit that it was before we read the beginning
+			c.Done, c.End, c.Duration = true, e.Off, max(now.Sub(c.Started), 0) // a holder's exit time may be before Started
 			if e.Exit.Known {
 				code := int(e.Exit.Code)
 				c.Exit = &code
@@ -146,11 +146,11 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 	}
 }
 
-// announceAfter is how long a command whose line is not known may be nothing but Enter on an empty line, which shells without line reports
-// write as a start and a prompt in one go.
+// announceAfter is how long a command without a known line is not announced: it may be just Enter on an empty line. Shells that report no
+// lines write a start and a prompt for that, in one go.
 const announceAfter = 20 * time.Millisecond
 
-// doubtLocked has announce called after announceAfter; a doubt before this one is over.
+// doubtLocked arranges a call of announce after announceAfter, in place of one that is still due.
 func (t *Terminal) doubtLocked() {
 	if t.commands.doubt == nil {
 		t.commands.doubt = time.AfterFunc(announceAfter, t.announce)
@@ -170,7 +170,7 @@ func (t *Terminal) announce() {
 	t.wakeLocked()
 }
 
-// lineOf is the command line in the kept form: valid UTF-8 of at most maxLine bytes, so that no encoding exceeds the hosts' bounds.
+// lineOf returns the command line as it is kept: valid UTF-8 of at most maxLine bytes, so that no encoding exceeds the hosts' bounds.
 func lineOf(e shellint.CommandEvent) string {
 	return clip.Text(strings.ToValidUTF8(e.Line, "\uFFFD"), maxLine)
 }

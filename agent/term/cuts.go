@@ -15,10 +15,10 @@ const (
 	ViewText View = iota
 	// ViewScreen is for the person's own screen: every byte as the child wrote it except integration marks. Its offsets are raw offsets.
 	ViewScreen
-	// ViewOutward is ViewText as it leaves the machine: some bytes are others, and text is held back for a moment where that is not known. It
-	// is for hosts that the terminal is lent to; for others it is ViewText.
+	// ViewOutward is ViewText as it leaves the machine: secrets and unsafe sequences are masked, and text is held back for a moment while
+	// that is undecided. It is for hosts to which the terminal is lent; for others it is ViewText.
 	ViewOutward
-	// ViewRaw is every byte, for the person; for others it is ViewScreen. Its offsets are raw offsets.
+	// ViewRaw is every byte as the child wrote it, for the person; for others it is ViewScreen. Its offsets are raw offsets.
 	ViewRaw
 )
 
@@ -33,7 +33,7 @@ const (
 	cutSplice                 // the same, with ESC \ left in its place (shellint rule R7b)
 	cutHidden                 // a query or clipboard access: left out of text only
 	cutHiddenS                // the same, with ESC \ left in its place
-	cutInvalid                // bytes that are no UTF-8: each is U+FFFD in text
+	cutInvalid                // bytes that are not UTF-8: each is U+FFFD in text
 )
 
 const (
@@ -48,7 +48,7 @@ type cut struct {
 	kind       cutKind
 }
 
-// cutFor says which view leaves the span out.
+// cutFor returns the kind of cut for a span; ok is false if all views show it.
 func cutFor(s shellint.Span) (cutKind, bool) {
 	switch {
 	case s.Class == shellint.ClassMark && s.Splice:
@@ -85,8 +85,8 @@ func (c cut) shown(v View) bool {
 	return true
 }
 
-// standIn copies to p the replacement, in a view that leaves the cut out, for its raw range [pos, end), and returns the new pos and the
-// length. An indivisible replacement is copied whole or not at all; otherwise it ends at limit.
+// standIn copies to p what a view that leaves the cut out shows in place of its raw range [pos, end). It returns the new pos and the copied
+// length. An indivisible replacement is copied whole or not at all; otherwise copying stops at limit.
 func (c cut) standIn(p []byte, pos, limit int64) (int64, int) {
 	switch c.kind {
 	case cutSplice, cutHiddenS:
@@ -109,8 +109,8 @@ func (c cut) standIn(p []byte, pos, limit int64) (int64, int) {
 type cutList struct {
 	blocks queue[*cutBlock]
 	last   cut  // the newest cut, which may still grow; it is in no block
-	some   bool // there is a last
-	// A position with the same place in both streams, before the first cut.
+	some   bool // last is set
+	// Raw and text offset of one position before the first cut.
 	baseRaw, baseText int64
 }
 
@@ -170,8 +170,8 @@ func (b *cutBlock) unpack(i int) (gap, length int64, kind cutKind, next int) {
 	}
 }
 
-// add appends a cut. A neighbour of the same kind grows instead where that changes nothing for a reader, so that a long clipboard write or
-// a run of binary is one cut.
+// add appends a cut. Where that makes no difference to a reader, it extends an adjacent cut of the same kind instead, so that a long
+// clipboard write or a run of binary output is one cut.
 func (l *cutList) add(start, end int64, kind cutKind) {
 	if l.some && l.last.end == start && l.last.kind == kind && kind != cutSplice && kind != cutHiddenS {
 		l.last.end = end
@@ -200,13 +200,13 @@ func (l *cutList) seal() {
 	b.rawEnd, b.textEnd = l.last.end, l.last.text+l.last.textLen()
 }
 
-// cutCursor stands at a cut, or behind the last one. It is valid until the list changes.
+// cutCursor is a position in the list: at a cut, or behind the last one. It is valid until the list changes.
 type cutCursor struct {
 	cut
 	ok   bool // there is a cut
 	list *cutList
-	at   int // number of the block where the next cut is; behind all blocks is the list's last cut
-	next int // word of that block, or 1 behind the last cut
+	at   int // index of the block with the next cut; the number of blocks means the list's last cut
+	next int // index of the next cut's first word in that block; 1 if the last cut was passed
 }
 
 // step moves to the next cut.
@@ -227,8 +227,8 @@ func (c *cutCursor) step() {
 	}
 }
 
-// find returns a cursor at the first cut for which within is true. within must be false for all before it, and gets the raw and the text
-// offset behind a cut.
+// find returns a cursor at the first cut for which within is true. within gets the raw and the text offset of a cut's end, and must be
+// false for all cuts before the first one for which it is true.
 func (l *cutList) find(within func(rawEnd, textEnd int64) bool) cutCursor {
 	at := sort.Search(l.blocks.len(), func(i int) bool { b := *l.blocks.at(i); return within(b.rawEnd, b.textEnd) })
 	c := cutCursor{list: l, at: at}
@@ -238,12 +238,12 @@ func (l *cutList) find(within func(rawEnd, textEnd int64) bool) cutCursor {
 	return c
 }
 
-// after stands at the first cut that ends after the raw offset.
+// after returns a cursor at the first cut that ends after the raw offset.
 func (l *cutList) after(raw int64) cutCursor {
 	return l.find(func(end, _ int64) bool { return end > raw })
 }
 
-// tail is the position behind the last cut.
+// tail returns the raw and the text offset of the last cut's end.
 func (l *cutList) tail() (raw, text int64) {
 	if l.some {
 		return l.last.end, l.last.text + l.last.textLen()
@@ -251,7 +251,7 @@ func (l *cutList) tail() (raw, text int64) {
 	return l.baseRaw, l.baseText
 }
 
-// behindSplice is raw, or the end of the cut it lies in if that leaves something in its place.
+// behindSplice returns raw or, if raw lies in a cut that has a replacement, the end of that cut.
 func (l *cutList) behindSplice(raw int64) int64 {
 	if c := l.after(raw); c.ok && c.start <= raw && c.kind == cutSplice {
 		return c.end
@@ -266,7 +266,7 @@ func (l *cutList) textAt(raw int64) int64 {
 	}
 	c := l.after(raw)
 	switch {
-	case !c.ok: // before all, without any
+	case !c.ok: // before the first cut, or there is none
 		return l.baseText + raw - l.baseRaw
 	case c.start > raw:
 		return c.text - (c.start - raw)
@@ -291,7 +291,7 @@ func (l *cutList) rawAt(text int64) int64 {
 	return c.start
 }
 
-// trim forgets cuts that end at or before the raw offset, a block at a time.
+// trim drops cuts that end at or before the raw offset, in whole blocks.
 func (l *cutList) trim(raw int64) {
 	n := l.blocksBefore(raw)
 	if n > 0 {
@@ -305,17 +305,17 @@ func (l *cutList) trim(raw int64) {
 	}
 }
 
-// blocksBefore is the number of blocks whose cuts all end at or before the raw offset.
+// blocksBefore returns the number of blocks whose cuts all end at or before the raw offset.
 func (l *cutList) blocksBefore(raw int64) int {
 	return sort.Search(l.blocks.len(), func(i int) bool { return (*l.blocks.at(i)).rawEnd > raw })
 }
 
-// weight is the memory that the cuts behind the raw offset take, in bytes.
+// weight returns the memory that the cuts behind the raw offset take, in bytes.
 func (l *cutList) weight(raw int64) int64 {
 	return int64(l.blocks.len()-l.blocksBefore(raw)) * cutBlockCost
 }
 
-// cost is the memory that is taken, in bytes.
+// cost returns the memory that the list takes, in bytes.
 func (l *cutList) cost() int {
 	return l.blocks.len()*(cutBlockCost-8) + l.blocks.cap()*8
 }

@@ -7,13 +7,13 @@ import (
 	"tether/internal/clip"
 )
 
-// display is the display metadata from the terminal's marks: values that the child has set, and the person by the size of a window. Guarded
-// by the terminal's mutex.
+// display is the display metadata from the terminal's marks: the child sets title and directory, and the person sets the size by a window.
+// Guarded by the terminal's mutex.
 type display struct {
-	title string // "" before the first: then the terminal's name is
+	title string // "" before the first title: then the terminal's name is shown
 	cwd   string
 	size  Size
-	// sizing has one slot, taken by resize before the mutex, so that the last mark is the pty's size.
+	// sizing is a lock of one slot that resize takes before the mutex, so that the last mark is the pty's size.
 	sizing chan struct{}
 }
 
@@ -39,7 +39,7 @@ func (t *Terminal) resize(s Size) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ending.exit != nil {
-		return ErrExited // meanwhile; nothing may follow that mark
+		return ErrExited // it has exited meanwhile; nothing may follow MarkExited
 	}
 	t.putMarkLocked(Mark{Kind: MarkResized, Off: t.stream.texted, Size: s})
 	t.boundLocked(t.heldForLocked())
@@ -50,11 +50,11 @@ func (t *Terminal) resize(s Size) error {
 	return nil
 }
 
-// windowsPath is the form of an absolute path there.
+// windowsPath matches an absolute path of Windows.
 var windowsPath = regexp.MustCompile(`^[A-Za-z]:\\`)
 
-// titleOf is the title that text stands for. Windows names a console after the file of its program, and cmd.exe does between two commands,
-// which says less than the terminal's own name.
+// titleOf returns the title to show for a reported one. Windows sets a console's title to the file of its program, and cmd.exe does so
+// between two commands; the terminal's own name says more.
 func (o *origin) titleOf(text string) string {
 	title := clip.Text(strings.ToValidUTF8(text, "\uFFFD"), maxTitle)
 	if len(o.command) > 0 && windowsPath.MatchString(title) && programName(title) == programName(o.command[0]) {
@@ -63,7 +63,7 @@ func (o *origin) titleOf(text string) string {
 	return title
 }
 
-// programName is a program's name in lower case, without directory and .exe.
+// programName returns a program's name in lower case, without directory and .exe.
 func programName(path string) string {
 	name := path[strings.LastIndexAny(path, `/\`)+1:]
 	return strings.TrimSuffix(strings.ToLower(name), ".exe")

@@ -9,23 +9,23 @@ import (
 	"tether/platform/pty"
 )
 
-// ending is how the terminal ends, why, and who knows of it. exit is set once, by the last mark, from the earlier reason; a terminal that
-// has a reason and no exit is being ended. Guarded by the terminal's mutex, except for waiting on told.
+// ending records how the terminal ends, why, and who knows of it. exit is set once, with the last mark. A terminal that has a reason but no
+// exit is being ended. Guarded by the terminal's mutex, except for waiting on reported.
 type ending struct {
 	exit         *Exit           // nil while it runs
-	reason       ExitReason      // why it ends; "" while nobody has ended it
+	reason       ExitReason      // why it is being ended; "" while nobody has ended it
 	kills        int             // calls of terminate under way
 	heard        map[string]bool // hosts that know of the exit
 	kept         bool            // the holder must keep the output for the next daemon; never true again once it is false
-	known        bool            // the daemon before this one has recorded the exit
+	known        bool            // the former daemon has recorded the exit
 	reported     chan struct{}   // made at construction; closed when nobody needs the holder any more
 	reportedOnce sync.Once
 }
 
-// because notes why the terminal is ended; the first reason counts.
+// because records why the terminal is being ended; the first reason counts.
 func (e *ending) because(why ExitReason) { e.reason = cmp.Or(e.reason, why) }
 
-// exitOf is the exit to report.
+// exitOf returns the exit to record.
 func (e *ending) exitOf(how outcome, status pty.Exit, at time.Time) Exit {
 	if how == lost {
 		return Exit{Code: -1, Reason: ReasonLost, At: at}
@@ -40,7 +40,7 @@ func (e *ending) hear(host string) {
 	e.heard[host] = true
 }
 
-// knownTo reports whether the terminal has exited, is not kept, and these hosts and any caller of Kill know it.
+// knownTo reports whether the terminal has exited, its holder need not keep it, and these hosts and all callers of Kill know of the exit.
 func (e *ending) knownTo(hosts []string) bool {
 	if e.exit == nil || e.kills > 0 || e.kept {
 		return false
@@ -55,7 +55,8 @@ func (e *ending) knownTo(hosts []string) bool {
 
 func (e *ending) tell() { e.reportedOnce.Do(func() { close(e.reported) }) }
 
-// condemn notes that the terminal ends, if a may kill it: a promotion comes before, and then a may not, or not at all.
+// condemn records that the terminal is being killed, if a may kill it. It checks under the same lock, so that a promotion comes either
+// before, and then a may not kill it, or never.
 func (t *Terminal) condemn(a Actor) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +72,7 @@ func (t *Terminal) condemn(a Actor) error {
 func (t *Terminal) terminate(ctx context.Context, why ExitReason) error {
 	t.mu.Lock()
 	t.ending.because(why)
-	t.ending.kills++ // the holder is needed until its Kill has returned
+	t.ending.kills++ // the holder is needed until Kill has returned
 	t.life.kill()
 	t.needLocked()
 	t.mu.Unlock()

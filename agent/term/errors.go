@@ -12,7 +12,7 @@ var (
 	ErrExited = errors.New("the terminal has exited")
 	// ErrPrivate: a private terminal cannot be lent.
 	ErrPrivate = errors.New("the terminal is private")
-	// ErrLeft: the connection to the terminal's holder has ended, and the terminal with it is out of this pool's hands.
+	// ErrLeft: the connection to the terminal's holder has ended, so this pool cannot control the terminal any more.
 	ErrLeft = errors.New("the terminal's holder is out of reach")
 	// ErrClosed: the pool is shutting down.
 	ErrClosed = errors.New("the daemon is shutting down")

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Handle is one terminal with one actor's rights. Forbidden operations are refused with ErrNotFound or a *DeniedError, decided anew at each
-// call. It is safe for concurrent use and stays valid after the terminal is gone.
+// Handle is one terminal with one actor's rights. Forbidden operations are refused with ErrNotFound or a *DeniedError; each call checks the
+// rights again. A Handle is safe for concurrent use and stays valid after the terminal is gone.
 type Handle struct {
 	t      *Terminal
 	actor  Actor
 	masked bool
 }
 
-// Masked is the terminal for the same actor, with all texts as hosts see them: output, command lines, titles, directories. The handles of
-// agents are so, unless Options.Unredacted says otherwise.
+// Masked returns a handle for the same actor that shows all texts as hosts see them: output, command lines, titles, directories. Agents'
+// handles are masked already, unless Options.Unredacted says otherwise.
 func (h Handle) Masked() Handle { return Handle{h.t, h.actor, true} }
 
-// IsMasked reports whether texts are as hosts see them.
+// IsMasked reports whether the handle shows texts as hosts see them.
 func (h Handle) IsMasked() bool { return h.masked }
 
 // ID names the terminal.
@@ -33,7 +33,7 @@ func (h Handle) Info() Info {
 	return i
 }
 
-// InfoAsIs is Info without masks, for decisions: agents get Info.
+// InfoAsIs is Info without masks. It is for decisions, and must not be shown to agents.
 func (h Handle) InfoAsIs() Info { return h.t.Info() }
 
 // Done is closed when the exit was recorded.
@@ -49,7 +49,7 @@ func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
 	case h.masked:
 		o.View = ViewOutward
 	case o.View == ViewRaw && h.actor.Role != RoleUser:
-		o.View = ViewScreen // marks have the nonce with which they can be forged
+		o.View = ViewScreen // raw output has the nonce, with which marks can be forged
 	}
 	if o.View == ViewOutward {
 		h.t.beginOutward()
@@ -129,7 +129,7 @@ func (h Handle) Kill(ctx context.Context) error {
 	case err == nil && over:
 		n, err := h.t.endLeftover(ctx)
 		if n == 0 {
-			return nil // nothing was done
+			return nil // nothing was left to end
 		}
 		return h.did(Act{Kind: ActKill, Detail: "what it had left running"}, err)
 	case err == nil:
@@ -167,7 +167,7 @@ func (h Handle) LendTo(host string, c LoanChange) error {
 	return h.did(Act{Kind: ActLend, Host: host, Detail: c.text(&loan.Audience)}, err)
 }
 
-// Unlend withdraws the terminal from host.
+// Unlend ends the lending to host.
 func (h Handle) Unlend(host string) error {
 	if err := h.allow(OpLend); err != nil {
 		return err

@@ -9,39 +9,40 @@ import (
 	"tether/internal/change"
 )
 
-// HolderPTY is a PTY in a process of its own, the holder, that outlives this one together with its recorded output. The terminal keeps a
-// HolderPTY returned by Start up to date: the state for the next daemon is in its meta and checkpoints, see [Pool.Adopt].
+// HolderPTY is a PTY in a process of its own, the holder. The holder and the output that it has recorded outlive this process. The terminal
+// keeps a HolderPTY returned by Start up to date: the state for the next daemon is in its meta and checkpoints, see [Pool.Adopt].
 //
 // A Read may return an error with a method Gap() (from, to int64), once, when the output between these raw offsets is lost; it continues at
-// to. Wait may also return because the holder is out of reach: then ExitedAt gives the zero time.
+// to. Wait may also return because the holder is out of reach: ExitedAt then returns the zero time.
 type HolderPTY interface {
 	PTY
 	// StreamFrom asks for the output from a raw offset on, once, before Read.
 	StreamFrom(off int64) error
-	// ExitedAt is when the child has ended, the zero time if that is not known, and the raw offset at which its output ended.
+	// ExitedAt returns when the child ended, the zero time if that is not known, and the raw offset at which its output ended.
 	ExitedAt() (at time.Time, end int64)
 	// Gone reports, after Wait, whether the holder has ended: then the child has lost its terminal. It may take a second.
 	Gone() bool
 	// SetMeta and Checkpoint replace the meta, and leave a note about a raw offset; each at most 64 KiB. They return when the holder has it.
 	SetMeta(p []byte) error
 	Checkpoint(off int64, note []byte) error
-	// Keep says from which raw offset on output is needed although it was read; none if it is the largest there is. It does not wait.
+	// Keep tells the holder from which raw offset on output is needed although it was read; math.MaxInt64 means that none is. It does not
+	// wait.
 	Keep(off int64) error
-	// Forget says that nobody needs the holder any more, after the exit. It returns when that has ended. Close alone leaves it to the next
-	// daemon.
+	// Forget ends the holder of an exited child, because nobody needs it any more, and returns when the holder has ended. After Close
+	// alone, the holder stays for the next daemon.
 	Forget(ctx context.Context) error
 }
 
-// outcome is the child's fate when Wait returned.
+// outcome is what has happened to the child when Wait returned.
 type outcome uint8
 
 const (
 	exited    outcome = iota // it has ended
 	lost                     // its holder has ended, and with it its terminal
-	stillRuns                // out of this pool's hands
+	stillRuns                // the child may run on, but this pool does not control it any more
 )
 
-// ended returns the meaning of Wait's return, and its time.
+// ended returns why Wait returned, and when that happened.
 func (t *Terminal) ended() (outcome, time.Time) {
 	if t.holder == nil {
 		return exited, time.Now()
@@ -55,7 +56,7 @@ func (t *Terminal) ended() (outcome, time.Time) {
 	return stillRuns, time.Now()
 }
 
-// leave lets go of a child whose holder lives on.
+// leave disconnects from a child, whose holder continues.
 func (t *Terminal) leave() {
 	t.life.leave()
 	t.pty.Close()
@@ -72,7 +73,7 @@ func (t *Terminal) introduce() error {
 	return t.holder.SetMeta(meta)
 }
 
-// discard ends a child that no terminal took.
+// discard ends a child that belongs to no terminal.
 func discard(child PTY, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace+forgetWithin)
 	defer cancel()
@@ -86,12 +87,12 @@ func discard(child PTY, grace time.Duration) {
 // forgetWithin bounds the end of a holder that is not needed any more.
 const forgetWithin = 5 * time.Second
 
-// maxKept is how many of the terminals that have exited, the newest, their holders keep for the daemon after this one: a process each.
+// maxKept is how many exited terminals, the newest, are kept by their holders for the next daemon. Each takes a process.
 const maxKept = 20
 
-// dismiss ends the holder of a terminal that has exited when nobody needs it any more: it is not kept, and everyone was told, or nobody
-// will be. Until then a daemon that comes after this one has it, and can still tell them. It returns without having ended it when the
-// terminal is left.
+// dismiss waits until nobody needs the holder of an exited terminal any more, and then ends it: the holder need not keep the output, and
+// everyone was told of the exit, or nobody will be. Until then the next daemon could take over and tell them. If the terminal is left to
+// the next daemon, dismiss returns without ending the holder.
 func (t *Terminal) dismiss() {
 	if t.holder == nil {
 		return
@@ -104,18 +105,18 @@ func (t *Terminal) dismiss() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWithin)
 	defer cancel()
-	_ = t.holder.Forget(ctx) // one that cannot be reached ends by itself, see agent/holder
+	_ = t.holder.Forget(ctx) // a holder that cannot be reached ends by itself, see agent/holder
 }
 
-// tellLocked notes when the exit has been told to everyone concerned: each host to which the terminal is lent, each attached person, and
-// any caller of Kill.
+// tellLocked lets dismiss end the holder if everyone concerned knows of the exit: each host to which the terminal is lent, each attached
+// person, and any caller of Kill.
 func (t *Terminal) tellLocked() {
 	if t.ownership.attached == 0 && t.ending.knownTo(t.lending.to) {
 		t.ending.tell()
 	}
 }
 
-// stopTelling gives up telling the others, and does not keep the terminal.
+// stopTelling lets dismiss end the holder at once, even if not everyone knows of the exit.
 func (t *Terminal) stopTelling() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +124,7 @@ func (t *Terminal) stopTelling() {
 	t.ending.tell()
 }
 
-// stopKeeping lets the holder go as soon as everyone was told.
+// stopKeeping lets dismiss end the holder as soon as everyone knows of the exit.
 func (t *Terminal) stopKeeping() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +133,7 @@ func (t *Terminal) stopKeeping() {
 	t.tellLocked()
 }
 
-// Heard says that the actor, a host, knows of the exit.
+// Heard records that the actor, a host, knows of the exit.
 func (h Handle) Heard() {
 	t := h.t
 	t.mu.Lock()
@@ -152,10 +153,10 @@ func (h Handle) HasHeard() bool {
 }
 
 // The holder must retain output that readers have not received, in case the daemon is killed. So the daemon tells the holder in steps where
-// that begins. After the daemon's end, or when a link is lost, awaited readers still hold the child, as present ones would.
+// that begins. When the daemon has ended, or a link is lost, readers that are awaited back hold the child as if they were present.
 
-// HolderLogBytes is the bound of a holder's log for terminals of which logBytes are kept, see Options. It has at least room for the output
-// in transit to a host.
+// HolderLogBytes returns the bound of a holder's log for terminals with Options.LogBytes of logBytes. The log has at least room for the
+// output in transit to a host.
 func HolderLogBytes(logBytes int) int { return max(logBytes, minHolderLog) }
 
 const (
@@ -171,8 +172,8 @@ const (
 // keepNothing is the argument of HolderPTY.Keep if nothing is needed.
 const keepNothing = math.MaxInt64
 
-// heldForLocked is the raw offset from which on readers that may hold the child lack the output, or keepNothing: nobody may hold a killed
-// child.
+// heldForLocked returns the raw offset of the first output that a reader which may hold the child has not read. It returns keepNothing if
+// there is none, and for a killed child, which nobody may hold.
 func (t *Terminal) heldForLocked() int64 {
 	if t.life.isKilled() {
 		return keepNothing
@@ -180,7 +181,7 @@ func (t *Terminal) heldForLocked() int64 {
 	return t.readers.needed()
 }
 
-// neededLocked is the raw offset from where on the holder is to keep output, or keepNothing.
+// neededLocked returns the raw offset from which on the holder has to keep output, or keepNothing.
 func (t *Terminal) neededLocked() int64 {
 	if t.life.isKilled() {
 		return keepNothing
@@ -193,7 +194,7 @@ func (t *Terminal) neededLocked() int64 {
 	return min(least, t.screenNeededLocked())
 }
 
-// needLocked tells the holder from where on output is needed, if that has changed by much.
+// needLocked tells the holder from which offset on output is needed, if that has changed by at least keepStep.
 func (t *Terminal) needLocked() {
 	if t.holder == nil || t.adoption.underWay() {
 		return
@@ -207,17 +208,17 @@ func (t *Terminal) needLocked() {
 	t.saveLocked()
 }
 
-// pacer is a HolderPTY that has the child wait itself for readers that may slow it only a little. So the time counts in which the child
-// waits, not that in which its output waits in between, and the daemon has all output at once.
+// pacer is a HolderPTY that itself makes the child wait for readers that may slow it only a little. So the budget counts the time in which
+// the child waits, not the time in which its output is on the way, and the daemon gets all output at once.
 type pacer interface {
-	// Paces reports whether the holder can. It never changes.
+	// Paces reports whether the holder can make the child wait. It never changes.
 	Paces() bool
-	// Until says up to which raw offset the child may print without waiting; no bound if it is the largest there is. It does not wait for the
-	// holder.
+	// Until tells the holder up to which raw offset the child may print without waiting; math.MaxInt64 means that it never waits. Until
+	// does not wait for the holder.
 	Until(off int64) error
 }
 
-// pacerOf is the holder of child as a pacer, or nil.
+// pacerOf returns child as a pacer, or nil if it is none.
 func pacerOf(child HolderPTY) pacer {
 	if p, ok := child.(pacer); ok && p.Paces() {
 		return p
@@ -225,14 +226,15 @@ func pacerOf(child HolderPTY) pacer {
 	return nil
 }
 
-// Parts of the log: how far a reader must be behind before the holder learns of it, in which steps, and the part reserved for cuts in
-// output in transit.
+// Fractions of the log: paceBehind is how far a reader must be behind before the holder is told. paceStep is by how much the offset must
+// move before the holder is told again, and the part reserved for cuts in output in transit.
 const (
 	paceBehind = 4
 	paceStep   = 16
 )
 
-// untilLocked is the raw offset up to which the child may print without waiting for readers that may slow it only a little, or keepNothing.
+// untilLocked returns the raw offset up to which the child may print without waiting for readers that may slow it only a little. It returns
+// keepNothing if the child does not wait for them at all.
 func (t *Terminal) untilLocked() int64 {
 	if t.adoption.underWay() || t.life.isKilled() || t.ending.exit != nil {
 		return keepNothing
@@ -244,7 +246,7 @@ func (t *Terminal) untilLocked() int64 {
 	return t.stream.log.End() + max(limit-limit/paceStep-most, 0)
 }
 
-// paceLocked tells the holder how far the child may go, if that has changed by much.
+// paceLocked tells the holder up to which offset the child may print without waiting, if that has changed by at least paceStep.
 func (t *Terminal) paceLocked() {
 	if t.pacer == nil {
 		return
@@ -261,28 +263,28 @@ func (t *Terminal) paceLocked() {
 // keeper tells the holder which state and output to keep. Its goroutine, saver, exists only while there is something to tell. Guarded by
 // the terminal's mutex.
 type keeper struct {
-	stale   bool          // the holder's record is out of date
-	note    []byte        // the newest checkpoint that it does not have
-	noteOff int64         // where that is
+	stale   bool          // the record that the holder has is out of date
+	note    []byte        // the newest checkpoint that the holder does not have
+	noteOff int64         // raw offset of note
 	running bool          // saver runs
 	kept    change.Signal // the present state was kept
-	later   *time.Timer   // runs keepLater's end
+	later   *time.Timer   // runs keepLaterLocked's end
 	noted   int64         // raw offset of the last checkpoint
 
 	screens  []Note // that the holder does not have
-	screened int64  // raw offset of the newest that it was given
+	screened int64  // raw offset of the newest screen that the holder was given
 
-	keep      int64 // the last Keep; -1: unknown
-	keepStale bool  // it was not told yet
+	keep      int64 // argument of the next or last HolderPTY.Keep; -1: unknown
+	keepStale bool  // the holder was not told keep yet
 
-	until      int64 // raw offset up to which the holder lets the child print
+	until      int64 // argument of the next or last pacer.Until
 	untilStale bool
 }
 
-// keepWithin bounds the wait for a holder in calls that have no context: one that was stopped must not stop its terminal's doors.
+// keepWithin bounds the wait for a holder in calls that have no context: a stopped holder must not block the doors to its terminal.
 const keepWithin = time.Second
 
-// keep has the record kept and returns when it is, or ctx ends.
+// keep sends the record to the holder and returns when the holder has it, or ctx ends.
 func (t *Terminal) keep(ctx context.Context) error {
 	t.mu.Lock()
 	if t.holder == nil {
@@ -300,24 +302,24 @@ func (t *Terminal) keep(ctx context.Context) error {
 	}
 }
 
-// changed has the record kept and tells the pool's watchers.
+// changed sends the record to the holder and tells the pool's watchers. It waits for the holder for at most keepWithin.
 func (t *Terminal) changed() {
 	ctx, cancel := context.WithTimeout(context.Background(), keepWithin)
 	defer cancel()
-	_ = t.keep(ctx) // then it is kept a little later
+	_ = t.keep(ctx) // on error the holder gets it a little later
 	t.pool.changed()
 }
 
-// staleLocked begins to keep the record.
+// staleLocked makes saver send the record to the holder.
 func (t *Terminal) staleLocked() {
 	t.keeper.stale = true
 	t.saveLocked()
 }
 
-// keepAfter is how long commands of a shell gather before they are kept.
+// keepAfter is how long a shell's commands are gathered before the record is sent.
 const keepAfter = 200 * time.Millisecond
 
-// keepLaterLocked has the record kept soon.
+// keepLaterLocked makes saver send the record to the holder after keepAfter without another call.
 func (t *Terminal) keepLaterLocked() {
 	k := &t.keeper
 	switch {
@@ -340,7 +342,8 @@ func (t *Terminal) saveLocked() {
 	}
 }
 
-// saver passes on the waiting state and ends. If the holder refuses it, since it has ended, nobody will ask for it.
+// saver sends the waiting state to the holder until nothing waits, then ends. It ignores errors: a holder that has ended refuses the state,
+// and nobody will ask for it.
 func (t *Terminal) saver() {
 	for {
 		t.mu.Lock()
@@ -371,7 +374,7 @@ func (t *Terminal) saver() {
 		for _, s := range screens {
 			_ = t.screens.Screen(s.Off, s.Text)
 		}
-		if tell { // after the checkpoint and the screen that lie before it
+		if tell { // after the checkpoint and the screens, since it lets the holder drop the output before them
 			_ = t.holder.Keep(keep)
 		}
 		if meta != nil {

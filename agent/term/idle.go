@@ -12,10 +12,10 @@ type activity struct {
 	typed   time.Time
 	inRead  bool        // pump waits for the child
 	idle    *time.Timer // runs endIdle; nil while nothing is watched
-	limit   *time.Timer // runs endLate; set under the mutex, too
+	limit   *time.Timer // runs endLate; nil without a limit
 }
 
-// last is the latest use after began.
+// last returns the time of the latest use, or began.
 func (a *activity) last(began time.Time) time.Time {
 	for _, at := range []time.Time{a.printed, a.typed} {
 		if at.After(began) {
@@ -33,10 +33,10 @@ func (a *activity) stopIdle() {
 	}
 }
 
-// idleKill bounds the end of a terminal that was idle.
+// idleKill bounds the time for killing an idle terminal.
 const idleKill = 30 * time.Second
 
-// watchIdle begins to watch. Output and input move nothing: when the time is over, the timer looks when the last of them was.
+// watchIdle starts the timers. Output and input do not reset them: when idle fires, it checks when the terminal was last used.
 func (t *Terminal) watchIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,14 +48,14 @@ func (t *Terminal) watchIdle() {
 	}
 }
 
-// endIdle kills the terminal if it was idle for as long as it may be.
+// endIdle kills the terminal if it was idle for as long as it may be, and otherwise restarts the timer.
 func (t *Terminal) endIdle() {
 	t.mu.Lock()
 	left := t.origin.idleAfter - time.Since(t.activity.last(t.origin.started))
 	ends := left <= 0 && t.idlesLocked()
 	switch {
 	case ends:
-		t.ending.because(ReasonIdle) // under the same lock as the look at the owner: a promotion comes before or not at all
+		t.ending.because(ReasonIdle) // under the lock under which the owner was checked: a promotion comes before that or is refused
 	case t.idlesLocked():
 		t.activity.idle.Reset(left)
 	}
@@ -65,7 +65,7 @@ func (t *Terminal) endIdle() {
 	}
 }
 
-// endLate kills the terminal, which has run for as long as it may.
+// endLate kills the terminal because it has run for as long as it may.
 func (t *Terminal) endLate() {
 	t.mu.Lock()
 	ends := t.idlesLocked()

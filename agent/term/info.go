@@ -21,14 +21,14 @@ type Info struct {
 	Visible  bool // shown to the person in user interfaces
 	// Promoted says that an agent has started it and it has become the person's.
 	Promoted bool
-	// Starter is that agent, nobody if unknown: programs in the terminal may still act for it.
+	// Starter is the agent that has started it, nobody if unknown: programs in the terminal may still act for that agent.
 	Starter Actor
 	Private bool // neither lent nor seen by local agents
-	Leased  bool // its door ends it when the program that wanted it is gone
+	Leased  bool // its door ends it when the program that started it is gone
 	LentTo  []string
 	Loans   []Loan // of LentTo, in the same order
-	Door    string // through which it was started, "" if that is not known
-	// Unsigned says that no person is known to have started it: its door has seen no sign of one.
+	Door    string // the door through which it was started, "" if unknown
+	// Unsigned says that no person is known to have started it: its door saw no sign of a person.
 	Unsigned bool
 	Pid      int
 	Started  time.Time
@@ -38,17 +38,17 @@ type Info struct {
 	CommandDetection bool // a mark that counts was seen, so Commands is meaningful
 	Running          *Command
 	Bytes            int64 // raw bytes the child has written
-	Retained         int64 // the newest bytes that the log still holds
+	Retained         int64 // how many of the newest bytes the log still has
 	Attached         int   // people attached now
 	Held             bool  // the child outlives this process
 	Holds            bool  // the child waits for a slow reader, for the stall time at most
-	Lost             int64 // raw bytes that nobody could record: they are counted in Bytes
+	Lost             int64 // raw bytes that nobody could record; Bytes includes them
 }
 
 // LentToHost reports whether the terminal is announced at the host called name.
 func (i Info) LentToHost(name string) bool { return slices.Contains(i.LentTo, name) }
 
-// mask masks its texts for hosts.
+// mask masks the texts in i for hosts.
 func (i *Info) mask(rules *redact.Rules) {
 	i.Name, i.Title, i.Cwd, i.StartCwd = rules.Redact(i.Name), rules.Redact(i.Title), rules.Redact(i.Cwd), rules.Redact(i.StartCwd)
 	i.Ready.Why = rules.Redact(i.Ready.Why)
@@ -92,10 +92,10 @@ type Command struct {
 	Duration time.Duration // 0 while it runs
 	Exit     *int          // nil while it runs, or when the shell did not say
 	Done     bool
-	// Verified says that marks with the terminal's nonce made the command. Marks without one may come from a shell that marks by itself, or
-	// from any program that prints: such a command lifts nobody's rights.
+	// Verified says that marks with the terminal's nonce made the command. Marks without the nonce may come from a shell with marks of its
+	// own, or from any program that prints them: such a command raises nobody's rights.
 	Verified bool
-	// Within is the N of the verified command that this one ran in, as of a shell inside ssh; 0 for none.
+	// Within is the N of the verified command in which this one ran, for example in a shell inside ssh; 0 for none.
 	Within int
 	Start  int64 // raw offset of the first byte of its output
 	End    int64 // raw offset after the last one; the current end while it runs

@@ -10,18 +10,18 @@ import (
 // maxInput bounds the queued input of a child that does not read, in bytes: a large paste.
 const maxInput = 1 << 20
 
-// inputQueue is the input that is not written to the pty yet. It has a goroutine, which exists only while the child does not take the
-// input, so that input never waits for output or the other way round. Guarded by the terminal's mutex.
+// inputQueue is the input that is not written to the pty yet. Its goroutine, writeInput, exists only while the child does not take the
+// input, so that input and output never wait for each other. Guarded by the terminal's mutex.
 type inputQueue struct {
 	waiting []byte
 	typing  bool          // writeInput is running
 	closed  bool          // the pty takes no more input
-	space   change.Signal // the queue is emptied
+	space   change.Signal // raised when the queue was emptied
 }
 
 // write queues p, which a types, and returns when all of it is queued. It blocks while maxInput bytes are queued, for d at most if that is
-// not 0. It returns ErrExited if the child is gone, and queued input is dropped then. If the terminal is promoted meanwhile, write of an agent
-// ends: the rest is not typed into a terminal that is the person's now.
+// not 0. It returns ErrExited if the child is gone; queued input is dropped then. If the terminal is promoted while an agent's write
+// blocks, the write ends with an error, and the rest is not typed into what is the person's terminal now.
 func (t *Terminal) write(ctx context.Context, d time.Duration, a Actor, p []byte) error {
 	for len(p) > 0 {
 		t.mu.Lock()
@@ -76,8 +76,8 @@ func (t *Terminal) write(ctx context.Context, d time.Duration, a Actor, p []byte
 	return nil
 }
 
-// typeNow writes as much as the child takes at once, nearly always everything, and leaves the rest to writeInput. It runs in the caller's
-// goroutine: starting another one would delay the echo by more than the write takes.
+// typeNow writes as much as the child takes without blocking, nearly always everything, and leaves the rest to writeInput. It runs on the
+// caller's goroutine: starting another one would delay the echo by more than the write takes.
 func (t *Terminal) typeNow() {
 	w, ok := t.pty.(interface{ TryWrite(p []byte) (int, error) })
 	if !ok {
@@ -103,7 +103,7 @@ func (t *Terminal) typeNow() {
 	}
 }
 
-// writeInput writes the queue and ends when that is empty.
+// writeInput writes the queued input, and ends when the queue is empty.
 func (t *Terminal) writeInput() {
 	for {
 		t.mu.Lock()

@@ -25,7 +25,7 @@ const (
 	InputRunning   InputState = "running"         // it prints
 	InputQuiet     InputState = "quiet"           // it prints nothing and asks nothing
 	FullScreen     InputState = "full_screen"     // it draws on the alternate screen
-	InputUnknown   InputState = "unknown"         // this cannot be told
+	InputUnknown   InputState = "unknown"         // the system does not tell
 )
 
 // Awaits reports whether the person is to do something.
@@ -34,7 +34,7 @@ func (s InputState) Awaits() bool { return s == AwaitingInput || s == AwaitingSe
 // Input is an InputState with its details.
 type Input struct {
 	State InputState
-	Since time.Time // when it became so: of all but InputRunning, when it last printed or was typed at
+	Since time.Time // when the state began; for all but InputRunning, the last output or input
 	// Prompt is the text before the cursor on its line while State is AwaitingInput, at most 200 bytes.
 	Prompt string
 }
@@ -42,22 +42,22 @@ type Input struct {
 // evidence holds the facts about a terminal that has not printed for quietAfter.
 type evidence struct {
 	look   pty.Look
-	looked bool          // the system tells look
+	looked bool          // look is known
 	prompt bool          // the cursor stands behind text
 	alt    bool          // the alternate screen is shown
 	dark   bool          // the cursor is hidden
 	rest   time.Duration // without output and input
 	shell  bool          // a shell's marks say that it waits for a command
-	busy   bool          // they say that it runs one
+	busy   bool          // a shell's marks say that it runs a command
 	own    bool          // the process group in the foreground is that of the terminal's own program
-	front  []string      // arguments of its leader
-	reader []string      // and of the process that waits for the keyboard
+	front  []string      // arguments of the leader of the foreground's process group
+	reader []string      // arguments of the process that waits for the keyboard
 }
 
 // relays carry keys to programs elsewhere, whose state is unknown here.
 var relays = []string{"ssh", "mosh-client", "et", "telnet", "docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus", "machinectl", "wsl", "sudo", "doas", "pkexec", "run0", "tether"}
 
-// judge says in which state a terminal is that does not print. It is pure; docs/AWAITING.md has the rules.
+// judge returns the state of a terminal that does not print. It depends on e alone; docs/AWAITING.md has the rules.
 func (e *evidence) judge() InputState {
 	waits := e.look.Reading.Waits
 	switch {
@@ -80,7 +80,7 @@ func (e *evidence) judge() InputState {
 			return InputUnknown
 		}
 		return InputQuiet
-	case e.look.Reading.Timed && (e.dark || e.rest < timedAfter): // it continues by itself, as progress displays do
+	case e.look.Reading.Timed && (e.dark || e.rest < timedAfter): // it will continue by itself, as a progress display does
 		return InputQuiet
 	case e.prompt, e.look.Reading.Alone:
 		return AwaitingInput
@@ -88,8 +88,8 @@ func (e *evidence) judge() InputState {
 	return InputQuiet
 }
 
-// isShell reports whether a shell that reads commands is in the foreground: its prompt asks nothing. One that says by marks that it runs a
-// command reads for that, as the shell's own read does.
+// isShell reports whether a shell that reads commands is in the foreground; its prompt is not a question. A shell whose marks say that it
+// runs a command reads input for that command, such as its builtin read.
 func (e *evidence) isShell() bool {
 	return !(e.busy && e.own) && command.Takes(e.front) == command.TakesLines && !e.isRelay()
 }
@@ -98,32 +98,34 @@ func (e *evidence) isRelay() bool {
 	return e.look.Reading.Relays || len(e.reader) > 0 && slices.Contains(relays, strings.TrimPrefix(filepath.Base(e.reader[0]), "-"))
 }
 
-// lookAfter are the times without output or input after which a terminal is looked at. Then only questions look, until there is some.
+// lookAfter are the times without output and input after which the state of a terminal is examined. After the last of them it is examined
+// only when somebody asks, until there is output or input again.
 var lookAfter = [...]time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
 
-// timedAfter is how long nothing is printed before a program counts that waits for a limited time: others draw how far they are each second.
+// timedAfter is how long a program that waits for the keyboard for a limited time must print nothing before it counts as waiting for input:
+// programs that show their progress print each second.
 const timedAfter = 3 * time.Second / 2
 
-// quietAfter is how long a terminal that prints nothing still counts as one that prints.
+// quietAfter is how long a terminal still counts as running after its last output.
 const quietAfter = 500 * time.Millisecond
 
-// lookAgain is how long a look is as good as another one.
+// lookAgain is how long the result of a look is used again.
 const lookAgain = 200 * time.Millisecond
 
 // attention is the state of input and its detection. Guarded by the terminal's mutex, except for turn.
 type attention struct {
 	input   Input
-	changed change.Signal // input or the terminal's readiness becomes another one
+	changed change.Signal // raised when input, or the terminal's readiness, changes
 	timer   *time.Timer   // runs attend; nil before the first output
 	armed   bool
 	looked  time.Time     // when the last look ended
-	turn    chan struct{} // 1 slot: one looks at a time
+	turn    chan struct{} // 1 slot: one look at a time
 
-	alt, dark bool  // the alternate screen was shown, the cursor was hidden
-	modesTo   int64 // at this raw offset
+	alt, dark bool  // whether the alternate screen is shown and the cursor is hidden, at modesTo
+	modesTo   int64 // raw offset up to which the output was searched for modes
 }
 
-// stirLocked says that there was output or input.
+// stirLocked records that there was output or input.
 func (t *Terminal) stirLocked() {
 	a := &t.attention
 	switch {
@@ -137,14 +139,14 @@ func (t *Terminal) stirLocked() {
 	a.armed = true
 }
 
-// watchInput begins to look, also at a terminal without output.
+// watchInput starts the timer of looks, even if the terminal prints nothing.
 func (t *Terminal) watchInput() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stirLocked()
 }
 
-// stopAttendingLocked tells waiting callers that there is no state any more.
+// stopAttendingLocked stops looking, and tells waiting callers that there is no state any more.
 func (t *Terminal) stopAttendingLocked() {
 	if t.attention.timer != nil {
 		t.attention.timer.Stop()
@@ -152,7 +154,7 @@ func (t *Terminal) stopAttendingLocked() {
 	t.setInputLocked(Input{})
 }
 
-// answeredLocked takes a line, or a key that ends one, for an answer.
+// answeredLocked ends a question if p has Enter, Ctrl-C or Ctrl-D.
 func (t *Terminal) answeredLocked(p []byte) {
 	if t.attention.input.State.Awaits() && bytes.ContainsAny(p, "\r\n\x03\x04") {
 		t.setInputLocked(Input{State: InputRunning, Since: time.Now()})
@@ -171,7 +173,7 @@ func (t *Terminal) setInputLocked(in Input) {
 	}
 }
 
-// attend is run by the timer.
+// attend examines the state when the timer fires.
 func (t *Terminal) attend() {
 	t.mu.Lock()
 	if t.ending.exit != nil {
@@ -180,7 +182,7 @@ func (t *Terminal) attend() {
 	}
 	rest := t.restLocked()
 	if rest < lookAfter[0] {
-		if time.Since(t.activity.typed) >= quietAfter { // else it may be an echo
+		if time.Since(t.activity.typed) >= quietAfter { // otherwise the output may be an echo
 			t.printsLocked()
 		}
 		t.attention.timer.Reset(lookAfter[0] - rest)
@@ -201,7 +203,7 @@ func (t *Terminal) attend() {
 	t.attention.armed = false
 }
 
-// restLocked is how long ago there was output or input.
+// restLocked returns how long ago the last output or input was.
 func (t *Terminal) restLocked() time.Duration { return time.Since(t.activity.last(t.origin.started)) }
 
 func (t *Terminal) printsLocked() {
@@ -210,7 +212,7 @@ func (t *Terminal) printsLocked() {
 	}
 }
 
-// lookNow finds the state and keeps it, unless there is output meanwhile.
+// lookNow examines the state and records it, unless there is output meanwhile.
 func (t *Terminal) lookNow() {
 	t.attention.turn <- struct{}{}
 	defer func() { <-t.attention.turn }()
@@ -236,7 +238,7 @@ func (t *Terminal) lookNow() {
 	if t.activity.last(t.origin.started).Equal(last) && t.ending.exit == nil {
 		t.attention.looked = time.Now()
 		if was := t.attention.input; was.State == in.State && in.State.Awaits() {
-			in = was // typing at a question does not end the question
+			in = was // typing does not end a question
 		}
 		t.setInputLocked(in)
 	}
@@ -245,7 +247,7 @@ func (t *Terminal) lookNow() {
 // looker is a PTY whose state the system reports.
 type looker interface{ Look() (pty.Look, error) }
 
-// lookInto asks the system.
+// lookInto adds to e what the system reports.
 func (t *Terminal) lookInto(e *evidence) {
 	l, ok := t.pty.(looker)
 	if !ok {
@@ -280,7 +282,7 @@ func (h Handle) Input() (Input, <-chan struct{}) {
 	return h.LastInput()
 }
 
-// LastInput is Input as of the last look: it does not look itself.
+// LastInput returns the result of the last look, without a new one.
 func (h Handle) LastInput() (Input, <-chan struct{}) {
 	if h.allow(OpRead) != nil {
 		return Input{}, nil
@@ -310,7 +312,7 @@ const (
 	maxPrompt  = 200     // bytes
 )
 
-// tailLocked is the end of the output, from the start of a line on if there is one.
+// tailLocked returns the last promptTail bytes of the output, from the start of a line on if there is one, and the terminal's size.
 func (t *Terminal) tailLocked() ([]byte, Size) {
 	log := t.stream.log
 	from := max(log.End()-promptTail, log.Start())
@@ -328,9 +330,9 @@ var (
 	cursorMode = [][]byte{[]byte("\x1b[?25")}
 )
 
-// findModesLocked looks for the last switches in the output since the last call.
+// findModesLocked searches the output since the last call for the last switches of the screen and the cursor.
 func (t *Terminal) findModesLocked() {
-	const longest = 16 // bytes of a switch: one may have been cut in two
+	const longest = 16 // bytes of a switch: the last search may have ended within one
 	a, log := &t.attention, t.stream.log
 	from := max(a.modesTo-longest, log.Start())
 	first, second := log.Slices(from, int(log.End()-from))
@@ -346,7 +348,7 @@ func (t *Terminal) findModesLocked() {
 	a.modesTo = log.End()
 }
 
-// lastSwitch is how the last of the modes was set.
+// lastSwitch returns whether the last of these modes in p was switched on.
 func lastSwitch(p []byte, modes [][]byte) (on, found bool) {
 	at := -1
 	for _, mode := range modes {

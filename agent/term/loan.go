@@ -14,21 +14,21 @@ import (
 type Loan struct {
 	Host  string
 	Since time.Time
-	Until time.Time // zero: for as long as the terminal is there
-	// Audience is the audience there. Version changes whenever it does, or Until; it is not 0.
+	Until time.Time // zero: for as long as the terminal exists
+	// Audience is the audience at the host. Version changes whenever Audience or Until does; it is not 0.
 	Audience Audience
 	Version  uint64
 	// Shares let guests with a link watch. The slice is never changed.
 	Shares []Share
 }
 
-// over reports whether the time is up. Where the wall clock and the one that only runs while the machine is awake disagree, the earlier end
-// counts: an hour does not go on after a night's sleep.
+// over reports whether the loan has expired. If the wall clock and the clock that only runs while the machine is awake disagree, the
+// earlier end counts: a loan for an hour does not continue after a night's sleep.
 func (l *Loan) over() bool {
 	return !l.Until.IsZero() && (time.Until(l.Until) <= 0 || !time.Now().Round(0).Before(l.Until.Round(0)))
 }
 
-// loanTick is how often the wall clock is looked at while a loan has an end.
+// loanTick is how often the wall clock is read while a loan has an end.
 const loanTick = 10 * time.Second
 
 // lending lists the hosts to which the terminal is lent, and dependent state. Only beginLoanLocked and endLoanLocked add and remove hosts,
@@ -37,12 +37,12 @@ type lending struct {
 	to         []string
 	loans      []Loan            // of to, in the same order
 	linkStates map[string]string // by host, see Handle.SaveLinkState
-	ended      []recordedLoan    // loans that are over, with the state of a host that may not know it
+	ended      []recordedLoan    // loans that are over, with the link state of a host that may not know that yet
 	expiry     *time.Timer       // runs expire; nil before the first loan that ends
-	version    uint64            // of the audience that has changed last
+	version    uint64            // of the audience that changed last
 
-	rules     *redact.Rules // of the redaction; nil before prepare, and if there are none
-	redaction *redaction    // nil while nobody needs it, or there are no rules
+	rules     *redact.Rules // of the redaction; nil before prepare, and if nothing is redacted
+	redaction *redaction    // nil while nobody needs it, and without rules
 	outward   int           // readers of ViewOutward
 }
 
@@ -58,7 +58,7 @@ func (l *lending) loan(host string) *Loan {
 	return nil
 }
 
-// over is the hosts whose time is up.
+// over returns the hosts whose loans have expired.
 func (l *lending) over() (hosts []string) {
 	for i := range l.loans {
 		if l.loans[i].over() {
@@ -68,7 +68,7 @@ func (l *lending) over() (hosts []string) {
 	return hosts
 }
 
-// due is in how long the first loan or share may be over, if some has an end.
+// due returns the time until the first loan or share may be over; some is false if none has an end.
 func (l *lending) due() (next time.Duration, some bool) {
 	add := func(until time.Time) {
 		left := min(max(time.Until(until), 0), loanTick)
@@ -98,7 +98,7 @@ func (t *Terminal) beginLoanLocked(loan Loan) {
 	t.setRedactionLocked()
 }
 
-// endLoanLocked forgets the lending to host and reports whether there was one.
+// endLoanLocked removes the loan to host and reports whether there was one.
 func (t *Terminal) endLoanLocked(host string) bool {
 	l := &t.lending
 	if !l.has(host) {
@@ -110,9 +110,9 @@ func (t *Terminal) endLoanLocked(host string) bool {
 	return true
 }
 
-// lend announces the terminal at host, or changes the loan there; it says whether that changes anything, and returns the loan. At the end
-// of the pairing it does nothing, as if it had come before. moved says that its shell is not in cwd any more, for which it may be lent:
-// nothing is done then.
+// lend announces the terminal at host, or changes its loan there. It returns the loan, and whether that has changed. It does nothing for a
+// host whose pairing is ending, as if the end of the pairing had already withdrawn the terminal. It does nothing and returns moved if the
+// shell has left cwd, the directory for which lending was allowed.
 func (t *Terminal) lend(host string, c LoanChange, cwd string) (loan Loan, changed, moved bool, err error) {
 	t.prepare()
 	t.mu.Lock()
@@ -140,7 +140,7 @@ func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed boo
 	}
 	if changed && c.Share != nil {
 		yes := true
-		c.Audience.GuestsOnly = &yes // for the guest alone
+		c.Audience.GuestsOnly = &yes // only the guest may watch
 	}
 	if c.Share != nil && len(l.Shares) >= MaxShares {
 		return Loan{}, false, fmt.Errorf("%w: a terminal may have %d for one host", ErrTooManyShares, MaxShares)
@@ -163,8 +163,8 @@ func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed boo
 	return *t.lending.loan(host), changed, nil
 }
 
-// withdraw ends the lending to host. It returns whether there was one and how many people were attached at that moment: a disposal depends
-// on both.
+// withdraw ends the lending to host. It returns whether there was a loan and how many people were attached at that moment: the effect of a
+// disposal depends on both.
 func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	t.mu.Lock()
 	was = t.withdrawLocked(host)
@@ -176,7 +176,7 @@ func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	return attached, was
 }
 
-// withdrawLocked is withdraw for who then calls changed.
+// withdrawLocked is withdraw for a caller that calls changed afterwards.
 func (t *Terminal) withdrawLocked(host string) (was bool) {
 	if was = t.endLoanLocked(host); was {
 		t.lending.rememberEnd(host, t.lending.linkStates[host])
@@ -189,15 +189,15 @@ func (t *Terminal) withdrawLocked(host string) (was bool) {
 	return was
 }
 
-// rememberEnd keeps the state of a host whose loan is over for the next daemon, which tells the host if this one cannot. The record says
-// that the loan ended at the epoch: no clock that is set back makes it begin again.
+// rememberEnd keeps the link state of a host whose loan is over. The next daemon tells the host, if this one cannot. The record says that
+// the loan ended at the epoch, so that a clock that is set back does not revive it.
 func (l *lending) rememberEnd(host, state string) {
 	if state != "" {
 		l.ended = append(l.ended, recordedLoan{Host: host, LinkState: state, Until: 1})
 	}
 }
 
-// expelLocked closes the readers of a host: it must not see later output of the child.
+// expelLocked closes the readers of a host, which must not see later output of the child.
 func (t *Terminal) expelLocked(host string) {
 	for r := range t.readers.open {
 		if r.host == host {
@@ -220,7 +220,7 @@ func (t *Terminal) watchLoansLocked() {
 	}
 }
 
-// expire withdraws the terminal from the hosts whose time is up, and ends such shares.
+// expire withdraws the terminal from the hosts whose loans have expired, and ends expired shares.
 func (t *Terminal) expire() {
 	t.expireShares()
 	t.mu.Lock()
@@ -236,26 +236,26 @@ func (t *Terminal) expire() {
 	t.mu.Unlock()
 }
 
-// Expire withdraws expired loans. It is called after the machine has slept.
+// Expire ends expired loans. It is called after the machine has slept.
 func (p *Pool) Expire() {
 	for _, t := range p.all() {
 		t.expire()
 	}
 }
 
-// forbiddenDirectory is the detail of an Act that ends a lending for where the shell has gone.
+// forbiddenDirectory is the detail of an Act that ends a lending because of the shell's new directory.
 const forbiddenDirectory = "a lend rule forbids its directory"
 
-// recheckLendingLocked arranges a call of recheckLending if the terminal is lent, because its directory has changed. Not here, because a
-// rule may need the disk; but for this directory, even if the shell has moved on by then. And not while an adopted terminal scans old
-// output, which shows where its shell has been: Adopt checks after that.
+// recheckLendingLocked starts a goroutine that calls recheckLending, because the directory of a lent terminal has changed. It does not call
+// it here, under the lock, because a rule may need the disk. The check is for this directory, even if the shell has moved on by then. While
+// an adopted terminal scans old output, with directories of the past, it does nothing: Adopt checks afterwards.
 func (t *Terminal) recheckLendingLocked() {
 	if t.pool.opts.MayLend != nil && len(t.lending.to) > 0 && !t.adoption.underWay() {
 		go t.recheckLending(t.infoLocked())
 	}
 }
 
-// recheckLending withdraws the terminal from the hosts that it is not to be lent to where i says that it is.
+// recheckLending withdraws the terminal from the hosts to which it may not be lent in the directory that i gives.
 func (t *Terminal) recheckLending(i Info) {
 	for _, host := range i.LentTo {
 		if t.pool.mayLend(i, host) == nil {
@@ -267,15 +267,15 @@ func (t *Terminal) recheckLending(i Info) {
 	}
 }
 
-// SaveLinkState keeps a text of at most 1 KiB for the actor, a host's door, for as long as the terminal is lent there: also for the daemon
-// after this one, if the terminal outlives this one. It returns when that is certain, or ctx ends; ErrNotFound if the terminal is not lent
-// there.
+// SaveLinkState keeps a text of at most 1 KiB for the actor, a host's link, for as long as the terminal is lent there. If the terminal
+// outlives this daemon, the next daemon gets the text. SaveLinkState returns when that is certain, or ctx ends. ErrNotFound means that the
+// terminal is not lent there.
 func (h Handle) SaveLinkState(ctx context.Context, text string) error {
 	t := h.t
 	text = clip.Text(text, maxLinkState)
 	t.mu.Lock()
 	lent := t.lending.has(h.actor.Name)
-	certain := t.lending.linkStates[h.actor.Name] == text && !t.keeper.running // it may be on its way to the holder
+	certain := t.lending.linkStates[h.actor.Name] == text && !t.keeper.running // while saver runs, the text may be on its way to the holder
 	if lent && !certain {
 		if t.lending.linkStates == nil {
 			t.lending.linkStates = map[string]string{}
@@ -292,8 +292,8 @@ func (h Handle) SaveLinkState(ctx context.Context, text string) error {
 	return t.keep(ctx)
 }
 
-// Ended returns the state that the actor, a host's door, remembered of adopted terminals that are no longer lent to it: their lending ended
-// while no daemon could tell the host. Each text is returned once, and Changed reports new ones.
+// Ended returns what the actor, a host's link, stored with SaveLinkState for adopted terminals that are no longer lent to it: their lending
+// ended while no daemon could tell the host. Each text is returned once, and Changed reports new ones.
 func (a Access) Ended() []string {
 	a.pool.mu.Lock()
 	defer a.pool.mu.Unlock()
@@ -302,7 +302,7 @@ func (a Access) Ended() []string {
 	return texts
 }
 
-// LinkState returns the last SaveLinkState, or "".
+// LinkState returns the text of the last SaveLinkState, or "".
 func (h Handle) LinkState() string {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
@@ -315,12 +315,12 @@ type OnDispose string
 // The choices of the configuration key on_dispose.
 const (
 	DisposeAuto   OnDispose = "auto"   // withdraw while a person is attached, else kill
-	DisposeKill   OnDispose = "kill"   // kill it, also while a person is attached
+	DisposeKill   OnDispose = "kill"   // kill it, even while a person is attached
 	DisposeUnlend OnDispose = "unlend" // only withdraw it; it runs on here
 )
 
-// Dispose has the effect that the person chose for a disposal by the actor, a host: the terminal is withdrawn from it in any case and
-// killed unless it is kept. killed tells which.
+// Dispose carries out a disposal by the actor, a host, as the person has configured: it withdraws the terminal from the host in any case,
+// and kills it unless how keeps it. killed reports whether it does.
 func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err error) {
 	if err := h.allow(OpDispose); err != nil {
 		return false, err

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// memory keeps what all terminals of a pool retain within one bound. When the sum exceeds it, holders stop keeping exited terminals, then
-// those lose their oldest output, then the terminals that keep the most. No child is stopped for it, and a reader that loses its place is
-// told, as always.
+// memory keeps what all terminals of a pool retain within one bound. When the sum exceeds the bound, holders stop keeping exited terminals,
+// then exited terminals lose their oldest output, then the terminals that keep the most. No child is held for this, and a reader that loses
+// its place is told of the gap, as always.
 type memory struct {
 	bound int64        // bytes; set at construction
 	used  atomic.Int64 // sum of all share.charged
@@ -23,11 +23,10 @@ func (m *memory) over() bool { return m.used.Load() > m.bound }
 // share is a terminal's part of the sum. Guarded by the terminal's mutex.
 type share struct {
 	charged  int64 // bytes
-	released bool  // the terminal was forgotten: it counts no more, and its timers stay stopped
+	released bool  // the terminal was removed from the pool: it does not count any more, and its timers stay stopped
 }
 
-// chargeLocked brings the terminal's part of the sum up to date. It reports whether the caller is to call Pool.trim when it holds no lock
-// any more.
+// chargeLocked updates the terminal's part of the sum. It reports whether the caller has to call Pool.trim after it has released its locks.
 func (t *Terminal) chargeLocked() bool {
 	now := int64(t.stream.cost() + t.commands.lineBytes + t.lending.redaction.cost() + t.keptLocked())
 	grown := now - t.share.charged
@@ -38,7 +37,7 @@ func (t *Terminal) chargeLocked() bool {
 	return t.pool.memory.used.Add(grown) > t.pool.memory.bound && grown > 0
 }
 
-// keptLocked is how many bytes a holder keeps of a terminal that has exited, only for the daemon after this one.
+// keptLocked returns how many bytes of an exited terminal its holder keeps for the next daemon.
 func (t *Terminal) keptLocked() int {
 	if t.ending.exit == nil || !t.ending.kept {
 		return 0
@@ -50,7 +49,7 @@ func (t *Terminal) keptLocked() int {
 	return n
 }
 
-// trim makes the terminals keep less until all fit, or each has the least.
+// trim makes the terminals keep less until all fit the bound, or each keeps the minimum.
 func (p *Pool) trim() {
 	p.memory.trimming.Lock()
 	defer p.memory.trimming.Unlock()
@@ -77,7 +76,7 @@ func (p *Pool) trim() {
 	}
 }
 
-// holding is the amount that one terminal keeps.
+// holding is how much one terminal keeps.
 type holding struct {
 	t       *Terminal
 	charged int64
@@ -101,8 +100,8 @@ func (p *Pool) holdings() (exited, running []holding) {
 	return exited, running
 }
 
-// relax lets running terminals keep the configured amount again. It is called when a terminal was forgotten: there is room for the others,
-// or trim will be called once more.
+// relax lets running terminals keep the configured amount again. It is called after a terminal was removed from the pool. If there is still
+// no room for the others, trim is called again.
 func (p *Pool) relax() {
 	p.memory.trimming.Lock()
 	defer p.memory.trimming.Unlock()
@@ -123,12 +122,12 @@ func (t *Terminal) relax() {
 	}
 }
 
-// lagStretch is the factor by which a terminal may exceed the configured amount for readers that may slow the child only a little, and
-// read.
+// lagStretch is the factor by which a terminal may exceed the configured amount for readers that may slow the child only a little and keep
+// reading.
 const lagStretch = 4
 
-// stretchLocked lets the log grow when such a reader has moved and is behind by half of it, and shrinks it when all have caught up. It does
-// not grow for a reader that does not read, nor when half of the pool's memory is in use.
+// stretchLocked makes the log larger when such a reader has moved and is behind by half of it, and smaller when all such readers have
+// caught up. The log does not grow for a reader that has stopped reading, nor when half of the pool's memory is in use.
 func (t *Terminal) stretchLocked() {
 	limit, kept := t.stream.log.Limit(), t.pool.opts.LogBytes
 	behind := t.laggingLocked()
@@ -140,7 +139,7 @@ func (t *Terminal) stretchLocked() {
 	}
 }
 
-// laggingLocked is how far the readers are behind that may slow the child only a little, as weight in the log.
+// laggingLocked returns how far behind the slowest reader is that may slow the child only a little, as weight in the log.
 func (t *Terminal) laggingLocked() int64 {
 	most := int64(0)
 	for r := range t.readers.open {
@@ -151,12 +150,12 @@ func (t *Terminal) laggingLocked() int64 {
 	return most
 }
 
-// setLimit sets the bound of the log and its dependent state, in bytes, and returns the terminal's present amount. It discards a screen
-// that takes more.
+// setLimit sets the bound of the log and of the state that depends on it, in bytes, and returns how much the terminal keeps now. It drops a
+// screen that takes more than the bound.
 func (t *Terminal) setLimit(limit int) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stream.setLimit(min(limit, t.pool.opts.LogBytes)) // which moves the screen on
+	t.stream.setLimit(min(limit, t.pool.opts.LogBytes)) // which advances the screen
 	t.stream.oldest.giveUp(limit)
 	return t.setLimitLocked(min(limit, t.pool.opts.LogBytes))
 }
@@ -171,7 +170,7 @@ func (t *Terminal) setLimitLocked(limit int) int64 {
 	return t.share.charged
 }
 
-// release takes a forgotten terminal out of the sum.
+// release subtracts a terminal that was removed from the pool.
 func (t *Terminal) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

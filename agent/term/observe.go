@@ -5,7 +5,7 @@ import "errors"
 // ActKind is the kind of an Act.
 type ActKind string
 
-// The acts that an observer hears of.
+// The acts of which Options.Observe is told.
 const (
 	ActKill    ActKind = "kill"
 	ActSignal  ActKind = "signal"
@@ -13,7 +13,7 @@ const (
 	ActUnlend  ActKind = "unlend"
 	ActDispose ActKind = "dispose" // by a host
 	ActPromote ActKind = "promote"
-	ActRefusal ActKind = "refusal" // something else that the actor may not do
+	ActRefusal ActKind = "refusal" // the actor tried something that it may not do
 	ActExit    ActKind = "exit"
 )
 
@@ -21,14 +21,14 @@ const (
 type Act struct {
 	Kind     ActKind
 	Actor    Actor // nobody for acts of the daemon itself, and for exits
-	Terminal Info  // after it
+	Terminal Info  // after the act
 	Host     string
 	Detail   string // a few words, "" if there is nothing to add
-	// Err is why it was not done: a *DeniedError for a refusal. Nil if it was.
+	// Err says why the act failed: a *DeniedError for a refusal. It is nil if the act was done.
 	Err error
 }
 
-// observe tells the observer of an act. No lock is held.
+// observe calls Options.Observe. No lock may be held.
 func (t *Terminal) observe(a Act) {
 	if t.pool.opts.Observe != nil {
 		a.Terminal = t.Info()

@@ -12,27 +12,27 @@ import (
 	"tether/screen"
 )
 
-// advancePart is the part of a log's bound that dropped output may take while it waits until the screen is advanced over it: the more at
-// once, the more of lines that scroll away costs nothing.
+// advancePart is the fraction of a log's bound that dropped output may take while it waits for the screen to process it. The more it
+// processes at once, the cheaper are lines that scroll away at once.
 const advancePart = 32
 
-// oldest is the screen at the oldest byte of a log, or a little behind it: the result of the dropped output. Nothing is kept before
-// anything was dropped. Guarded by the terminal's mutex.
+// oldest is the screen at the oldest byte of a log, or a little behind it: the result of the dropped output. It keeps nothing until output
+// is dropped. Guarded by the terminal's mutex.
 type oldest struct {
-	size   Size           // the first
+	size   Size           // of the screen before the first output
 	pos    int64          // raw offset of the screen with waits behind it
 	screen *screen.Screen // nil: blank, of that size
-	waits  []byte         // dropped output that the screen has not got yet, in the form of ViewScreen
-	marks  int64          // number of the first mark that it has not got
+	waits  []byte         // dropped output that the screen has not processed yet, as in ViewScreen
+	marks  int64          // number of the first mark that the screen has not processed
 
 	outward outwardScreen
 
 	ahead bool     // see emulateAhead
-	stops []int64  // raw offsets where it is to be kept, ascending
-	kept  []Screen // those up to pos and in the log, ascending
+	stops []int64  // raw offsets at which the screen is to be stored, ascending
+	kept  []Screen // stored screens, up to pos and within the log, ascending
 }
 
-// begun returns the screen, which exists from now on.
+// begun returns the screen, and makes it if there is none.
 func (o *oldest) begun() *screen.Screen {
 	if o.screen == nil {
 		o.screen = screen.NewState(int(o.size.Cols), int(o.size.Rows))
@@ -40,7 +40,7 @@ func (o *oldest) begun() *screen.Screen {
 	return o.screen
 }
 
-// flush passes the waiting output to the screen.
+// flush makes the screen process the waiting output.
 func (o *oldest) flush() {
 	if len(o.waits) > 0 {
 		o.begun().Advance(o.waits)
@@ -49,7 +49,7 @@ func (o *oldest) flush() {
 	o.outward.flush()
 }
 
-// lose says that the output before a raw offset is not there.
+// lose records that the output before a raw offset is unknown.
 func (o *oldest) lose(raw int64) {
 	size := o.size
 	if o.screen != nil {
@@ -60,8 +60,8 @@ func (o *oldest) lose(raw int64) {
 	o.begun().Doubt()
 }
 
-// giveUp forgets the screen if it takes more than so many bytes: memory is short. Those that are kept for the next daemon have a bound of
-// their own.
+// giveUp drops the screen if it takes more than so many bytes, because memory is short. Screens that are stored for the next daemon have a
+// bound of their own and do not count.
 func (o *oldest) giveUp(most int) {
 	kept, stops := o.kept, o.stops
 	o.kept, o.stops = nil, nil
@@ -92,7 +92,7 @@ func (o *oldest) cost() int {
 	return n + o.screen.Cost()
 }
 
-// shown is the screen with nothing waiting.
+// shown returns the screen, after it has processed the waiting output.
 func (o *oldest) shown() Screen {
 	o.flush()
 	at := o.begun()
@@ -103,8 +103,8 @@ func (o *oldest) shown() Screen {
 	return shown
 }
 
-// leave processes the output before a raw offset, which the log is about to drop. Output that the scanner has not judged yet is lost: a log
-// is larger than the scanner's undecided part.
+// leave processes the output before a raw offset, which the log is about to drop. Output that the scanner has not judged yet would be lost;
+// that does not happen, because a log is larger than the scanner's undecided part.
 func (s *stream) leave(to int64) {
 	s.leaveTo(to)
 	s.oldest.forget(to)
@@ -138,7 +138,7 @@ func (s *stream) leaveTo(to int64) {
 	}
 }
 
-// leavePiece takes up the output to a raw offset, in which there is no other size.
+// leavePiece processes the output up to a raw offset, within which the size does not change.
 func (s *stream) leavePiece(to int64) {
 	o := &s.oldest
 	s.leaveOutward(o.pos, to)
@@ -153,7 +153,7 @@ func (s *stream) leavePiece(to int64) {
 		n := len(o.waits)
 		end, k := s.fill(o.waits[n:cap(o.waits)], ViewScreen, o.pos, to, false)
 		if end == o.pos {
-			o.lose(to) // cannot be: there is room
+			o.lose(to) // impossible: there is room
 			return
 		}
 		o.pos, o.waits = end, o.waits[:n+k]
@@ -172,16 +172,16 @@ func (s *stream) setLimit(limit int) {
 	}
 }
 
-// Screen is the screen before a raw offset.
+// Screen is what a terminal shows before a raw offset.
 type Screen struct {
 	Raw    int64  // the offset
-	Size   Size   // before the marks that stand there
+	Size   Size   // before the marks at that offset
 	Replay []byte // makes a fresh terminal of that size the same; counts in no offset
-	Exact  bool   // nothing of it is unknown
+	Exact  bool   // everything on it is known
 	Masked int    // places that are masked, of ViewOutward
 
-	outward []byte // Replay as hosts see it: the same slice where nothing is masked
-	judged  bool   // outward is right, all of it
+	outward []byte // Replay as hosts see it; the same slice if nothing is masked
+	judged  bool   // all of outward was examined
 }
 
 // cost is the memory that it takes, in bytes.
@@ -192,14 +192,14 @@ func (a *Screen) cost() int {
 	return len(a.Replay)
 }
 
-// isMasked reports whether hosts see another screen.
+// isMasked reports whether hosts see a different screen.
 func (a *Screen) isMasked() bool {
 	return len(a.outward) > 0 && (len(a.Replay) != len(a.outward) || &a.outward[0] != &a.Replay[0])
 }
 
-// Oldest moves the reader to the oldest output that is kept, or to the oldest place behind it where the screen is known, and returns the
-// screen there. That screen and the reader's later output together show the same as all output from the start. For ViewOutward it is masked
-// as the output is; if that is not possible there is no Replay, and it is not exact.
+// Oldest moves the reader to the oldest output that is kept, or to the first offset after it where the screen is known, and returns the
+// screen there. That screen and the reader's later output together show the same as all output from the start. For ViewOutward the screen
+// is masked as the output is; if that is impossible, Replay is empty and the screen is not exact.
 func (r *Reader) Oldest() (Screen, error) {
 	t := r.t
 	t.mu.Lock()
@@ -230,9 +230,9 @@ func (r *Reader) Oldest() (Screen, error) {
 	return at, nil
 }
 
-// maskScreen masks a screen for an agent, and counts the places. If a part of it was printed while nobody looked for secrets, secrets now
-// on it are masked, and it removes text that may belong to a secret that is not whole there: its beginning has scrolled away, or its end is
-// printed behind the screen.
+// maskScreen masks a screen for an agent, and counts the masked places. If a part of it was printed while nobody looked for secrets, it
+// masks the secrets that are on the screen now, and removes text that may be a part of a secret: the rest has scrolled away, or is printed
+// later.
 func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
 	if at.judged {
 		at.toOutward()
@@ -261,13 +261,13 @@ func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
 	}
 }
 
-// nextLook is how much of a secret is looked for behind a screen, in bytes: the longest tokens fit.
+// nextLook is how far behind a screen the rest of a secret is looked for, in bytes: the longest tokens fit.
 const nextLook = 2 << 10
 
-// keyLines fits two long lines of base64, one below the other, as bytes of a screen.
+// keyLines matches two long lines of base64, one below the other, as bytes of a screen.
 var keyLines = regexp.MustCompile(`[A-Za-z0-9+/]{48,}[^A-Za-z].{0,16}?[A-Za-z0-9+/]{48,}`)
 
-// masksIn are the places of secrets in a text.
+// masksIn returns the places of secrets in a text.
 func masksIn(rules *redact.Rules, text []byte) []redact.Mask {
 	f := redact.NewFilter(rules, 0)
 	f.Feed(bytes.ToValidUTF8(text, []byte{'?'}))
@@ -276,8 +276,8 @@ func masksIn(rules *redact.Rules, text []byte) []redact.Mask {
 	return secrets
 }
 
-// shownBefore is the text of a screen before its cursor, with full lines joined: the possible beginning of a secret that continues behind
-// it.
+// shownBefore returns the text of a screen before its cursor, with full lines joined. A secret may begin there and continue behind the
+// screen.
 func shownBefore(s *screen.Screen) []byte {
 	cols, _ := s.Size()
 	x, y := s.Cursor()

@@ -8,19 +8,19 @@ import (
 	"tether/screen"
 )
 
-// outwardScreen is the hosts' view of the screen at the oldest byte. While nothing masked has been printed on that, it is the same, and
-// costs nothing. Guarded by the terminal's mutex.
+// outwardScreen is the hosts' view of the screen at the oldest byte. While nothing masked was printed on it, both views are the same, and
+// this one costs nothing. Guarded by the terminal's mutex.
 type outwardScreen struct {
-	judge    *redaction     // that of the terminal; nil: nobody looks for secrets
-	screen   *screen.Screen // nil: the same as the person's
-	unjudged bool           // there may be something on the screen that nobody has looked at; then there is no other screen
-	waits    []byte         // masked text that screen has not got yet
-	apart    int64          // bytes since it was compared with the person's
+	judge    *redaction     // the terminal's redaction; nil: nobody looks for secrets
+	screen   *screen.Screen // nil: it is the same as the person's
+	unjudged bool           // the screen may have text that was not examined; then screen is nil
+	waits    []byte         // masked text that screen has not processed yet
+	apart    int64          // bytes since screen was last compared with the person's
 }
 
 // Bytes of text.
 const (
-	outwardWaits   = 32 << 10 // that screen gets at once
+	outwardWaits   = 32 << 10 // that screen processes at once
 	outwardCompare = 64 << 10 // between two comparisons
 )
 
@@ -51,7 +51,7 @@ func (s *stream) leaveOutward(from, to int64) {
 	switch {
 	case w.unjudged:
 		if o.flush(); o.begun().Pending() > 0 {
-			return // pending text was not examined
+			return // text that is not yet decided was not examined
 		}
 		w.screen, w.unjudged, w.apart = o.screen.Clone(), false, 0
 		w.screen.Conceal()
@@ -77,7 +77,7 @@ func (s *stream) leaveOutward(from, to int64) {
 		n := len(w.waits)
 		end, k := s.fill(w.waits[n:cap(w.waits)], ViewText, pos, to, false)
 		if end == pos && k == 0 {
-			break // cannot be: there is room
+			break // impossible: there is room
 		}
 		var counted [2]int64
 		v.mask(w.waits[n:n+k], at, &counted)
@@ -96,7 +96,7 @@ func (v *redaction) masks(from, to int64) bool {
 	return false
 }
 
-// shown is the screen in the hosts' view, at is the person's; judged reports that all of it is right.
+// shown returns the hosts' view of at, the person's screen; judged reports whether all of it was examined.
 func (w *outwardScreen) shown(at *Screen) (outward []byte, judged bool) {
 	switch {
 	case w.unjudged:
@@ -108,7 +108,7 @@ func (w *outwardScreen) shown(at *Screen) (outward []byte, judged bool) {
 	return outward, outward != nil && at.Exact && !w.screen.Doubtful()
 }
 
-// toOutward turns a screen into the hosts' view. Unexamined text is not on it, and it is not exact then.
+// toOutward turns a screen into the hosts' view. If some text was not examined, the view leaves it out and is not exact.
 func (a *Screen) toOutward() {
 	is := screen.NewState(int(a.Size.Cols), int(a.Size.Rows))
 	is.Write(a.Replay)
@@ -121,7 +121,7 @@ func (a *Screen) toOutward() {
 		a.Replay, a.Masked = a.outward, max(differences(is.Text(), looks.Text()), 1)
 	default:
 		if is.Pending() > 0 {
-			is.Write([]byte{0x18}) // CAN: it has no effect
+			is.Write([]byte{0x18}) // CAN, which has no effect on a screen
 		}
 		is.Conceal()
 		a.Replay = is.Replay()
@@ -129,7 +129,7 @@ func (a *Screen) toOutward() {
 	a.Exact = a.judged
 }
 
-// differences is the number of places in which a text is not the other one.
+// differences returns the number of places in which two texts differ.
 func differences(a, b string) (n int) {
 	one, other := []rune(a), []rune(b)
 	differ := false
@@ -143,7 +143,7 @@ func differences(a, b string) (n int) {
 	return n
 }
 
-// outwardFrom is the screen as hosts see it at a raw offset, or at the first place behind that where it is known; nil if it is not.
+// outwardFrom returns the screen as hosts see it at a raw offset, or at the first later offset where it is known; nil if there is none.
 func (s *stream) outwardFrom(raw int64) *Screen {
 	o := &s.oldest
 	for _, k := range o.kept {
@@ -169,6 +169,6 @@ func (s *stream) outwardFrom(raw int64) *Screen {
 	return &at
 }
 
-// restStep is the first step, in bytes, in which the end of a sequence is looked for in which the oldest output begins. Each is twice the
-// one before, up to restMost: an image may fill most of the log.
+// restStep is the first step, in bytes, when the oldest output begins within a sequence and the end of that sequence is searched. Each step
+// is twice the previous one, up to restMost: an image may fill most of the log.
 const restStep, restMost = 64, 4 << 10

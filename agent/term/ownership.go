@@ -8,19 +8,19 @@ import (
 	"tether/shellint"
 )
 
-// ownership is whose the terminal is, and how many people are at it. Guarded by the terminal's mutex.
+// ownership records who owns the terminal, and how many people are attached. Guarded by the terminal's mutex.
 type ownership struct {
 	owner    Actor
 	visible  bool
 	promoted bool  // owner was an agent before
-	starter  Actor // that agent; nobody if that is not known
+	starter  Actor // the agent that has started it; nobody if unknown
 	attached int
 }
 
-// promote makes it the person's for good.
+// promote makes the terminal the person's for good.
 func (n *ownership) promote() { n.starter, n.owner, n.visible, n.promoted = n.owner, User, true, true }
 
-// attach counts a person in (+1) or out (-1).
+// attach counts a person who attaches (+1) or leaves (-1).
 func (t *Terminal) attach(by int) {
 	t.mu.Lock()
 	t.ownership.attached += by
@@ -40,8 +40,8 @@ func (t *Terminal) attach(by int) {
 // ErrEnding: the terminal is being killed.
 var ErrEnding = errors.New("the terminal is being killed")
 
-// Promote gives an agent's terminal to the person for good: it is theirs and visible from now on. It does nothing to a terminal that is
-// theirs already. Errors: ErrEnding, or a lack of rights.
+// Promote gives an agent's terminal to the person for good: it is theirs and visible from now on. It does nothing if the terminal is theirs
+// already. Errors: ErrEnding, or a lack of rights.
 func (h Handle) Promote() error {
 	if err := h.allow(OpPromote); err != nil {
 		return err

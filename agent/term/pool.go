@@ -19,7 +19,7 @@ type Pool struct {
 	opts   Options
 	memory memory
 
-	inputs flow.Typing // at any of the terminals
+	inputs flow.Typing // when somebody last typed at any of the terminals
 
 	mu        sync.Mutex
 	terminals map[ID]*Terminal
@@ -50,7 +50,7 @@ func (p *Pool) spawn(owner Actor, s Spec) (*Terminal, error) {
 	return t, nil
 }
 
-// start runs t. If it exits, ended is called, if not nil.
+// start runs t on a goroutine of its own. When t exits, that calls ended, if not nil.
 func (p *Pool) start(t *Terminal, ended func()) {
 	go func() {
 		defer p.runs.Done()
@@ -71,7 +71,7 @@ func (p *Pool) start(t *Terminal, ended func()) {
 	}()
 }
 
-// drop forgets a terminal that lives on out of the pool's hands, and reports whether it was listed.
+// drop removes a terminal that may run on outside the pool's control, and reports whether it was listed.
 func (p *Pool) drop(t *Terminal) (listed bool) {
 	p.mu.Lock()
 	p.startedLocked(t.id)
@@ -117,7 +117,7 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 	return t, nil
 }
 
-// list puts t among the terminals, unless the pool was closed while it started: then Close has not seen it.
+// list adds t to the terminals. It returns false if the pool was closed while t started: Close has not seen t then.
 func (p *Pool) list(t *Terminal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,7 @@ func (p *Pool) mayLend(i Info, host string) error {
 
 func (p *Pool) lendable(host string) bool { return p.opts.Lendable == nil || p.opts.Lendable(host) }
 
-// release gives back the place of a terminal that did not start.
+// release gives back the reserved place of a terminal that did not start.
 func (p *Pool) release(id ID) {
 	p.mu.Lock()
 	p.startedLocked(id)
@@ -154,11 +154,11 @@ func (p *Pool) release(id ID) {
 	p.runs.Done()
 }
 
-// Start is a terminal that is being started or taken up: its child may run already, and is not listed yet.
+// Start is a terminal that is being started or adopted: its child may run already, but it is not listed yet.
 type Start struct {
 	ID    ID
-	Owner Actor // an agent also where it has given the terminal to the person
-	// Unsigned is as of an Info.
+	Owner Actor // the agent that started it, even if the terminal is the person's now
+	// Unsigned is Info.Unsigned.
 	Unsigned bool
 	Done     <-chan struct{} // closed when it is listed, or did not start
 	done     chan struct{}
@@ -176,7 +176,7 @@ func (a Access) Starting() []Start {
 	return all
 }
 
-// startedLocked ends a Start.
+// startedLocked removes a Start, which is listed now or did not start.
 func (p *Pool) startedLocked(id ID) {
 	if s := p.starting[id]; s != nil {
 		close(s.done)
@@ -184,8 +184,8 @@ func (p *Pool) startedLocked(id ID) {
 	}
 }
 
-// marked is the environment of a terminal's child: it says which terminal that is, and of an agent's also whose, for when nobody knows the
-// terminal any more.
+// marked returns the environment of a terminal's child. It names the terminal and, for an agent's terminal, the agent, so that the child's
+// processes can be identified when nobody knows the terminal any more.
 func marked(owner Actor, s Spec) []string {
 	env := append(slices.Clip(s.Env), proc.Tag(string(s.ID)))
 	if owner.Role == RoleAgent {
@@ -194,7 +194,7 @@ func marked(owner Actor, s Spec) []string {
 	return env
 }
 
-// reserve takes one of most places for a terminal that is about to start.
+// reserve takes a place for a terminal that is about to start. It fails if most terminals are running or starting.
 func (p *Pool) reserve(s Start, most int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +221,7 @@ func (p *Pool) reserve(s Start, most int) error {
 	return nil
 }
 
-// forget drops exited terminals beyond the bounds, and comes back when the next one is too old.
+// forget removes exited terminals beyond the bounds, and sets a timer for when the next one is too old.
 func (p *Pool) forget() {
 	p.mu.Lock()
 	gone, unkept, next := p.forgetLocked()
@@ -250,8 +250,8 @@ func (p *Pool) forget() {
 	p.changed()
 }
 
-// forgetLocked returns the terminals that it dropped, those whose holders must not keep them any more, and how long the oldest remaining
-// exited one may be kept, 0 if there is none.
+// forgetLocked removes exited terminals beyond the bounds. It returns them, the terminals whose holders must not keep them any more, and
+// how much longer the oldest remaining exited one may be kept, 0 if there is none.
 func (p *Pool) forgetLocked() (gone, unkept []*Terminal, next time.Duration) {
 	var exited []Info
 	for _, t := range p.terminals {

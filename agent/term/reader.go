@@ -18,31 +18,31 @@ type Event struct {
 	Data []byte
 	// Off is the offset of Data's first byte in the view's own counting.
 	Off int64
-	// Raw is the raw offset after the event: a Reader started there continues with the next one.
+	// Raw is the raw offset after the event: a Reader that starts there continues with the next event.
 	Raw  int64
 	Mark *Mark
-	// Screen is the screen at Off, Raw, in the hosts' view: the reader has lost the output before it. The offset is that of the next output.
-	// Only readers that asked for Screens get it.
+	// Screen is the screen before the output at Off and Raw, in the hosts' view. A reader gets it after it has lost output, if it asked for
+	// ReaderOptions.Screens.
 	Screen *Screen
-	// Masked is how many places of Data hosts do not see as they are: secrets and control sequences, each in the first event that has some of
-	// it. Only ViewOutward has any.
+	// Masked is the number of masked places in Data, secrets and control sequences; each counts in the first event that has a part of it.
+	// It is 0 except for ViewOutward.
 	Masked int
 }
 
-// LaggedError says that the log was trimmed past the reader's position. The reader stands at At already, at the start of a line where there
-// is one, and the next call goes on from there.
+// LaggedError says that the log was trimmed past the reader's position. The reader has already moved to At, the start of a line if there is
+// one, and the next call continues from there.
 type LaggedError struct {
 	Lost int64     // bytes of the view that this reader will never see
 	At   int64     // offset in the view's own counting
-	Raw  int64     // the same as a raw offset
-	Open []Command // commands that run at At: none, one, or one and another within it
+	Raw  int64     // At as a raw offset
+	Open []Command // commands that run at At: none, one, or an outer one and one within it
 }
 
 func (e *LaggedError) Error() string {
 	return fmt.Sprintf("reader fell behind: %d bytes lost", e.Lost)
 }
 
-// Reader is a cursor into a terminal's stream. It pulls; the terminal keeps nothing for it. It is not safe for concurrent use, except
+// Reader is a cursor into a terminal's stream. It pulls: the terminal buffers nothing for it. It is not safe for concurrent use, except for
 // Close.
 type Reader struct {
 	// Set at construction.
@@ -52,20 +52,20 @@ type Reader struct {
 	lags   bool          // it may slow the child only a little, see agent/flow
 	ready  chan struct{} // 1 slot; the terminal sends without blocking
 	linear bool          // see ReaderOptions
-	host   string        // the reader ends when the terminal is withdrawn from it; "" for other actors
-	link   bool          // it is the host's own link, which the child may be held for when it is lost
+	host   string        // the reader is closed when the terminal is withdrawn from this host; "" for other actors
+	link   bool          // it is the host's own link, for which the child may be held after it was lost
 	rules  *redact.Rules // of texts in marks; nil leaves them as they are
 
 	// Guarded by t.mu.
 	pos     int64 // raw offset of the next byte
-	off     int64 // the same in the view's own counting; still right when pos is trimmed
+	off     int64 // pos as an offset of the view; still right after pos was trimmed
 	mark    int64 // sequence number of the next mark
-	need    int64 // wake when this many raw bytes are there; 0 = asleep
-	stalled bool  // held the child too long; does not hold until it caught up
+	need    int64 // signal ready when this many raw bytes can be read; 0: do not
+	stalled bool  // it has held the child for too long, and does not hold it again until it has caught up
 	ended   bool
 	closed  bool
 	screens bool     // see ReaderOptions
-	next    *Screen  // to be returned when it is reached
+	next    *Screen  // a screen to return when the reader reaches it; nil if there is none
 	counted [2]int64 // text offsets up to which masks of secrets and of sequences were counted
 }
 
@@ -78,15 +78,14 @@ type ReaderOptions struct {
 	// Tail, if not 0, starts at most this many raw bytes before the end instead, at the start of a line where there is one, and never lags at
 	// the start. Negative: exactly at the end.
 	Tail int64
-	// Hold lets the reader slow the child: as much as the terminal's OnSlow allows where the view is of text, else as with the policy Hold.
+	// Hold lets the reader slow the child: with a view of text as much as the terminal's OnSlow allows, otherwise as with OnSlow Hold.
 	Hold bool
-	// Linear ends each piece of data where something was left out or replaced, so that the offset of each of its bytes is known: the last one
-	// is right before Event.Raw, unless all of the piece stands for bytes that are no UTF-8.
+	// Linear ends each piece of data where something was left out or replaced, so that the raw offset of each of its bytes is known: they
+	// end right before Event.Raw, unless the whole piece stands for bytes that are not UTF-8.
 	Linear bool
 	// Screens makes a reader of ViewOutward that loses output get the screen behind the loss, as soon as it is known.
 	Screens bool
-	// Wake, if not nil, is returned by Ready instead of a channel of the reader's own, so that one goroutine can wait for many. It has one
-	// slot.
+	// Wake, if not nil, is the channel that Ready returns, so that one goroutine can wait for many readers. It has one slot.
 	Wake chan struct{}
 }
 
@@ -115,7 +114,7 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	r.mark = t.stream.markAt(r.pos)
 	select {
 	case <-t.life.left:
-		r.closed = true // nothing comes any more, not even the exit
+		r.closed = true // it will never get anything, not even the exit
 	default:
 		t.readers.open[r] = struct{}{}
 		if r.view == ViewOutward {
@@ -126,7 +125,8 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	return r
 }
 
-// bind makes the reader end with the lending to host; false if it has ended. awaited: it is the link that the child may be held for.
+// bind makes the reader be closed when the lending to host ends; it returns false if that has ended already. awaited says that it is the
+// host's link, for which the child may be held after it was lost.
 func (r *Reader) bind(host string, awaited bool) bool {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
@@ -185,7 +185,7 @@ func (r *Reader) TryNext(buf []byte) (ev Event, ok bool, err error) {
 	r.t.mu.Lock()
 	before := r.pos
 	ev, ok, err = r.nextLocked(buf)
-	moved := r.pos > before // also over output that its view does not show
+	moved := r.pos > before // even if only over output that its view does not show
 	switch {
 	case !moved:
 	case r.holds:
@@ -249,10 +249,10 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 		return ev, true, nil
 	}
 	if i := int(r.mark - t.stream.firstMark); i < t.stream.marks.len() && t.stream.marks.at(i).Off <= r.pos {
-		return r.nextLocked(buf) // only cuts lay before the mark
+		return r.nextLocked(buf) // there were only cuts before the mark
 	}
 	if r.next != nil && r.next.Raw <= r.pos {
-		return r.nextLocked(buf) // or before the screen
+		return r.nextLocked(buf) // there were only cuts before the screen
 	}
 	if r.ended {
 		return Event{}, false, io.EOF
@@ -260,8 +260,8 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	return Event{}, false, nil
 }
 
-// Ready returns a channel that receives a value when at least min bytes can be read, or a mark, or the end. It may receive one too many; it
-// is never closed. At most one call is armed at a time, the last.
+// Ready returns a channel that receives a value when at least min bytes, a mark or the end can be read. It may receive one value too many;
+// it is never closed. Only the last call of Ready has effect.
 func (r *Reader) Ready(min int) <-chan struct{} {
 	r.t.mu.Lock()
 	r.need = int64(max(min, 1))
@@ -273,21 +273,21 @@ func (r *Reader) Ready(min int) <-chan struct{} {
 	return r.ready
 }
 
-// Pending is the number of raw bytes between the reader and the newest one.
+// Pending returns the number of raw bytes between the reader and the newest byte.
 func (r *Reader) Pending() int64 {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
 	return r.t.frontierLocked(r.view) - r.pos
 }
 
-// Offset is where the reader stands, in the view's own counting: the offset of the next byte it returns, unless that is trimmed before.
+// Offset returns the reader's position as an offset of its view: that of the next byte it returns, unless that byte is trimmed before.
 func (r *Reader) Offset() int64 {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
 	return r.off
 }
 
-// dueLocked reports whether an armed reader's condition is met.
+// dueLocked reports whether the condition of the reader's last Ready is met.
 func (r *Reader) dueLocked() bool {
 	t := r.t
 	if r.need == 0 {
@@ -316,7 +316,8 @@ func (t *Terminal) wakeLocked() {
 	}
 }
 
-// resyncLocked moves a reader whose place is gone to the oldest line kept. If nothing but marks is gone, it stays where it is.
+// resyncLocked moves a reader whose position was trimmed to the oldest line that is kept. If only marks were trimmed, the reader stays
+// where it is.
 func (r *Reader) resyncLocked() error {
 	t, from := r.t, r.off
 	if r.pos < t.stream.log.Start() {
@@ -335,7 +336,7 @@ func (r *Reader) resyncLocked() error {
 	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: open}
 }
 
-// Size is the terminal's size where the reader stands.
+// Size returns the terminal's size at the reader's position.
 func (r *Reader) Size() Size {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
@@ -348,10 +349,10 @@ func (r *Reader) Size() Size {
 	return s.before
 }
 
-// SeekText moves the reader to a text offset, as a host that resumes asks for it, before the marks there. Only ViewText and ViewOutward
-// have text offsets.
+// SeekText moves the reader to a text offset, before the marks there, as a host that resumes needs it. Only ViewText and ViewOutward have
+// text offsets.
 //
-// It reports false, and stands at the end, if there is no such offset yet.
+// If there is no such offset yet, it moves the reader to the end and returns false.
 func (r *Reader) SeekText(text int64) bool {
 	t := r.t
 	t.mu.Lock()
@@ -360,9 +361,9 @@ func (r *Reader) SeekText(text int64) bool {
 	known := text <= t.stream.cuts.textAt(end)
 	r.pos = min(max(t.stream.cuts.rawAt(text), 0), end)
 	if r.off = max(text, 0); r.pos >= t.stream.log.Start() {
-		r.off = r.offsetLocked(r.pos) // rounded down, or brought to the end
+		r.off = r.offsetLocked(r.pos) // rounded down, or moved back to the end
 	}
-	// Marks at that text offset lie before the bytes that stand for nothing.
+	// Marks at that text offset come before raw bytes that have no text.
 	i := t.stream.marks.len()
 	for i > 0 && t.stream.cuts.textAt(t.stream.marks.at(i-1).Off) >= text {
 		i--
@@ -376,7 +377,7 @@ func (r *Reader) SeekText(text int64) bool {
 	return known
 }
 
-// offsetLocked is the view's own offset of a raw one.
+// offsetLocked returns the offset of the view for a raw offset.
 func (r *Reader) offsetLocked(raw int64) int64 {
 	if r.view.isText() {
 		return r.t.stream.cuts.textAt(raw)
@@ -384,7 +385,7 @@ func (r *Reader) offsetLocked(raw int64) int64 {
 	return raw
 }
 
-// frontierLocked is the raw offset up to which the view may be read.
+// frontierLocked returns the raw offset up to which the view may be read.
 func (t *Terminal) frontierLocked(v View) int64 {
 	if v == ViewOutward && t.lending.redaction != nil {
 		return t.lending.redaction.frontier

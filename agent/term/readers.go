@@ -7,16 +7,16 @@ import (
 	"tether/agent/flow"
 )
 
-// readers are the readers for whom output is kept: present ones, and awaited ones, which hold the child meanwhile as a reader does. Guarded
-// by the terminal's mutex, except for room.
+// readers are the readers for which output is kept: open ones, and awaited ones, which are expected back and hold the child meanwhile as an
+// open reader does. Guarded by the terminal's mutex, except for room.
 type readers struct {
 	open    map[*Reader]struct{}
 	awaited map[string]int64 // raw offsets of the awaited ones
-	room    chan struct{}    // 1 slot, made at construction; a reader that holds the child moved on, or something was typed
-	budget  flow.Budget      // of the readers that may slow the child only a little, unless its holder counts
+	room    chan struct{}    // 1 slot, made at construction; signalled when a reader that holds the child has moved, or something was typed
+	budget  flow.Budget      // of waiting for readers that may slow the child only a little; unused if the holder is a pacer
 }
 
-// await makes a reader at raw offset pos hold the child until it returns under that name, or the stall time has passed.
+// await makes an absent reader at raw offset pos hold the child until it arrives under that name, or the stall time has passed.
 func (a *readers) await(who string, pos int64) {
 	if a.awaited == nil {
 		a.awaited = map[string]int64{}
@@ -24,7 +24,7 @@ func (a *readers) await(who string, pos int64) {
 	a.awaited[who] = pos
 }
 
-// arrived ends the wait for who, and reports whether there was one.
+// arrived ends the wait for the reader of that name, and reports whether there was one.
 func (a *readers) arrived(who string) bool {
 	_, ok := a.awaited[who]
 	if ok {
@@ -34,7 +34,7 @@ func (a *readers) arrived(who string) bool {
 	return ok
 }
 
-// needed is the raw offset from which on readers that may hold the child lack the output, or keepNothing.
+// needed returns the raw offset of the first output that a reader which may hold the child has not read, or keepNothing.
 func (a *readers) needed() int64 {
 	least := int64(keepNothing)
 	for r := range a.open {
@@ -48,7 +48,7 @@ func (a *readers) needed() int64 {
 	return least
 }
 
-// makeRoom tells a waiting pump that a reader moved. It needs no lock.
+// makeRoom makes a waiting pump check again whether it must wait. It needs no lock.
 func (a *readers) makeRoom() {
 	select {
 	case a.room <- struct{}{}:
@@ -56,7 +56,7 @@ func (a *readers) makeRoom() {
 	}
 }
 
-// Names of awaited readers: hosts, and people, who have none.
+// Names of awaited readers: those of hosts, and numbers for people, who have no names.
 func awaitedHost(name string) string { return "host " + name }
 
 func awaitedPerson(n int) string { return "person " + string(rune('0'+n)) }
@@ -64,9 +64,9 @@ func awaitedPerson(n int) string { return "person " + string(rune('0'+n)) }
 // maxPeople bounds the people who are expected back.
 const maxPeople = 9
 
-// holdBriefly waits while appending n bytes would drop output that a reader has not read yet that may slow the child only a little; if the
-// holder does that, see paceLocked, it does not wait. Once the budget is used, the child does not wait for such a reader until it has
-// caught up.
+// holdBriefly waits while appending n bytes would drop output that has not been read by a reader that may slow the child only a little. It
+// does not wait if the holder does so in its place, see pacer. Once the budget is used up, the child does not wait for such a reader until
+// it has caught up.
 func (t *Terminal) holdBriefly(n int) {
 	for {
 		left, waits := t.holdLeft(n)
@@ -95,7 +95,8 @@ func (t *Terminal) holdBriefly(n int) {
 	}
 }
 
-// holdLeft is how long the child may wait for readers that may slow it only a little, if it has to.
+// holdLeft reports whether the child must wait for readers that may slow it only a little before n bytes are appended, and for how long at
+// most.
 func (t *Terminal) holdLeft(n int) (left time.Duration, waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,7 +120,8 @@ func (t *Terminal) holdLeft(n int) (left time.Duration, waits bool) {
 	return left, waits
 }
 
-// hold waits while appending n bytes would drop output that a holding reader has not read yet, at most for the pool's stall time.
+// hold waits while appending n bytes would drop output that a reader has not read and for which the child is held: for readers that hold
+// the child at most the pool's stall time, for others see holdBriefly. Only the pump calls it.
 func (t *Terminal) hold(n int) {
 	t.holdLong(n)
 	t.holdBriefly(n)
@@ -136,7 +138,7 @@ func (t *Terminal) holdLong(n int) {
 		case <-t.readers.room:
 		case <-t.life.killed:
 			return
-		case <-t.life.leaving: // the next daemon reads it again
+		case <-t.life.leaving: // the next daemon reads this output again
 			return
 		case <-stall.C:
 			t.mu.Lock()
@@ -155,7 +157,7 @@ func (t *Terminal) blocked(n int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.adoption.underWay() {
-		return false // the holder's output is read to its end
+		return false // the output that the holder has is read without waiting
 	}
 	for r := range t.readers.open {
 		if t.blocksLocked(r, n) {
@@ -170,10 +172,11 @@ func (t *Terminal) blocked(n int) bool {
 	return false
 }
 
-// blocksLocked reports whether r holds the child back from n more bytes.
+// blocksLocked reports whether r holds the child before n more bytes are appended.
 func (t *Terminal) blocksLocked(r *Reader, n int) bool { return r.holds && t.fullLocked(r, n) }
 
-// fullLocked reports whether r, unless it has stalled, loses something when n more bytes are appended.
+// fullLocked reports whether r would lose output if n more bytes were appended. For a reader that has stalled it returns false, and clears
+// stalled if the reader has caught up to half of the log.
 func (t *Terminal) fullLocked(r *Reader, n int) bool {
 	limit := t.stream.log.Limit()
 	if r.stalled {
@@ -183,7 +186,7 @@ func (t *Terminal) fullLocked(r *Reader, n int) bool {
 	return t.overfullLocked(r.pos, r.mark, n, limit)
 }
 
-// absentLocked reports whether an awaited reader at the raw offset holds the child back from n more bytes.
+// absentLocked reports whether an awaited reader at the raw offset holds the child before n more bytes are appended.
 func (t *Terminal) absentLocked(pos int64, n int) bool {
 	return t.overfullLocked(pos, t.stream.markAt(pos), n, t.stream.log.Limit())
 }

@@ -6,7 +6,7 @@ import (
 	"tether/internal/clip"
 )
 
-// ReadyState says how far a declared terminal is that has a condition.
+// ReadyState says whether the condition of a declared terminal holds.
 type ReadyState string
 
 // The states. A terminal without a condition has none.
@@ -17,20 +17,20 @@ type ReadyState string
 const (
 	ReadyStarting ReadyState = "starting" // the condition does not hold yet
 	ReadyYes      ReadyState = "ready"    // it held once
-	ReadyFailed   ReadyState = "failed"   // it has not held in time, and does not yet, or the program has ended before
+	ReadyFailed   ReadyState = "failed"   // the condition did not hold in time and still does not, or the program has ended before it held
 	ReadyStopped  ReadyState = "stopped"  // it was ready, and its program has ended
 )
 
 // Ready is a ReadyState and its reason.
 type Ready struct {
-	State ReadyState // "": nobody has said when this terminal is ready
-	Since time.Time  // when it became so
-	Why   string     // which condition holds, or why none does: one line, at most maxWhy bytes
+	State ReadyState // "": the terminal has no condition
+	Since time.Time  // when State was set
+	Why   string     // which condition holds, or why it does not: one line, at most maxWhy bytes
 }
 
 const maxWhy = 200 // bytes
 
-// SetReady sets the readiness of the terminal, and wakes those who wait for another state of input. It changes nothing after the exit.
+// SetReady sets the readiness of the terminal, and closes the channels that Input has returned. It does nothing after the exit.
 func (h Handle) SetReady(state ReadyState, why string) {
 	t := h.t
 	t.mu.Lock()
@@ -46,7 +46,7 @@ func (t *Terminal) setReadyLocked(state ReadyState, why string) {
 	t.attention.changed.Raise()
 }
 
-// endReadyLocked says what the exit means.
+// endReadyLocked sets the readiness that follows from the exit.
 func (t *Terminal) endReadyLocked() {
 	switch t.ready.State {
 	case ReadyStarting:

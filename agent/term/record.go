@@ -23,23 +23,24 @@ type record struct {
 	Owner    recordedActor `json:"owner"`
 	Visible  bool          `json:"visible,omitempty"`
 	Promoted bool          `json:"promoted,omitempty"`
-	Starter  string        `json:"starter,omitempty"` // the agent whose it was before that
+	Starter  string        `json:"starter,omitempty"` // the agent that owned it before it was promoted
 	Private  bool          `json:"private,omitempty"`
 	OnSlow   string        `json:"on_slow,omitempty"`
 	IdleMs   int64         `json:"idle_ms,omitempty"`
-	LimitMs  int64         `json:"limit_ms,omitempty"` // how long it may run
+	LimitMs  int64         `json:"limit_ms,omitempty"` // how long an agent's terminal may run
 	Leased   bool          `json:"leased,omitempty"`
 	Unsigned bool          `json:"unsigned,omitempty"`
 	Nonce    string        `json:"nonce,omitempty"` // of the shell's marks
 	Door     string        `json:"door,omitempty"`
-	// Secrets are values that no host may see. A holder keeps them in its memory, as it does the environment that they are from.
+	// Secrets are values that no host may see. A holder has them in its memory anyway, in the environment from which they come.
 	Secrets   []string         `json:"secrets,omitempty"`
 	Clipboard bool             `json:"clipboard,omitempty"` // the text includes sequences that set it
 	Lent      []recordedLoan   `json:"lent,omitempty"`
 	Attached  int              `json:"attached,omitempty"` // people
 	Commands  []recordedOutput `json:"commands,omitempty"` // the newest
-	Sizes     []recordedSize   `json:"sizes,omitempty"`    // before the oldest output, and since
-	// Exit is present when a daemon has recorded the exit, and told the attached people of this machine. The holder knows how the child ended.
+	Sizes     []recordedSize   `json:"sizes,omitempty"`    // at the oldest output, and later ones
+	// Exit is present when a daemon has recorded the exit and told the attached people of this machine. How the child ended is known to the
+	// holder.
 	Exit *recordedExit `json:"exit,omitempty"`
 }
 
@@ -56,11 +57,11 @@ type recordedActor struct {
 	Name string `json:"name,omitempty"`
 }
 
-// recordedLoan is one host the terminal is lent to.
+// recordedLoan is a loan to one host.
 type recordedLoan struct {
 	Host      string `json:"host"`
-	LinkState string `json:"memo,omitempty"` // its door's, see Handle.SaveLinkState
-	// Unix ns; 0 for a record of before there were any, and for no end.
+	LinkState string `json:"memo,omitempty"` // of the host's link, see Handle.SaveLinkState
+	// Unix ns. Since is 0 in records of older versions; Until is 0 if the loan has no end.
 	Since int64 `json:"since,omitempty"`
 	Until int64 `json:"until,omitempty"`
 	Heard bool  `json:"heard,omitempty"` // the host knows of the exit
@@ -89,7 +90,7 @@ func (l *Loan) recorded(state string) recordedLoan {
 	return r
 }
 
-// loan is the recorded loan, of a terminal that began then.
+// loan returns the recorded loan; began is when the terminal was started.
 func (r *recordedLoan) loan(began time.Time) Loan {
 	l := Loan{Host: r.Host, Since: began, Audience: Audience{Denied: r.Denied, GuestsOnly: r.GuestsOnly}, Shares: sharesFrom(r.Shares)}
 	for _, g := range r.Grants {
@@ -183,7 +184,7 @@ func (t *Terminal) recordedLocked() []byte {
 			return data
 		}
 		if len(r.Commands) == 0 {
-			r.Command = r.Command[:len(r.Command)/2] // an argv of more than a record
+			r.Command = r.Command[:len(r.Command)/2] // a command line that alone exceeds a record
 			continue
 		}
 		r.Commands = r.Commands[(len(r.Commands)+1)/2:]
@@ -204,8 +205,8 @@ func (o *recordedOutput) command() Command {
 	}
 }
 
-// parseRecord reads a record. Of one that cannot be read, or has another version, the person's own private terminal is made: they see it,
-// and can end it.
+// parseRecord decodes a record. For one that cannot be read, or has another version, it returns the record of a private terminal of the
+// person, so that they see the terminal and can end it.
 func parseRecord(p []byte) record {
 	var r record
 	err := json.Unmarshal(p, &r)
@@ -225,7 +226,7 @@ func parseRecord(p []byte) record {
 	return r
 }
 
-// Recorded returns the name and the owner of the last HolderPTY.SetMeta. An unreadable owner counts as the person; a terminal that was
+// Recorded returns the terminal's name and owner from the meta of a holder. An unreadable owner counts as the person; a terminal that was
 // never listed has no owner.
 func Recorded(meta []byte) (name string, owner Actor) {
 	if len(meta) == 0 {
@@ -235,7 +236,7 @@ func Recorded(meta []byte) (name string, owner Actor) {
 	return r.Name, r.owner()
 }
 
-// owner is the recorded owner; one of an unknown kind is the person.
+// owner returns the recorded owner; an unknown kind of owner counts as the person.
 func (r *record) owner() Actor {
 	if r.Owner.Role == roleNames[RoleAgent] && r.Owner.Name != "" {
 		return Agent(r.Owner.Name)
@@ -243,7 +244,7 @@ func (r *record) owner() Actor {
 	return User
 }
 
-// starter is the agent that has started a terminal that is now the person's, nobody if that is not recorded.
+// starter returns the agent that has started a terminal that is now the person's, nobody if that is not recorded.
 func (r *record) starter() Actor {
 	if !r.Promoted || r.Starter == "" {
 		return Actor{}
@@ -251,7 +252,7 @@ func (r *record) starter() Actor {
 	return Agent(r.Starter)
 }
 
-// startedBy is the agent that has started it, also if it is the person's now.
+// startedBy returns the agent that has started the terminal, even if it is the person's now.
 func (r *record) startedBy() Actor {
 	if a := r.starter(); a.Role == RoleAgent {
 		return a

@@ -9,23 +9,24 @@ import (
 	"tether/shellint"
 )
 
-// A Recovery is a panic caused by a child's output, a bug of ours. It ends neither the daemon nor the terminal: the pending output and the
-// log are gone, and shown as a gap, as if they had never been recorded.
+// A Recovery reports a panic caused by a child's output, which is a bug of ours. The panic ends neither the daemon nor the terminal: the
+// pending output and the log are dropped and shown as a gap, as if they had never been recorded.
 type Recovery struct {
 	ID    ID
-	Bytes int    // that were being read
-	Kind  string // of the panic's value, whose text might hold output
+	Bytes int    // length of the output that caused it
+	Kind  string // of the panic's value; not its text, which might contain output
 	Stack []byte
 }
 
-// take is ingest that survives a bug in it. Only pump and takeNow call it.
+// take calls ingest and recovers from a panic in it. Only pump and takeNow call it.
 func (t *Terminal) take(p []byte) {
 	t.intake.appended = false
 	defer t.recoverOutput(p)
 	t.ingest(p)
 }
 
-// recoverOutput, deferred, begins anew behind p after a panic. A second panic in here is not survived.
+// recoverOutput, deferred, drops all output up to the end of p after a panic and starts with a new log. A second panic, in recoverOutput
+// itself, ends the daemon.
 func (t *Terminal) recoverOutput(p []byte) {
 	v := recover()
 	if v == nil {
@@ -39,7 +40,7 @@ func (t *Terminal) recoverOutput(p []byte) {
 	}
 	t.stream.lost += int64(len(p))
 	t.beginLocked(to, t.stream.textBehind(to))
-	t.caughtLocked() // the next daemon meets the same bug
+	t.caughtLocked() // end an adoption, too: otherwise the next daemon would panic at the same output
 	t.wakeLocked()
 	t.mu.Unlock()
 	if f := t.pool.opts.Recovered; f != nil {
@@ -55,14 +56,14 @@ func kindOf(v any) string {
 	return "a broken invariant"
 }
 
-// finish is endOutput that survives a bug in it.
+// finish calls endOutput and recovers from a panic in it.
 func (t *Terminal) finish() {
 	t.intake.appended = true
 	defer t.recoverOutput(nil)
 	t.endOutput()
 }
 
-// recoverRedaction, deferred, recreates the redaction after a panic in it: hosts wait for the child's next output.
+// recoverRedaction, deferred, restarts the redaction after a panic in it. Until the child prints again, hosts get no more output.
 func (t *Terminal) recoverRedaction() {
 	v := recover()
 	if v == nil {
@@ -85,7 +86,7 @@ type gapError interface {
 	Gap() (from, to int64)
 }
 
-// gap records that output is missing, if err reports that.
+// gap records missing output if err reports that; otherwise it returns false.
 func (t *Terminal) gap(err error) bool {
 	var g gapError
 	if !errors.As(err, &g) {
@@ -104,7 +105,7 @@ func (t *Terminal) gap(err error) bool {
 	return true
 }
 
-// beginLocked makes the log begin anew at a raw and a text offset: nothing before is kept. Readers that stand before it are told.
+// beginLocked replaces the log by an empty one that begins at a raw and a text offset. Readers before that offset get a LaggedError.
 func (t *Terminal) beginLocked(raw, text int64) {
 	t.intake.scanner = shellint.NewScannerAt(t.origin.scanning, raw)
 	t.stream.begin(raw, text)

@@ -7,29 +7,30 @@ import (
 	"tether/agent/redact"
 )
 
-// How long text may be held back from hosts because a secret or a control string may go on; see redact.Filter.
+// How long text may be held back from hosts because it may be the beginning of a secret or of a control string; see redact.Filter.
 const (
 	holdLong  = 200 * time.Millisecond // docs/SECURITY.md promises it
-	holdBrief = 2 * time.Millisecond   // where it is likely to be nothing
+	holdBrief = 2 * time.Millisecond   // where that is unlikely
 )
 
 const maskCost = 24 // bytes of memory of one mask
 
-// outwardLinger is how long a redaction stays after its last reader, so that who looks again does not pay for all that is kept.
+// outwardLinger is how long a redaction stays after its last reader, so that the next reader need not wait until the whole log was examined
+// again.
 const outwardLinger = time.Minute
 
-// redaction finds the parts of a terminal's text that hosts and agents do not see. It exists while the terminal is lent or read so, and for
-// outwardLinger after. Guarded by the terminal's mutex.
+// redaction finds the parts of a terminal's text that hosts and agents do not see. It exists while the terminal is lent or somebody reads
+// ViewOutward, and for outwardLinger after that. Guarded by the terminal's mutex.
 type redaction struct {
 	filter   *redact.Filter
 	fed      int64     // raw offset up to which the filter has the text
 	frontier int64     // raw offset up to which the shown text is decided
-	at       int64     // the same as a text offset
-	begun    int64     // text offset of the first text that it masks
+	at       int64     // frontier as a text offset
+	begun    int64     // text offset at which it began
 	since    time.Time // when the text at the frontier was held back
-	held     bool      // there is something
+	held     bool      // text is held back
 	renewed  time.Time
-	behind   bool // it has not looked at all that was there when it began
+	behind   bool // it has not yet examined all text that the log had when it began
 	timer    *time.Timer
 	linger   *time.Timer // runs endLinger; nil while it is lent or read
 
@@ -37,12 +38,12 @@ type redaction struct {
 	secrets, sequences queue[redact.Mask]
 }
 
-// begin starts the redaction at the oldest text there is.
+// begin starts the redaction at the oldest text in the log.
 func (v *redaction) begin(rules *redact.Rules, s *stream) {
 	v.fed = s.charStart(s.log.Start(), s.texted)
 	v.frontier, v.at = v.fed, s.cuts.textAt(v.fed)
 	v.begun = v.at
-	var before []byte // a secret may have begun there
+	var before []byte // text before the beginning, in which a secret may have begun
 	if o := &s.oldest; (o.screen != nil || len(o.waits) > 0) && o.pos == s.log.Start() {
 		o.flush()
 		before = shownBefore(o.begun())
@@ -80,7 +81,7 @@ func (v *redaction) take(s *stream, now time.Time) {
 	}
 }
 
-// waitLeft is how much longer the held text may wait.
+// waitLeft returns how much longer the held text may be held back.
 func (v *redaction) waitLeft(now time.Time) time.Duration {
 	hold := holdLong
 	if v.filter.Brief() {
@@ -89,8 +90,8 @@ func (v *redaction) waitLeft(now time.Time) time.Duration {
 	return hold - now.Sub(v.since)
 }
 
-// mask applies the masks to p, the text at the offset off. It returns the number of places, without those before counted; it moves counted,
-// the ends of the counted secrets and sequences.
+// mask applies the masks to p, the text at the offset off. It returns how many masked places it has newly counted. counted has the text
+// offsets up to which secrets and sequences were counted; mask advances them.
 func (v *redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
 	end := off + int64(len(p))
 	for k, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
@@ -98,7 +99,7 @@ func (v *redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
 		for i := sort.Search(n, func(i int) bool { return q.at(i).End > off }); i < n && q.at(i).Start < end; i++ {
 			m := q.at(i)
 			m.Put(p, off)
-			// The replacement of a sequence is several masks, one right behind the other.
+			// The replacement of a sequence consists of several adjacent masks.
 			if m.Start > counted[k] || m.Start == counted[k] && m.Kind.Begins() {
 				places++
 			}
@@ -123,7 +124,7 @@ func (v *redaction) overfull(s *stream, from int64, limit int) bool {
 	return false
 }
 
-// fits is the raw offset, base or later, from which on the masks fit the bound; held text is kept.
+// fits returns the raw offset, base or later, from which on the masks fit the bound; held text is kept in any case.
 func (v *redaction) fits(base int64, s *stream, limit int) int64 {
 	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
 		if over := q.len() - limit/maskCost; over > 0 {
@@ -147,7 +148,7 @@ func (v *redaction) trim(text int64) {
 // atRest reports whether a redaction that begins here would decide the same as this one.
 func (v *redaction) atRest(end int64) bool { return v == nil || v.fed == end && v.filter.AtRest() }
 
-// stop ends its timers.
+// stop stops the timers.
 func (v *redaction) stop() {
 	if v == nil {
 		return
@@ -168,12 +169,13 @@ func (v *redaction) cost() int {
 }
 
 const (
-	redactPiece = 1 << 20 // bytes of text that are looked at in one go, under the lock
+	redactPiece = 1 << 20 // bytes of text that are examined at a time, under the lock
 	redactAgain = time.Millisecond
-	renewTime   = time.Minute // in which there may be so many images, notifications and titles: see redact.Filter.Renew
+	renewTime   = time.Minute // period in which the number of images, notifications and titles is bounded, see redact.Filter.Renew
 )
 
-// prepare makes the rules for the terminal before it is lent. That may take a moment the first time, so no lock is held.
+// prepare makes the terminal's redaction rules before it is lent. It must be called without the lock, because the first call may take a
+// moment.
 func (t *Terminal) prepare() {
 	base := t.pool.opts.Outward
 	if base == nil {
@@ -194,7 +196,8 @@ func (t *Terminal) prepare() {
 	t.mu.Unlock()
 }
 
-// setRedactionLocked creates or drops the redaction as the lending and its readers need.
+// setRedactionLocked creates the redaction if the terminal is lent or has readers of ViewOutward; otherwise it drops it after
+// outwardLinger.
 func (t *Terminal) setRedactionLocked() {
 	l := &t.lending
 	needed := (len(l.to) > 0 || l.outward > 0) && l.rules != nil
@@ -222,7 +225,7 @@ func (t *Terminal) endLinger() {
 	}
 }
 
-// beginOutward counts a reader of ViewOutward, and brings the redaction to the end of present output: a single read returns all of it.
+// beginOutward counts a reader of ViewOutward, and makes the redaction examine all present output, so that a single read returns all of it.
 func (t *Terminal) beginOutward() {
 	t.prepare()
 	t.mu.Lock()
@@ -239,11 +242,11 @@ func (t *Terminal) beginOutward() {
 		if t.lending.redaction.fed == fed {
 			break
 		}
-		t.mu.Unlock() // others have their turn
+		t.mu.Unlock() // let others take the lock
 		t.mu.Lock()
 	}
 	if v := t.lending.redaction; v != nil && v.held && v.fed == t.stream.texted && time.Since(t.activity.printed) >= holdLong {
-		v.filter.Flush() // it was printed long ago
+		v.filter.Flush() // nothing is held back: it was printed long ago
 		t.releaseLocked(time.Now())
 		t.wakeLocked()
 	}
@@ -268,7 +271,7 @@ func (t *Terminal) redactLocked(now time.Time, final bool) {
 		return
 	}
 	if v.fed < t.stream.log.Start() {
-		v.begin(t.lending.rules, &t.stream) // unexamined text is lost
+		v.begin(t.lending.rules, &t.stream) // hosts lose the text that was not examined
 	}
 	if now.Sub(v.renewed) >= renewTime {
 		v.renew(now)
@@ -286,7 +289,7 @@ func (t *Terminal) redactLocked(now time.Time, final bool) {
 	readBuffers.Put(buf)
 	v.fed = pos
 	if v.behind && v.fed >= t.stream.texted && t.stream.log.End() >= t.adoption.target {
-		// Hours of a shell's titles use up the allowance of a minute: later output has a fresh one.
+		// The titles of hours of output have used up the allowance of a minute: later output gets a new one.
 		v.behind = false
 		v.renew(now)
 	}
@@ -296,7 +299,7 @@ func (t *Terminal) redactLocked(now time.Time, final bool) {
 	t.releaseLocked(now)
 }
 
-// releaseLocked shows decided text, and schedules the rest.
+// releaseLocked makes decided text readable, and sets a timer for the held text.
 func (t *Terminal) releaseLocked(now time.Time) {
 	v := t.lending.redaction
 	v.take(&t.stream, now)
@@ -317,7 +320,7 @@ func (t *Terminal) lookLaterLocked(in time.Duration) {
 	v.timer.Reset(max(in, 0))
 }
 
-// releaseHeldText lets go of text that was held back for long enough.
+// releaseHeldText makes text readable that was held back for long enough.
 func (t *Terminal) releaseHeldText() {
 	defer t.recoverRedaction()
 	t.mu.Lock()
@@ -335,14 +338,14 @@ func (t *Terminal) releaseHeldText() {
 	t.wakeLocked()
 }
 
-// Outward is the redaction of texts about the terminal that a host gets besides its output, such as titles. Nil changes nothing.
+// Outward returns the rules for texts about the terminal that a host gets besides the output, such as titles. Nil rules redact nothing.
 func (h Handle) Outward() *redact.Rules {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	return h.t.lending.rules
 }
 
-// Redaction is the redaction of a terminal's output for hosts, also if it is lent to none. Nil changes nothing.
+// Redaction returns the rules for a terminal's output, even if it is lent to no host. Nil rules redact nothing.
 func (h Handle) Redaction() *redact.Rules {
 	h.t.prepare()
 	return h.Outward()

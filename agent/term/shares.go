@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Share lets everyone with its link watch the terminal at the host of its loan. The link's secret is not kept.
+// Share lets everyone who has its link watch the terminal at the host of its loan. The link's secret is not stored.
 type Share struct {
 	ID         string
 	SecretHash string // SHA-256 in hexadecimal digits
 	Until      time.Time
 	Once       bool // the host lets only the first browser in
-	// Ended says that it is over and that the host may not know yet, see Handle.ForgetShare.
+	// Ended says that the share has ended and that the host may not know that yet, see Handle.ForgetShare.
 	Ended bool
 }
 
@@ -25,13 +25,13 @@ var (
 	ErrNoShare       = errors.New("there is no such link")
 )
 
-// over reports whether its time is up, by either clock as for a Loan.
+// over reports whether the share has expired, by either clock as for a Loan.
 func (s *Share) over() bool {
 	l := Loan{Until: s.Until}
 	return l.over()
 }
 
-// lasting reports whether some share of the loan is not over.
+// lasting reports whether the loan has a share that is not over.
 func (l *Loan) lasting() bool {
 	return slices.ContainsFunc(l.Shares, func(s Share) bool { return !s.Ended })
 }
@@ -43,8 +43,8 @@ func (t *Terminal) addShareLocked(l *Loan, s Share) {
 	l.Version = t.lending.version
 }
 
-// endSharesLocked ends the shares of the loan that fit, and returns their ids. done says that the loan was for their guests alone and has
-// none left.
+// endSharesLocked ends the shares of the loan that fits selects, and returns their ids. done reports that the loan was only for guests and
+// has no share left.
 func (t *Terminal) endSharesLocked(l *Loan, fits func(*Share) bool) (ended []string, done bool) {
 	shares := slices.Clone(l.Shares)
 	for i := range shares {
@@ -62,7 +62,7 @@ func (t *Terminal) endSharesLocked(l *Loan, fits func(*Share) bool) (ended []str
 	return ended, l.Audience.GuestsOnly && !l.lasting()
 }
 
-// Unshare ends a share, and the loan if that was for its guests alone and has no other. Errors: ErrNotLent, ErrNoShare.
+// Unshare ends a share. It also ends the loan if that was only for guests and has no other share. Errors: ErrNotLent, ErrNoShare.
 func (h Handle) Unshare(host, id string) error {
 	return h.changeLoan(host, func(t *Terminal, loan *Loan) (*Act, error) {
 		ended, done := t.endSharesLocked(loan, func(s *Share) bool { return s.ID == id })
@@ -77,7 +77,7 @@ func (h Handle) Unshare(host, id string) error {
 	})
 }
 
-// ForgetShare forgets a share that has ended: the actor, a host's door, has told its host.
+// ForgetShare removes a share that has ended. The actor, a host's link, calls it after it has told its host.
 func (h Handle) ForgetShare(id string) {
 	t := h.t
 	t.mu.Lock()
@@ -93,7 +93,7 @@ func (h Handle) ForgetShare(id string) {
 	}
 }
 
-// expireShares ends the shares whose time is up.
+// expireShares ends expired shares.
 func (t *Terminal) expireShares() {
 	var done []string
 	var acts []Act

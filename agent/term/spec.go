@@ -18,26 +18,26 @@ type Spec struct {
 	// Argv, Env and Nonce are the actual values if shell integration changes them. Argv nil means Command. Env is the whole environment.
 	Argv []string
 	Env  []string
-	// Nonce makes marks that carry it trusted, and no others. "" trusts none.
+	// Nonce is what a mark must carry to be trusted. With "" no marks are trusted.
 	Nonce   string
 	Name    string // at most 256 bytes; "" means the base name of the command
 	Cwd     string // absolute directory
 	Size    Size   // zero means 80x24
 	Private bool
 	OnSlow  OnSlow
-	// IdleTimeout, if not 0, is how long an agent's terminal may neither print nor be typed into before it is killed. It ends with its
+	// IdleTimeout, if not 0, is how long an agent's terminal may go without output and input before it is killed. It does not apply after a
 	// promotion.
 	IdleTimeout time.Duration
-	// TimeLimit, if not 0, is how long an agent's terminal may run before it is killed. It ends with its promotion.
+	// TimeLimit, if not 0, is how long an agent's terminal may run before it is killed. It does not apply after a promotion.
 	TimeLimit time.Duration
-	// Leased is remembered for the door that started it, see Info.
+	// Leased is stored for the door that starts the terminal, see Info.
 	Leased bool
 	LendTo []string // hosts
 	// Audience lists who else may watch at each of these hosts, besides the owner of this machine there; at most MaxNames.
 	Audience []string
-	// Door is remembered for Info; at most 16 bytes.
+	// Door is stored for Info; at most 16 bytes.
 	Door string
-	// Unsigned is remembered for Info.
+	// Unsigned is stored for Info.
 	Unsigned bool
 	// Ended, if not nil, is called once when the child has ended or could not be started, to remove its files.
 	Ended func()
@@ -54,7 +54,7 @@ func (s *Spec) check() error {
 		s.Argv = s.Command
 	}
 	switch s.Name {
-	case ".", "..", "/": // no URL can hold them, so doors could not reach the terminal
+	case ".", "..", "/": // a URL cannot contain these, so doors could not reach the terminal
 		return &SpecError{"name", fmt.Errorf("%q is not a valid terminal name; choose another", s.Name)}
 	}
 	s.Name = cmp.Or(s.Name, filepath.Base(s.Command[0]))
@@ -79,7 +79,7 @@ func (s *Spec) check() error {
 	return nil
 }
 
-// nonceOf is the scanner's nonce: an unguessable one if no marks are to be trusted.
+// nonceOf returns the scanner's nonce: an unguessable one if no marks are to be trusted.
 func (s *Spec) nonceOf() string {
 	return cmp.Or(s.Nonce, string(NewID())+string(NewID()))
 }
@@ -90,7 +90,7 @@ func (s *Spec) ended() {
 	}
 }
 
-// maxSize bounds both dimensions of a terminal in cells: the largest a host of this protocol is asked to take, see ahp.
+// maxSize bounds both dimensions of a terminal in cells. The protocol does not ask hosts to accept more, see ahp.
 const maxSize = 1000
 
 func checkSize(s Size) error {

@@ -9,11 +9,11 @@ import (
 	"tether/shellint"
 )
 
-// stream is the child's output, as far as it is kept, and derived state: its bytes, the cuts that make the views of them, and the marks
-// between them, all under raw offsets. Only the pump, and run after it, append bytes and cuts. Guarded by the terminal's mutex.
+// stream is the child's output, as far as it is kept, and derived state: its bytes, the cuts from which its views follow, and the marks
+// between the bytes, all under raw offsets. Only the owner of Terminal.intake appends bytes and cuts. Guarded by the terminal's mutex.
 //
 // seen <= texted <= decided <= log.End(). Cuts and marks ascend, and no mark is added before seen. Bytes and cuts together, and marks, are
-// each within the bound of log. Needed output may exceed it for a moment, see Terminal.boundLocked.
+// each within the bound of log. Needed output may exceed that bound for a moment, see Terminal.boundLocked.
 type stream struct {
 	log       *ring.Log
 	cuts      cutList
@@ -21,16 +21,16 @@ type stream struct {
 	firstMark int64  // sequence number of marks.at(0)
 	decided   int64  // raw offset up to which the scanner has judged
 	texted    int64  // raw offset up to which the text is known
-	seen      int64  // texted as readers could see it last
-	atRest    bool   // the scanner is, at the end of the log
+	seen      int64  // value of texted when readers could last read
+	atRest    bool   // the scanner is at rest at the end of the log
 	lost      int64  // raw bytes that nobody could record
 	joined    []byte // scratch for text that wraps in the log
-	before    Size   // of the terminal before the oldest mark
-	since     int64  // raw offset from which on it had that, perhaps dropped
+	before    Size   // the terminal's size before the oldest mark
+	since     int64  // raw offset from which on it had the size before; perhaps before the log's start
 	oldest    oldest // the screen at the log's oldest byte
 }
 
-// begin makes the stream begin anew at a raw and a text offset: nothing before is kept but marks.
+// begin replaces the log by an empty one that begins at a raw and a text offset. Of what was before, only marks are kept.
 func (s *stream) begin(raw, text int64) {
 	s.log = ring.NewAt(s.log.Limit(), raw)
 	s.cuts = cutList{baseRaw: raw, baseText: text}
@@ -45,7 +45,7 @@ func (s *stream) begin(raw, text int64) {
 	s.oldest.marks = s.firstMark + int64(s.marks.len())
 }
 
-// decide turns the scanner's findings in the newest bytes into cuts, and moves the frontiers. final: there is no more.
+// decide turns the scanner's findings in the newest bytes into cuts, and moves the frontiers. final says that no more output follows.
 func (s *stream) decide(found *shellint.Result, clipboard, final bool) {
 	for _, span := range found.Spans {
 		if kind, ok := cutFor(span); ok && !(clipboard && span.Class == shellint.ClassClipboard) {
@@ -58,8 +58,8 @@ func (s *stream) decide(found *shellint.Result, clipboard, final bool) {
 	s.decideText(s.decided, final)
 }
 
-// decideText decides the text of the raw range [texted, to): it is kept or, where it is not UTF-8, cut. A character whose bytes may still
-// arrive stays undecided unless final.
+// decideText adds the raw range [texted, to) to the text, and cuts bytes in it that are not UTF-8. Unless final, it leaves out the bytes of
+// an incomplete character at the end, whose rest may still arrive.
 func (s *stream) decideText(to int64, final bool) {
 	if to <= s.texted {
 		return
@@ -87,7 +87,7 @@ func (s *stream) decideText(to int64, final bool) {
 	}
 }
 
-// incomplete is the number of bytes at the end of p that begin a character without finishing it: 0 to 3.
+// incomplete returns the number of bytes at the end of p that begin a character without finishing it: 0 to 3.
 func incomplete(p []byte) int {
 	for n := 1; n <= min(3, len(p)); n++ {
 		b := p[len(p)-n]
@@ -101,18 +101,19 @@ func incomplete(p []byte) int {
 	return 0
 }
 
-// textBehind is a text offset for the raw offset to that is not before any offset that was reported: the true one, unless the list of cuts
+// textBehind returns a text offset for the raw offset to that is not before any reported offset: the true one, unless the list of cuts
 // itself is broken.
 func (s *stream) textBehind(to int64) (text int64) {
 	defer func() {
 		if recover() != nil {
-			text = s.cuts.baseText + 3*(to-s.cuts.baseRaw) // each byte became U+FFFD
+			text = s.cuts.baseText + 3*(to-s.cuts.baseRaw) // as if each byte had become U+FFFD
 		}
 	}()
 	return s.cuts.textAt(s.texted) + to - s.texted
 }
 
-// known is the raw offset up to which the view is known, including text held back from hosts: one may have had it from the former daemon.
+// known returns the raw offset up to which the view is known. It includes text that is held back from hosts, since a host may have received
+// it from the former daemon.
 func (s *stream) known(v View) int64 {
 	switch v {
 	case ViewText, ViewOutward:
@@ -123,12 +124,12 @@ func (s *stream) known(v View) int64 {
 	return s.log.End()
 }
 
-// fill copies the view of the raw range [pos, limit) as far as buf holds it, and returns where that ends and its length. With linear it
-// goes no further than to a place where offsets and bytes do not keep step.
+// fill copies the view of the raw range [pos, limit) to buf, as much as fits, and returns the raw offset at which that ends and the number
+// of copied bytes. With linear it stops where something was left out or replaced.
 func (s *stream) fill(buf []byte, v View, pos, limit int64, linear bool) (end int64, n int) {
 	for c := s.cuts.after(pos); pos < limit && n < len(buf); {
 		plain := limit
-		if c.ok && c.start < limit { // a look at all that follow would make many small pieces slow
+		if c.ok && c.start < limit { // looking at all following cuts would make many small reads slow
 			if c.shown(v) {
 				c.step()
 				continue
@@ -137,7 +138,7 @@ func (s *stream) fill(buf []byte, v View, pos, limit int64, linear bool) (end in
 				if linear && n > 0 {
 					break
 				}
-				// Ends of marks may lie beyond limit while they grow.
+				// The end of a cut may be beyond limit while the cut still grows.
 				next, k := c.standIn(buf[n:], pos, limit)
 				n += k
 				if next == pos {
@@ -169,14 +170,14 @@ func (s *stream) fill(buf []byte, v View, pos, limit int64, linear bool) (end in
 	return pos, n
 }
 
-// usualSequence is the length in bytes that begun looks at the end of large pieces.
+// usualSequence is how many bytes begun examines at the end of a large piece.
 const (
 	usualSequence = 24
 	largePiece    = 4 << 10
 )
 
-// begun is the number of bytes at the end of p from the beginning of a sequence on. Parsing flooding text is cheaper if a large piece does not
-// end inside a sequence; a view does not promise this border.
+// begun returns the number of bytes at the end of p from the beginning of a sequence on. Parsing a flood is cheaper if large pieces do not
+// end within a sequence; no view promises that.
 func begun(p []byte) int {
 	p = p[max(0, len(p)-usualSequence):]
 	if i := bytes.LastIndexByte(p, 0x1b); i >= 0 {
@@ -185,7 +186,7 @@ func begun(p []byte) int {
 	return 0
 }
 
-// beforeSequence is where the piece from one raw offset to another ends instead, see begun.
+// beforeSequence returns where the piece from pos to end should end instead, so that it does not end within a sequence; see begun.
 func (s *stream) beforeSequence(pos, end int64) int64 {
 	if end-pos < largePiece {
 		return end
@@ -194,7 +195,7 @@ func (s *stream) beforeSequence(pos, end int64) int64 {
 	return end - int64(begun(tail[:s.log.ReadAt(tail[:], end-usualSequence)]))
 }
 
-// markOffset is where a mark stands that claims off, see putMarkLocked.
+// markOffset returns the offset for a mark that was found at off, see putMarkLocked.
 func (s *stream) markOffset(off int64) int64 {
 	off = max(s.cuts.behindSplice(off), s.seen)
 	if n := s.marks.len(); n > 0 {
@@ -203,7 +204,7 @@ func (s *stream) markOffset(off int64) int64 {
 	return off
 }
 
-// markAt is the sequence number of the first mark at or after raw.
+// markAt returns the sequence number of the first mark at or after raw.
 func (s *stream) markAt(raw int64) int64 {
 	return s.firstMark + int64(sort.Search(s.marks.len(), func(i int) bool { return s.marks.at(i).Off >= raw }))
 }
@@ -211,8 +212,8 @@ func (s *stream) markAt(raw int64) int64 {
 // lineSearch is how far lineStart looks, in bytes.
 const lineSearch = 4 << 10
 
-// lineStart is the first line start at or after raw, so that a view that begins there cuts no sequence; without one nearby it is the next
-// start of a character.
+// lineStart returns the first start of a line at or after raw, so that a view that begins there does not begin within a sequence. If no
+// line starts within lineSearch, it returns the next start of a character.
 func (s *stream) lineStart(raw, end int64) int64 {
 	if raw == 0 || raw >= end {
 		return min(raw, end)
@@ -226,7 +227,7 @@ func (s *stream) lineStart(raw, end int64) int64 {
 	return s.charStart(raw, end)
 }
 
-// charStart is the first start of a character, or of its replacement, at or after raw.
+// charStart returns the first start of a character, or of a replacement, at or after raw.
 func (s *stream) charStart(raw, end int64) int64 {
 	var buf [utf8.UTFMax]byte
 	n := s.log.ReadAt(buf[:max(min(int64(len(buf)), end-raw), 0)], raw)
@@ -236,17 +237,18 @@ func (s *stream) charStart(raw, end int64) int64 {
 	return raw
 }
 
-// weight is the part of the log's bound, in bytes, that the stream from a raw offset on takes: itself, and its cuts.
+// weight returns how much of the log's bound the stream takes from a raw offset on, in bytes: the output and its cuts.
 func (s *stream) weight(from int64) int64 {
 	return s.log.End() - from + s.cuts.weight(from)
 }
 
-// overfull reports whether the stream behind a raw offset, the marks from that number on, or more additional bytes, exceed a bound.
+// overfull reports whether the stream from a raw offset on with more additional bytes, or the marks from that number on, exceed the bound
+// limit.
 func (s *stream) overfull(from, mark int64, more, limit int) bool {
 	return s.weight(from)+int64(more) > int64(limit) || s.firstMark+int64(s.marks.len())-mark > int64(limit/markCost)
 }
 
-// fits is the raw offset from which on the stream and its marks, each, fit the bound.
+// fits returns the raw offset from which on the stream fits the bound, and so do its marks.
 func (s *stream) fits(limit int) int64 {
 	base := s.log.Start()
 	for over := s.weight(base) - int64(limit); over > 0; over = s.weight(base) - int64(limit) {
@@ -277,13 +279,13 @@ func (s *stream) trim(base int64, limit int) {
 	s.firstMark += int64(n)
 }
 
-// shrink returns the memory of dropped entries.
+// shrink frees the memory of dropped cuts and marks.
 func (s *stream) shrink() {
 	s.cuts.blocks.shrink()
 	s.marks.shrink()
 }
 
-// cost is the memory of the stream, in bytes.
+// cost returns the memory of the stream, in bytes.
 func (s *stream) cost() int {
 	return s.log.Cap() + s.cuts.cost() + s.marks.cap()*markCost + s.oldest.cost()
 }
@@ -299,10 +301,10 @@ func (q *queue[T]) len() int { return len(q.items) - q.head }
 // at returns the i-th item; the pointer is valid until the next push or drop.
 func (q *queue[T]) at(i int) *T { return &q.items[q.head+i] }
 
-// cap is how many items the memory that is taken would hold.
+// cap returns for how many items memory is allocated.
 func (q *queue[T]) cap() int { return cap(q.items) }
 
-// shrink returns memory that the present entries do not need.
+// shrink frees memory that the present items do not need.
 func (q *queue[T]) shrink() {
 	if n := q.len(); cap(q.items) > 2*n {
 		q.items, q.head = append(make([]T, 0, n), q.items[q.head:]...), 0
@@ -311,7 +313,7 @@ func (q *queue[T]) shrink() {
 
 func (q *queue[T]) push(v T) { q.items = append(q.items, v) }
 
-// drop forgets the first n items and gives their memory back in steps.
+// drop removes the first n items and frees their memory in steps.
 func (q *queue[T]) drop(n int) {
 	clear(q.items[q.head : q.head+n])
 	q.head += n

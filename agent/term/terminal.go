@@ -36,16 +36,16 @@ type PTY interface {
 	Close() error
 }
 
-// OnSlow is the effect of a slow holding reader on the child.
+// OnSlow is the effect on the child of a slow reader that asked for ReaderOptions.Hold.
 type OnSlow uint8
 
 const (
 	// ByOwner is the configured effect for the terminal's owner.
 	ByOwner OnSlow = iota
-	// Lag lets the child wait for readers a tenth of the time, and not while somebody types; beyond that a slow reader loses its place and is
-	// told.
+	// Lag makes the child wait for readers at most a tenth of the time, and not while somebody types. A reader that is slower than that
+	// loses its place and is told of the gap.
 	Lag
-	// Hold lets the child wait for readers, each time for at most the pool's stall time.
+	// Hold makes the child wait for readers, each time for at most the pool's stall time.
 	Hold
 )
 
@@ -61,26 +61,26 @@ const (
 type Terminal struct {
 	id      ID
 	pty     PTY
-	holder  HolderPTY    // pty, if the child outlives this process
-	pacer   pacer        // holder, if that has the child wait for readers that may slow it only a little
-	screens screenKeeper // holder, if that keeps screens for the next daemon
+	holder  HolderPTY    // pty, if the child outlives this process, else nil
+	pacer   pacer        // holder, if it makes the child wait for readers that may slow it only a little, else nil
+	screens screenKeeper // holder, if it keeps screens for the next daemon, else nil
 	pool    *Pool
 
 	origin origin // facts of its start
 	life   life   // channels for waiting on a step of it
-	intake intake // the scanner; owned by the goroutine that appends, see above, then by run
+	intake intake // the scanner; has one owner at a time, see there
 
 	mu        sync.Mutex // guards the fields below
 	stream    stream     // the output, and state derived from it
 	commands  commands   // the history of a shell's command lines
 	display   display    // title, directory, size
 	ownership ownership  // its owner, and who is attached
-	readers   readers    // those for whom output is kept
+	readers   readers    // the readers for which output is kept
 	lending   lending    // the hosts to which it is lent, and their redaction
 	input     inputQueue // typed input that is not yet written
 	activity  activity   // when it was last used
 	attention attention  // whether it waits for the person
-	ready     Ready      // whether what it was declared for is there
+	ready     Ready      // whether the condition of a declared terminal holds
 	ending    ending     // how it ends, why, and who knows
 	adoption  adoption   // output of earlier daemons that is scanned again
 	keeper    keeper     // state in transit to the holder
@@ -143,17 +143,17 @@ func (t *Terminal) infoLocked() Info {
 // Done is closed when the exit was recorded.
 func (t *Terminal) Done() <-chan struct{} { return t.life.done }
 
-// life has one channel for each step of a terminal's life, closed once when the step happens. They are made at construction and need no
-// lock. run closes either done or left, and always after pumped.
+// life has one channel for each step of a terminal's life; each is closed once, when the step happens. The channels are made at
+// construction and need no lock. run closes either done or left, after pumped was closed.
 type life struct {
-	killed   chan struct{} // closed by kill: no reader holds any more
+	killed   chan struct{} // closed by kill: no reader holds the child any more
 	killOnce sync.Once
 	pumped   chan struct{} // closed by pump at the end of output
 	done     chan struct{} // closed by run after MarkExited
 
 	leaving   chan struct{} // closed by leave
 	leaveOnce sync.Once
-	left      chan struct{} // closed by run, under mu, when the child runs on out of the pool's hands
+	left      chan struct{} // closed by run, under mu, when the child keeps running outside this pool
 }
 
 func newLife() life {
@@ -183,7 +183,7 @@ func isClosed(c <-chan struct{}) bool {
 // ID names a terminal for its whole life, across daemon restarts: "pty-" and eight random characters of a-z and 2-7.
 type ID string
 
-// NewID mints one.
+// NewID returns a new random id.
 func NewID() ID {
 	var b [5]byte
 	rand.Read(b[:]) // never fails, see crypto/rand
