@@ -9,8 +9,8 @@ import (
 	"tether/ahp"
 )
 
-// actionFor translates a mark for a host that speaks the version; nil for the ones a host is not told, and for titles, see
-// publisher.tellTitle.
+// actionFor translates a mark for a host that speaks that version of the protocol. It returns nil for marks that hosts are not told, and
+// for titles, see publisher.tellTitle.
 func actionFor(m *term.Mark, version string, commandActions bool) ahp.Action {
 	switch m.Kind {
 	case term.MarkCwd:
@@ -22,7 +22,7 @@ func actionFor(m *term.Mark, version string, commandActions bool) ahp.Action {
 		return resized(m.Size)
 	case term.MarkExited:
 		exited := ahp.TerminalExited{Meta: ahp.AddTime(nil, ahp.ExitedKey, m.Exit.At)}
-		if m.Exit.Reason != term.ReasonLost || !ahp.HasLifecycle(version) { // else nobody knows the code
+		if m.Exit.Reason != term.ReasonLost || !ahp.HasLifecycle(version) { // an older protocol cannot say that the code is unknown
 			exited.ExitCode = new(int64(m.Exit.Code))
 		}
 		return exited
@@ -65,11 +65,13 @@ func finished(c term.Command) ahp.Action {
 // commandID names a command within its terminal, as VS Code's host does.
 func commandID(n int) string { return fmt.Sprintf("cmd-%d", n) }
 
-// titlePause is the least time between two titles of a terminal that are sent to a host. Some programs count in their title, thousands of times
-// in a second; that costs host and observers four small actions a second. The last title always arrives, and before the exit.
+// titlePause is the least time between two titles of a terminal that are sent to a host. Some programs count in their title, thousands of
+// times in a second; with the pause, that costs host and observers four small actions a second. The last title always arrives, and does so
+// before the exit.
 const titlePause = 250 * time.Millisecond
 
-// tellTitle sends the host the terminal's present title, if it has changed and its time has come or, if last, without waiting.
+// tellTitle sends the host the terminal's present title if that has changed and titlePause is over. With last it does not wait for the
+// pause.
 func (p *publisher) tellTitle(ctx context.Context, last bool) error {
 	if !p.retitled || !last && p.titleLeft() > 0 {
 		return nil
@@ -83,20 +85,20 @@ func (p *publisher) tellTitle(ctx context.Context, last bool) error {
 	return p.dispatch(ctx, ahp.TerminalTitleChanged{Title: title})
 }
 
-// titleLeft is how long the next title has to wait.
+// titleLeft returns how long the next title has to wait.
 func (p *publisher) titleLeft() time.Duration { return titlePause - time.Since(p.titled) }
 
 // Texts that hosts get besides the output are redacted, too: titles, names and directories often contain typed text, and command lines
 // always do.
 
-// info is the terminal's info in the host's view.
+// info returns the terminal's info in the host's view.
 func (p *publisher) info() term.Info {
 	info, rules := p.le.h.Info(), p.le.h.Outward()
 	info.Title, info.Cwd = rules.Title(info.Title), rules.Redact(info.Cwd)
 	return info
 }
 
-// shown is a mark other than a title as the host may see it.
+// shown returns a mark, not a title, as the host may see it.
 func shown(h term.Handle, m *term.Mark) *term.Mark {
 	out, rules := *m, h.Outward()
 	switch m.Kind {

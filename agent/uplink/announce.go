@@ -12,10 +12,10 @@ import (
 	"tether/jsonrpc"
 )
 
-// ackTimeout bounds the wait for the position after an announcement.
+// ackTimeout bounds the wait for the host's first acknowledgement after an announcement, see place.
 const ackTimeout = 5 * time.Second
 
-// announce creates the terminal at the host, or takes it up again, and checks that the host understood.
+// announce creates the terminal at the host, or resumes it there, and checks that the host treats it as a client-executed one.
 func (p *publisher) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -23,7 +23,7 @@ func (p *publisher) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.le.h.SaveLinkState(ctx, p.le.uri); err != nil { // before the host knows of it
+	if err := p.le.h.SaveLinkState(ctx, p.le.uri); err != nil { // before the host knows the URI
 		return fmt.Errorf("keep the terminal's URI: %w", err)
 	}
 	info := p.info()
@@ -47,7 +47,7 @@ func (p *publisher) announce(ctx context.Context) error {
 	}
 	_, refused := errors.AsType[*jsonrpc.Error](err)
 	if refused && p.s.trial.turn != nil {
-		err = errors.Join(err, p.remove(ctx, nil)) // one that it refuses may exist: hosts have several codes for that
+		err = errors.Join(err, p.remove(ctx, nil)) // it may exist although it was refused: hosts have several codes for that
 	}
 	if refused {
 		p.s.link.update(p.le, func(le *lending) { le.created = false })
@@ -61,7 +61,7 @@ func (p *publisher) announce(ctx context.Context) error {
 	}
 	if p.s.marker.Resume && state.Lifecycle.Exited() && info.Exit != nil {
 		p.over()
-		return nil // the exit was the last that we sent
+		return nil // the host has the exit, and so everything
 	}
 	p.takeState(state)
 	if replay && !p.s.marker.Resume {
@@ -73,7 +73,7 @@ func (p *publisher) announce(ctx context.Context) error {
 	return nil
 }
 
-// endedCommands is how many commands of the shell have ended.
+// endedCommands returns how many commands of the shell have ended.
 func (p *publisher) endedCommands() int64 {
 	all, err := p.le.h.Commands()
 	if err != nil {
@@ -89,9 +89,9 @@ func (p *publisher) endedCommands() int64 {
 	return int64(last - open)
 }
 
-// lookup returns the host's state of a terminal that an earlier connection announced, nil if unknown. If the host has ended it, it gets
-// another URI: everybody there was told that this one has exited. A host that has merely forgotten everything told nobody; there it keeps
-// its URI.
+// lookup returns the host's state of a terminal that an earlier connection announced, nil if unknown. If the host has ended the terminal,
+// lookup gives it another URI, because everybody there was told that the old one has exited. A host that has merely forgotten everything
+// has told nobody; there the terminal keeps its URI.
 func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 	p.s.link.mu.Lock()
 	before := p.le.before
@@ -111,7 +111,7 @@ func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 	case errors.Is(err, jsonrpc.ErrClosed), ctx.Err() != nil:
 		return nil, err
 	case !ok || !ahp.IsGone(int64(refused.Code)):
-		return nil, nil // if something is wrong, announcing it will tell
+		return nil, nil // if something is wrong, the announcement will fail
 	}
 	_, knows := p.s.conn.Resumed()
 	grace := time.Duration(p.s.marker.GraceMs) * time.Millisecond
@@ -126,9 +126,9 @@ func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 	return nil, nil
 }
 
-// replace gives the terminal another URI at a host without resume, and has the old one disposed of. Such a host ends an earlier
-// connection's terminals when it discovers that the connection is dead, which may be minutes later: an end of the old URI says nothing
-// about the terminal, an end of the new one is a disposal.
+// replace gives the terminal another URI at a host without resume, and arranges the disposal of the old one. Such a host ends the terminals
+// of an earlier connection when it discovers that the connection is dead, perhaps minutes later. So the end of the old URI says nothing
+// about the terminal, while the end of the new one is a disposal.
 func (p *publisher) replace() {
 	p.s.link.mu.Lock()
 	p.s.link.retired = append(p.s.link.retired, p.le.uri)
@@ -157,8 +157,8 @@ func (p *publisher) read(ctx context.Context) (state ahp.TerminalState, err erro
 	return state, err
 }
 
-// guard reads the terminal back, unless a host with resume has given up the state that was just seen. A host that does not know
-// executionTarget ignores it and starts a shell of its own: that must be removed.
+// guard reads the announced terminal's state, unless a host with resume has just reported it (seen). A host that does not know
+// executionTarget ignores it and starts a shell of its own, which guard removes.
 func (p *publisher) guard(ctx context.Context, seen *ahp.TerminalState) (ahp.TerminalState, error) {
 	if seen != nil && p.s.marker.Resume && seen.ExecutionTarget == ahp.TargetClient {
 		return *seen, nil
@@ -175,7 +175,7 @@ func (p *publisher) guard(ctx context.Context, seen *ahp.TerminalState) (ahp.Ter
 	return state, errWrongTarget
 }
 
-// takeState takes over the host's present state from the snapshot.
+// takeState records what the host shows of the terminal, from a snapshot.
 func (p *publisher) takeState(state ahp.TerminalState) {
 	p.open, p.known, p.detection = nil, map[string]bool{}, state.SupportsCommandDetection
 	for _, part := range state.Content {
@@ -192,8 +192,8 @@ func (p *publisher) takeState(state ahp.TerminalState) {
 	if state.Title != "" {
 		p.title = state.Title
 	}
-	// Its mark may lie before the text that the host has: a title waits, later output does not. And the host may have taken the one that was
-	// just announced.
+	// Send the title again. Titles wait for titlePause while output does not, so the title's mark may be before the text that the host has.
+	// Or the host may have kept the title of the announcement.
 	p.retitled = true
 	if state.Cwd != "" {
 		p.cwd = state.Cwd
@@ -232,8 +232,8 @@ func (p *publisher) place(ctx context.Context) error {
 	}
 }
 
-// disown leaves a terminal at a host that claims to have more of it than was ever printed: the host would drop later output as already
-// known.
+// disown disposes of a terminal at a host that claims to have more of it than was ever printed, and gives it another URI. Otherwise the
+// host would drop later output as already known.
 func (p *publisher) disown(ctx context.Context, claimed int64) error {
 	err := p.s.conn.DisposeTerminal(ctx, p.le.uri)
 	p.s.link.update(p.le, func(le *lending) { le.former = le.uri })
@@ -241,7 +241,7 @@ func (p *publisher) disown(ctx context.Context, claimed int64) error {
 	return errors.Join(fmt.Errorf("the host acknowledged %d bytes, more than were printed; all are sent again", claimed), err)
 }
 
-// noteAnnounced notes that the host has the terminal under its URI.
+// noteAnnounced records that the host has the terminal under its URI.
 func (l *Link) noteAnnounced(le *lending) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,8 +249,8 @@ func (l *Link) noteAnnounced(le *lending) {
 	l.roseLocked()
 }
 
-// Announced returns the URI under which the host has the terminal, and its title there. It waits until the host has it; false if ctx ends
-// before.
+// Announced returns the URI under which the host has the terminal, and its title there. It waits until the host has it; ok is false if ctx
+// ends before.
 func (l *Link) Announced(ctx context.Context, id term.ID) (uri, title string, ok bool) {
 	for {
 		l.mu.Lock()

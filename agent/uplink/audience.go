@@ -24,7 +24,7 @@ var (
 	errHeldBack = fmt.Errorf("%w, so the terminal, which is shared with some, is not sent", ErrOpen)
 )
 
-// Watchers lists who may watch a terminal at the host and who does, according to the host: its claim, made safe to show.
+// Watchers lists who may watch a terminal at the host and who does. It is what the host claims, made safe to show.
 type Watchers struct {
 	May      []string // as in ahp.Grant.To
 	Refused  []string // names in the audience that grant nothing there
@@ -39,7 +39,7 @@ type Watcher struct {
 	Since time.Time // not in the future
 }
 
-// maxWho bounds a name that a host says, in bytes.
+// maxWho bounds a name from a host, in bytes.
 const maxWho = 64
 
 func watchersFrom(p ahp.WatchersParams, now time.Time) *Watchers {
@@ -76,7 +76,7 @@ func (s *session) watchers(params []byte) {
 	}
 }
 
-// audience is a loan's audience in the protocol's words.
+// audience returns a loan's audience in the protocol's words.
 func (l *Link) audience(a *term.Audience) ahp.Audience {
 	out := ahp.Audience{Denied: a.Denied, GuestsOnly: a.GuestsOnly, HostGrants: l.opts.HostGrants}
 	for _, g := range a.Grants {
@@ -85,7 +85,7 @@ func (l *Link) audience(a *term.Audience) ahp.Audience {
 	return out
 }
 
-// suits returns why the host must not get a terminal with that audience: it would show it to others. Nil if it may.
+// suits returns nil if the host may get a terminal with that audience. Otherwise the error says why not: the host would show it to others.
 func (s *session) suits(a *term.Audience) error {
 	switch {
 	case a.GuestsOnly && !s.marker.Shares:
@@ -108,17 +108,17 @@ func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 	p.s.link.update(p.le, func(le *lending) {
 		le.version, le.sentVersion, le.shares = loan.Version, loan.Version, nil
 		if len(loan.Shares) > 0 {
-			le.sentVersion = 0 // the publisher's first step sends them
+			le.sentVersion = 0 // make the publisher's first step send the shares
 		}
 	})
 	if p.s.parkFor() > 0 {
 		m = ahp.AddPark(m, p.s.park(&loan))
 	}
-	return ahp.AddAudience(m, p.s.link.audience(&loan.Audience)), nil // also where it names nobody: such a host says who watches
+	return ahp.AddAudience(m, p.s.link.audience(&loan.Audience)), nil // even an empty audience: a host that gets one reports who watches
 }
 
-// noteAudience looks whether the audience of a terminal that is published has changed. Its publisher then tells the host, behind the output
-// before it; of one that has nothing to publish any more, the session does.
+// noteAudience checks whether the audience of a published terminal has changed. If so, the publisher tells the host, after the output
+// before the change. If the publisher has ended because nothing is left to send, the session tells the host.
 func (s *session) noteAudience(ctx context.Context, p *publication) {
 	loan, ok := p.le.h.LoanHere()
 	if !ok {
@@ -148,8 +148,8 @@ func (s *session) noteAudience(ctx context.Context, p *publication) {
 	}
 }
 
-// tellAudience sends the host the new audience. Names that the host refuses are left out: they must not keep somebody else from being
-// denied.
+// tellAudience sends the host the new audience. If the host refuses some names, it sends the audience without them, so that denials of
+// other people still take effect.
 func (s *session) tellAudience(ctx context.Context, le *lending) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -193,12 +193,12 @@ func refusedNames(err error) []string {
 	return nil
 }
 
-// roseLocked wakes goroutines that wait for the host's knowledge.
+// roseLocked wakes goroutines that wait until the host knows something.
 func (l *Link) roseLocked() {
 	l.announced.Raise()
 }
 
-// online returns the session that is connected, or ErrOffline.
+// online returns the connected session, or ErrOffline.
 func (l *Link) online() (*session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,8 +208,8 @@ func (l *Link) online() (*session, error) {
 	return l.session, nil
 }
 
-// CheckAudience asks the host which of the names it refuses, as names that may watch. Errors: ErrOffline, ErrOpen, or the host's. Without
-// names it asks nobody.
+// CheckAudience asks the host which of the names it would refuse in an audience. Errors: ErrOffline, ErrOpen, or the host's. Without names
+// it does not ask.
 func (l *Link) CheckAudience(ctx context.Context, names []string) (refused []string, err error) {
 	s, err := l.online()
 	if err != nil {
@@ -238,7 +238,8 @@ func (l *Link) CheckAudience(ctx context.Context, names []string) (refused []str
 	return nil, nil
 }
 
-// AudienceTold waits until the host knows the terminal's audience as of the call; false if there is no connection, or ctx ends before.
+// AudienceTold waits until the host knows the audience that the terminal has now. It returns false if there is no connection, or ctx ends
+// before.
 func (l *Link) AudienceTold(ctx context.Context, h term.Handle) bool {
 	loan, ok := h.Loan(l.opts.Name)
 	if !ok {

@@ -14,17 +14,17 @@ import (
 const (
 	firstRetry   = time.Second
 	maxRetry     = 30 * time.Second
-	patientRetry = 5 * time.Minute // where only a person or an upgrade can help
+	patientRetry = 5 * time.Minute // if only a person or an upgrade can help
 	healthyAfter = time.Minute     // a connection this long resets the interval
 )
 
-// The same after a move, when it is this machine that comes back, and soon.
+// The same after a move: this machine was away, and its network will be back soon.
 const (
 	firstEager = 250 * time.Millisecond
 	maxEager   = time.Second
 )
 
-// backoff is the interval for the next attempt; the zero value starts over.
+// backoff chooses the pauses between attempts; the zero value starts with the shortest.
 type backoff struct {
 	ceiling time.Duration
 	tries   int // attempts since the last connection
@@ -35,11 +35,11 @@ type retryProfile uint8
 
 const (
 	usual   retryProfile = iota
-	patient              // trying again soon is pointless
-	eager                // the network is about to be back
+	patient              // an attempt soon would fail as well
+	eager                // the network will be back soon
 )
 
-// next returns how long to wait: up to a ceiling that doubles each time.
+// next returns how long to wait: a random time up to a ceiling that doubles each time.
 func (b *backoff) next(m retryProfile) time.Duration {
 	first, most := firstRetry, maxRetry
 	switch m {
@@ -52,8 +52,8 @@ func (b *backoff) next(m retryProfile) time.Duration {
 	return rand.N(b.ceiling) + time.Millisecond
 }
 
-// firstTimeouts bound the first attempts after a loss: packets sent before the network is back vanish, and TCP repeats them only after
-// longer and longer pauses, so a fresh attempt is sooner there than the old one.
+// firstTimeouts bound the first attempts after a loss. Packets that are sent before the network is back are lost, and TCP repeats them
+// after longer and longer pauses, so a new attempt connects sooner than the old one.
 var firstTimeouts = [...]time.Duration{2500 * time.Millisecond, 2500 * time.Millisecond, 2500 * time.Millisecond, 5 * time.Second, 5 * time.Second}
 
 // timeout counts one more attempt and returns its bound, at most most.
@@ -66,10 +66,11 @@ func (b *backoff) timeout(most time.Duration) time.Duration {
 	return most
 }
 
-// lost notes that there was a connection. The interval between attempts stays: only a connection that lasted, see healthyAfter, resets it.
+// lost records that there was a connection, so that the next timeouts are firstTimeouts. The pause between attempts stays; only a
+// connection that lasted for healthyAfter resets it.
 func (b *backoff) lost() { b.tries = 0 }
 
-// moves tells everyone who waits that the machine woke up or changed its network. It is safe for concurrent use.
+// moves tells waiting goroutines that the machine woke up or changed its network. It is safe for concurrent use.
 type moves struct {
 	mu    sync.Mutex
 	count int
@@ -93,7 +94,8 @@ func (m *moves) wait() (next <-chan struct{}, before int) {
 	return m.next.Next(), m.count
 }
 
-// eagerFor is how long after a move a network comes up: the radio finds its station, an address is given, the name servers answer.
+// eagerFor is how long after a move a network may take to come up: until the radio has a station, the machine an address, and the name
+// servers answer.
 const eagerFor = time.Minute
 
 // recent reports whether the last move was within eagerFor.

@@ -8,12 +8,11 @@ import (
 )
 
 const (
-	// probeWithin is how long the host has to answer when the machine has woken up or its network has changed, which is noticed within 3 s:
-	// together less than the 5 s after which the link is to be back. A host without resume, where a new connection loses something, has a
-	// whole heartbeat.
+	// probeWithin is how long the host has to answer after the machine woke up or changed its network. Such a move is noticed within 3 s,
+	// so that the link is back within 5 s. A host without resume has a whole heartbeat, because a new connection there loses something.
 	probeWithin = 1500 * time.Millisecond
-	// deaf is how many times as long a host may leave a ping unanswered while other things come from it: they may be all that a slow line
-	// carries, or all that still comes through.
+	// deaf is the factor by which a host may be late with the answer to a ping while other messages arrive from it: they may take all of a
+	// slow line, or be the last that still arrive on a dead one.
 	deaf = 4
 )
 
@@ -26,7 +25,7 @@ func (s *session) beat() time.Duration {
 	return min(s.link.opts.Heartbeat, asked)
 }
 
-// heartbeat returns when the host does not answer any more: at most two heartbeats after its last message.
+// heartbeat pings the host and returns an error when it does not answer any more: at most two heartbeats after its last message.
 func (s *session) heartbeat(ctx context.Context) error {
 	tick := time.NewTicker(s.beat())
 	defer tick.Stop()
@@ -42,7 +41,7 @@ func (s *session) heartbeat(ctx context.Context) error {
 	}
 }
 
-// probe returns when the host does not answer after a move.
+// probe pings the host after each move, and returns an error when it does not answer.
 func (s *session) probe(ctx context.Context) error {
 	within := probeWithin
 	if !s.marker.Resume {
@@ -55,14 +54,14 @@ func (s *session) probe(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		moved, _ = s.link.moves.wait() // one that comes during the ping counts
+		moved, _ = s.link.moves.wait() // before the ping, so that a move during it counts
 		if err := s.ping(ctx, within); err != nil {
 			return err
 		}
 	}
 }
 
-// ping asks the host for a sign of life and fails if none came within that time; then the connection is closed, so that nothing waits for
+// ping sends a ping and fails if nothing arrived from the host within that time. It then closes the connection, so that nothing waits for
 // it.
 func (s *session) ping(ctx context.Context, within time.Duration) error {
 	for began := time.Now(); ; {
@@ -76,7 +75,7 @@ func (s *session) ping(ctx context.Context, within time.Duration) error {
 		case errors.Is(err, context.DeadlineExceeded) && s.heardSince(asked) && time.Since(began) < deaf*within:
 			continue
 		}
-		_ = s.conn.Peer().Close() // now: a farewell would not be answered either
+		_ = s.conn.Peer().Close() // without a close message: the host would not answer that either
 		if errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("the host did not answer within %v", within)
 		}
@@ -84,10 +83,10 @@ func (s *session) ping(ctx context.Context, within time.Duration) error {
 	}
 }
 
-// hearing notes that something came. It runs on the connection's read goroutine.
+// hearing records that something arrived. It runs on the connection's read goroutine.
 func (s *session) hearing() { s.heard.Store(int64(time.Since(s.made))) }
 
-// heardSince reports whether something came after t.
+// heardSince reports whether something arrived after t.
 func (s *session) heardSince(t time.Time) bool {
 	return s.made.Add(time.Duration(s.heard.Load())).After(t)
 }

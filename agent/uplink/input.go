@@ -12,12 +12,12 @@ const inputPause = 250 * time.Millisecond
 
 // inputReport is the last report to the host on this connection of how the program uses its keyboard. Owned by the publisher.
 type inputReport struct {
-	changed <-chan struct{} // closed when there may be another state; nil: it has not been asked for, or may be another one already
+	changed <-chan struct{} // closed when the state may have changed; nil: it may have changed already, or was never asked for
 	last    ahp.StateParams
 	at      time.Time
 }
 
-// owesInput reports whether the host must be sent the state after earlier output.
+// owesInput reports whether the state of input may have changed since it was sent, so that it must be sent again.
 func (p *publisher) owesInput() bool {
 	if !p.s.marker.States {
 		return false
@@ -30,11 +30,11 @@ func (p *publisher) owesInput() bool {
 	return p.input.changed == nil
 }
 
-// inputLeft is how long the next state has to wait.
+// inputLeft returns how long the next state has to wait.
 func (p *publisher) inputLeft() time.Duration { return inputPause - time.Since(p.input.at) }
 
-// tellInput tells the host how the program in the foreground uses its keyboard, behind all output before it. It sends no text: a prompt is
-// in the output, where secrets are masked.
+// tellInput tells the host how the program in the foreground uses its keyboard, once all output so far was sent. It does not send the
+// prompt's text: that is in the output, where secrets are masked.
 func (p *publisher) tellInput(ctx context.Context) error {
 	if !p.owesInput() || p.inputLeft() > 0 || p.reader.Pending() > 0 {
 		return nil
@@ -50,7 +50,7 @@ func (p *publisher) tellInput(ctx context.Context) error {
 	}
 	last := p.input.last
 	if said.Input == last.Input && ahp.Awaits(said.Input) == ahp.AwaitsNothing {
-		last.InputSince = said.InputSince // it is when something was printed
+		last.InputSince = said.InputSince // an older time only says that something was printed since
 	}
 	if said == last {
 		return nil

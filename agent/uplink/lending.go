@@ -6,38 +6,39 @@ import (
 	"tether/ahp/client"
 )
 
-// lending is the state of one lent terminal that the link keeps across connections. Guarded by Link.mu, except h, acks and again.
+// lending is the state of one lent terminal that the link keeps across connections. Link.mu guards it, except h, which never changes, and
+// the channels.
 type lending struct {
 	h    term.Handle
 	acks chan struct{} // 1 slot: acked has grown, or the audience has changed
 
-	again chan struct{} // 1 slot: the audience has changed, so that the host may be told of a terminal that it was not
+	again chan struct{} // 1 slot: the audience has changed, so that a terminal which was held back from the host may be announced now
 
 	uri      string
-	former   string // URI at the host before it was lost there, "" if it was not
-	before   bool   // an earlier connection announced uri: the host has it still, or has ended it
-	created  bool   // the host may have it: an announcement was sent
-	shown    bool   // the host has said that it has it, under uri
-	there    bool   // and did so on this connection
+	former   string // the earlier URI of a terminal that was lost at the host, else ""
+	before   bool   // an earlier connection announced uri: the host still has the terminal, or has ended it
+	created  bool   // an announcement was sent, so the host may have the terminal
+	shown    bool   // the host has confirmed that it has the terminal under uri
+	there    bool   // the host has confirmed it on this connection
 	acked    int64  // text offset up to which the host has the output
 	ackSeen  bool   // an acknowledgement came since the last announcement
-	sent     int64  // text offset up to which it was sent on this connection
+	sent     int64  // text offset up to which the output was sent on this connection
 	lost     int64  // text bytes that no connection will send
 	finished bool   // nothing is left to send on this connection
-	exited   bool   // the exit was reported and arrived
-	problem  string // why it is not published, for status; "" while it is
+	exited   bool   // the exit has arrived at the host
+	problem  string // why the terminal is not published, for Status; "" if it is
 
-	version     uint64                 // of the loan's audience, when it was looked at last
-	sentVersion uint64                 // the version that the host was told on this connection
+	version     uint64                 // of the loan's audience, as of the last noteAudience
+	sentVersion uint64                 // of the audience that the host was told on this connection
 	shares      map[string]shareAnswer // the host's answers about shares on this connection, by id; nil before
 
 	watchers  *Watchers // as the host said on this connection, nil if it did not; replaced, never changed
 	observers *int      // as the host said on this connection, nil if it did not; replaced, never changed
 }
 
-// lend returns the lending of h, making it at first. A terminal that the daemon before this one has lent keeps its URI there. One that this
-// link has withdrawn does not, although its holder still knows it: when the connection to that was lost for a moment, the host is told of
-// an end that must concern nobody.
+// lend returns the lending of h, and makes it at the first call. A terminal that the former daemon has lent keeps its URI. A terminal that
+// this link has withdrawn gets another URI, although its holder still has the old one: it may have been withdrawn because the connection to
+// its holder was lost for a moment, and the host is told of the end of the old URI, which must not concern the terminal.
 func (l *Link) lend(h term.Handle) *lending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +57,7 @@ func (l *Link) lend(h term.Handle) *lending {
 		le.before, le.exited = le.created, le.created && h.HasHeard()
 		l.lendings[h.ID()] = le
 	}
-	if le.h != h { // its holder was lost and met again without the link
+	if le.h != h { // the connection to its holder was lost and made again while the link did not look
 		next := *le
 		next.h, le = h, &next
 		l.lendings[h.ID()] = le
@@ -74,16 +75,16 @@ func (l *Link) lent() []term.Handle {
 	}
 }
 
-// renewLocked gives the terminal another URI, under which the host gets everything from the start.
+// renewLocked gives the terminal another URI, under which the host gets all output from the start.
 func (le *lending) renewLocked() {
 	le.uri, le.before, le.created, le.shown, le.there = ahp.NewTerminalURI(client.NewID()), false, false, false, false
 	le.acked, le.sent = 0, 0
 	le.finished, le.exited = false, false
 }
 
-// retire forgets the lendings that have ended and returns the URIs that the host may still have, for the caller to dispose of, also of
-// lendings that ended while there was no daemon. A terminal that is lent again gets a new URI, so that no message of the host about the old
-// one, such as the end that we requested, can concern it.
+// retire removes the lendings of terminals that are not in lent. It returns the URIs that the host may still have, including those of
+// lendings that ended while there was no daemon; the caller disposes of them. A terminal that is lent again gets a new URI, so that no
+// message about the old one, such as the end that we requested, can concern it.
 func (l *Link) retire(lent map[term.ID]bool) []string {
 	ended := l.opts.Terminals.Ended()
 	l.mu.Lock()
@@ -107,7 +108,7 @@ func (l *Link) retire(lent map[term.ID]bool) []string {
 	return uris
 }
 
-// disposed says how the withdrawal of a URI that retire returned has ended. One that was not answered is left to the next time.
+// disposed records the result of disposing of a URI from retire. If the host did not answer, the next retire returns the URI again.
 func (l *Link) disposed(uri string, answered bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +118,7 @@ func (l *Link) disposed(uri string, answered bool) {
 	}
 }
 
-// knownLocked is how many terminals the host may have.
+// knownLocked returns how many terminals the host may have.
 func (l *Link) knownLocked() int {
 	n := len(l.retired) + l.leaving
 	for _, le := range l.lendings {
@@ -147,9 +148,9 @@ func (l *Link) byURI(uri string) *lending {
 	return nil
 }
 
-// setAcked records that the host has the text up to applied. The first acknowledgement after an announcement is the place to continue from.
-// Any other that goes back or beyond the sent text is a host's mistake and is ignored. The publisher is woken if it may be waiting for it,
-// see little.
+// setAcked records that the host has the text up to applied. The first acknowledgement after an announcement says where to continue. A
+// later one that goes back, or beyond the sent text, is the host's mistake and is ignored. setAcked wakes the publisher if that may wait
+// for an acknowledgement, see little.
 func (l *Link) setAcked(le *lending, applied int64) {
 	l.mu.Lock()
 	valid := !le.ackSeen || le.acked <= applied && applied <= le.sent
@@ -163,7 +164,7 @@ func (l *Link) setAcked(le *lending, applied int64) {
 	}
 }
 
-// signal makes the publisher look again.
+// signal makes the publisher look again. It does not block.
 func (le *lending) signal() {
 	select {
 	case le.acks <- struct{}{}:

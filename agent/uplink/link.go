@@ -21,17 +21,18 @@ import (
 type Options struct {
 	Name     string // of the host, as the person calls it
 	Endpoint client.Endpoint
-	// ClientID is stable per installation and host; claims hang on it.
+	// ClientID is stable per installation and host; the host ties claims to it.
 	ClientID string
 	// Terminals is the pool as this host may see it: term.Pool.As(term.Host(Name)).
 	Terminals term.Access
 	// Version of this program, shown to the host.
 	Version string
-	// Machine is the name of this one, shown to the host so that people and agents there can tell machines apart; "" is not shown.
+	// Machine is the name of this machine, shown to the host so that people and agents there can tell machines apart; "" shows none.
 	Machine string
-	// AssumeClientTerminals lends to a host that shows no marker: one that implements the bare proposal. The check after creation stays.
+	// AssumeClientTerminals lends to a host that sends no marker, because it implements the bare proposal. The check after an announcement
+	// stays.
 	AssumeClientTerminals bool
-	// Anew lends every terminal under another URI, because the client for which an earlier link announced it is no longer ours.
+	// Anew lends every terminal under another URI, because the clientId for which an earlier link announced it is no longer ours.
 	Anew bool
 	// OnDispose is the effect of a disposal by the host; "" means auto.
 	OnDispose term.OnDispose
@@ -39,26 +40,26 @@ type Options struct {
 	Tools Tools
 	// HostGrants accepts grants of the host's administrators for terminals of this machine.
 	HostGrants bool
-	// Park bounds how long the host may keep terminals for its own doors while this machine is away; 0: not at all.
+	// Park bounds how long the host may keep terminals for its own interfaces while this machine is away; 0: not at all.
 	Park time.Duration
-	// Watched, if not nil, is called with those who watch a terminal whenever the host reports them, and with none when the connection has
+	// Watched, if not nil, is called with a terminal's watchers whenever the host reports them, and without any when the connection has
 	// ended. It must not block.
 	Watched func(term.ID, []Watcher)
 	// Heartbeat is the time between pings, default 15 s. A link whose ping is not answered within one Heartbeat is given up.
 	Heartbeat time.Duration
 	// DialTimeout bounds dialling and the handshake together, default 15 s. The first five attempts after a loss are bounded by 2.5 to 5 s.
 	DialTimeout time.Duration
-	// Up, if not nil, is called by the link's goroutine each time the host has let it in.
+	// Up, if not nil, is called by the link's goroutine each time the host has accepted a connection.
 	Up func()
 	// Connect replaces client.Connect in tests.
 	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)
 	Logger  *zerolog.Logger // nil means silence
 }
 
-// Tools handles the host's sessions: package toolcall's Desk. Serve is called for one connection after the other and returns when ctx or
-// the connection ends. Subscriptions are the channels that the last connection followed for it: a returning client leaves those for which
-// it does not ask again. The others are called on a connection's read goroutine for messages that concern no terminal of ours; they must
-// not block.
+// Tools handles the host's sessions; package toolcall's Desk implements it. Serve is called for one connection after the other and returns
+// when ctx or the connection ends. Subscriptions returns the channels that Serve followed on the last connection: a client that reconnects
+// loses those for which it does not ask again. Envelope and Notification are called on a connection's read goroutine for messages that
+// concern no terminal of ours; they must not block.
 type Tools interface {
 	Serve(ctx context.Context, conn *client.Conn)
 	Subscriptions() []string
@@ -66,7 +67,7 @@ type Tools interface {
 	Notification(method string, params []byte)
 }
 
-// Link is the connection to one host, kept up for as long as Run runs.
+// Link is the connection to one host. Run keeps it up.
 //
 // Goroutines: Run's caller connects and waits between attempts; for each connection a session runs, with one publisher per lent terminal.
 type Link struct {
@@ -81,15 +82,15 @@ type Link struct {
 	mu        sync.Mutex
 	status    Status
 	lendings  map[term.ID]*lending
-	retired   []string              // URIs that hosts may have and that are lent no more
-	withdrawn map[term.ID]string    // the last one of each terminal that ran on, for lend
+	retired   []string              // URIs that the host may have and that are not lent any more
+	withdrawn map[term.ID]string    // the last URI of each withdrawn terminal that ran on, for lend
 	replaced  map[term.ID]string    // with Anew, the URIs under which an earlier link announced terminals
 	leaving   int                   // withdrawals under way
 	kept      map[term.ID]time.Time // until when the host may keep terminals while this machine is away; empty while it is connected
-	session   *session              // that is connected, nil if there is none
+	session   *session              // the connected one, nil if there is none
 	announced change.Signal         // a terminal was announced, or the host was told who may watch one
 	resume    *resumption           // how to continue the last connection, nil if there is none
-	left      time.Time             // when the last one ended
+	left      time.Time             // when the last connection ended
 }
 
 // resumption is the state of the former connection that `reconnect` needs.
@@ -127,12 +128,12 @@ func New(o Options) *Link {
 	return l
 }
 
-// Run keeps the link up until ctx ends and returns ctx's error. It then has closed the connection and carried out the host's disposals;
+// Run keeps the link up until ctx ends, and returns ctx's error. By then it has closed the connection and carried out the host's disposals;
 // other terminals continue.
 func (l *Link) Run(ctx context.Context) error {
 	defer l.ends.Wait()
 	var retry backoff
-	losses := 0 // of short connections, one after the other
+	losses := 0 // consecutive losses of short connections
 	_, moves := l.moves.wait()
 	for {
 		l.setState(StateConnecting, nil, time.Time{})
@@ -147,7 +148,7 @@ func (l *Link) Run(ctx context.Context) error {
 		}
 		short := time.Since(began) < shortLived
 		if last := l.opts.Endpoint.Last; last != nil && short {
-			last.Store(new(string)) // another address may have more to offer
+			last.Store(new(string)) // the next address may have another result
 		}
 		switch {
 		case !short:
@@ -162,7 +163,7 @@ func (l *Link) Run(ctx context.Context) error {
 		state := stateFor(err)
 		wait := retry.next(l.retryProfile(state))
 		if lost && len(l.opts.Endpoint.Also) > 0 && losses <= maxLosses {
-			wait = min(wait, rand.N(firstEager)) // another node is there
+			wait = min(wait, rand.N(firstEager)) // another node may be up
 		}
 		if errors.Is(err, errWrongTarget) {
 			wait, moved = wrongTargetRetry, nil
@@ -182,15 +183,15 @@ func (l *Link) Run(ctx context.Context) error {
 }
 
 const (
-	// shortLived is how long a connection lasts at least to an address that is tried first again, and after whose loss another address is
+	// shortLived is how long a connection must last so that its address is tried first again, and so that after its loss another address is
 	// tried at once.
 	shortLived = 5 * time.Second
-	// maxLosses is after how many shorter ones in a row that is done, too: nodes that are replaced, or die, one after the other lose a machine
-	// a few times.
+	// maxLosses is how many shorter connections in a row may be lost while another address is still tried at once: when nodes are replaced,
+	// or die, one after the other, a machine loses a few connections.
 	maxLosses = 8
 )
 
-// retryProfile says how soon to try again in a state.
+// retryProfile returns how soon to try again in a state.
 func (l *Link) retryProfile(s State) retryProfile {
 	switch {
 	case s.patient():
@@ -201,11 +202,12 @@ func (l *Link) retryProfile(s State) retryProfile {
 	return usual
 }
 
-// Moved says that the machine has slept or its network has changed. A connection is probed at once; without one the next attempt follows
-// now, one under way is soon given up for another, and for a minute attempts come quickly. It does not block.
+// Moved says that the machine has slept or its network has changed. A connection is probed at once. Without a connection, the next attempt
+// starts now, an attempt under way is soon replaced by another one, and the pauses between attempts are short for a minute. Moved does not
+// block.
 func (l *Link) Moved() { l.moves.note() }
 
-// Nudge ends the waiting between two attempts: the person asks.
+// Nudge ends the pause before the next attempt, because the person asked for it.
 func (l *Link) Nudge() {
 	select {
 	case l.nudge <- struct{}{}:
@@ -213,8 +215,8 @@ func (l *Link) Nudge() {
 	}
 }
 
-// Withdraw disposes of everything that the host has of ours, and lends nothing any more. It does not wait: Status().Known says how much is
-// left. It is called once.
+// Withdraw makes the link dispose of all our terminals at the host, and lend nothing any more. It does not wait: Status().Known is how many
+// are left. It is called once.
 func (l *Link) Withdraw() { close(l.part) }
 
 // connect opens one connection, within that time, and serves it until it ends.
@@ -231,7 +233,7 @@ func (l *Link) connect(ctx context.Context, within time.Duration) error {
 	return s.run(ctx)
 }
 
-// dial continues the last connection if there was one and the host still knows it, else begins anew.
+// dial continues the last connection if there was one and the host still knows it. Otherwise it starts a new one.
 func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*client.Conn, error) {
 	ctx, end := l.attempt(ctx, within)
 	defer end()
@@ -256,7 +258,7 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 		if ctx.Err() != nil && within < l.opts.DialTimeout {
 			return nil, err // the time was short
 		}
-		l.forgetResume() // a host that spoils reconnect would do so for ever
+		l.forgetResume() // otherwise a host whose reconnect is broken would never let us in
 		if !errors.Is(err, client.ErrNotResumed) {
 			return nil, err
 		}
@@ -302,7 +304,7 @@ func (l *Link) forgetResume() {
 	l.mu.Unlock()
 }
 
-// createdLocked lists the URIs that the host may know.
+// createdLocked returns the URIs that the host may know.
 func (l *Link) createdLocked() []string {
 	var uris []string
 	for _, le := range l.lendings {
@@ -316,16 +318,16 @@ func (l *Link) createdLocked() []string {
 // errUnsupported is why a link to a host without client-executed terminals is not used.
 var errUnsupported = errors.New("the host does not support client terminals")
 
-// ErrTaken: the host knows this machine's clientId as that of another token. Another clientId helps.
+// ErrTaken: at the host, this machine's clientId belongs to another token. With another clientId, the link works.
 var ErrTaken = errors.New("this machine is registered at the host under another token; pair again: tether pair URL")
 
-// errForbidden: the host lets the token in, but not to lend.
+// errForbidden: the host accepts the token, but does not let it lend.
 var errForbidden = errors.New("the host lets this token only observe; pair again with a token that may lend: tether pair URL --token-file FILE")
 
-// errWrongTarget: the host answered with a shell of its own.
+// errWrongTarget: the host started a shell of its own.
 var errWrongTarget = fmt.Errorf("%w: it started a shell of its own, which was disposed of", errUnsupported)
 
-// wrongTargetRetry is when such a host is tried again by itself: every try starts a shell there.
+// wrongTargetRetry is the pause before such a host is tried again: every attempt starts a shell there.
 const wrongTargetRetry = 24 * time.Hour
 
 func stateFor(err error) State {

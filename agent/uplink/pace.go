@@ -9,7 +9,7 @@ import (
 const (
 	// The window bounds how many bytes of one terminal are sent but not acknowledged. Another terminal's echo queues behind them, so it is
 	// windowLeast while somebody types at another terminal. Otherwise it is what the host acknowledges within windowTime, at least
-	// windowLeast and at most windowMost, measured over measureTime. With a smaller one, daemon and host would wait for each other when
+	// windowLeast and at most windowMost, measured over measureTime. With a smaller window, daemon and host would wait for each other when
 	// they share processors with the child.
 	windowLeast = 64 << 10
 	windowMost  = 256 << 10
@@ -18,21 +18,21 @@ const (
 	// frame is the most text in one action, in bytes, and typedFrame while somebody types at another terminal.
 	frame      = 64 << 10
 	typedFrame = 32 << 10
-	// little is how many bytes are sent at once, see flow.Gather.
+	// little is how many unacknowledged bytes may be in transit while output is still sent without gathering more, see flow.Gather.
 	little = 2 << 10
 )
 
 // errSilent ends publisher.run, see silenceLeft. The terminal is then announced again after a pause.
 var errSilent = errors.New("the host answers but acknowledges no output")
 
-// silenceLeft is how much longer the host may leave all text in transit unacknowledged. A host that does so for two heartbeats, while it
-// answers those, has lost an acknowledgement or the terminal: announcing the terminal again makes it report its state.
+// silenceLeft returns how much longer the host may acknowledge none of the text in transit. A host that acknowledges nothing for two
+// heartbeats, although it answers them, has lost an acknowledgement or the terminal: a new announcement makes it report its state.
 func (p *publisher) silenceLeft() time.Duration {
 	return 2*p.s.link.opts.Heartbeat - time.Since(p.heard)
 }
 
-// inflight updates acked and heard from the link's state. It returns the unacknowledged bytes, why the host takes no more ("" if it does), and
-// whether the audience must still be sent.
+// inflight updates acked and heard from the link's state. It returns the number of unacknowledged bytes, why the host accepts no more
+// output ("" if it does), and whether the host must be told of a changed audience.
 func (p *publisher) inflight() (bytes int64, problem string, stale bool) {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()
@@ -42,8 +42,8 @@ func (p *publisher) inflight() (bytes int64, problem string, stale bool) {
 	return p.le.sent - p.le.acked, p.le.problem, p.le.sentVersion != p.le.version
 }
 
-// measure sets the window to the amount that the host has acknowledged within windowTime. Only a host that acknowledges by itself is
-// measured.
+// measure sets the window to the amount that the host acknowledges within windowTime, at its rate since the last measurement. It does so
+// only for a host with resume, which acknowledges by itself.
 func (p *publisher) measure() {
 	now := time.Now()
 	took := now.Sub(p.measured)
@@ -55,7 +55,7 @@ func (p *publisher) measure() {
 	p.measured, p.measuredAt = now, p.acked
 }
 
-// bounds are the sizes of the next frame and of the window.
+// bounds returns the greatest size of the next frame, and the size of the window.
 func (p *publisher) bounds() (size, window int64) {
 	if p.le.h.TypedElsewhere() {
 		return typedFrame, windowLeast
@@ -63,7 +63,7 @@ func (p *publisher) bounds() (size, window int64) {
 	return frame, p.window
 }
 
-// room is how much text may go in the next action, besides the text in transit.
+// room returns how much text the next action may have, given the text in transit.
 func (p *publisher) room(inflight int64) int64 {
 	size, window := p.bounds()
 	if n := p.s.marker.MaxDataBytes; n > 0 {
@@ -123,7 +123,7 @@ func sooner(pause, other time.Duration) time.Duration {
 	return pause
 }
 
-// after is time.After with one timer for all.
+// after is time.After with a timer that is used again.
 func (p *publisher) after(d time.Duration) <-chan time.Time {
 	if p.timer == nil {
 		p.timer = time.NewTimer(d)

@@ -10,13 +10,13 @@ import (
 	"tether/ahp"
 )
 
-// A host may keep the text of lent terminals for its own interfaces while this machine is away, if the person allows it. Text of a terminal
-// that is withdrawn meanwhile is dropped when the machine is back, or when the allowed time is over.
+// If the person allows it, a host may keep the text of lent terminals for its own interfaces while this machine is away. When a terminal is
+// withdrawn meanwhile, the host drops its text when the machine is back, or when the allowed time is over.
 
 // noticeTime bounds how long a host takes to notice that this machine is away: it sends a ping first.
 const noticeTime = 2 * time.Minute
 
-// parkFor is how long the host may keep terminals; 0: not at all.
+// parkFor returns how long the host may keep terminals; 0: not at all.
 func (s *session) parkFor() time.Duration {
 	if !s.marker.Resume || s.marker.ParkMs == 0 {
 		return 0
@@ -24,7 +24,7 @@ func (s *session) parkFor() time.Duration {
 	return s.link.opts.Park
 }
 
-// keeps is how long the host keeps terminals: the smaller of both sides' limits.
+// keeps returns how long the host keeps terminals: the smaller of both sides' limits.
 func (s *session) keeps() time.Duration {
 	return min(s.parkFor(), time.Duration(s.marker.ParkMs)*time.Millisecond)
 }
@@ -72,7 +72,7 @@ func (s *session) reclaim(ctx context.Context) {
 	}
 }
 
-// noteKept notes which of the host's parked terminals must be disposed of, and reports whether there are any.
+// noteKept records which of the host's parked terminals must be disposed of, and reports whether there are any.
 func (l *Link) noteKept(kept []ahp.Parked) (some bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +89,7 @@ func (l *Link) noteKept(kept []ahp.Parked) (some bool) {
 	return some
 }
 
-// keptLocked notes until when the host may keep the terminals of this session, which has ended.
+// keptLocked records until when the host may keep the terminals of this session, which has ended.
 func (s *session) keptLocked(now time.Time) {
 	l, during := s.link, s.keeps()
 	if during <= 0 {
@@ -107,7 +107,7 @@ func (s *session) keptLocked(now time.Time) {
 	}
 }
 
-// keptBefore is until when a host may keep the terminals that an earlier daemon lent there.
+// keptBefore returns until when a host may keep the terminals that an earlier daemon lent there.
 func keptBefore(o *Options) map[term.ID]time.Time {
 	kept := map[term.ID]time.Time{}
 	if o.Park <= 0 {

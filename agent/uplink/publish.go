@@ -13,33 +13,33 @@ import (
 	"tether/ahp"
 )
 
-// publisher streams one terminal over one connection. Its fields are owned by the goroutine that calls run; what le points to is shared,
-// see lending.
+// publisher streams one terminal over one connection. All its fields belong to the goroutine that calls run. The lending to which le points
+// is shared: Link.mu guards it, and other goroutines advance its acknowledged offset.
 type publisher struct {
 	s      *session
 	le     *lending
 	reader *term.Reader
 
-	due    bool // the reader has something that need not gather
+	due    bool // the reader has as much as wait asked for: send it without gathering more
 	gather flow.Gather
 	timer  *time.Timer
-	acked  int64     // the host's last acknowledgement
-	heard  time.Time // when that changed, or text was sent with none on its way
+	acked  int64     // the acknowledged offset as of the last inflight
+	heard  time.Time // when acked last grew, or text was sent while none was in transit
 
-	window     int64     // see measure
-	measured   time.Time // when it was measured last,
-	measuredAt int64     // the acknowledged offset then
+	window     int64     // bytes that may be in transit, see measure
+	measured   time.Time // when window was last measured
+	measuredAt int64     // acked at that time
 
-	// The host's display, to send only changes after an interruption.
-	open      []int // numbers of the commands that are open there, the outer one first
-	detection bool  // that there are command boundaries
+	// What the host shows of the terminal, so that only changes are sent after an interruption.
+	open      []int // numbers of the commands that are open at the host, the outer one first
+	detection bool  // the host knows that the terminal has command boundaries
 	title     string
 	cwd       string
 	size      term.Size
-	known     map[string]bool // commands the host has; value: complete
+	known     map[string]bool // commands that the host has, by id; true: complete
 
 	retitled bool      // the title has changed since the host was told
-	titled   time.Time // when it was told last
+	titled   time.Time // when the host was last told a title
 	input    inputReport
 }
 
@@ -47,7 +47,8 @@ func newPublisher(s *session, le *lending) *publisher {
 	return &publisher{s: s, le: le, gather: flow.Gather{Little: little}, window: windowLeast}
 }
 
-// run announces the terminal and streams it until its exit has arrived, ctx ends or the host refuses it.
+// run announces the terminal and streams it. It returns nil when the exit has arrived at the host. Otherwise it returns an error: ctx's,
+// the connection's, the host's refusal, or errSilent.
 func (p *publisher) run(ctx context.Context) error {
 	if p.finishedBefore() {
 		return nil
@@ -82,28 +83,29 @@ func (p *publisher) run(ctx context.Context) error {
 	}
 }
 
-// begin announces the terminal when it may, with a reader that run closes.
+// begin opens p.reader, which run closes, and announces the terminal. It blocks while another publisher has the trial.
 func (p *publisher) begin(ctx context.Context) (err error) {
 	done, err := p.s.trial.wait(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { done(err == nil) }()
-	// Before the host hears of the terminal: from now on its holder keeps what this daemon takes, for the next one.
+	// The reader comes before the announcement: from now on the holder keeps, for the next daemon, the output that this one has taken and
+	// the host lacks.
 	if p.reader, err = p.le.h.Reader(term.ReaderOptions{View: term.ViewOutward, Hold: true, Screens: p.s.marker.Screens}); err != nil {
 		return err
 	}
 	return p.announce(ctx)
 }
 
-// finishedBefore reports whether nothing is left to send.
+// finishedBefore reports whether nothing is left to send: on this connection, or because an earlier one has sent the exit.
 func (p *publisher) finishedBefore() bool {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()
-	return p.le.finished || p.le.exited && !p.s.marker.Resume // such a host has forgotten it with the connection on which it heard
+	return p.le.finished || p.le.exited && !p.s.marker.Resume // without resume, hosts forget it with the connection
 }
 
-// step sends the next piece or mark, waiting for it or for room.
+// step sends the next piece of text, mark or screen. If there is none, or the window has no room, it waits and returns nil without sending.
 func (p *publisher) step(ctx context.Context) error {
 	inflight, problem, stale := p.inflight()
 	if problem != "" {
@@ -147,8 +149,8 @@ func (p *publisher) step(ctx context.Context) error {
 	return p.mark(ctx, ev.Mark)
 }
 
-// buffer holds one piece of text and the message that it becomes. It is taken while there is something to send: most terminals wait most of
-// the time.
+// buffer holds one piece of text and the message with it. A publisher takes one only while it has something to send, because most terminals
+// wait most of the time.
 type buffer struct {
 	text [frame]byte
 	msg  []byte
@@ -156,7 +158,7 @@ type buffer struct {
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// output sends one piece of text, which lies in buf.
+// output sends one piece of text, which is in buf. It blocks while the connection's queue is full.
 func (p *publisher) output(ctx context.Context, ev term.Event, buf *buffer) error {
 	offset := int64(-1)
 	if p.s.marker.Resume {
@@ -174,7 +176,7 @@ func (p *publisher) output(ctx context.Context, ev term.Event, buf *buffer) erro
 	return p.s.conn.Peer().SendRaw(ctx, buf.msg)
 }
 
-// mark sends a mark's action, unless the host shows it already.
+// mark sends the action for a mark, unless the host has it already.
 func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 	if m.Kind == term.MarkTitle {
 		p.retitled = true
@@ -209,13 +211,13 @@ func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 	return nil
 }
 
-// dispatch sends an action behind the output before it.
+// dispatch sends an action after all output that was sent before.
 func (p *publisher) dispatch(ctx context.Context, a ahp.Action) error {
 	_, err := p.s.conn.Dispatch(ctx, p.le.uri, a)
 	return err
 }
 
-// confirmExit waits until the exit, which was just sent, has arrived, and the host has refused neither it nor anything before it.
+// confirmExit waits until the exit, which was just sent, has arrived. It fails if the host has refused the exit or anything before it.
 func (p *publisher) confirmExit(ctx context.Context) error {
 	if err := p.barrier(ctx); err != nil {
 		return err

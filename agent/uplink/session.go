@@ -25,21 +25,21 @@ type session struct {
 	link *Link
 	log  zerolog.Logger
 	conn *client.Conn
-	made time.Time               // before it was dialled
+	made time.Time               // when dialling began
 	fail context.CancelCauseFunc // ends run with this error; set by run
 
 	marker  ahp.ClientTerminals // set by run before any publisher starts
-	trial   trial               // of a host without the marker; guarded likewise
-	left    time.Time           // when the former connection ended, zero if unknown; guarded likewise
+	trial   trial               // of a host without the marker; set like marker
+	left    time.Time           // when the former connection ended, zero if unknown; set like marker
 	began   time.Time           // set by run
-	live    atomic.Bool         // envelopes are news, not a replay
+	live    atomic.Bool         // envelopes are new; before, they are a replay
 	lastSeq atomic.Int64        // serverSeq of the last envelope
 	ack     ahp.AckParams       // of onNotification: owned by the read goroutine
-	heard   atomic.Int64        // when something came last, in nanoseconds since made
+	heard   atomic.Int64        // when something last arrived, in nanoseconds since made
 
 	mu    sync.Mutex
-	ended []*lending    // by the host, to be settled
-	wake  chan struct{} // 1 slot: there are some, or a publisher has ended
+	ended []*lending    // by the host, and not settled yet
+	wake  chan struct{} // 1 slot: ended has grown, or a publisher has ended
 
 	// Owned by run.
 	publishers map[term.ID]*publication
@@ -51,7 +51,7 @@ type publication struct {
 	le     *lending
 	cancel context.CancelFunc
 	done   chan struct{}
-	lost   bool // it found the terminal withdrawn; set before done is closed
+	lost   bool // it ended because the terminal was withdrawn; set before done is closed
 	gone   bool // withdrawn; owned by run
 }
 
@@ -93,7 +93,7 @@ func (s *session) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// greet decides whether the host can show terminals of ours.
+// greet decides whether the host can show our terminals.
 func (s *session) greet() error {
 	r := s.conn.Result()
 	marker, ok := ahp.FindClientTerminals(r)
@@ -133,7 +133,7 @@ func serverName(r ahp.InitializeResult) string {
 	return fit(r.ServerInfo.Name+" "+r.ServerInfo.Version, 100)
 }
 
-// leave keeps the state with which the next connection continues this one.
+// leave stores the state with which the next connection continues this one.
 func (s *session) leave() {
 	for _, le := range s.link.unwatched() {
 		s.link.opts.Watched(le.h.ID(), nil)
@@ -150,10 +150,10 @@ func (s *session) leave() {
 		le.watchers, le.sentVersion, le.shares = nil, 0, nil
 		le.before = le.before || le.created
 		if !s.marker.Resume {
-			le.created = false // the owner is gone: so is the terminal
+			le.created = false // without resume, the host drops the terminal with the connection
 		}
 		if s.marker.Resume && le.exited {
-			le.finished = false // the next connection looks whether the host still has it
+			le.finished = false // the next connection checks whether the host still has it
 		}
 	}
 }
@@ -193,14 +193,14 @@ func (s *session) watch(ctx context.Context, changes chan<- struct{}) {
 	}
 }
 
-// match starts and stops publishers to match the lent terminals. It waits neither for the host nor for the network: a withdrawn terminal
-// must be silent at once.
+// match starts and stops publishers to match the lent terminals. It waits neither for the host nor for the network, so that nothing of a
+// withdrawn terminal is sent any more.
 func (s *session) match(ctx context.Context) {
 	list := s.link.lent()
 	keep := make(map[term.ID]bool, len(list))
 	for _, h := range list {
 		p := s.publishers[h.ID()]
-		keep[h.ID()] = p == nil || p.le.h == h // otherwise its holder was lost and found again: the reader of p is over
+		keep[h.ID()] = p == nil || p.le.h == h // otherwise the connection to its holder was lost and made again: p's reader has ended
 	}
 	s.silence(keep)
 	for _, uri := range s.link.retire(keep) {
@@ -215,8 +215,8 @@ func (s *session) match(ctx context.Context) {
 	}
 }
 
-// silence stops the publishers of terminals that are not in keep, and removes their queued messages that the network has not taken yet. One
-// that is in the middle of a write stays, and its lending in keep, until it has ended, which wakes announce.
+// silence stops the publishers of terminals that are not in keep, and drops their queued messages. A publisher in the middle of a write
+// cannot be stopped at once: it and its lending stay until the write has ended, which wakes announce.
 func (s *session) silence(keep map[term.ID]bool) {
 	var ended []term.ID
 	channels := map[string]bool{}
@@ -255,7 +255,7 @@ func (s *session) publish(ctx context.Context, le *lending) {
 	})
 }
 
-// rouse has announce look again.
+// rouse makes announce look again. It does not block.
 func (s *session) rouse() {
 	select {
 	case s.wake <- struct{}{}:
@@ -263,8 +263,9 @@ func (s *session) rouse() {
 	}
 }
 
-// keepPublishing retries failures patiently: the host may have been busy for a moment while the connection lives on for weeks. It reports
-// whether it ended because the terminal was withdrawn: that may have been lent again before match looks, and is then another one.
+// keepPublishing runs publishers and retries after failures, at growing intervals: the host may be busy for a moment, while the connection
+// lasts for weeks. It reports whether it ended because the terminal was withdrawn. The terminal may be lent again before match looks; match
+// must then start a new publisher.
 func (s *session) keepPublishing(ctx context.Context, le *lending) (withdrawn bool) {
 	var retry backoff
 	for {
@@ -291,7 +292,7 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) (withdrawn bo
 // callTimeout bounds a request: VS Code answers createTerminal only after the first output or 10 s.
 const callTimeout = 30 * time.Second
 
-// withdraw removes a terminal from the host. Without an answer it is left to the next match, of this connection or another.
+// withdraw removes a terminal from the host. If the host does not answer, the next match tries again, on this connection or another.
 func (s *session) withdraw(ctx context.Context, uri string) {
 	ctx, cancel := s.lasting(ctx)
 	defer cancel()

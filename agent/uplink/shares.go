@@ -12,7 +12,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// maxShareURL bounds the address that a host says, in bytes.
+// maxShareURL bounds the address from a host, in bytes.
 const maxShareURL = 512
 
 // shareAnswer is the host's answer about a share on this connection.
@@ -21,8 +21,8 @@ type shareAnswer struct {
 	err error
 }
 
-// tellShares tells the host about the shares of a loan that it does not know on this connection, and about the end of others. A refusal is
-// recorded and stops nothing else.
+// tellShares tells the host, on this connection, about shares of a loan that it was not told yet, and about ended ones. A refusal is
+// recorded; it does not stop the others.
 func (s *session) tellShares(ctx context.Context, le *lending, loan *term.Loan) error {
 	if !s.marker.Shares {
 		return nil
@@ -62,7 +62,7 @@ func (s *session) tellShare(ctx context.Context, le *lending, share *term.Share)
 	case err != nil:
 		said = shareAnswer{err: shownError{err}}
 	case !shareURL(result.URL):
-		said.url = "" // as if it did not know its address
+		said.url = "" // as if the host did not know its address
 	}
 	s.link.mu.Lock()
 	if le.shares == nil {
@@ -73,14 +73,14 @@ func (s *session) tellShare(ctx context.Context, le *lending, share *term.Share)
 	return nil
 }
 
-// shareURL reports whether a link may begin so: it is printed, and a person opens it.
+// shareURL reports whether url is an acceptable beginning of a link. The link is printed, and a person opens it.
 func shareURL(url string) bool {
 	plain := strings.IndexFunc(url, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 	return plain && len(url) <= maxShareURL && (strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://")) &&
 		strings.HasSuffix(url, "#") && strings.Count(url, "#") == 1
 }
 
-// TakesShares returns nil if the host lets guests in; else ErrOffline or ErrNoShares.
+// TakesShares returns nil if the host accepts links for guests, else ErrOffline or ErrNoShares.
 func (l *Link) TakesShares() error {
 	s, err := l.online()
 	if err == nil && !s.marker.Shares {

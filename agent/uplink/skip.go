@@ -11,7 +11,7 @@ import (
 	"tether/ahp"
 )
 
-// skipped makes a loss visible and brings the host's view of everything that is not text up to date.
+// skipped handles a gap: it makes the gap visible at the host, and updates what the host shows besides the text.
 func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	p.s.link.update(p.le, func(le *lending) {
 		le.lost += e.Lost
@@ -56,7 +56,7 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	return p.s.conn.Peer().SendRaw(ctx, ahp.AppendOutput(nil, p.le.uri, p.s.conn.NextSeq(), []byte(line), -1))
 }
 
-// tellSize tells the host the size in which the output was printed that comes next: the announcement has the present one.
+// tellSize tells the host the terminal's size at the output that is sent next. That may differ from the present size, which was announced.
 func (p *publisher) tellSize(ctx context.Context, z term.Size) error {
 	if z == p.size {
 		return nil
@@ -65,7 +65,7 @@ func (p *publisher) tellSize(ctx context.Context, z term.Size) error {
 	return p.dispatch(ctx, resized(z))
 }
 
-// draw sends the host the screen at an offset, because it lacks the output before. A screen that is too large stays unknown.
+// draw sends the host the screen at an offset, because the host lacks the output before. It skips a screen that is too large.
 func (p *publisher) draw(ctx context.Context, ev term.Event) error {
 	if err := p.tellSize(ctx, ev.Screen.Size); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (p *publisher) draw(ctx context.Context, ev term.Event) error {
 	return p.dispatch(ctx, ahp.TerminalOutput{Offset: &ev.Off, Screen: &at})
 }
 
-// reopened returns the actions that finish the commands that ended in a lost part, and start those that began in it and still run.
+// reopened returns the actions that finish commands which ended in a gap, and start commands which began in it and still run.
 func (p *publisher) reopened(open []term.Command) (actions []ahp.Action) {
 	isOpen := func(n int) bool { return slices.ContainsFunc(open, func(c term.Command) bool { return c.N == n }) }
 	for _, n := range slices.Backward(p.open) {
@@ -98,7 +98,7 @@ func (p *publisher) reopened(open []term.Command) (actions []ahp.Action) {
 	return actions
 }
 
-// closing finishes a command that is open at the host but ended in the part that was lost.
+// closing returns the action that finishes a command which ended in a gap.
 func (p *publisher) closing(n int) ahp.Action {
 	last := term.Command{N: n}
 	if commands, err := p.le.h.Commands(); err == nil {

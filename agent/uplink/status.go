@@ -15,9 +15,9 @@ type State string
 const (
 	StateConnecting  State = "connecting"
 	StateOnline      State = "online"
-	StateWaiting     State = "waiting"     // for the next attempt
+	StateWaiting     State = "waiting"     // until the next attempt
 	StateRefused     State = "refused"     // the credential was not accepted
-	StateUnsupported State = "unsupported" // the host cannot show terminals of ours
+	StateUnsupported State = "unsupported" // the host cannot show our terminals
 )
 
 // patient reports whether trying again soon is pointless.
@@ -28,32 +28,32 @@ type Status struct {
 	Name      string
 	URL       string
 	State     State
-	Since     time.Time // in this state
-	DownSince time.Time // when it was lost, or New was called; zero while online
+	Since     time.Time // when State began
+	DownSince time.Time // when the connection was lost, or New was called; zero while online
 	NextRetry time.Time // zero unless waiting
-	Err       error     // why it is not online, nil before the first attempt failed; fit to be shown on a terminal
+	Err       error     // why the link is not online; nil before an attempt has failed. Safe to show on a terminal
 	Version   string    // of the protocol
 	Server    string    // the host's name for itself
 	Resume    bool      // the host acknowledges offsets
 	// ClockSkew is how far the host's clock is ahead, to about a second; 0 while not online and where the host does not say.
 	ClockSkew time.Duration
-	// LentMeans describes who sees a terminal that is lent there, Owner is the person to whom this machine belongs according to the host, and
-	// Shares reports that the host takes links for guests.
+	// LentMeans describes who sees a terminal that is lent there, Owner is the person to whom this machine belongs according to the host,
+	// and Shares says whether the host accepts links for guests.
 	LentMeans string
 	Owner     string
 	Shares    bool
 	// Park bounds how long the host may keep terminals while this machine is away: the smaller of what both allow; 0: not beyond its grace time.
 	Park      time.Duration
-	Refused   int64 // actions from upstream that were not obeyed
+	Refused   int64 // actions of the host that were refused
 	Gaps      int   // since New: how often output was dropped before it was sent
-	GapBytes  int64 // and how many bytes of text that were
+	GapBytes  int64 // since New: bytes of text that were dropped so
 	Unacked   int64 // sum over Terminals
-	Known     int   // terminals that the host may have, also exited ones and those that are being withdrawn
+	Known     int   // terminals that the host may have, including exited ones and those that are being withdrawn
 	Terminals []TerminalStatus
 	// At is which of several URLs the connection is to; "" without a connection, and if there is only one.
 	At string
-	// Withdrawn is how many terminals the host may still keep that were withdrawn while there is no connection, KeptUntil until when: it hears
-	// of it when it is reached again.
+	// Withdrawn is how many terminals were withdrawn while there is no connection, so that the host may still keep them, at most until
+	// KeptUntil. It is told when it is reached again.
 	Withdrawn int
 	KeptUntil time.Time
 }
@@ -65,14 +65,14 @@ type TerminalStatus struct {
 	Unacked int64  // text bytes that the host is not known to have, sent or not
 	Lost    int64  // text bytes that the log dropped before they were sent
 	Over    bool   // the host knows of its exit
-	There   bool   // the host has it now, and has said so on this connection
+	There   bool   // the host has confirmed on this connection that it has it
 	Problem string // why it is not shown at the host, "" if it is
-	// KeptUntil is until when the host may keep what it has of the terminal while there is no connection; zero while there is one, and where
-	// it keeps nothing beyond its grace time.
+	// KeptUntil is until when the host may keep the terminal's text while there is no connection. It is zero while there is a connection,
+	// and if the host keeps nothing beyond its grace time.
 	KeptUntil time.Time
-	// Observers is how many watch there, nil where the host does not say.
+	// Observers is how many observers watch at the host, nil if the host does not say.
 	Observers *int
-	// Watchers lists who may watch there and who does, nil if the host does not report them.
+	// Watchers lists who may watch at the host and who does, nil if the host does not report them.
 	Watchers *Watchers
 }
 
@@ -142,7 +142,7 @@ func (l *Link) setState(s State, err error, retry time.Time) {
 	switch {
 	case err != nil:
 		st.Err = shownError{err}
-	case s != StateConnecting: // which does not make the last failure undone
+	case s != StateConnecting: // while connecting, the last failure stays reported
 		st.Err = nil
 	}
 	st.State, st.NextRetry = s, retry

@@ -10,20 +10,22 @@ import (
 	"tether/jsonrpc"
 )
 
-// A host without the marker may not know executionTarget and start a shell of its own for each announced terminal. So one terminal is the
-// trial: the others wait until its snapshot shows that it is ours, and a shell of the host's is disposed of before the connection ends.
+// A host without the marker may not know executionTarget, and then starts a shell of its own for each announced terminal. So one terminal
+// is tried first: the others wait until its snapshot shows that it is ours. If the host has started a shell, that is disposed of before the
+// connection ends.
 
 const (
-	// A shell of the host's is disposed of shellRest after its first output, which is waited for until shellStart. VS Code's host loses track
-	// of a shell that is disposed of while it starts, and that runs on: seen within 30 ms of its creation, and on a busy machine also at its
-	// first output.
+	// A host's shell is disposed of shellRest after its first output, or shellStart after its creation without output. VS Code's host loses
+	// track of a shell that is disposed of while it starts, and the shell runs on. This was seen within 30 ms of its creation, and on a
+	// busy machine also at its first output.
 	shellStart = 2 * time.Second
 	shellRest  = 250 * time.Millisecond
-	// parting is how long, after the end of a connection to such a host is decided, its shells may still be disposed of.
+	// parting is how long a connection to such a host stays open, after its end is decided, to dispose of the host's shells.
 	parting = 3 * time.Second
 )
 
-// trial lets one publisher after the other announce its terminal until the host was seen to understand. The zero value asks for no trial.
+// trial lets one publisher at a time announce its terminal until a snapshot has shown that the host understands. The zero value asks for no
+// trial.
 type trial struct {
 	turn       chan struct{} // 1 slot: its holder announces; nil if there is no trial
 	understood chan struct{} // closed when the host has shown a terminal as ours
@@ -34,7 +36,7 @@ func newTrial() trial {
 	return trial{make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 1)}
 }
 
-// wait returns when the caller may announce a terminal, or ctx ends. The caller calls done with the result.
+// wait blocks until the caller may announce a terminal, or ctx ends. The caller must call done with the result.
 func (t *trial) wait(ctx context.Context) (done func(understood bool), err error) {
 	if t.turn == nil {
 		return func(bool) {}, nil
@@ -54,7 +56,7 @@ func (t *trial) wait(ctx context.Context) (done func(understood bool), err error
 	return func(understood bool) {
 		if understood {
 			select {
-			case <-t.understood: // another one was let in at the same time
+			case <-t.understood: // another publisher succeeded at the same time
 			default:
 				close(t.understood)
 			}
@@ -63,7 +65,7 @@ func (t *trial) wait(ctx context.Context) (done func(understood bool), err error
 	}, nil
 }
 
-// heard notes that a terminal of ours at the host printed something that we did not send. It does not block.
+// heard records that a terminal of ours at the host printed something that we did not send. It does not block.
 func (t *trial) heard() {
 	select {
 	case t.printed <- struct{}{}:
@@ -71,8 +73,8 @@ func (t *trial) heard() {
 	}
 }
 
-// lasting returns a context for requests that are to reach a host without the marker also when the connection is about to end: it ends a
-// little after ctx.
+// lasting returns a context for requests that should reach a host without the marker even if the connection is about to end. It ends
+// parting after ctx.
 func (s *session) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.trial.turn == nil {
 		return context.WithTimeout(ctx, callTimeout)
@@ -107,7 +109,7 @@ func (p *publisher) remove(ctx context.Context, state *ahp.TerminalState) error 
 		}
 	}
 	err := p.s.conn.DisposeTerminal(ctx, p.le.uri)
-	if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused { // a terminal whose disposal it refuses is not there
+	if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused { // refused: there is nothing to dispose of
 		p.replace()
 		return fmt.Errorf("dispose of a terminal that the host runs itself: %w", err)
 	}

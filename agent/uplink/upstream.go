@@ -12,7 +12,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// onNotification takes acknowledgements of a host with resume, and leaves messages that do not concern terminals to the tools. It runs on
+// onNotification handles acknowledgements of a host with resume, and passes messages that do not concern terminals to the tools. It runs on
 // the connection's read goroutine.
 func (s *session) onNotification(method string, params []byte) {
 	s.hearing()
@@ -41,7 +41,7 @@ func (s *session) onNotification(method string, params []byte) {
 	}
 }
 
-// watched notes how many watch a terminal.
+// watched records how many observers watch a terminal.
 func (s *session) watched(params []byte) {
 	var p ahp.ObserversParams
 	if ahp.DecodeParams(params, &p) != nil {
@@ -53,8 +53,8 @@ func (s *session) watched(params []byte) {
 	}
 }
 
-// onEnvelope examines the host's actions on our terminals. Only their end is obeyed: observers may watch, and dispose. It runs on the
-// connection's read goroutine.
+// onEnvelope handles the host's actions on our terminals. It obeys only their disposal: observers may watch and dispose, nothing else. It
+// runs on the connection's read goroutine.
 func (s *session) onEnvelope(v ahp.EnvelopeView) {
 	s.hearing()
 	s.lastSeq.Store(max(s.lastSeq.Load(), v.ServerSeq))
@@ -71,7 +71,7 @@ func (s *session) onEnvelope(v ahp.EnvelopeView) {
 		s.rejected(le, v)
 	case mine || v.Rejected:
 		// Our own action echoed, or another client's refused: nothing to do.
-	case v.Kind == ahp.ActionTerminalExited: // in a replay it is the loss of the connection before
+	case v.Kind == ahp.ActionTerminalExited: // in a replay it means the loss of the former connection
 		if s.live.Load() {
 			s.hear(le)
 		}
@@ -85,8 +85,8 @@ func (s *session) onEnvelope(v ahp.EnvelopeView) {
 	}
 }
 
-// rejected stops publishing a terminal whose output the host does not take. A host that only does not know titles and the like goes without
-// them.
+// rejected handles a refused action. If the host refuses output, the terminal is not published any more; a host that refuses only titles
+// and the like does without them.
 func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
 	switch v.Kind {
 	case ahp.ActionTerminalOutput, ahp.ActionTerminalExited, ahp.ActionTerminalCleared:
@@ -98,9 +98,9 @@ func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
 	s.log.Warn().Str("terminal", string(le.h.ID())).Str("action", fit(v.Kind, maxReason)).Msg("refused by the host")
 }
 
-// hear records that the host has ended a terminal of ours; announce settles it. A host without resume may discover late that the former
-// connection is dead, and then ends its terminals. Those are not ours any more: this connection announces all under other URIs, see
-// publisher.replace.
+// hear records that the host has ended a terminal of ours, for announce to settle. A host without resume may discover late that the former
+// connection is dead, and then end that connection's terminals. Those URIs are not ours any more: this connection announces all terminals
+// under other ones, see publisher.replace.
 func (s *session) hear(le *lending) {
 	s.link.mu.Lock()
 	old := le.before && !s.marker.Resume
@@ -114,7 +114,7 @@ func (s *session) hear(le *lending) {
 	s.rouse()
 }
 
-// settle obeys the disposals by the host, as the person chose.
+// settle carries out the host's disposals, as the person has configured.
 func (s *session) settle() {
 	s.mu.Lock()
 	ended := s.ended
@@ -132,7 +132,8 @@ func (s *session) settle() {
 	}
 }
 
-// dispose ends the lending and, if the person has chosen so, the terminal. It outlives the connection: a disposal is not taken back.
+// dispose ends the lending and, if the person has configured that, the terminal. It continues after the end of the connection, because a
+// disposal cannot be undone.
 func (s *session) dispose(le *lending) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -140,16 +141,17 @@ func (s *session) dispose(le *lending) {
 	s.log.Info().Err(err).Str("terminal", string(le.h.ID())).Bool("killed", killed).Msg("disposed of by the host")
 }
 
-// Bounds of a host's text that a person is shown, in bytes.
+// Bounds of texts from a host that a person is shown, in bytes.
 const (
 	maxReason  = 200
 	maxProblem = 400 // with our own words around it
 )
 
-// shownError is an error whose text may hold words of the host's, fit to be shown.
+// shownError makes the text of an error, which may contain a host's words, safe to show.
 type shownError struct{ error }
 
-// innards are paths of the host's file system, and the text of its error message behind the first line: the place in its program.
+// innards matches what a person should not see in a host's error message: paths of its file system, and all lines but the first, which name
+// places in its program.
 var innards = regexp.MustCompile(`(?s)\n.*|(file://)?(/[^\s/:()'"]+){2,}[^\s()'"]*|[A-Za-z]:\\[^\s()'"]*`)
 
 func (e shownError) Error() string {
@@ -162,8 +164,8 @@ func (e shownError) Error() string {
 
 func (e shownError) Unwrap() error { return e.error }
 
-// fit makes a text of the host's fit for a message of ours, which a terminal may show: printable and at most n bytes, and a mark where it
-// was cut.
+// fit makes a text from a host safe for our messages, which a terminal may show: printable and at most n bytes, with a mark where it was
+// cut.
 func fit(s string, n int) string {
 	return clip.Marked(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
