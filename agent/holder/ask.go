@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// begin registers a request whose frame put makes, and sends it. The answer's channel is closed when the connection ends.
+// begin registers a request and sends the frame that put makes. The channel for the answer is closed when the connection ends.
 func (c *Client) begin(k kind, put func(frame []byte) []byte) (id uint32, answer chan reply, err error) {
 	c.mu.Lock()
 	if c.err != nil || c.requests == nil {
@@ -34,11 +34,11 @@ func (c *Client) ask(k kind, put func(frame []byte) []byte) error {
 	return c.outcome(<-answer)
 }
 
-// Bounds of the wait for a stopped holder: its callers must not hang with it.
+// Bounds of the wait for a holder that may be stopped: callers must not hang with it.
 const (
 	answerTime = 10 * time.Second       // for operations that a holder does at once
-	lookTime   = 250 * time.Millisecond // for a look, which others wait for; see Client.Look
-	cancelTime = 3 * time.Second        // for the end of a kill whose grace was ended
+	lookTime   = 250 * time.Millisecond // for a look, since others wait for its result; see Client.Look
+	cancelTime = 3 * time.Second        // for the end of a kill whose grace was cut short
 )
 
 // errSilent is returned when a holder does not answer.
@@ -53,7 +53,7 @@ func (c *Client) askSoon(k kind, put func(frame []byte) []byte) error {
 	return c.await(id, answer, answerTime)
 }
 
-// await waits so long for the answer.
+// await waits for the answer, at most for within.
 func (c *Client) await(id uint32, answer chan reply, within time.Duration) error {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -68,7 +68,7 @@ func (c *Client) await(id uint32, answer chan reply, within time.Duration) error
 	return errSilent
 }
 
-// outcome is the error of an answer; the zero reply, which has no request, stands for the end of the connection.
+// outcome returns the error in an answer. The zero reply, which has no request, means that the connection has ended.
 func (c *Client) outcome(r reply) error {
 	switch {
 	case r.request == 0:

@@ -10,14 +10,14 @@ const (
 	maxCheckpointBytes = 1 << 20 // of all blobs together
 )
 
-// checkpoints are a daemon's notes, or screens, ascending by offset. The oldest in the log and the newest always stay; in between they are
-// thinned out.
+// checkpoints are a daemon's notes, or screens, ascending by offset. The oldest one in the log and the newest are always kept; those in
+// between are thinned out.
 type checkpoints struct {
 	all   []Checkpoint
 	bytes int
 }
 
-// put adds c. One at the same offset is replaced.
+// put adds c, and replaces a checkpoint at the same offset.
 func (s *checkpoints) put(c Checkpoint) {
 	at, same := slices.BinarySearchFunc(s.all, c.Off, func(x Checkpoint, off int64) int { return cmp.Compare(x.Off, off) })
 	if same {
@@ -32,7 +32,7 @@ func (s *checkpoints) put(c Checkpoint) {
 	}
 }
 
-// leastMissed is the index of the one whose neighbours are closest to each other.
+// leastMissed returns the index of the checkpoint whose neighbours are closest to each other.
 func (s *checkpoints) leastMissed() int {
 	best := 1
 	for i := 1; i < len(s.all)-1; i++ {
@@ -48,8 +48,8 @@ func (s *checkpoints) remove(i int) {
 	s.all = slices.Delete(s.all, i, i+1)
 }
 
-// trim drops notes before base: the output after them is not in the log any more. The newest stays even then: it knows most about the lost
-// output.
+// trim drops notes before base: the output after them is not in the log any more. The newest is kept even then, because it says most about
+// the lost output.
 func (s *checkpoints) trim(base int64) {
 	for len(s.all) > 1 && s.all[0].Off < base {
 		s.remove(0)

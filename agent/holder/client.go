@@ -21,27 +21,28 @@ import (
 //
 //	connected ──StreamFrom──▶ streaming ──Close, replaced, holder gone──▶ over
 //
-// It has one goroutine, which ends with the connection; if this process has started the holder, with the holder, for which it then waits.
+// It has one goroutine. That ends with the connection or, if this process has started the holder, with the holder's process, for which it
+// waits.
 type Client struct {
 	// Set at construction.
 	id           string
 	path         string // of the socket
 	conn         net.Conn
 	process      *os.Process         // the holder if this process started it, else nil
-	inputs       *flow.Typing        // shared with others
+	inputs       *flow.Typing        // shared with other clients, see Options
 	features     uint64              // agreed
-	state        state               // when connected
+	state        state               // of the holder when this client connected
 	direct       func(p []byte) bool // set before the stream begins, see Direct
 	notes        []Checkpoint
 	screens      []Checkpoint
 	disconnected chan struct{} // closed by readLoop when the connection has ended
-	reaped       chan struct{} // closed when process was waited for, if there is one
+	reaped       chan struct{} // closed after process was waited for; at once if there is none
 	typing       chan struct{} // 1 slot: one piece of input at a time
-	looking      chan struct{} // 1 slot: one look of the holder's at a time
+	looking      chan struct{} // 1 slot: the holder is asked for one look at a time
 
-	// keyboard is the pty itself, for input: a key then costs one system call instead of a request that must wake the holder. A process that
-	// has it keeps the terminal open: the child would not see a hang-up when the holder is killed, nor its background processes after its
-	// exit. So it is closed with the connection and with the exit.
+	// keyboard is the pty itself, for input: a key then costs one system call instead of a request that must wake the holder. It keeps the
+	// terminal open: while this process has it, the child does not see a hang-up when the holder is killed, and neither do its background
+	// processes after its exit. So it is closed with the connection, and at the exit.
 	keyboard ipc.Passed
 
 	wmu sync.Mutex // serialises writes to conn; held across a write, which Close unblocks
@@ -52,12 +53,13 @@ type Client struct {
 	meta     []byte
 	exit     *exitRecord
 	err      error // why the connection has ended
-	detached bool  // nobody waits for the remaining output
+	detached bool  // Close was called: nobody will read the remaining output
 	requests map[uint32]chan reply
 	lastID   uint32
 }
 
-// newClient exchanges hellos on conn, which leads to the socket at path, and reads the state of the holder id. It takes conn over.
+// newClient exchanges hellos on conn, a connection to the socket at path, and reads the state of the holder with that id. It owns conn from
+// now on, and closes it if it fails.
 func newClient(ctx context.Context, o Options, id, path string, conn net.Conn, process *os.Process) (*Client, error) {
 	c := &Client{
 		id: id, path: path, conn: conn, process: process, disconnected: make(chan struct{}), reaped: make(chan struct{}), typing: make(chan struct{}, 1), looking: make(chan struct{}, 1),
@@ -202,7 +204,7 @@ func (c *Client) gotReply(p []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if answer, ok := c.requests[r.request]; ok { // else nobody waits for it any more
+	if answer, ok := c.requests[r.request]; ok { // otherwise nobody waits for it any more
 		delete(c.requests, r.request)
 		answer <- r // has room for it
 	}
@@ -232,7 +234,7 @@ func (c *Client) send(frame []byte) error {
 	return nil
 }
 
-// write is send that says only whether it has failed, and does not wait for why.
+// write is send, but on failure it does not wait for the reason.
 func (c *Client) write(frame []byte) error {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
@@ -240,7 +242,8 @@ func (c *Client) write(frame []byte) error {
 	return err
 }
 
-// ended returns why the connection is over. A write failed, so the holder has closed it; its earlier messages must still be read.
+// ended returns why the connection is over, after a failed write. The holder has closed it then; ended waits until its earlier messages
+// were read.
 func (c *Client) ended() error {
 	<-c.disconnected
 	return c.Err()
@@ -249,14 +252,14 @@ func (c *Client) ended() error {
 // Done is closed when the connection is over.
 func (c *Client) Done() <-chan struct{} { return c.disconnected }
 
-// Err says why the connection is over, nil while it is not: ErrDetached, ErrReplaced, ErrLost, or an error of the framing.
+// Err returns why the connection is over, nil while it is not: ErrDetached, ErrReplaced, ErrLost, or an error of the framing.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Close ends the connection; the holder and the child live on. It wakes everything that waits. A second call does nothing.
+// Close ends the connection; the holder and the child continue. It unblocks all waiting calls. A second call does nothing.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.detached = true

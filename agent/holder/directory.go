@@ -102,23 +102,24 @@ func (c *Client) ID() string { return c.id }
 // Pid is the process id of the child.
 func (c *Client) Pid() int { return c.state.pid }
 
-// Started is when the child was started, by the wall clock of then.
+// Started returns when the child was started, by the wall clock of that time.
 func (c *Client) Started() time.Time { return c.state.started }
 
 // Base is the offset of the oldest byte the holder had when the Client connected.
 func (c *Client) Base() int64 { return c.state.base }
 
-// End is the offset after the newest byte of then.
+// End returns the offset after the newest byte that the holder had when the Client connected.
 func (c *Client) End() int64 { return c.state.end }
 
-// Taken is the offset up to which any daemon had read the stream then. If it is less than Base, the bytes between were lost.
+// Taken returns the offset up to which any daemon had read the stream when the Client connected. If it is less than Base, the bytes between
+// them were lost.
 func (c *Client) Taken() int64 { return c.state.taken }
 
 // Size is the size of the terminal when the Client connected.
 func (c *Client) Size() pty.Size { return c.state.size }
 
-// Checkpoints returns the notes the holder had when the Client connected, ascending by offset. At most one is before Base: the newest of
-// all, if none is in the log. The caller must not change them.
+// Checkpoints returns the notes that the holder had when the Client connected, ascending by offset. At most one is before Base: the newest
+// of all, if no note is in the log. The caller must not change them.
 func (c *Client) Checkpoints() []Checkpoint { return c.notes }
 
 // Meta returns the value that Spawn or this Client's SetMeta set last.

@@ -13,18 +13,18 @@ var (
 	ErrGone = errors.New("no such holder")
 	// ErrRunning is returned by Forget before the exit.
 	ErrRunning = errors.New("the terminal's program has not ended")
-	// ErrNoSignal is returned by Signal for a holder that knows of none.
+	// ErrNoSignal is returned by Signal for a holder that is too old to send signals.
 	ErrNoSignal = errors.New("this terminal's holder is too old to send signals")
-	// ErrReplaced is the end of a Client in whose place another daemon came.
+	// ErrReplaced is the error of a Client that another daemon has replaced.
 	ErrReplaced = errors.New("another daemon has taken over this terminal")
-	// ErrLost is the end of a Client whose holder ended without a word.
+	// ErrLost is the error of a Client whose holder has ended without a message.
 	ErrLost = errors.New("the holder is gone")
-	// ErrDetached is the end of a Client that was closed here. It is os.ErrClosed.
+	// ErrDetached is the error of a Client after Close. It wraps os.ErrClosed.
 	ErrDetached = fmt.Errorf("detached from the holder: %w", os.ErrClosed)
 )
 
-// GapError is returned by Client.Read, once, where output is missing because the holder's log was too small for how long nobody took it.
-// The next Read continues at To.
+// GapError is returned by Client.Read, once, where output is missing: nobody took it for so long that the holder's log was full. The next
+// Read continues at To.
 type GapError struct{ From, To int64 }
 
 func (e *GapError) Error() string {

@@ -11,8 +11,8 @@ import (
 	"tether/platform/pty"
 )
 
-// Wait blocks until the child has ended, or the connection has, and, if the Client streams, Read has returned all there is; Close ends it
-// at once. It tells how the child ended, or code -1 if that is not known: Err says why.
+// Wait blocks until the child or the connection has ended and, if the Client streams, Read has returned all output; Close unblocks it at
+// once. It returns how the child ended, or code -1 if that is not known: Err says why.
 func (c *Client) Wait() pty.Exit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *Client) settledLocked() bool {
 	}
 }
 
-// ExitedAt is when the child ended, the zero time if it has not, and the offset at which its output ended.
+// ExitedAt returns when the child ended, the zero time if it has not, and the offset at which its output ended.
 func (c *Client) ExitedAt() (at time.Time, end int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *Client) Gone() bool {
 	}
 }
 
-// Left is how many processes the terminal's programs have left below the holder of an agent's terminal; it is 0 for others.
+// Left returns how many processes the programs of an agent's terminal have left below its holder; it is 0 for other terminals.
 func (c *Client) Left() int {
 	peer, err := ipc.PeerOf(c.conn)
 	if err != nil {
@@ -86,8 +86,9 @@ func (c *Client) Left() int {
 	return n
 }
 
-// Forget tells the holder that the exit was recorded: it removes its socket and ends, or stays for processes that an agent's programs have
-// left. Forget returns when that is done, or ctx ends; before the exit it returns ErrRunning. The Client is over then.
+// Forget tells the holder that the exit was recorded. The holder removes its socket and ends, or stays for processes that an agent's
+// programs have left. Forget returns when that is done, or ctx ends; before the exit it returns ErrRunning. Afterwards the Client cannot be
+// used any more.
 func (c *Client) Forget(ctx context.Context) error {
 	_, answer, err := c.begin(kindForget, nil)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// beginFrame appends the head of a frame with its length still open and endFrame, given where that was, fills it in.
+// beginFrame appends the head of a frame without its length. endFrame, given where the frame begins, fills in the length.
 func beginFrame(dst []byte, k kind) []byte { return append(dst, byte(k), 0, 0, 0, 0) }
 
 func endFrame(dst []byte, at int) []byte {
@@ -15,7 +15,7 @@ func endFrame(dst []byte, at int) []byte {
 	return dst
 }
 
-// frames reads frames of one direction.
+// frames reads the frames of one direction of a connection.
 type frames struct {
 	r     *bufio.Reader
 	known func(kind) bool
@@ -23,8 +23,8 @@ type frames struct {
 	owes  bool     // output that was passed to Direct's function may not be acknowledged yet
 }
 
-// next returns the head of the next frame whose kind is known, or an error for one that must not be skipped. The caller reads exactly size
-// bytes.
+// next returns the head of the next frame of a known kind. It skips unknown frames, and fails for one that must not be skipped. The caller
+// must then read exactly size bytes.
 func (f *frames) next() (k kind, size int, err error) {
 	for {
 		var head [frameHead]byte
@@ -62,7 +62,7 @@ func (f *frames) payload(size int) ([]byte, error) {
 	return p, err
 }
 
-// fields splits a payload. After a missing field bad is set and all values are zero. Remaining bytes belong to a later version.
+// fields splits a payload. After a missing field, bad is set and all further values are zero. Bytes that remain belong to a later version.
 type fields struct {
 	b   []byte
 	bad bool

@@ -14,7 +14,7 @@ import (
 	"tether/platform/ipc"
 )
 
-// VersionError is returned when no version of the framing is known to both sides.
+// VersionError is returned when the two sides know no common version of the framing.
 type VersionError struct{ Min, Max int } // the other side's versions
 
 func (e *VersionError) Error() string {
@@ -30,7 +30,7 @@ func (e *RefusedError) Error() string { return e.Reason }
 type hello struct {
 	min, max uint16
 	features uint64
-	nonce    []byte // of this connection and side, to be proved; nil if it is missing
+	nonce    []byte // random, for the proofs of this connection; nil if it is missing
 }
 
 func ourHello() hello {
@@ -71,7 +71,7 @@ func readHello(r io.Reader) (hello, error) {
 	return h, nil
 }
 
-// agree makes sure that there is a version that both sides know, and a nonce to prove the key with.
+// agree checks that both sides know a common version, and that the other side has sent a nonce for the proof of the key.
 func (h hello) agree() error {
 	if h.max < minVersion || h.min > maxVersion {
 		return &VersionError{int(h.min), int(h.max)}
@@ -82,14 +82,14 @@ func (h hello) agree() error {
 	return nil
 }
 
-// Labels keep the proofs of the two sides apart.
+// Labels that make the proofs of the two sides differ.
 const (
 	daemonLabel = "tether daemon"
 	holderLabel = "tether holder"
 )
 
-// prove computes the proof that a side has the key, without revealing it: it is good for one connection to the holder id, and for one
-// direction.
+// prove computes the proof that a side has the key, without revealing it. The proof is valid for one connection to the holder with that id,
+// and for one side.
 func prove(key []byte, label, id string, daemon, holder hello) []byte {
 	mac := hmac.New(sha256.New, key)
 	for _, part := range [][]byte{[]byte(label), []byte(id), daemon.nonce, holder.nonce} {
@@ -101,8 +101,8 @@ func prove(key []byte, label, id string, daemon, holder hello) []byte {
 	return mac.Sum(nil)
 }
 
-// greet is the holder's side of the handshake. It accepts a daemon that has the key and passes check, gives it c's terminal, and returns
-// the features of both.
+// greet is the holder's side of the handshake. It accepts a daemon that has the key and passes check, passes it the descriptor of c's
+// terminal, and returns the features that both sides have.
 func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net.Conn) error, c child) (agreed uint64, err error) {
 	if err := conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return 0, err
@@ -140,8 +140,8 @@ func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net
 	return theirs.features & features, conn.SetDeadline(time.Time{})
 }
 
-// introduce is the daemon's side of the first words. It returns the features of both, after the holder has proved that it has the key as
-// well.
+// introduce is the daemon's side of the handshake. It returns the features that both sides have, after the holder has proved that it has
+// the key as well.
 func introduce(conn net.Conn, r *bufio.Reader, key []byte, id string) (agreed uint64, err error) {
 	ours := ourHello()
 	if _, err := conn.Write(ours.append(nil)); err != nil {

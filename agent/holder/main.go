@@ -15,18 +15,18 @@ import (
 	"tether/platform/pty"
 )
 
-// Files that Spawn hands to a new holder, see proc.Inherited. They are descriptors 3 and 4 where there are descriptors.
+// Files that Spawn passes to a new holder, see proc.Inherited. They are descriptors 3 and 4 on systems with descriptors.
 const (
 	specFile   = 0 // the spawn message
-	statusFile = 1 // it says whether that runs
+	statusFile = 1 // the holder reports on it whether the child runs
 )
 
-// trimAfter is how long after its start a holder hands back the memory that the start needed.
+// trimAfter is how long after its start a holder frees the memory that the start needed.
 const trimAfter = 500 * time.Millisecond
 
-// Main is the holder's program, which Spawn starts. It returns when the holder is over, with the status of its process. Call it before
-// anything else; it changes signal actions and memory limits of the whole process. The arguments are only for people who look at the list
-// of processes.
+// Main is the holder's program, which Spawn starts. It returns the status for the process to exit with, when the holder has ended. Call it
+// before anything else; it changes signal actions and memory limits of the whole process. The arguments are ignored: they are for people
+// who look at a list of processes.
 func Main(args []string) int {
 	stop := proc.StopSignals()
 	spec, status := proc.Inherited(specFile), proc.Inherited(statusFile)
@@ -55,7 +55,7 @@ func Main(args []string) int {
 		h.tasks.Go(func() { proc.ReapOrphans(h.child.Pid(), h.finished) })
 	}
 	if _, err := status.Write(appendBytesFrame(nil, kindStarted, nil)); err != nil {
-		h.stop() // nobody knows of this terminal
+		h.stop() // the daemon did not learn of this terminal
 	}
 	status.Close()
 	trimmer := idle.New(trimAfter)
@@ -64,14 +64,14 @@ func Main(args []string) int {
 	h.run()
 	if h.subreaper {
 		h.stay()
-		runtime.KeepAlive(socket) // and its lock with it
+		runtime.KeepAlive(socket) // and with it its lock
 		_ = removeLock(socketPath(o.Dir, s.ID))
 	}
 	return 0
 }
 
-// Memory of the runtime. A holder has little garbage. Where little was printed, the first collection alone would take half a MiB for its
-// own needs, so it is not to come; where much was, a small heap that is swept often costs next to nothing.
+// Memory of the runtime. A holder has little garbage. In a holder that has printed little, the first collection alone would take half a MiB
+// for its own needs, so there should be none. In one that has printed much, a small heap that is collected often costs next to nothing.
 const (
 	gcFirst   = 100
 	gcPercent = 25
@@ -84,10 +84,10 @@ func tune(logBytes int) {
 	runtime.GOMAXPROCS(maxProcs)
 }
 
-// maxProcs is how many threads run Go code at a time. With two, a flood costs a holder a fifth more CPU time.
+// maxProcs is a holder's GOMAXPROCS. With two, a flood costs a holder a fifth more CPU time.
 const maxProcs = 1
 
-// open listens, then starts the child: an id in use is found before anything runs.
+// open listens and then starts the child, in this order, so that an id in use is detected before anything runs.
 func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 	path := socketPath(o.Dir, s.ID)
 	socket, err := ipc.Listen(path)
@@ -100,7 +100,7 @@ func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 	adopts := IsAgents(s.Command.Env) && proc.AdoptOrphans() == nil
 	closeSocket := sync.OnceValue(func() error {
 		if adopts {
-			return socket.Leave() // the lock is for EndStaying
+			return socket.Leave() // keeps the lock, for EndStaying
 		}
 		return errors.Join(removeLock(path), socket.Close())
 	})
@@ -109,7 +109,7 @@ func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, removeLock(path), socket.Close())
 	}
-	s.Command.Args, s.Command.Env = nil, nil // secrets, and memory
+	s.Command.Args, s.Command.Env = nil, nil // they take memory, and may contain secrets
 	h := newHolder(s, c, closeSocket)
 	h.subreaper = adopts
 	h.key, h.check = o.Key, newGuard(o.Lock, os.Getppid()).check
@@ -119,8 +119,8 @@ func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 // maxConns bounds the simultaneous connections, of which one is the daemon's.
 const maxConns = 16
 
-// acceptAgain is how long accept waits when the system has no descriptor for a connection: a holder that stopped to listen could never be
-// reached again.
+// acceptAgain is how long accept waits when the system has no descriptor for a connection. It must not give up: a holder that stopped
+// listening could never be reached again.
 const acceptAgain = 100 * time.Millisecond
 
 // accept serves connections until the socket is closed.

@@ -9,7 +9,7 @@ import (
 	"tether/platform/pty"
 )
 
-// Frames with more than two fields, and those that both sides build.
+// Frames with more than two fields, and frames that both sides encode.
 
 // state is the first frame of a connection: the holder's state.
 type state struct {
@@ -120,7 +120,7 @@ func appendReading(dst []byte, r proc.Reading) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, byte(r.Waits), flags), uint32(r.Pid))
 }
 
-// decodeReading takes an answer that it does not know for none.
+// decodeReading decodes the reply to kindReading. An unknown value means that nothing is known.
 func decodeReading(p []byte) (proc.Reading, error) {
 	f := fields{b: p}
 	waits, flags, pid := f.u8(), f.u8(), f.u32()
@@ -130,7 +130,7 @@ func decodeReading(p []byte) (proc.Reading, error) {
 	return proc.Reading{Waits: proc.Waits(waits), Pid: int(pid), Alone: flags&readingAlone != 0, Relays: flags&readingRelays != 0, Timed: flags&readingTimed != 0}, nil
 }
 
-// Checkpoint is a daemon's note about the stream at an offset, or the screen there. The holder does not look into it.
+// Checkpoint is a daemon's note about the stream at an offset, or the screen there. The holder does not interpret it.
 type Checkpoint struct {
 	Off  int64
 	Blob []byte // at most 64 KiB of a note, 1 MiB of a screen

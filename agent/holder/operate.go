@@ -43,9 +43,9 @@ func (c *Client) Checkpoint(off int64, blob []byte) error {
 	return nil
 }
 
-// Keep announces the offset from which on output is needed although Read has returned it; KeepNothing means that none is. Without Keep, the
-// next daemon gets only the part of such output that happens to be left. A holder full of needed output makes the child wait as it does for
-// output that was not read. Keep does not wait; a holder of an older program ignores it.
+// Keep tells the holder the offset from which on output is needed although Read has returned it; KeepNothing means that none is. Without
+// Keep, the next daemon gets only the part of such output that happens to be left. A holder full of needed output makes the child wait as
+// it does for output that was not read. Keep does not wait; a holder of an older program ignores it.
 func (c *Client) Keep(off int64) error {
 	if c.features&featureKeep == 0 {
 		return nil
@@ -53,19 +53,20 @@ func (c *Client) Keep(off int64) error {
 	return c.send(appendKeep(nil, off))
 }
 
-// Until says up to which offset the child may print without waiting for readers that may slow it only a little; beyond it the child waits
-// within the bounds of flow.Budget. KeepNothing means that it waits for none. It ends with the connection. It does not wait for the holder;
-// only one that Paces may be told.
+// Until tells the holder up to which offset the child may print without waiting for readers that may slow it only a little; beyond it the
+// child waits within the bounds of flow.Budget. KeepNothing means that it does not wait for them. The setting ends with the connection.
+// Until does not wait for the holder; call it only if Paces.
 func (c *Client) Until(off int64) error { return c.send(appendUntil(nil, off)) }
 
 // Paces reports whether the holder knows Until.
 func (c *Client) Paces() bool { return c.features&featureUntil != 0 }
 
-// KeepNothing is for Keep and Until.
+// KeepNothing is an argument of Keep and Until.
 const KeepNothing int64 = keepNothing
 
-// Screen stores the screen at an offset, at most 1 MiB, for the next daemon. The holder keeps those whose offset is in its log: the oldest,
-// the newest and, evenly spread, as many in between as make 1 MiB in all. It does not wait; call it only if KeepsScreens.
+// Screen stores the screen at an offset, at most 1 MiB, for the next daemon. The holder keeps screens whose offset is in its log: the
+// oldest, the newest and, evenly spread, as many in between as fit into 1 MiB in all. Screen does not wait for the holder; call it only if
+// KeepsScreens.
 func (c *Client) Screen(off int64, blob []byte) error {
 	if len(blob) > maxShown {
 		return tooLarge("screen", len(blob), maxShown)
@@ -92,8 +93,8 @@ func (c *Client) Signal(name string) error {
 	return nil
 }
 
-// Look examines the terminal: its settings here, and the reader of its keyboard in the holder, if the system shows that only to a program's
-// ancestors. It waits for the holder for at most 250 ms; errors: os.ErrClosed, errors.ErrUnsupported, or the system's error.
+// Look examines the terminal: its settings in this process, and the reader of its keyboard in the holder, if the system shows that only to
+// a program's ancestors. It waits for the holder for at most 250 ms; errors: os.ErrClosed, errors.ErrUnsupported, or the system's error.
 func (c *Client) Look() (l pty.Look, err error) {
 	if !c.keyboard.Control(func(fd uintptr) { l, err = pty.LookAt(fd, c.state.pid) }) {
 		return pty.Look{}, os.ErrClosed
@@ -102,10 +103,10 @@ func (c *Client) Look() (l pty.Look, err error) {
 		return l, err
 	}
 	l.Reading = c.askReading()
-	return l, nil // this part is right even if the holder did not answer
+	return l, nil // this part is correct even if the holder did not answer
 }
 
-// askReading asks the holder, unless it has not answered the time before.
+// askReading asks the holder who reads the keyboard, unless it still has not answered the last time.
 func (c *Client) askReading() proc.Reading {
 	select {
 	case c.looking <- struct{}{}:
@@ -118,7 +119,7 @@ func (c *Client) askReading() proc.Reading {
 		return proc.Reading{}
 	}
 	seen := make(chan proc.Reading, 1)
-	go func() { // it ends with the answer, or with the connection, which closes answer
+	go func() { // ends with the answer, or when the connection ends, which closes answer
 		r := <-answer
 		reading, _ := decodeReading([]byte(r.text))
 		<-c.looking
@@ -145,15 +146,15 @@ func (c *Client) Resize(s pty.Size) error {
 	return nil
 }
 
-// TryWrite types as much of p as there is room for now, perhaps nothing; it does not wait. It must not be called concurrently with Write,
-// which types the rest.
+// TryWrite types as much of p as the terminal has room for now, perhaps nothing; it does not wait. It must not be called concurrently with
+// Write, which types the rest.
 func (c *Client) TryWrite(p []byte) (int, error) {
 	c.inputs.Input(c)
 	return c.keyboard.TryWrite(p), nil
 }
 
-// Write sends input and returns when the terminal has taken all of it; it blocks while the child does not read. Close ends it; how much the
-// terminal took is then not known.
+// Write sends input and returns when the terminal has taken all of it; it blocks while the child does not read. Close unblocks it; how much
+// the terminal has taken is not known then.
 func (c *Client) Write(p []byte) (n int, err error) {
 	c.inputs.Input(c)
 	select {
@@ -172,8 +173,8 @@ func (c *Client) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Kill ends the child and all that descends from it, as pty.PTY.Kill does, in the holder: it goes on if the connection ends. Cancelling ctx
-// ends the grace early; a holder that then does not answer within 3 s is an error. An exit that it causes is reported as any other.
+// Kill ends the child and all its descendants, as pty.PTY.Kill does. The holder does it, and continues if the connection ends. Cancelling
+// ctx cuts the grace short; if the holder then does not answer within 3 s, Kill fails. An exit that it causes is reported like any other.
 func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
 	ms := min(max(grace.Milliseconds(), 0), int64(^uint32(0)))
 	id, answer, err := c.begin(kindKill, func(frame []byte) []byte { return binary.BigEndian.AppendUint32(frame, uint32(ms)) })
@@ -192,7 +193,7 @@ func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
 }
 
 // floodRest is how long a flood rests between bursts while somebody types at another terminal, see [holder.rest]. A key and its echo take
-// 0.4 ms, so in rests of 2 ms more keys go undisturbed than in those of 1 ms that take the same share of the time.
+// 0.4 ms. With rests of 2 ms, more keys are undisturbed than with rests of 1 ms that take the same share of the time.
 const floodRest = 2 * time.Millisecond
 
 // rest returns how long a flood of this terminal must rest between bursts now.

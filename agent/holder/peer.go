@@ -10,14 +10,14 @@ import (
 	"tether/platform/proc"
 )
 
-// guard decides which processes may be a holder's daemon, in addition to having its key: the key is in a file, which every program of the
-// user outside a sandbox can read.
+// guard decides which processes that have the key may be a holder's daemon. The key alone is not enough: it is in a file that every program
+// of the user outside a sandbox can read.
 type guard struct {
-	lock    string   // the daemon's; "" asks for none
+	lock    string   // path of the daemon's lock; "": none is required
 	outside []string // agents that have started the holder's first daemon
 }
 
-// newGuard is for a holder that the process starter has started.
+// newGuard returns the guard of a holder that the process starter has started.
 func newGuard(lock string, starter int) guard { return guard{lock, agentsAbove(proc.Lineage(starter))} }
 
 // agentsAbove returns the agents that have started a process with this lineage.
@@ -29,8 +29,8 @@ func agentsAbove(lineage []proc.Ancestor) []string {
 	return all
 }
 
-// check refuses a process that does not hold the daemon's lock, where the system can tell, and one that an agent has started, unless the
-// same agent has started the holder's first daemon: that is a tether of the agent's own.
+// check refuses a process that does not hold the daemon's lock, if the system can tell. It also refuses a process that an agent has
+// started, unless the same agent has started the holder's first daemon: then tether is the agent's own.
 func (g guard) check(conn net.Conn) error {
 	peer, err := ipc.PeerOf(conn)
 	known := !errors.Is(err, ipc.ErrNoPeer)
@@ -49,7 +49,7 @@ func (g guard) check(conn net.Conn) error {
 		}
 	}
 	if !known {
-		return nil // such a system tells nothing of a peer
+		return nil // this system says nothing about peers
 	}
 	lineage := proc.Lineage(pid)
 	if len(lineage) == 0 || peer.Gone() {

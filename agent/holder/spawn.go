@@ -14,24 +14,26 @@ import (
 	"tether/platform/proc"
 )
 
-// Options says where holders live and how one is started.
+// Options says where holders listen and how one is started.
 type Options struct {
-	// Dir is the absolute directory of the sockets, this user's alone; it is made if missing. Dir/ID.sock must fit into ipc.MaxPath.
+	// Dir is the absolute path of the directory of the sockets, to which only this user has access; it is made if missing. Dir/ID.sock must
+	// fit into ipc.MaxPath.
 	Dir string
 	// Key is the secret of KeyBytes by which this process and holders know each other. It is the same for all holders of the directory.
 	Key []byte
-	// Lock is the absolute path of the lock that a daemon holds while it is connected, see ipc.Lock. "" asks for none.
+	// Lock is the absolute path of the lock that a daemon holds while it is connected, see ipc.Lock. With "", no lock is required.
 	Lock string
 	// Path is the absolute path of a program that calls Main, and Argv the whole argument list that makes it do so; the id is added.
 	Path string
 	Argv []string
-	// Inputs is where input came last, of all holders that share it: their floods make room for its echo. nil: of this one alone.
+	// Inputs records at which terminal somebody last typed, for all holders that share it: floods of the others then make room for the
+	// echo. nil means that this holder shares it with none.
 	Inputs *flow.Typing
 }
 
 // environ is the whole environment of a holder: the variables that its runtime reads before Main, and the mark of an agent's terminal,
-// which marks the holder's descendants as the agent's. Of the daemon's environment it has only the destination for reports of the race
-// detector in tests.
+// which marks the holder's descendants as the agent's. Of the daemon's environment it contains only where the race detector reports, in
+// tests.
 func (s Spec) environ() []string {
 	env := []string{"GOMAXPROCS=" + strconv.Itoa(maxProcs), "GOGC=" + strconv.Itoa(gcFirst), "GOTRACEBACK=none"}
 	for _, entry := range s.Command.Env {
@@ -45,8 +47,8 @@ func (s Spec) environ() []string {
 	return env
 }
 
-// Spawn starts a holder and in it the child, and connects to it. It returns when the child runs. A fault of the command is a
-// *pty.StartError; an id in use is ErrInUse. If ctx ends first, nothing is left running.
+// Spawn starts a holder and in it the child, and connects to it. It returns when the child runs. Errors: a *pty.StartError if the command
+// cannot be started, ErrInUse if the id is in use. If ctx ends first, nothing is left running.
 func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 	s, err := s.withDefaults()
 	if err != nil {
@@ -65,13 +67,13 @@ func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 	}
 	c, err := dial(ctx, o, s.ID, process)
 	if err != nil {
-		end(process) // it runs, but nobody would know
+		end(process) // it runs, but no daemon would know of it
 		return nil, err
 	}
 	return c, nil
 }
 
-// launch starts the process, gives it the message and waits until it is ready.
+// launch starts the holder's process, sends it the message and waits until it is ready.
 func launch(ctx context.Context, path string, argv, env []string, message []byte) (*os.Process, error) {
 	spec, specW, err := os.Pipe()
 	if err != nil {
@@ -108,8 +110,8 @@ func launch(ctx context.Context, path string, argv, env []string, message []byte
 	return process, nil
 }
 
-// end ends a holder that is not wanted and waits for it. It ends by itself when it cannot say that it is ready; the signal is for one that
-// hangs or has said so.
+// end ends a holder that is not needed and waits for it. A holder that cannot report that it is ready ends by itself; the signal is for one
+// that hangs, or has reported already.
 func end(process *os.Process) {
 	_ = proc.Terminate(process)
 	_, _ = process.Wait()

@@ -24,7 +24,7 @@ func IsAgents(environ []string) bool {
 }
 
 // stay waits until the processes that the terminal's programs have left have ended. It keeps neither the log nor any other state for a
-// daemon. A signal that asks this process to end, ends those first: see holder.stop.
+// daemon. If a signal asks the holder to end, those processes are ended first: see holder.stop.
 func (h *holder) stay() {
 	if !h.left() {
 		return
@@ -46,7 +46,7 @@ type inJob interface {
 	WaitLeft()
 }
 
-// left reports whether the programs of an agent's terminal have left any.
+// left reports whether the programs of an agent's terminal have left processes.
 func (h *holder) left() bool {
 	if c, ok := h.child.(inJob); ok {
 		return c.Left()
@@ -54,8 +54,8 @@ func (h *holder) left() bool {
 	return proc.Children()
 }
 
-// spare reports whether a process is a daemon or one of its holders, which may have been started from the terminal but do not belong to it:
-// they have locks that only they have.
+// spare reports whether a process is a daemon or one of its holders. These may have been started from the terminal but do not belong to it.
+// They are recognised by locks that only they hold.
 func (o Options) spare(pid int) bool {
 	locks, err := filepath.Glob(filepath.Join(o.Dir, "*"+socketSuffix+lockSuffix))
 	if err != nil {
@@ -70,8 +70,8 @@ func (o Options) spare(pid int) bool {
 	})
 }
 
-// EndStaying ends the holders in dir that have no terminal any more and stay for processes that an agent's programs have left, together
-// with those processes. It returns when they are gone, or ctx ends.
+// EndStaying ends the holders in dir that have no terminal any more and only stay for processes that an agent's programs have left. It ends
+// those processes, too, and returns when they are gone, or ctx ends.
 func EndStaying(ctx context.Context, dir string) (n int, err error) {
 	locks, err := filepath.Glob(filepath.Join(dir, "*"+socketSuffix+lockSuffix))
 	if err != nil {
@@ -79,7 +79,7 @@ func EndStaying(ctx context.Context, dir string) (n int, err error) {
 	}
 	for _, path := range locks {
 		if _, err := os.Lstat(strings.TrimSuffix(path, lockSuffix)); err == nil {
-			continue // its terminal is there
+			continue // it still has its terminal
 		}
 		pid := ipc.Holder(path)
 		if !holds(pid, path) {
@@ -103,12 +103,12 @@ func EndStaying(ctx context.Context, dir string) (n int, err error) {
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
-		_ = os.Remove(path) // the holder does, but on Windows asking for the holder of a lock makes the file
+		_ = os.Remove(path) // the holder removes it, but on Windows the question who holds a lock makes the file again
 	}
 	return n, nil
 }
 
-// holds reports whether a process holds a lock; where the system does not tell, whether it says so itself.
+// holds reports whether a process holds a lock. If the system cannot tell, the number in the lock file decides.
 func holds(pid int, path string) bool {
 	held, err := ipc.Holds(pid, path)
 	if errors.Is(err, errors.ErrUnsupported) {

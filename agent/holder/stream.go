@@ -8,27 +8,28 @@ import (
 	"time"
 )
 
-// window bounds the output in transit: the most that a daemon holds in memory for one terminal that it does not read.
+// window bounds the output in transit. It is the most that a daemon holds in memory for one terminal that it does not read.
 const window = 256 << 10 // bytes
 
-// Window is how many bytes beyond Taken a daemon may have had.
+// Window is how many bytes beyond Taken a daemon may have received.
 const Window = window
 
-// ackEvery is how much may be read before the holder is told, if there is more to read.
+// ackEvery is how many bytes may be read without an acknowledgement while there is more to read.
 const ackEvery = window / 4 // bytes
 
-// ackLate is after how long less is acknowledged, too: otherwise the holder would take a slow reader for one that has stopped.
+// ackLate is the time after which less than ackEvery is acknowledged, too. Otherwise the holder would treat a slow reader as one that has
+// stopped.
 const ackLate = time.Second
 
-// Less than ackLittle that was taken where it arrived is acknowledged after ackSoon: an acknowledgement for each key would cost daemon and
-// holder as much as the key's echo. The holder sends 1 KiB without waiting for one.
+// If Direct's function has taken less than ackLittle, the acknowledgement is delayed by ackSoon: one for each key would cost daemon and
+// holder as much as the key's echo. The delay slows nothing, because the holder sends 1 KiB without waiting for an acknowledgement.
 const (
 	ackLittle = 512 // bytes
 	ackSoon   = 20 * time.Millisecond
 )
 
-// inflow is output that has arrived and was not read. It is guarded by the Client's mu, but while filling the last chunk's bytes after w
-// belong to readData. A client with nothing to read holds no chunk.
+// inflow is output that has arrived but was not read. The Client's mu guards it, except that while filling is set, the bytes after w of the
+// last chunk belong to readData. A client with nothing to read holds no chunk.
 type inflow struct {
 	streaming bool
 	pos       int64 // offset of the next byte of Read
@@ -40,7 +41,7 @@ type inflow struct {
 	filling   bool
 	gaps      []GapError // ascending; at From output is missing
 	waiting   bool       // Read or WaitReadable waits
-	taking    bool       // direct is called: Read and WaitReadable do not return
+	taking    bool       // Direct's function is running: Read and WaitReadable do not return
 }
 
 // chunk is a piece of the arrived output, from r to w.
@@ -101,7 +102,7 @@ func (c *Client) readData(in *frames, size int) error {
 			return err
 		}
 	}
-	in.owes = given // else the reader may have some of it in its hands, and acknowledges it later
+	in.owes = given // if not given, Read returns it and acknowledges it later
 	return nil
 }
 
@@ -116,14 +117,15 @@ func (c *Client) expect(off int64, n int, bad bool) error {
 	if off > in.end {
 		in.gaps = append(in.gaps, GapError{in.end, off})
 		if in.pos == in.end && in.acked == in.end {
-			in.acked = off // nothing was under way: the gap takes no room
+			in.acked = off // nothing is in transit, so the gap takes no room in the window
 		}
 		in.end = off
 	}
 	return nil
 }
 
-// lastChunk returns one with room at its end, or a new one that is not among the chunks, for output that may be taken where it arrives.
+// lastChunk returns a chunk with room for output that arrives. If Direct's function may take the output, direct is true, and the chunk is a
+// new one that is not in the list.
 func (c *Client) lastChunk() (last *chunk, direct bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +143,7 @@ func (c *Client) lastChunk() (last *chunk, direct bool) {
 	return last, direct
 }
 
-// arrived notes n bytes more in last, which becomes one of the chunks if it is new.
+// arrived records n more bytes in last, and adds last to the list if isNew.
 func (c *Client) arrived(last *chunk, n int, isNew bool) {
 	c.mu.Lock()
 	if isNew {
@@ -162,7 +164,7 @@ func (c *Client) WaitReadable() error {
 	return c.readableLocked()
 }
 
-// readableLocked waits until there are bytes or a gap, or the error that says that there will be none.
+// readableLocked waits until there are bytes or a gap to read, or returns the error that says that there will be none.
 func (c *Client) readableLocked() error {
 	in := &c.in
 	defer func() { in.waiting = false }()
@@ -185,15 +187,15 @@ func (c *Client) readableLocked() error {
 	}
 }
 
-// acknowledge tells the holder which output earlier calls of Read have returned: all of it if no more is waiting or the holder pauses, else
-// in steps.
+// acknowledge tells the holder how much output earlier calls of Read have returned: at once if nothing more waits or the last
+// acknowledgement is ackLate ago, otherwise in steps of ackEvery.
 func (c *Client) acknowledge() {
 	if off := c.toAcknowledge(false); off > 0 {
 		_ = c.send(appendTaken(nil, off, c.rest())) // if it fails, readableLocked says why
 	}
 }
 
-// toAcknowledge is the offset to acknowledge, or 0; more reports output of which Read does not know yet.
+// toAcknowledge returns the offset to acknowledge now, or 0. more says that more has arrived that is not in c.in yet.
 func (c *Client) toAcknowledge(more bool) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,15 +254,15 @@ func (in *inflow) read(p []byte) int {
 	return n
 }
 
-// Direct makes the goroutine that reads the connection call take with output as it arrives, while Read or WaitReadable waits for it: then
-// no other goroutine must be woken. take must not block, nor keep p. If it returns false it has taken nothing, and Read returns the output.
-// Output that it has taken counts as taken. Direct must be called before StreamFrom.
+// Direct makes the goroutine that reads the connection call take with output as it arrives, while a call of Read or WaitReadable waits for
+// output, so that no other goroutine must be woken. That call does not return while take runs. take must not block or keep p. If it returns
+// false it has taken nothing, and Read returns the output. Direct must be called before StreamFrom.
 func (c *Client) Direct(take func(p []byte) bool) { c.direct = take }
 
-// maxDirect is how much is given to Direct's function at a time.
+// maxDirect bounds the output that is passed to Direct's function at a time.
 const maxDirect = 64 << 10 // bytes
 
-// give has p taken where it arrives, if it can be.
+// give passes p to Direct's function, and reports whether that has taken it.
 func (c *Client) give(p []byte) bool {
 	c.mu.Lock()
 	in := &c.in
@@ -284,8 +286,9 @@ func (c *Client) give(p []byte) bool {
 	return taken
 }
 
-// acknowledgeDirect is acknowledge for output passed to take. If more has arrived already, of whatever kind, it may gather more before it
-// acknowledges: it is called before each frame. The reading goroutine calls it, which must not wait for the end of the connection.
+// acknowledgeDirect is acknowledge for output that Direct's function has taken. It is called before each frame; if more has arrived
+// already, of whatever kind, it may leave the acknowledgement to a later call. The goroutine that reads the connection calls it, so it must
+// not wait for the end of the connection.
 func (c *Client) acknowledgeDirect(in *frames) {
 	in.owes = in.r.Buffered() > 0
 	if !in.owes && c.acknowledgeSoon() {
@@ -296,7 +299,8 @@ func (c *Client) acknowledgeDirect(in *frames) {
 	}
 }
 
-// acknowledgeSoon starts the timer of ackSoon if little is unacknowledged, all of which take has taken. After the exit nothing waits.
+// acknowledgeSoon starts the timer of ackSoon, if less than ackLittle is unacknowledged and the child has not exited. Otherwise it returns
+// false.
 func (c *Client) acknowledgeSoon() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -311,7 +315,7 @@ func (c *Client) acknowledgeSoon() bool {
 	return true
 }
 
-// acknowledgeDue is called after ackSoon.
+// acknowledgeDue sends the delayed acknowledgement, after ackSoon.
 func (c *Client) acknowledgeDue() {
 	c.mu.Lock()
 	off := c.in.soon
