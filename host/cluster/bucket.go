@@ -13,7 +13,7 @@ import (
 	"tether/host/access"
 )
 
-// watch keeps the copy of the bucket up to date, and returns when all of it has arrived.
+// watch starts to keep the copy of the bucket up to date, and returns when all of the bucket has arrived.
 func (n *Node) watch(ctx context.Context) error {
 	w, err := n.kv.WatchAll(n.ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (n *Node) watch(ctx context.Context) error {
 	}
 }
 
-// took takes over a value of the bucket.
+// took adds a value that the watch has reported to the copy.
 func (n *Node) took(e jetstream.KeyValueEntry) {
 	v := value{revision: e.Revision()}
 	if e.Operation() == jetstream.KeyValuePut {
@@ -55,7 +55,7 @@ func (n *Node) took(e jetstream.KeyValueEntry) {
 	n.keep(e.Key(), v)
 }
 
-// keep notes a value, unless a newer one is known.
+// keep adds a value to the copy, unless that has a newer one.
 func (n *Node) keep(key string, v value) {
 	n.mu.Lock()
 	newer := v.revision > n.kept[key].revision
@@ -74,7 +74,7 @@ func (n *Node) known(key string) value {
 	return n.kept[key]
 }
 
-// change replaces a value by the result of do. do is called again when another node has changed the value meanwhile.
+// change replaces a value by the result of do. If another node has changed the value meanwhile, it calls do again.
 func (n *Node) change(ctx context.Context, key string, do func(old []byte) ([]byte, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -106,7 +106,7 @@ func (n *Node) change(ctx context.Context, key string, do func(old []byte) ([]by
 	}
 }
 
-// newest waits for a value that is newer than a revision: the copy here may lag behind the bucket, which refused a change.
+// newest waits until the copy has a value that is newer than a revision. The copy may lag behind the bucket when that refuses a change.
 func (n *Node) newest(ctx context.Context, key string, than uint64) (value, error) {
 	for {
 		if v := n.known(key); v.revision > than {
@@ -125,7 +125,7 @@ func (n *Node) newest(ctx context.Context, key string, than uint64) (value, erro
 	}
 }
 
-// Place is a document that all nodes share, such as the tokens. Its Version changes when the change has come here.
+// Place returns a document that all nodes share, such as the tokens. Its Version changes when a change has arrived at this node.
 func (n *Node) Place(name string) access.Place { return place{n, "doc." + name} }
 
 type place struct {
@@ -156,7 +156,7 @@ func (p place) Version() access.Version {
 // Change implements access.Place.
 func (p place) Change(do func([]byte) ([]byte, error)) error { return p.n.change(p.n.ctx, p.key, do) }
 
-// hashed is a key for any text.
+// hashed returns a valid key of the bucket for any text.
 func hashed(kind, what string) string {
 	sum := sha256.Sum256([]byte(what))
 	return kind + "." + hex.EncodeToString(sum[:16])

@@ -8,8 +8,8 @@ import (
 	"tether/host/access"
 )
 
-// Documents opens the documents of a cluster for a command that is not a node: the function returns the one with a name. Their contents are
-// those at the time of this call; a change connects again and is applied to the present contents.
+// Documents reads the documents of a cluster for a command that is not a node. The returned function returns the document with a name.
+// Their contents are those at the time of this call; a change connects again and is applied to the present contents.
 func Documents(ctx context.Context, o Options) (func(name string) access.Place, error) {
 	o.HostKey = nil
 	n, err := Join(ctx, o)
@@ -32,7 +32,7 @@ func Documents(ctx context.Context, o Options) (func(name string) access.Place, 
 	}, nil
 }
 
-// document is one of them.
+// document is one document of a cluster, for a command.
 type document struct {
 	opts Options
 	key  string

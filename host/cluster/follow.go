@@ -20,10 +20,10 @@ const (
 	notOwner   = "not the owner"
 )
 
-// endTries is how often a node says that it follows a terminal no more, unless it is answered.
+// endTries is how often a node repeats, without an answer, that it does not follow a terminal any more.
 const endTries = 25
 
-// mostFed is how many bytes a node asks for at a time. One entry may be longer.
+// mostFed is how many bytes of text a node requests at a time. A single entry may be longer.
 const mostFed = 256 << 10
 
 // feedSlack is how much longer a message may be than its text: for the terminal's state, sizes, a command line, and headers.
@@ -40,7 +40,7 @@ func (n *Node) Wanted(uri string) {
 	n.spawnLocked(func() { n.follow(n.ctx, uri) })
 }
 
-// follow requests the text of a terminal from its owner while somebody here follows it.
+// follow requests the text of a terminal from the node that owns it, while somebody at this node follows the terminal.
 func (n *Node) follow(ctx context.Context, uri string) {
 	var was host.FeedRequest // the last request
 	var at string            // its destination
@@ -70,9 +70,9 @@ func (n *Node) follow(ctx context.Context, uri string) {
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, host.ErrNotOwner), errors.Is(err, nats.ErrNoResponders): // it has moved, or its node is gone
+		case errors.Is(err, host.ErrNotOwner), errors.Is(err, nats.ErrNoResponders): // the terminal has moved, or its node is gone
 			pause(ctx, retry/4)
-		case errors.Is(err, context.DeadlineExceeded): // lost on its way
+		case errors.Is(err, context.DeadlineExceeded): // the request or the answer was lost
 			n.unanswered.Add(1)
 		default:
 			n.log.Debug().Str("terminal", uri).Str("peer", node).Err(err).Msg("following a terminal")
@@ -82,8 +82,8 @@ func (n *Node) follow(ctx context.Context, uri string) {
 	}
 }
 
-// holdTime is how long the owner may hold a request for text while there is nothing new; last is when text came. The node itself waits a
-// little longer. It is short after recent output, so that a message that NATS loses is soon requested again.
+// holdTime returns how long the owner may hold a request for text while there is nothing new; last is when text last arrived. This node
+// waits a little longer than that. The time is short after recent output, so that a message which NATS loses is soon requested again.
 func holdTime(last time.Time) time.Duration {
 	if time.Since(last) < 2*time.Second {
 		return 200 * time.Millisecond
@@ -91,7 +91,7 @@ func holdTime(last time.Time) time.Duration {
 	return 3 * time.Second
 }
 
-// unwanted ends the following of a terminal, unless somebody has begun to follow it meanwhile.
+// unwanted removes a terminal from those that this node follows, unless somebody has begun to follow it meanwhile.
 func (n *Node) unwanted(uri string) bool {
 	n.mu.Lock()
 	delete(n.wanted, uri)
@@ -102,16 +102,17 @@ func (n *Node) unwanted(uri string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.wanted[uri] {
-		return true // another one follows it
+		return true // somebody follows it again
 	}
 	n.wanted[uri] = true
 	return false
 }
 
-// end tells the owner that nobody here follows the terminal any more, until it answers or somebody does: it counts who watches here.
+// end tells the owning node that nobody at this node follows the terminal any more, because the owner counts the watchers here. It repeats
+// that until the owner answers, or somebody follows the terminal again.
 func (n *Node) end(ctx context.Context, node string, r host.FeedRequest) {
 	r.Most, r.Hold = 0, 0
-	data, _ := json.Marshal(r) // has nothing that cannot be encoded
+	data, _ := json.Marshal(r) // cannot fail: it has only strings and numbers
 	for range endTries {
 		if _, _, ok := n.host.Wants(r.URI); ok || node == "" || ctx.Err() != nil {
 			return
@@ -174,6 +175,6 @@ func (n *Node) answerFeed(ctx context.Context, m *nats.Msg) {
 		}
 		if err := n.nc.PublishMsg(out); errors.Is(err, nats.ErrMaxPayload) {
 			n.log.Error().Str("terminal", r.URI).Int("bytes", len(out.Data)).Msg("NATS takes no message as long as a terminal's text")
-		} // it asks again
+		} // the other node asks again
 	})
 }

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// leader is which node does something that one node does for all. The epoch is higher than that of each leader before.
+// leader says which node leads: does a task that one node does for all. The epoch is higher than that of each earlier leader.
 type leader struct {
-	Node  string `json:"node"` // empty: the last one has stopped
+	Node  string `json:"node"` // empty: the last leader has stopped
 	Epoch int64  `json:"epoch"`
 }
 
 const (
 	leaders = "leader."
-	// leadEvery is how often a node looks whether it is to lead.
+	// leadEvery is how often a node checks whether it should lead.
 	leadEvery = 500 * time.Millisecond
-	// leadAfter is how long after its start a node takes over at the earliest: it has heard the others by then.
+	// leadAfter is how long a node waits after its start before it may lead: by then it has heard the others.
 	leadAfter = helloEvery + time.Second
 )
 
 var errLed = errors.New("another node leads")
 
-// Leader returns the node that does something for all; empty if none does.
+// Leader returns the node that leads the task about; empty if none does.
 func (n *Node) Leader(about string) string { return n.leaderOf(about).Node }
 
 func (n *Node) leaderOf(about string) (l leader) {
@@ -31,10 +31,10 @@ func (n *Node) leaderOf(about string) (l leader) {
 	return l
 }
 
-// Lead calls serve at one node of the cluster at a time: when this node becomes the leader, with its epoch. The context that serve gets ends
-// when another node leads, the engine is not reached, or ctx ends; serve must return then, and may be called again. A node that is frozen
-// learns late that another one leads: what serve changes must be refused by epoch. Lead returns after ctx has ended and serve has returned,
-// and then lets another node lead at once.
+// Lead calls serve, with an epoch, when this node becomes the leader of the task about; the cluster has one leader at a time. The context
+// of serve ends when another node leads, NATS is not reached, or ctx ends; serve must return then, and may be called again. A node that was
+// frozen learns late that another one leads, so whatever serve changes must be refused for old epochs. Lead returns after ctx has ended and
+// serve has returned, and then lets another node lead at once.
 func (n *Node) Lead(ctx context.Context, about string, serve func(ctx context.Context, epoch int64)) {
 	began := time.Now()
 	tick := time.NewTicker(leadEvery)
@@ -50,7 +50,7 @@ func (n *Node) Lead(ctx context.Context, about string, serve func(ctx context.Co
 		}
 		if ctx.Err() != nil {
 			if mine {
-				_ = n.lead(about, leader{"", l.Epoch}, l) // the others find out by this node's silence otherwise
+				_ = n.lead(about, leader{"", l.Epoch}, l) // if it fails, the others notice this node's silence
 			}
 			return
 		}
@@ -87,7 +87,7 @@ func (n *Node) lead(about string, next, former leader) error {
 	})
 }
 
-// hears reports whether another node is there.
+// hears reports whether another node was heard recently.
 func (n *Node) hears(node string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

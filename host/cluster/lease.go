@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// lease says which node owns the terminals of a machine. A node goes on while the machine's connection lives and it knows of no higher
-// epoch: the lease only tells where the machine is, and that an epoch has one owner.
+// lease says which node owns the terminals of a machine. It only says where the machine is, and that each epoch has one owner: it does not
+// expire. A node stays the owner while the machine's connection lives and the node knows no higher epoch.
 type lease struct {
 	Client string `json:"client"`
 	Node   string `json:"node"`

@@ -24,23 +24,25 @@ import (
 )
 
 const (
-	// replicas are the bucket's: two servers may be lost, or one of three while the others continue.
+	// replicas is the number of the bucket's replicas. With three, no data is lost when two servers are, and the cluster continues without
+	// one of them.
 	replicas = 3
 	// bucketVersion is the version of the bucket's contents.
 	bucketVersion = "1"
-	// oldest is the oldest server that this works with.
+	// oldestServer is the oldest version of NATS with which this package works.
 	oldestServer = "2.11"
-	// leastPayload is how long messages must be allowed to be, in bytes: one entry of a terminal's log may have six times 128 KiB.
+	// leastPayload is the least max_payload of a server, in bytes: one entry of a terminal's log may have six times 128 KiB.
 	leastPayload = 1 << 20
-	// joinTime bounds each question to the servers when a node joins.
+	// joinTime bounds each request to the servers when a node joins.
 	joinTime  = 15 * time.Second
 	pingEvery = 2 * time.Second
-	// startTime is how long servers may take until one answers, and peersTime until that knows the others.
+	// startTime is how long it may take until a server answers, and peersTime until that server knows the others: they may have just been
+	// started.
 	startTime = 3 * time.Second
 	peersTime = 5 * time.Second
-	// readyTime bounds the question whether the servers are ready, which is then asked again.
+	// readyTime bounds the request that asks whether the servers are ready; it is then repeated.
 	readyTime = 500 * time.Millisecond
-	// askTime bounds a change in the bucket. A server that is lost is replaced by another one within it.
+	// askTime bounds a change in the bucket. Within this time another server takes over for a lost one.
 	askTime = 5 * time.Second
 )
 
@@ -50,14 +52,15 @@ type Options struct {
 	Creds   string // file with credentials; empty: none
 	CA      string // file with certificates; empty: the system's
 	Name    string // of the cluster: several may share the servers
-	// HostKey is the host's, which all nodes share. Nil for a command that is no node.
+	// HostKey is the public key of the host, which all nodes share. It is nil for a command that is not a node.
 	HostKey ed25519.PublicKey
-	// RightsGrace is how long a node that does not reach the engine serves those who are there, with the rights that it knows; 0 means a minute.
+	// RightsGrace is how long a node that does not reach NATS continues to serve the connected clients, with the rights that it knows; 0
+	// means a minute.
 	RightsGrace time.Duration
 	Logger      *zerolog.Logger // nil means silence
 }
 
-// JoinError is why a node does not join, for the person who starts it.
+// JoinError says why a node does not join, for the person who starts it.
 type JoinError struct{ Message, Hint string }
 
 // Error returns the message.
@@ -80,27 +83,27 @@ type Node struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
 
-	answers    map[string]Answerer // by what they are about; set before Run
+	answers    map[string]Answerer // by subject, see Answer; set before Run
 	unanswered atomic.Int64        // requests that were repeated
 
 	mu      sync.Mutex
-	kept    map[string]value // the contents of the bucket
+	kept    map[string]value // the copy of the bucket
 	host    *host.Host       // nil before Run
 	peers   map[string]*peer
 	wanted  map[string]bool // terminals that are followed, by URI
-	checked time.Time       // when it was certain last that no change of the bucket is missing here
+	checked time.Time       // when it was last certain that kept has all changes of the bucket
 	rights  host.Rights
 	leaving bool
 	closed  bool
 }
 
-// value is one of the bucket.
+// value is a value of the bucket.
 type value struct {
 	data     []byte // nil: it was deleted
 	revision uint64
 }
 
-// Join connects to the servers and opens the bucket, which the first node makes. A *JoinError has a remedy. Close the node.
+// Join connects to the servers and opens the bucket; the first node makes it. A *JoinError has a remedy. The caller must Close the node.
 func Join(ctx context.Context, o Options) (*Node, error) {
 	if !clusterName.MatchString(o.Name) {
 		return nil, refused("use 1 to 32 letters, digits, - and _", "--cluster: %.40q is no name", o.Name)
@@ -123,11 +126,11 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 // ID names the node in logs, and to the others. Each start of a process is another node.
 func (n *Node) ID() string { return n.id }
 
-// connect opens the connection, which is kept up from then on.
+// connect opens the connection, which then reconnects by itself.
 func (n *Node) connect(ctx context.Context) error {
 	opts := []nats.Option{nats.Name("tether-host " + n.id), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(joinTime),
-		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), // a connection that is dead without a word is given up within six seconds
-		nats.NoCallbacksAfterClientClose(), // Close is no loss of the connection, and nothing is logged after it
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), // a silent connection counts as dead within six seconds
+		nats.NoCallbacksAfterClientClose(), // Close must not be logged as a lost connection
 		nats.ReconnectBufSize(-1),          // requests without a connection fail at once, and are repeated
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { n.log.Warn().Err(err).Msg("the connection to NATS is lost") }),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
@@ -142,7 +145,7 @@ func (n *Node) connect(ctx context.Context) error {
 		opts = append(opts, nats.RootCAs(n.opts.CA))
 	}
 	nc, err := nats.Connect(n.opts.Servers, opts...)
-	for began := time.Now(); nobodyThere(err) && time.Since(began) < startTime; { // they may have been started a moment ago
+	for began := time.Now(); nobodyThere(err) && time.Since(began) < startTime; { // the servers may have just been started
 		pause(ctx, retry)
 		nc, err = nats.Connect(n.opts.Servers, opts...)
 	}
@@ -165,7 +168,7 @@ func (n *Node) connect(ctx context.Context) error {
 	return nil
 }
 
-// nobodyThere reports whether no server took a connection: on Windows the client passes the system's error on.
+// nobodyThere reports whether no server accepted a connection. On Windows the NATS client returns the system's error for that.
 func nobodyThere(err error) bool {
 	dial, ok := errors.AsType[*net.OpError](err)
 	return errors.Is(err, nats.ErrNoServers) || ok && dial.Op == "dial"
@@ -221,7 +224,7 @@ func (n *Node) open(ctx context.Context) error {
 	return nil
 }
 
-// ready waits until the servers have agreed on who leads, which takes some seconds after they were started.
+// ready waits until the servers have elected a leader, which takes some seconds after their start.
 func (n *Node) ready(ctx context.Context, js jetstream.JetStream) error {
 	for {
 		asking, cancel := context.WithTimeout(ctx, readyTime)
@@ -277,7 +280,7 @@ func noPeers(err error) bool {
 	return ok && strings.Contains(api.Description, "no suitable peers")
 }
 
-// check sees that a key has the value that it is to have for all nodes. The first node sets it.
+// check checks that a key has the value that it must have for all nodes. The first node sets it.
 func (n *Node) check(ctx context.Context, key, want string, differs func(has string) error) error {
 	if n.opts.HostKey == nil && key == "version" {
 		has, err := n.kv.Get(ctx, key)
@@ -299,7 +302,7 @@ func (n *Node) check(ctx context.Context, key, want string, differs func(has str
 		}
 		has, err := n.kv.Get(ctx, key)
 		switch {
-		case errors.Is(err, jetstream.ErrKeyNotFound): // the replica that was asked does not have it yet
+		case errors.Is(err, jetstream.ErrKeyNotFound): // the replica that answered does not have it yet
 			continue
 		case err != nil:
 			return refused("see the log of the servers", "the bucket of the cluster %s cannot be read: %v", n.opts.Name, err)
@@ -310,7 +313,7 @@ func (n *Node) check(ctx context.Context, key, want string, differs func(has str
 	}
 }
 
-// conflicts reports whether a change was refused because another one came first.
+// conflicts reports whether a change was refused because another change came first.
 func conflicts(err error) bool {
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return true
@@ -319,7 +322,7 @@ func conflicts(err error) bool {
 	return ok && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// spawn runs do until Close, which waits for it; after that, nothing is run.
+// spawn runs do on a goroutine for which Close waits; after Close it does nothing.
 func (n *Node) spawn(do func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -344,7 +347,7 @@ func (n *Node) Close() {
 	n.nc.Close()
 }
 
-// Metrics appends what the node counts, beside its host's.
+// Metrics appends the node's metrics to those of its host.
 func (n *Node) Metrics(m *metrics.Text) {
 	n.mu.Lock()
 	peers := len(n.peers)

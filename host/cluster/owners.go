@@ -8,16 +8,16 @@ import (
 	"tether/host/access"
 )
 
-// maxOwned is how many clientIds of one principal are kept: a machine has one, and another after it was set up anew.
+// maxOwned is how many clientIds of one principal are kept: a machine has one, and gets another each time it is set up anew.
 const maxOwned = 16
 
-// Owners keeps which clientId belongs to which principal, for all nodes. It implements host.Owners.
+// Owners records which principal each clientId belongs to, for all nodes. It implements host.Owners.
 type Owners struct {
 	n      *Node
 	tokens *access.Tokens // a principal without a token owns nothing
 }
 
-// Owners returns those of the cluster.
+// Owners returns the owners of clientIds in the cluster.
 func (n *Node) Owners(tokens *access.Tokens) *Owners { return &Owners{n, tokens} }
 
 // owned is a value of the bucket.
@@ -61,7 +61,7 @@ func (o *Owners) Own(clientID, principal string) (ours bool, err error) {
 	return true, err
 }
 
-// forget lets the oldest of a principal's many clientIds give way. It stays where the engine does not answer.
+// forget removes a principal's oldest clientIds beyond maxOwned. If NATS does not answer, they stay.
 func (o *Owners) forget(principal string) {
 	o.n.mu.Lock()
 	count, oldest, revision := 0, "", uint64(0)

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// helloEvery is how often a node says that it is there, and silentAfter is how long after the last time it counts as gone.
+	// helloEvery is how often a node sends a hello. It counts as gone silentAfter after its last one.
 	helloEvery  = 2 * time.Second
 	silentAfter = 10 * time.Second
-	// listHold is how long a node waits for changes of its catalogue before it answers that there are none. An answer that the engine loses is
-	// missed after it.
+	// listHold is how long a node waits for changes of its catalogue before it answers that there are none. After that time, the other node
+	// notices an answer that NATS has lost.
 	listHold = 2 * time.Second
-	// grace is how long an answer may take beyond the time for which the other node may hold it.
+	// grace is how long an answer may take beyond the time for which the other node may hold the request.
 	grace = time.Second
 	// retry is the pause before an unanswered request is repeated.
 	retry = 200 * time.Millisecond
@@ -41,10 +41,11 @@ type peer struct {
 	end   context.CancelFunc // of requests to it
 }
 
-// subject is one of the cluster's.
+// subject returns the NATS subject of this cluster for a purpose.
 func (n *Node) subject(of string) string { return "tether." + n.opts.Name + "." + of }
 
-// Run carries h's terminals to the other nodes, and theirs to h, until ctx ends or the node is closed. h must be the host with this node in its options.
+// Run shows h's terminals to the other nodes, and theirs to h, until ctx ends or the node is closed. h must be the host that has this node
+// in its options.
 func (n *Node) Run(ctx context.Context, h *host.Host) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -96,7 +97,7 @@ func (n *Node) Run(ctx context.Context, h *host.Host) error {
 	}
 }
 
-// Leave tells the other nodes that this one goes away: its machines are on their way to others.
+// Leave tells the other nodes that this one is going away and that its machines will connect to others.
 func (n *Node) Leave() {
 	n.mu.Lock()
 	told := n.leaving
@@ -104,7 +105,7 @@ func (n *Node) Leave() {
 	n.mu.Unlock()
 	if !told {
 		n.say(hello{ID: n.id, Bye: true})
-		_ = n.nc.FlushTimeout(grace) // they find out by its silence otherwise
+		_ = n.nc.FlushTimeout(grace) // if it fails, they notice its silence
 	}
 }
 
@@ -113,7 +114,7 @@ func (n *Node) say(what hello) {
 	_ = n.nc.Publish(n.subject("hello"), data)
 }
 
-// heard is called when a node says that it is there.
+// heard handles the hello of a node.
 func (n *Node) heard(ctx context.Context, m *nats.Msg) {
 	var what hello
 	if json.Unmarshal(m.Data, &what) != nil || !validID(what.ID) || what.ID == n.id {
@@ -143,7 +144,7 @@ func (n *Node) heard(ctx context.Context, m *nats.Msg) {
 	n.peers[p.id] = p
 	n.mu.Unlock()
 	n.log.Info().Str("peer", p.id).Msg("a node is there")
-	n.say(hello{ID: n.id}) // so that it need not wait for the next time
+	n.say(hello{ID: n.id}) // so that it need not wait for our next hello
 	n.spawn(func() { n.followList(asking, p) })
 	n.spawn(func() { n.host.FollowTools(asking, p.id) })
 }
@@ -158,7 +159,7 @@ func validID(id string) bool {
 	return len(id) >= 4 && len(id) <= 32
 }
 
-// dropSilent lets go of nodes that have not been heard for too long.
+// dropSilent drops nodes that were not heard for silentAfter.
 func (n *Node) dropSilent() {
 	n.mu.Lock()
 	var gone []*peer
@@ -201,7 +202,7 @@ func (n *Node) answerList(ctx context.Context, m *nats.Msg) {
 		ctx, cancel := context.WithTimeout(ctx, time.Duration(min(max(r.Hold, 0), 10_000))*time.Millisecond)
 		defer cancel()
 		data := n.changes(ctx, r.Since, int(n.nc.MaxPayload()))
-		_ = m.Respond(data) // it asks again
+		_ = m.Respond(data) // the other node asks again
 	})
 }
 
@@ -215,7 +216,7 @@ func (n *Node) changes(ctx context.Context, since int64, room int) []byte {
 	}
 }
 
-// followList asks a node for its catalogue, and then for its changes, until ctx ends.
+// followList requests a node's catalogue, and then its changes, until ctx ends.
 func (n *Node) followList(ctx context.Context, p *peer) {
 	var since int64
 	var whole map[string]bool // the node's terminals, while it sends the whole list
@@ -262,7 +263,7 @@ func (n *Node) followList(ctx context.Context, p *peer) {
 	}
 }
 
-// pause waits, but not beyond ctx.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

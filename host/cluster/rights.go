@@ -8,23 +8,24 @@ import (
 	"tether/host"
 )
 
-// beat is a key that all nodes write, and whose changes come here behind all earlier ones: so a node knows that it has missed nothing.
+// beat is a key that all nodes write. Its changes arrive after all earlier changes, so a node that sees its own write knows that it has
+// missed nothing.
 const beat = "beat"
 
-// MinRightsGrace is the shortest Options.RightsGrace: how long a change may take to count at all nodes.
+// MinRightsGrace is the shortest Options.RightsGrace. It is how long a change may take to have effect at all nodes.
 const MinRightsGrace = 2 * time.Second
 
 const (
-	// checkEvery is the pause between two checks that nothing is missed, checkTime bounds one.
+	// checkEvery is the pause between two checks that no change was missed; checkTime bounds one check.
 	checkEvery, checkTime = time.Second, 2 * time.Second
-	// electTime is how long servers that are connected may need to agree on who leads: rights are not old until then.
+	// electTime is how long connected servers may take to elect a leader; until then rights do not count as old.
 	electTime = 10 * time.Second
-	// defaultGrace is Options.RightsGrace if that is 0.
+	// defaultGrace is used if Options.RightsGrace is 0.
 	defaultGrace = time.Minute
 	judgeEvery   = 100 * time.Millisecond
 )
 
-// Reached reports whether the engine is reached, and rights are up to date.
+// Reached reports whether NATS is reached and rights are up to date.
 func (n *Node) Reached() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +48,7 @@ func (n *Node) checkRights() {
 	}
 }
 
-// upToDate writes to the bucket and waits until that has come back by the watch.
+// upToDate writes to the bucket and waits until the watch reports that write.
 func (n *Node) upToDate() bool {
 	ctx, cancel := context.WithTimeout(n.ctx, checkTime)
 	defer cancel()
@@ -91,8 +92,8 @@ var rightsText = map[host.Rights]string{
 	host.RightsLapsed:  "NATS is not reached for too long: what was open is closed, but for machines",
 }
 
-// rightsOf says how old rights are that were checked so long ago. connected says that they have been good, and that the servers are only
-// choosing a leader: after a loss of the connection, only another check makes them good again.
+// rightsOf returns the state of rights that were last checked age ago. connected says that the connection was never lost since then, so
+// that the servers may only be electing a leader; after a loss, rights are good only after another check.
 func rightsOf(age time.Duration, connected bool, grace time.Duration) host.Rights {
 	tolerated := MinRightsGrace
 	if connected {
