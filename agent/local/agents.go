@@ -26,24 +26,25 @@ type AgentRecord struct {
 	proc.ID   `json:"-"` // in the file's name
 	Version   int        `json:"version"`
 	Principal string     `json:"principal"`
-	// Editor reports that it has terminals of its own: then only processes without a controlling terminal are the agent's.
+	// Editor says that the process has terminals of its own, in which the person types: only processes without a controlling terminal are
+	// the agent's then.
 	Editor bool `json:"editor,omitempty"`
 	// Confined says that it runs in a sandbox.
 	Confined bool `json:"confined,omitempty"`
-	// Group is the process group that it leads, or a wrapper that has started it; else 0.
+	// Group is the process group whose leader is the process itself or a wrapper that has started it; else 0.
 	Group int `json:"group,omitempty"`
 }
 
 const agentRecordVersion = 1
 
-// maxAgentRecord bounds a record in bytes, maxAgentRecords how many are looked at: far more than there are agents at a time.
+// maxAgentRecord bounds a record in bytes, maxAgentRecords how many records are read: far more than there are agents at a time.
 const (
 	maxAgentRecord  = 4 << 10
 	maxAgentRecords = 4096
 )
 
-// Agents are the records of agents' processes, each a file in the state directory, so that tether acp can write one where no daemon runs.
-// It is safe for concurrent use, also by several processes. The zero value keeps none.
+// Agents are the records of agents' processes. Each is a file in the state directory, so that tether acp can write one even if no daemon
+// runs. It is safe for concurrent use, also by several processes. The zero value stores nothing.
 type Agents struct {
 	dir  string
 	used atomic.Bool
@@ -52,7 +53,7 @@ type Agents struct {
 // OpenAgents returns the records in the state directory.
 func OpenAgents(state string) *Agents { return &Agents{dir: filepath.Join(state, "agents")} }
 
-// usedName is the file that says that an agent has come, once.
+// usedName is the file that exists once an agent has used this home.
 const usedName = "used"
 
 // Record records that a process is an agent. A recorded process keeps its record.
@@ -99,11 +100,11 @@ func (a *Agents) List() []AgentRecord {
 		}
 		path := filepath.Join(a.dir, e.Name())
 		if p, err := proc.Lookup(r.Pid); err != nil || p.Start != r.Start || p.Zombie {
-			_ = os.Remove(path) // it is looked at again otherwise
+			_ = os.Remove(path) // if it fails, the next List tries again
 			continue
 		}
 		if data, err := secret.ReadFile(path); err != nil || len(data) > maxAgentRecord || json.Unmarshal(data, &r) != nil || r.Version != agentRecordVersion || checkPrincipal(r.Principal) != nil {
-			r.Principal = unreadAgent // somebody's edit, or a later version's: it is an agent at least
+			r.Principal = unreadAgent // edited by somebody, or of a later version: it is an agent in any case
 		}
 		all = append(all, r)
 	}
@@ -113,7 +114,7 @@ func (a *Agents) List() []AgentRecord {
 // unreadAgent is the principal of a process whose record cannot be read.
 const unreadAgent = "unknown"
 
-// Use notes that an agent has used this home.
+// Use records that an agent has used this home.
 func (a *Agents) Use() error {
 	if a.used.Load() {
 		return nil
@@ -130,7 +131,7 @@ func (a *Agents) Use() error {
 	return nil
 }
 
-// Used reports whether an agent has ever used this home. Where that cannot be found out one has.
+// Used reports whether an agent has ever used this home. If that cannot be found out, it returns true.
 func (a *Agents) Used() bool {
 	if a.used.Load() || a.dir == "" {
 		return a.used.Load()
@@ -139,7 +140,7 @@ func (a *Agents) Used() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// doors are those through which a program may say that its request came.
+// doors are the doors that a program may name as those of its request.
 var doors = []string{policy.DoorCLI, policy.DoorACP}
 
 // asAgent turns the request into an agent's at the given door. It refuses options that only the person may choose.
@@ -153,11 +154,11 @@ func asAgent(r *start.Request, door string) error {
 	case !slices.Contains(doors, r.Door):
 		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "door must be " + strings.Join(doors, " or ")}
 	}
-	r.Background = r.Door != policy.DoorACP // its commands end with their tool call, and the editor shows them
+	r.Background = r.Door != policy.DoorACP // commands over ACP end with their tool call, and the editor shows them
 	return nil
 }
 
-// names are those of the variables in env.
+// names returns the names of the variables in env.
 func names(env []string) []string {
 	out := make([]string, len(env))
 	for i, e := range env {

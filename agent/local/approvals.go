@@ -14,7 +14,7 @@ import (
 // longPoll is how long a list waits for a change.
 const longPoll = 30 * time.Second
 
-// approvals answers with the list, with ?since=VERSION when it has changed or after longPoll.
+// approvals answers with the list; with ?since=VERSION, once the list differs from that version, or after longPoll.
 func (s *Server) approvals(w http.ResponseWriter, r *http.Request) error {
 	if since := r.URL.Query().Get("since"); since != "" {
 		version, err := strconv.ParseUint(since, 10, 64)
@@ -85,7 +85,7 @@ func (s *Server) approve(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, out)
 }
 
-// revoke ends an approval that stands.
+// revoke ends a standing approval.
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.opts.Policy.Revoke(r.PathValue("id")); err != nil {
 		return approvalError(err)
@@ -100,7 +100,7 @@ func approvalError(err error) error {
 	return err
 }
 
-// waiting is how many questions wait for the actor.
+// waiting returns how many questions wait for the actor.
 func (s *Server) waiting(r *http.Request) int { return s.opts.Policy.Waiting(ActorFrom(r.Context())) }
 
 func (s *Server) auditHead(w http.ResponseWriter, _ *http.Request) error {

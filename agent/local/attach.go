@@ -64,7 +64,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	if a.offsets = r.URL.Query().Get("offsets") == "1"; a.offsets {
 		w.Header().Set(localapi.OffsetsHeader, "1")
 	}
-	a.lent = h.Info().LentTo // before the client knows that it is attached: it gets all later changes
+	a.lent = h.Info().LentTo // read before the client knows that it is attached, so that it gets all later changes
 	if a.conn, err = uiws.Upgrade(w, r); err != nil {
 		return nil // upgrade has answered
 	}
@@ -76,7 +76,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// parseStart reads where the client wants to begin: from=OFFSET, or the last tail=BYTES, or now.
+// parseStart parses where the client wants to begin: at an offset (from=OFFSET), with the last bytes (tail=BYTES), or now.
 func parseStart(q url.Values) (term.ReaderOptions, error) {
 	o := term.ReaderOptions{View: term.ViewScreen, Hold: true}
 	from, err := number(q, "from", 1<<62)
@@ -99,8 +99,8 @@ type attachment struct {
 	reader   *term.Reader // output's
 	server   *Server
 	hands    hands    // input's
-	offsets  bool     // messages begin with them
-	lent     []string // to these hosts, as the client knows; of lendings
+	offsets  bool     // messages to the client begin with the raw offset
+	lent     []string // hosts to which the terminal is lent, as the client was told; owned by lendings
 	first    []byte   // sent before the reader's next output; owned by output
 	drawn    bool     // the client wants the screen drawn where it has missed output
 }
@@ -118,7 +118,7 @@ func (a *attachment) run(request context.Context) {
 	})
 	wg.Go(func() { a.lendings(ctx, beside) })
 	finished := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { // a write that blocks must not hold up the end
+	stop := context.AfterFunc(ctx, func() { // a blocked write must not delay the end
 		select {
 		case <-finished:
 		case <-time.After(closeMessageTimeout):
@@ -149,7 +149,7 @@ func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control)
 	}
 	for {
 		select {
-		case c := <-beside: // also where output never pauses
+		case c := <-beside: // checked for every event, because output may never pause
 			if a.send(websocket.MessageText, c.Encode()) != nil {
 				return localapi.Control{}, false
 			}
@@ -192,7 +192,7 @@ func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control)
 	}
 }
 
-// lagged tells the client how much it has missed, and has it draw the screen anew.
+// lagged tells the client how much it has missed, and sends it the screen if it wants that.
 func (a *attachment) lagged(lost int64, buf []byte) error {
 	var at int64
 	var rd *term.Reader
@@ -222,7 +222,7 @@ func (a *attachment) lagged(lost int64, buf []byte) error {
 // errNotRead is returned when a message could not be sent.
 var errNotRead = errors.New("the client does not read what is sent")
 
-// sendFirst sends the present screen, which counts in no offset.
+// sendFirst sends the present screen. Its bytes do not count in offsets.
 func (a *attachment) sendFirst(buf []byte) bool {
 	binary.BigEndian.PutUint64(buf, uint64(a.reader.Offset()))
 	for rest := a.first; len(rest) > 0; {
@@ -240,7 +240,7 @@ func (a *attachment) sendFirst(buf []byte) bool {
 	return true
 }
 
-// dropped tells a client that the daemon ends, if that is why it is let go.
+// dropped returns the message for a client that is disconnected because the daemon ends; ok is false if it is not.
 func (a *attachment) dropped() (localapi.Control, bool) {
 	if a.server.draining.Err() == nil {
 		return localapi.Control{}, false
@@ -251,17 +251,17 @@ func (a *attachment) dropped() (localapi.Control, bool) {
 	return localapi.Control{Type: localapi.ControlDropped, Message: "the daemon is shutting down"}, true
 }
 
-// send writes one message. A client that does not take it for WriteTimeout is given up; until then its terminal waits or continues without
-// it, see term.Reader. run handles the server's end: a context that ends during a write would close the connection before the close
-// message.
+// send writes one message. A client that does not read for WriteTimeout is disconnected; until then its terminal waits or continues without
+// it, see term.Reader. The write has no context that ends with the server, because that would close the connection before the close
+// message; run handles the server's end.
 func (a *attachment) send(kind websocket.MessageType, p []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), a.server.opts.WriteTimeout)
 	defer cancel()
 	return a.conn.Write(ctx, kind, p)
 }
 
-// input passes the client's input on until it is gone. It waits while the child does not read, which then delays the client alone. It reads
-// without a context, since the context's end would close the connection before the close message; run closes it.
+// input passes the client's input to the terminal until the client is gone. While the child does not read, input blocks, which delays only
+// this client. It reads without a context, because the end of a context would close the connection before the close message; run closes it.
 func (a *attachment) input(ctx context.Context, wrong chan<- localapi.Control) {
 	for {
 		kind, data, err := a.conn.Read(context.Background())
@@ -281,12 +281,12 @@ func (a *attachment) input(ctx context.Context, wrong chan<- localapi.Control) {
 		}
 		select {
 		case wrong <- localapi.Control{Type: localapi.ControlError, Message: err.Error()}:
-		default: // one complaint that waits is enough
+		default: // one waiting complaint is enough
 		}
 	}
 }
 
-// typed passes input on. An agent's input is judged, as it is through MCP.
+// typed passes input to the terminal. The policy judges an agent's input, as it does through MCP.
 func (a *attachment) typed(ctx context.Context, data []byte) error {
 	if err := a.hands.mayType(a.terminal.Info()); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (a *attachment) typed(ctx context.Context, data []byte) error {
 	return judge.typeInto(ctx, a.terminal, data)
 }
 
-// lendings reports who can watch, whenever that has changed since the attachment began: the person who types should know.
+// lendings tells the client who can watch whenever that changes, because the person who types should know.
 func (a *attachment) lendings(ctx context.Context, beside chan<- localapi.Control) {
 	for since := uint64(0); ; {
 		var err error
@@ -321,22 +321,22 @@ func (a *attachment) control(data []byte) error {
 		return err
 	}
 	if err := term.Allow(a.access.Actor(), term.OpResize, a.terminal.Info()); err != nil {
-		return err // and its size counts for nobody
+		return err // its size does not count any more
 	}
 	return a.server.sizes.want(a.terminal, a, term.Size{Cols: c.Cols, Rows: c.Rows})
 }
 
-// wipe makes a terminal blank that somebody has used: it ends a sequence that is not complete, leaves the alternate screen, and puts modes,
-// style, sets of characters and tab stops back.
+// wipe resets and clears a used terminal: it ends an incomplete sequence, leaves the alternate screen, and resets modes, style, character
+// sets and tab stops.
 const wipe = "\x18\x1b[?1049l\x1b[!p\x1b[4;20l\x1b[?1;6;9;45;66;1000;1002;1003;1004;1006;1016;2004;2026l\x1b[?7;25h\x1b[0 q\x1b]8;;\x1b\\" +
 	"\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[?5W\x1b[m\x1b[H\x1b[2J"
 
-// redraw returns the screen as bytes, after a clear, for a client that would begin with the last tail bytes, and the raw offset at which the
-// client goes on. It returns nil if those bytes show the screen by themselves. If the client has lost output, it gets the screen in any case,
-// provided that the screen is known and the terminal has shown something.
+// redraw returns bytes that clear a terminal and draw the screen, for a client that would begin with the last tail bytes, and the raw
+// offset at which the client continues. It returns nil if the last tail bytes show the screen by themselves. A client that has lost output
+// gets the screen in any case, if the screen is known and the terminal has shown something.
 func redraw(h term.Handle, tail int64, lost bool) (first []byte, at int64, err error) {
 	if h.IsMasked() {
-		return nil, 0, nil // an agent looks at no screen
+		return nil, 0, nil // agents do not see screens
 	}
 	end := h.Info().Bytes
 	some, err := h.Reader(term.ReaderOptions{View: term.ViewScreen, Tail: tail})
@@ -372,13 +372,13 @@ func redraw(h term.Handle, tail int64, lost bool) (first []byte, at int64, err e
 	return append([]byte("\x1b[m\x1b[H\x1b[2J"), replay...), at, nil
 }
 
-// show has a screen show what a reader returns up to a raw offset, or a little more, and returns where that ends.
+// show makes a screen process what a reader returns up to a raw offset, or a little more, and returns the raw offset where that ends.
 func show(s *screen.Screen, rd *term.Reader, to int64) (at int64) {
 	buf := make([]byte, 64<<10)
 	for at < to {
 		ev, ok, err := rd.TryNext(buf)
 		if err != nil || !ok {
-			break // it lost its place, or there is no more
+			break // the reader has lost its place, or nothing more can be read
 		}
 		if m := ev.Mark; m != nil && m.Kind == term.MarkResized {
 			s.Resize(int(m.Size.Cols), int(m.Size.Rows))

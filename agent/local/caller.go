@@ -18,21 +18,21 @@ import (
 	"tether/platform/proc"
 )
 
-// connKey is where a connection's context keeps its peer, callerKey where a request's keeps its caller.
+// connKey is the key of a connection's peer in its context, callerKey that of a request's caller.
 type (
 	connKey   struct{}
 	callerKey struct{}
 )
 
-// peer is the process at the other end of a connection, as it was when the connection came.
+// peer is the process at the other end of a connection, as of the time when the connection was accepted.
 type peer struct {
 	proc.ID
-	err error // why it is not known
+	err error // why the process is not known
 }
 
 var errPeerGone = errors.New("the program that opened the connection has ended")
 
-// withPeer pins the process that has opened the connection.
+// withPeer records the process that has opened the connection.
 func (s *Server) withPeer(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*counted); ok {
 		conn = c.Conn
@@ -40,7 +40,8 @@ func (s *Server) withPeer(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, peerOf(conn))
 }
 
-// peerOf takes the start time while the kernel's handle says that the number still is the peer's.
+// peerOf identifies the peer by number and start time. It reads the start time while the kernel's handle proves that the number still
+// belongs to the peer.
 func peerOf(conn net.Conn) peer {
 	at, err := ipc.PeerOf(conn)
 	if err != nil {
@@ -90,8 +91,8 @@ func (s *Server) identify(p peer) Caller {
 	return identify(e)
 }
 
-// PersonsProcess says why a process does not count as one of the person's, nil if it does. It is for who answers in the person's name, such
-// as a desktop.
+// PersonsProcess returns nil if a process counts as the person's; otherwise the error says why not. It is for a program that answers in the
+// person's name, such as a desktop.
 func (s *Server) PersonsProcess(pid int) error {
 	p, err := proc.Lookup(pid)
 	if err != nil {
@@ -103,8 +104,8 @@ func (s *Server) PersonsProcess(pid int) error {
 	return nil
 }
 
-// settleWithin is how long a caller waits for terminals that are being started by agents, or without a sign, and whose children are not
-// known yet. It takes milliseconds.
+// settleWithin bounds how long a caller waits for terminals that are being started by agents, or without a sign, and whose children are not
+// known yet. Usually that takes milliseconds.
 const settleWithin = 5 * time.Second
 
 // settle waits for terminals that are being started now, and reports whether there were any.
@@ -128,7 +129,7 @@ func (s *Server) settle() bool {
 	return waited
 }
 
-// callerFrom is the caller, as this door has found out.
+// callerFrom returns the caller that this door has identified.
 func callerFrom(r *http.Request) Caller { return callerIn(r.Context()) }
 
 // callerIn is callerFrom for a request's context.
@@ -137,11 +138,11 @@ func callerIn(ctx context.Context) Caller {
 	return c
 }
 
-// origin is the actor for whom a program really acts: the person, unless an agent has started it. Otherwise an agent could run tether
-// approve to answer its own questions, or claim to be another agent to leave its sandbox.
+// origin returns the actor for whom a program really acts, whatever its headers say: the person, unless an agent has started it. Otherwise
+// an agent could run tether approve to answer its own questions, or claim to be another agent to leave its sandbox.
 func origin(r *http.Request) term.Actor { return callerFrom(r).Actor }
 
-// whoamiPath answers also nobody.
+// whoamiPath is also served to a caller that is nobody.
 const whoamiPath = "/v1/whoami"
 
 func (s *Server) whoami(w http.ResponseWriter, r *http.Request) error {
@@ -168,22 +169,22 @@ func notPrincipal(r rune) bool {
 	return !strings.ContainsRune("._:@-", r)
 }
 
-// actorKey is where a request's context keeps its actor.
+// actorKey is the key of the actor in a request's context.
 type actorKey struct{}
 
-// WithActor returns a context whose requests are actor's.
+// WithActor returns a context with the actor for whom requests are made.
 func WithActor(ctx context.Context, actor term.Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// ActorFrom is the caller, as this door has found out: the local user or an agent. Handlers that are mounted here get it from their
-// request's context. Without one it is nobody, who may do nothing.
+// ActorFrom returns the actor for whom a request is made: the local user or an agent. Handlers that are mounted here call it with their
+// request's context. Without an actor in the context it returns nobody, who may do nothing.
 func ActorFrom(ctx context.Context) term.Actor {
 	actor, _ := ctx.Value(actorKey{}).(term.Actor)
 	return actor
 }
 
-// lowered is who a request of the caller acts for: the caller, or the agent that its header names. Nobody stays nobody.
+// lowered returns the actor for whom a request is made: the caller, or the agent that the request's header names. Nobody stays nobody.
 func lowered(c Caller, h http.Header) (term.Actor, *localapi.Error) {
 	actor := c.Actor
 	names, there := h[localapi.PrincipalHeader]
@@ -202,7 +203,7 @@ func lowered(c Caller, h http.Header) (term.Actor, *localapi.Error) {
 	return term.Agent(names[0]), nil
 }
 
-// hint tells a refused caller its identity, and the remedy.
+// hint tells a refused caller its identity and the remedy.
 func (c Caller) hint() string {
 	switch c.Actor.Role {
 	case term.RoleAgent:
@@ -218,13 +219,13 @@ func nobodyError(c Caller) *localapi.Error {
 	return &localapi.Error{Code: localapi.CodeDenied, Message: "this program counts as nobody: " + c.Why, Hint: c.hint()}
 }
 
-// access is the pool in the caller's view.
+// access returns the pool as the request's actor sees it.
 func (s *Server) access(r *http.Request) term.Access { return s.opts.Access(ActorFrom(r.Context())) }
 
-// handler answers a request, or says why not.
+// handler answers a request, or returns why it cannot.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// person is h for the local user alone.
+// person returns h, restricted to the local user.
 func (s *Server) person(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if actor := ActorFrom(r.Context()); actor != term.User {

@@ -11,7 +11,7 @@ import (
 	"tether/internal/metrics"
 )
 
-// status tells an agent nothing of hosts, nor of terminals it does not see.
+// status answers with the daemon's status. An agent is told nothing about hosts, and nothing about terminals that it does not see.
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	status := s.opts.Daemon.Status()
 	status.Waiting = s.waiting(r)
@@ -43,7 +43,7 @@ func CountTerminal(c *localapi.Count, h term.Handle) {
 	}
 }
 
-// environment answers with the login environment; a POST asks the shell anew.
+// environment answers with the login environment; a POST runs the shell again.
 func (s *Server) environment(w http.ResponseWriter, r *http.Request) error {
 	env, err := s.opts.Daemon.Environment(r.Context(), r.Method == http.MethodPost)
 	if err != nil {
@@ -85,14 +85,14 @@ func (s *Server) sandbox(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, localapi.SandboxReply{SchemaVersion: localapi.SchemaVersion, Command: argv})
 }
 
-// Leveler is a Daemon whose log says more or less while it runs.
+// Leveler is a Daemon whose log level can be changed while it runs.
 type Leveler interface {
 	LogLevel() string
-	// SetLogLevel takes debug, info, warn or error. It holds until the daemon ends.
+	// SetLogLevel accepts debug, info, warn or error. The level stays until the daemon ends.
 	SetLogLevel(level string) error
 }
 
-// logLevel answers with the level of the log; a POST changes it before.
+// logLevel answers with the level of the log; a POST changes it first.
 func (s *Server) logLevel(w http.ResponseWriter, r *http.Request) error {
 	l, ok := s.opts.Daemon.(Leveler)
 	if !ok {
@@ -118,13 +118,13 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, h)
 }
 
-// Bounds of a profile of the processor's time.
+// Bounds of a CPU profile.
 const (
 	defaultProfile = 10 * time.Second
 	maxProfile     = 60 * time.Second
 )
 
-// profile answers with a profile of the runtime's, as go tool pprof reads it; debug=1 or 2 is text.
+// profile answers with a profile of the Go runtime, for go tool pprof; with debug=1 or 2, as text.
 func (s *Server) profile(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	if name == "profile" {
@@ -143,7 +143,7 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// profileTime measures the processor's time for seconds.
+// profileTime answers with a CPU profile of some seconds.
 func (s *Server) profileTime(w http.ResponseWriter, r *http.Request) error {
 	seconds, err := number(r.URL.Query(), "seconds", int64(maxProfile/time.Second))
 	if err != nil {
@@ -167,8 +167,8 @@ func (s *Server) profileTime(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// metrics answers with the daemon's counters, in Prometheus' text format 0.0.4. No label contains output or typed text; hosts have the
-// person's names for them.
+// metrics answers with the daemon's counters, in Prometheus' text format 0.0.4. No label contains output or typed text; hosts are labelled
+// with the names that the person gave them.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
 	var m metrics.Text
 	status := s.opts.Daemon.Status()

@@ -11,14 +11,15 @@ import (
 
 // Declarer is the part of the daemon for the terminals that the configuration declares.
 type Declarer interface {
-	// Declared returns all of them, at once.
+	// Declared returns all declared terminals, without waiting.
 	Declared() []localapi.Declared
-	// Declare carries the request out for some or all of them and returns those. It may take as long as their ends take, or until ctx ends.
+	// Declare carries out the request for the declared terminals that it names, or for all, and returns them. It may block until those
+	// terminals have ended, or ctx ends.
 	Declare(context.Context, localapi.DeclareRequest) ([]localapi.Declared, error)
-	// MayRestart reports whether agents may restart one of them.
+	// MayRestart reports whether agents may restart any declared terminal.
 	MayRestart() bool
-	// RestartFor restarts the one with that name or terminal id for an agent, if its declaration and the policy let it. term.ErrNotFound:
-	// there is none that agents may restart.
+	// RestartFor restarts the declared terminal with that name or terminal id for an agent, if its declaration and the policy allow it.
+	// term.ErrNotFound means that there is none that agents may restart.
 	RestartFor(ctx context.Context, actor term.Actor, door, ref string) (localapi.Declared, error)
 }
 

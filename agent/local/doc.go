@@ -6,9 +6,9 @@
 // attached terminal (/v1/terminals/{ref}/attach) and one for user interfaces (/pty). agent/localapi has the types; docs/LOCAL-API.md is the
 // contract.
 //
-// The caller is identified before anything else (guard.go, tcp.go) and is in the request's context, see [ActorFrom]; agent/term decides its
-// rights. The socket refuses browsers: a request that a page could have caused, by its Host or Origin, is refused. On TCP the Host must be
-// ours, the page listed, and a token sent.
+// The caller is identified before anything else (guard.go, tcp.go) and stored in the request's context, see [ActorFrom]; agent/term decides
+// its rights. The socket refuses browsers: a request that a page could have caused, by its Host or Origin, is refused. On TCP the Host must
+// be ours, the page listed, and a token sent.
 //
 //	s := local.NewServer(local.Options{Access: pool.As, Daemon: d})
 //	go s.Serve(listener)

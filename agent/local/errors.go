@@ -63,7 +63,7 @@ func errorFor(err error) *localapi.Error {
 	return e
 }
 
-// startCodes are the codes of requests that cannot be started.
+// startCodes are the codes of requests to start something that cannot be started.
 var startCodes = map[start.Kind]localapi.Code{start.Invalid: localapi.CodeBadRequest, start.Unconfined: localapi.CodeCannotStart}
 
 // startHint suggests a check after a command did not start.
@@ -79,7 +79,7 @@ func startHint(e *pty.StartError) string {
 	return ""
 }
 
-// refusalError gives a refusal its code, nil if err is none.
+// refusalError gives a refusal its code; it returns nil if err is not a refusal.
 func refusalError(err error) *localapi.Error {
 	var refused *policy.Refusal
 	if !errors.As(err, &refused) {

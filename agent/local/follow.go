@@ -53,14 +53,14 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// feed sends one follower the events of a terminal. It is run's goroutine's.
+// feed sends one follower the events of a terminal. It belongs to the goroutine of run.
 type feed struct {
 	out    *deadlined
 	reader *term.Reader
 	line   []byte // scratch
 }
 
-// run returns after the exit, when the client does not read, or with ctx.
+// run returns after the exit, when the client does not read for too long, or when ctx ends.
 func (f *feed) run(ctx context.Context) {
 	buf := make([]byte, localapi.ReadChunk)
 	for {
@@ -108,9 +108,9 @@ func (f *feed) send(line []byte) error {
 	return err
 }
 
-// last sends an event for which there is time.
+// last sends the last event, if the client still reads.
 func (f *feed) last(e localapi.Event) {
-	if data, err := json.Marshal(e); err == nil { // strings, numbers and a time of this era always have a form
+	if data, err := json.Marshal(e); err == nil { // cannot fail: strings, numbers and a time of our era
 		_ = f.send(append(f.line[:0], data...))
 	}
 }

@@ -36,8 +36,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// dueBody is the body of a request, which must arrive within bodyTimeout. The part that no handler reads has that long again: net/http
-// reads it before it answers, even to clients that were refused, and would wait for ever.
+// dueBody is the body of a request, which must arrive within bodyTimeout. The part that no handler reads has another bodyTimeout: net/http
+// reads it before it answers, even to clients that were refused, and would otherwise wait for ever.
 type dueBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -59,12 +59,13 @@ func (b *dueBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) && !b.came {
 		b.came = true
-		_ = b.control.SetReadDeadline(time.Time{}) // else the deadline would end the request
+		_ = b.control.SetReadDeadline(time.Time{}) // otherwise the deadline would end the request
 	}
 	return n, err
 }
 
-// onSocket refuses requests that no program of ours sends, above all those that a browser could be made to send, and records the caller.
+// onSocket identifies the caller. It refuses requests that no client of ours sends, above all those that a browser could be tricked into
+// sending.
 func (s *Server) onSocket(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := admit(r); err != nil {
@@ -82,8 +83,8 @@ func (s *Server) onSocket(next http.Handler) http.Handler {
 	})
 }
 
-// as passes a request on as the caller's, or as that of the agent that its header names. A header that only says that the caller is an
-// agent, as tether mcp sends, means the agent that has started it.
+// as passes on a request for the caller, or for the agent that its header names. A header that only says that the caller is an agent, as
+// tether mcp sends it, means the agent that has started the caller.
 func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.Handler) {
 	if c.Actor.Role == term.RoleAgent && len(r.Header[localapi.PrincipalHeader]) == 1 && r.Header.Get(localapi.PrincipalHeader) == localapi.DefaultAgent {
 		r.Header.Del(localapi.PrincipalHeader)
@@ -123,7 +124,7 @@ func abandoned(r *http.Request, c Caller) bool {
 	}
 }
 
-// noteAgent writes down that an agent has used this home, if actor is one.
+// noteAgent records that an agent has used this home, if actor is an agent.
 func (s *Server) noteAgent(actor term.Actor) {
 	if actor.Role != term.RoleAgent {
 		return
@@ -147,7 +148,7 @@ func admit(r *http.Request) *localapi.Error {
 
 var errDraining = &localapi.Error{Code: localapi.CodeClosing, Message: "the daemon is shutting down", Hint: "try again in a moment"}
 
-// unlessDraining refuses everything once the server drains.
+// unlessDraining refuses all requests once the server drains.
 func (s *Server) unlessDraining(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.draining.Err() != nil {
@@ -158,10 +159,10 @@ func (s *Server) unlessDraining(next http.Handler) http.Handler {
 	})
 }
 
-// maxConns bounds the connections that are open at once. Every attached terminal is one.
+// maxConns bounds the open connections. Every attached client has one.
 const maxConns = 512
 
-// limited is a listener that accepts no more while max connections are open: the others wait in the socket's backlog.
+// limited is a listener that stops accepting while max connections are open; further ones wait in the socket's backlog.
 type limited struct {
 	net.Listener
 	slots chan struct{}
@@ -192,7 +193,7 @@ func newLimited(l net.Listener, max int) *limited {
 	return &limited{Listener: l, slots: make(chan struct{}, max), done: make(chan struct{})}
 }
 
-// counted gives its slot back when it is closed.
+// counted is a connection that gives back its slot when it is closed.
 type counted struct {
 	net.Conn
 	leave func()

@@ -16,9 +16,9 @@ const promotedAgent = "promoted"
 
 // Caller is the identity of a program at this door, and the reason for it.
 type Caller struct {
-	// Actor is the person, an agent or, if that cannot be found out, nobody, who may do nothing.
+	// Actor is the person, an agent or, if neither can be established, nobody, who may do nothing.
 	Actor term.Actor
-	Why   string // which process or mark says so
+	Why   string // which process or mark decided it
 	// Sign is the sign of a person's presence, or "". NoSign is why there is none. The powers of a person depend on it, see power.
 	Sign, NoSign string
 
@@ -26,21 +26,21 @@ type Caller struct {
 	within bool
 }
 
-// started is a terminal, as far as it matters for its programs' identity.
+// started has the facts about a terminal that matter for the identity of programs in it.
 type started struct {
 	id       string
-	pid      int        // of its child, 0 where that has ended or is not known yet
+	pid      int        // of its child; 0 if that has ended or is not known yet
 	by       term.Actor // the person or an agent
 	unsigned bool       // by a caller without a sign of a person
 }
 
-// startedFrom says it of a terminal of the pool.
+// startedFrom returns these facts for a terminal of the pool.
 func startedFrom(i term.Info) started {
 	s := started{id: string(i.ID), by: i.Owner, unsigned: i.Unsigned}
 	if i.Exit == nil && i.Pid > 1 {
 		s.pid = i.Pid
 	}
-	if i.Owner.Role == term.RoleUser && i.Promoted { // else giving a terminal away would be a way out of a sandbox
+	if i.Owner.Role == term.RoleUser && i.Promoted { // otherwise an agent could leave its sandbox by promoting a terminal
 		s.by = i.Starter
 		if s.by.Role != term.RoleAgent {
 			s.by = term.Agent(promotedAgent)
@@ -49,18 +49,18 @@ func startedFrom(i term.Info) started {
 	return s
 }
 
-// evidence is all that decides who a caller is.
+// evidence is everything from which a caller's identity is decided.
 type evidence struct {
 	line      []proc.Ancestor // the caller and its ancestors, nearest first
-	leader    []proc.Ancestor // the caller's session leader and its ancestors, where line lacks it
-	daemon    int             // our own number
+	leader    []proc.Ancestor // the caller's session leader and its ancestors, if line does not contain it
+	daemon    int             // our own process id
 	terminals []started
 	agents    []AgentRecord
 	masters   masters
 }
 
-// identify returns the identity of the first program of the lineage: the nearest agent that has started it, else the person. A program can
-// hide its origin, so this is a threshold, not a wall.
+// identify returns the identity of the first program of the lineage: the nearest agent that has started it, else the person. This is an
+// obstacle, not a security boundary, because a program can hide its origin.
 func identify(e evidence) Caller {
 	if len(e.line) == 0 {
 		return nobody("the calling program has ended or cannot be inspected")
@@ -73,8 +73,8 @@ func identify(e evidence) Caller {
 	return c
 }
 
-// agentIn looks for the nearest agent in a lineage. The daemon's own knowledge has priority over marks in environments: an agent in a
-// sandbox can change its marks, and would be another agent, without that sandbox.
+// agentIn looks for the nearest agent in a lineage. What the daemon knows itself has priority over marks in environments: otherwise an
+// agent in a sandbox could change its marks and count as another agent, without that sandbox.
 func (e *evidence) agentIn(line []proc.Ancestor) (Caller, bool) {
 	for _, look := range []func(proc.Ancestor) (Caller, bool){e.known, e.marked} {
 		for _, p := range line {
@@ -92,7 +92,7 @@ func (e *evidence) agentIn(line []proc.Ancestor) (Caller, bool) {
 	return Caller{}, false
 }
 
-// nobody is the caller without rights.
+// nobody returns the caller without rights.
 func nobody(why string) Caller { return Caller{Why: why, NoSign: why} }
 
 // known looks for an agent's terminal and for a recorded agent.
@@ -110,7 +110,8 @@ func (e *evidence) known(p proc.Ancestor) (Caller, bool) {
 	return Caller{}, false
 }
 
-// marked looks for marks of agents and of their terminals. Marks of the person's terminals count for nothing: their agents have them, too.
+// marked looks for marks of agents and of their terminals. Marks of the person's terminals do not count, because agents that run in them
+// have these marks, too.
 func (e *evidence) marked(p proc.Ancestor) (Caller, bool) {
 	if n := len(p.Agents); n > 0 {
 		return Caller{Actor: term.Agent(p.Agents[n-1]), Why: fmt.Sprintf("the environment of %s has the mark %s", processName(p), proc.AgentTag(p.Agents[n-1]))}, true
@@ -128,8 +129,8 @@ func (e *evidence) personsTerminal(p proc.Ancestor) bool {
 	return slices.ContainsFunc(e.terminals, func(t started) bool { return t.by == term.User && t.pid > 1 && t.pid == p.Pid })
 }
 
-// sign looks for a controlling terminal in whose foreground the caller is, and which a person has started as far as is known. Systems
-// without such terminals ask for none.
+// sign checks for a sign of a person: the caller is in the foreground of a controlling terminal that was started by a person, as far as is
+// known. On systems without controlling terminals, no sign is required.
 func (e *evidence) sign() (sign, why string) {
 	p := e.line[0]
 	switch {
@@ -144,7 +145,7 @@ func (e *evidence) sign() (sign, why string) {
 	}
 	for _, a := range e.line {
 		if a.Pid == e.daemon {
-			break // it may be in any terminal
+			break // its terminal cannot be determined
 		}
 		if t := e.unsigned(a); t != "" {
 			return "", fmt.Sprintf("%s runs in terminal %s, which no person is known to have started", processName(a), t)
@@ -159,12 +160,12 @@ func (e *evidence) sign() (sign, why string) {
 	return fmt.Sprintf("%s is in the foreground of a terminal", processName(p)), ""
 }
 
-// leaderIn is where in the line the leader of the session is, -1 if it is not there.
+// leaderIn returns the index of the session's leader in line, or -1.
 func leaderIn(line []proc.Ancestor, session int) int {
 	return slices.IndexFunc(line, func(a proc.Ancestor) bool { return a.Pid == session })
 }
 
-// unsigned returns the terminal of a caller without a sign that p runs in, or "".
+// unsigned returns the id of the terminal in which p runs if a caller without a sign has started it, else "".
 func (e *evidence) unsigned(p proc.Ancestor) string {
 	for _, t := range e.terminals {
 		if t.unsigned && (slices.Contains(p.Terminals, t.id) || t.pid > 1 && (p.Pid == t.pid || p.Session == t.pid)) {
@@ -174,7 +175,7 @@ func (e *evidence) unsigned(p proc.Ancestor) string {
 	return ""
 }
 
-// processName names a process for people.
+// processName returns a name of a process for messages.
 func processName(p proc.Ancestor) string {
 	if len(p.Argv) == 0 {
 		return fmt.Sprintf("process %d", p.Pid)
@@ -182,7 +183,8 @@ func processName(p proc.Ancestor) string {
 	return fmt.Sprintf("process %d (%.40q)", p.Pid, program(p.Argv))
 }
 
-// program is a program's name as tables have it: without its directory, the dash of a login shell, and the ending of Windows.
+// program returns a program's name as the tables contain it: without its directory, the dash of a login shell, and the extension on
+// Windows.
 func program(argv []string) string {
 	if len(argv) == 0 {
 		return ""
@@ -195,12 +197,12 @@ func program(argv []string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(name, ":"), "-"), ".exe"))
 }
 
-// covers returns why descendants of p count as the recorded agent, "" if they do not. A program that outlives its parents is found by the
-// session or the process group that the agent leads.
+// covers returns why descendants of p count as the recorded agent, or "" if they do not. A program that outlives its parents is found by
+// the session or the process group that the agent leads.
 func (r *AgentRecord) covers(p, caller proc.Ancestor) string {
 	switch {
 	case r.Editor && caller.TTY != 0:
-		return "" // the person's, in one of the editor's own terminals
+		return "" // it belongs to the person, in one of the editor's own terminals
 	case p.ID == r.ID:
 		return fmt.Sprintf("%s is agent %s", processName(p), r.Principal)
 	case r.Editor:

@@ -9,22 +9,22 @@ import (
 	"tether/platform/proc"
 )
 
-// masters are the system's reports on the makers of terminals. Tests replace them.
+// masters are the functions that report which processes have made terminals. Tests replace them.
 type masters struct {
 	holders    func(of proc.Info, first int) ([]int, error) // see proc.MasterHolders
 	line       func(pid int) []proc.Ancestor                // see proc.Lineage
 	privileged func(proc.Ancestor) bool                     // see proc.Privileged
-	root       bool                                         // this process is, so that privileged tells little
+	root       bool                                         // this process is privileged itself, so that privileged proves little
 }
 
 var systemMasters = masters{holders: proc.MasterHolders, line: proc.Lineage, privileged: proc.Privileged, root: proc.Root()}
 
-// maxMade bounds how many terminals within each other made looks through.
+// maxMade bounds how many nested terminals made examines.
 const maxMade = 16
 
-// made returns why the terminal of a process with this lineage is no sign of a person, "" if it is one: its maker is a program such as
-// script(1) that shows no sign itself, or an agent, or unknown. A program that is in no table is assumed to have a person before its
-// terminals: it may be an emulator.
+// made returns "" if the terminal of a process with this lineage is a sign of a person, and otherwise why not: the program that has made it
+// is an agent, is unknown, or is one such as script(1) that shows no sign itself. A program that is in no table may be a terminal emulator,
+// so a person is assumed to sit before its terminals.
 func (e *evidence) made(p proc.Ancestor, line []proc.Ancestor, within int) string {
 	if within == 0 {
 		return fmt.Sprintf("%s is in more than %d terminals within each other", processName(e.line[0]), maxMade)
@@ -38,7 +38,7 @@ func (e *evidence) made(p proc.Ancestor, line []proc.Ancestor, within int) strin
 		i = leaderIn(line, p.Session)
 	}
 	if i < 0 || line[i].Pid <= 1 || e.isTethers(line[i]) {
-		return "" // it comes from outside this system's view, such as docker run -it, or is one of ours
+		return "" // it was made outside this system's view, for example by docker run -it, or it is one of ours
 	}
 	all, why := e.makers(p, line[i], line[i+1:])
 	if why != "" {
@@ -52,14 +52,14 @@ func (e *evidence) made(p proc.Ancestor, line []proc.Ancestor, within int) strin
 	return ""
 }
 
-// isTethers reports whether the leader of a session is the child of a terminal of tether's.
+// isTethers reports whether the leader of a session is the child of one of tether's terminals.
 func (e *evidence) isTethers(leader proc.Ancestor) bool {
 	return slices.ContainsFunc(e.terminals, func(t started) bool { return t.pid > 1 && t.pid == leader.Pid })
 }
 
-// makers returns the lineages of the processes that have the other end of a terminal open, without those that have it from another of them;
-// none if the system has made it. why is set if nobody can be found. If the system does not report them, the process above the session's
-// leader is the maker.
+// makers returns the lineages of the processes that have the other end of a terminal open, without those that have inherited it from
+// another one; none if the system itself has made the terminal. why is set if no such process can be found. If the system does not report
+// these processes, the process above the session's leader counts as the maker.
 func (e *evidence) makers(p, leader proc.Ancestor, above []proc.Ancestor) (all [][]proc.Ancestor, why string) {
 	first := 0
 	if len(above) > 0 {
@@ -91,8 +91,8 @@ func (e *evidence) makers(p, leader proc.Ancestor, above []proc.Ancestor) (all [
 	return all, ""
 }
 
-// isService reports whether a service of the system has started a session for somebody who has logged in. The process that has such a
-// terminal, like sshd's, may not be examined.
+// isService reports whether a system service has started the session for somebody who has logged in. The process that has made such a
+// terminal, for example sshd's, may not be examined.
 func (e *evidence) isService(above []proc.Ancestor) bool {
 	for _, a := range above {
 		name := program(a.Argv)
@@ -106,7 +106,7 @@ func (e *evidence) isService(above []proc.Ancestor) bool {
 	return false
 }
 
-// shows returns why a terminal's maker does not act for a person.
+// shows returns why a terminal's maker does not act for a person, or "" if it does.
 func (e *evidence) shows(line []proc.Ancestor, within int) string {
 	if len(line) == 0 {
 		return "the program that has made its terminal has just ended"

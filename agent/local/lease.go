@@ -8,10 +8,11 @@ import (
 	"tether/agent/term"
 )
 
-// leaseGrace is how long a leased terminal lives without anybody who follows it: long enough to come back after the daemon was restarted.
+// leaseGrace is how long a leased terminal lives without a follower: long enough for the follower to come back after a restart of the
+// daemon.
 const leaseGrace = 15 * time.Second
 
-// leases end terminals whose program has gone silently. The zero value is ready to use.
+// leases end terminals whose leaseholder, the program that started them, has gone without ending them. The zero value is ready to use.
 //
 //	         take                      leave, and it was the last
 //	waiting ──────▶ held ─────────────────────────▶ waiting
@@ -29,14 +30,14 @@ type lease struct {
 	timer     *time.Timer // runs while nobody holds the lease
 }
 
-// expect begins the lease of a terminal that was just started.
+// expect begins the lease of a terminal that was just started, before anybody holds it.
 func (l *leases) expect(h term.Handle) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ofLocked(h)
 }
 
-// resume begins the leases of terminals that an earlier daemon has left: their followers come back, or have ended with it.
+// resume begins the leases of terminals that an earlier daemon has left: their followers come back, or have ended meanwhile.
 func (l *leases) resume(access func(term.Actor) term.Access) {
 	for _, h := range access(term.User).List() {
 		if i := h.Info(); i.Leased && i.Exit == nil {
@@ -91,8 +92,7 @@ func (l *leases) ofLocked(h term.Handle) *lease {
 	return one
 }
 
-// lapse ends a terminal that nobody came back for. One that has become the person's meanwhile is not the agent's to kill any more, and
-// stays.
+// lapse ends a terminal for which no follower came back. If it was promoted meanwhile, the agent may not kill it any more, and it stays.
 func (l *leases) lapse(h term.Handle, one *lease) {
 	l.mu.Lock()
 	if one.followers > 0 || l.closed {
@@ -108,7 +108,7 @@ func (l *leases) lapse(h term.Handle, one *lease) {
 	_ = h.Kill(ctx) // as the agent; the pool ends the rest
 }
 
-// close lets no more leases expire and waits for those that are expiring.
+// close stops all leases from expiring, and waits for lapse where it is running.
 func (l *leases) close() {
 	l.mu.Lock()
 	l.closed = true

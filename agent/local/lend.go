@@ -38,7 +38,7 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request) error {
 	}
 	no := false
 	change := term.LoanChange{Audience: term.AudienceChange{Grant: req.To, FromNow: req.FromNow, GuestsOnly: &no}}
-	if req.ForMs > 0 || len(req.To) == 0 { // with names alone, the end stays
+	if req.ForMs > 0 || len(req.To) == 0 { // names without a time do not change the end
 		var until time.Time
 		if req.ForMs > 0 {
 			until = time.Now().Add(time.Duration(req.ForMs) * time.Millisecond)
@@ -59,7 +59,7 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, s.terminal(h, s.views(r)))
 }
 
-// hostFor is the paired host that name means.
+// hostFor returns the paired host that name means; "" means the default one.
 func (s *Server) hostFor(name string) (string, error) {
 	hosts := s.opts.Daemon.Status().Hosts
 	i := slices.IndexFunc(hosts, func(h localapi.HostStatus) bool { return h.Name == name || name == "" && h.Default })
@@ -100,7 +100,8 @@ func (s *Server) unlend(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, t)
 }
 
-// keptAt are the hosts among those named that may keep the terminal after the end of its lending, for the person alone. "" names all.
+// keptAt returns the hosts that may keep the terminal's text after the end of its lending: of host, or of all if that is "". It returns
+// none for agents.
 func (s *Server) keptAt(r *http.Request, h term.Handle, host string) (all []localapi.KeptAt) {
 	if ActorFrom(r.Context()) != term.User {
 		return nil
@@ -115,7 +116,7 @@ func (s *Server) keptAt(r *http.Request, h term.Handle, host string) (all []loca
 	return all
 }
 
-// unlendAll ends the lending of every terminal and answers with those that were lent.
+// unlendAll ends the lending of every terminal and answers with the terminals that were lent.
 func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request) error {
 	var req localapi.UnlendRequest
 	if err := decode(w, r, &req); err != nil {
@@ -157,7 +158,7 @@ func unlend(h term.Handle, host string) error {
 	return nil
 }
 
-// hostViews are the hosts' views of lent terminals, by terminal and host.
+// hostViews are what the hosts say about lent terminals, by terminal and host.
 type hostViews map[[2]string]view
 
 type view struct {
@@ -166,7 +167,7 @@ type view struct {
 	watchers  *localapi.Watchers
 }
 
-// views are the hosts' views of lent terminals, for the person alone.
+// views returns what the hosts say about lent terminals; nil for agents.
 func (s *Server) views(r *http.Request) hostViews {
 	if ActorFrom(r.Context()) != term.User {
 		return nil
@@ -180,7 +181,7 @@ func (s *Server) views(r *http.Request) hostViews {
 	return all
 }
 
-// loanState is the state of a loan, given the state of the link to its host.
+// loanState returns the state of a loan, given the state of the link to its host.
 func loanState(link string, l localapi.Lent) string {
 	switch {
 	case l.There:
@@ -202,7 +203,7 @@ func (s *Server) terminal(h term.Handle, seen hostViews) localapi.Terminal {
 	for n := range t.Loans {
 		v := seen[[2]string{t.ID, t.Loans[n].Host}]
 		t.Loans[n].State, t.Loans[n].Observers, t.Loans[n].Watchers = v.state, v.observers, v.watchers
-		if seen != nil { // an agent is told no names
+		if seen != nil { // agents are not told names
 			t.Loans[n].Audience = audienceFrom(&i.Loans[n].Audience)
 		}
 	}
@@ -253,14 +254,14 @@ func (s *Server) checkNames(ctx context.Context, host string, names []string, de
 	return s.opts.Hosts.CheckAudience(ctx, host, names)
 }
 
-// awaitAudience returns when the host knows the audience, has not answered for a while, or is offline.
+// awaitAudience returns when the host knows the audience, has not answered for toldWithin, or is offline.
 func (s *Server) awaitAudience(ctx context.Context, host string, h term.Handle) {
 	ctx, cancel := context.WithTimeout(ctx, toldWithin)
 	defer cancel()
 	s.opts.Hosts.AudienceTold(ctx, host, h)
 }
 
-// unlendFrom has people, groups and agents watch no more, at one host or at all that the terminal is lent to.
+// unlendFrom removes people, groups and agents from the audience, at one host or at all hosts to which the terminal is lent.
 func (s *Server) unlendFrom(w http.ResponseWriter, r *http.Request, h term.Handle, req localapi.UnlendRequest) error {
 	var change term.AudienceChange
 	for _, name := range req.From {

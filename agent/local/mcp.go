@@ -25,11 +25,11 @@ const (
 
 func (o *Options) agentDefaults() {
 	if o.Policy == nil {
-		o.Policy, _ = policy.New(policy.Options{}) // fails only for files, and there are none
+		o.Policy, _ = policy.New(policy.Options{}) // cannot fail without files
 	}
 }
 
-// mcpServer returns the server of the agent that asks.
+// mcpServer returns the MCP server for an agent, and makes it at the first call.
 func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 	if actor == term.User {
 		actor = term.Agent(localapi.DefaultAgent)
@@ -61,7 +61,7 @@ func (s *Server) mcpHTTP(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// mcpLines turns the connection into an MCP session of lines, as tether mcp passes them on between its client and here.
+// mcpLines turns the connection into an MCP session of lines, which tether mcp passes on between its client and the daemon.
 func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), localapi.MCPProtocol) {
 		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "this path is for Upgrade: " + localapi.MCPProtocol, Hint: "use tether mcp, or POST /mcp for streamable HTTP"}
@@ -93,7 +93,7 @@ func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// recordAgent notes which process is the agent that has started tether mcp.
+// recordAgent records the process that is the agent and has started tether mcp.
 func (s *Server) recordAgent(r *http.Request) {
 	at, ok := r.Context().Value(connKey{}).(peer)
 	if c := callerFrom(r); !ok || overTCP(r) || at.err != nil || c.Actor.Role == term.RoleAgent && !c.within {
@@ -110,7 +110,7 @@ func (s *Server) recordAgent(r *http.Request) {
 	}
 }
 
-// lineStream is a connection that HTTP has left behind. A client that does not read for the timeout is given up.
+// lineStream is a connection that was taken over from HTTP. A client that does not read for timeout is disconnected.
 type lineStream struct {
 	conn     net.Conn
 	buffered *bufio.Reader // has bytes that arrived after the request
@@ -128,15 +128,15 @@ func (l *lineStream) Write(p []byte) (int, error) {
 
 func (l *lineStream) Close() error { return l.conn.Close() }
 
-// toolBug notes a bug that a call of a tool has met.
+// toolBug logs a panic in a call of a tool.
 func (s *Server) toolBug(tool string, stack []byte) {
 	s.log.Error().Str("tool", tool).Bytes("stack", stack).Msg("a call of a tool ran into a bug")
 }
 
-// ToolsAt returns the tools of agents here for one that works in a session of a paired host, under the same policy. Terminals that it
-// starts are lent to the host at once, it sees only terminals that are lent there, and all its output is redacted. Nothing of this
-// machine's loopback interface is offered. The caller must Close the set, which ends its waiting calls; the calls also end with this
-// server. named is the host's name for the agent, for people to read.
+// ToolsAt returns the tools that agents here have, for an agent that works in a session of a paired host. The same policy applies.
+// Terminals that it starts are lent to the host at once, it sees only terminals that are lent there, and all its output is redacted. The
+// tools give no access to this machine's loopback interface. The caller must Close the set, which ends its waiting calls; the calls also
+// end with this server. named is the host's name for the agent, for people to read.
 func (s *Server) ToolsAt(host, session, named string) *agenttools.Set {
 	access := s.opts.Access(term.AgentAt(host, session))
 	terminals := &agentTerminals{server: s, access: access, door: policy.DoorAHP, host: host, named: named}

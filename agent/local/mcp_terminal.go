@@ -44,14 +44,14 @@ func (t mcpTerminal) State() (agenttools.State, <-chan struct{}) {
 		Ready: agenttools.ReadyState(ready.State), ReadySince: ready.Since, ReadyWhy: ready.Why}, changed
 }
 
-// Readable is a terminal as [agenttools.Wait] wants it.
+// Readable returns a terminal as [agenttools.Wait] needs it.
 func Readable(h term.Handle) agenttools.Terminal { return mcpTerminal{h} }
 
 // Commands implements agenttools.Terminal.
 func (t mcpTerminal) Commands() []agenttools.Command {
 	all, err := t.h.Commands()
 	if err != nil {
-		return nil // it belongs to another owner now
+		return nil // it has another owner now
 	}
 	out := make([]agenttools.Command, len(all))
 	for i, c := range all {
@@ -65,7 +65,7 @@ func mcpCommand(c term.Command) agenttools.Command {
 }
 
 // Read implements agenttools.Terminal. The view is the one for screens: all bytes of the child except the shell's marks, under raw offsets;
-// if the handle is masked it is the view for hosts. It never holds the child: a model reads at any time.
+// if the handle is masked it is the view for hosts. It never holds the child, because a model may stop reading at any time.
 func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
 	rd, err := t.h.Reader(term.ReaderOptions{View: term.ViewScreen, From: from, Linear: true})
 	if err != nil {
@@ -77,7 +77,8 @@ func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
 	return mcpReader{rd}, nil
 }
 
-// aheadReader was to begin behind the end of the output: with a cursor of another life of this terminal. It says so first.
+// aheadReader is a reader that was asked to begin behind the end of the output, with the cursor of an earlier terminal of this name. It
+// reports that first.
 type aheadReader struct {
 	mcpReader
 	missing, end int64
@@ -114,7 +115,7 @@ func (t mcpTerminal) ReadScreen() (agenttools.OldScreen, agenttools.Reader, erro
 	return agenttools.OldScreen{Cols: int(old.Size.Cols), Rows: int(old.Size.Rows), Replay: old.Replay, Exact: old.Exact, Masked: old.Masked}, rd, nil
 }
 
-// mcpReader is a term.Reader in the words of an MCP server.
+// mcpReader is a term.Reader with the types of an MCP server.
 type mcpReader struct{ rd *term.Reader }
 
 // TryNext implements agenttools.Reader.

@@ -14,15 +14,15 @@ import (
 	"tether/platform/pty"
 )
 
-// agentTerminals is one agent's terminals and rights, for the MCP server. It decides nothing: term decides rights, and the policy decides
-// which commands may run.
+// agentTerminals has one agent's terminals and rights, for the MCP server. It does not decide anything itself: term decides rights, and the
+// policy decides which commands may run.
 type agentTerminals struct {
 	server *Server
 	access term.Access
 	door   string
-	host   string // where the agent works, "" if it is here
+	host   string // the host at which the agent works, "" if it works here
 	named  string // the host's name for it, for people to read
-	masked bool   // everything is in the hosts' view
+	masked bool   // the agent sees everything as hosts do
 }
 
 // List implements agenttools.Terminals.
@@ -47,7 +47,7 @@ func (a *agentTerminals) Open(id string) (agenttools.Terminal, error) {
 	return mcpTerminal{a.shown(h)}, nil
 }
 
-// shown is a terminal in this agent's view.
+// shown returns a terminal as this agent sees it.
 func (a *agentTerminals) shown(h term.Handle) term.Handle {
 	if a.masked {
 		return h.Masked()
@@ -60,7 +60,7 @@ func (a *agentTerminals) Changed(ctx context.Context, since uint64) (uint64, err
 	return a.access.Changed(ctx, since)
 }
 
-// find takes whole ids alone: the beginning of one, which a model may have made up, must not kill anything.
+// find accepts only whole ids: the beginning of an id, which a model may have made up, must not kill anything.
 func (a *agentTerminals) find(id string) (term.Handle, error) {
 	h, err := a.access.Terminal(term.ID(id))
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *agentTerminals) Restart(ctx context.Context, ref string) (agenttools.Re
 	}
 	r := agenttools.Restarted{ID: d.ID, Name: d.Name, State: d.State, Ready: agenttools.ReadyState(d.Ready), Waits: d.Waits}
 	if d.Waits != "" {
-		r.ID = "" // it is the id of the terminal that has ended
+		r.ID = "" // the id of the ended terminal
 	}
 	return r, nil
 }
@@ -162,7 +162,7 @@ func (a *agentTerminals) Listens(id string, port int) (yes, known bool) {
 	return yes, err == nil
 }
 
-// mcpError is an error in words for a model.
+// mcpError returns an error in words for a model.
 func mcpError(err error) error {
 	var denied *term.DeniedError
 	var refused *policy.Refusal

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	maxLines = 1 << 20 // of one read; the log holds fewer in most cases
-	// lineGuess is where the search for the last lines begins, in bytes each.
+	maxLines = 1 << 20 // of one read; most logs have fewer
+	// lineGuess is the assumed length of a line, in bytes, at the start of the search for the last lines.
 	lineGuess = 128
 )
 
 // readQuery is the query of an output request.
 type readQuery struct {
 	view    term.View
-	lines   int // the last this many; 0 means all that is kept
-	command int // the output of this command alone; 0 means all
+	lines   int // how many of the last lines; 0 means all that is kept
+	command int // only the output of this command; 0 means of all
 	follow  bool
 }
 
@@ -64,7 +64,7 @@ func badQuery(name string, q url.Values, want string) error {
 	return localapi.BadRequest("%s %.40q must be %s", name, q.Get(name), want)
 }
 
-// output answers with the terminal's output, as bytes. A loss in between is a separate line.
+// output answers with the terminal's output, as bytes. A gap is a separate line.
 func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	h, err := s.find(r)
 	if err != nil {
@@ -102,11 +102,11 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set(localapi.DroppedTrailer, "1")
 	}
 	_ = out.control.SetWriteDeadline(time.Time{})
-	return nil // a failure now means that the client has gone, or ends its reading
+	return nil // it fails only if the client is gone or stops reading
 }
 
-// copyOutput passes on the reader's output up to about the raw offset end, and if q.follow also later output, to the end of the command if
-// it is for one. Without a bound, a child that prints for ever would keep a slower client. It returns the number of masked places.
+// copyOutput copies the reader's output up to about the raw offset end, because otherwise a child that prints for ever would keep a slower
+// client. With q.follow it also copies later output, up to the end of the command if q names one. It returns the number of masked places.
 func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader, q readQuery, end int64) (masked int) {
 	buf := make([]byte, localapi.ReadChunk)
 	for {
@@ -176,14 +176,14 @@ func openTail(h term.Handle, q readQuery) (*term.Reader, []byte, int, error) {
 			return rd, head[start:], masked, nil
 		}
 		rd.Close()
-		if whole && err != nil { // the child prints faster than it can be read
+		if whole && err != nil { // the child prints faster than this reads
 			return nil, nil, 0, err
 		}
 	}
 }
 
-// readUntil returns available output up to about the raw offset end: a child that prints for ever must not keep it reading. masked is the
-// number of masked places in it.
+// readUntil returns the available output up to about the raw offset end, so that it returns even if a child prints for ever. masked is the
+// number of masked places in the output.
 func readUntil(rd *term.Reader, end int64) (all []byte, masked int, err error) {
 	for {
 		all = slices.Grow(all, localapi.ReadChunk)
@@ -202,7 +202,7 @@ func readUntil(rd *term.Reader, end int64) (all []byte, masked int, err error) {
 	}
 }
 
-// lastLines is where the last n lines of p begin. A line that p does not end counts as one.
+// lastLines returns the index at which the last n lines of p begin. An unfinished line counts.
 func lastLines(p []byte, n int) int {
 	end := len(bytes.TrimSuffix(p, []byte{'\n'}))
 	for ; n > 0; n-- {
@@ -214,7 +214,7 @@ func lastLines(p []byte, n int) int {
 	return end + 1
 }
 
-// deadlined flushes each write and gives it a deadline of its own.
+// deadlined is a writer that flushes each write and gives it a deadline of its own.
 type deadlined struct {
 	w       io.Writer
 	control *http.ResponseController

@@ -16,19 +16,19 @@ import (
 )
 
 // power is an operation that only a person may do. It needs a caller that no agent has started and that shows a sign of a person, see
-// [Caller]. A program that an agent has left behind, without any trace of the agent, shows none.
+// [Caller]. A program that an agent has left behind without any trace of the agent does not show a sign.
 type power struct {
 	does string // as in "it may not …"
-	// early says that it needs no sign in a home that no agent has used: there is nobody yet to keep from it.
+	// early says that the power needs no sign in a home that no agent has used: there is nobody yet from whom to protect it.
 	early bool
-	// when says by the body whether a request is one; nil: every request is.
+	// when reports from the body whether a request uses the power; nil: every request does.
 	when func(body []byte) bool
 	// unless selects requests that need no sign; nil: none.
 	unless func(*Server, *http.Request, []byte) bool
 }
 
-// powers are those of each route. Other routes need no sign: those that end or withdraw something, lists, starts that the configuration
-// lends.
+// powers are the powers that each route needs. Other routes need no sign: those that end or withdraw something, lists, and starts of
+// terminals that are lent by the configuration.
 var powers = map[string][]power{
 	"POST /v1/approvals/{id}":        {{does: "approve what an agent asks for", when: body(func(a localapi.ApprovalAnswer) bool { return a.Allow }), unless: (*Server).answersOwn}},
 	"POST /v1/terminals/{ref}/lend":  {{does: "lend a terminal", early: true}},
@@ -47,10 +47,10 @@ var powers = map[string][]power{
 
 var pairing = power{does: "pair with a host", early: true}
 
-// typing into a terminal that a person has started is one more; see hands.
+// typingPower is typing into a terminal that a person has started; see hands.
 var typingPower = power{does: "type into a terminal of yours"}
 
-// body applies a condition to the decoded body. A body that handlers refuse fulfils it.
+// body applies a condition to the decoded body. A body that the handler will refuse fulfils it.
 func body[T any](is func(T) bool) func([]byte) bool {
 	return func(data []byte) bool {
 		var v T
@@ -58,7 +58,7 @@ func body[T any](is func(T) bool) func([]byte) bool {
 	}
 }
 
-// signed is h for callers with a sign, if the powers need one. h itself refuses agents.
+// signed returns h, restricted to callers with a sign if a needed power requires one. h itself refuses agents.
 func (s *Server) signed(needed []power, h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if ActorFrom(r.Context()) != term.User || callerFrom(r).Sign != "" {
@@ -80,15 +80,15 @@ func (s *Server) signed(needed []power, h handler) handler {
 
 // refuse tells a caller without a sign its identity, the missing sign, and the remedy.
 func (p power) refuse(c Caller) *localapi.Error {
-	if c.Actor != term.User { // it was another when it connected
+	if c.Actor != term.User { // its identity has changed since it connected
 		return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("this program may not %s: %s", p.does, c.Why), Hint: c.hint()}
 	}
 	return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("this program may not %s: it counts as yours, but shows no sign of a person, as %s", p.does, c.NoSign),
 		Hint: "run it at a terminal; for a script, make a token at a terminal (tether token create --person NAME) and set TETHER_TOKEN_FILE=FILE. tether whoami says for whom a program counts"}
 }
 
-// withToken adds the sign that a token of the person's is to the caller. To an agent, and to nobody, it adds nothing. The grant is nil
-// unless it is the sign.
+// withToken adds a sign to the caller if the request has a valid token of the person. It adds nothing to an agent or to nobody. The grant
+// is nil unless the token is the sign.
 func (s *Server) withToken(c Caller, token string) (Caller, *grant) {
 	if token == "" || c.Actor != term.User || c.Sign != "" {
 		return c, nil
@@ -105,14 +105,13 @@ func (s *Server) withToken(c Caller, token string) (Caller, *grant) {
 	return c, g
 }
 
-// proxied are the requests that proxies of ACP make for their agents, while they are under way, by the proxy's process. The zero value is
-// ready to use.
+// proxied has the requests under way that ACP proxies make for their agents, by the proxy's process. The zero value is ready to use.
 type proxied struct {
 	mu  sync.Mutex
 	all map[proc.ID][]*policy.Request
 }
 
-// begin notes one, until end is called.
+// begin records a request until end is called.
 func (p *proxied) begin(at proc.ID, asked *policy.Request) (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +129,7 @@ func (p *proxied) begin(at proc.ID, asked *policy.Request) (end func()) {
 	}
 }
 
-// has reports whether the process makes such a request.
+// has reports whether the process has such a request under way.
 func (p *proxied) has(at proc.ID, q policy.Request) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,8 +138,8 @@ func (p *proxied) has(at proc.ID, q policy.Request) bool {
 	})
 }
 
-// answersOwn reports whether a proxy of ACP answers, once, a question about its own request: the answer is that of its editor's person. It
-// gains nothing: it could do the same itself.
+// answersOwn reports whether an ACP proxy answers a question about its own request, which it may do once: the answer comes from the person
+// at its editor. The proxy gains nothing by that, because it could run the command itself.
 func (s *Server) answersOwn(r *http.Request, data []byte) bool {
 	var a localapi.ApprovalAnswer
 	at, ok := r.Context().Value(connKey{}).(peer)
@@ -153,7 +152,7 @@ func (s *Server) answersOwn(r *http.Request, data []byte) bool {
 	})
 }
 
-// hands are the programs that type through a connection. They are for one goroutine.
+// hands checks the programs that type through a connection. It is for one goroutine.
 type hands struct {
 	server   *Server
 	request  *http.Request // that has opened the connection
@@ -161,8 +160,8 @@ type hands struct {
 	recorded bool          // a missing sign is recorded once
 }
 
-// mayType says whether the caller may type into the terminal: into one of a person's with a sign only. One that shows none when it connects
-// may show one later, as a program that the shell has put in the foreground.
+// mayType returns nil if the caller may type into the terminal; a person's terminal requires a sign. A caller without a sign when it
+// connects may have one later, for example once the shell has put it into the foreground.
 func (h *hands) mayType(i term.Info) error {
 	if h.signed || i.Owner != term.User || i.Unsigned || ActorFrom(h.request.Context()) != term.User {
 		return nil // the terminal decides an agent's rights

@@ -41,7 +41,7 @@ func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, list)
 }
 
-// digest answers with the terminal's output, summed up.
+// digest answers with a summary of the terminal's output.
 func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 	t, key, err := s.lookedAt(r)
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, localapi.Digest{SchemaVersion: localapi.SchemaVersion, Text: a.History, Masked: a.Masked})
 }
 
-// lookedAt returns the terminal of the path for the caller, and a key for both. Its output is masked as for hosts, unless the person, or an
-// agent that sees everything, asks for raw=1.
+// lookedAt returns the terminal in the path as the caller sees it, and a key for terminal and view. Its output is masked as for hosts,
+// unless the person, or an agent that sees everything, asks for raw=1.
 func (s *Server) lookedAt(r *http.Request) (mcpTerminal, string, error) {
 	h, err := s.find(r)
 	if err != nil {

@@ -32,29 +32,29 @@ import (
 type Daemon interface {
 	// Status answers at once, without asking a host.
 	Status() localapi.Status
-	// Environment is that of an interactive login, asked again if refresh.
+	// Environment returns the environment of an interactive login. With refresh, it runs the login shell again.
 	Environment(ctx context.Context, refresh bool) ([]string, error)
-	// HandOver makes the daemon end soon and leave the terminals to the next one; it does not wait.
+	// HandOver makes the daemon end soon and leave the terminals to the next daemon; it does not wait for that.
 	HandOver(localapi.HandOverRequest) (localapi.HandOver, error)
-	// Shutdown makes the daemon end soon; it does not wait.
+	// Shutdown makes the daemon end soon; it does not wait for that.
 	Shutdown()
 }
 
 // Hosts are the hosts that this machine is paired with. All methods are safe for concurrent use; errors that are an *Error keep their code.
 type Hosts interface {
-	// Pair asks the host once, then keeps it and links to it.
+	// Pair asks the host once, then stores the pairing and starts a link.
 	Pair(context.Context, localapi.PairRequest) (localapi.HostStatus, error)
-	// Offer begins to pair by a code, if the host does so; Finish waits for it to be approved.
+	// Offer begins pairing by a code, if the host supports that; Finish waits for the approval.
 	Offer(context.Context, localapi.PairRequest) (localapi.PairOffer, error)
 	Finish(ctx context.Context, id string) (localapi.HostStatus, error)
 	// ChangeHost renames a paired host or makes it the default one.
 	ChangeHost(ctx context.Context, name string, c localapi.HostChange) (localapi.HostStatus, error)
-	// CheckAudience refuses names that may not be in the audience of a terminal at a host: as the host says, or because it keeps none apart. A
-	// host that is offline is not asked.
+	// CheckAudience refuses names that may not be in the audience of a terminal at a host: because the host says so, or because it does not
+	// keep audiences apart. If the host is offline, it refuses nothing.
 	CheckAudience(ctx context.Context, host string, names []string) error
 	// AudienceTold waits until the host knows a terminal's audience, ctx ends or the host is offline.
 	AudienceTold(ctx context.Context, host string, h term.Handle) bool
-	// TakesShares refuses a host that is offline or lets no guests in.
+	// TakesShares returns an error if the host is offline or accepts no links for guests.
 	TakesShares(host string) error
 	// ShareTold waits until the host knows a share, and returns the beginning of its links, "" if the host did not report it.
 	ShareTold(ctx context.Context, host string, h term.Handle, id string) (base string, err error)
@@ -72,26 +72,26 @@ type Options struct {
 	Declared Declarer
 	// NoShares refuses links for guests.
 	NoShares bool
-	// Tokens are those that ServeTCP admits; nil if it is not used. Origins are the pages that may connect, such as "https://ui.example": none
-	// by default.
+	// Tokens are the tokens that ServeTCP admits; nil if it is not used. Origins are the origins of pages that may connect, such as
+	// "https://ui.example"; default: none.
 	Tokens  *Tokens
 	Origins []string
 	// Policy decides which commands agents may run; nil means the built-in rules.
 	Policy *policy.Engine
 	// Starter starts terminals.
 	Starter *start.Starter
-	// Agents are the processes that are agents; nil means that none is recorded.
+	// Agents has the recorded processes of agents; nil records none.
 	Agents *Agents
 	// Sandbox, if not nil, returns the command that runs an agent's own program in its sandbox, in a directory.
 	Sandbox func(actor term.Actor, cwd string, argv []string) ([]string, error)
-	// Matchers find problems; nil are the matchers of known tools.
+	// Matchers find problems; nil means the matchers of known tools.
 	Matchers *problems.Set
 	Version  string // of this program, shown to agents
-	Machine  string // the name of this machine, as hosts are told it
-	// WriteTimeout is how long a client may not read before it is dropped, default 5 min. A slow client slows its terminal at most for the
-	// pool's stall time and nothing else.
+	Machine  string // the name of this machine that hosts are told
+	// WriteTimeout is how long a client may stop reading before it is disconnected, default 5 min. A slow client holds its terminal for at
+	// most the pool's stall time, and delays nothing else.
 	WriteTimeout time.Duration
-	// Stirred, if not nil, is called when a user interface or an attached person comes or goes. It must not block.
+	// Stirred, if not nil, is called when a user interface or an attached person connects or disconnects. It must not block.
 	Stirred func()
 	Logger  *zerolog.Logger // nil means silence
 }
@@ -101,7 +101,7 @@ const (
 	headerTimeout       = 5 * time.Second
 	bodyTimeout         = 10 * time.Second
 	idleTimeout         = time.Minute
-	killTimeout         = 15 * time.Second // KillGrace and the sweep
+	killTimeout         = 15 * time.Second // KillGrace, and time to end the remaining processes
 	closeMessageTimeout = 500 * time.Millisecond
 )
 
@@ -117,11 +117,11 @@ type Server struct {
 	tcp  http.Server
 
 	tcpPort  atomic.Int64
-	keeping  atomic.Bool     // draining, and the terminals go on
-	draining context.Context // done: attached clients are dropped, requests refused
+	keeping  atomic.Bool     // set before draining if the terminals continue
+	draining context.Context // when done, attached clients are disconnected and requests refused
 	drain    context.CancelFunc
 
-	entering sync.Mutex     // held while a request is counted, or draining begins
+	entering sync.Mutex     // held while a request is added to attached, or draining begins
 	attached sync.WaitGroup // hijacked connections
 
 	ui       *uiws.Handler
@@ -129,7 +129,7 @@ type Server struct {
 	sizes    sizes
 	typing   typing
 	proxied  proxied
-	agents   mcp.Servers          // for each agent that came
+	agents   mcp.Servers          // for each agent that has connected
 	matching *agenttools.Matching // problems, for clients over HTTP
 }
 
@@ -154,7 +154,7 @@ func NewServer(o Options) *Server {
 	s.http.ConnContext, s.tcp.ConnContext = s.withPeer, withTCPClient
 	for _, h := range []*http.Server{&s.http, &s.tcp} {
 		h.ReadHeaderTimeout, h.IdleTimeout, h.MaxHeaderBytes = headerTimeout, idleTimeout, maxHeader
-		h.ErrorLog = log.New(io.Discard, "", 0) // clients get their faults as answers, see guard for panics
+		h.ErrorLog = log.New(io.Discard, "", 0) // clients get errors as answers; guard logs panics
 	}
 	s.leases.resume(o.Access)
 	return s
@@ -180,13 +180,13 @@ func (s *Server) Drain() {
 	s.attached.Wait()
 }
 
-// DrainKeeping is Drain where the terminals go on: attached clients are told, and look for the next daemon.
+// DrainKeeping is Drain for a daemon whose terminals continue: it tells attached clients to look for the next daemon.
 func (s *Server) DrainKeeping() {
 	s.keeping.Store(true)
 	s.Drain()
 }
 
-// enter counts a client that Drain is to wait for, until it calls attached.Done. It is refused once the server drains.
+// enter makes Drain wait for a client until it calls attached.Done. It returns an error once the server drains.
 func (s *Server) enter() error {
 	s.entering.Lock()
 	defer s.entering.Unlock()
@@ -197,7 +197,7 @@ func (s *Server) enter() error {
 	return nil
 }
 
-// stirred tells who cares that an attached client came or went.
+// stirred calls Options.Stirred.
 func (s *Server) stirred() {
 	if s.opts.Stirred != nil {
 		s.opts.Stirred()
@@ -231,7 +231,7 @@ func (s *Server) routes() http.Handler {
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p := r.URL.EscapedPath(); path.Clean(p) != p { // mux would answer a redirect, which no client follows
+		if p := r.URL.EscapedPath(); path.Clean(p) != p { // the mux would answer with a redirect, which our clients do not follow
 			fail(w, errorFor(noRoute(w, r)))
 			return
 		}
@@ -245,7 +245,7 @@ func (s *Server) routes() http.Handler {
 	})
 }
 
-// handlers are the served routes, by the patterns of http.ServeMux.
+// handlers returns the served routes, by patterns of http.ServeMux.
 func (s *Server) handlers() map[string]handler {
 	return map[string]handler{
 		"GET " + whoamiPath:                s.whoami,
@@ -304,7 +304,7 @@ func (s *Server) handlers() map[string]handler {
 	}
 }
 
-// saysJSON refuses a body that does not say that it is JSON. No page can send one that does elsewhere without asking first.
+// saysJSON refuses a body whose Content-Type is not JSON. A page of another origin cannot send JSON without a preflight request.
 func saysJSON(r *http.Request) error {
 	kind := r.Header.Get("Content-Type")
 	if r.ContentLength == 0 && kind == "" {
@@ -320,7 +320,7 @@ func noRoute(_ http.ResponseWriter, r *http.Request) error {
 	return &localapi.Error{Code: localapi.CodeNotFound, Message: "there is no " + r.Method + " " + r.URL.Path}
 }
 
-// decode reads one JSON object and nothing else. guard sees to it that it comes.
+// decode decodes a body that is one JSON object. guard bounds its size and the time until it arrives.
 func decode(_ http.ResponseWriter, r *http.Request, into any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()

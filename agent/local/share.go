@@ -14,7 +14,7 @@ import (
 	"tether/ahp"
 )
 
-// shareLasts is how long a link works if nobody says.
+// shareLasts is how long a link works by default.
 const shareLasts = time.Hour
 
 func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
@@ -49,7 +49,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	link.URL, err = s.opts.Hosts.ShareTold(ctx, host, h, share.ID)
 	if err != nil {
-		_ = h.Unshare(host, share.ID) // otherwise a link that nobody has would admit guests
+		_ = h.Unshare(host, share.ID) // otherwise a link that was never shown to anybody would admit guests
 		return err
 	}
 	link.URL = cmp.Or(link.URL, s.guestPage(host))
@@ -57,7 +57,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, localapi.NewShare{Share: shareFrom(h.Info(), &loan, &share), Link: link.Text(), Loopback: onLoopback(link.URL)})
 }
 
-// guestPage is where a host's page for guests is if that does not say so.
+// guestPage returns the address of a host's page for guests, for a host that does not report it.
 func (s *Server) guestPage(host string) string {
 	hosts := s.opts.Daemon.Status().Hosts
 	i := slices.IndexFunc(hosts, func(h localapi.HostStatus) bool { return h.Name == host })
@@ -75,7 +75,7 @@ func (s *Server) guestPage(host string) string {
 	return scheme + "://" + u.Host + ahp.SharePath + "#"
 }
 
-// onLoopback reports whether an address leads to this machine from everywhere.
+// onLoopback reports whether an address is on loopback, and so leads to different machines from different places.
 func onLoopback(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil {

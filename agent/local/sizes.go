@@ -6,14 +6,14 @@ import (
 	"tether/agent/term"
 )
 
-// sizes are the screen sizes of attached people. A terminal has the smallest width and height of them, so that everybody sees all of it;
-// when one leaves, the others get their room back. The zero value is ready. It is safe for concurrent use.
+// sizes has the screen sizes of attached people. A terminal gets the smallest width and the smallest height of them, so that everybody sees
+// all of it. When one leaves, it can grow again. The zero value is ready. It is safe for concurrent use.
 type sizes struct {
 	mu  sync.Mutex
 	all map[term.ID]map[*attachment]term.Size
 }
 
-// want notes the size of a person's screen and gives the terminal the one that fits all. Errors as of Handle.Resize.
+// want records the size of a person's screen and gives the terminal the size that fits all. Errors are those of Handle.Resize.
 func (s *sizes) want(h term.Handle, who *attachment, size term.Size) error {
 	if min(size.Cols, size.Rows) == 0 {
 		return h.Resize(size) // returns an error if it is invalid
@@ -30,7 +30,7 @@ func (s *sizes) want(h term.Handle, who *attachment, size term.Size) error {
 	return s.settle(h, size)
 }
 
-// leave forgets a person's screen. The last one's size stays.
+// leave removes a person's screen. After the last one, the terminal keeps its size.
 func (s *sizes) leave(h term.Handle, who *attachment) {
 	s.mu.Lock()
 	some := s.all[h.ID()]
@@ -46,10 +46,10 @@ func (s *sizes) leave(h term.Handle, who *attachment) {
 	}
 }
 
-// maxSide is the most that a side of a terminal may have, see term.Handle.Resize.
+// maxSide is the greatest width and height of a terminal, see term.Handle.Resize.
 const maxSide = 1000
 
-// settle gives the terminal the size that fits all, and want too. People may come or go meanwhile; the last call makes it fit.
+// settle gives the terminal the size that fits all and is at most want. People may come or go meanwhile; the last call makes it fit.
 func (s *sizes) settle(h term.Handle, want term.Size) error {
 	for {
 		size := s.fit(h.ID(), want)
@@ -62,7 +62,7 @@ func (s *sizes) settle(h term.Handle, want term.Size) error {
 	}
 }
 
-// fit returns want, reduced to the size that fits all attached clients.
+// fit returns want, reduced to what fits all attached clients.
 func (s *sizes) fit(id term.ID, want term.Size) term.Size {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,7 +67,7 @@ func (s *Server) subscribe(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// eventsError is an error of the engine for this door.
+// eventsError translates an error of the engine for this door.
 func eventsError(err error) error {
 	var e *events.Error
 	if !errors.As(err, &e) {
@@ -82,7 +82,7 @@ func eventsError(err error) error {
 	return &localapi.Error{Code: localapi.CodeBadRequest, Message: e.Text}
 }
 
-// eventWriter writes lines, of several subscriptions.
+// eventWriter writes the lines of several subscriptions.
 type eventWriter struct {
 	mu  sync.Mutex // held while a line is written
 	out *deadlined
@@ -99,11 +99,11 @@ func (h *eventWriter) send(x localapi.EventLine) error {
 	return err
 }
 
-// subscriber is one subscription's part in them. It implements events.Out.
+// subscriber is one subscription's part of an eventWriter. It implements events.Out.
 type subscriber struct {
 	*eventWriter
 	sub    int
-	cursor string // that was sent last
+	cursor string // the last one that was sent
 }
 
 // Active implements events.Out.
@@ -125,13 +125,13 @@ func (o *subscriber) Event(ev events.Event) error {
 // Heartbeat implements events.Out.
 func (o *subscriber) Heartbeat(cursor string) error {
 	if cursor == o.cursor {
-		return nil // who listens looks for signs of life by itself
+		return nil // nothing is new; clients notice a dead connection by themselves
 	}
 	o.cursor = cursor
 	return o.send(localapi.EventLine{Sub: o.sub, Cursor: cursor})
 }
 
-// all sends past events.
+// all sends past events, and then ends.
 func (o *subscriber) all(ctx context.Context, e *events.Engine, r events.Request) error {
 	r.Oldest = r.Cursor == nil
 	for {
@@ -156,10 +156,10 @@ func (o *subscriber) all(ctx context.Context, e *events.Engine, r events.Request
 	}
 }
 
-// end says that nothing more comes.
+// end tells the client that nothing more follows.
 func (o *subscriber) end(err error) {
 	if errors.Is(err, context.Canceled) {
-		return // the client or the daemon goes
+		return // the client is gone, or the daemon ends
 	}
 	x := localapi.EventLine{Sub: o.sub, End: true}
 	if err != nil {
@@ -169,8 +169,8 @@ func (o *subscriber) end(err error) {
 	_ = o.send(x)
 }
 
-// mayRun asks the policy about a command that the caller runs for each event. A command of an agent that would need a question each time is
-// refused.
+// mayRun asks the policy about a command that the caller wants to run for each event. It refuses an agent's command that would need the
+// person's approval each time.
 func (s *Server) mayRun(w http.ResponseWriter, r *http.Request) error {
 	var req localapi.MayRunRequest
 	if err := decode(w, r, &req); err != nil {
@@ -198,7 +198,7 @@ func (s *Server) newEvents(t agenttools.Terminals, access term.Access, find *age
 	})
 }
 
-// openPorts are the ports on which programs of an actor's terminals listen, each once.
+// openPorts returns the ports on which programs of an actor's terminals listen, each once.
 func openPorts(access term.Access) (map[string][]events.Port, error) {
 	found, err := listening(access.List()...)
 	if err != nil {

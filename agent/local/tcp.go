@@ -18,14 +18,15 @@ import (
 
 const (
 	maxTCPConns = 256
-	// tcpBuffer bounds the system's buffer for a client that does not read, in bytes. Left alone, Linux lets it grow to 4 MiB.
+	// tcpBuffer bounds the system's buffer for a client that does not read, in bytes. By default, Linux lets it grow to 4 MiB.
 	tcpBuffer = 256 << 10
-	// tokenProtocol begins the WebSocket subprotocol that carries a token for a browser, which cannot set a header. It is never answered.
+	// tokenProtocol begins the WebSocket subprotocol that carries a token for a browser, which cannot set a header. It is never selected in
+	// the answer.
 	tokenProtocol = "tether.token."
 )
 
-// ListenLoopback listens on an address such as "127.0.0.1:0", where port 0 is one that is free. It refuses to listen where other machines
-// could come from.
+// ListenLoopback listens on an address such as "127.0.0.1:0", where port 0 means any free port. It refuses an address that other machines
+// could reach.
 func ListenLoopback(address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -38,25 +39,25 @@ func ListenLoopback(address string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() { // localhost may have another meaning here
+	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() { // localhost may resolve to another address here
 		l.Close()
 		return nil, fmt.Errorf("listen address %q is %s, which can be reached from other machines", address, l.Addr())
 	}
 	return tcpListener{l}, nil
 }
 
-// tcpListener bounds its connections' buffers in the system.
+// tcpListener bounds the system's buffers for its connections.
 type tcpListener struct{ net.Listener }
 
 func (l tcpListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if tcp, ok := conn.(*net.TCPConn); ok && err == nil {
-		_ = tcp.SetWriteBuffer(tcpBuffer) // a bound on memory; without it everything works
+		_ = tcp.SetWriteBuffer(tcpBuffer) // it only bounds memory, so a failure does not matter
 	}
 	return conn, err
 }
 
-// ServeTCP serves connections of l, which ListenLoopback made, until Close, and closes l. A client sends a token of Options.Tokens.
+// ServeTCP serves connections of l, which ListenLoopback has made, until Close, and closes l. Clients must send a token of Options.Tokens.
 func (s *Server) ServeTCP(l net.Listener) error {
 	at, ok := l.Addr().(*net.TCPAddr)
 	if !ok || s.opts.Tokens == nil {
@@ -75,10 +76,10 @@ func (s *Server) ServeTCP(l net.Listener) error {
 	return err
 }
 
-// onTCP admits clients through TCP, where every program of every user of this machine and every page in a browser can connect. In this
-// order: the Host must be ours, so that no name that an attacker resolves to this machine gets in; a browser's page must be of a listed
-// origin; then a token admits, and the process that sends it determines the identity, see tcpCaller. Nothing is answered before. Everything
-// that a token has opened ends when it is revoked.
+// onTCP admits clients through TCP, where every program of every user of this machine and every page in a browser can connect. It checks in
+// this order: the Host must be ours, so that a name which an attacker resolves to this machine is refused; a browser's page must have a
+// listed origin; the request must have a valid token. The process that sends the token then determines the identity, see tcpCaller. Before
+// that, no request gets an answer from a handler. Everything that a token has opened ends when the token is revoked.
 func (s *Server) onTCP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		harden(w.Header())
@@ -107,28 +108,28 @@ func (s *Server) onTCP(next http.Handler) http.Handler {
 	})
 }
 
-// bound returns the request so that it ends with the token that has opened it.
+// bound returns the request with a context that ends when the token of g is revoked.
 func bound(r *http.Request, g *grant) (with *http.Request, end func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	stop := context.AfterFunc(g.live, func() { cancel(context.Cause(g.live)) })
 	return r.WithContext(ctx), func() { stop(); cancel(nil) }
 }
 
-// tcpClient is the client's end of a TCP connection. Its processes are looked up once, with the first valid token, so that clients without
-// one cost nothing.
+// tcpClient is the client's end of a TCP connection. Its processes are looked up once, at the first valid token, so that clients without a
+// token cost nothing.
 type tcpClient struct {
 	client, server net.Addr
 
 	once    sync.Once
 	peers   []peer // processes that have it open
 	foreign bool   // another user's process has it
-	err     error  // why they cannot be told
+	err     error  // why they cannot be found
 }
 
-// tcpKey is where a connection's context keeps its tcpClient.
+// tcpKey is the key of a connection's tcpClient in its context.
 type tcpKey struct{}
 
-// withTCPClient notes the connection's ends for its requests.
+// withTCPClient stores the connection's addresses for its requests.
 func withTCPClient(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, tcpKey{}, &tcpClient{client: conn.RemoteAddr(), server: conn.LocalAddr()})
 }
@@ -161,7 +162,7 @@ func (s *Server) tcpCaller(r *http.Request, g *grant) Caller {
 		return conn.unfound(g)
 	}
 	shown, result := g.caller(), nobody(errPeerGone.Error())
-	for _, p := range conn.peers { // processes that have ended since then do not count
+	for _, p := range conn.peers { // processes that have ended meanwhile do not count
 		c := s.caller(p)
 		switch {
 		case c.Actor.Role == term.RoleAgent && c.within && shown.Actor.Role == term.RoleAgent: // an editor's agents have names of their own
@@ -175,7 +176,7 @@ func (s *Server) tcpCaller(r *http.Request, g *grant) Caller {
 	return result
 }
 
-// unfound is who shows the token of g where no process was found.
+// unfound returns the caller with the token of g if no process was found.
 func (c *tcpClient) unfound(g *grant) Caller {
 	shown := g.caller()
 	switch {
@@ -197,7 +198,7 @@ func (c *tcpClient) unfound(g *grant) Caller {
 // overTCP reports whether a request came through TCP.
 func overTCP(r *http.Request) bool { return r.Context().Value(tcpKey{}) != nil }
 
-// onlySocket is h for clients of the socket. Managing credentials is not for a thief of one.
+// onlySocket returns h, restricted to clients of the socket: whoever has stolen a token must not manage tokens.
 func (s *Server) onlySocket(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if overTCP(r) {
@@ -207,7 +208,7 @@ func (s *Server) onlySocket(h handler) handler {
 	}
 }
 
-// harden keeps browsers from making anything of an answer.
+// harden sets headers that keep browsers from interpreting or showing an answer.
 func harden(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
@@ -217,7 +218,7 @@ func harden(h http.Header) {
 	h.Set("Vary", "Origin")
 }
 
-// ourHost reports whether a Host header is one of this listener's names.
+// ourHost reports whether a Host header has one of this listener's names.
 func (s *Server) ourHost(host string) bool {
 	port := strconv.FormatInt(s.tcpPort.Load(), 10)
 	for _, name := range []string{"localhost", "127.0.0.1", "[::1]"} {
@@ -228,8 +229,8 @@ func (s *Server) ourHost(host string) bool {
 	return false
 }
 
-// admitPage refuses a foreign Host and requests of browsers for a page that is not listed. It returns the page's origin if it is listed; ""
-// if no browser sent the request.
+// admitPage refuses a foreign Host, and requests from pages whose origin is not listed. It returns the page's origin if it is listed, and
+// "" if no browser sent the request.
 func (s *Server) admitPage(r *http.Request) (string, *localapi.Error) {
 	if !s.ourHost(r.Host) {
 		return "", &localapi.Error{Code: localapi.CodeForbidden, Message: "this address accepts only the Host localhost, 127.0.0.1 or [::1] with its port"}
@@ -239,7 +240,7 @@ func (s *Server) admitPage(r *http.Request) (string, *localapi.Error) {
 	switch {
 	case !page && !browser:
 		return "", nil
-	case !page: // an image, a form, an address that was typed
+	case !page: // an image, a form, or a typed address
 		return "", &localapi.Error{Code: localapi.CodeForbidden, Message: "only pages of listed origins may connect"}
 	case len(origins) != 1 || !slices.Contains(s.opts.Origins, origins[0]):
 		return "", &localapi.Error{Code: localapi.CodeForbidden, Message: "this origin is not allowed",
@@ -248,7 +249,8 @@ func (s *Server) admitPage(r *http.Request) (string, *localapi.Error) {
 	return origins[0], nil
 }
 
-// allowPage lets a listed page read answers, and send the same requests as a program. Pages of other origins get no such permission.
+// allowPage lets a page with a listed origin read answers and send the same requests as a program. Other pages do not get these
+// permissions.
 func allowPage(h http.Header, page string) {
 	h.Set("Access-Control-Allow-Origin", page)
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
@@ -258,8 +260,8 @@ func allowPage(h http.Header, page string) {
 	h.Set("Access-Control-Max-Age", "600")
 }
 
-// takeToken returns the token that a request shows, and removes it, so that no handler can pass it on. A browser's WebSocket shows it as a
-// subprotocol. It is not looked for in the URL, which ends up in logs and histories.
+// takeToken returns the token of a request and removes it, so that no handler can pass it on. A browser's WebSocket sends it as a
+// subprotocol. A token in the URL is not accepted, because URLs end up in logs and histories.
 func takeToken(r *http.Request) string {
 	token := ""
 	if values := r.Header["Authorization"]; len(values) == 1 {

@@ -18,7 +18,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	var ports map[term.ID][]localapi.Listening
 	list := s.access(r).List()
 	if r.URL.Query().Get("ports") == "1" {
-		ports, _ = listening(list...) // a list without them is better than none
+		ports, _ = listening(list...) // on error, list without ports
 	}
 	for _, h := range list {
 		t := s.terminal(h, seen)
@@ -29,7 +29,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, all)
 }
 
-// newestFirst is the order of lists: running terminals, the newest first, then exited ones, the last to exit first.
+// newestFirst compares for the order of lists: running terminals, the newest first, then exited ones, the last to exit first.
 func newestFirst(a, b localapi.Terminal) int {
 	switch {
 	case a.Exit == nil && b.Exit != nil:
@@ -50,7 +50,7 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 	actor := ActorFrom(r.Context())
 	asked := startRequest(r.Context(), &req, actor, policy.DoorCLI)
 	if actor != term.User {
-		if overTCP(r) && (req.Door != "" || req.Approved != "") { // words of our own proxy, which runs as the person
+		if overTCP(r) && (req.Door != "" || req.Approved != "") { // only our own proxy sends these, which runs as the person
 			return &localapi.Error{Code: localapi.CodeDenied, Message: "door and approved work only through the local socket"}
 		}
 		if origin(r) != term.User && (req.Door == policy.DoorACP || req.Approved != "") {
@@ -170,11 +170,11 @@ func (s *Server) start(ctx context.Context, r start.Request) (term.Handle, error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.draining, func() { cancel(term.ErrClosed) })()
-	s.noteAgent(r.Actor) // one at a host does not come through this door
+	s.noteAgent(r.Actor) // here, because an agent at a host does not come through this door
 	return s.opts.Starter.Start(ctx, r)
 }
 
-// startRequest is the request of an actor at a door, not yet looked at.
+// startRequest returns the request of an actor at a door, without checking it.
 func startRequest(ctx context.Context, r *localapi.SpawnRequest, actor term.Actor, door string) start.Request {
 	return start.Request{
 		Actor: actor, Door: door, Approved: r.Approved, Unsigned: actor == term.User && callerIn(ctx).Sign == "",

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	tokenBytes  = 32 // of randomness: 256 bit
+	tokenBytes  = 32 // random: 256 bits
 	tokenPrefix = "tether_"
 	maxToken    = 64 // bytes after the prefix
 	// maxTokens bounds the agents' tokens.
@@ -37,35 +37,36 @@ const (
 // ErrRevoked is the cause of the end of connections opened with a revoked token.
 var ErrRevoked = errors.New("the token was revoked")
 
-// UserTokenPath is where the daemon with this state directory keeps the token that acts as the person. It is there once loopback TCP was
-// enabled or Tokens.User was called.
+// UserTokenPath returns the path of the file with the person's own token, for the daemon with this state directory. The file exists once
+// loopback TCP was enabled or Tokens.User was called.
 func UserTokenPath(state string) string { return filepath.Join(state, "local.token") }
 
-// Tokens open the local door on TCP, and prove at the socket that a person is behind a script. The person's own, for TCP, is kept in a file
-// that only they can read, so that their programs find it; of the others only hashes are kept. It is safe for concurrent use.
+// Tokens admit clients at the local door on TCP, and prove at the socket that a person is behind a script. The person's own token, for TCP,
+// is stored in a file that only they can read, so that their programs find it. Of other tokens only hashes are stored. It is safe for
+// concurrent use.
 type Tokens struct {
 	// Set at construction.
 	userPath, madePath string
-	// Changed, if not nil, hears of each token that is made, renewed or revoked, once that is kept: whose it is, and never the token. It is
-	// set before use, and may be called by several goroutines at once.
+	// Changed, if not nil, is called after a token was made, renewed or revoked and that was stored. It gets the principal, never the
+	// token. It must be set before use, and may be called by several goroutines at once.
 	Changed func(act TokenAct, principal string)
 
 	mu   sync.Mutex
-	user *grant   // the person's own; nil until it is needed
-	made []*grant // agents', and the person's for scripts
+	user *grant   // the person's own token; nil until it is needed
+	made []*grant // tokens of agents, and of the person for scripts
 }
 
 // TokenAct is an operation on a token.
 type TokenAct string
 
-// The acts. Renewing revokes the token before.
+// The acts. Renewing revokes the former token.
 const (
 	TokenMade    TokenAct = "made"
 	TokenRenewed TokenAct = "renewed"
 	TokenRevoked TokenAct = "revoked"
 )
 
-// grant is one token that is valid.
+// grant is a valid token.
 type grant struct {
 	tokenRecord
 	hash  [sha256.Size]byte
@@ -91,7 +92,7 @@ type tokenRecord struct {
 	Created   time.Time `json:"created"`
 }
 
-// tokenFile is the file of tokens that were made.
+// tokenFile is the content of the file with the tokens that were made.
 type tokenFile struct {
 	Version int           `json:"version"`
 	Tokens  []tokenRecord `json:"tokens"`
@@ -99,7 +100,7 @@ type tokenFile struct {
 
 const tokenFileVersion = 1
 
-// OpenTokens reads the tokens kept in the state directory, if there are any.
+// OpenTokens reads the tokens stored in the state directory, if there are any.
 func OpenTokens(state string) (*Tokens, error) {
 	t := &Tokens{userPath: UserTokenPath(state), madePath: filepath.Join(state, "tokens.json")}
 	var f tokenFile
@@ -141,14 +142,14 @@ func recordOf(principal, token string, person bool) tokenRecord {
 	return tokenRecord{Principal: principal, Person: person, SHA256: hash[:], Created: time.Now().UTC().Truncate(time.Second)}
 }
 
-// changed reports an operation, if it succeeded.
+// changed calls Changed if the operation succeeded.
 func (t *Tokens) changed(act TokenAct, principal string, err error) {
 	if err == nil && t.Changed != nil {
 		t.Changed(act, principal)
 	}
 }
 
-// User returns the person's own token, made and kept at the first call.
+// User returns the person's own token; the first call makes and stores it.
 func (t *Tokens) User() (string, error) {
 	t.mu.Lock()
 	token, made, err := t.userLocked()
@@ -178,7 +179,7 @@ func (t *Tokens) userLocked() (token string, made bool, err error) {
 	return token, false, nil
 }
 
-// renewLocked makes the person another token; the one before is revoked.
+// renewLocked makes another token for the person and revokes the former one.
 func (t *Tokens) renewLocked() (string, error) {
 	token, r := newToken(userToken, true)
 	if err := secret.WriteFile(t.userPath, []byte(token+"\n")); err != nil {
@@ -195,10 +196,11 @@ func (t *Tokens) setUserLocked(r tokenRecord) {
 	t.user = newGrant(r)
 }
 
-// Create makes a token for the agent called principal, which has none yet, and keeps its hash. The token cannot be had again.
+// Create makes a token for the agent called principal, which must not have one yet, and stores its hash. The token cannot be shown again
+// later.
 func (t *Tokens) Create(principal string) (string, error) { return t.create(principal, false) }
 
-// CreatePerson is Create for the person's scripts: name tells the token from others.
+// CreatePerson is Create for the person's scripts: name distinguishes the token from others.
 func (t *Tokens) CreatePerson(name string) (string, error) { return t.create(name, true) }
 
 func (t *Tokens) create(principal string, person bool) (string, error) {
@@ -275,7 +277,7 @@ func named(principal string) func(*grant) bool {
 	return func(g *grant) bool { return g.Principal == principal }
 }
 
-// keepLocked makes next the tokens, in the file first.
+// keepLocked replaces the tokens by next, first in the file.
 func (t *Tokens) keepLocked(next []*grant) error {
 	f := tokenFile{Version: tokenFileVersion, Tokens: []tokenRecord{}}
 	for _, g := range next {
@@ -292,8 +294,8 @@ func (t *Tokens) keepLocked(next []*grant) error {
 	return nil
 }
 
-// find returns the grant of a token; nil if it is invalid. Tokens for scripts count at the socket, the others count on TCP: one is a sign
-// of the person, the other a way in. The duration does not depend on the token, so that nobody can find one out piece by piece.
+// find returns the grant of a token, nil if it is invalid. Tokens for scripts count only at the socket, as a sign of a person; the others
+// count only on TCP, where they admit a client. The search takes the same time for all tokens, so that nobody can guess one piece by piece.
 func (t *Tokens) find(token string, script bool) *grant {
 	hash := sha256.Sum256([]byte(token))
 	t.mu.Lock()
@@ -307,7 +309,7 @@ func (t *Tokens) find(token string, script bool) *grant {
 	return found
 }
 
-// tokens answers 404 where a server has none.
+// tokens returns the server's tokens, or an error of status 404 if it has none.
 func (s *Server) tokens() (*Tokens, error) {
 	if s.opts.Tokens == nil {
 		return nil, &localapi.Error{Code: localapi.CodeNotFound, Message: "this daemon has no tokens"}

@@ -18,11 +18,11 @@ import (
 
 const (
 	maxTypedAudit = 256      // bytes of input that reach the audit log
-	maxTypedLine  = 64 << 10 // bytes that may stand on a line before it is sent
+	maxTypedLine  = 64 << 10 // bytes on a line before it is sent
 	maxTyping     = 256      // terminals whose current line is remembered
 )
 
-// typing remembers the current lines of agents' terminals.
+// typing stores the current input lines of agents' terminals.
 type typing struct {
 	mu    sync.Mutex
 	lines map[term.ID]*typedLine
@@ -31,7 +31,7 @@ type typing struct {
 // typedLine is the line of one terminal. Callers that type there take turns.
 type typedLine struct {
 	turn chan struct{} // 1 slot
-	text string        // typed, and not sent yet
+	text string        // typed but not sent yet
 }
 
 func (t *typing) of(id term.ID, gone func(term.ID) bool) *typedLine {
@@ -55,7 +55,7 @@ func (t *typing) of(id term.ID, gone func(term.ID) bool) *typedLine {
 	return l
 }
 
-// typeInto types p into the terminal. An agent's input into its own terminal is judged before: as far as it reaches a shell it is a command
+// typeInto types p into the terminal. An agent's input into its own terminal is judged before: whatever of it reaches a shell is a command
 // like any other.
 func (a *agentTerminals) typeInto(ctx context.Context, h term.Handle, p []byte) error {
 	i := h.InfoAsIs()
@@ -85,10 +85,10 @@ func (a *agentTerminals) typeInto(ctx context.Context, h term.Handle, p []byte) 
 	return nil
 }
 
-// typed is text as it comes to the lines of a terminal.
+// typed is typed text, divided into lines.
 type typed struct {
 	lines []string // the sent lines, without their ends
-	left  string   // the rest, the current line
+	left  string   // the current, unfinished line
 }
 
 // parseTyped adds text to the current line.
@@ -97,7 +97,7 @@ func parseTyped(line, text string) typed {
 	for _, r := range text {
 		switch r {
 		case '\r', '\n':
-			if stripped := strings.TrimRight(line, `\`); (len(line)-len(stripped))%2 == 1 { // it goes on
+			if stripped := strings.TrimRight(line, `\`); (len(line)-len(stripped))%2 == 1 { // the line continues
 				line = line[:len(line)-1]
 				continue
 			}
@@ -113,9 +113,9 @@ func parseTyped(line, text string) typed {
 	return t
 }
 
-// checkTyped refuses input that the rules forbid. At a possible shell's prompt, it also refuses input that changes the line invisibly, and
-// input that needs a question. Any other program that reads the keyboard may be an unknown shell: there it refuses lines that would be
-// denied. Input in another language, such as Python or SQL, needs no question.
+// checkTyped refuses input that the rules forbid. At the prompt of a shell, or of what may be one, it also refuses input that changes the
+// line invisibly, and input for which the person would have to be asked. Any other program that reads the keyboard may be an unknown shell:
+// there it refuses only lines that would be denied. Nobody is asked about input in another language, such as Python or SQL.
 func (a *agentTerminals) checkTyped(i term.Info, text string, t typed) error {
 	taker, secret := a.taker(i)
 	if taker == command.TakesData {
@@ -149,11 +149,11 @@ func (a *agentTerminals) checkTyped(i term.Info, text string, t typed) error {
 	return opts.Policy.Typed(request)
 }
 
-// checkLines refuses lines that would be denied, as they are and as a terminal that edits them would send them.
+// checkLines refuses lines that would be denied, both as they were typed and as a terminal that edits lines would send them.
 func (a *agentTerminals) checkLines(i term.Info, r policy.Request, t typed) error {
 	for _, line := range t.lines {
 		forms := []string{screen.Clean(line), screen.Clean(edited(line))}
-		if strings.IndexFunc(line, isForeign) >= 0 { // in some locales these are keys of the line's editor
+		if strings.IndexFunc(line, isForeign) >= 0 { // in some locales, these edit the line
 			forms = append(forms, strings.FieldsFunc(line, isForeign)...)
 		}
 		for _, form := range forms {
@@ -175,16 +175,16 @@ func (a *agentTerminals) refuseTyped(i term.Info, d policy.Decision) error {
 	return &policy.Refusal{Decision: d, Code: policy.CodeBlocked}
 }
 
-// taker is the program that reads the terminal's keyboard now; secret reports that it does not echo them.
+// taker returns what reads the terminal's keyboard now; secret reports that it does not echo what is typed.
 func (a *agentTerminals) taker(i term.Info) (taker command.Taker, secret bool) {
 	base := command.Takes(i.Command)
 	f, ok := proc.Front(i.Pid)
 	switch {
-	case !ok || i.Pid <= 1: // 1 is nobody's child
+	case !ok || i.Pid <= 1: // process 1 is never a terminal's child
 		return base, false
 	case len(f.Argv) > 0:
 		front := command.Takes(f.Argv)
-		if f.Pid == i.Pid && base == command.TakesLines { // it may have become another program, which cannot be known from its start
+		if f.Pid == i.Pid && base == command.TakesLines { // it may have executed another program since its start
 			front = base
 		}
 		return front, f.NoEcho
@@ -199,7 +199,8 @@ var history = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 
 var quoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`'[^']*'`) })
 
-// unseen names the part of the text that changes a shell's line other than by adding to it, "" for none.
+// unseen returns why text may not be typed at a shell's prompt, because a part of it changes the line other than by adding to it; "" if it
+// may.
 func unseen(text string) string {
 	if !utf8.ValidString(text) {
 		return "only UTF-8 text may be typed at a shell's prompt"
@@ -215,7 +216,7 @@ func unseen(text string) string {
 	return ""
 }
 
-// edited is the line after the keys that a terminal obeys itself: backspace, ^W and ^U.
+// edited returns the line after the keys that a terminal handles itself: backspace, ^W and ^U.
 func edited(line string) string {
 	var out []rune
 	for _, r := range line {

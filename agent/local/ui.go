@@ -10,7 +10,7 @@ import (
 	"tether/agent/uiws"
 )
 
-// uiDoor is the server as user interfaces need it.
+// uiDoor implements uiws.Server for user interfaces.
 type uiDoor struct{ *Server }
 
 // Access implements uiws.Server, as do the other methods.

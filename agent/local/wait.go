@@ -12,7 +12,7 @@ import (
 	"tether/agenttools"
 )
 
-// maxWait bounds a wait's numbers.
+// maxWait bounds the durations in a request to wait.
 const maxWait = 7 * 24 * time.Hour
 
 // wait answers when a condition is met. It waits as MCP's wait_terminal does, but without a time limit of its own.
@@ -32,7 +32,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) error {
 	got, err := agenttools.Wait(ctx, mcpTerminal{h}, seen, req)
 	switch {
 	case errors.Is(context.Cause(ctx), term.ErrClosed):
-		return term.ErrClosed // which a client asks the next daemon again
+		return term.ErrClosed // the client then asks the next daemon
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
