@@ -7,25 +7,25 @@ import (
 )
 
 const (
-	createBurst = 256 // terminals that a machine makes at once, or as many as it may have
-	createRate  = 16  // then so many in a second
-	// perName is the part of all connections that one name may have: a fourth, and not less than leastPerName.
+	createBurst = 256 // terminals that a machine may create at once, or MaxTerminals if that is more
+	createRate  = 16  // terminals per second after that
+	// perName is the fraction of all connections that one name may have: a fourth, but at least leastPerName connections.
 	perName, leastPerName = 4, 16
-	// allTerminals is how many terminals there may be for each connection that there may be.
+	// allTerminals is how many terminals the host may have for each of its MaxConnections.
 	allTerminals = 16
 )
 
 var errTooManyOfName = jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many connections with tokens of this name")
 
-// account is everything that a name has at the host, under any clientIds. The host's own token has none; there are as many names as tokens.
-// Guarded by the host's mutex.
+// account counts everything that a name has at the host, under all its clientIds. The host's own token has no account; there are at most as
+// many names as tokens. Guarded by the host's mutex.
 type account struct {
 	conns, terminals int
 	asking           int           // requests under way at the doors for agents and people
 	creates          *rate.Limiter // terminals that a machine may make
 }
 
-// accountLocked is the account of a principal, nil for the host's own token.
+// accountLocked returns the account of a principal, nil for the host's own token.
 func (h *Host) accountLocked(p Principal) *account {
 	if p.Name == "" {
 		return nil
@@ -40,7 +40,7 @@ func (h *Host) accountLocked(p Principal) *account {
 
 func (h *Host) createBurst() int { return max(createBurst, h.opts.MaxTerminals) }
 
-// countLocked counts connections and terminals of a principal that are new, or gone.
+// countLocked adds to the numbers of connections and terminals of a principal; negative numbers are gone ones.
 func (h *Host) countLocked(p Principal, conns, terminals int) {
 	a := h.accountLocked(p)
 	if a == nil {
@@ -57,10 +57,10 @@ func (h *Host) forgetAccountLocked(name string, a *account) {
 	}
 }
 
-// mostPerName is how many connections one name may have, and how many requests at the doors for agents and people besides.
+// mostPerName returns how many connections one name may have, and likewise how many requests at the doors for agents and people.
 func (h *Host) mostPerName() int { return max(leastPerName, h.opts.MaxConnections/perName) }
 
-// crowdedLocked reports whether a principal has its part of the connections, at all nodes together.
+// crowdedLocked reports whether a principal has all connections that it may have, at all nodes together.
 func (h *Host) crowdedLocked(p Principal) bool {
 	if p.Name == "" {
 		return false
@@ -77,17 +77,17 @@ func (h *Host) crowdedLocked(p Principal) bool {
 
 // NodeCounts are the usage counts that nodes exchange, for limits that hold for all nodes together.
 type NodeCounts struct {
-	Conns map[string]int `json:"conns,omitempty"` // of names that have many
-	Wrong map[string]int `json:"wrong,omitempty"` // wrong tokens since the last time, by place
+	Conns map[string]int `json:"conns,omitempty"` // of names with many connections
+	Wrong map[string]int `json:"wrong,omitempty"` // wrong tokens since the last NodeCounts, by place
 }
 
 const (
-	manyConns     = 8  // this part of what one name may have is many
-	maxNodeNames  = 64 // names in NodeCounts: of those that have many there are fewer
+	manyConns     = 8  // an eighth of what one name may have counts as many
+	maxNodeNames  = 64 // names in NodeCounts; fewer names can have many connections
 	maxNodePlaces = 256
 )
 
-// NodeCounts returns the counts here, those of wrong tokens since the last time.
+// NodeCounts returns this node's counts; wrong tokens are counted since the last call.
 func (h *Host) NodeCounts() NodeCounts {
 	c := NodeCounts{Conns: map[string]int{}, Wrong: h.authLimit.taken()}
 	h.mu.Lock()
@@ -100,7 +100,7 @@ func (h *Host) NodeCounts() NodeCounts {
 	return c
 }
 
-// CountsOf takes over another node's counts, until it says others or is silent.
+// CountsOf records another node's counts. They hold until the node sends others or goes silent.
 func (h *Host) CountsOf(node string, c NodeCounts) {
 	if len(c.Conns) > maxNodeNames || len(c.Wrong) > maxNodePlaces {
 		return
@@ -116,8 +116,8 @@ func (h *Host) CountsOf(node string, c NodeCounts) {
 	h.nodes.conns[node] = c.Conns
 }
 
-// ask lets a principal have one more request at the doors for agents and people, which may last, until done is called; false if it has its
-// part of them.
+// ask counts one more request of a principal at the doors for agents and people, until done is called; the request may take long. ok is
+// false if the principal has as many as it may.
 func (h *Host) ask(p Principal) (done func(), ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,7 +137,7 @@ func (h *Host) ask(p Principal) (done func(), ok bool) {
 	}, true
 }
 
-// admitTerminalLocked says whether the client may have one more terminal.
+// admitTerminalLocked returns nil if the client may have one more terminal.
 func (h *Host) admitTerminalLocked(cl *client) error {
 	a := h.accountLocked(cl.principal)
 	switch machine := a != nil && cl.principal.Role == RoleMachine; {

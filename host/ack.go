@@ -11,11 +11,11 @@ const (
 	ackDelay  = 20 * time.Millisecond
 )
 
-// ackState says which acknowledgement the owner of a terminal is still to get. Guarded by the host's mutex.
+// ackState records which acknowledgement must still be sent to the owner of a terminal. Guarded by the host's mutex.
 type ackState struct {
 	due   bool        // the terminal is in bound.acks
 	held  bool        // the owner waits for subscribers: no acknowledgement is sent
-	slow  int         // the number of subscribers that hold up the child, where the terminal lets them
+	slow  int         // the number of subscribers that hold up the child, if the terminal allows that
 	timer *time.Timer // checks held again after pacePeriod
 
 	owed  int64       // the position to acknowledge next, without text that came after the owner was held
@@ -39,8 +39,8 @@ func (h *Host) ackLocked(t *terminal) {
 	}
 }
 
-// ackLateLocked schedules an acknowledgement after ackDelay. Nothing is sent then if another one was sent before, or if the owner is held.
-// For short output sendPromptly calls it again, after the observers have that.
+// ackLateLocked schedules an acknowledgement after ackDelay. It is not sent then if another one was sent meanwhile, or if the owner is
+// held. For short output, sendPromptly calls it again once the observers have the output.
 func (h *Host) ackLateLocked(t *terminal) {
 	if h.promptly.on {
 		h.promptly.owes = t
@@ -64,7 +64,7 @@ func (h *Host) ackLateLocked(t *terminal) {
 	})
 }
 
-// releaseAckLocked ends the hold of an owner, which gets its acknowledgement.
+// releaseAckLocked ends the hold of an owner and lets it have its acknowledgement.
 func (t *terminal) releaseAckLocked() {
 	if !t.ack.held {
 		return

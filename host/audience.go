@@ -14,23 +14,23 @@ import (
 // Only this file decides who sees which terminals. Each door asks Host.seesLocked, and a test lists the functions that may access terminals
 // without asking.
 
-// viewer is a principal who wants to see: the facts that the decision needs.
+// viewer is a principal who wants to see terminals, with the facts that decide about it.
 type viewer struct {
 	Principal
 	person string   // name of the person who owns it
 	groups []string // names of the person's groups
 }
 
-// viewerLocked is a principal as of now.
+// viewerLocked returns the viewer for a principal, with the present facts.
 func (h *Host) viewerLocked(p Principal) viewer {
 	return viewer{Principal: p, person: h.roster.People[p.Owner], groups: h.groupsOf[p.Owner]}
 }
 
-// isAgent reports whether it is an agent, for which only grants to itself count.
+// isAgent reports whether v is an agent, for which only grants to itself count.
 func (v *viewer) isAgent() bool { return v.Role == RoleAgent || v.Role == RoleOperator }
 
-// firstLocked returns the position from which the grants let v watch, notYet if none does. How long it takes depends on v alone, not
-// on how much is granted.
+// firstLocked returns the position from which on the grants let v watch, notYet if none does. The time that it takes depends only on v, not
+// on the number of grants.
 func (v *viewer) firstLocked(to map[Grantee]int64) int64 {
 	first := int64(notYet)
 	look := func(g Grantee) {
@@ -52,44 +52,45 @@ func (v *viewer) firstLocked(to map[Grantee]int64) int64 {
 	return first
 }
 
-// administers reports whether things without an owner are the principal's.
+// administers reports whether machines and agents without an owner belong to the principal.
 func (p *Principal) administers() bool { return p.Role == RoleAdmin || p.Role == "" || p.steward }
 
-// belongs reports whether things of the person with that id, or without an owner, are its own.
+// belongs reports whether what the person with that id owns, or nobody if owner is empty, belongs to v.
 func (v *viewer) belongs(owner string) bool {
 	return owner == "" && v.administers() || owner != "" && v.Owner == owner
 }
 
 // audience lists who may watch a terminal besides its machine's owner and that person's agents. Guarded by the host's mutex.
 type audience struct {
-	declared bool // the machine has said one, and wants to know who watches
+	declared bool // the machine has sent an audience, and so wants to know who watches
 	said     ahp.Audience
 	grants   []grant
-	refused  []string // names in it that mean nobody
-	pending  bool     // a grant begins with text that has not come yet
-	unsaid   bool     // the machine has not said yet whether it lends also where everybody sees everything
+	refused  []string // names in the audience that mean nobody
+	pending  bool     // a grant begins at text that has not arrived yet
+	unsaid   bool     // the machine has not said yet whether it also lends to hosts where everybody sees everything
 
-	rules rules // what follows from those, see reindexLocked
+	rules rules // computed from the grants and denials, see reindexLocked
 }
 
-// rules are an audience by whom it is about, so that looking somebody up takes as long in every one. They are never empty, and never changed.
+// rules are an audience, indexed by grantee, so that a lookup takes the same time in every audience. The maps are never empty and never
+// changed.
 type rules struct {
-	from   map[Grantee]int64 // the position from which on somebody sees
+	from   map[Grantee]int64 // the position from which on a grantee sees the text
 	denied map[denied]struct{}
 }
 
-// denied identifies the person or agent that a denial names, even if another one has the name now.
+// denied identifies the person or agent that a denial means, even if somebody else has the name now.
 type denied struct {
 	agent bool
 	name  string
 }
 
-// noRules are those of an audience of nobody.
+// noRules returns the rules of an empty audience.
 func noRules() rules {
 	return rules{map[Grantee]int64{{}: notYet}, map[denied]struct{}{{}: {}}}
 }
 
-// rulesLocked are the rules of the terminal's audience.
+// rulesLocked returns the rules of the terminal's audience.
 func (t *terminal) rulesLocked() rules {
 	a := &t.audience
 	if len(a.grants)+len(a.said.Denied) == 0 {
@@ -109,35 +110,35 @@ func (t *terminal) rulesLocked() rules {
 	return r
 }
 
-// grant is one of a terminal.
+// grant is a grant for one terminal.
 type grant struct {
 	to   Grantee
-	name string // as it was said
-	from int64  // position in the owner's text from which on it is for; 0: from the beginning
-	pos  int64  // the same in the recorded text
+	name string // as the owner sent it
+	from int64  // position in the owner's text from which on the grant holds; 0: from the beginning
+	pos  int64  // from as a position in the recorded text
 }
 
-// seesLocked decides whether v sees t, and from which position of its recorded text on. All doors ask it; it allocates nothing.
+// seesLocked decides whether v sees t, and from which position of the recorded text on. All doors use it; it allocates nothing.
 func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
 	owner, a := &t.creator.principal, &t.audience
 	switch {
 	case v.Guest != "":
 		return 0, v.Guest == t.uri
-	case owner.same(v.Principal) && owner.Owner == v.Owner: // other clients of the machine itself
+	case owner.same(v.Principal) && owner.Owner == v.Owner: // another client of the same machine
 		return 0, true
 	case a.said.GuestsOnly || a.unsaid || !v.may(rightSee):
 		return 0, false
 	case !h.roster.On:
 		return 0, true
 	case v.deniedBy(a.rules):
-		return 0, !v.isAgent() && v.belongs(owner.Owner) // nobody is denied their own terminals
+		return 0, !v.isAgent() && v.belongs(owner.Owner) // denials do not apply to one's own terminals
 	case v.belongs(owner.Owner):
 		return 0, true
 	}
 	return h.grantedLocked(v, t)
 }
 
-// grantedLocked decides whether t was granted to v.
+// grantedLocked decides whether a grant lets v see t.
 func (h *Host) grantedLocked(v *viewer, t *terminal) (from int64, ok bool) {
 	from = v.firstLocked(t.audience.rules.from)
 	machine, some := h.machineGrants[machineOf(&t.creator.principal)]
@@ -160,7 +161,7 @@ func (v *viewer) deniedBy(r rules) bool {
 	return is && who.name != ""
 }
 
-// machineGrantsLocked are those whom an administrator has granted all that the machine lends.
+// machineGrantsLocked returns the grantees to whom an administrator has granted everything that the machine lends.
 func (h *Host) machineGrantsLocked(machine *Principal) []Grantee {
 	if m := h.machineGrants[machineOf(machine)]; m != nil {
 		return m.all
@@ -168,13 +169,13 @@ func (h *Host) machineGrantsLocked(machine *Principal) []Grantee {
 	return nil
 }
 
-// machineAudience is whom an administrator has granted all that a machine lends. It is never changed.
+// machineAudience has the grantees to whom an administrator has granted everything that a machine lends. It is never changed.
 type machineAudience struct {
 	all  []Grantee
-	from map[Grantee]int64 // the same, each from the beginning; never empty
+	from map[Grantee]int64 // the same as a map, each from position 0; never empty
 }
 
-// without is from without the grants that were ended for one terminal.
+// without returns m.from without the grants that were ended for one terminal.
 func (m *machineAudience) without(over []Grantee) map[Grantee]int64 {
 	if len(over) == 0 {
 		return m.from
@@ -186,7 +187,7 @@ func (m *machineAudience) without(over []Grantee) map[Grantee]int64 {
 	return left
 }
 
-// seesLocked reports whether c may know of t.
+// seesLocked reports whether c sees t.
 func (c *conn) seesLocked(t *terminal) bool {
 	if c.client != nil && t.creator == c.client {
 		return true
@@ -195,8 +196,8 @@ func (c *conn) seesLocked(t *terminal) bool {
 	return ok
 }
 
-// terminalLocked is the terminal with that URI, or nil if there is none that c sees. The decision is made in any case, so that both cases
-// take as long.
+// terminalLocked returns the terminal with that URI, or nil if c sees none. It makes the decision even if there is no such terminal, so
+// that both cases take the same time.
 func (c *conn) terminalLocked(uri string) *terminal {
 	t, ok := c.h.terminals[uri]
 	if !ok {
@@ -219,7 +220,7 @@ func (c *conn) showsLocked(s *subscription) bool {
 	return s.ch.session == nil || c.seesChannelLocked(s.ch)
 }
 
-// fromLocked is the position from which on c sees the text of t.
+// fromLocked returns the position from which on c sees the text of t.
 func (c *conn) fromLocked(t *terminal) int64 {
 	from, _ := c.h.seesLocked(&c.hold.viewer, t)
 	return from
@@ -230,20 +231,20 @@ type machineKey struct{ name, owner string }
 
 func machineOf(p *Principal) machineKey { return machineKey{p.Name, p.Owner} }
 
-// meant is an audience with the grantees of its grants.
+// meant is an audience with its grantees resolved.
 type meant struct {
 	ahp.Audience
-	grants  []Grantee // of each grant; the zero value for a name that means nobody
+	grants  []Grantee // the grantee of each grant; the zero value if the name means nobody
 	refused []string  // the refused names
 }
 
-// understand resolves an audience's grantees. It may read files, so it is not called with the host's mutex.
+// understand resolves an audience's grantees. It may read files, so it must not be called with the host's mutex.
 func (h *Host) understand(said ahp.Audience) meant {
 	m := meant{Audience: said}
 	if len(said.Grants) == 0 {
 		return m
 	}
-	r := h.lookAtPeople() // a person may have been added a moment ago
+	r := h.lookAtPeople() // a person may be new
 	for _, g := range said.Grants {
 		to, ok := h.grantee(r, g.To)
 		if !ok {
@@ -265,7 +266,7 @@ func (h *Host) grantee(r *Roster, name string) (g Grantee, ok bool) {
 	return g, ok
 }
 
-// resolveLocked is an audience as it is in force now for t, which is nil before there is one.
+// resolveLocked returns the audience that is in force for t from now on. t is nil for a terminal that does not exist yet.
 func (h *Host) resolveLocked(m meant, t *terminal) audience {
 	a := audience{declared: true, said: m.Audience, refused: m.refused}
 	for i, g := range m.Grants {
@@ -282,11 +283,11 @@ func (h *Host) resolveLocked(m meant, t *terminal) audience {
 	return a
 }
 
-// notYet is the position of text that has not come. Until then the grant shows nothing.
+// notYet is the position of text that has not arrived. Until it arrives, the grant shows nothing.
 const notYet = math.MaxInt64
 
-// positionLocked is the position in the recorded text where a grant begins. For text that has arrived already the host does not know the
-// position: it then shows only later text.
+// positionLocked returns the position in the recorded text where a grant begins. If the grant's text has arrived already, the host does not
+// know its position and shows only later text.
 func (t *terminal) positionLocked(g ahp.Grant) int64 {
 	if t == nil || g.From > t.applied {
 		return notYet
@@ -299,7 +300,8 @@ func (t *terminal) positionLocked(g ahp.Grant) int64 {
 	return t.content.end
 }
 
-// passedLocked is called when output has been placed while a grant waits for its text: applied and end are from before it.
+// passedLocked is called after output was recorded while a grant waits for its text. applied and end are the values from before that
+// output.
 func (t *terminal) passedLocked(applied, end int64) {
 	t.audience.pending = false
 	passed := false
@@ -309,7 +311,7 @@ func (t *terminal) passedLocked(applied, end int64) {
 		case g.pos != notYet:
 		case g.from > t.applied:
 			t.audience.pending = true
-		default: // marks that were taken out let it be a little later than it could
+		default: // because of removed marks, the position may be a little later than necessary
 			g.pos = min(end+max(0, g.from-applied), t.content.end)
 			passed = true
 		}
@@ -321,7 +323,7 @@ func (t *terminal) passedLocked(applied, end int64) {
 	}
 }
 
-// setAudienceLocked puts another audience in force, and ends views of those who are no longer in it.
+// setAudienceLocked puts another audience in force, and ends the views of those who are not in it any more.
 func (h *Host) setAudienceLocked(t *terminal, a audience) {
 	t.audience = a
 	h.sight++
@@ -329,11 +331,11 @@ func (h *Host) setAudienceLocked(t *terminal, a audience) {
 	h.recheckLocked(t)
 	t.watchersLocked()
 	if h.opts.Nodes != nil {
-		h.rowChangedLocked(t) // the others follow
+		h.rowChangedLocked(t) // see recheckLocked for the others
 	}
 }
 
-// recheckLocked ends views of t by those who do not see it any more.
+// recheckLocked ends the views of those who do not see t any more.
 func (h *Host) recheckLocked(t *terminal) {
 	for _, s := range slices.Clone(t.subs) {
 		if !s.conn.seesLocked(t) {
@@ -343,8 +345,8 @@ func (h *Host) recheckLocked(t *terminal) {
 	t.moved.Raise()
 }
 
-// withdrawLocked ends a subscription to a terminal that its subscriber does not see any more. The subscriber is told that the terminal has
-// ended, as when a machine withdraws one.
+// withdrawLocked ends a subscription to a terminal that its subscriber does not see any more. It tells the subscriber that the terminal has
+// ended, as when a machine withdraws it.
 func (s *subscription) withdrawLocked() {
 	c, t := s.conn, s.ch.term
 	s.withdrawn = true
@@ -364,7 +366,7 @@ func (s *subscription) withdrawLocked() {
 	}
 }
 
-// audienceOf reads the audience in the _meta of a createTerminal; told is false if there is none.
+// audienceOf returns the audience in the _meta of a createTerminal; told is false if there is none.
 func audienceOf(p *ahp.CreateTerminalParams) (said ahp.Audience, told bool, err error) {
 	said, told, err = ahp.FindAudience(p.Meta)
 	if err != nil {
@@ -373,7 +375,8 @@ func audienceOf(p *ahp.CreateTerminalParams) (said ahp.Audience, told bool, err 
 	return said, told, err
 }
 
-// setAudience handles a request of a terminal's owner. One without a channel asks which names the host takes.
+// setAudience handles a terminal owner's request to set the audience. Without a channel, the request only asks which names the host would
+// refuse.
 func (c *conn) setAudience(r *jsonrpc.Request) error {
 	var p ahp.AudienceParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {

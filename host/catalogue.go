@@ -15,14 +15,14 @@ import (
 	"tether/screen"
 )
 
-// catalogue is a principal's view of all terminals; everything if p is nil, for the host itself. It implements only agenttools.Terminals,
-// so nobody can change anything through it.
+// catalogue is a principal's view of all terminals. With p nil it is the host's own, which sees everything. It implements only
+// agenttools.Terminals, so nobody can change anything through it.
 type catalogue struct {
 	h *Host
 	p *Principal
 }
 
-// fromLocked decides whether t is seen, and from which position of its text on.
+// fromLocked decides whether the principal sees t, and from which position of its text on.
 func (c catalogue) fromLocked(t *terminal) (from int64, ok bool) {
 	if c.p == nil {
 		return 0, true
@@ -51,7 +51,7 @@ func (c catalogue) Open(id string) (agenttools.Terminal, error) {
 		return nil, agenttools.ErrNotFound
 	}
 	c.h.fill(at.t)
-	if at, ok = c.find(id); !ok { // it may have been taken away meanwhile, and its text has another place
+	if at, ok = c.find(id); !ok { // it may have been removed meanwhile, or its text may be at another node now
 		return nil, agenttools.ErrNotFound
 	}
 	return at, nil
@@ -62,7 +62,7 @@ func (c catalogue) find(id string) (at lookedAt, ok bool) {
 	defer c.h.mu.Unlock()
 	t, known := c.h.byID[id]
 	if !known {
-		t = &c.h.absent // so that it takes as long
+		t = &c.h.absent // so that a missing terminal takes the same time
 	}
 	from, ok := c.fromLocked(t)
 	if !ok || !known {
@@ -88,7 +88,7 @@ func (c catalogue) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return change.Await(ctx, since, func() (uint64, <-chan struct{}) {
 		c.h.mu.Lock()
 		defer c.h.mu.Unlock()
-		return uint64(use.l.book.version+c.h.sight) + 1, use.l.book.moved.Next() // sight tells changes made while nobody held the list
+		return uint64(use.l.book.version+c.h.sight) + 1, use.l.book.moved.Next() // sight: for changes while nobody holds the list
 	})
 }
 
@@ -115,12 +115,12 @@ func (c ownCatalogue) List() []agenttools.Info {
 	return all
 }
 
-// lookedAt is one terminal for a reader: p, or the host itself if that is nil.
+// lookedAt is one terminal as p sees it, or the host itself if p is nil.
 type lookedAt struct {
 	h    *Host
 	t    *terminal
 	p    *Principal
-	from int64 // position of the first text that p may see
+	from int64 // position of the first text that p may see; 0: all
 }
 
 // start is the offset of that text; 0 if it may see all.
@@ -160,16 +160,16 @@ func (l lookedAt) ReadScreen() (agenttools.OldScreen, agenttools.Reader, error) 
 	return old, l.newReader(from), nil
 }
 
-// idOf is a short name for a terminal's URI, which may hold anything, that stays the same and fits into URLs and tool calls.
+// idOf returns a short, stable name for a terminal that fits into URLs and tool calls; its URI may contain anything.
 func idOf(uri string) string {
 	hash := sha256.Sum256([]byte(uri))
 	return "pty-" + strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:10])
 }
 
-// maxMachine bounds a client's name for itself, in bytes.
+// maxMachine bounds the name that a client gives its machine, in bytes.
 const maxMachine = 64
 
-// machineLocked names the machine of a client: as its token does, else as it says itself, else by its id.
+// machineLocked returns the name of a client's machine: its token's name, else the name that it gives itself, else its id.
 func (c *client) machineLocked() string {
 	name := c.principal.Name
 	if name == "" {
@@ -181,7 +181,7 @@ func (c *client) machineLocked() string {
 	return name
 }
 
-// infoLocked describes t for a viewer who sees its text from a position on.
+// infoLocked describes t for a viewer who sees its text from the position from on.
 func (t *terminal) infoLocked(from int64) agenttools.Info {
 	i := t.describeLocked(from)
 	i.Start, i.End = t.startLocked(), t.endOffsetLocked()
@@ -192,7 +192,7 @@ func (t *terminal) infoLocked(from int64) agenttools.Info {
 	return i
 }
 
-// describeLocked is infoLocked without the offsets, whose beginning takes a look at all that is recorded.
+// describeLocked is infoLocked without the offsets. To find where they begin, all recorded parts would have to be examined.
 func (t *terminal) describeLocked(from int64) agenttools.Info {
 	s := &t.state
 	machine := t.creator.machineLocked()
@@ -227,7 +227,7 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	return i
 }
 
-// beganLocked is the position at which a command that is recorded began.
+// beganLocked returns the position at which a recorded command began.
 func (t *terminal) beganLocked(c *command) int64 {
 	at := t.content.end
 	for i := len(t.content.parts) - 1; i >= 0; i-- {
@@ -242,13 +242,13 @@ func (t *terminal) beganLocked(c *command) int64 {
 // hostMachine is the name of the machine on which server-executed terminals run.
 const hostMachine = "host"
 
-// startLocked is the offset of the oldest text that readers get.
+// startLocked returns the offset of the oldest text that readers get.
 func (t *terminal) startLocked() int64 {
 	start := t.readableLocked()
 	return t.offsetLocked(start, t.endedBeforeLocked(start))
 }
 
-// endedBeforeLocked is how many commands have ended before the text at a position.
+// endedBeforeLocked returns how many commands have ended before the text at a position.
 func (t *terminal) endedBeforeLocked(pos int64) int64 {
 	n := t.marks.base
 	for i := range t.marks.list {
@@ -260,7 +260,7 @@ func (t *terminal) endedBeforeLocked(pos int64) int64 {
 	return n
 }
 
-// commandsLocked are the commands that are still recorded, oldest first.
+// commandsLocked returns the commands that are still recorded, oldest first.
 func (t *terminal) commandsLocked() []agenttools.Command {
 	var all []agenttools.Command
 	at := t.content.oldest()
@@ -274,7 +274,7 @@ func (t *terminal) commandsLocked() []agenttools.Command {
 	return all
 }
 
-// commandLocked is the newest command with an id of its owner's.
+// commandLocked returns the newest command with that id, which its owner has chosen.
 func (t *terminal) commandLocked(id string) (agenttools.Command, bool) {
 	at := t.content.end
 	for i := len(t.content.parts) - 1; i >= 0; i-- {
@@ -287,7 +287,7 @@ func (t *terminal) commandLocked(id string) (agenttools.Command, bool) {
 	return agenttools.Command{}, false
 }
 
-// mcpCommandLocked is the command of a part whose text begins at a position.
+// mcpCommandLocked returns the command of a part whose text begins at a position.
 func (t *terminal) mcpCommandLocked(p *part, at int64) agenttools.Command {
 	c := p.command
 	out := agenttools.Command{N: c.n, Line: c.line, Running: !c.complete, Verified: c.verified, Within: c.outer, Start: t.offsetLocked(at, c.ended), End: t.offsetLocked(at+int64(p.size), c.within)}

@@ -2,8 +2,8 @@ package host
 
 import "math"
 
-// channel is one AHP channel: the root, a terminal, a session or a session's chat. Subscribers pull from its log: a slow one costs no
-// memory, and one that falls off the log is brought up to date anew. Guarded by the host's mutex.
+// channel is one AHP channel: the root, a terminal, a session or a session's chat. Subscribers pull from its log: a slow subscriber costs
+// no memory, and one whose position was dropped from the log gets the present state. Guarded by the host's mutex.
 type channel struct {
 	host *Host // set once
 	uri  string

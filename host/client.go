@@ -6,7 +6,7 @@ import (
 	"tether/ahp"
 )
 
-// clientMemory is how long a client that left can come back by reconnect. VS Code's host keeps its records as long.
+// clientMemory is how long a disconnected client can come back with reconnect. VS Code's host keeps its records for the same time.
 const clientMemory = 300 * time.Second
 
 // client is the host's record of one logical client, across its connections. Guarded by the host's mutex.
@@ -15,17 +15,17 @@ type client struct {
 	id        string    // never changes
 	principal Principal // who authenticated as this client; nobody else may use its id
 	version   string    // negotiated by its last initialize
-	resume    bool      // it showed our marker: offsets, acknowledgements, terminals that outlive a connection
+	resume    bool      // it has sent our marker: it knows offsets, acknowledgements, and terminals that outlive a connection
 	conn      *conn     // its newest connection; nil while it is away
 	left      time.Time
-	lends     bool // it has lent terminals: its id is not free because it is switched off
-	terminals int  // how many exist that it created
-	anew      bool // it has to initialize, since the host says something else in its marker now
+	lends     bool // it has lent terminals, so its id is not free while it is away
+	terminals int  // number of existing terminals that it has created
+	anew      bool // it has to initialize again, because the host's marker has changed
 
-	node    string      // that owns its terminals; "": this one, or none
-	epoch   int64       // of that; 0: there has been no owner
+	node    string      // the node that owns its terminals; "": this one, or none
+	epoch   int64       // of that ownership; 0: there has been no owner
 	owned   time.Time   // since when this node has owned them, if it does
-	absence *time.Timer // ends its part in sessions; nil while it is there
+	absence *time.Timer // ends its part in sessions; nil while it is connected
 
 	// exact is the first serverSeq from which lastSeenServerSeq identifies the client's state. A smaller one may lie within a
 	// resynchronisation, or belong to a snapshot which overtook envelopes of other channels.
@@ -38,8 +38,9 @@ func (c *conn) may(r right) bool { return c.remote.principal.may(r) }
 // old reports whether the client speaks a version without lifecycle.
 func (c *client) old() bool { return !ahp.HasLifecycle(c.version) }
 
-// clientLocked is the client with that id, which is made if it is unknown. A principal that may lend takes the id from one that may not:
-// claims and terminals depend on it, and an observer that uses a machine's id while that is away must not keep it out.
+// clientLocked returns the client with that id, and makes it if it is unknown. A principal that may lend takes the id from one that may
+// not: a machine's claims and terminals depend on its id, so an observer that uses the id while the machine is away must not keep the
+// machine out.
 func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 	cl := h.clients[id]
 	switch {
@@ -61,7 +62,7 @@ func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 	return cl, nil
 }
 
-// ownedByAnother reports whether a clientId belongs to another principal since before the host was started.
+// ownedByAnother reports whether a clientId belonged to another principal already before the host was started.
 func (h *Host) ownedByAnother(id string, p Principal) bool {
 	if h.opts.Owners == nil {
 		return false
@@ -105,8 +106,8 @@ func (c *conn) keepOwner() error {
 	return nil
 }
 
-// forgetLocked drops the records of clients that are gone for good. It looks once in clientMemory; if there are too many records, at once,
-// and then absent clients lose theirs.
+// forgetLocked drops the records of clients that are gone for good. It looks once in clientMemory. If there are too many records, it looks
+// at once and drops those of absent clients, too.
 func (h *Host) forgetLocked() {
 	now, crowded := time.Now(), len(h.clients) >= 2*h.opts.MaxConnections
 	if now.Sub(h.forgot) < clientMemory && !crowded {
@@ -120,7 +121,7 @@ func (h *Host) forgetLocked() {
 	}
 }
 
-// attachLocked makes c the newest connection of cl. An older one is told and closed.
+// attachLocked makes c the newest connection of cl, and closes an older one with a reason.
 func (h *Host) attachLocked(c *conn, cl *client) {
 	if old := cl.conn; old != nil {
 		old.closeLocked(closeReplaced, "replaced by a newer connection of this client")

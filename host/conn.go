@@ -21,15 +21,15 @@ const (
 	closeSilent    = 4002
 )
 
-// maxMessage bounds one message from the host. It guards against mistakes: the text in snapshots has bounds of its own.
+// maxMessage bounds one message from the host. It only guards against mistakes, because the text in snapshots has bounds of its own.
 const maxMessage = 128 << 20 // bytes
 
 // maxValues bounds the JSON values in one message from a client, since each takes memory when decoded. A change of title has a dozen, the
 // tools of a session have some thousand.
 const maxValues = 32 << 10
 
-// maxReplies bounds the replies that wait for a client, besides the reply to the current request. While more wait, nothing is read from the
-// client.
+// maxReplies bounds the replies that wait for a client to read them, besides the reply to the current request. While more wait, the host
+// reads nothing from the client.
 const maxReplies = 16 << 10 // bytes
 
 // maxDirect bounds the queued envelopes that are for one connection alone.
@@ -37,7 +37,7 @@ const maxDirect = 64
 
 var errTooManyConnections = errors.New("host: too many connections")
 
-// remote describes the other end of a connection, as known before its first message.
+// remote describes the other end of a connection, as far as it is known before the first message.
 type remote struct {
 	name       string      // for the log
 	principal  Principal   // the authenticated principal
@@ -52,7 +52,7 @@ type conn struct {
 	h      *Host         // set once
 	peer   *jsonrpc.Peer // set once
 	remote remote        // set once
-	hold   *hold         // on its view of the catalogue; set when it is opened
+	hold   *hold         // of the principal's view of the catalogue; set when the connection is opened
 	guard  *stallGuard   // set once
 	pulse  *pulse        // set once
 
@@ -68,15 +68,15 @@ type conn struct {
 	answer, resync         int  // its share of messageMemory.sending for the last reply and the last resynchronisation, in bytes
 	waiting, granted, gone bool // a goroutine waits for room for the next reply; there is room; the connection has ended
 
-	taken    bool          // this node has become the owner of its terminals by this connection; see take
-	acks     []*terminal   // terminals whose owner is to get an acknowledgement
-	counts   []*terminal   // terminals whose owner is to get the number of observers
-	watchers []*terminal   // terminals whose owner is to be told who watches
+	taken    bool          // by this connection, the node has become the owner of the client's terminals; see take
+	acks     []*terminal   // terminals whose acknowledgement is to be sent here
+	counts   []*terminal   // terminals whose number of observers is to be sent here
+	watchers []*terminal   // terminals whose watchers are to be sent here
 	direct   []entry       // envelopes for this connection alone
 	catching *subscription // the last one that was resynchronised
 	echoes   *rate.Limiter // limits refusals and other echoes without effect
 
-	announced   map[*Session]bool     // sessions that its client has been told of
+	announced   map[*Session]bool     // sessions of which its client was told
 	dueSessions map[*Session]struct{} // sessions with news for its client
 
 	looks      looks         // the terminals that it has watched before; has a lock of its own
@@ -120,7 +120,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	return err
 }
 
-// full returns an error if the principal may not open another connection now, else nil.
+// full returns nil if the principal may open another connection now, else why not.
 func (h *Host) full(p Principal) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -210,7 +210,7 @@ func (c *conn) close(code int, reason string) {
 	c.closeLocked(code, reason)
 }
 
-// expel is close for a connection that must not be sent anything any more.
+// expel is close for a connection on which nothing may be sent any more.
 func (c *conn) expel(reason string) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -348,7 +348,7 @@ func (c *conn) Handle(ctx context.Context, r *jsonrpc.Request) {
 	case c.h.refuses(r):
 		err = errGoingAway
 	case c.over():
-		err = errClosing // also for a client that ignores the close: its token may have been revoked
+		err = errClosing // even if the client ignores the close: its token may have been revoked
 	case ok && c.client == nil && !m.early:
 		err = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: initialize first", r.Method)
 	case ok:

@@ -12,7 +12,7 @@ const (
 	runBytes     = 16 << 10 // bytes; short appends are collected in runs of at most this size
 	shareBytes   = 1 << 10  // bytes; text of at least this length is referenced, not copied
 	lineLookout  = 4 << 10  // bytes; how far forward a cut looks for the start of a line
-	partOverhead = 64       // bytes that each part costs besides its text, so that empty commands are bounded too
+	partOverhead = 64       // bytes that each part costs in addition to its text, so that empty commands are bounded too
 )
 
 // run is a piece of recorded text in the form that it has between the quotes of a JSON string. It is checked on arrival and written into
@@ -20,9 +20,9 @@ const (
 type run struct {
 	esc  []byte // existing bytes never change; a run that owns its bytes may grow at the end
 	size int    // length of the text in UTF-8 bytes
-	own  bool   // this run alone has the bytes; otherwise they are part of an envelope of the log
+	own  bool   // only this run uses the bytes; otherwise they are part of an envelope in the log
 
-	rows, styled bool // see jsonspan.Check; also of text cut off at its beginning
+	rows, styled bool // see jsonspan.Check; they may be due to text that was cut off at the beginning
 }
 
 // part is one content part of a terminal: one command with its output, or text that belongs to no command.
@@ -36,8 +36,8 @@ type part struct {
 type command struct {
 	n         int   // number of the command, from 1 since the terminal's start
 	outer     int   // n of the command that ran when it started, 0 for none
-	ended     int64 // how many commands had ended before its output
-	within    int64 // how many up to the end of its output
+	ended     int64 // number of commands that had ended before its output
+	within    int64 // number of commands that had ended at the end of its output
 	id, line  string
 	timestamp int64 // Unix milliseconds, the owner's clock
 	complete  bool
@@ -145,7 +145,7 @@ func (c *content) finish(id string, exitCode *int64, duration *float64, ended in
 	}
 }
 
-// running is the command that started last and is not complete, or nil.
+// running returns the last started command that is not complete, or nil.
 func (c *content) running() *command {
 	if c.open == 0 {
 		return nil
@@ -209,7 +209,7 @@ func (c *content) view(max int) (parts []part, from int64) {
 	return parts, from
 }
 
-// viewSince is view without text before a position, also without the beginning of a command that began before it.
+// viewSince is view without the text before a position. That includes the beginning of a command that began before it.
 func (c *content) viewSince(max int, pos int64) (parts []part, from int64) {
 	parts, from = c.view(max)
 	for len(parts) > 0 && from < pos {

@@ -13,7 +13,7 @@ import (
 // defaultTitle is the title of a terminal that was created without a name.
 const defaultTitle = "terminal"
 
-// The default size of a server-executed terminal, the same as with VS Code's host.
+// The default size of a server-executed terminal, as with VS Code's host.
 const (
 	defaultCols = 80
 	defaultRows = 24
@@ -71,7 +71,7 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 
 // announce creates a client-executed terminal, or returns an orphaned one to its owner. An owner that negotiated resume learns at once
 // which position the host has. The audience is in force before any output; without one, only the machine's owner may watch. A parked
-// terminal goes on, under the URI that it has now.
+// terminal continues, under its new URI.
 func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) error {
 	h := c.h
 	h.mu.Lock()
@@ -97,7 +97,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 			t.bindLocked(c)
 			break
 		}
-		if h.byID[idOf(p.Channel)] != nil { // another one began under this URI
+		if h.byID[idOf(p.Channel)] != nil { // another terminal had this URI first
 			return errExists
 		}
 		a := h.resolveLocked(said, nil)
@@ -115,7 +115,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		a.declared = told
 		h.setAudienceLocked(t, a)
 		t.bindLocked(c)
-		if t.content.end == 0 && len(t.marks.list) == 0 && t.applied == 0 { // it has been another node's, and nobody here has read it
+		if t.content.end == 0 && len(t.marks.list) == 0 && t.applied == 0 { // another node owned it, and nobody at this node has read it
 			t.marks.ended = ahp.FindCommands(p.Meta)
 			t.marks.base = t.marks.ended
 		}
@@ -126,7 +126,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 	return nil
 }
 
-// beforeLocked is the parked terminal that an owner announces again, by its own URI or by the one that it had.
+// beforeLocked returns the parked terminal that an owner announces again, under the same URI or with it as the former one.
 func (h *Host) beforeLocked(c *client, uri, former string) *terminal {
 	return cmp.Or(h.parkedByLocked(c, uri), h.parkedByLocked(c, former))
 }
@@ -166,13 +166,13 @@ func (h *Host) updateLocked(t *terminal, now ahp.TerminalState) {
 	case cols == t.state.Cols && rows == t.state.Rows:
 	case cols > 0 && rows > 0:
 		h.applyLocked(t, ahp.TerminalResized{Cols: cols, Rows: rows}, nil)
-	default: // no action changes one of them alone
+	default: // no action changes columns or rows alone
 		t.state.Cols, t.state.Rows = cols, rows
 	}
 }
 
-// disposeTerminal removes a terminal for its creator or for any administrator: otherwise a terminal whose holder is gone would stay
-// forever. The owner is told with terminal/exited.
+// disposeTerminal removes a terminal for its creator or for any administrator: otherwise a terminal whose claimant is gone would stay for
+// ever. The owner is told with terminal/exited.
 func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	var p ahp.DisposeTerminalParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -182,7 +182,7 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	h.mu.Lock()
 	t := c.terminalLocked(p.Channel)
 	if c.may(rightDispose) {
-		t = h.knownLocked(p.Channel) // administrators know that it is there
+		t = h.knownLocked(p.Channel) // administrators may know that it exists
 	}
 	if (t == nil || t.parked != nil && t.mirror == nil) && c.unparkLocked(p.Channel) {
 		h.mu.Unlock()
@@ -192,7 +192,7 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	switch {
 	case t == nil:
 		if c.may(rightLend) {
-			h.endSharesLocked(p.Channel, &c.remote.principal) // it is one of the host before, with which its links have not ended
+			h.endSharesLocked(p.Channel, &c.remote.principal) // a terminal of an earlier host, whose shares have not ended
 		}
 		h.mu.Unlock()
 		return jsonrpc.Errorf(ahp.CodeNotFound, "no such terminal")
@@ -215,7 +215,7 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	return r.Reply(nil)
 }
 
-// unparkLocked removes the parked terminal with that URI, and reports whether there was one of which the client may dispose.
+// unparkLocked removes the parked terminal with that URI, and reports whether there was one that the client may dispose of.
 func (c *conn) unparkLocked(uri string) bool {
 	for _, t := range c.h.parked {
 		if t.uri == uri && (t.lentBy(c.client) || c.may(rightDispose)) {
@@ -226,8 +226,8 @@ func (c *conn) unparkLocked(uri string) bool {
 	return false
 }
 
-// disposeLocked ends and removes t. Unless the owner itself asked for that, it is told even if it has not subscribed, and even if t had
-// exited before: it knows of the exit, but not of the removal.
+// disposeLocked ends and removes t. Unless the owner itself has asked for that, it is told, even without a subscription, and even if t had
+// exited before: the owner knows of the exit, but not of the removal.
 func (h *Host) disposeLocked(t *terminal, by *conn) {
 	before, owner := t.log.next, t.bound
 	h.exitLocked(t, -1)

@@ -34,7 +34,7 @@ var serverActions = map[string]bool{
 	ahp.ActionTerminalCleared:      false,
 }
 
-// forbidsLocked returns the reason why the client of c may not dispatch an action of this kind for t, which is terminalLocked, or "" if it may.
+// forbidsLocked returns why the client of c may not dispatch an action of this kind for t, the result of terminalLocked, or "" if it may.
 func (c *conn) forbidsLocked(t *terminal, kind string) string {
 	switch {
 	case c.closing:
@@ -73,7 +73,7 @@ func (c *conn) ownerForbidsLocked(t *terminal, kind string) string {
 	return ""
 }
 
-// dispatch handles a dispatchAction notification. One that cannot be decoded is dropped without an answer.
+// dispatch handles a dispatchAction notification. It drops a notification that cannot be decoded, without an answer.
 func (c *conn) dispatch(params []byte) {
 	d := &c.dispatched
 	err := d.Decode(params)

@@ -12,9 +12,9 @@ import (
 
 var errGoingAway = jsonrpc.Errorf(jsonrpc.CodeInternal, "the host is going away")
 
-// Drain begins the end of the host: it admits no new clients, accepts no more of clients' messages (machines keep unacknowledged output for
-// the next host), and ends the host's shells. It returns when each connection has been sent its waiting messages and was told that the host
-// ends, or when ctx ends. Close it then.
+// Drain begins the end of the host. It admits no new clients, handles no more messages of clients (machines keep unacknowledged output for
+// the next host), and ends the host's shells. It returns when each connection was sent its waiting messages and the news that the host
+// ends, or when ctx ends. Call Close then.
 func (h *Host) Drain(ctx context.Context) {
 	h.draining.Store(true)
 	h.mu.Lock()
@@ -47,7 +47,7 @@ func (c *conn) drain(ctx context.Context) {
 	c.wake()
 	select {
 	case <-idle:
-		_ = c.peer.Flush(ctx) // it is closed either way
+		_ = c.peer.Flush(ctx) // the connection is closed even if that fails
 	case <-c.peer.Done():
 	case <-ctx.Done():
 	}
@@ -62,7 +62,7 @@ func (c *conn) drainedLocked() {
 	}
 }
 
-// refuses reports whether a host that goes away does not take a request any more.
+// refuses reports whether a draining host refuses a request.
 func (h *Host) refuses(r *jsonrpc.Request) bool {
 	return h.draining.Load() && r.Method != ahp.MethodPing
 }

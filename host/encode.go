@@ -12,17 +12,17 @@ import (
 
 const envelopeRoom = 160 // bytes; terminal/data's envelope besides its text and its channel
 
-// The versions whose shapes the host writes: terminals have a lifecycle in the one, a bare exit code in the other.
+// The versions in whose forms the host encodes: terminals have a lifecycle in the newest one, only an exit code in the oldest.
 var newestVersion, oldestVersion = ahp.Versions()[0], ahp.Versions()[len(ahp.Versions())-1]
 
-// noteMeta is the _meta of a terminal/data of the host's own.
+// noteMeta is the _meta of a terminal/data that comes from the host itself.
 type noteMeta struct {
 	Missing int64       `json:"tether/missingBytes,omitempty"` // ahp.MissingKey
 	Skipped int64       `json:"tether/skippedBytes,omitempty"` // ahp.SkippedKey
 	Screen  *ahp.Screen `json:"tether/screen,omitempty"`       // ahp.ScreenKey: behind the text
 }
 
-// appendNote appends a terminal/data notification with a line of the host's own, or with only its _meta.
+// appendNote appends a terminal/data notification with a line from the host itself, or with only its _meta.
 func appendNote(channel string, seq int64, line string, meta noteMeta) []byte {
 	dst := ahp.AppendData(nil, channel, seq, nil, jsonspan.AppendQuoteString(nil, line))
 	raw, _ := json.Marshal(meta) // numbers and a string
@@ -30,7 +30,7 @@ func appendNote(channel string, seq int64, line string, meta noteMeta) []byte {
 	return append(dst, "}}}"...)
 }
 
-// dataText is where the text between the quotes lies in a terminal/data notification that ends with quoted.
+// dataText returns the text between the quotes, as a part of msg, of a terminal/data notification that ends with quoted.
 func dataText(msg, quoted []byte) []byte {
 	end := len(msg) - len(`"}}}`)
 	return msg[end-(len(quoted)-2) : end : end]
@@ -44,7 +44,7 @@ func appendAck(dst []byte, channel string, applied int64) []byte {
 	return append(strconv.AppendInt(dst, applied, 10), `}}`...)
 }
 
-// appendObservers appends the notification that tells an owner how many watch.
+// appendObservers appends the notification that tells an owner the number of observers.
 func appendObservers(dst []byte, channel string, count int) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","method":"`+ahp.MethodObservers+`","params":{"channel":`...)
 	dst = jsonspan.AppendQuoteString(dst, channel)
@@ -64,7 +64,7 @@ type snapshot struct {
 	parts []part
 }
 
-// size is about how long the encoded snapshot will be, in bytes.
+// size returns about how long the encoded snapshot will be, in bytes.
 func (s *snapshot) size() int {
 	n := 512
 	if at := s.state.Meta.Screen; at != nil {
@@ -91,7 +91,7 @@ func (s *snapshot) append(dst []byte) []byte {
 	case s.root != nil:
 		dst = append(dst, s.root.MarshalFor(s.version)...)
 	case s.talk != nil:
-		raw, _ := s.talk.MarshalJSON() // the types of ahp do not fail
+		raw, _ := s.talk.MarshalJSON() // cannot fail with types of ahp
 		dst = append(dst, raw...)
 	default:
 		dst = s.appendState(dst)
@@ -99,8 +99,8 @@ func (s *snapshot) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendState puts the content into the state that ahp writes without it. The empty content cannot be mistaken: inside a string its quotes
-// would be escaped.
+// appendState inserts the content into the state that ahp encodes without it. The text of the empty content occurs only once: within a
+// string its quotes would be escaped.
 func (s *snapshot) appendState(dst []byte) []byte {
 	head, tail, _ := bytes.Cut(s.state.MarshalFor(s.version), []byte(`"content":[]`))
 	dst = append(dst, head...)

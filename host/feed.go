@@ -10,11 +10,11 @@ import (
 	"tether/ahp"
 )
 
-// A node that follows a terminal gets the entries of the terminal's log from its owner, from its own position on. It asks for each piece: if
-// NATS loses a message, the question is repeated and no byte is lost, and a node that does not ask slows the machine down like a slow
-// observer.
+// A node that follows a terminal gets the entries of the terminal's log from the owner node, from its own position on. It requests each
+// piece: if NATS loses a message, the request is repeated and no byte is lost, and a node that does not request slows the machine down like
+// a slow observer.
 
-// feedHealthy is how long the machine waits for a node that does not ask for available text.
+// feedHealthy is how long the machine waits for a node that does not request available text.
 const feedHealthy = time.Second
 
 // feed is a node that follows a terminal of this one. Guarded by the host's mutex.
@@ -41,7 +41,8 @@ type FeedRequest struct {
 	Watchers []ahp.Watcher `json:"watchers,omitempty"`
 }
 
-// FeedAnswer is the answer. The next request repeats Number and Index; Number is 0 if only a part of the recorded text fitted.
+// FeedAnswer is the answer to a FeedRequest. The next request repeats Number and Index; Number is 0 if only a part of the recorded text
+// fitted.
 type FeedAnswer struct {
 	Number, Index int64
 	Items         []byte // see appendItem
@@ -51,16 +52,16 @@ type FeedAnswer struct {
 const (
 	itemReset  = 'R' // earlier text is not available; JSON of feedReset
 	itemText   = 'T' // a JSON string
-	itemNote   = 'N' // a terminal/data with a line of the host's own
+	itemNote   = 'N' // a terminal/data with a line from the host itself
 	itemAction = 'A' // another action
 	itemState  = 'S' // JSON of feedState: the state after the items before
 )
 
-// feedReset is where text begins.
+// feedReset says where the text begins.
 type feedReset struct {
 	Offset   int64       `json:"offset"`
-	Commands int64       `json:"commands"` // finished before it
-	Count    int         `json:"count"`    // begun before it, in the owner's count
+	Commands int64       `json:"commands"` // commands that finished before the text
+	Count    int         `json:"count"`    // commands that began before the text, as the owner counts
 	Cols     int         `json:"cols"`
 	Rows     int         `json:"rows"`
 	Screen   *ahp.Screen `json:"screen,omitempty"`
@@ -77,7 +78,7 @@ type feedState struct {
 	Exited    time.Time     `json:"exited,omitzero"`
 }
 
-// appendItem appends an item: its kind, the owner's offset behind it, its length, itself.
+// appendItem appends an item: its kind, the owner's offset behind it, its length, and its data.
 func appendItem(dst []byte, kind byte, end int64, data []byte) []byte {
 	dst = append(dst, kind)
 	dst = binary.AppendUvarint(dst, uint64(end))
@@ -85,7 +86,7 @@ func appendItem(dst []byte, kind byte, end int64, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// nextItem takes the first item; ok is false if there is no complete one.
+// nextItem returns the first item and the rest; ok is false if the first item is incomplete.
 func nextItem(items []byte) (kind byte, end int64, data, rest []byte, ok bool) {
 	if len(items) == 0 {
 		return 0, 0, nil, nil, false
@@ -104,7 +105,8 @@ func nextItem(items []byte) (kind byte, end int64, data, rest []byte, ok bool) {
 	return kind, int64(off), items[:size], items[size:], true
 }
 
-// Feed answers a node that follows a terminal. If there is nothing new, it waits for something, for the time in the request or until ctx ends.
+// Feed answers a node that follows a terminal. If there is nothing new, it waits until there is, for at most the time in the request, or
+// until ctx ends.
 func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error) {
 	late := time.NewTimer(time.Duration(min(max(r.Hold, 0), 10_000)) * time.Millisecond)
 	defer late.Stop()
@@ -140,7 +142,7 @@ func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error
 	}
 }
 
-// feedLocked notes a node's request and position.
+// feedLocked records a node's request and position.
 func (t *terminal) feedLocked(r *FeedRequest) {
 	if t.feeds == nil {
 		t.feeds = map[string]*feed{}
@@ -183,7 +185,7 @@ func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
 		items := t.appendEntryLocked(a.Items, e)
 		if r.Room > 0 && len(items) > r.Room {
 			if len(a.Items) == 0 {
-				return t.takeTextLocked(r) // which can be cut anywhere
+				return t.takeTextLocked(r) // recorded text can be cut anywhere
 			}
 			break
 		}
@@ -192,7 +194,7 @@ func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
 	return a
 }
 
-// appendEntryLocked appends an entry of the log as an item. Refusals, which concern clients here, are left out.
+// appendEntryLocked appends an entry of the log as an item. It leaves out refusals, which concern only clients of this node.
 func (t *terminal) appendEntryLocked(dst []byte, e *entry) []byte {
 	if e.here {
 		return dst
@@ -223,7 +225,7 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 	start := t.content.oldest()
 	from := t.offsets.pos(max(r.Offset, 0))
 	switch {
-	case r.Offset > t.applied: // the machine has not repeated its earlier output yet
+	case r.Offset > t.applied: // the machine has not sent its earlier output again yet
 		return a
 	case r.Offset < t.offsets.at(start):
 		from = start
@@ -247,7 +249,7 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 	return a
 }
 
-// appendResetLocked appends the beginning of the recorded text and the screen at that place.
+// appendResetLocked appends an item that says where the recorded text begins, with the screen there.
 func (t *terminal) appendResetLocked(dst []byte, room int) []byte {
 	start := t.content.oldest()
 	old, pos := t.oldScreenLocked()
@@ -269,7 +271,7 @@ func (t *terminal) appendResetLocked(dst []byte, room int) []byte {
 	return appendItem(dst, itemReset, reset.Offset, data)
 }
 
-// maxEscape is the largest number of bytes that JSON takes for one byte of text.
+// maxEscape is the greatest number of bytes in JSON for one byte of text.
 const maxEscape = 6
 
 // filling collects recorded text from a position on.
@@ -277,7 +279,7 @@ type filling struct {
 	t     *terminal
 	items []byte
 	most  int   // bytes of items
-	room  int   // upper bound of the items, in bytes, which they hardly exceed; 0: none
+	room  int   // upper bound of the items, in bytes; they may exceed it slightly. 0: none
 	pos   int64 // of the next piece
 	sizes []mark
 }
@@ -286,7 +288,7 @@ func (f *filling) act(a ahp.Action) {
 	f.items = appendItem(f.items, itemAction, f.t.offsets.at(f.pos), ahp.AppendAction(nil, a))
 }
 
-// part appends a part whose text begins at a position; false if there is no room for all of it.
+// part appends a part whose text begins at a position; it returns false if there is no room for all of it.
 func (f *filling) part(p *part, at int64) bool {
 	if at+int64(p.size) < f.pos {
 		return true
@@ -320,7 +322,7 @@ func (f *filling) part(p *part, at int64) bool {
 	return true
 }
 
-// run appends text, with the sizes that the terminal got in it.
+// run appends text, with the changes of the terminal's size within it.
 func (f *filling) run(esc []byte, size int) {
 	for len(esc) > 0 {
 		at, n := len(esc), size
@@ -340,7 +342,7 @@ func (f *filling) run(esc []byte, size int) {
 	}
 }
 
-// restSizes appends the sizes behind all text.
+// restSizes appends the changes of size after all text.
 func (f *filling) restSizes() {
 	for _, x := range f.sizes {
 		f.act(ahp.TerminalResized{Cols: int64(x.resized[0]), Rows: int64(x.resized[1])})
@@ -348,7 +350,7 @@ func (f *filling) restSizes() {
 	f.sizes = nil
 }
 
-// healthy reports whether the node still asks for available text.
+// healthy reports whether the node still requests available text.
 func (f *feed) healthy() bool { return time.Since(f.asked) < feedHealthy }
 
 // farBehind reports whether the node lacks more than a quarter of the log.
@@ -356,7 +358,7 @@ func (f *feed) farBehind(l *chanLog) bool {
 	return l.behind(f.next) > int64(l.maxBytes)/4 || l.next-f.next > int64(l.maxCount)/4
 }
 
-// feedsHoldLocked reports whether the terminal, whose child can wait, waits for a node.
+// feedsHoldLocked reports whether a node holds up the terminal, whose child can wait.
 func (t *terminal) feedsHoldLocked() bool {
 	for _, f := range t.feeds {
 		if f.healthy() && f.farBehind(&t.log) {
@@ -366,7 +368,7 @@ func (t *terminal) feedsHoldLocked() bool {
 	return false
 }
 
-// watchingAtNodesLocked is the number of the terminal's watchers at other nodes.
+// watchingAtNodesLocked returns the number of the terminal's watchers at other nodes.
 func (t *terminal) watchingAtNodesLocked() (n int) {
 	for _, f := range t.feeds {
 		n += f.watching

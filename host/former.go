@@ -2,17 +2,18 @@ package host
 
 import "tether/ahp"
 
-// mostFormer is how many URIs of terminals that are gone the host remembers the owner of.
+// mostFormer is for how many URIs of removed terminals the host remembers the owner.
 const mostFormer = 4096
 
-// formerOwners remembers whose terminals were that are gone, the newest ones. The zero value is ready. Guarded by the host's mutex.
+// formerOwners records the owners of removed terminals, for the newest of them. The zero value is ready to use. Guarded by the host's
+// mutex.
 type formerOwners struct {
 	owners map[string]owner
 	order  []string // URIs, the oldest first
 }
 
-// owner is the owner of a terminal: the name of a token, which stays when a machine is paired again, or the clientId for clients with the
-// host's own token, which several machines may use.
+// owner identifies the owner of a terminal: by the name of its token, which stays when a machine is paired again. Clients with the host's
+// own token, which several machines may use, are identified by their clientId.
 type owner struct{ name, client string }
 
 func ownerOf(cl *client) owner {
@@ -22,7 +23,7 @@ func ownerOf(cl *client) owner {
 	return owner{client: cl.id}
 }
 
-// add remembers a terminal that is gone.
+// add records the owner of a removed terminal.
 func (f *formerOwners) add(uri string, o owner) {
 	if f.owners == nil {
 		f.owners = map[string]owner{}
@@ -37,8 +38,9 @@ func (f *formerOwners) add(uri string, o owner) {
 	}
 }
 
-// formerLocked is the former URI that a terminal of cl names, "" if that is, or was, another owner's: its followers would be led to a
-// stranger's. A URI that the host does not know is believed, since the host may have been restarted; see claimedLocked.
+// formerLocked returns the former URI that a terminal of cl names, or "" if that URI belongs or belonged to another owner: otherwise its
+// followers would be led to a stranger's terminal. A URI that the host does not know is accepted, because the host may have been restarted;
+// see claimedLocked.
 func (h *Host) formerLocked(cl *client, uri string) string {
 	whose, known := h.former.owners[uri]
 	if t := h.terminals[uri]; t != nil {
@@ -50,7 +52,8 @@ func (h *Host) formerLocked(cl *client, uri string) string {
 	return uri
 }
 
-// claimedLocked takes a URI that its owner has announced away from terminals of others that have named it before as their former one.
+// claimedLocked is called when an owner announces a URI. It removes the URI from terminals of other owners that have named it as their
+// former one.
 func (h *Host) claimedLocked(cl *client, uri string) {
 	for _, t := range h.order {
 		if t.state.Meta.Former == uri && ownerOf(t.creator) != ownerOf(cl) {

@@ -8,14 +8,14 @@ import (
 	"tether/jsonrpc"
 )
 
-// stallGuard checks whether the peer of a connection takes its data. One goroutine sends; any may ask. Its timer runs only while a send is
-// in progress, so an idle connection costs nothing.
+// stallGuard checks whether the peer of a connection reads its data. One goroutine sends; any goroutine may call the other methods. The
+// timer runs only while a send is in progress, so an idle connection costs nothing.
 type stallGuard struct {
 	// Set once.
 	limit   time.Duration
-	socket  *uptake   // bytes taken by the socket; nil if only whole messages can be seen
-	stalled func()    // called when the peer has taken nothing for limit
-	epoch   time.Time // the same for all connections of a host
+	socket  *uptake   // bytes that the socket has taken; nil if only whole messages can be counted
+	stalled func()    // called when the peer has read nothing for limit
+	epoch   time.Time // the same time for all connections of a host
 
 	since atomic.Int64 // nanoseconds from epoch at which the Send in progress began; 0 without one
 	armed atomic.Bool  // the timer runs; its starter owns the fields below
@@ -32,7 +32,7 @@ func (g *stallGuard) end() { g.since.Store(0) }
 // sending reports whether a Send is in progress.
 func (g *stallGuard) sending() bool { return g.since.Load() != 0 }
 
-// sent is how many bytes the socket has taken; 0 if that is not known.
+// sent returns how many bytes the socket has taken; 0 if that is not known.
 func (g *stallGuard) sent() int64 {
 	if g.socket == nil {
 		return 0
@@ -55,12 +55,12 @@ func (g *stallGuard) arm() {
 	time.AfterFunc(g.limit, g.check)
 }
 
-// check runs when the timer does.
+// check is called by the timer.
 func (g *stallGuard) check() {
 	since := time.Duration(g.since.Load())
 	if since == 0 {
 		g.armed.Store(false)
-		if g.since.Load() != 0 { // a Send has begun that still saw the timer running
+		if g.since.Load() != 0 { // a Send that began meanwhile relied on the running timer
 			g.arm()
 		}
 		return
@@ -76,8 +76,8 @@ func (g *stallGuard) check() {
 	time.AfterFunc(g.limit-quiet, g.check)
 }
 
-// guarded is ch with its sends watched by g, and its messages by p. Of the optional abilities of a Channel, all are kept; if ch lacks one,
-// the next best replaces it.
+// guarded returns ch with its sends watched by g, and received messages counted by p. It has all optional methods of a Channel; a method
+// that ch lacks falls back to the closest one that ch has.
 func guarded(ch jsonrpc.Channel, g *stallGuard, p *pulse) jsonrpc.Channel {
 	return &guardedChannel{ch, g, p}
 }

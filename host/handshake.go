@@ -19,14 +19,14 @@ const (
 	// 32.
 	maxSnapshots = 8 << 20 // bytes
 	// ownerTail bounds the recorded text in a snapshot for the owner of a terminal who negotiated resume: it wrote that text, and asks only
-	// which of its last commands have arrived. Otherwise no link could go on that breaks every few hundred KiB.
+	// which of its last commands have arrived. Otherwise a link that breaks every few hundred KiB could never continue.
 	ownerTail = 32 << 10 // bytes
-	// maxLender bounds the same in an answer to a client that lends, and the envelopes in its reply to reconnect: tether's link takes messages
-	// of at most 2 MiB. Titles and the like come on top.
+	// maxLender bounds the recorded text in a reply to a client that lends, and the envelopes in its reply to reconnect: tether's link
+	// accepts messages of at most 2 MiB. Titles and the like are not counted.
 	maxLender = 512 << 10 // bytes
-	// maxReplay bounds the envelopes in one reply to reconnect; beyond it, snapshots are shorter.
+	// maxReplay bounds the envelopes in one reply to reconnect; if there are more, snapshots are shorter.
 	maxReplay = 8 << 20 // bytes
-	// closeMessageTimeout is how long a refused client may take to read why.
+	// closeMessageTimeout is how long a refused client may take to read the reason.
 	closeMessageTimeout = 5 * time.Second
 )
 
@@ -36,7 +36,7 @@ var (
 	errUnknownClient = jsonrpc.Errorf(ahp.CodeNotFound, "unknown clientId: initialize")
 )
 
-// initialize begins a logical client, or begins one anew.
+// initialize starts a logical client, or resets an existing one.
 func (c *conn) initialize(r *jsonrpc.Request) error {
 	var p ahp.InitializeParams
 	if c.client != nil {
@@ -74,9 +74,8 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 	return nil
 }
 
-// handOverLocked is called when a client initializes on c while an older connection of it is open. A client that shows our marker on both
-// begins anew: its terminals wait until it announces them again. Without the marker nothing can be announced again, so the terminals move
-// to c.
+// handOverLocked is called when a client initializes on c while an older connection of it is open. If the client sends our marker on both,
+// its terminals wait until it announces them again. Without the marker, terminals cannot be announced again, so they move to c.
 func (h *Host) handOverLocked(cl *client, c *conn, resume bool) {
 	for _, t := range h.servedLocked(cl.conn) {
 		if cl.resume && resume {
@@ -87,7 +86,7 @@ func (h *Host) handOverLocked(cl *client, c *conn, resume bool) {
 	}
 }
 
-// refuseVersion answers a client with which the host has no version in common, and closes.
+// refuseVersion answers a client that has no common version with the host, and closes the connection.
 func (c *conn) refuseVersion(r *jsonrpc.Request, err error) error {
 	v, ok := errors.AsType[*ahp.VersionError](err)
 	if !ok {
@@ -103,7 +102,7 @@ func (c *conn) refuseVersion(r *jsonrpc.Request, err error) error {
 	return nil
 }
 
-// subscribeAllLocked subscribes a new connection to those of the channels that exist, once to each.
+// subscribeAllLocked subscribes a new connection to the existing channels among uris, once to each.
 func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 	for _, uri := range uris {
 		ch := c.visibleLocked(uri)
@@ -114,7 +113,7 @@ func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 	return subs
 }
 
-// welcome answers initialize with the present state.
+// welcome answers initialize with the present state of the subscribed channels.
 func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 	h, marker, mayLend := c.h, ahp.NewClientTerminals(c.h.opts.Grace.Milliseconds()), c.may(rightLend)
 	marker.MayLend, marker.Screens, marker.States, marker.Shares = &mayLend, true, true, mayLend && !h.opts.NoShares
@@ -137,18 +136,18 @@ func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 	_ = r.Reply(spliceSnapshots(result, snapshots)) // fails only with the connection
 }
 
-// spliceSnapshots encodes v, whose snapshots are empty, with the given ones.
+// spliceSnapshots encodes v, whose snapshots are empty, and inserts the given ones.
 func spliceSnapshots(v any, snapshots []snapshot) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return nil // cannot be: v was made here
+		return nil // impossible: v was made here
 	}
 	head, tail, _ := bytes.Cut(raw, []byte(`"snapshots":[]`))
 	out := append(head[:len(head):len(head)], `"snapshots":`...)
 	return append(appendSnapshots(out, snapshots), tail...)
 }
 
-// startAllLocked lets deliveries begin and returns the state they begin from.
+// startAllLocked starts the deliveries and returns the states from which they start.
 func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 	if len(c.ready)+len(c.direct) > 0 {
 		// The snapshots overtake envelopes of other channels: their serverSeq does not prove that those have arrived.
@@ -156,7 +155,7 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 	}
 	var snapshots []snapshot
 	for _, s := range subs {
-		if !c.showsLocked(s) { // it was withdrawn since the client asked
+		if !c.showsLocked(s) { // withdrawn since the client asked
 			s.endLocked()
 			continue
 		}
@@ -179,7 +178,7 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 	return snapshots
 }
 
-// snapshotLocked is the state of a channel now, with at most about limit bytes of recorded text.
+// snapshotLocked returns the present state of a channel, with at most about limit bytes of recorded text.
 func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
 	s := snapshot{uri: ch.uri, seq: c.h.seq, version: c.client.version}
 	if t := ch.term; t != nil {
@@ -187,8 +186,8 @@ func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
 		var from int64
 		since := c.fromLocked(t)
 		switch s.parts, from = t.content.viewSince(limit, since); {
-		case c.client.resume: // a machine knows its own, and its link is bounded
-		case since > t.content.base: // earlier text must not be seen
+		case c.client.resume: // a machine knows its own text, and its link accepts only short messages
+		case since > t.content.base: // this client must not see earlier text
 			s.state.Meta.Screen = t.unknownScreenLocked()
 		default:
 			s.state.Meta.Screen = t.snapScreenLocked(from)
@@ -255,8 +254,8 @@ func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscr
 	_ = r.Reply(reply()) // fails only with the connection
 }
 
-// missedLocked is everything on the channels after seq, in order. ok is false if some of it is gone, if the client's state is uncertain, or
-// if it is too much.
+// missedLocked returns all envelopes of the channels after seq, in order. ok is false if some were dropped, if the client's state is
+// uncertain, or if they are too many.
 func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok bool) {
 	if seq < c.client.exact || seq > c.h.seq {
 		return nil, false
@@ -269,7 +268,7 @@ func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok
 		log := &s.ch.log
 		i, whole := log.after(seq)
 		if t := s.ch.term; t != nil && c.fromLocked(t) > 0 && (i == log.first || log.at(i-1).pos < c.fromLocked(t)) {
-			return nil, false // text that is not for it may be among them
+			return nil, false // they may contain text that this client must not see
 		}
 		for ; whole && i < log.next && bytes <= most; i++ {
 			if e := log.at(i); e.isFor(s) {
@@ -288,12 +287,12 @@ func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok
 	return missed, true
 }
 
-// missingLocked are the channels among uris to which c is not subscribed: they are gone.
+// missingLocked returns the channels among uris to which c is not subscribed, because they do not exist any more.
 func (c *conn) missingLocked(uris []string) []string {
 	return slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return c.subs[uri] != nil })
 }
 
-// replay encodes a ahp.ReconnectResult from envelopes that are encoded already.
+// replay encodes an ahp.ReconnectResult from encoded envelopes.
 func replay(missed []entry, missing []string) json.RawMessage {
 	out := []byte(`{"type":"` + ahp.ReconnectReplay + `","actions":[`)
 	for i, e := range missed {

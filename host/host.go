@@ -27,16 +27,16 @@ type Host struct {
 	draining atomic.Bool  // see Drain
 	rights   atomic.Int32 // see SetRights
 
-	authLimit    authLimiter // of tokens; these have locks of their own
-	links        authLimiter // of login links, apart: any page can send a browser to one
-	logLimit     authLimiter // refusals of other kinds that are written down
-	agents       mcp.Servers // for each principal that came
+	authLimit    authLimiter // limits wrong tokens; the limiters have locks of their own
+	links        authLimiter // limits login links separately, because any page can send a browser to one
+	logLimit     authLimiter // limits log lines about other refusals
+	agents       mcp.Servers // for each principal that has connected
 	logins       logins
 	matching     *agenttools.Matching // problems, for the page
 	messages     *messageMemory
-	renders      chan struct{} // holds as many as are rendering a terminal for a download
+	renders      chan struct{} // one slot for each download that renders a terminal
 	problemLooks looks         // of people at the page, at problems
-	scripts      bool          // the page was built with all that its scripts need; without, it is the plain one
+	scripts      bool          // the page was built with everything that its scripts need; if not, it is the plain page
 
 	looking   sync.Mutex // held while People is read
 	mu        sync.Mutex // guards everything below, and all state documented as guarded by the host's mutex
@@ -47,21 +47,21 @@ type Host struct {
 	root      *channel
 	terminals map[string]*terminal // by URI
 	order     []*terminal          // the catalogue: by creation
-	parked    []*terminal          // not in it: those of machines that are away, the longest first
+	parked    []*terminal          // not in the catalogue: terminals of machines that are away, the longest first
 	byID      map[string]*terminal // of both, by their short names
 	listed    listing
-	starting  map[string]bool     // URIs of server-executed terminals on their way
+	starting  map[string]bool     // URIs of server-executed terminals that are being started
 	clients   map[string]*client  // by clientId
 	accounts  map[string]*account // by the names of principals
 	memory    memory
 
-	absent        terminal            // asked about for a URI that nobody has; set once
+	absent        terminal            // stands for a terminal that does not exist, see terminalLocked; set once
 	roster        *Roster             // the known people; never nil
 	groupsOf      map[string][]string // names of groups, by the ids of their members
 	machineGrants map[machineKey]*machineAudience
 	noMachine     *machineAudience // of machines to which nothing is granted; set once
 	nobody        rules            // of audiences of nobody; set once
-	sight         int64            // counts changes of visibility; a reader that knows another number checks its right again
+	sight         int64            // counts changes of visibility; a reader that has seen another number checks its right again
 	holds         map[*hold]struct{}
 	listers       map[listerKey]*lister
 	byOwner       map[string][]*lister // the same, by the ids of owners
@@ -73,7 +73,7 @@ type Host struct {
 	forgot time.Time // when forgetLocked last looked
 	conns  map[*conn]struct{}
 
-	lapsed context.Context // ends when rights have lapsed; a new one when they are good again
+	lapsed context.Context // ends when rights have lapsed; replaced when they are good again
 	lapse  context.CancelFunc
 
 	nodes     nodeBook
@@ -83,7 +83,7 @@ type Host struct {
 	unkept    bool                   // other nodes lack a change of the shares; guarded by keeping
 
 	sharedShares SharedShares     // Options.Shares, where other nodes share it; nil: they do not. Set once
-	keptShares   map[string]Share // as the cluster has them, as far as is known here; guarded by keeping
+	keptShares   map[string]Share // as in the cluster's document when this node last read it; guarded by keeping
 
 	sessions      map[string]*Session // by the URIs of their channels, two for each
 	agentSessions map[string]*Session // those of agents, by their names
@@ -96,7 +96,7 @@ func New(o Options) *Host {
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{
 		opts: o, log: *o.Logger, ctx: ctx, stop: stop, epoch: time.Now(), seq: o.firstSeq(),
-		rowVersion: 1, // 0 stands for who knows nothing
+		rowVersion: 1, // 0 means that a client has no version yet
 		agents:     mcp.Servers{Max: maxAgents},
 		logins:     logins{store: o.Logins, log: *o.Logger},
 		messages:   newMessageMemory(o.ArrivalTime),
@@ -148,8 +148,8 @@ func (h *Host) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all connections, telling clients that the host goes away, and the server-executed terminals, and returns when everything the
-// host started has ended. It may be called more than once.
+// Close tells clients that the host goes away, ends all connections and server-executed terminals, and returns when everything that the
+// host has started has ended. It may be called more than once.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -176,7 +176,7 @@ func (h *Host) ServeChannel(ctx context.Context, ch jsonrpc.Channel) error {
 	return h.serve(ctx, ch, remote{name: "channel"})
 }
 
-// nextSeqLocked allots the serverSeq of a new envelope.
+// nextSeqLocked returns the serverSeq for a new envelope.
 func (h *Host) nextSeqLocked() int64 {
 	h.seq++
 	return h.seq

@@ -16,7 +16,7 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// writeTimeout is the longest that one write to a socket may take, however slowly it goes on.
+// writeTimeout is the longest time that one write to a socket may take, even if it makes slow progress.
 const writeTimeout = 10 * time.Minute
 
 // ServeHTTP serves a client's WebSocket until it ends, on any path, and otherwise the host's other doors: the page for people, the door for
@@ -48,13 +48,13 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tracked, in := &trackedWriter{ResponseWriter: w}, h.newRecvMemory(p)
 	ch, err := wsconn.Accept(tracked, r, wsconn.Options{
 		ReadLimit: h.opts.MaxFrame, OriginChecked: true, Memory: in,
-		WriteTimeout: writeTimeout, // the guard knows better which peers stall
+		WriteTimeout: writeTimeout, // only a last resort: stallGuard notices earlier which peers stall
 	})
 	if err != nil {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("upgrade failed")
 		return
 	}
-	// Not with h.ctx: Close ends each connection by a word, which the end of its context would overtake.
+	// Not with h.ctx: Close ends each connection with a close message, and the end of its context would come before that.
 	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, taken: tracked.progress(), recvMemory: in}) // logged there
 }
 
@@ -93,7 +93,7 @@ func (h *Host) enter(w http.ResponseWriter, r *http.Request, agents func(http.Re
 	return p, false
 }
 
-// asking serves a request that may last, unless its principal has as many as one name may have.
+// asking serves a request that may take long, unless its principal has as many of them as one name may have.
 func (h *Host) asking(w http.ResponseWriter, r *http.Request, p Principal, serve func(http.ResponseWriter, *http.Request, Principal)) {
 	done, ok := h.ask(p)
 	if !ok {
@@ -104,11 +104,11 @@ func (h *Host) asking(w http.ResponseWriter, r *http.Request, p Principal, serve
 	serve(w, r, p)
 }
 
-// refusal is why a request is not let in. It is answered and logged in one place, refuse.
+// refusal says why a request is refused. Only refuse answers and logs it.
 type refusal struct {
 	status int
 	text   string
-	quiet  bool // one of many: not worth a line in the log
+	quiet  bool // there may be many: do not log it
 }
 
 var (
@@ -134,8 +134,8 @@ func (h *Host) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	http.Error(w, why.text, why.status)
 }
 
-// recorded reports whether a refusal should be logged. The limit of guesses bounds wrong tokens; other refusals of one place, such as
-// requests without any token, have the same bound in the log.
+// recorded reports whether a refusal should be logged. Wrong tokens are limited by authLimit; log lines about other refusals of one place,
+// such as requests without a token, are limited in the same way.
 func (h *Host) recorded(r *http.Request, why *refusal) bool {
 	if why.quiet || why == errWrongToken || why.status == http.StatusTooManyRequests {
 		return !why.quiet
@@ -147,12 +147,12 @@ func (h *Host) recorded(r *http.Request, why *refusal) bool {
 	return true
 }
 
-// admit decides whose a request is, or why it is refused.
+// admit returns the principal of a request, or why it is refused.
 func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 	if !h.originAllowed(r) {
 		return Principal{}, errForeignPage
 	}
-	if strings.HasPrefix(r.URL.Path, ahp.SharePath) { // a login counts for nothing here, nor a guest elsewhere
+	if strings.HasPrefix(r.URL.Path, ahp.SharePath) { // a login does not count here, and a guest not elsewhere
 		if p, ok := h.guest(r); ok {
 			return p, nil
 		}
@@ -169,7 +169,7 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 		return Principal{}, errForeignPage
 	}
 	if !ok {
-		// A page of this host's, which has logged in. Others send no such cookie, nor could they have the name.
+		// The page of this host, after a login. Other pages do not send this cookie, and cannot have the host's name.
 		if p, known := h.browser(r); known && h.nameAllowed(r) && p.may(rightPage) {
 			return p, nil
 		}
@@ -178,8 +178,7 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 	return h.authenticate(r.RemoteAddr, token)
 }
 
-// limited refuses a place that has shown too many wrong secrets, and is nil for others. Only the first refusal of a row is worth a line in
-// the log.
+// limited returns a refusal for a place that has sent too many wrong secrets, nil for others. Only the first refusal of a row is logged.
 func limited(g *authLimiter, place string) *refusal {
 	blocked, first := g.blocked(place)
 	if !blocked {
@@ -190,9 +189,10 @@ func limited(g *authLimiter, place string) *refusal {
 	return &why
 }
 
-// authenticate returns the principal of a token. A token that the host knows passes at once, whatever else came from the same place: tokens
-// have 128 bits or more, so guessing is hopeless without the limit. The limit bounds the cost of wrong tokens: after too many from one
-// place the file of tokens is not read for it, and a new token waits for the host's own look, a second at most.
+// authenticate returns the principal of a token. A token that the host knows is accepted at once, whatever else came from the same place:
+// tokens have 128 bits or more, so guessing is hopeless even without the limit. The limit bounds the cost of wrong tokens: after too many
+// from one place, the file of tokens is not read for that place, and a new token works only after the host has read the file by itself, at
+// most a second later.
 func (h *Host) authenticate(place, token string) (Principal, *refusal) {
 	p, why := h.principalOf(place, token)
 	p.token = sha256.Sum256([]byte(token))
@@ -223,9 +223,9 @@ func (h *Host) principalOf(place, token string) (Principal, *refusal) {
 	return Principal{}, errWrongToken
 }
 
-// fromOtherPage reports whether a browser says that another page made it send the request, and the page has shown no Origin that was judged
-// already. Images, frames and links of any page come so. Their secrets are not looked at: otherwise a page could use up the wrong tokens
-// that its visitor's address has.
+// fromOtherPage reports whether a browser says that another page made it send the request, without an Origin, which was checked before.
+// Requests for images, frames and links of any page are such. Their secrets are not checked: otherwise a page could use up the wrong tokens
+// that its visitor's address may send.
 func fromOtherPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin": // no browser, the person, or this host's own page
@@ -234,7 +234,7 @@ func fromOtherPage(r *http.Request) bool {
 	return r.Header.Get("Origin") == ""
 }
 
-// requestToken is the token a request shows. A token given twice counts as none: it is a sign of tampering with the URL.
+// requestToken returns the token of a request. A token that is given twice counts as none, because somebody may have tampered with the URL.
 func requestToken(r *http.Request) (token string, ok bool) {
 	if values := r.URL.Query()["tkn"]; len(values) > 0 {
 		return values[0], len(values) == 1 && values[0] != ""
@@ -243,15 +243,14 @@ func requestToken(r *http.Request) (token string, ok bool) {
 	return token, strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// sameToken compares in a time that tells neither content nor length.
+// sameToken compares tokens in a time that reveals neither content nor length.
 func sameToken(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// originAllowed reports whether the request may come from the web page it comes from. A page is this host's own if its origin is the host
-// it asks for and that is an address or localhost: with a name, a page of the attacker's could make its own name resolve to this machine
-// (DNS rebinding).
+// originAllowed reports whether the web page that has sent the request may do so. A page is this host's own if its origin is the host of
+// the request and that is an address or localhost: a name could be an attacker's that resolves to this machine (DNS rebinding).
 func (h *Host) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -272,15 +271,15 @@ func isAddress(host string) bool {
 	return err == nil || strings.EqualFold(host, "localhost")
 }
 
-// serveState serves /terminals/ID/state, and guests theirs: a terminal in the form in which AHP shows it. The page reads parked ones there,
-// which AHP does not know.
+// serveState serves /terminals/ID/state, and the same for guests: a terminal's state in the form of AHP. The page needs it for parked
+// terminals, which are not in AHP's catalogue.
 func (h *Host) serveState(w http.ResponseWriter, r *http.Request, p Principal, at lookedAt) *refusal {
 	i, sending := at.Info(), &h.messages.sending
-	n := int(min(2*(i.End-i.Start)+64<<10, int64(sending.part))) // escaped, and the screen before it
+	n := int(min(2*(i.End-i.Start)+64<<10, int64(sending.part))) // escaped text, and the screen before it
 	if sending.take(r.Context(), p.Name, n) != nil {
 		return errClientGone
 	}
-	defer sending.give(p.Name, n) // when it has been read
+	defer sending.give(p.Name, n) // after the client has read it
 	s, ok := at.state(n)
 	if !ok {
 		return errNoTerminal
@@ -291,7 +290,8 @@ func (h *Host) serveState(w http.ResponseWriter, r *http.Request, p Principal, a
 	return nil
 }
 
-// state is the terminal now, with at most about limit bytes of text; ok is false if the principal does not see it any more.
+// state returns the terminal's present state, with at most about limit bytes of text; ok is false if the principal does not see it any
+// more.
 func (l lookedAt) state(limit int) (s snapshot, ok bool) {
 	h, t := l.h, l.t
 	h.mu.Lock()

@@ -11,21 +11,21 @@ import (
 	"tether/screen"
 )
 
-// input is the owner's report of how the program in the foreground uses its keyboard, and of how far a declared terminal is. Guarded by the
-// host's mutex.
+// input is the owner's report of how the program in the foreground uses its keyboard, and of a declared terminal's readiness. Guarded by
+// the host's mutex.
 type input struct {
-	state string // one of ahp's; "" until the owner says it
-	said  int64  // since when, as the owner says
+	state string // one of ahp's states; "" until the owner reports one
+	said  int64  // when state began, by the owner's clock
 	since time.Time
-	moved change.Signal // something of this becomes another one
+	moved change.Signal // raised when anything in input changes
 
-	ready      string // one of ahp's; "": there is no condition
+	ready      string // one of ahp's states; "": there is no condition
 	readySaid  int64
 	readySince time.Time
 	readyWhy   string
 }
 
-// inputSaid takes a notification of a terminal's owner. One from anybody else is ignored, as one that cannot be read.
+// inputSaid handles the report of a terminal's owner. It ignores reports from anybody else, and invalid ones.
 func (c *conn) inputSaid(params []byte) {
 	var p ahp.StateParams
 	if err := ahp.DecodeParams(params, &p); err != nil || !c.may(rightLend) {
@@ -41,7 +41,7 @@ func (c *conn) inputSaid(params []byte) {
 func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 	in := &t.input
 	before, was := t.awaitsLocked(), in.ready
-	another := ahp.Awaits(p.Input) != ahp.AwaitsNothing && in.said != p.InputSince // other nodes tell it as another question
+	another := ahp.Awaits(p.Input) != ahp.AwaitsNothing && in.said != p.InputSince // other nodes report it as another question
 	if in.state == p.Input && in.said == p.InputSince && was == p.Ready && in.readySaid == p.ReadySince {
 		return
 	}
@@ -52,13 +52,13 @@ func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 		in.ready, in.readySaid, in.readySince, in.readyWhy = p.Ready, p.ReadySince, plausible(p.BecameReady(), t.created), screen.Clean(p.ReadyWhy)
 	}
 	t.input.moved.Raise()
-	if t.awaitsLocked() != before || in.ready != was || another { // all else would have lists change whenever something is printed
+	if t.awaitsLocked() != before || in.ready != was || another { // otherwise lists would change whenever something is printed
 		h.rowChangedLocked(t)
 		h.listChangedLocked(t)
 	}
 }
 
-// endInputLocked forgets the state of a terminal that has exited, and sets its readiness after the exit.
+// endInputLocked clears the state of input of an exited terminal, and sets its readiness after the exit.
 func (h *Host) endInputLocked(t *terminal) {
 	in := &t.input
 	in.state, in.said = "", 0
@@ -79,7 +79,7 @@ func (t *terminal) awaitsLocked() ahp.Awaiting {
 	return ahp.Awaits(t.input.state)
 }
 
-// readyLocked is how far the terminal is. While the machine is away nobody knows, but of one that has exited.
+// readyLocked returns the terminal's readiness. While the machine is away, it is known only for an exited terminal.
 func (t *terminal) readyLocked() string {
 	if t.isAwayLocked() && !t.state.Lifecycle.Exited() {
 		return ""
@@ -87,15 +87,16 @@ func (t *terminal) readyLocked() string {
 	return t.input.ready
 }
 
-// awaitsAgainLocked updates the catalogue if the owner of t, which has connected or disconnected, had reported something that it shows.
+// awaitsAgainLocked is called when the owner of t has connected or disconnected. It updates the catalogue if that shows something which the
+// owner has reported.
 func (h *Host) awaitsAgainLocked(t *terminal) {
 	if ahp.Awaits(t.input.state) != ahp.AwaitsNothing || t.input.ready != "" {
 		h.listChangedLocked(t)
 	}
 }
 
-// State implements agenttools.StatefulTerminal. While the machine is away it is the last known state, so that a short loss of the
-// connection does not make two questions of one.
+// State implements agenttools.StatefulTerminal. While the machine is away it returns the last known state, so that a short loss of the
+// connection does not turn one question into two.
 func (l lookedAt) State() (agenttools.State, <-chan struct{}) {
 	l.h.mu.Lock()
 	if _, ok := (catalogue{l.h, l.p}).fromLocked(l.t); !ok || l.t.gone() {
@@ -119,7 +120,8 @@ const (
 	maxPrompt  = 200     // bytes
 )
 
-// prompt is the text before the cursor on its line, in p's view: the host's own text, in which the owner has masked secrets.
+// prompt returns the text before the cursor on its line, as p sees it. It comes from the recorded text, in which the owner has masked
+// secrets.
 func (l lookedAt) prompt() string {
 	l.h.mu.Lock()
 	i := l.t.infoLocked(l.from)

@@ -8,14 +8,14 @@ import (
 	"tether/ahp"
 )
 
-// Rights says how old the rights are by which a node of a cluster lets in and serves.
+// Rights says how old the tokens, people and grants are that a node of a cluster knows and by which it admits and serves clients.
 type Rights int32
 
 // The ages of rights.
 const (
 	RightsChecked Rights = iota // the node has all changes of the cluster
-	RightsOld                   // the node does not reach the cluster's engine: it admits nobody new
-	RightsLapsed                // for too long: it serves nobody but machines
+	RightsOld                   // the node does not reach NATS: it admits nobody new
+	RightsLapsed                // the node has not reached NATS for too long: it serves only machines
 )
 
 // Error returns the refusal's text.
@@ -23,8 +23,8 @@ func (r *refusal) Error() string { return r.text }
 
 var errRightsOld = &refusal{status: http.StatusServiceUnavailable, text: "this node does not reach its cluster and admits nobody: try another one", quiet: true}
 
-// SetRights says how old the rights are. The connection of a machine stays as long as it lives, whatever they are: it shows the machine's
-// own terminals alone, and the machine goes elsewhere with the next one.
+// SetRights sets how old the rights are. A machine's connection stays in any case until it breaks: it shows only the machine's own
+// terminals, and the machine connects to another node next time.
 func (h *Host) SetRights(r Rights) {
 	if Rights(h.rights.Swap(int32(r))) == r {
 		return
@@ -44,8 +44,8 @@ func (h *Host) SetRights(r Rights) {
 	}
 }
 
-// admits decides whether a request is served at all. While rights are old, only requests of agents that have asked before, of browsers that are
-// logged in, and of guests who have opened a link are.
+// admits decides whether a request is served at all. While rights are old, only requests of agents that have sent one before, of logged-in
+// browsers, and of guests who have opened a link are served.
 func (h *Host) admits(r *http.Request) *refusal {
 	switch Rights(h.rights.Load()) {
 	case RightsChecked:
@@ -70,7 +70,8 @@ func (h *Host) admits(r *http.Request) *refusal {
 	return errRightsOld
 }
 
-// agentIsHere reports whether a request is of an agent that has asked before: not every version of MCP has sessions.
+// agentIsHere reports whether a request comes from an agent that has sent one before. It does not depend on MCP sessions, which not every
+// version of MCP has.
 func (h *Host) agentIsHere(r *http.Request) bool {
 	p, why := h.admit(r)
 	if why != nil {
@@ -81,7 +82,7 @@ func (h *Host) agentIsHere(r *http.Request) bool {
 	return h.agentHolds[agentKey(p)] != nil
 }
 
-// unlapsed returns ctx, which also ends when rights have lapsed. The caller calls done.
+// unlapsed returns a context that ends with ctx or when rights have lapsed. The caller must call done.
 func (h *Host) unlapsed(ctx context.Context) (_ context.Context, done func()) {
 	if h.opts.Nodes == nil {
 		return ctx, func() {}

@@ -11,22 +11,22 @@ import (
 	"tether/screen"
 )
 
-// lentPath is where administrators list the terminals, and end grants. It shows no output.
+// lentPath is the path at which administrators list the terminals and end grants. It shows no output.
 const lentPath = "/lent"
 
-// Lent is a terminal as administrators see it: names, owners and sizes. Its title, which a program may have set, is not among them.
+// Lent is a terminal as administrators see it: names, owners and sizes. It does not have the title, which a program may have set.
 type Lent struct {
 	ID       string    `json:"id"`
 	Machine  string    `json:"machine"`
 	Owner    string    `json:"owner,omitempty"` // the machine's owner; empty: the administrator
 	Name     string    `json:"name"`            // with which it was announced
-	State    string    `json:"state"`           // running, away (its machine is) or exited
+	State    string    `json:"state"`           // running, away (the machine is away) or exited
 	Cols     int       `json:"cols"`
 	Rows     int       `json:"rows"`
 	Bytes    int64     `json:"bytes"` // of text that is kept
 	Created  time.Time `json:"created"`
 	May      []string  `json:"may"`      // who may watch, as in grants; the owner first
-	Watching int       `json:"watching"` // how many do
+	Watching int       `json:"watching"` // number of watchers
 }
 
 // Lent lists the terminals of all machines and of the host, oldest first. It is for administrators.
@@ -49,8 +49,8 @@ func (h *Host) Lent() []Lent {
 	return all
 }
 
-// EndGrant ends grants to a name, as in ahp.Grant, for the terminal with that id, by any grantor, while it is lent to this host. It reports
-// whether there was one.
+// EndGrant ends all grants to a name, as in ahp.Grant, for the terminal with that id, whoever made them, for as long as it is lent to this
+// host. It reports whether there was one.
 func (h *Host) EndGrant(id, to string) bool {
 	g, ok := h.grantee(h.lookAtPeople(), to)
 	if !ok {
@@ -59,13 +59,13 @@ func (h *Host) EndGrant(id, to string) bool {
 	uri := h.endGrant(id, to, g)
 	if uri != "" && h.opts.People != nil {
 		h.keepEnded(uri, to, g)
-		h.lookAtPeople() // for what the owner of a mirror says meanwhile
+		h.lookAtPeople() // so that what a mirror's owner sends meanwhile does not restore it
 	}
 	return uri != ""
 }
 
-// endGrant is EndGrant until the host ends; it returns the terminal's URI, "" if nothing was granted. The owner of a mirror learns of it by
-// the people, which all nodes share.
+// endGrant is EndGrant without storing it for the next host. It returns the terminal's URI, "" if nothing was granted. The node that owns a
+// mirror learns of it from the document of people, which all nodes share.
 func (h *Host) endGrant(id, to string, g Grantee) (uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,14 +79,14 @@ func (h *Host) endGrant(id, to string, g Grantee) (uri string) {
 	return ""
 }
 
-// keepEnded keeps the end of a grant for the next host. It must not be called with the host's mutex.
+// keepEnded stores the end of a grant for the next host. It must not be called with the host's mutex.
 func (h *Host) keepEnded(uri, to string, g Grantee) {
 	if err := h.opts.People.Withdraw(uri, to, g); err != nil {
 		h.log.Error().Err(err).Str("terminal", uri).Msg("the end of a grant is not kept: it is in force again after a restart of the host")
 	}
 }
 
-// endedBeforeLocked are those to whom a terminal was granted until an administrator of an earlier host ended that. former is the URI that
+// endedBeforeLocked returns the grantees whose grants for a terminal an administrator of an earlier host has ended. former is the URI that
 // the terminal had there, "" if it is the same.
 func (h *Host) endedBeforeLocked(uri, former string) []Grantee {
 	over := slices.Clone(h.roster.Withdrawn[uri])

@@ -26,10 +26,10 @@ type authLimiter struct {
 // guesser is one place.
 type guesser struct {
 	left    *rate.Limiter // tries
-	refused int           // since it last had one
+	refused int           // number of refusals since it last had a try
 }
 
-// PlaceOf is the place of a remote address, with or without a port: limits of frequency count by place.
+// PlaceOf returns the place of a remote address, with or without a port. Limits of frequency count by place.
 func PlaceOf(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -47,7 +47,7 @@ func PlaceOf(remote string) string {
 	return ip.String()
 }
 
-// blocked reports whether the place has no guess left; first is true for the first refusal of a row, which is worth a line in the log.
+// blocked reports whether the place has no try left; first is true for the first refusal of a row, which should be logged.
 func (g *authLimiter) blocked(remote string) (blocked, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,7 +63,7 @@ func (g *authLimiter) blocked(remote string) (blocked, first bool) {
 	return true, one.refused == 1
 }
 
-// wrong takes a guess.
+// wrong counts a wrong token.
 func (g *authLimiter) wrong(remote string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,14 +74,14 @@ func (g *authLimiter) wrong(remote string) {
 	g.takeLocked(place, 1)
 }
 
-// wrongElsewhere takes the guesses that a place has made at another node.
+// wrongElsewhere counts the wrong tokens that a place has sent to another node.
 func (g *authLimiter) wrongElsewhere(place string, n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.takeLocked(PlaceOf(place), n)
 }
 
-// taken returns the wrong tokens since the last time, by place.
+// taken returns the numbers of wrong tokens since the last call, by place.
 func (g *authLimiter) taken() map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,8 +107,8 @@ func (g *authLimiter) takeLocked(place string, n int) {
 	}
 }
 
-// forgetLocked makes room: it forgets places without recent guesses and, if that is not enough, any, a quarter of all at a time so that a
-// flood of places does not cost a search each.
+// forgetLocked makes room: it removes places without recent wrong tokens and, if that is not enough, any places. It removes a quarter of
+// all at a time, so that a flood of places does not cost a search for each.
 func (g *authLimiter) forgetLocked() {
 	for place, one := range g.known {
 		if one.left.Tokens() >= guessBurst {

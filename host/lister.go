@@ -7,22 +7,22 @@ import (
 )
 
 // lister is a principal at the host with its view of the catalogue, for all its connections and pages. While audiences are not in force,
-// all who see everything share one. A change costs time only for those who see it. Guarded by the host's mutex.
+// all principals who see everything share one. A change costs time only for the listers that see it. Guarded by the host's mutex.
 type lister struct {
 	viewer
 	key       listerKey
 	uses      int             // holds
-	terminals []*terminal     // which it sees, by creation
+	terminals []*terminal     // the visible ones, by creation
 	subs      []*subscription // to the root
 	book      rowBook
-	round     int64 // of reindexLocked, in which it was seen
+	round     int64 // the last round of reindexLocked that has visited it
 	encoded   [2]struct {
 		seq int64
 		msg []byte
 	} // the envelope of the newest change: in the form since 0.9.0, and the older one
 }
 
-// listerKey is the same for equal views.
+// listerKey identifies a view: equal views have equal keys.
 type listerKey struct {
 	name, owner, guest string
 	role               Role
@@ -33,14 +33,14 @@ func keyOf(p *Principal) listerKey {
 	return listerKey{name: p.Name, owner: p.Owner, role: p.Role, steward: p.steward}
 }
 
-// hold is one use of a lister, which may be exchanged for another one when audiences are put in force. Guarded by the host's mutex.
+// hold is one use of a lister. When audiences are put in force, the hold gets another lister. Guarded by the host's mutex.
 type hold struct {
 	viewer
 	l      *lister
 	places looks // from which an agent without sessions has come; has a lock of its own
 }
 
-// holdLocked begins a use for a principal. End it with letGoLocked.
+// holdLocked begins a use of a lister for a principal. End it with letGoLocked.
 func (h *Host) holdLocked(v viewer) *hold {
 	use := &hold{viewer: v}
 	h.holds[use] = struct{}{}
@@ -68,7 +68,7 @@ func (h *Host) letGoLocked(use *hold) {
 	}
 }
 
-// listerLocked returns the lister of everyone who sees the same as v, which is made if there is none.
+// listerLocked returns the lister of all who see the same as v, and makes it if there is none.
 func (h *Host) listerLocked(v viewer) *lister {
 	key := keyOf(&v.Principal)
 	switch {
@@ -107,7 +107,7 @@ func (h *Host) candidatesLocked(t *terminal, do func(*lister)) {
 		}
 	}
 	some(h.byOwner[owner.Owner])
-	if owner.Owner == "" { // it is the administrators', who may belong to anybody
+	if owner.Owner == "" { // it belongs to the administrators, and those may have any owner
 		for _, l := range h.listers {
 			do(l)
 		}
@@ -137,8 +137,8 @@ func (h *Host) candidatesLocked(t *terminal, do func(*lister)) {
 	}
 }
 
-// reindexLocked is called when the audience of t or the people have changed: it shows t to the listers that see it now, and removes it from
-// those that do not any more.
+// reindexLocked is called when the audience of t or the people have changed. It adds t to the listers that see it now, and removes it from
+// those that do not see it any more.
 func (h *Host) reindexLocked(t *terminal) {
 	t.audience.rules = t.rulesLocked()
 	h.round += 2
@@ -177,7 +177,7 @@ func (l *lister) gainLocked(t *terminal) {
 	l.terminals = slices.Insert(l.terminals, i, t)
 }
 
-// loseLocked takes t from a lister.
+// loseLocked removes t from a lister.
 func (h *Host) loseLocked(l *lister, t *terminal) {
 	if i, ok := slices.BinarySearchFunc(l.terminals, t.number, func(t *terminal, n int64) int { return int(t.number - n) }); ok {
 		l.terminals = slices.Delete(l.terminals, i, i+1)
@@ -186,5 +186,5 @@ func (h *Host) loseLocked(l *lister, t *terminal) {
 	h.staleLocked(l)
 }
 
-// infosLocked is the displayed catalogue.
+// infosLocked returns the catalogue as AHP shows it.
 func (l *lister) infosLocked() []ahp.TerminalInfo { return infosOf(l.terminals) }

@@ -6,16 +6,16 @@ import (
 	"tether/ahp"
 )
 
-// listPace is the shortest time between two changes of the catalogue that are told: a machine that changes titles as fast as it can costs
-// nobody a list each time.
+// listPace is the shortest time between two notifications of changes of the catalogue, so that a machine that changes titles as fast as it
+// can does not cause a list each time.
 const listPace = 50 * time.Millisecond
 
-// listing schedules updates of the catalogue on the root channel. It is delivered as state: a subscriber that is due a change gets the
-// newest, so a thousand new terminals at once are not a thousand lists for everybody. Guarded by the host's mutex.
+// listing schedules updates of the catalogue on the root channel. It is delivered as state: a subscriber gets the newest list, so that a
+// thousand new terminals at once do not make a thousand lists for everybody. Guarded by the host's mutex.
 type listing struct {
-	changed int64 // serverSeq of the newest change that was told
+	changed int64 // serverSeq of the newest notified change
 	told    time.Time
-	stale   map[*lister]struct{} // those whose view has changed since
+	stale   map[*lister]struct{} // listers whose view has changed since
 	timer   *time.Timer          // sends the changes; nil if not running
 }
 
@@ -28,7 +28,7 @@ func (h *Host) listChangedLocked(t *terminal) {
 	h.tellSoonLocked()
 }
 
-// staleLocked says that the list of one has changed.
+// staleLocked records that the view of a lister has changed.
 func (h *Host) staleLocked(of *lister) {
 	h.listed.stale[of] = struct{}{}
 	h.tellSoonLocked()
@@ -51,7 +51,7 @@ func (h *Host) tellSoonLocked() {
 	}
 }
 
-// listNowLocked sends pending changes at once: a returning client gets all changes up to now.
+// listNowLocked sends pending changes at once, so that a returning client gets all changes up to now.
 func (h *Host) listNowLocked() {
 	if t := h.listed.timer; t != nil {
 		t.Stop()
@@ -72,7 +72,8 @@ func (h *Host) tellListLocked() {
 	clear(l.stale)
 }
 
-// listingLocked is root/terminalsChanged for the subscriber, as of s.changed: the present catalogue, encoded once per change and shape.
+// listingLocked returns the root/terminalsChanged for the subscriber, as of s.changed: the present catalogue, encoded once per change and
+// form.
 func (s *subscription) listingLocked() []byte {
 	of := s.conn.hold.l
 	shape, version := &of.encoded[0], newestVersion
@@ -90,7 +91,7 @@ func (s *subscription) listingLocked() []byte {
 func infosOf(terminals []*terminal) []ahp.TerminalInfo {
 	infos := make([]ahp.TerminalInfo, 0, len(terminals))
 	for _, t := range terminals {
-		if t.parked != nil { // AHP knows it no more
+		if t.parked != nil { // parked terminals are not in AHP's catalogue
 			continue
 		}
 		infos = append(infos, ahp.TerminalInfo{Resource: t.uri, Title: t.state.Title, Claim: t.state.Claim,

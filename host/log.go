@@ -10,14 +10,14 @@ type entry struct {
 	msg   []byte  // the whole notification, ready for the wire
 	old   []byte  // the encoding for clients up to 0.8 where that differs; nil means msg
 	pos   int64   // position in the terminal's text after this entry
-	from  *client // the owner that sent this text, and does not get it back; nil for other entries
-	only  *client // the one client of a session that gets this entry, besides those that may see everything; nil means all
-	past  bool    // it shows earlier text: not for viewers who see only later text
-	here  bool    // not for other nodes, which have their own
+	from  *client // the owner that sent this text, to which it is not sent back; nil for other entries
+	only  *client // the only client of a session that gets this entry, besides clients that may see everything; nil means all
+	past  bool    // it contains earlier text: not for viewers who may see only later text
+	here  bool    // not for other nodes, which make their own
 	start int64   // bytes of all entries of this log before it; set by add
 }
 
-// to returns the notification in the encoding that a client understands.
+// to returns the notification in the encoding for a client.
 func (e *entry) to(c *client) []byte {
 	if e.old != nil && c.old() {
 		return e.old
@@ -34,7 +34,7 @@ type chanLog struct {
 	first int64   // index of the oldest entry kept
 	next  int64   // index that the next entry will get
 	total int64   // bytes of all entries ever added
-	lost  int64   // all envelopes after this serverSeq are here: that of the newest dropped one, or of the creation
+	lost  int64   // serverSeq of the newest dropped envelope, or of the creation: all later envelopes are here
 	need  int64   // entries from this index on may exceed the bounds, by up to the factor neededTimes; math.MaxInt64: none may
 }
 

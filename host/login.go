@@ -17,18 +17,19 @@ import (
 )
 
 const (
-	launchTime  = 10 * time.Minute // how long a launch link can be followed
+	launchTime  = 10 * time.Minute // how long a login link works
 	loginTime   = 12 * time.Hour   // how long a browser stays logged in
 	maxLaunches = 256
 	maxLogins   = 4096
-	// sharedTime is how long a login at another node may take to be known here, and sharedLook how often that is looked for.
+	// sharedTime is how long a login at another node may take to be known here, and sharedLook is how often this node looks for it
+	// meanwhile.
 	sharedTime, sharedLook = 500 * time.Millisecond, 50 * time.Millisecond
 )
 
-// logins are the browsers that are logged in, and the links that log one in. Only hashes are kept. The zero value is ready to use.
+// logins has the logged-in browsers and the links that log a browser in. It stores only hashes. The zero value is ready to use.
 type logins struct {
 	store  Logins       // set once; nil: nothing outlives the host
-	shared SharedLogins // the same, where other nodes share it; nil: they do not
+	shared SharedLogins // store, if other nodes share it, else nil
 	log    zerolog.Logger
 	work   sync.WaitGroup // logins that are being dropped
 
@@ -36,16 +37,16 @@ type logins struct {
 	mu       sync.Mutex
 	launches map[[sha256.Size]byte]login
 	browsers map[[sha256.Size]byte]login
-	dropped  map[[sha256.Size]byte]bool // cookies that shared may still have, so that look does not take them for new ones; nil without shared
+	dropped  map[[sha256.Size]byte]bool // ended ones that shared may still have: look must not add them again; nil without shared
 	closed   bool
 }
 
-// login is one of either.
+// login is a logged-in browser or a link.
 type login struct {
 	principal Principal
 	until     time.Time
 	end       context.CancelCauseFunc // ends the browser's connections; nil for links
-	kept      bool                    // other nodes know it, and may end it
+	kept      bool                    // other nodes know it and may end it
 }
 
 // Reasons for the end of a browser's connections.
@@ -58,7 +59,7 @@ func (s login) over(now time.Time) bool {
 	return !now.Before(s.until) || s.principal.live().Err() != nil
 }
 
-// add keeps an entry in a map, which gives way at its oldest.
+// add adds an entry to a map, which drops its oldest entry if it is full.
 func (s *logins) add(to *map[[sha256.Size]byte]login, hash [sha256.Size]byte, one login, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +91,7 @@ func forget(from map[[sha256.Size]byte]login, hash [sha256.Size]byte, why error)
 
 // launch returns the code of a link that logs a browser in as p, once.
 func (s *logins) launch(p Principal) string {
-	code := rand.Text() // 128 bits of chance
+	code := rand.Text() // 128 random bits
 	if s.shared != nil {
 		kept, err := s.shared.KeepLink(Login{Cookie: sha256.Sum256([]byte(code)), Token: p.token, Principal: p, Until: time.Now().Add(launchTime)})
 		if err != nil {
@@ -104,7 +105,7 @@ func (s *logins) launch(p Principal) string {
 	return code
 }
 
-// follow uses a code up and returns whose it was.
+// follow uses up a code and returns the principal for whom it was made.
 func (s *logins) follow(code string) (Principal, bool) {
 	hash := sha256.Sum256([]byte(code))
 	s.mu.Lock()
@@ -124,7 +125,7 @@ func (s *logins) follow(code string) (Principal, bool) {
 }
 
 // login returns the cookie of a browser that is logged in as p from now on. Its connections end when it is logged out, at the latest after
-// loginTime. It returns when the login is kept for the next host.
+// loginTime. It returns when the login is stored for the next host.
 func (s *logins) login(p Principal) string {
 	cookie := rand.Text()
 	one := Login{Cookie: sha256.Sum256([]byte(cookie)), Token: p.token, Principal: p, Until: time.Now().Add(loginTime)}
@@ -134,13 +135,13 @@ func (s *logins) login(p Principal) string {
 			s.log.Error().Err(err).Msg("a browser's login was not kept: it ends with this host")
 		}
 		if s.shared != nil {
-			s.look() // finds whether it is kept, so that another node may end it
+			s.look() // records whether it is stored, so that another node may end it
 		}
 	}
 	return cookie
 }
 
-// restore lets in the browsers that were logged in at the host before.
+// restore admits the browsers that were logged in at the former host.
 func (s *logins) restore() {
 	if s.store == nil {
 		return
@@ -153,7 +154,7 @@ func (s *logins) restore() {
 	}
 }
 
-// followShared lets in the browsers that log in at other nodes, and ends those that were logged out there, until ctx ends.
+// followShared admits browsers that log in at other nodes, and ends those that were logged out there, until ctx ends.
 func (s *logins) followShared(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -175,12 +176,12 @@ func (s *logins) dropAgain() {
 	s.mu.Unlock()
 	for _, hash := range all {
 		if s.store.Drop(hash) != nil {
-			return // was logged; once NATS is there, it works
+			return // it was logged, and will work once NATS is reached
 		}
 	}
 }
 
-// look takes over what other nodes have changed.
+// look applies what other nodes have changed.
 func (s *logins) look() {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -216,8 +217,8 @@ func (s *logins) look() {
 	}
 }
 
-// let admits a browser. It is an observer, even if it is an administrator's: the page needs no more, and browsers send a cookie to every
-// port of a machine, where a program that an agent has started may listen.
+// let admits a browser. It gets the role of an observer, even for an administrator: the page needs no more, and browsers send a cookie to
+// every port of a machine, on one of which a program that an agent has started may listen.
 func (s *logins) let(one Login, kept bool) {
 	in := login{principal: one.Principal, until: one.Until, kept: kept}
 	live, end := context.WithCancelCause(in.principal.live())
@@ -229,7 +230,8 @@ func (s *logins) let(one Login, kept bool) {
 	context.AfterFunc(timed, func() { s.drop(one.Cookie) })
 }
 
-// find returns the principal of a cookie. One that another node has made a moment ago may not be here yet: that is waited for.
+// find returns the principal of a cookie. A cookie that another node has just made may not have arrived here yet; find waits for it, at
+// most sharedTime.
 func (s *logins) find(cookie string) (Principal, bool) {
 	for began := time.Now(); ; time.Sleep(sharedLook) {
 		p, ok := s.known(cookie)
@@ -250,7 +252,7 @@ func (s *logins) known(cookie string) (Principal, bool) {
 	return one.principal, true
 }
 
-// logout returns when the next host does not know the cookie either.
+// logout logs a browser out. It returns when the next host does not know the cookie any more either.
 func (s *logins) logout(cookie string) {
 	hash := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
@@ -258,12 +260,12 @@ func (s *logins) logout(cookie string) {
 	s.noteDroppedLocked(hash, one)
 	forget(s.browsers, hash, errLoggedOut)
 	s.mu.Unlock()
-	if known || s.shared != nil { // it may have been made at another node a moment ago
+	if known || s.shared != nil { // another node may have just made it
 		s.drop(hash)
 	}
 }
 
-// noteDroppedLocked remembers that a login is over which other nodes know.
+// noteDroppedLocked records that a login has ended which other nodes may still have.
 func (s *logins) noteDroppedLocked(hash [sha256.Size]byte, one login) {
 	if !one.kept {
 		return
@@ -274,7 +276,7 @@ func (s *logins) noteDroppedLocked(hash [sha256.Size]byte, one login) {
 	s.dropped[hash] = true
 }
 
-// drop forgets a login that is over, also in the file.
+// drop removes an ended login, from the file, too.
 func (s *logins) drop(hash [sha256.Size]byte) {
 	s.mu.Lock()
 	if s.closed {
@@ -294,7 +296,7 @@ func (s *logins) drop(hash [sha256.Size]byte) {
 	}
 }
 
-// close returns when no more logins are being dropped. Kept ones stay for the next host.
+// close waits until no login is being dropped. Stored logins stay for the next host.
 func (s *logins) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -302,8 +304,8 @@ func (s *logins) close() {
 	s.work.Wait()
 }
 
-// Launch returns the path, with its query, of a link that logs one browser in as p. It can be followed once, within ten minutes. The caller
-// has verified that p asks.
+// Launch returns the path, with its query, of a link that logs one browser in as p. It works once, within ten minutes. The caller must have
+// verified that p asks for it.
 func (h *Host) Launch(p Principal) string {
 	if p.Name == "" && h.opts.Token != "" {
 		p.token = sha256.Sum256([]byte(h.opts.Token))
@@ -324,17 +326,17 @@ func (h *Host) cookieName(r *http.Request) string {
 	return "tether_host_" + port
 }
 
-// https reports whether the browser has asked by https.
+// https reports whether the browser uses https.
 func (h *Host) https(r *http.Request) bool { return r.TLS != nil || h.opts.Secure }
 
-// setCookie logs the browser in. The cookie goes along only with requests that begin at the page itself, and no script sees it.
+// setCookie logs the browser in. The browser sends the cookie only with requests that begin at the page itself, and no script sees it.
 func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, p Principal) {
 	http.SetCookie(w, &http.Cookie{Name: h.cookieName(r), Value: h.logins.login(p), Path: "/", MaxAge: int(loginTime.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.https(r)})
 }
 
-// LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller has verified that p asks; token is the one that
-// admits p. It does not write the audit record.
+// LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller must have verified that p asks for it; token is the
+// token that admits p. LogIn does not write the audit record.
 func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p Principal, token string) {
 	p.token = sha256.Sum256([]byte(token))
 	PageHeaders(w.Header())
@@ -342,7 +344,7 @@ func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p Principal, token 
 	goOn(w)
 }
 
-// LoginRefused shows a person why a login elsewhere came to nothing, with the ways to log in.
+// LoginRefused shows a person why a login at an identity provider failed, with the ways to log in.
 func (h *Host) LoginRefused(w http.ResponseWriter, status int, why string) {
 	PageHeaders(w.Header())
 	h.loginPage(w, status, why)
@@ -357,8 +359,7 @@ func (h *Host) browser(r *http.Request) (Principal, bool) {
 	return h.logins.find(cookie.Value)
 }
 
-// nameAllowed reports whether the request uses a name for this host that cannot be an attacker's: such a name may resolve to this machine
-// (DNS rebinding).
+// nameAllowed reports whether the request's name for this host cannot be an attacker's name that resolves to this machine (DNS rebinding).
 func (h *Host) nameAllowed(r *http.Request) bool {
 	name := r.Host
 	if host, _, err := net.SplitHostPort(r.Host); err == nil {
