@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// This file is the part of the page where people see their entries besides terminals, and administrators everybody's; and where they end
-// them. Nothing is granted here.
+// This file serves the part of the page where people see and end their entries besides terminals; administrators see and end everybody's.
+// Nothing is granted here.
 
 const (
 	peoplePath = "/people"
 	entryPath  = peoplePath + "/entries" // GET: the entries, as JSON
 	endPath    = peoplePath + "/end"     // POST: ends one of them
-	// freshTime is how long after a login things can be ended.
+	// freshTime is how long after a login a person may end entries.
 	freshTime  = 15 * time.Minute
 	csrfHeader = "X-Tether-Csrf"
 )
@@ -30,7 +30,7 @@ const (
 // EntryKind is the kind of an entry.
 type EntryKind string
 
-// The kinds, in the order of the page. A terminal cannot be ended at the host's page: machines end theirs.
+// The kinds, in the order of the page. A terminal cannot be ended at the host's page: only its machine ends it.
 const (
 	EntryMachine  EntryKind = "machine"
 	EntryAgent    EntryKind = "agent"
@@ -50,7 +50,7 @@ type Entry struct {
 	Detail string     `json:"detail,omitempty"` // a role, groups, the grantee
 	Since  *time.Time `json:"since,omitempty"`
 	Until  *time.Time `json:"until,omitempty"`
-	// Online and Terminals are of a machine, Size of a terminal: bytes of text that the host has.
+	// Online and Terminals are set for a machine, Size for a terminal: bytes of text that the host has.
 	Online    bool  `json:"online,omitempty"`
 	Terminals int   `json:"terminals,omitempty"`
 	Size      int64 `json:"size,omitempty"`
@@ -58,25 +58,25 @@ type Entry struct {
 	OwnerID string `json:"-"`
 }
 
-// ErrNoEntry is returned by Register.End for an entry that does not exist, or no more.
+// ErrNoEntry is returned by Register.End for an entry that does not exist, or not any more.
 var ErrNoEntry = errors.New("it is not there any more")
 
 // Register is the list of access rights. It is safe for concurrent use, and may read and write files.
 type Register interface {
-	// Entries returns all machines, agents, people and grants, and the logins that are not browsers' alone.
+	// Entries returns all machines, agents, people and grants, and logins other than those that only the host's browsers have.
 	Entries() ([]Entry, error)
 	// End ends one of them, and its connections within two seconds. ErrNoEntry means that it is gone.
 	End(kind EntryKind, id string) error
-	// Session reports whether the token with that hash is one of a login that Entries has.
+	// Session reports whether Entries has the login to which the token with that hash belongs.
 	Session(token [sha256.Size]byte) bool
 }
 
 // entriesAnswer is the answer for the page.
 type entriesAnswer struct {
 	Me      string  `json:"me"`      // name of the person; empty: the host's own token
-	Admin   bool    `json:"admin"`   // entries are everybody's
-	Secure  bool    `json:"secure"`  // things can be ended: the page came by https
-	Fresh   bool    `json:"fresh"`   // and the login is young enough
+	Admin   bool    `json:"admin"`   // Entries has everybody's
+	Secure  bool    `json:"secure"`  // entries can be ended, because the page came by https
+	Fresh   bool    `json:"fresh"`   // the login is young enough to end entries
 	Again   string  `json:"again"`   // where to log in anew
 	CSRF    string  `json:"csrf"`    // for csrfHeader
 	Entries []Entry `json:"entries"` // in no order
@@ -108,7 +108,7 @@ func (h *Host) entries(w http.ResponseWriter, r *http.Request, p Principal) *ref
 	return nil
 }
 
-// entriesOf are those that p may see, and end: their own, for an administrator all.
+// entriesOf returns the entries that p may see and end: their own or, for an administrator, all.
 func (h *Host) entriesOf(p Principal) ([]Entry, error) {
 	all := h.logins.entries(h.opts.Register)
 	if h.opts.Register != nil {
@@ -146,13 +146,15 @@ func (h *Host) entriesOf(p Principal) ([]Entry, error) {
 	return all, nil
 }
 
-// csrfOf is a value that only this host's page knows, of a browser with that cookie, which no script sees.
+// csrfOf returns the value that proves that a request comes from this host's page, in the browser with that cookie. No script can see the
+// cookie.
 func csrfOf(cookie string) string {
 	sum := sha256.Sum256([]byte("tether-host page\x00" + cookie))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// endEntry serves endPath. It takes a cookie alone, by https, from a page of this host's that knows csrfOf, soon after a login.
+// endEntry serves endPath. It accepts only a cookie, sent over https by this host's page, which knows csrfOf, within freshTime after a
+// login.
 func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *refusal {
 	cookie, err := r.Cookie(h.cookieName(r))
 	switch {
@@ -220,10 +222,10 @@ func (h *Host) end(kind EntryKind, id string) error {
 // browserPrefix begins the ids of browsers' logins.
 const browserPrefix = "b-"
 
-// entryID names a login without its secret.
+// entryID returns the id of a login, which does not reveal its secret.
 func entryID(cookie [sha256.Size]byte) string { return hex.EncodeToString(cookie[:8]) }
 
-// entries are the logged-in browsers, except for those whose login the register has.
+// entries returns the logged-in browsers, except for those whose login the register lists.
 func (s *logins) entries(besides Register) (all []Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +241,7 @@ func (s *logins) entries(besides Register) (all []Entry) {
 	return all
 }
 
-// fresh reports whether a browser has logged in a short while ago.
+// fresh reports whether a browser has logged in within freshTime.
 func (s *logins) fresh(cookie string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,28 +18,28 @@ const (
 	maxMarkBytes = 1 << 20
 )
 
-// mark is an event in a terminal's stream. The end of a command takes one place in the offsets of readers, so that the text before and
-// after it can be told apart. An empty mark only advances offsets.
+// mark is an event in a terminal's stream. The end of a command takes one position in the offsets of readers, so that positions before and
+// after it differ. An empty mark only advances offsets.
 type mark struct {
 	pos      int64               // in the stream of all text
-	ended    int64               // ends of commands up to here, with it
+	ended    int64               // ends of commands up to this mark, including it
 	finished *agenttools.Command // a command has ended
 	resized  *[2]int
 	exited   bool
 }
 
-// marks are those of one terminal, by position. Mark number n is list[n-first]. Guarded by the host's mutex.
+// marks are the marks of one terminal, by position. Mark number n is list[n-first]. Guarded by the host's mutex.
 type marks struct {
 	list  []mark
-	first int64 // how many were dropped
-	from  int64 // text before it is before marks that were dropped
+	first int64 // number of dropped marks
+	from  int64 // position up to which marks were dropped
 	ended int64 // ends of commands so far, including those unknown to the host
-	base  int64 // of them, those before the first mark
-	known bool  // ended is right: a command's number has said so
-	bytes int   // of command lines
+	base  int64 // of these, the ends before the first mark
+	known bool  // ended is certain: it follows from a command's number
+	bytes int   // of command lines in list
 }
 
-// cost is the memory of a mark besides itself, in bytes.
+// cost returns the memory of a mark in addition to the struct, in bytes.
 func (x *mark) cost() int {
 	if x.finished == nil {
 		return 0
@@ -57,14 +57,14 @@ func (m *marks) add(x mark) {
 	m.shrink(maxMarkBytes)
 }
 
-// shrink forgets the oldest until the others have at most n bytes, or one is left.
+// shrink drops the oldest marks until the others have at most n bytes, or one is left.
 func (m *marks) shrink(n int) {
 	for m.bytes > n && len(m.list) > 1 {
 		m.drop(max(1, len(m.list)/4))
 	}
 }
 
-// drop forgets the n oldest.
+// drop removes the n oldest marks.
 func (m *marks) drop(n int) {
 	m.from = max(m.from, m.list[n-1].pos)
 	m.base = m.list[n-1].ended
@@ -75,14 +75,14 @@ func (m *marks) drop(n int) {
 	m.first += int64(n)
 }
 
-// forget drops all marks before a position: the text between them is no longer known.
+// forget drops all marks before a position, because the text between them is not known any more.
 func (m *marks) forget(pos int64) {
 	if n := sort.Search(len(m.list), func(i int) bool { return m.list[i].pos >= pos }); n > 0 {
 		m.drop(n)
 	}
 }
 
-// trim forgets marks before a position, when there are many.
+// trim drops marks before a position if there are many.
 func (m *marks) trim(pos int64) {
 	n := sort.Search(len(m.list), func(i int) bool { return m.list[i].pos >= pos })
 	if n > maxMarks/8 {
@@ -90,7 +90,7 @@ func (m *marks) trim(pos int64) {
 	}
 }
 
-// before is how many commands have ended before mark number n.
+// before returns how many commands have ended before mark number n.
 func (m *marks) before(n int64) int64 {
 	if i := n - m.first; i > 0 {
 		return m.list[i-1].ended
@@ -98,7 +98,7 @@ func (m *marks) before(n int64) int64 {
 	return m.base
 }
 
-// at is the number of the mark that a reader meets at an offset or after it, and the position of the text there.
+// at returns the number of the next mark for a reader at an offset, and the position of the text there.
 func (m *marks) at(off int64, text *textOffsets) (pos, n int64) {
 	i := sort.Search(len(m.list), func(i int) bool { return text.at(m.list[i].pos)+m.before(m.first+int64(i)) >= off })
 	n = m.first + int64(i)
@@ -109,8 +109,8 @@ func (m *marks) at(off int64, text *textOffsets) (pos, n int64) {
 	return pos, n
 }
 
-// began counts the ends of commands by the number of one that begins, which owners count from 1, as the open-th of those that run: those
-// before it have ended. So the count is right although the host does not know all of them.
+// began updates the number of ended commands when command number n begins. Owners count commands from 1, and open commands are running now,
+// including this one, so n-open have ended. Thus the count is correct although the host does not know all commands.
 func (m *marks) began(n int64, open int, pos int64) {
 	ended := n - int64(open)
 	switch {
@@ -128,10 +128,10 @@ func (m *marks) began(n int64, open int, pos int64) {
 	}
 }
 
-// maxCommandNumber bounds the numbers of commands that are believed.
+// maxCommandNumber is the greatest number of a command that the host accepts.
 const maxCommandNumber = 1 << 40
 
-// commandNumber is the number in an owner's id of a command, 0 if there is none.
+// commandNumber returns the number in an owner's id of a command, 0 if it has none.
 func commandNumber(id string) int64 {
 	text, ok := strings.CutPrefix(id, "cmd-")
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -141,10 +141,10 @@ func commandNumber(id string) int64 {
 	return n
 }
 
-// end is how many there have ever been.
+// end returns how many marks there have ever been.
 func (m *marks) end() int64 { return m.first + int64(len(m.list)) }
 
-// markLocked notes an action that readers are told of.
+// markLocked adds a mark for an action of which readers are told.
 func (t *terminal) markLocked(a ahp.Action) {
 	m := mark{pos: t.content.end}
 	switch a := a.(type) {

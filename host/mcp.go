@@ -16,10 +16,10 @@ import (
 )
 
 // mcpPath is the door for agents: streamable HTTP and, as a WebSocket, a session of lines, one per text frame. An empty frame from the
-// client says that nothing more comes, as the end of standard input does.
+// client is the end of its input.
 const mcpPath = "/mcp"
 
-// maxWebhooks bounds the streams for webhooks of one principal, besides its own.
+// maxWebhooks bounds the streams for webhooks of one principal. Other streams of the principal do not count.
 const maxWebhooks = 64
 
 // maxAgents bounds the principals with MCP sessions at a time.
@@ -68,7 +68,7 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	return s, nil
 }
 
-// agentKey tells agents apart.
+// agentKey returns a key that differs for different agents.
 func agentKey(p Principal) string { return string(p.Role) + " " + p.Name + " " + p.Owner }
 
 // holdAgent keeps an agent's view of the catalogue up to date while its token is valid, so that it misses no change between its requests.
@@ -105,7 +105,7 @@ type Webhooks interface {
 	Unsubscribe(Principal, mcp.Webhook) error
 }
 
-// ownWebhooks are those of one principal.
+// ownWebhooks are the webhooks of one principal.
 type ownWebhooks struct {
 	all Webhooks
 	p   Principal
@@ -119,10 +119,10 @@ func (w ownWebhooks) Subscribe(ctx context.Context, r mcp.Webhook) (mcp.Subscrib
 // Unsubscribe implements mcp.Webhooks.
 func (w ownWebhooks) Unsubscribe(r mcp.Webhook) error { return w.all.Unsubscribe(w.p, r) }
 
-// errNoEvents ends a stream of a principal who has lost the right to it.
+// errNoEvents ends the stream of a principal who has lost the right to the events.
 var errNoEvents = &events.Error{Reason: events.Forbidden, Text: "the right to these events is gone", Data: map[string]any{"reason": "withdrawn"}}
 
-// StreamEvents sends out the events that p asks for, with p's rights at each moment, until ctx ends. Its errors are those of
+// StreamEvents passes to out the events that p asks for, checking p's rights at each event, until ctx ends. Its errors are those of
 // events.Engine.Stream.
 func (h *Host) StreamEvents(ctx context.Context, p Principal, r *events.Request, out events.Out) error {
 	s, why := h.agent(p)
@@ -133,12 +133,12 @@ func (h *Host) StreamEvents(ctx context.Context, p Principal, r *events.Request,
 	defer done()
 	err := s.Events().Stream(bounded, r, out)
 	if bounded.Err() != nil && ctx.Err() == nil {
-		return errRightsOld // it can be opened again
+		return errRightsOld // the caller may open the stream again
 	}
 	return err
 }
 
-// mcpHTTP serves MCP over streamable HTTP. A request under way ends with its principal's token.
+// mcpHTTP serves MCP over streamable HTTP. A request under way ends when its principal's token does.
 func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
 	s, why := h.agent(p)
 	if why != nil {
@@ -202,13 +202,14 @@ func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
 	h.audit(AuditEnded, from, AuditEvent{Detail: "MCP over WebSocket"})
 }
 
-// agentConn is a session's WebSocket, whose calls under way take from the same bytes as requests over HTTP. It implements mcp.Messages.
+// agentConn is a session's WebSocket. Its calls under way are counted in the same budget of bytes as requests over HTTP. It implements
+// mcp.Messages.
 type agentConn struct {
 	*Lines
 	all  *messageMemory
 	name string      // of the principal
 	tell func()      // called for each message
-	free atomic.Bool // a short call is under way that is not counted
+	free atomic.Bool // a short call that is not counted is under way
 }
 
 // Next implements mcp.Messages.
@@ -234,10 +235,10 @@ func (c *agentConn) Next() (data []byte, done func(), err error) {
 type Lines struct {
 	ctx  context.Context
 	conn *wsconn.Conn
-	rest []byte // of the frame that was received last
+	rest []byte // unread part of the frame that was received last
 }
 
-// NewLines returns conn as lines; it owns conn from then on, and ends with ctx.
+// NewLines returns conn as lines. It owns conn from now on; its methods fail once ctx ends.
 func NewLines(ctx context.Context, conn *wsconn.Conn) *Lines { return &Lines{ctx: ctx, conn: conn} }
 
 // Read returns the other side's lines, io.EOF at their end.
@@ -258,7 +259,7 @@ func (l *Lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write says p, which is one line.
+// Write sends p, which must be one line.
 func (l *Lines) Write(p []byte) (int, error) {
 	line := bytes.TrimRight(p, "\r\n")
 	if len(line) == 0 {
@@ -267,13 +268,13 @@ func (l *Lines) Write(p []byte) (int, error) {
 	return len(p), l.conn.Send(l.ctx, line)
 }
 
-// CloseWrite says that nothing more comes; answers under way still do.
+// CloseWrite tells the other side that no more input follows; answers under way still arrive.
 func (l *Lines) CloseWrite() error { return l.conn.Send(l.ctx, nil) }
 
 // Close ends the connection.
 func (l *Lines) Close() error { return l.conn.CloseReason(wsconn.CloseNormal, "") }
 
-// toolBug notes a bug that a call of a tool has met.
+// toolBug logs a panic in a call of a tool.
 func (h *Host) toolBug(tool string, stack []byte) {
 	h.log.Error().Str("tool", tool).Bytes("stack", stack).Msg("a call of a tool ran into a bug")
 }

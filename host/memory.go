@@ -2,18 +2,18 @@ package host
 
 import "slices"
 
-// leastKept is the least that the bound of all terminals together leaves each, in bytes.
+// leastKept is how many bytes each terminal may keep whatever the bound of all terminals together is.
 const leastKept = 4 << 10
 
-// largeEntry is how long an envelope must be to give way even if it is the only one of its log, in bytes: longer than any exit.
+// largeEntry is the length, in bytes, from which on an envelope is dropped even if it is the only one in its log. An exit is shorter.
 const largeEntry = 8 << 10
 
-// memory is how much the recorded text and the logs of all terminals take together. Text that lies in both counts twice. Guarded by the
+// memory counts what the recorded text and the logs of all terminals take together. Text that is in both counts twice. Guarded by the
 // host's mutex.
 type memory struct {
 	most  int64 // set once; bytes
 	used  int64
-	again int64 // below it no room is made: that would cost a look at all terminals for little; 0 if there was room to be made
+	again int64 // while used is below this, do not try to make room: the last try visited all terminals and gained little. 0: try
 }
 
 // recordLocked updates the amount of a terminal after an addition, and makes room if the sum is too large.
@@ -25,12 +25,12 @@ func (h *Host) recordLocked(t *terminal) {
 	}
 	h.squeezeLocked()
 	m.again = 0
-	if m.used > m.most-m.step() { // the guaranteed parts take it all
+	if m.used > m.most-m.step() { // the guaranteed parts alone exceed the bound
 		m.again = m.used + m.step()
 	}
 }
 
-// step is how much is added before room is looked for again where there was none.
+// step returns how much more must be added before another try to make room, after one that failed.
 func (m *memory) step() int64 { return m.most / 16 }
 
 func (h *Host) weighLocked(t *terminal) {
@@ -41,12 +41,12 @@ func (h *Host) weighLocked(t *terminal) {
 	m := &h.memory
 	m.used += now - t.weight
 	t.weight = now
-	m.again = min(m.again, m.used+m.step()) // as there is less, there is room again
+	m.again = min(m.again, m.used+m.step()) // something was removed, so there may be room again
 }
 
-// squeezeLocked brings all terminals together under their bound, with some room: the largest give way, down to an equal amount each. The
-// oldest text is dropped, as at a terminal's own bound, and a subscriber that has not been sent it is told. Before that, parked terminals
-// lose their text, the one that has been away longest first.
+// squeezeLocked reduces all terminals together to less than their bound. First, parked terminals lose their text, the one that has been
+// away longest first. Then the largest terminals are reduced to the same amount each. As at a terminal's own bound, the oldest text is
+// dropped, and a subscriber to which it was not sent yet is told.
 func (h *Host) squeezeLocked() {
 	room := h.memory.most - h.memory.most/8
 	for _, t := range h.parked {
@@ -73,7 +73,7 @@ func (h *Host) squeezeLocked() {
 	}
 }
 
-// levelOf is the bound for each terminal with which they take no more than room together, if smaller ones keep theirs.
+// levelOf returns the bound for each terminal with which all together take at most room, while smaller ones keep what they have.
 func levelOf(all []*terminal, room int64) int64 {
 	weights := make([]int64, 0, len(all))
 	for _, t := range all {
@@ -90,8 +90,7 @@ func levelOf(all []*terminal, room int64) int64 {
 	return room
 }
 
-// shrink drops entries from the front until at most n bytes are left, or one entry that is not large, and gives back the room that the
-// others had.
+// shrink drops the oldest entries until at most n bytes are left, or one entry that is not large, and frees their memory.
 func (l *chanLog) shrink(n int64) {
 	for size := l.behind(l.first); size > n && (l.next-l.first > 1 || size > largeEntry); size = l.behind(l.first) {
 		l.dropFirst()
@@ -105,13 +104,13 @@ func (l *chanLog) shrink(n int64) {
 	}
 }
 
-// shrink drops the oldest until it takes at most about n bytes, and gives back the room that it had. The newest part stays: it may be a
-// command that runs.
+// shrink drops the oldest text until the content takes at most about n bytes, and frees its memory. The newest part stays, because it may
+// be a running command.
 func (c *content) shrink(n int) {
 	if c.held() <= n {
 		return
 	}
-	for before := 0; c.held() > n && c.held() != before; { // the rest may be more escaped than the dropped text
+	for before := 0; c.held() > n && c.held() != before; { // the rest may have more escapes than the dropped text
 		before = c.held()
 		c.keep(int(max(1, int64(n)*int64(c.cost)/int64(before))))
 	}

@@ -20,29 +20,29 @@ import (
 // buffer of 16 KiB.
 const (
 	receiveBytes = 64 << 20  // bytes: half for buffers of up to 128 KiB, half for longer ones
-	decodedBytes = 64 << 20  // bytes that decoded messages are thought to take
-	askedBytes   = 16 << 20  // bytes that requests of agents are thought to take, until they are answered
-	longestAsked = 512 << 10 // bytes of one over HTTP
-	leastCalled  = 16 << 10  // bytes that a call over a WebSocket is thought to take at least; each session has one that is not counted
-	mostDecoded  = 32 << 20  // bytes that one is thought to take at most; the tests measure 20 MiB with maxValues
+	decodedBytes = 64 << 20  // estimated bytes of decoded messages
+	askedBytes   = 16 << 20  // estimated bytes of agents' requests, until they are answered
+	longestAsked = 512 << 10 // bytes of a request over HTTP
+	leastCalled  = 16 << 10  // least estimate for a call over a WebSocket; one call of each session is not counted
+	mostDecoded  = 32 << 20  // greatest estimate for one message; the tests measure 20 MiB with maxValues
 	freeDecoded  = 4 << 10   // bytes up to which a decoded message is not counted: those of 4,096 connections take 16 MiB
-	perValue     = 640       // bytes that a decoded value is thought to take; a tool takes 600
-	perText      = 4         // bytes for each byte of a message: it is copied, quoted and unquoted
+	perValue     = 640       // estimated bytes of a decoded value; a tool takes 600
+	perText      = 4         // estimated bytes for each byte of a message: it is copied, quoted and unquoted
 )
 
 // Data prepared for one connection alone, until it has been read, is bounded over all connections, too: answers with snapshots, text that
 // pages show, and resynchronisations of subscribers that fell behind.
 const (
 	sendingBytes = 32 << 20 // bytes
-	freeSending  = 4 << 10  // bytes that are not counted: a snapshot's besides recorded text
+	freeSending  = 4 << 10  // bytes that are not counted: of a snapshot without recorded text
 )
 
-// messageMemory holds these bounds.
+// messageMemory has the budgets for these bounds.
 type messageMemory struct {
 	arrival               time.Duration // see Options.ArrivalTime; set once
 	medium, long, decoded budget
 	asked                 budget
-	sending               budget // by the names that read
+	sending               budget // by name of the reader
 }
 
 func newMessageMemory(arrival time.Duration) *messageMemory {
@@ -51,12 +51,12 @@ func newMessageMemory(arrival time.Duration) *messageMemory {
 		asked: newBudget(askedBytes, askedBytes/4), sending: newBudget(sendingBytes, sendingBytes/4)}
 }
 
-// A budget is a number of bytes that connections share. Each name has a part of it at most, so that one name, with any number of
-// connections, cannot make others wait. The host's own token has no such bound. Waiting connections are served in order, except that a name
-// that has its part is passed over.
+// A budget is a number of bytes that connections share. Each name may take only a part of it, so that one name, with any number of
+// connections, cannot make others wait. The host's own token has no such bound. Waiting connections are served in order, but a name that
+// has all of its part is passed over.
 //
 // A holder of decoded bytes waits for nothing but locks; a connection that waits for decoded may hold bytes of medium and long, and one
-// that waits for long those of medium. So nobody waits in a circle.
+// that waits for long those of medium. So there is no deadlock.
 type budget struct {
 	mu      sync.Mutex
 	part    int            // bytes that one name has at most; set once
@@ -68,14 +68,14 @@ type budget struct {
 type claim struct {
 	name string
 	n    int
-	done chan struct{} // closed when the bytes are the claim's; guarded by the budget's lock
+	done chan struct{} // closed when the claim has been granted; guarded by the budget's lock
 }
 
 func newBudget(most, part int) budget {
 	return budget{part: part, free: most, used: make(map[string]int)}
 }
 
-// take waits for n bytes, at most a name's part, or until ctx ends.
+// take waits until a name has got n more bytes, or ctx ends. n is at most a name's part.
 func (b *budget) take(ctx context.Context, name string, n int) error {
 	b.mu.Lock()
 	if len(b.waiting) == 0 && b.fitsLocked(name, n) {
@@ -103,7 +103,7 @@ func (b *budget) take(ctx context.Context, name string, n int) error {
 	return context.Cause(ctx)
 }
 
-// try is take, but returns false where that would wait.
+// try is take that returns false instead of waiting.
 func (b *budget) try(name string, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,14 +134,15 @@ func (b *budget) takeLocked(name string, n int) {
 	b.used[name] += n
 }
 
-// hasPartLocked reports whether a name would have more than its part with n bytes more.
+// hasPartLocked reports whether a name would have more than its part with n more bytes.
 func (b *budget) hasPartLocked(name string, n int) bool {
 	return name != "" && b.used[name]+n > b.part
 }
 
 func (b *budget) fitsLocked(name string, n int) bool { return n <= b.free && !b.hasPartLocked(name, n) }
 
-// serveLocked grants waiting connections the available bytes. Nobody overtakes one that waits for more than is available.
+// serveLocked grants the available bytes to waiting connections. Nobody overtakes a connection that waits for more bytes than are
+// available.
 func (b *budget) serveLocked() {
 	enough := true
 	b.waiting = slices.DeleteFunc(b.waiting, func(c *claim) bool {
@@ -163,7 +164,7 @@ type recvMemory struct {
 	name string // of the principal
 	late func() // ends the connection because a message takes too long to arrive; set before anything is received
 
-	medium, long int         // bytes that it has of the budgets
+	medium, long int         // bytes that it has taken from the budgets
 	arriving     *time.Timer // calls late; nil before the first longer message
 }
 
@@ -205,12 +206,12 @@ func (i *recvMemory) Release() {
 	i.medium, i.long = 0, 0
 }
 
-// decoding waits until a message with these params may be decoded and take effect. done is called after that.
+// decoding waits until a message with these params may be decoded and handled. The caller calls done after that.
 func (c *conn) decoding(ctx context.Context, params []byte) (done func(), err error) {
 	return c.taking(ctx, decodedSize(params))
 }
 
-// taking is decoding for a message that is thought to take n bytes.
+// taking is decoding for a message with an estimate of n bytes.
 func (c *conn) taking(ctx context.Context, n int) (done func(), err error) {
 	if n <= freeDecoded {
 		return func() {}, nil
@@ -222,8 +223,8 @@ func (c *conn) taking(ctx context.Context, n int) (done func(), err error) {
 	return func() { b.give(name, n) }, nil
 }
 
-// decodedSize estimates the size of decoded params, in bytes. Each value but the first follows a comma, a colon or an opening bracket, and
-// no member's value is counted twice: its colon is not.
+// decodedSize estimates the size of decoded params, in bytes. It counts values by the characters before them: each value but the first
+// follows a comma or an opening bracket. Colons are not counted, since the value of a member was counted with its name.
 func decodedSize(params []byte) int {
 	values := 1 + bytes.Count(params, []byte{','}) + bytes.Count(params, []byte{'['}) + bytes.Count(params, []byte{'{'})
 	return min(perValue*min(values, maxValues)+perText*len(params), mostDecoded)
@@ -233,11 +234,11 @@ func decodedSize(params []byte) int {
 type later struct {
 	subs  []*subscription
 	reply func()
-	since time.Time // when it was asked for
+	since time.Time // when the client asked for it
 }
 
-// roomLocked reports whether there is room for the next reply. If there is none, nothing is sent until a goroutine has waited for it: for
-// connections of the same name that do not read, which are closed after Options.StallTime.
+// roomLocked reports whether there is room for the next reply. If there is none, nothing is sent until a goroutine has waited for room:
+// connections of the same name that do not read take it, and are closed after Options.StallTime.
 func (c *conn) roomLocked() bool {
 	switch {
 	case c.granted:
@@ -266,7 +267,7 @@ func (c *conn) roomLocked() bool {
 	return false
 }
 
-// awaitRoom waits for n bytes, or for the end of the connection.
+// awaitRoom waits for n bytes, or until the connection ends.
 func (c *conn) awaitRoom(name string, n int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -291,7 +292,7 @@ func (c *conn) awaitRoom(name string, n int) {
 	}
 }
 
-// shownLocked is about how much an answer with the channel's state takes, in bytes.
+// shownLocked returns about how many bytes an answer with the channel's state takes.
 func (c *conn) shownLocked(ch *channel) int {
 	switch {
 	case ch.term != nil:
@@ -302,11 +303,11 @@ func (c *conn) shownLocked(ch *channel) int {
 	return perListed * len(c.hold.l.terminals)
 }
 
-// perListed is about how much a list of terminals takes for each, in bytes.
+// perListed is about how many bytes a list of terminals takes for each of them.
 const perListed = 512
 
-// resyncingLocked is how much text, in bytes, may be prepared for a subscriber that fell behind: little if others of the name have used up
-// its part.
+// resyncingLocked returns how many bytes of text may be prepared for a subscriber that fell behind: few if other connections of the name
+// have used up its part.
 func (c *conn) resyncingLocked() int {
 	n := c.h.opts.LogBytes / 4
 	c.caughtUpLocked()
@@ -317,7 +318,7 @@ func (c *conn) resyncingLocked() int {
 	return n
 }
 
-// sentLocked releases the bytes of the last reply: everything before has left.
+// sentLocked releases the bytes of the last reply, because everything before has been sent.
 func (c *conn) sentLocked() {
 	if c.answer > 0 && !c.granted {
 		c.h.messages.sending.give(c.remote.principal.Name, c.answer)
@@ -336,7 +337,7 @@ func (c *conn) caughtUpLocked() {
 	}
 }
 
-// doneLocked gives everything back at the end of the connection.
+// doneLocked gives back all bytes at the end of the connection.
 func (c *conn) doneLocked() {
 	c.gone, c.granted = true, false
 	c.sentLocked()
@@ -349,8 +350,8 @@ var (
 	errManyLong    = &refusal{status: http.StatusServiceUnavailable, text: "too many requests of agents are being answered; try again later", quiet: true}
 )
 
-// whole reads the request of an agent over HTTP as soon as there is room for it, and decodes nothing. It waits for as long as a message may
-// arrive. done is called when the request has been answered.
+// whole reads an agent's request over HTTP once there is room for it, without decoding it. It waits at most as long as a message may take
+// to arrive. The caller calls done when the request has been answered.
 func (m *messageMemory) whole(w http.ResponseWriter, r *http.Request, name string) (done func(), why *refusal) {
 	n := r.ContentLength
 	switch {
@@ -389,8 +390,9 @@ func (m *messageMemory) whole(w http.ResponseWriter, r *http.Request, name strin
 
 const codeBusy = -32000 // JSON-RPC: the first that a server may give a meaning of its own
 
-// called makes room for an agent's message over a WebSocket, or returns why there is none: a closed connection would go unnoticed while its
-// next message waits. done is called when it has been answered. One short call of a session, marked by free, is not counted.
+// called takes room for an agent's message over a WebSocket, or returns why there is none. It does not wait, because a closed connection
+// would go unnoticed while a message waits. The caller calls done when the message has been answered. One short call of a session, marked
+// by free, is not counted.
 func (m *messageMemory) called(name string, line []byte, free *atomic.Bool) (done func(), why error) {
 	if len(line) <= freeDecoded && free.CompareAndSwap(false, true) {
 		return func() { free.Store(false) }, nil

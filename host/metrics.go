@@ -6,7 +6,7 @@ import (
 	"tether/internal/metrics"
 )
 
-// Metrics appends what the host counts. No name and no text of anybody is in it.
+// Metrics appends the host's metrics. They contain no names and no text of anybody.
 func (h *Host) Metrics(m *metrics.Text) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,28 +12,28 @@ import (
 
 // mirror is another node's terminal, as far as this node knows it. Guarded by the host's mutex.
 //
-// While nobody here follows the terminal, it is not fed: its state is that of the owner's catalogue, and its text is missing or old. Once it
-// is fed (see mirror_feed.go), its state follows from the owner's actions, in order with the text.
+// While nobody at this node follows the terminal, it is not fed: its state comes from the owner's catalogue, and its text is missing or
+// old. Once it is fed (see mirror_feed.go), its state follows from the owner's actions, in order with the text.
 type mirror struct {
 	node  string
 	epoch int64
 	fed   bool // text and state follow the owner's
 	lost  bool // its node is silent
-	away  bool // its machine is
+	away  bool // its machine is away
 	// From the catalogue, while it is not fed.
 	start, end int64 // offsets of readers
 	running    string
 
 	on       bool      // the owner's node enforced audiences when it sent this one
 	unsaid   bool      // the owner's audience.unsaid
-	wanted   time.Time // when somebody here followed it last
-	asked    time.Time // since when readers wait for its text; zero: none waits
+	wanted   time.Time // when somebody at this node last followed it
+	asked    time.Time // since when readers wait for its text; zero: nobody waits
 	waiters  []*conn   // connections whose next reply waits
 	filled   change.Signal
 	lastSeen NodeEntry // for Commands and Lifecycle while it is not fed
 }
 
-// Mirror takes over a node's description of one of its terminals. on reports whether audiences are in force there.
+// Mirror applies a node's description of one of its terminals. on says whether audiences are in force at that node.
 func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	if err := e.check(); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (h *Host) setMirrorStateLocked(t *terminal, e NodeEntry) {
 	s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle = cleanTitle(e.Title), e.Cwd, e.Cols, e.Rows, e.Detection, e.Lifecycle
 	t.exited = e.Exited
 	if len(t.subs) > 0 {
-		t.state.Lifecycle = before.Lifecycle // readers get the exit in order with the text
+		t.state.Lifecycle = before.Lifecycle // readers get the exit after the text
 	}
 	if before.Title != s.Title || before.Lifecycle != s.Lifecycle {
 		h.listChangedLocked(t)
@@ -257,7 +257,7 @@ func (h *Host) MirrorsOf(node string) (uris []string) {
 	return uris
 }
 
-// NodeSilent is called when a node has gone silent or says that it stops. Its terminals are away until a node lists them again.
+// NodeSilent is called when a node has gone silent or has announced that it stops. Its terminals are away until a node lists them again.
 func (h *Host) NodeSilent(node string) {
 	h.agentsOf(node, nil)
 	h.mu.Lock()
@@ -274,7 +274,7 @@ func (h *Host) NodeSilent(node string) {
 		if t.feeds[node] != nil {
 			delete(t.feeds, node)
 			t.settleLocked()
-			t.watchedLocked() // it has no watchers there now
+			t.watchedLocked() // it has no watchers at that node now
 		}
 	}
 }
@@ -297,7 +297,7 @@ func (h *Host) loseMirrorLocked(t *terminal, within time.Duration) {
 	h.awaitsAgainLocked(t)
 }
 
-// wantLocked notes that somebody here follows the terminal.
+// wantLocked records that somebody at this node follows the terminal.
 func (h *Host) wantLocked(t *terminal) {
 	if m := t.mirror; m != nil {
 		m.wanted = time.Now()
@@ -359,7 +359,7 @@ func (c *conn) fillsLocked(subs []*subscription, since time.Time) bool {
 	return false
 }
 
-// fill waits for the text of another node's terminal, at most for fillTime.
+// fill waits until this node has the text of another node's terminal, at most for fillTime.
 func (h *Host) fill(t *terminal) {
 	if h.opts.Nodes == nil {
 		return
@@ -387,7 +387,7 @@ func (h *Host) fill(t *terminal) {
 	}
 }
 
-// arrive waits until the text that the node of a terminal had at its last report is here, at most for fillTime.
+// arrive waits until this node has the text that the terminal's node had at its last report, at most for fillTime.
 func (h *Host) arrive(t *terminal) {
 	h.fill(t)
 	if h.opts.Nodes == nil {
@@ -412,7 +412,7 @@ func (h *Host) arrive(t *terminal) {
 	}
 }
 
-// Wants reports whether somebody here follows another node's terminal, and returns the next request to that node.
+// Wants reports whether somebody at this node follows another node's terminal, and returns the next request to that node.
 func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -113,7 +113,7 @@ func (h *Host) resetMirrorLocked(t *terminal, r *drawnReset) {
 	t.placeGrantsLocked(&t.audience)
 }
 
-// mirrorTextLocked appends text that ends at an offset, without the part that is here already.
+// mirrorTextLocked appends text that ends at an offset, without the part that the mirror has already.
 func (h *Host) mirrorTextLocked(t *terminal, end int64, data []byte) error {
 	quoted, found, err := cleanText(data)
 	if err != nil {
@@ -137,8 +137,8 @@ func (h *Host) mirrorTextLocked(t *terminal, end int64, data []byte) error {
 	return nil
 }
 
-// mirrorNoteLocked appends a line that the owner's node wrote itself, such as the note that output is missing. It skips one that is here
-// already.
+// mirrorNoteLocked appends a line that the owner's node wrote itself, such as the note that output is missing. It skips a line that the
+// mirror has already.
 func (h *Host) mirrorNoteLocked(t *terminal, end int64, action []byte) error {
 	var note struct {
 		Data json.RawMessage `json:"data"`
@@ -150,7 +150,7 @@ func (h *Host) mirrorNoteLocked(t *terminal, end int64, action []byte) error {
 	switch {
 	case err != nil:
 		return err
-	case found.Size > 0 && end <= t.applied: // it is here already
+	case found.Size > 0 && end <= t.applied: // the mirror has it already
 		return nil
 	}
 	from := t.content.end

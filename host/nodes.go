@@ -24,8 +24,7 @@ type Nodes interface {
 	Own(ctx context.Context, clientID string, least int64) (epoch int64, err error)
 	// ID names this node.
 	ID() string
-	// Ask asks a node about something and returns its answer, by the deadline of ctx, which it must have. The error is ErrNoNode if
-	// that node is gone.
+	// Ask asks a node about a subject and returns its answer. ctx must have a deadline. The error is ErrNoNode if that node is gone.
 	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
 	// Wanted is called when somebody follows the terminal of another node. The caller holds the host's mutex; Wanted does not block.
 	Wanted(uri string)
@@ -166,7 +165,7 @@ func (c *conn) take() error {
 	defer h.mu.Unlock()
 	cl := c.client
 	switch {
-	case epoch > cl.epoch: // also if the connection has ended meanwhile: by the lease, this node is the owner in this epoch
+	case epoch > cl.epoch: // even if the connection has ended meanwhile: by the lease, this node is the owner in this epoch
 		cl.epoch, cl.node, cl.anew, cl.owned = epoch, "", false, time.Now()
 		for _, t := range slices.Collect(h.everyLocked()) {
 			if t.creator == cl || t.parked != nil && t.lentBy(cl) {
@@ -187,7 +186,7 @@ func (c *conn) take() error {
 // arriveLocked makes this node the owner of a terminal after its machine has connected. The terminal is away until the machine announces it.
 func (h *Host) arriveLocked(t *terminal) {
 	if m := t.mirror; m != nil {
-		if !m.fed && t.state.Lifecycle.Exited() { // the end of its text may be missing here
+		if !m.fed && t.state.Lifecycle.Exited() { // this node may lack the end of its text
 			t.state.Lifecycle, t.exited = ahp.Lifecycle{Status: ahp.StatusRunning}, time.Time{}
 		}
 		h.endMirrorLocked(t)
@@ -207,7 +206,7 @@ func (h *Host) Released(clientID, node string, epoch int64) {
 	}
 }
 
-// movedLocked notes at which node a client is.
+// movedLocked records at which node a client is.
 func (h *Host) movedLocked(cl *client, node string, epoch int64) {
 	here := cl.node == ""
 	cl.epoch, cl.node, cl.anew = epoch, node, true
@@ -226,7 +225,7 @@ func (h *Host) movedLocked(cl *client, node string, epoch int64) {
 	}
 }
 
-// noteGoneLocked notes the removal of a terminal for the other nodes.
+// noteGoneLocked records the removal of a terminal for the other nodes.
 func (h *Host) noteGoneLocked(t *terminal, moved bool) {
 	if h.opts.Nodes == nil {
 		return
@@ -324,7 +323,7 @@ func (t *terminal) isAwayLocked() bool {
 	return t.remote() && t.bound == nil
 }
 
-// awayWhyLocked is the reason for which a terminal is away, if it is not its machine that is disconnected; "" otherwise.
+// awayWhyLocked returns why a terminal is away if the reason is not that its machine is disconnected, else "".
 func (t *terminal) awayWhyLocked() string {
 	if t.mirror != nil && t.mirror.lost {
 		return nodeNotReached
@@ -332,7 +331,7 @@ func (t *terminal) awayWhyLocked() string {
 	return ""
 }
 
-// nodeNotReached is the reason for which terminals of a silent node are away.
+// nodeNotReached is why terminals of a silent node are away.
 const nodeNotReached = "its node of the host is not reached"
 
 // mirrorInfoLocked fills in the offsets of a mirror without text from its node's description.

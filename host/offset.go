@@ -3,10 +3,11 @@ package host
 import "sort"
 
 // The offsets that readers use are the owner's: bytes of the text that it sends, from the terminal's start, plus the number of commands
-// that have ended before. So they mean the same after a restart of the host, which then gets the text again. The host records a little more
-// or less text than the owner sends: lines that report losses, and no marks of shells. Both are mapped here.
+// that have ended before. So they mean the same after a restart of the host, which then gets the text again. The text that the host records
+// differs a little from what the owner sends: it has additional lines that report gaps, and lacks shells' marks. This file maps between the
+// two.
 
-// textOffsets maps positions in the recorded text to offsets in the owner's. Neither goes back. The zero value says that they are the same.
+// textOffsets maps positions in the recorded text to offsets in the owner's text. Neither goes back. In the zero value they are equal.
 // Guarded by the host's mutex.
 type textOffsets struct {
 	steps []offsetStep // ascending
@@ -14,16 +15,16 @@ type textOffsets struct {
 	lost  int64        // bytes that are missing before the next step
 }
 
-// offsetStep is a position from which on offsets are ahead of positions by another number.
+// offsetStep is a position at which the difference between offsets and positions changes.
 type offsetStep struct {
 	pos, ahead int64
 	missing    int64 // bytes that the owner has not sent before it
 }
 
-// maxSteps bounds the steps of a terminal. Beyond it the oldest are forgotten: positions before then get the offsets of later ones.
+// maxSteps bounds the steps of a terminal. Beyond it the oldest steps are dropped, and positions before them get inexact offsets.
 const maxSteps = 1024
 
-// step says that the text at a position has an offset.
+// step records the offset of the text at a position.
 func (o *textOffsets) step(pos, off int64) {
 	ahead := off - pos
 	n := len(o.steps)
@@ -43,7 +44,7 @@ func (o *textOffsets) step(pos, off int64) {
 	o.lost = 0
 }
 
-// ahead is how far offsets are ahead of positions at the end.
+// ahead returns how far offsets are ahead of positions at the end.
 func (o *textOffsets) ahead() int64 {
 	if n := len(o.steps); n > 0 {
 		return o.steps[n-1].ahead
@@ -51,8 +52,8 @@ func (o *textOffsets) ahead() int64 {
 	return o.base
 }
 
-// piece is how far offsets are ahead from a position on, and where that ends; -1: nowhere yet. missing is the number of bytes missing right
-// before the position.
+// piece returns how far offsets are ahead from a position on, and the position where that ends, -1 if nowhere yet. missing is the number of
+// bytes that are missing right before the position.
 func (o *textOffsets) piece(pos int64) (ahead, end, missing int64) {
 	i := sort.Search(len(o.steps), func(i int) bool { return o.steps[i].pos > pos })
 	ahead, end = o.base, -1
@@ -68,7 +69,7 @@ func (o *textOffsets) piece(pos int64) (ahead, end, missing int64) {
 	return ahead, end, missing
 }
 
-// at is the offset of a position.
+// at returns the offset of a position.
 func (o *textOffsets) at(pos int64) int64 {
 	ahead, end, _ := o.piece(pos)
 	if end < 0 {
@@ -78,7 +79,7 @@ func (o *textOffsets) at(pos int64) int64 {
 	return min(pos+ahead, end+next)
 }
 
-// pos is the position of an offset in available or later text.
+// pos returns the position of an offset in available or later text.
 func (o *textOffsets) pos(off int64) int64 {
 	i := sort.Search(len(o.steps), func(i int) bool { return o.steps[i].pos+o.steps[i].ahead > off })
 	ahead := o.base
@@ -92,7 +93,7 @@ func (o *textOffsets) pos(off int64) int64 {
 	return max(at, 0)
 }
 
-// trim forgets steps that nothing needs that is at a position or after it.
+// trim drops steps that are not needed for a position or anything after it.
 func (o *textOffsets) trim(pos int64) {
 	n := 0
 	for n+1 < len(o.steps) && o.steps[n+1].pos <= pos {
@@ -116,8 +117,8 @@ func (t *terminal) placedLocked(from, end int64) {
 	}
 }
 
-// offsetLocked is the offset of a position behind so many ends of commands.
+// offsetLocked returns the offset of a position after so many ends of commands.
 func (t *terminal) offsetLocked(pos, ended int64) int64 { return t.offsets.at(pos) + ended }
 
-// endLocked is the offset of later text.
+// endOffsetLocked returns the offset of the next text.
 func (t *terminal) endOffsetLocked() int64 { return t.offsetLocked(t.content.end, t.marks.ended) }

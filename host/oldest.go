@@ -11,18 +11,18 @@ import (
 	"tether/screen"
 )
 
-// oldest is the screen of a terminal at its oldest text, or behind it: the result of the dropped text. Nothing is kept before anything was
+// oldest is the screen of a terminal at its oldest text, or behind it: the result of the dropped text. It keeps nothing until text is
 // dropped. Guarded by the host's mutex.
 type oldest struct {
-	cols, rows int            // the first size
-	pos        int64          // position in the stream of all text: nowhere before the oldest text that is kept
+	cols, rows int            // before the first text
+	pos        int64          // of the screen, in the stream of all text; never before the oldest text that is kept
 	screen     *screen.Screen // nil: blank, of that size
 	unknown    bool           // it was not blank
 	gap        int64          // position of the newest text that is missing; 0: none
-	from       int64          // number of the first mark that it has not got
+	from       int64          // number of the first mark that the screen has not processed
 }
 
-// begun returns the screen, which exists from now on.
+// begun returns the screen, and makes it if there is none.
 func (o *oldest) begun() *screen.Screen {
 	if o.screen == nil {
 		if o.screen = screen.NewState(o.cols, o.rows); o.unknown {
@@ -35,7 +35,7 @@ func (o *oldest) begun() *screen.Screen {
 // oldestPart: this screen may take one part in this many of a terminal's bound if memory is short.
 const oldestPart = 8
 
-// lose gives the screen up: its contents are unknown from now on.
+// lose drops the screen: its contents are unknown from now on.
 func (o *oldest) lose() {
 	if o.screen != nil {
 		o.cols, o.rows = o.screen.Size()
@@ -43,7 +43,7 @@ func (o *oldest) lose() {
 	o.screen, o.unknown = nil, true
 }
 
-// cost is the memory that it takes, in bytes.
+// cost returns the memory that it takes, in bytes.
 func (o *oldest) cost() int {
 	if o.screen == nil {
 		return 0
@@ -51,7 +51,7 @@ func (o *oldest) cost() int {
 	return o.screen.Cost()
 }
 
-// leaveLocked takes up text that was dropped. It returns scratch for the next call.
+// leaveLocked makes the screen process text that was dropped. It returns scratch for the next call.
 func (t *terminal) leaveLocked(scratch []byte, runs []run) []byte {
 	end := t.content.oldest()
 	at := end
@@ -65,8 +65,8 @@ func (t *terminal) leaveLocked(scratch []byte, runs []run) []byte {
 	return t.takeUpLocked(scratch, runs, at, end)
 }
 
-// takeUpLocked moves the screen on to a position in the text of runs, which begins at another one. It may be ahead of the oldest text. It
-// returns scratch for the next call.
+// takeUpLocked makes the screen process text up to the position end. runs is text that begins at the position at. The screen may already be
+// beyond the oldest text. It returns scratch for the next call.
 func (t *terminal) takeUpLocked(scratch []byte, runs []run, at, end int64) []byte {
 	o := &t.oldest
 	for _, r := range runs {
@@ -79,7 +79,7 @@ func (t *terminal) takeUpLocked(scratch []byte, runs []run, at, end int64) []byt
 		}
 		text, err := jsonspan.AppendUnescape(scratch[:0], r.esc)
 		if err != nil {
-			return scratch // cannot be: it was checked when it came in
+			return scratch // impossible: it was checked on arrival
 		}
 		scratch = text
 		t.takeUpTextLocked(text[o.pos-from : min(int64(len(text)), end-from)])
@@ -87,7 +87,7 @@ func (t *terminal) takeUpLocked(scratch []byte, runs []run, at, end int64) []byt
 	return scratch
 }
 
-// takeUpTextLocked takes up text with the sizes that the terminal got in it.
+// takeUpTextLocked makes the screen process text, with the changes of the terminal's size within it.
 func (t *terminal) takeUpTextLocked(text []byte) {
 	o, m := &t.oldest, &t.marks
 	for len(text) > 0 {
@@ -115,13 +115,13 @@ func (t *terminal) takeUpTextLocked(text []byte) {
 	}
 }
 
-// clearOldestLocked begins anew where the recorded text was cleared.
+// clearOldestLocked resets the screen after the recorded text was cleared.
 func (t *terminal) clearOldestLocked() {
 	cols, rows := cmp.Or(int(t.state.Cols), defaultCols), cmp.Or(int(t.state.Rows), defaultRows)
 	t.oldest = oldest{cols: cols, rows: rows, pos: t.content.end}
 }
 
-// oldScreenLocked is the screen that is known at the oldest position of text, and that.
+// oldScreenLocked returns the screen at the oldest position where it is known, and that position.
 func (t *terminal) oldScreenLocked() (s agenttools.OldScreen, pos int64) {
 	o := &t.oldest
 	s, pos = agenttools.OldScreen{Cols: o.cols, Rows: o.rows, Exact: !o.unknown}, o.pos
@@ -134,12 +134,13 @@ func (t *terminal) oldScreenLocked() (s agenttools.OldScreen, pos int64) {
 		s.Gap = t.offsetLocked(o.gap, t.endedBeforeLocked(o.gap))
 	}
 	if t.readableLocked() > pos {
-		s.Exact = false // sizes are forgotten that stood before some of the text
+		s.Exact = false // changes of size before some of the text were dropped
 	}
 	return s, pos
 }
 
-// snapScreenLocked is the screen in text from a position on, for a snapshot: nil where all text from the start is there, at one size.
+// snapScreenLocked returns the screen for a snapshot with the text from a position on. It is nil if the snapshot has all text from the
+// start, at one size.
 func (t *terminal) snapScreenLocked(from int64) *ahp.Screen {
 	old, pos := t.oldScreenLocked()
 	s := &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), After: max(pos-from, 0), Truncated: !old.Exact || old.Gap > 0}
@@ -150,7 +151,7 @@ func (t *terminal) snapScreenLocked(from int64) *ahp.Screen {
 		s.Cols, s.Rows, s.Sizes = s.Sizes[0][1], s.Sizes[0][2], s.Sizes[1:]
 	}
 	switch {
-	case from > pos || !utf8.ValidString(s.Data): // there is less text than is kept
+	case from > pos || !utf8.ValidString(s.Data): // the snapshot has less text than is kept
 		return t.unknownScreenLocked()
 	case s.Data == "" && s.After == 0 && len(s.Sizes) == 0 && !s.Truncated:
 		return nil
@@ -158,12 +159,12 @@ func (t *terminal) snapScreenLocked(from int64) *ahp.Screen {
 	return s
 }
 
-// unknownScreenLocked says that the screen is not known.
+// unknownScreenLocked returns a screen that says that it is unknown.
 func (t *terminal) unknownScreenLocked() *ahp.Screen {
 	return &ahp.Screen{Cols: cmp.Or(t.state.Cols, defaultCols), Rows: cmp.Or(t.state.Rows, defaultRows), Truncated: true}
 }
 
-// resizesLocked are the sizes that the terminal got from a position on.
+// resizesLocked returns the changes of the terminal's size from a position on.
 func (t *terminal) resizesLocked(pos int64) (all []mark) {
 	for i, x := range t.marks.list {
 		if x.resized != nil && x.pos >= pos && t.marks.first+int64(i) >= t.oldest.from {
@@ -173,8 +174,8 @@ func (t *terminal) resizesLocked(pos int64) (all []mark) {
 	return all
 }
 
-// screenAtLocked is the screen at a position in the text that is kept, of at most so many bytes. Its screen moves on there: nothing is done
-// twice, however many ask.
+// screenAtLocked returns the screen at a position in the kept text, of at most most bytes. The oldest screen advances to that position, so
+// that no text is processed twice, however many clients ask.
 func (h *Host) screenAtLocked(t *terminal, pos int64, most int) *ahp.Screen {
 	var runs []run
 	for i := range t.content.parts {
@@ -188,8 +189,8 @@ func (h *Host) screenAtLocked(t *terminal, pos int64, most int) *ahp.Screen {
 	return &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), Truncated: !old.Exact || old.Gap > 0}
 }
 
-// An owner whose log has dropped output that the host lacks sends the screen after it. That is no text: it is in no content and counts in
-// no position.
+// An owner whose log has dropped output that the host lacks sends the screen after that output. This screen is not text: it is not part of
+// the content and does not count in positions.
 
 // drawn is a screen that an owner has sent.
 type drawn struct {
@@ -197,7 +198,7 @@ type drawn struct {
 	screen *screen.Screen
 }
 
-// newDrawn draws it, without any lock; nil for nil.
+// newDrawn draws the screen s, without any lock; it returns nil for nil.
 func newDrawn(s *ahp.Screen) *drawn {
 	if s == nil {
 		return nil
@@ -210,7 +211,7 @@ func newDrawn(s *ahp.Screen) *drawn {
 	return d
 }
 
-// drawLocked makes it the screen at the end of the text, for new and present viewers.
+// drawLocked makes d the screen at the end of the text, for new and present viewers.
 func (h *Host) drawLocked(t *terminal, d *drawn) {
 	h.endStripLocked(t)
 	t.oldest = oldest{cols: int(d.said.Cols), rows: int(d.said.Rows), pos: t.content.end, screen: d.screen, from: t.marks.end()}
@@ -219,14 +220,16 @@ func (h *Host) drawLocked(t *terminal, d *drawn) {
 	t.addLocked(e)
 }
 
-// leapLeast is the shortest text that is worth a look whether it can be leapt over, in bytes.
+// leapLeast is the least length of text, in bytes, for which leapLocked is tried.
 const leapLeast = 16 << 10
 
-// leapTails are how many bytes of its end are looked at, as they stand: rows that fill a screen twice, as a rule.
+// leapTails are the lengths of the end of the text, in escaped bytes, that leapLocked tries: usually, such an end has rows that fill a
+// screen twice.
 var leapTails = [...]int{8 << 10, 32 << 10}
 
-// leapLocked advances the screen over the runs of a flood, which end at a position. It decodes only the end of the text, because the rows before
-// scroll away. ok is false, and nothing has changed, if the screen depends on more of the text. It returns scratch for the next call.
+// leapLocked advances the screen over the runs of a flood, which end at the position end. It decodes only the end of the text, because the
+// rows before that scroll away. If the screen depends on more of the text, ok is false and nothing has changed. It returns scratch for the
+// next call.
 func (t *terminal) leapLocked(scratch []byte, runs []run, end int64) (_ []byte, ok bool) {
 	o := &t.oldest
 	if end-o.pos < leapLeast || o.gap > 0 && o.pos <= o.gap && o.gap < end || !rowsFrom(runs, end-o.pos) {
@@ -258,14 +261,14 @@ func rowsFrom(runs []run, n int64) bool {
 	return n <= 0
 }
 
-// decodeTail appends the end of runs, decoded: at most n bytes of them as they stand. It may be nothing.
+// decodeTail appends the decoded end of runs: at most n escaped bytes, perhaps none.
 func decodeTail(dst []byte, runs []run, n int) []byte {
 	first := len(runs) - 1
 	for first > 0 && len(runs[first].esc) < n {
 		n -= len(runs[first].esc)
 		first--
 	}
-	dst, _ = jsonspan.AppendUnescape(dst, jsonspan.Tail(runs[first].esc, n)) // it was checked when it came in
+	dst, _ = jsonspan.AppendUnescape(dst, jsonspan.Tail(runs[first].esc, n)) // it was checked on arrival
 	for _, r := range runs[first+1:] {
 		dst, _ = jsonspan.AppendUnescape(dst, r.esc)
 	}

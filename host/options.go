@@ -8,7 +8,7 @@ import (
 	"tether/ahp"
 )
 
-// Options configure a Host. The zero value is a host that asks for no token, with the defaults named below.
+// Options configure a Host. The zero value is a host that requires no token, with the defaults named below.
 type Options struct {
 	// Token is the token of clients of RoleAdmin. Empty without Access means that everyone who reaches the listener may connect; then the
 	// caller must ensure that only this machine can.
@@ -17,22 +17,23 @@ type Options struct {
 	Access Authenticator
 	// People knows the people; nil means that there are none, and that everybody sees all lent terminals.
 	People People
-	// Owners remembers the clientIds of those that Access knows; nil means that a restarted host knows none.
+	// Owners stores the owners of clientIds, for principals of Access; nil means that a restarted host knows none.
 	Owners Owners
-	// Logins remembers which browsers are logged in; nil means that they have to log in again when the host is started anew.
+	// Logins stores which browsers are logged in; nil means that they have to log in again after a restart of the host.
 	Logins Logins
-	// Register has the entries, besides terminals, that people and administrators see and end at the page; nil means browsers' logins alone.
+	// Register has the entries, besides terminals, that people and administrators see and end at the page; nil means only browsers' logins.
 	Register Register
-	// Shares keeps links by which guests watch one terminal; nil means that they end with the host. NoShares refuses them. ShareURL begins the
-	// links, before the share's id, such as https://host.example/s/#; empty: machines take the URL by which they have paired.
+	// Shares stores links by which guests watch one terminal; nil means that they end with the host. NoShares refuses links. ShareURL is
+	// the beginning of the links, before the share's id, such as https://host.example/s/#; if empty, machines use the URL by which they
+	// have paired.
 	Shares   Shares
 	NoShares bool
 	ShareURL string
-	// Provider is where people can also log in, besides by tokens; nil means nowhere. The Host does not serve its path.
+	// Provider is where people can log in without a token; nil means nowhere. The Host does not serve its path.
 	Provider *LoginProvider
-	// Secure says that browsers reach the host by https although it is asked by http: behind a proxy.
+	// Secure says that browsers reach the host by https although it receives http, because it is behind a proxy.
 	Secure bool
-	// Webhooks delivers events to URLs that agents with a token name; nil means that the host sends nothing anywhere by itself.
+	// Webhooks delivers events to URLs that agents with a token name; nil means that the host opens no connections by itself.
 	Webhooks Webhooks
 	// Audit receives principals' actions, from several goroutines; it may take as long as a write to a disk. nil drops them.
 	Audit func(AuditEvent)
@@ -44,52 +45,54 @@ type Options struct {
 
 	// Grace is how long the terminals of a client that negotiated resume outlive its connection; 0 means 30 s.
 	Grace time.Duration
-	// Park is how long at most terminals are kept for this host's own doors whose machine is away for longer than Grace, if the machine allows
-	// it, counted from when it went away; 0 means that none is.
+	// Park bounds how long the host keeps a terminal for its own doors when the terminal's machine is away for longer than Grace and allows
+	// it. It counts from when the machine went away; 0 means not at all.
 	Park time.Duration
-	// StallTime is how long a connection may leave everything it is sent unread before it is closed; 0 means 15 s.
+	// StallTime is how long the other side of a connection may read nothing of what it is sent before the connection is closed; 0 means 15
+	// s.
 	StallTime time.Duration
-	// HoldTime is how long, in all, an observer that takes less than 128 KiB/s may hold a terminal whose child can wait, until it has caught
-	// up; 0 means 1 s.
+	// HoldTime is how long, in total, an observer that reads less than 128 KiB/s may hold a terminal whose child can wait, before it has to
+	// catch up; 0 means 1 s.
 	HoldTime time.Duration
-	// SilenceTime is how long nothing may come from a connection before it is asked for a sign of life; without one for as long it is closed,
-	// or for longer where much is on its way to it. 0 means 30 s.
+	// SilenceTime is how long a connection may be silent before it is pinged. If it is silent for the same time after the ping, or longer
+	// if much data is in transit to it, it is closed. 0 means 30 s.
 	SilenceTime time.Duration
 	// HandshakeTime is how long a new connection may take to initialize or reconnect; 0 means 30 s.
 	HandshakeTime time.Duration
-	// ArrivalTime is how long a message of more than 16 KiB may take to arrive, and again as long beyond 128 KiB; 0 means 30 s.
+	// ArrivalTime is how long a message of more than 16 KiB may take to arrive; the part beyond 128 KiB may take the same time again. 0
+	// means 30 s.
 	ArrivalTime time.Duration
 
 	// Scrollback is the recorded text kept per terminal, in bytes; 0 means 1 MiB.
 	Scrollback int
-	// MaxMemory bounds the recorded text and the envelopes that are kept of all terminals together, in bytes; beyond it, the largest keep
+	// MaxMemory bounds the recorded text and the envelopes kept of all terminals together, in bytes; beyond it, the largest terminals keep
 	// less. 0 means 1 GiB. Each terminal keeps some KiB in any case.
 	MaxMemory int64
-	// LogBytes bounds the encoded envelopes kept per terminal for subscribers that lag and for reconnect; 0 means 512 KiB. Up to four times as
-	// much is kept while a subscriber needs it for whom the child waits.
+	// LogBytes bounds the encoded envelopes kept per terminal for subscribers that lag and for reconnect; 0 means 512 KiB. Up to four times
+	// as much is kept while a subscriber for which the child waits needs it.
 	LogBytes int
-	// LogCount bounds the same in number; 0 means 4096.
+	// LogCount bounds the number of these envelopes; 0 means 4096.
 	LogCount int
 
-	// MaxFrame is the longest message taken from a client, in bytes; 0 means 1 MiB.
+	// MaxFrame is the longest message accepted from a client, in bytes; 0 means 1 MiB.
 	MaxFrame int64
 	// MaxConnections, MaxSubscriptions (per connection) and MaxTerminals (per client, and per name of RoleMachine) bound what clients can make
 	// the host hold; 0 means 4096, 1024 and 256. One name has at most a fourth of the connections.
 	MaxConnections, MaxSubscriptions, MaxTerminals int
 
-	// Sessions lets clients make sessions, machines publish tools in them, and agents of RoleOperator call those. MaxSessions bounds how many
-	// there are; 0 means 256.
+	// Sessions lets clients make sessions, machines publish tools in them, and agents of RoleOperator call those. MaxSessions bounds the
+	// number of sessions; 0 means 256.
 	Sessions    bool
 	MaxSessions int
 
-	// AgentShells lets agents of RoleOperator run commands in shells of the host's, through the MCP door: with all rights of the host's user.
-	// It has an effect only with Sessions and a Runner.
+	// AgentShells lets agents of RoleOperator run commands in shells of this host, through the MCP door, with all rights of the host's
+	// user. It has an effect only with Sessions and a Runner.
 	AgentShells bool
 
 	// Runner runs server-executed terminals; nil means that this host has none and refuses to create them.
 	Runner Runner
-	// ShellGrace is after how long a server-executed terminal ends to which no client comes back. It counts only while nothing but the shell
-	// is in its foreground. 0 means never.
+	// ShellGrace is how long a server-executed terminal without a client runs before it is ended. Time counts only while nothing but the
+	// shell is in its foreground. 0 means that it is never ended.
 	ShellGrace time.Duration
 	// Nodes are the other nodes of the cluster that this host is one of; nil means that it is alone.
 	Nodes Nodes
@@ -103,7 +106,7 @@ type LoginProvider struct {
 	Path string // of a page at this host that logs people in, by Host.LogIn
 }
 
-// withDefaults is o with every zero replaced by the default its comment names.
+// withDefaults returns o with each zero replaced by the default that its comment names.
 func (o Options) withDefaults() Options {
 	setDefault(&o.Grace, 30*time.Second)
 	setDefault(&o.StallTime, 15*time.Second)

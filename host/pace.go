@@ -10,24 +10,25 @@ import "time"
 //   - All others wait for the fastest subscriber only, and at most pacePeriod: their child does not stop, and the owner would skip text
 //     that the fast ones could have had.
 const (
-	// pacePeriod is how often a held terminal is looked at again.
+	// pacePeriod is how often a held terminal is checked.
 	pacePeriod = 100 * time.Millisecond
-	// healthy is how long a subscriber may leave one message unread and still be waited for.
+	// healthy is how long a subscriber may leave one message unread before the terminal stops waiting for it.
 	healthy = time.Second
-	// paceRate is how fast a subscriber has to take a terminal's messages to hold it for as long as it likes, in bytes per second.
+	// paceRate is how fast a subscriber must read a terminal's messages, in bytes per second, so that it may hold the terminal without a
+	// limit.
 	paceRate = 128 << 10
 )
 
 // holding is how long a subscriber has held its terminal. Guarded by the host's mutex.
 type holding struct {
 	holds   bool          // it is one of the terminal's ack.slow
-	skipped bool          // it has held too long, and does not hold until it has caught up
-	used    time.Duration // of Options.HoldTime: the time that it held, less the time that its bytes allow at paceRate
+	skipped bool          // it has held the terminal for too long, and does not hold it again until it has caught up
+	used    time.Duration // used part of Options.HoldTime: the time for which it has held, minus the time that its bytes take at paceRate
 	since   time.Time     // until when used counts, while it holds
-	at      int64         // how many bytes of the log it had then
+	at      int64         // how many bytes of the log it had taken at since
 }
 
-// pacedLocked reports whether the owner has to wait, and notes for which subscribers.
+// pacedLocked reports whether the owner has to wait, and records for which subscribers.
 func (t *terminal) pacedLocked() bool {
 	if !t.holds {
 		return t.crowdedLocked()
@@ -85,7 +86,7 @@ func (s *subscription) mayHoldLocked() bool {
 	return !s.holding.skipped
 }
 
-// taken is how many bytes of its channel's log the subscriber has been handed.
+// taken returns how many bytes of its channel's log were sent to the subscriber.
 func (s *subscription) taken() int64 { return s.ch.log.total - s.ch.log.behind(s.next) }
 
 // holdLocked begins to hold the owner back.
@@ -102,7 +103,7 @@ func (t *terminal) holdLocked() {
 	})
 }
 
-// holdOnLocked checks the hold, pacePeriod after the last check.
+// holdOnLocked checks whether the hold continues, pacePeriod after the last check.
 func (t *terminal) holdOnLocked() {
 	if !t.ack.held {
 		return
@@ -131,7 +132,7 @@ func (s *subscription) chargeLocked(now time.Time) {
 	}
 }
 
-// unholdLocked says that the terminal does not wait for the subscriber any more.
+// unholdLocked records that the terminal does not wait for the subscriber any more.
 func (s *subscription) unholdLocked() {
 	if s.holding.holds {
 		s.holding.holds = false
@@ -139,7 +140,7 @@ func (s *subscription) unholdLocked() {
 	}
 }
 
-// advancedLocked is called when a subscriber has moved on.
+// advancedLocked is called when a subscriber has taken something.
 func (t *terminal) advancedLocked(s *subscription) {
 	switch {
 	case !t.ack.held || s.farBehind():
@@ -151,8 +152,8 @@ func (t *terminal) advancedLocked(s *subscription) {
 	}
 }
 
-// settleLocked releases the owner if all subscribers for which it was held have caught up. If the child can wait, others may have fallen
-// behind meanwhile, by the text in transit: it is held for them then.
+// settleLocked releases the owner if all subscribers for which it was held have caught up. If the child can wait, other subscribers may
+// have fallen behind meanwhile because of text in transit; the owner is then held for them.
 func (t *terminal) settleLocked() {
 	if t.ack.held && t.ack.slow == 0 && (!t.holds || !t.pacedLocked()) {
 		t.releaseAckLocked()
@@ -165,7 +166,7 @@ func (t *terminal) leftLocked(s *subscription) {
 	t.settleLocked()
 }
 
-// freeLocked says that the terminal waits for nobody.
+// freeLocked records that the terminal waits for nobody.
 func (t *terminal) freeLocked() {
 	t.ack.held = false
 	if t.ack.slow == 0 {

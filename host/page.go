@@ -29,8 +29,8 @@ const (
 	contentPath = "/terminals/"
 )
 
-// contentPolicy lets the page run its own scripts and nothing else, and talk to this host alone. xterm.js makes style sheets while it runs,
-// which is why styles may be inline.
+// contentPolicy lets the page run only its own scripts and talk only to this host. xterm.js makes style sheets while it runs, which is why
+// styles may be inline.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; " +
 	"font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
@@ -56,7 +56,7 @@ func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if r.URL.Path == "/" {
 		if _, ok := requestToken(r); ok {
-			return false // not a browser: a client that looks for the agent host
+			return false // not a browser but a client that looks for the agent host
 		}
 	}
 	PageHeaders(w.Header())
@@ -66,12 +66,12 @@ func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// PageHeaders keeps other pages away from this answer to a browser, and keeps the answer from loading anything of theirs.
+// PageHeaders sets headers that keep other pages from using this answer, and this answer from loading anything from elsewhere.
 func PageHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", contentPolicy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "DENY")
-	header.Set("Referrer-Policy", "same-origin") // without any, forms would come from nowhere
+	header.Set("Referrer-Policy", "same-origin") // with none, forms would be sent without an origin
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
@@ -118,7 +118,7 @@ func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 	return h.servePerson(w, r, p)
 }
 
-// followed reports whether a person has followed a link in a window of its own, not a page shown this one in a frame.
+// followed reports whether a person has followed a link in a window, as opposed to a page that shows this one in a frame.
 func followed(r *http.Request) bool {
 	dest := r.Header.Get("Sec-Fetch-Dest")
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && (dest == "" || dest == "document")
@@ -152,7 +152,7 @@ func (h *Host) servePerson(w http.ResponseWriter, r *http.Request, p Principal) 
 	return nil
 }
 
-// person decides who a request for the page is from: by cookie, or by token.
+// person returns the principal of a request for the page, by cookie or by token.
 func (h *Host) person(r *http.Request) (Principal, *refusal) {
 	p, ok := h.browser(r)
 	if !ok {
@@ -167,7 +167,8 @@ func (h *Host) person(r *http.Request) (Principal, *refusal) {
 	return p, nil
 }
 
-// makeLink answers who shows a token with a link that logs a browser in. A cookie makes none: it would never end.
+// makeLink answers a request that has a token with a link that logs a browser in. A cookie is not enough: otherwise a browser could renew
+// its login for ever.
 func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
 	r.Header.Del("Cookie")
 	p, why := h.person(r)
@@ -182,7 +183,7 @@ func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// followLink logs a browser in, also if the link was on a page elsewhere.
+// followLink logs a browser in, even if the link was on another page.
 func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
 	p, ok := h.logins.follow(r.URL.Query().Get("code"))
 	if !ok {
@@ -203,13 +204,14 @@ func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// goOn sends a browser that was just logged in to the page, by a page of this host's, so that the cookie goes along.
+// goOn sends a browser that was just logged in to the page. It does so with a page of this host, because the browser sends the cookie only
+// with requests that begin there.
 func goOn(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>tether-host</title><p><a href="/">Continue</a>`)
 }
 
-// login takes a token from the form.
+// login logs a browser in by the token in the form.
 func (h *Host) login(w http.ResponseWriter, r *http.Request) *refusal {
 	if r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") != "same-origin" {
 		return errForeignSite
@@ -229,7 +231,7 @@ func (h *Host) login(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// askAgain says why nobody was logged in by a link or a token, and asks for another token.
+// askAgain tells a person why a link or a token did not log them in, and asks for another token.
 func (h *Host) askAgain(w http.ResponseWriter, r *http.Request, how string, why *refusal) {
 	if h.recorded(r, why) {
 		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.status).Msg(how + " refused")
@@ -257,7 +259,7 @@ func asset(w http.ResponseWriter, name string) *refusal {
 		return &refusal{status: http.StatusNotFound, text: "no such file", quiet: true}
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = io.Copy(w, file) // in pieces, since a slow reader has shown no token; fails only with the connection
+	_, _ = io.Copy(w, file) // in pieces, because a slow reader needs no token; fails only with the connection
 	return nil
 }
 
@@ -297,14 +299,14 @@ const maxPageProblems = 300
 // see the same output.
 func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal, t agenttools.Terminal) *refusal {
 	at := t.(lookedAt)
-	if h.problemLooks.first(p.Name + " " + at.t.id) { // the page asks again and again
+	if h.problemLooks.first(p.Name + " " + at.t.id) { // the page asks repeatedly
 		h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: at.t.uri, Detail: "problems"})
 	}
 	key := at.t.id
-	if at.from > 0 { // others see more of it
+	if at.from > 0 { // others see more of the output
 		key = fmt.Sprint(key, " from ", at.from)
 	} else {
-		at.p = nil // findings stay known when this person must not see it any more
+		at.p = nil // the findings stay when this person may not see the terminal any more
 	}
 	a, err := h.matching.Ask(r.Context(), key, at, 0, maxPageProblems)
 	if err != nil {
@@ -322,14 +324,14 @@ func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, id 
 	if sending.take(r.Context(), p.Name, n) != nil {
 		return errClientGone
 	}
-	defer sending.give(p.Name, n) // when it has been read
+	defer sending.give(p.Name, n) // after the client has read it
 	select {
 	case h.renders <- struct{}{}:
 	case <-r.Context().Done():
 		return errClientGone
 	}
 	text, err := func() (string, error) {
-		defer func() { <-h.renders }() // also where a bug of ours that the text runs into costs this answer
+		defer func() { <-h.renders }() // even if the text causes a panic, which costs only this answer
 		return plainText(r.Context(), t)
 	}()
 	if err != nil {
@@ -372,7 +374,7 @@ func plainText(ctx context.Context, t agenttools.Terminal) (string, error) {
 	return text, ctx.Err()
 }
 
-// plainPage lists terminals where there is no script: in a browser without, or in a host that was built without Node.
+// plainPage lists terminals without scripts: for a browser that runs none, or at a host that was built without Node.
 var plainPage = template.Must(template.New("plain").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="5">
 <title>tether-host</title><link rel="stylesheet" href="/assets/plain.css"></head><body>
@@ -385,7 +387,7 @@ var plainPage = template.Must(template.New("plain").Parse(`<!doctype html>
 </body></html>
 `))
 
-// plainGroup are the terminals of a machine on the plain page.
+// plainGroup has the terminals of a machine on the plain page.
 type plainGroup struct {
 	Machine      string
 	Live, Exited []row
@@ -415,7 +417,7 @@ func (h *Host) plain(w http.ResponseWriter, p Principal) {
 	_ = plainPage.Execute(w, groups) // fails only with the connection
 }
 
-// loginForm shows the ways to log in, and why one came to nothing.
+// loginForm shows the ways to log in, and why the last attempt failed.
 var loginForm = template.Must(template.New("login").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>tether-host: log in</title><link rel="stylesheet" href="/assets/plain.css"></head><body class="login"><main>

@@ -12,15 +12,16 @@ import (
 	"tether/screen"
 )
 
-// A parked terminal is one whose machine has been away for longer than the grace time. AHP knows it no more: everybody who followed it
-// there was told that it has exited. The host's own doors show it as away, with the text that was there, until the machine is back: the
-// terminal that its owner then announces as its former one continues it, with the same id and offsets that go on. It is in memory alone. Of
-// several nodes, the one that had the machine keeps the text, and the others have mirrors as of any terminal.
+// A parked terminal is one whose machine has been away for longer than the grace time. It is not in AHP's catalogue any more: everybody who
+// followed it there was told that it has exited. The host's own doors show it as away, with its text, until the machine is back. If the
+// owner then announces a terminal with this one as its former one, that terminal continues it, with the same id and continuing offsets.
+// Parked terminals are only in memory. Of several nodes, the node to which the machine was connected keeps the text; the others have
+// mirrors, as of any terminal.
 
 // parkTerms are the limits that the owner of a terminal sets for parking it.
 type parkTerms struct {
 	during  time.Duration // from when the machine went away; 0: nothing is kept beyond the grace time
-	loanEnd time.Time     // when it is not lent any more; zero: not known to end
+	loanEnd time.Time     // when its lending ends; zero: no known end
 }
 
 func termsOf(p ahp.Park) parkTerms {
@@ -32,7 +33,7 @@ type parking struct {
 	until   time.Time
 	timer   *time.Timer
 	revoked func() bool // stops waiting for the end of the machine's token
-	dropped string      // why its text is not kept any more; empty while it is
+	dropped string      // why its text was dropped; empty while it is kept
 }
 
 // Why a parked terminal has no text.
@@ -59,8 +60,8 @@ func (h *Host) everyLocked() iter.Seq[*terminal] {
 	}
 }
 
-// parkUntilLocked is until when a terminal may be kept whose machine is away: the smaller of what its owner allows and what the host does,
-// and not beyond its loan. It is the zero time for one that must not be.
+// parkUntilLocked returns until when a terminal whose machine is away may be kept: for the shorter of the times that its owner and the host
+// allow, and not beyond its loan. It returns the zero time if the terminal must not be kept.
 func (h *Host) parkUntilLocked(t *terminal) time.Time {
 	during := min(h.opts.Park, t.keep.during)
 	if during <= 0 || t.bound != nil || t.mirror != nil || !t.creator.resume || t.creator.principal.live().Err() != nil {
@@ -73,8 +74,8 @@ func (h *Host) parkUntilLocked(t *terminal) time.Time {
 	return until
 }
 
-// parkLocked takes a terminal whose machine is away out of AHP's catalogue, and keeps it for the host's own doors. Where one machine would
-// have too many of them, the one that has been away longest is dropped.
+// parkLocked removes a terminal whose machine is away from AHP's catalogue, and keeps it for the host's own doors. If one machine would
+// have too many parked terminals, the one that has been away longest is dropped.
 func (h *Host) parkLocked(t *terminal, until time.Time) {
 	own, first := 0, (*terminal)(nil)
 	for _, p := range h.parked {
@@ -89,7 +90,7 @@ func (h *Host) parkLocked(t *terminal, until time.Time) {
 	if len(h.parked) >= allTerminals*h.opts.MaxConnections {
 		h.unparkLocked(h.parked[0], "the host has too many parked terminals")
 	}
-	if !t.state.Lifecycle.Exited() { // for AHP alone: readers of the host's own doors wait for the machine
+	if !t.state.Lifecycle.Exited() { // only for AHP: readers at the host's own doors wait for the machine
 		e := entry{seq: h.nextSeqLocked(), pos: t.content.end, here: true}
 		e.msg = ahp.AppendEnvelope(nil, t.uri, e.seq, nil, "", ahp.AppendAction(nil, ahp.TerminalExited{ExitCode: &noCode}))
 		t.addLocked(e)
@@ -114,8 +115,8 @@ func (h *Host) parkLocked(t *terminal, until time.Time) {
 	h.log.Info().Str("terminal", t.uri).Time("until", until).Msg("terminal parked: its machine is away")
 }
 
-// unparkLocked ends a parked terminal for good. Those who wait for it see an exit, as of a terminal whose machine does not come back where
-// nothing is parked.
+// unparkLocked ends a parked terminal for good. Whoever waits for it sees an exit, as at a host without parking when a machine does not
+// come back.
 func (h *Host) unparkLocked(t *terminal, why string) {
 	h.unlistParkedLocked(t)
 	if m := t.mirror; m != nil {
@@ -137,14 +138,14 @@ func (h *Host) unparkLocked(t *terminal, why string) {
 	h.log.Info().Str("terminal", t.uri).Str("why", why).Msg("parked terminal dropped")
 }
 
-// unlistParkedLocked takes t from those that are parked.
+// unlistParkedLocked removes t from the parked terminals.
 func (h *Host) unlistParkedLocked(t *terminal) {
 	t.parked.stop()
 	t.parked = nil
 	h.parked = slices.DeleteFunc(h.parked, func(o *terminal) bool { return o == t })
 }
 
-// trimParkedLocked forgets what nobody is sent any more of the log of a parked terminal.
+// trimParkedLocked drops the part of a parked terminal's log that will not be sent to anybody any more.
 func (h *Host) trimParkedLocked(t *terminal) {
 	if len(t.subs) == 0 {
 		t.log.shrink(0)
@@ -152,7 +153,7 @@ func (h *Host) trimParkedLocked(t *terminal) {
 	h.weighLocked(t)
 }
 
-// dropTextLocked forgets the text of a parked terminal, which stays listed with the reason.
+// dropTextLocked drops the text of a parked terminal, which stays listed with the reason.
 func (h *Host) dropTextLocked(t *terminal, why string) {
 	if t.parked.dropped != "" {
 		return
@@ -168,7 +169,7 @@ func (h *Host) dropTextLocked(t *terminal, why string) {
 	h.log.Info().Str("terminal", t.uri).Str("why", why).Msg("text of a parked terminal dropped")
 }
 
-// knownLocked is the terminal with that URI in AHP's catalogue, or the parked one, or nil.
+// knownLocked returns the terminal with that URI, in AHP's catalogue or parked, or nil.
 func (h *Host) knownLocked(uri string) *terminal {
 	if t := h.terminals[uri]; t != nil {
 		return t
@@ -198,7 +199,7 @@ func (h *Host) parkMirrorLocked(t *terminal, e NodeEntry) {
 	}
 }
 
-// parkedByLocked is the parked terminal with that URI if it belongs to the owner c speaks for, and nil otherwise.
+// parkedByLocked returns the parked terminal with that URI if it belongs to the owner for whom c speaks, else nil.
 func (h *Host) parkedByLocked(c *client, uri string) *terminal {
 	if uri == "" {
 		return nil
@@ -217,7 +218,7 @@ func (h *Host) parkedByLocked(c *client, uri string) *terminal {
 // continueLocked puts a parked terminal back into the catalogue, under the URI by which its owner announces it now.
 func (h *Host) continueLocked(t *terminal, c *client, uri string, now ahp.TerminalState, a audience) {
 	h.unlistParkedLocked(t)
-	h.nextSeqLocked() // as for a new one
+	h.nextSeqLocked() // as for a new terminal
 	former := t.uri
 	t.channel = h.newChannel(uri)
 	t.channel.term = t
@@ -245,7 +246,8 @@ func (h *Host) continueLocked(t *terminal, c *client, uri string, now ahp.Termin
 	h.log.Info().Str("terminal", uri).Str("former", former).Msg("parked terminal continues")
 }
 
-// shortName is the short name of a terminal with that URI, which is not that of the URI for one that continues another.
+// shortName returns the short name of the terminal with that URI. For a terminal that continues another one, the name does not follow from
+// its URI.
 func (h *Host) shortName(uri string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -255,8 +257,8 @@ func (h *Host) shortName(uri string) string {
 	return idOf(uri)
 }
 
-// handOverParkedLocked is called when the machine of a client has come to another node, which has its terminals from now on. What is parked
-// here waits for that node to say what becomes of it.
+// handOverParkedLocked is called when a client's machine has connected to another node, which owns its terminals from now on. Terminals
+// that are parked here stay until that node reports what has happened to them.
 func (h *Host) handOverParkedLocked(cl *client) {
 	for _, t := range h.parked {
 		if t.mirror == nil && t.lentBy(cl) {
@@ -267,7 +269,7 @@ func (h *Host) handOverParkedLocked(cl *client) {
 	}
 }
 
-// park serves ahp.MethodPark: what the owner of a terminal allows has changed.
+// park serves ahp.MethodPark: the owner of a terminal has changed what it allows.
 func (c *conn) park(r *jsonrpc.Request) error {
 	var p ahp.ParkParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -308,7 +310,8 @@ func (c *conn) listParked(r *jsonrpc.Request) error {
 	return r.Reply(ahp.ParkedResult{Terminals: some, More: int64(len(all) - len(some))})
 }
 
-// lentBy reports whether the client has lent the parked terminal t: the host may have forgotten the record of the client meanwhile.
+// lentBy reports whether the client has lent the parked terminal t. It does not compare records, because the host may have dropped the
+// client's record meanwhile.
 func (t *terminal) lentBy(c *client) bool {
 	return t.creator.id == c.id && ownerOf(t.creator) == ownerOf(c) && t.creator.principal.Owner == c.principal.Owner
 }

@@ -10,11 +10,11 @@ import (
 
 // People knows the people at the host. It is safe for concurrent use.
 type People interface {
-	// Look returns the people as they are now, the same Roster while nothing has changed. It may look at a file.
+	// Look returns the people as they are now. It returns the same Roster while nothing has changed. It may read a file.
 	Look() *Roster
 	// Agent returns the owner of an agent, by the id of the person; ok is false if there is no agent of that name. It may read a file.
 	Agent(name string) (owner string, ok bool)
-	// Withdraw keeps that an administrator has ended what was granted to g, with the name to, of the terminal with that URI. It may write a file.
+	// Withdraw stores that an administrator has ended the grants to g, written as to, for the terminal with that URI. It may write a file.
 	Withdraw(terminal, to string, g Grantee) error
 }
 
@@ -22,20 +22,21 @@ type People interface {
 type Roster struct {
 	// On reports that audiences are in force: they decide who sees which terminals. Otherwise everybody sees all.
 	On bool
-	// People are the names of those who have not ended, by their ids.
+	// People has the names of the people who have not ended, by their ids.
 	People map[string]string
-	// Groups are the ids of the members of each group, by its name.
+	// Groups has the ids of each group's members, by the group's name.
 	Groups map[string][]string
-	// Grants are those that administrators made for all terminals of a machine whose owner lets them.
+	// Grants has the grants that administrators have made for all terminals of a machine. They have effect only if the machine's owner
+	// allows such grants.
 	Grants []MachineGrant
-	// Withdrawn are those to whom a terminal, by its URI, was granted until an administrator ended that.
+	// Withdrawn has, by the URI of a terminal, the grantees whose grants an administrator has ended.
 	Withdrawn map[string][]Grantee
 }
 
 // MachineGrant lets somebody watch a machine's terminals.
 type MachineGrant struct {
 	Machine string // name of its token
-	Owner   string // id of whose it was when that was granted: with another owner the grant is over
+	Owner   string // id of the machine's owner at the time of the grant: with another owner it has no effect
 	To      Grantee
 }
 
@@ -43,7 +44,7 @@ type MachineGrant struct {
 type Grantee struct {
 	kind rune   // of the constants
 	name string // of a group or an agent
-	id   string // of a person, or of whose the agent is
+	id   string // of a person, or of an agent's owner
 }
 
 const (
@@ -74,10 +75,10 @@ func Resolve(p People, r *Roster, to string) (g Grantee, ok bool) {
 	return Grantee{}, false
 }
 
-// ID identifies a grantee besides its kind and its own name, to be kept with it: names of agents can be used again.
+// ID is stored with the name of a grantee to identify it, because names of agents can be used again.
 func (g Grantee) ID() string { return g.id }
 
-// KeptGrantee is the Grantee of a name and an ID that were kept.
+// KeptGrantee returns the Grantee for a stored name and ID.
 func KeptGrantee(to, id string) Grantee {
 	if name, is := strings.CutPrefix(to, ahp.GroupPrefix); is {
 		return Grantee{kind: toGroup, name: name}
@@ -91,7 +92,7 @@ func KeptGrantee(to, id string) Grantee {
 	return Grantee{kind: toPerson, id: id}
 }
 
-// memberships are the names of groups by the ids of their members.
+// memberships returns the names of groups by the ids of their members.
 func (r *Roster) memberships() map[string][]string {
 	of := map[string][]string{}
 	for name, members := range r.Groups {
@@ -102,7 +103,8 @@ func (r *Roster) memberships() map[string][]string {
 	return of
 }
 
-// lookEvery is how often the host looks for changes of the people: the longest that somebody sees a terminal that is no longer for them.
+// lookEvery is how often the host checks the people for changes. After a change, somebody may see a terminal that they may not see any more
+// for at most this long.
 const lookEvery = time.Second
 
 // every calls do at that interval until the host closes.
@@ -124,7 +126,7 @@ func (h *Host) lookAtPeople() *Roster {
 	if h.opts.People == nil {
 		return &Roster{}
 	}
-	h.looking.Lock() // so that the later of two reads stays
+	h.looking.Lock() // so that the later of two reads is applied last
 	defer h.looking.Unlock()
 	r := h.opts.People.Look()
 	h.mu.Lock()
@@ -135,7 +137,7 @@ func (h *Host) lookAtPeople() *Roster {
 	return r
 }
 
-// knowLocked applies another roster, and ends views of those who do not see a terminal any more.
+// knowLocked applies another roster, and ends the views of those who do not see a terminal any more.
 func (h *Host) knowLocked(r *Roster) {
 	before := h.roster
 	h.roster, h.groupsOf = r, r.memberships()
@@ -181,7 +183,7 @@ func (h *Host) endWithdrawnLocked(t *terminal) {
 	}
 }
 
-// ended reports whether grants to g are over: the person has left, or the group is gone.
+// ended reports whether grants to g have ended, because the person has ended or the group is gone.
 func (r *Roster) ended(g Grantee) bool {
 	switch g.kind {
 	case toPerson:
@@ -193,14 +195,14 @@ func (r *Roster) ended(g Grantee) bool {
 	return false
 }
 
-// regroupLocked gives everybody another lister, and makes all start again: views, and the marker, have changed.
+// regroupLocked gives everybody another lister and closes all connections, because views and the marker have changed.
 func (h *Host) regroupLocked() {
 	h.listers, h.byOwner = map[listerKey]*lister{}, map[string][]*lister{}
 	clear(h.listed.stale)
-	h.nextRowLocked() // so that pages, which knew another lister, are sent everything
+	h.nextRowLocked() // so that pages with the former lister get the whole list
 	for t := range h.everyLocked() {
 		t.listers = nil
-		t.audience.unsaid = !h.roster.On && t.remote() // until it is announced again
+		t.audience.unsaid = !h.roster.On && t.remote() // until the terminal is announced again
 		if t.mirror != nil {
 			t.audience.unsaid = h.mirrorUnsaidLocked(t)
 		}
@@ -227,7 +229,7 @@ func (h *Host) regroupLocked() {
 	h.toolsChangedLocked()
 }
 
-// ownedAnewLocked is called when a client comes as p, which may belong to another person than before.
+// ownedAnewLocked is called when a client connects as p, which may have another owner than before.
 func (h *Host) ownedAnewLocked(cl *client, p Principal) {
 	if cl.principal.Owner == p.Owner {
 		cl.principal = p

@@ -17,7 +17,7 @@ const (
 	RoleObserver Role = "observer" // sees all terminals
 	RoleAgent    Role = "agent"    // sees all terminals
 	RoleOperator Role = "operator" // an agent that may also call the tools of sessions: machines', and the host's own if there are any
-	RoleAdmin    Role = "admin"    // everything, also shells of the host's own
+	RoleAdmin    Role = "admin"    // everything, including shells of the host
 )
 
 // Roles are all roles, in the order of their declaration.
@@ -32,13 +32,14 @@ const (
 	rightMCP                   // the door for agents
 	rightPage                  // the page for people
 	rightShells                // server-executed terminals: make them and use them as AHP allows
-	rightDispose               // of other clients' terminals and sessions
+	rightDispose               // dispose of other clients' terminals and sessions
 	rightTools                 // publish tools in sessions
 	rightSessions              // make sessions, see all of their contents, and call the tools there
-	rightCommands              // run commands in shells of the host's that a session holds, where the host is started so
+	rightCommands              // run commands in shells of the host that a session holds, if Options.AgentShells is set
 )
 
-// grants is never changed. An observer and an agent differ in name alone, so that the log tells people from programs.
+// grants is never changed. Observers and agents see the same terminals; they are separate roles so that the log distinguishes people from
+// programs.
 var grants = map[Role][]right{
 	RoleMachine:  {rightLend, rightTools},
 	RoleObserver: {rightSee, rightMCP, rightPage},
@@ -54,13 +55,13 @@ type Principal struct {
 	Role Role
 	// Live ends when the token is revoked or expires, with the reason as its cause; nil means never. The principal's connections end with it.
 	Live context.Context
-	// Owner is the id of the person who owns it: the person's own for a person. Empty is the host's administrator.
+	// Owner is the id of the person who owns it; for a person, their own id. Empty means the host's administrator.
 	Owner string
 	// Guest is the URI of the one terminal that a guest may see, by a link; empty for all others.
 	Guest string
 
 	steward bool              // an administrator with a browser's lesser rights: owns things without an owner
-	token   [sha256.Size]byte // hash of the token by which it was let in; zero if that is not known
+	token   [sha256.Size]byte // hash of the token by which it was admitted; zero if unknown
 }
 
 // may reports whether the principal has a right.
@@ -75,7 +76,7 @@ func (p Principal) may(r right) bool {
 	return slices.Contains(grants[role], r)
 }
 
-// live is the context that ends when the principal may do nothing any more.
+// live returns the context that ends when the principal may not do anything any more.
 func (p Principal) live() context.Context {
 	if p.Live == nil {
 		return context.Background()
@@ -83,60 +84,60 @@ func (p Principal) live() context.Context {
 	return p.Live
 }
 
-// same reports whether two are the same principal. A guest stays one when the terminal has another URI.
+// same reports whether p and q are the same principal. A guest stays the same when the terminal gets another URI.
 func (p Principal) same(q Principal) bool {
 	return p.Name == q.Name && p.Role == q.Role && (p.Guest == "") == (q.Guest == "")
 }
 
 // Authenticator knows tokens. It is safe for concurrent use.
 type Authenticator interface {
-	// Authenticate returns whose the token is; ok is false if it is nobody's, has expired or was revoked. How long it takes does not depend on
-	// how much of a token is right. It may read a file.
+	// Authenticate returns the principal of a token; ok is false if the token is unknown, has expired or was revoked. The time that it
+	// takes does not depend on how much of a token is correct. It may read a file.
 	Authenticate(token string) (p Principal, ok bool)
-	// Known is Authenticate for tokens that are known already: it reads nothing, and misses a token made in the last second.
+	// Known is Authenticate without reading a file: it may not know a token that was made in the last second.
 	Known(token string) (p Principal, ok bool)
 }
 
-// Owners remembers beyond the host's life the owners of clientIds, for principals that lend. It is safe for concurrent use.
+// Owners stores the owners of clientIds for the next host, for principals that lend. It is safe for concurrent use.
 type Owners interface {
-	// Owner returns the name of the principal that a clientId belongs to; ok is false if it is nobody's.
+	// Owner returns the name of the principal to which a clientId belongs; ok is false if it belongs to nobody.
 	Owner(clientID string) (principal string, ok bool)
-	// Own gives a clientId without an owner to a principal and returns when that is kept. ours is false if it is another's. If it cannot be
-	// kept, it is still the principal's until the host ends.
+	// Own gives a clientId without an owner to a principal and returns when that is stored. ours is false if the clientId belongs to
+	// another principal. If storing fails, it still belongs to the principal until the host ends.
 	Own(clientID, principal string) (ours bool, err error)
 }
 
-// Login is a logged-in browser, as kept beyond the host's life.
+// Login is a logged-in browser, as stored for the next host.
 type Login struct {
 	Cookie    [sha256.Size]byte // hash of its cookie
 	Token     [sha256.Size]byte // hash of the token by which it was logged in
-	Principal Principal         // whose that token is
+	Principal Principal         // the principal of that token
 	Until     time.Time
 }
 
-// Logins keeps browsers' logins beyond the host's life. It is safe for concurrent use.
+// Logins stores browsers' logins for the next host. It is safe for concurrent use.
 type Logins interface {
-	// Kept returns those whose token is still valid.
+	// Kept returns the logins whose token is still valid.
 	Kept() []Login
-	// Keep adds one, unless its token is not good any more or ends with the host, and returns when it is kept.
+	// Keep adds a login, unless its token is not valid any more or ends with the host, and returns when it is stored.
 	Keep(Login) error
-	// Drop removes the one with that cookie, if it is there, and those whose token is no longer valid.
+	// Drop removes the login with that cookie, if there is one, and those whose token is not valid any more.
 	Drop(cookie [sha256.Size]byte) error
 }
 
-// SharedLogins are Logins that all nodes of a cluster share. Kept then returns also those of other nodes.
+// SharedLogins are Logins that all nodes of a cluster share. Kept then also returns those of other nodes.
 type SharedLogins interface {
 	Logins
 	// Moved reports whether they have changed since Kept was called. It is cheap.
 	Moved() bool
-	// KeepLink adds a link that logs a browser in at any node, once: its code takes the place of the cookie. kept is false if its token is
-	// good at this node alone.
+	// KeepLink adds a link that logs one browser in, once, at any node; in the Login, the hash of its code is in place of the cookie's.
+	// kept is false if the token is valid only at this node.
 	KeepLink(Login) (kept bool, err error)
-	// UseLink uses a link up; ok is false if there is none, or not any more. It may wait for a link that was made a moment ago.
+	// UseLink uses up a link; ok is false if there is none, or not any more. It may wait for a link that another node has just made.
 	UseLink(code [sha256.Size]byte) (one Login, ok bool, err error)
 }
 
-// AuditEvent is something that a principal did, for the record. It holds no token and nothing that a terminal printed.
+// AuditEvent is something that a principal did, for the record. It contains no token and no output of a terminal.
 type AuditEvent struct {
 	At       time.Time `json:"at"`
 	Type     string    `json:"type"` // one of the Audit constants
@@ -165,7 +166,7 @@ const (
 	AuditDenied     = "denied"     // an attempt that the role does not allow
 )
 
-// audit keeps a record. It must not be called with the host's mutex.
+// audit writes a record. It must not be called with the host's mutex.
 func (h *Host) audit(kind string, r remote, ev AuditEvent) {
 	if h.opts.Audit == nil {
 		return
@@ -180,7 +181,7 @@ func (h *Host) audit(kind string, r remote, ev AuditEvent) {
 
 // Identity is a person as an identity provider knows them.
 type Identity struct {
-	Issuer, Subject string   // together they are the person; neither a name nor an address is
-	Wanted          string   // the name that the person has there, for the one at this host
+	Issuer, Subject string   // together they identify the person; a name or an address does not
+	Wanted          string   // the name that the person has there, from which this host makes one
 	Groups          []string // as grants can name them
 }

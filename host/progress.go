@@ -14,8 +14,8 @@ import (
 // frames are smaller and are written whole.
 const progressStep = 64 << 10 // bytes
 
-// trackedWriter is a ResponseWriter whose hijacked connection counts the bytes that its peer has taken, so that a slow reader of one large
-// message can be told from one that reads nothing.
+// trackedWriter is a ResponseWriter whose hijacked connection counts the bytes that its peer has taken. So a peer that reads one large
+// message slowly can be distinguished from one that reads nothing.
 type trackedWriter struct {
 	http.ResponseWriter
 	conn *trackedConn
@@ -32,7 +32,7 @@ func (w *trackedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.conn, rw, nil
 }
 
-// progress is that of the hijacked connection, or nil.
+// progress returns the counter of the hijacked connection, or nil.
 func (w *trackedWriter) progress() *uptake {
 	if w.conn == nil {
 		return nil
@@ -40,7 +40,7 @@ func (w *trackedWriter) progress() *uptake {
 	return &w.conn.taken
 }
 
-// uptake is how much a socket has taken and when. One goroutine writes; anyone may read.
+// uptake records how much a socket has taken and when. One goroutine writes; any goroutine may read.
 type uptake struct {
 	epoch  time.Time    // set once
 	socket *net.TCPConn // set once; nil if it is another kind
@@ -55,8 +55,8 @@ func (u *uptake) add(n int) {
 	}
 }
 
-// emptied reports whether the peer has acknowledged nearly everything, so that the socket takes a short message without blocking. It is
-// false where the system does not tell. The receiver may be nil.
+// emptied reports whether the peer has acknowledged nearly everything, so that the socket takes a short message without blocking. It
+// returns false if the system does not report that. The receiver may be nil.
 func (u *uptake) emptied() bool {
 	if u == nil || u.socket == nil {
 		return false
@@ -65,14 +65,15 @@ func (u *uptake) emptied() bool {
 	return ok && n <= shortMessage
 }
 
-// last is when the socket last took something.
+// last returns when the socket last took something.
 func (u *uptake) last() time.Time { return u.epoch.Add(time.Duration(u.at.Load())) }
 
 // sendBuffer bounds the system's buffer of data written to a client's socket, in bytes (Linux takes up to twice as much). By itself Linux
 // keeps up to 4 MB for a client that reads nothing. 256 KiB are enough for 2.5 MB/s at a round trip of 100 ms.
 const sendBuffer = 256 << 10
 
-// boundSending bounds the send buffer of a TCP socket, also one below other connections such as TLS, and returns it. Of anything else it returns nil.
+// boundSending bounds the send buffer of the TCP socket of a connection, which may be below TLS, and returns the socket. For other
+// connections it returns nil.
 func boundSending(conn net.Conn) *net.TCPConn {
 	for {
 		switch c := conn.(type) {
@@ -87,7 +88,7 @@ func boundSending(conn net.Conn) *net.TCPConn {
 	}
 }
 
-// trackedConn is a connection that counts the bytes its writes have handed over.
+// trackedConn is a connection that counts the bytes that its writes have passed to the socket.
 type trackedConn struct {
 	net.Conn
 	taken uptake

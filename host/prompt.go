@@ -6,7 +6,7 @@ import (
 )
 
 // The echo of a key is short output. The goroutine that reads the machine's connection writes it to observers for whom nothing else waits:
-// waking their write goroutines would cost the echo a switch of threads.
+// waking their write goroutines would delay the echo by a switch of threads.
 
 const (
 	// shortText is the size in bytes of output that may be an echo.
@@ -23,17 +23,17 @@ const (
 	typingTime = 250 * time.Millisecond
 )
 
-// promptly collects what short output needs. Guarded by the host's mutex.
+// promptly collects the work that short output causes. Guarded by the host's mutex.
 type promptly struct {
-	last time.Time // when short output came last
+	last time.Time // when short output last arrived
 
 	on bool // short output is being appended
-	n  int  // of the observers
+	n  int  // number of observers
 	promptWork
 }
 
-// promptWork is left to do after short output was appended: first observers get it, then the timer of its acknowledgement is started, for
-// which the runtime may wake a thread.
+// promptWork is the work after short output was appended: first the output is written to observers, then the timer of its acknowledgement
+// is started, for which the runtime may wake a thread.
 type promptWork struct {
 	observers [promptObservers]*conn // some may be nil
 	owes      *terminal              // or nil
@@ -42,7 +42,7 @@ type promptWork struct {
 // beginLocked makes wakeLocked collect connections until endLocked.
 func (p *promptly) beginLocked() { p.on, p.last = true, time.Now() }
 
-// wakeLocked lets the connection deliver: on its write goroutine, or in sendPromptly.
+// wakeLocked makes the connection deliver: on its write goroutine, or in sendPromptly.
 func (c *conn) wakeLocked() {
 	p := &c.h.promptly
 	if !p.on || p.n == len(p.observers) || len(c.later) > 0 {
@@ -60,8 +60,8 @@ func (p *promptly) endLocked() promptWork {
 	return w
 }
 
-// sendPromptly lets observers' connections deliver: on this goroutine if that cannot block, otherwise on their write goroutines. Then it does
-// the rest of the work. It is called without the host's mutex.
+// sendPromptly makes observers' connections deliver: on this goroutine if that cannot block, otherwise on their write goroutines. Then it
+// does the rest of the work. It must be called without the host's mutex.
 func (h *Host) sendPromptly(w promptWork) {
 	for _, c := range w.observers {
 		if c != nil && !(c.remote.taken.emptied() && c.peer.PullDirectly(context.Background(), shortMessage)) {

@@ -16,23 +16,23 @@ const slowest = 8 << 10
 const maxOnItsWay = 16 << 20 // bytes
 
 // pulse detects that the peer of a connection is gone without notice: a machine that was switched off, a network that swallows everything.
-// A peer that is silent for the limit is pinged, at most an eighth of the limit later. Its timer looks once in that time, and those of all
-// connections together, so that an idle host seldom wakes.
+// A peer that is silent for the limit is pinged, at most an eighth of the limit later. The timer fires once in that time, and the timers of
+// all connections fire together, so that an idle host seldom wakes.
 type pulse struct {
 	// Set once.
 	limit time.Duration
 	ping  func(context.Context) error
 	guard *stallGuard
-	gone  func() // called when no sign of life has come
+	gone  func() // called when the peer does not answer
 	ctx   context.Context
 	end   context.CancelFunc
 	timer *time.Timer
 
-	heard atomic.Int64 // when something came last, in nanoseconds from guard.epoch
-	taken atomic.Int64 // how much the socket had taken then
+	heard atomic.Int64 // when something last arrived, in nanoseconds from guard.epoch
+	taken atomic.Int64 // how much the socket had taken at that time
 }
 
-// watch begins to listen. It is over when the function it returns is called. A channel without pings is not watched.
+// watch starts watching, until the function that it returns is called. It does not watch a channel without pings.
 func (p *pulse) watch(ctx context.Context, ch jsonrpc.Channel) (stop func()) {
 	pinger, ok := ch.(interface{ Ping(context.Context) error })
 	if !ok {
@@ -47,21 +47,21 @@ func (p *pulse) watch(ctx context.Context, ch jsonrpc.Channel) (stop func()) {
 	return func() { p.end(); p.timer.Stop() }
 }
 
-// note is called when something has come.
+// note is called when something has arrived.
 func (p *pulse) note() {
 	p.heard.Store(int64(p.guard.now()))
 	p.taken.Store(p.guard.sent())
 }
 
-// quiet is how long nothing has come.
+// quiet returns how long nothing has arrived.
 func (p *pulse) quiet() time.Duration { return p.guard.now() - time.Duration(p.heard.Load()) }
 
-// timeout is how long a ping may take: it comes behind everything that was sent since the peer was heard.
+// timeout returns how long a ping may take: it arrives after everything that was sent since the peer was last heard.
 func (p *pulse) timeout() time.Duration {
 	return p.limit + time.Duration(min(p.guard.sent()-p.taken.Load(), maxOnItsWay))*time.Second/slowest
 }
 
-// check runs when the timer does. While something is being sent, the guard watches.
+// check is called by the timer. While something is being sent, the stallGuard watches instead.
 func (p *pulse) check() {
 	if quiet := p.quiet(); quiet < p.limit {
 		p.timer.Reset(p.wait(p.limit - quiet))
@@ -84,7 +84,7 @@ func (p *pulse) check() {
 	p.timer.Reset(p.wait(p.limit))
 }
 
-// wait is how long it is to the first moment after d at which all connections look.
+// wait returns the time until the first common moment of all connections that is at least d away.
 func (p *pulse) wait(d time.Duration) time.Duration {
 	grid := max(p.limit/8, 1)
 	now := p.guard.now()

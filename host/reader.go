@@ -12,19 +12,19 @@ import (
 // minRead is the least room that a reader must be given, in bytes.
 const minRead = 64
 
-// textReader implements agenttools.Reader over the recorded text of one terminal. It keeps no text: text trimmed before it was read is lost
-// to it, and it reports that.
+// textReader implements agenttools.Reader over the recorded text of one terminal. It keeps no text: it reports text that was trimmed before
+// it could read it as lost.
 type textReader struct {
 	lookedAt
-	sight int64 // as of which p may see the terminal
+	sight int64 // value of Host.sight for which p was known to see the terminal
 
 	pos      int64 // in the stream of all text
 	mark     int64 // number of the next mark
 	exited   bool  // the exit was delivered
 	reported int64 // position up to which losses were reported
-	wait     int64 // offset that the text has not reached yet; 0: it has
+	wait     int64 // offset to wait for, because the text has not reached it yet; 0: none
 
-	// Of the text that is to be decoded: how far offsets are ahead of positions, and which they do not exceed.
+	// For the text to be decoded: how far offsets are ahead of positions, and the greatest offset.
 	ahead, most int64
 	spans       []span // to be decoded
 	text        []byte
@@ -46,7 +46,8 @@ func (l lookedAt) newReader(from int64) *textReader {
 	return r
 }
 
-// beginLocked goes to an offset. Text that is not there yet is waited for: after a restart of the host, owners send their text again.
+// beginLocked moves to an offset. If the text has not reached it, the reader waits: after a restart of the host, owners send their text
+// again.
 func (r *textReader) beginLocked(from int64) {
 	if r.wait = 0; from > r.t.endOffsetLocked() {
 		r.wait = from
@@ -57,7 +58,7 @@ func (r *textReader) beginLocked(from int64) {
 	}
 }
 
-// maySeeLocked reports whether the reader may continue: the audience may have changed.
+// maySeeLocked reports whether the reader may continue, because the audience may have changed.
 func (r *textReader) maySeeLocked() bool {
 	if r.p == nil || r.sight == r.h.sight {
 		return true
@@ -68,10 +69,10 @@ func (r *textReader) maySeeLocked() bool {
 	return ok
 }
 
-// offLocked is the reader's offset.
+// offLocked returns the reader's offset.
 func (r *textReader) offLocked() int64 { return r.t.offsetLocked(r.pos, r.t.marks.before(r.mark)) }
 
-// off is the reader's offset in the text that was found.
+// off returns the reader's offset in the found text.
 func (r *textReader) off() int64 { return min(r.pos+r.ahead, r.most) }
 
 // TryNext implements agenttools.Reader.
@@ -100,7 +101,7 @@ func (r *textReader) Next(ctx context.Context, buf []byte) (agenttools.Event, er
 // Close implements agenttools.Reader.
 func (r *textReader) Close() {}
 
-// step returns the next event. If there is none, moved is closed when there may be one, if wait is set. The host's lock is held only to
+// step returns the next event. If there is none and wait is set, moved is closed when there may be one. The host's lock is held only to
 // find the text, not to decode it.
 func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, moved <-chan struct{}, err error) {
 	if len(buf) < minRead {
@@ -139,7 +140,7 @@ func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, 
 	return agenttools.Event{Data: r.decode(buf), Off: r.off()}, true, nil, nil
 }
 
-// markLocked is the event before the next text, if there is one: a loss, or a mark.
+// markLocked returns the event before the next text, if there is one: a gap, or a mark.
 func (r *textReader) markLocked() (ev agenttools.Event, ok bool) {
 	m := &r.t.marks
 	if start := max(r.t.readableLocked(), r.from); r.pos < start {
@@ -206,13 +207,13 @@ func (r *textReader) findLocked(room int) {
 
 // decode decodes the found text into buf, as much as fits, and moves on.
 func (r *textReader) decode(buf []byte) []byte {
-	out := r.text[:0] // not buf: quoted text may want more room than it takes in the end
+	out := r.text[:0] // not buf: unquoting may need more room than its result
 	for _, s := range r.spans {
 		at, skipped := escapedPrefix(s.esc, s.skip, false)
 		end, size := escapedPrefix(s.esc[at:], min(s.size-skipped, len(buf)-len(out)), true)
 		text, err := jsonspan.AppendUnescape(out, s.esc[at:at+end])
 		if err != nil {
-			break // cannot be: it was checked when it came in
+			break // impossible: it was checked on arrival
 		}
 		out = text
 		r.pos += int64(skipped-s.skip) + int64(size)
@@ -224,8 +225,8 @@ func (r *textReader) decode(buf []byte) []byte {
 	return buf[:copy(buf, out)]
 }
 
-// escapedPrefix measures checked escaped text: where n bytes of it, decoded, end, or a few more up to the next character, or with under a
-// few less. It returns the index in esc and the decoded bytes before it.
+// escapedPrefix finds where n decoded bytes end in checked escaped text, or a few more to the end of a character or, with under, a few
+// less. It returns the index in esc and the number of decoded bytes before it.
 func escapedPrefix(esc []byte, n int, under bool) (at, size int) {
 	for at < len(esc) && size < n {
 		w, s := jsonspan.Skip(esc[at:], 1)
@@ -237,7 +238,7 @@ func escapedPrefix(esc []byte, n int, under bool) (at, size int) {
 	return at, size
 }
 
-// oldest is the position of the oldest text that is kept.
+// oldest returns the position of the oldest kept text.
 func (c *content) oldest() int64 {
 	from := c.end
 	for i := range c.parts {
@@ -246,5 +247,5 @@ func (c *content) oldest() int64 {
 	return from
 }
 
-// readableLocked is the position from which on readers get everything.
+// readableLocked returns the position from which on readers get everything.
 func (t *terminal) readableLocked() int64 { return max(t.content.oldest(), t.marks.from) }

@@ -30,21 +30,22 @@ type row struct {
 	Running  string `json:"running,omitempty"` // the command line that a shell runs now
 	Awaits   string `json:"awaits,omitempty"`  // awaiting_input or awaiting_secret, while it waits for typed input
 	Ready    string `json:"ready,omitempty"`   // starting, ready, failed or stopped, if the owner has said when it is ready
-	State    string `json:"state"`             // running, away (its machine is) or exited
+	State    string `json:"state"`             // running, away (the machine is away) or exited
 	ExitCode *int   `json:"exitCode,omitempty"`
 	Target   string `json:"target"` // client or server
-	Claim    string `json:"claim"`  // its holder's name
+	Claim    string `json:"claim"`  // name of the claim's holder
 	Cols     int    `json:"cols"`
 	Rows     int    `json:"rows"`
 	Created  int64  `json:"created"` // Unix time in ms
 	Watching int    `json:"watching"`
 	Away     int64  `json:"away,omitempty"`    // since when its machine is not connected, Unix time in ms
 	AwayWhy  string `json:"awayWhy,omitempty"` // why, if its machine may still be connected
-	Until    int64  `json:"until,omitempty"`   // until when the host keeps it that it alone has, while the machine is away; Unix time in ms
-	Dropped  string `json:"dropped,omitempty"` // why its text is not kept any more
+	Until    int64  `json:"until,omitempty"`   // until when the host keeps a parked terminal; Unix time in ms
+	Dropped  string `json:"dropped,omitempty"` // why its text was dropped
 }
 
-// Kept says of a parked terminal since when its machine is away, and until when the host keeps it; "" of others. It is for the plain page.
+// Kept returns, for a parked terminal, since when its machine is away and until when the host keeps it, in words; "" for others. It is for
+// the plain page.
 func (r row) Kept() string {
 	if r.Until == 0 {
 		return ""
@@ -57,7 +58,7 @@ func (r row) Kept() string {
 	return text
 }
 
-// rowLocked is the row of t for a viewer who sees its text from a position on.
+// rowLocked returns the row of t for a viewer who sees its text from a position on.
 func (h *Host) rowLocked(t *terminal, from int64) row {
 	i := t.describeLocked(from)
 	r := row{ID: i.ID, URI: t.uri, Machine: i.Machine, Name: t.name, Title: i.Title, Cwd: i.Cwd, Running: head(i.Running), State: "running",
@@ -85,7 +86,7 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 	return r
 }
 
-// holderLocked is the holder of a claim in words for people: the name of a machine or user, or the kind of holder.
+// holderLocked describes the holder of a claim for people: the name of a machine or user, or the kind of holder.
 func (h *Host) holderLocked(claim ahp.Claim) string {
 	if claim.ClientID == "" {
 		return string(claim.Kind)
@@ -96,38 +97,38 @@ func (h *Host) holderLocked(claim ahp.Claim) string {
 	return screen.Clean(claim.ClientID[:min(len(claim.ClientID), 8)])
 }
 
-// maxRunning bounds the command line in a row, in bytes: a row is sent again whenever something in it changes, to each page.
+// maxRunning bounds the command line in a row, in bytes, because a row is sent to each page whenever something in it changes.
 const maxRunning = 2 << 10
 
-// head is the beginning of a command line, whole characters of it.
+// head returns the beginning of a command line, in whole characters.
 func head(line string) string {
 	return strings.ToValidUTF8(line[:min(len(line), maxRunning)], "")
 }
 
-// rowBook knows the versions of the rows of a lister's list, so that pages are sent only new ones. Guarded by the host's mutex.
+// rowBook has the versions of the rows of a lister's list, so that pages are sent only new rows. Guarded by the host's mutex.
 type rowBook struct {
 	version int64 // of the newest change
 	moved   change.Signal
-	gone    []goneRow // rows that were taken out, oldest first
-	from    int64     // version up to which those were forgotten
+	gone    []goneRow // removed rows, oldest first
+	from    int64     // version up to which removed rows were dropped from gone
 }
 
-// goneRow is a row that was taken out.
+// goneRow is a removed row.
 type goneRow struct {
 	id      string
 	version int64
 }
 
-// maxGone bounds how many rows are remembered that were taken out. A page that has missed more gets the whole list.
+// maxGone bounds gone. A page that has missed more gets the whole list.
 const maxGone = 1024
 
-// nextRowLocked is the version of another change.
+// nextRowLocked returns the version for another change.
 func (h *Host) nextRowLocked() int64 {
 	h.rowVersion++
 	return h.rowVersion
 }
 
-// changedLocked notes a change and wakes the goroutines that wait for one.
+// changedLocked records a change and wakes the goroutines that wait for one.
 func (b *rowBook) changedLocked(version int64) {
 	b.version = version
 	b.moved.Raise()
@@ -145,7 +146,7 @@ func (h *Host) rowChangedLocked(t *terminal) {
 	h.nodes.moved.Raise()
 }
 
-// goneLocked says that a terminal is not listed any more.
+// goneLocked records that a terminal is not listed any more.
 func (b *rowBook) goneLocked(id string, version int64) {
 	b.changedLocked(version)
 	b.gone = append(b.gone, goneRow{id, version})
@@ -155,7 +156,7 @@ func (b *rowBook) goneLocked(id string, version int64) {
 	}
 }
 
-// rows are the whole list of a principal, as the page shows it: machine by machine, running before exited, the newest first.
+// rows returns the whole list of a principal, in the order of the page: by machine, running before exited, the newest first.
 func (h *Host) rows(p Principal) []row {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -178,19 +179,20 @@ func (h *Host) rows(p Principal) []row {
 	return all
 }
 
-// rowBatch is how many rows are encoded without letting go of the mutex.
+// rowBatch is how many rows are encoded before the mutex is released.
 const rowBatch = 256
 
 // update is a message for a page: the whole list, or the changes since the last one.
 type update struct {
-	Whole bool              `json:"whole,omitempty"` // rows are all there are
-	Rows  []json.RawMessage `json:"rows"`            // in the order of creation, as far as they are new
-	Gone  []string          `json:"gone,omitempty"`  // ids of rows that are no more
-	// Me is with the whole list once audiences are in force: the name of the person who looks, empty for an administrator.
+	Whole bool              `json:"whole,omitempty"` // Rows is the whole list
+	Rows  []json.RawMessage `json:"rows"`            // new and changed rows, in the order of creation
+	Gone  []string          `json:"gone,omitempty"`  // ids of removed rows
+	// Me is sent with the whole list if audiences are in force: the name of the person who looks, empty for an administrator.
 	Me *string `json:"me,omitempty"`
 }
 
-// updateSince is the update since a version, which is 0 for a page without a list, and the new version. moved is closed when there is more.
+// updateSince returns the update since a version, which is 0 for a page without a list, and the new version. moved is closed when there is
+// another change.
 func (h *Host) updateSince(use *hold, version int64) (u update, now int64, moved <-chan struct{}) {
 	h.mu.Lock()
 	b := &use.l.book
@@ -226,7 +228,7 @@ func (h *Host) encodeRows(use *hold, rows []json.RawMessage, terminals []*termin
 	for _, t := range terminals {
 		from, ok := h.seesLocked(&use.viewer, t)
 		if t.gone() || !ok {
-			continue // the next update says so
+			continue // the next update reports that it is gone
 		}
 		if from > 0 {
 			some, _ := json.Marshal(h.rowLocked(t, from)) // has nothing that cannot be encoded
@@ -248,7 +250,7 @@ func (h *Host) events(w http.ResponseWriter, r *http.Request, p Principal) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // of nginx
 	if r.Method == http.MethodHead {
-		return // the page asks so whether it is still logged in; an answer that goes on would keep its connection
+		return // with this, the page only asks whether it is still logged in; a stream would keep the connection
 	}
 	h.mu.Lock()
 	use := h.holdLocked(h.viewerLocked(p))

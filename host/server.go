@@ -29,7 +29,7 @@ type ServerTerminal struct {
 type ServerProcess interface {
 	// Next waits for the next event, which is valid until the next call. After a TerminalExited action, or when ctx ends, it returns an error.
 	Next(ctx context.Context) (ServerEvent, error)
-	// Input types text. An error is shown to who typed.
+	// Input types text. An error is shown to the client that typed.
 	Input(text string) error
 	// Resize sets the size.
 	Resize(cols, rows int) error
@@ -47,7 +47,7 @@ type Reporter interface {
 // ServerEvent is either text or an action.
 type ServerEvent struct {
 	Text   []byte     // output; never ends inside a character
-	Action ahp.Action // any terminal action but data, output, input and claimed; nil if there is text
+	Action ahp.Action // any terminal action except data, output, input and claimed; nil if there is text
 }
 
 // maxServerTerminals bounds the shells of the host, for all clients together.
@@ -99,10 +99,10 @@ func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTermin
 	h.follow(t, t.proc)
 }
 
-// startServer starts a process for a terminal that is known to be starting. The error is fit for who asked.
+// startServer starts a process for a terminal that is listed in Host.starting. The error may be sent to the client that asked.
 func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*terminal, error) {
 	state := stateOf(&p)
-	state.Meta = ahp.TerminalMeta{} // a shell of the host is nobody's former terminal
+	state.Meta = ahp.TerminalMeta{} // a shell of the host does not continue another terminal
 	state.Cols, state.Rows = cmp.Or(state.Cols, defaultCols), cmp.Or(state.Rows, defaultRows)
 	proc, err := h.opts.Runner.Start(h.ctx, ServerTerminal{
 		URI: p.Channel, Name: p.Name, Cwd: p.Cwd, Cols: int(state.Cols), Rows: int(state.Rows),
@@ -150,7 +150,7 @@ func (h *Host) follow(t *terminal, proc ServerProcess) {
 	}
 }
 
-// eventLocked applies one event. The channel it may return says when reading should go on.
+// eventLocked applies one event. If it returns a channel, reading must pause until that is closed.
 func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
 	if ev.Action != nil {
 		h.applyLocked(t, printable(ev.Action), nil)
@@ -158,7 +158,7 @@ func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
 	}
 	quoted, found, err := cleanText(jsonspan.AppendQuote(nil, ev.Text))
 	if err != nil {
-		return nil // cannot be: it was quoted here
+		return nil // impossible: it was quoted here
 	}
 	h.textLocked(t, make([]byte, 0, len(quoted)+len(t.uri)+envelopeRoom), quoted, found, nil)
 	if t.pacedLocked() {
@@ -168,8 +168,8 @@ func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
 	return t.ack.wait
 }
 
-// actServerLocked applies an action of a client to a server-executed terminal; the reason why it is refused, if it is. The process is
-// called without the lock.
+// actServerLocked applies a client's action to a server-executed terminal. If the action is refused, it returns the reason. It calls the
+// process without the lock.
 func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (reason string) {
 	h := c.h
 	var err error

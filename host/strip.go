@@ -6,24 +6,24 @@ import (
 )
 
 // AHP forbids that OSC 133 and 633 reach clients as data: their terminals would act on them. Owners have to remove them. Since an observer
-// cannot tell whether an owner does, the host removes the rest. Positions in the owner's stream count the sent text.
+// cannot know whether an owner does so, the host removes what is left. Positions in the owner's stream count the text as the owner sent it.
 
-// stripper takes OSC 133 and 633 out of one terminal's output, also where they are divided between actions. It belongs to the terminal from
-// the first text that may hold one until nothing is open any more. Not safe for concurrent use.
+// stripper removes OSC 133 and 633 from one terminal's output, even if they are divided between actions. The terminal has one from the
+// first text that may contain such a sequence until no sequence is open. Not safe for concurrent use.
 type stripper struct {
 	scanner *shellint.Scanner
 	result  shellint.Result
-	pending []byte // not decided yet; at most shellint.MaxUndecided
-	any     bool   // a mark was taken out
+	pending []byte // text that is not decided yet; at most shellint.MaxUndecided
+	any     bool   // a mark was removed
 }
 
-// strip appends text, decoded, without the marks in it to dst. The possible beginning of a mark is kept back.
+// strip appends decoded text to dst, without the marks in it. It holds back what may be the beginning of a mark.
 func (s *stripper) strip(dst, text []byte) []byte {
 	s.scanner.Scan(text, &s.result)
 	return s.take(dst, text)
 }
 
-// rest appends the kept-back text, at the end of the stream.
+// rest appends the held-back text, at the end of the stream.
 func (s *stripper) rest(dst []byte) []byte {
 	s.scanner.Close(&s.result)
 	return s.take(dst, nil)
@@ -65,7 +65,7 @@ func (t *terminal) stripLocked(quoted []byte, found jsonspan.Check) ([]byte, jso
 	return requote(out)
 }
 
-// endStripLocked appends the kept-back text if the owner's text does not continue: at a gap and at the exit.
+// endStripLocked appends the held-back text when the owner's text does not continue: at a gap and at the exit.
 func (h *Host) endStripLocked(t *terminal) {
 	if t.strip == nil {
 		return

@@ -35,7 +35,7 @@ func (c *conn) subscribed(r *jsonrpc.Request, s *subscription) {
 	snapshots := c.startAllLocked([]*subscription{s})
 	c.h.mu.Unlock()
 	if len(snapshots) == 0 {
-		_ = r.ReplyError(errUnknownChannel) // the terminal is gone by now; fails only with the connection
+		_ = r.ReplyError(errUnknownChannel) // the terminal is gone now; fails only with the connection
 		return
 	}
 	c.watches(s)
@@ -62,15 +62,15 @@ func (c *conn) unsubscribe(params []byte) {
 	if s := c.subs[p.Channel]; s != nil {
 		s.endLocked()
 		if of := s.ch.session; of != nil && s.ch == of.channel {
-			of.leaveLocked(c.client, nil) // a client without a subscription is no member of the session
+			of.leaveLocked(c.client, nil) // a client without a subscription is not a member of the session
 		}
 	}
 }
 
-// resyncLocked resynchronises a subscription whose cursor has fallen off the log. For a terminal it sends terminal/cleared, the number of
-// missed bytes, the tail of the recorded text and the rest of the state, and delivery continues from there. For the root, delivery
-// continues with the oldest entry: each is state. A session says that entries were lost. Only the writer calls it, when the socket can take
-// more, so nothing is built for a client that does not read.
+// resyncLocked resynchronises a subscription whose position was dropped from the log. For a terminal it sends terminal/cleared, the number
+// of missed bytes, the tail of the recorded text and the rest of the state, and delivery continues from there. For the root, delivery
+// continues with the oldest entry, because each entry is the whole state. For a session, it reports that entries were lost. Only the writer
+// calls it, when the socket can take more, so nothing is built for a client that does not read.
 func (s *subscription) resyncLocked() {
 	t := s.ch.term
 	if s.ch.session != nil {
@@ -86,7 +86,7 @@ func (s *subscription) resyncLocked() {
 		r.text(s)
 	}
 	r.rest(s)
-	if s.ch.ended && !t.state.Lifecycle.Exited() { // it is parked, or goes on under another URI
+	if s.ch.ended && !t.state.Lifecycle.Exited() { // it is parked, or continues under another URI
 		r.act(ahp.TerminalExited{ExitCode: &noCode})
 	}
 	s.own, s.next, s.pos = r.entries, s.ch.log.next, t.content.end
@@ -101,8 +101,8 @@ type resync struct {
 	t       *terminal
 	uri     string // of the channel
 	entries []entry
-	pos     int64  // position of the text that comes next
-	sizes   []mark // its later sizes
+	pos     int64  // position of the next text
+	sizes   []mark // later changes of size
 }
 
 func (r *resync) act(a ahp.Action) {
@@ -128,7 +128,7 @@ func (r *resync) text(s *subscription) {
 	if line != "" || from > r.t.content.base {
 		seq := r.h.nextSeqLocked()
 		at := r.t.unknownScreenLocked()
-		if since <= r.t.content.base { // otherwise the screen may show text that is not for this subscriber
+		if since <= r.t.content.base { // otherwise the screen may show text that this subscriber may not see
 			at = r.h.screenAtLocked(r.t, from, most)
 		}
 		msg := appendNote(r.uri, seq, line, noteMeta{Skipped: skipped, Screen: at})
@@ -152,7 +152,7 @@ func (r *resync) part(p *part) {
 	}
 }
 
-// run sends text, with the sizes that the terminal got in it.
+// run sends text, with the changes of the terminal's size within it.
 func (r *resync) run(esc []byte, size int) {
 	for len(esc) > 0 {
 		at, n := len(esc), size
@@ -172,7 +172,7 @@ func (r *resync) run(esc []byte, size int) {
 	}
 }
 
-// rest sends the state without the content. Actions that the subscriber has seen already have no effect.
+// rest sends the state except for the content. Actions that the subscriber has seen already have no effect.
 func (r *resync) rest(s *subscription) {
 	st := r.t.state
 	r.act(ahp.TerminalTitleChanged{Title: st.Title})

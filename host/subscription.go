@@ -13,7 +13,7 @@ type subscription struct {
 	since     time.Time
 	withdrawn bool // its subscriber does not see the terminal any more
 
-	paused bool  // its snapshot has not been written yet
+	paused bool  // its snapshot was not sent yet
 	listed bool  // it is in conn.ready
 	next   int64 // index in the log of the envelope to deliver next
 	pos    int64 // terminal: stream position of the text delivered so far
@@ -23,11 +23,11 @@ type subscription struct {
 
 	holding holding // of a terminal's subscriber
 
-	// own are entries for this subscriber alone before it continues in the log: the rest of a resynchronisation.
+	// own has entries only for this subscriber, which come before the log: the rest of a resynchronisation.
 	own []entry
 }
 
-// subscribeLocked makes a paused subscription of c to ch, or pauses the one there is, until its snapshot is taken.
+// subscribeLocked makes a subscription of c to ch, or takes the existing one, and pauses it until its snapshot is taken.
 func (c *conn) subscribeLocked(ch *channel) *subscription {
 	s := c.subs[ch.uri]
 	if s == nil || s.ch != ch {
@@ -52,7 +52,7 @@ func (s *subscription) startLocked() {
 	s.seen = s.changed
 }
 
-// resumeLocked lets deliveries begin with the entry at index next.
+// resumeLocked starts deliveries with the entry at index next.
 func (s *subscription) resumeLocked(next int64) {
 	s.paused, s.own, s.next = false, nil, next
 	if t := s.ch.term; t != nil {
@@ -61,7 +61,7 @@ func (s *subscription) resumeLocked(next int64) {
 	s.noticeLocked()
 }
 
-// endLocked takes the subscription out of its channel and its connection.
+// endLocked removes the subscription from its channel and its connection.
 func (s *subscription) endLocked() {
 	if s.conn.subs[s.ch.uri] == s {
 		delete(s.conn.subs, s.ch.uri)
@@ -85,7 +85,7 @@ func (s *subscription) endLocked() {
 	}
 }
 
-// noticeLocked adds the subscription to those with something to deliver and wakes the connection's writer.
+// noticeLocked adds the subscription to the ready ones of its connection and wakes the connection's writer.
 func (s *subscription) noticeLocked() {
 	if s.paused {
 		return
@@ -112,8 +112,8 @@ func (s *subscription) skipOwnLocked() {
 	}
 }
 
-// peekLocked is the serverSeq of the subscription's next delivery, 0 if there is none. A cursor that has fallen off the log is brought back
-// first.
+// peekLocked returns the serverSeq of the subscription's next delivery, 0 if there is none. If its position was dropped from the log, it
+// resynchronises the subscription first.
 func (s *subscription) peekLocked() int64 {
 	log := &s.ch.log
 	if s.next < log.first {
@@ -134,7 +134,7 @@ func (s *subscription) peekLocked() int64 {
 	return seq
 }
 
-// takeLocked returns the message whose serverSeq peekLocked told and moves past it.
+// takeLocked returns the message whose serverSeq peekLocked has returned, and advances the subscription.
 func (s *subscription) takeLocked() []byte {
 	log := &s.ch.log
 	if len(s.own) > 0 {
@@ -157,20 +157,20 @@ func (s *subscription) takeLocked() []byte {
 	return e.to(s.conn.client)
 }
 
-// nextDataLocked is the connection's next envelope, the one with the smallest serverSeq of all its subscriptions, or nil.
+// nextDataLocked returns the connection's next envelope: that with the smallest serverSeq of all its subscriptions, or nil.
 func (c *conn) nextDataLocked() []byte {
 	var first *subscription
 	least := int64(0)
 	for i := 0; i < len(c.ready); {
 		s := c.ready[i]
 		if s != c.catching && c.catching.catchesUp() && s.fallen() {
-			i++ // one after the other: a resynchronisation is prepared for one subscriber alone, and it may have a thousand channels
+			i++ // one at a time: each resynchronisation takes memory for this subscriber only, and it may have a thousand channels
 			continue
 		}
 		seq := s.peekLocked()
 		if seq == 0 {
 			c.restLocked(s)
-			continue // another one has taken its place
+			continue // another subscription has taken its index
 		}
 		if first == nil || seq < least {
 			first, least = s, seq
@@ -191,12 +191,12 @@ func (c *conn) nextDataLocked() []byte {
 // catchesUp reports whether the rest of a resynchronisation can be sent; s may be nil.
 func (s *subscription) catchesUp() bool { return s != nil && s.listed && len(s.own) > 0 }
 
-// fallen reports whether the subscription to a terminal has fallen off its log.
+// fallen reports whether the position of a subscription to a terminal was dropped from the log.
 func (s *subscription) fallen() bool {
 	return s.ch.term != nil && len(s.own) == 0 && s.next < s.ch.log.first
 }
 
-// restLocked removes a subscription with nothing to deliver from the ready ones; that of an ended channel is over.
+// restLocked removes a subscription with nothing to deliver from the ready ones. It ends the subscription if the channel has ended.
 func (c *conn) restLocked(s *subscription) {
 	if s.ch.ended {
 		s.endLocked()
@@ -206,7 +206,7 @@ func (c *conn) restLocked(s *subscription) {
 	c.ready = remove(c.ready, s)
 }
 
-// remove takes one element out of a slice in which order does not matter.
+// remove removes one element from a slice in which the order does not matter.
 func remove[T comparable](list []T, x T) []T {
 	i := slices.Index(list, x)
 	if i < 0 {

@@ -24,35 +24,35 @@ type terminal struct {
 	bound   *conn       // the connection through which the owner serves it; nil while orphaned
 	away    time.Time   // since when bound is nil
 	grace   *time.Timer // ends the orphan; nil when none runs
-	applied int64       // bytes of the owner's text, in UTF-8, that the host has
+	applied int64       // length of the owner's text, in bytes of UTF-8, up to which the host has it
 	ack     ackState
 	strip   *stripper // nil while the owner's text cannot be within a mark
-	holds   bool      // the child waits for slow readers: the slowest subscriber determines its pace
+	holds   bool      // the child waits for slow readers, so the slowest subscriber determines its pace
 	watch   watchState
 	input   input
-	keep    parkTerms // what its owner allows while that is away
+	keep    parkTerms // what its owner allows while the machine is away
 	parked  *parking  // nil unless it is parked
 
 	mirror *mirror          // nil: this node owns it
-	feeds  map[string]*feed // the nodes that follow it, by their ids; nil without
+	feeds  map[string]*feed // the nodes that follow it, by id; nil if there are none
 
-	unwatched time.Time // when an agent began or ended watching, or a subscription ended, most recently
+	unwatched time.Time // when an agent last began or ended watching, or a subscription last ended
 
-	proc ServerProcess // of a server-executed terminal, once started
+	proc ServerProcess // the process of a server-executed terminal; nil until it was started
 
 	audience  audience
-	withdrawn []Grantee // those whose grants an administrator has ended
-	number    int64     // counts terminals, by creation; never changes
-	listers   []*lister // whose lists show it
+	withdrawn []Grantee // grantees whose grants an administrator has ended
+	number    int64     // number in the order of creation; never changes
+	listers   []*lister // the listers that show it
 
 	// For readers.
-	id              string // see idOf: of the URI that it had first; never changes
-	name            string // with which it was announced
+	id              string // idOf its first URI; never changes
+	name            string // the name with which it was announced
 	created, exited time.Time
 	marks           marks
 	offsets         textOffsets
-	moved           change.Signal     // text, a mark or the right to see it comes or goes
-	waits           []*awaitingReader // theirs
+	moved           change.Signal     // raised when text, a mark, or the right to see it was added or removed
+	waits           []*awaitingReader // the readers that wait for output
 	watchers        watcherState
 	agents          int // number of agents that wait for output or have subscribed to the terminal as a resource
 
@@ -71,7 +71,7 @@ func (t *terminal) ownedBy(c *conn) bool {
 	return t.remote() && c.client == t.creator && t.mirror == nil
 }
 
-// addTerminalLocked puts a new terminal into the catalogue.
+// addTerminalLocked adds a new terminal to the catalogue.
 func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState, a audience) *terminal {
 	h.nextSeqLocked() // so that a snapshot of an earlier terminal with this URI is not taken for one of this terminal
 	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
@@ -103,7 +103,7 @@ func (h *Host) removeLocked(t *terminal) {
 	h.unlistLocked(t)
 }
 
-// leaveLocked takes t out of AHP's catalogue.
+// leaveLocked removes t from AHP's catalogue, and ends its channel.
 func (h *Host) leaveLocked(t *terminal) {
 	delete(h.terminals, t.uri)
 	if m := t.mirror; m != nil {
@@ -139,10 +139,10 @@ func (t *terminal) stopTimersLocked() {
 	}
 }
 
-// gone reports whether nobody is shown t any more.
+// gone reports whether the host does not show t to anybody any more.
 func (t *terminal) gone() bool { return t.ended && t.parked == nil }
 
-// noCode is the exit code that clients up to 0.8 get if none is known: without a code they take the terminal for a running one. It is never
+// noCode is the exit code that clients up to 0.8 get if none is known: without a code they would show the terminal as running. It is never
 // modified.
 var noCode int64 = -1
 
@@ -183,7 +183,7 @@ func (t *terminal) reduceLocked(a ahp.Action) {
 	t.state.Content = nil
 }
 
-// exitLocked records the exit of t with a code that the host chooses, unless t has exited.
+// exitLocked records that t has exited, with a code that the host chooses, unless t has exited already.
 func (h *Host) exitLocked(t *terminal, code int64) {
 	if !t.state.Lifecycle.Exited() {
 		h.applyLocked(t, ahp.TerminalExited{ExitCode: &code}, nil)
@@ -224,7 +224,7 @@ func (h *Host) orphanLocked(t *terminal) {
 	h.abandonAfterLocked(t, grace)
 }
 
-// abandonAfterLocked abandons the terminal after d, unless its grace time is changed before.
+// abandonAfterLocked calls abandonLocked after d, unless t.grace is stopped or replaced before.
 func (h *Host) abandonAfterLocked(t *terminal, d time.Duration) {
 	var timer *time.Timer
 	timer = time.AfterFunc(d, func() {
@@ -237,8 +237,8 @@ func (h *Host) abandonAfterLocked(t *terminal, d time.Duration) {
 	t.grace = timer
 }
 
-// abandonLocked parks a terminal whose owner did not come back, or else ends and removes it. A parked one of another node, which did not come
-// back, ends, too.
+// abandonLocked parks a terminal whose owner did not come back, or ends and removes it if it must not be parked. It also ends a parked
+// mirror whose node did not come back.
 func (h *Host) abandonLocked(t *terminal) {
 	if t.parked != nil {
 		h.unparkLocked(t, "its node has not come back")
@@ -255,8 +255,8 @@ func (h *Host) abandonLocked(t *terminal) {
 // maxPast is the greatest age of a start or exit time that an owner may report.
 const maxPast = 366 * 24 * time.Hour
 
-// plausible returns the time that an owner reports if it is not before earliest, not in the future and not older than maxPast. Otherwise,
-// and without a report, it returns the current time: the owner's clock is wrong.
+// plausible returns the time that an owner reports if it is not before earliest, not in the future and not older than maxPast. Otherwise
+// the owner's clock is wrong, and it returns the current time, as it does without a report.
 func plausible(said, earliest time.Time) time.Time {
 	now := time.Now()
 	if said.After(now) || said.Before(earliest) || now.Sub(said) > maxPast {

@@ -18,7 +18,7 @@ const (
 )
 
 // cleanText checks a client's JSON string and returns it in a form that can be passed on unchanged, next to other text, in WebSocket text
-// frames, with its properties. It is decoded and encoded again only if it holds half characters or bytes that are not UTF-8.
+// frames, with its properties. It is decoded and encoded again only if it contains half characters or bytes that are not UTF-8.
 func cleanText(quoted []byte) (clean []byte, found jsonspan.Check, err error) {
 	if found, err = jsonspan.CheckString(quoted); err != nil || found.UTF8 && joinable(quoted[1:len(quoted)-1]) {
 		return quoted, found, err
@@ -38,7 +38,7 @@ func requote(text []byte) (quoted []byte, found jsonspan.Check) {
 	return jsonspan.AppendQuote(nil, text), jsonspan.Check{Size: len(text), UTF8: true}
 }
 
-// shortcut takes a terminal/output in the form of ahp.AppendOutput.
+// shortcut handles a terminal/output that has the form of ahp.AppendOutput.
 func (c *conn) shortcut(ctx context.Context, msg []byte) (done bool, err error) {
 	d := &c.dispatched
 	if c.client == nil || c.h.draining.Load() || !d.CutOutput(msg) {
@@ -57,7 +57,7 @@ func (c *conn) shortcut(ctx context.Context, msg []byte) (done bool, err error) 
 	return true, nil
 }
 
-// output takes a terminal/output.
+// output handles a terminal/output.
 func (c *conn) output(d *ahp.Dispatch) {
 	quoted, found, err := cleanText(d.Data)
 	var after *ahp.Screen
@@ -67,17 +67,17 @@ func (c *conn) output(d *ahp.Dispatch) {
 	c.place(d, quoted, found, newDrawn(after), err)
 }
 
-// place appends checked output, or refuses it; err is its fault. after is the screen behind it, nil if the owner did not send one. The
-// host's lock is held only for that.
+// place appends checked output, or refuses it; err is the error of the check. after is the screen behind the output, nil if the owner did
+// not send one. Everything else was done before, because the host's lock is held here.
 func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, after *drawn, err error) {
 	n := len(d.Channel) + envelopeRoom
 	if len(quoted) < shareBytes {
 		n += len(quoted)
-	} // else append makes room for it, which make would clear
+	} // otherwise append allocates; make would also clear the memory
 	c.h.sendPromptly(c.outputLocking(d, make([]byte, 0, n), quoted, found, after, err))
 }
 
-// outputLocking is place with the lock. It returns the work that is left for short output.
+// outputLocking is the part of place that takes the host's lock. It returns the remaining work for short output.
 func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, after *drawn, err error) (left promptWork) {
 	h, size := c.h, found.Size
 	h.mu.Lock()
@@ -109,8 +109,8 @@ func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan
 	return left
 }
 
-// placeLocked appends output of the owner at its place: text that the host has already is dropped, and missing text before it is made
-// visible. A negative offset means that it follows the last text.
+// placeLocked appends output of the owner at its offset. It drops text that the host has already, and shows a gap if text before the offset
+// is missing. A negative offset means that the output follows the last text.
 func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte, found jsonspan.Check) {
 	if offset < 0 {
 		offset = t.applied
@@ -150,8 +150,8 @@ func dropText(quoted []byte, n int) (rest []byte, found jsonspan.Check) {
 	return requote(text[n:])
 }
 
-// textLocked appends clean text to the terminal and to the log of its channel, in one copy. from is the client that does not get it back.
-// buf is given away.
+// textLocked appends clean text to the terminal and to the log of its channel, in one copy. The text is not sent back to from, its sender.
+// The caller must not use buf any more.
 func (h *Host) textLocked(t *terminal, buf, quoted []byte, found jsonspan.Check, from *client) {
 	if found.Size == 0 {
 		return
@@ -167,7 +167,7 @@ func (h *Host) textLocked(t *terminal, buf, quoted []byte, found jsonspan.Check,
 func (h *Host) missingLocked(t *terminal, n int64) {
 	t.state.Meta.Missing += n
 	if t.oldest.gap = t.content.end; t.content.end == 0 {
-		t.oldest.unknown = true // the screen was not blank before
+		t.oldest.unknown = true // the screen may not have been blank before
 	}
 	line := fmt.Sprintf("\r\n[tether: %d bytes of output are missing here]\r\n", n)
 	quoted := jsonspan.AppendQuoteString(nil, line)
@@ -178,8 +178,8 @@ func (h *Host) missingLocked(t *terminal, n int64) {
 	t.addLocked(e)
 }
 
-// elided is a refused action as it is repeated to everyone: without text, which concerns nobody else and could be long, and without parts
-// that the host does not know.
+// elided returns a refused action in the form that is sent to everyone: without text, which concerns nobody else and could be long, and
+// without parts that the host does not know.
 func elided(d *ahp.Dispatch) []byte {
 	const most = 1 << 10 // bytes; titles, sizes and claims are shorter
 	if d.Data == nil && len(d.Action) <= most && utf8.Valid(d.Action) {

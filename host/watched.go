@@ -8,8 +8,8 @@ import (
 	"tether/agenttools"
 )
 
-// watched is a catalogue that records which terminals its principal looks at, each once, not each time; and that counts callers that wait
-// for a terminal's output as watchers.
+// watched is a catalogue that records which terminals its principal looks at, each of them once, and that counts callers which wait for a
+// terminal's output as watchers.
 type watched struct {
 	agenttools.Terminals
 	h *Host
@@ -35,17 +35,17 @@ func (w *watched) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return catalogue{w.h, &w.p}.Changed(ctx, since)
 }
 
-// maxLooks bounds how many names looks remembers; then it begins anew.
+// maxLooks bounds how many names looks has; when they are reached, it starts empty again.
 const maxLooks = 4096
 
-// looks remembers viewed terminals, so that the audit log has each once, even for a loop. The zero value is ready; its methods may be
-// called concurrently.
+// looks records viewed terminals, so that the audit log has each of them once, even if a program looks in a loop. The zero value is ready;
+// its methods may be called concurrently.
 type looks struct {
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-// first reports whether nobody has looked at it before, as far as is remembered.
+// first reports whether what is new to looks, and adds it.
 func (l *looks) first(what string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,8 +59,8 @@ func (l *looks) first(what string) bool {
 	return true
 }
 
-// awaited is a terminal whose readers count as watching it from the first time that they wait until they are closed. Reading available
-// output is over before anybody could be told.
+// awaited is a terminal whose readers count as watchers from the first time that they wait until they are closed. A reader that never waits
+// is finished before anybody could be told of it.
 type awaited struct{ lookedAt }
 
 // Read implements agenttools.Terminal.
@@ -106,7 +106,7 @@ func (r *awaitingReader) Close() {
 	r.Reader.Close()
 }
 
-// agents counts a reader that waits, or does not any more.
+// agents adds more to the number of waiting readers: 1 or -1.
 func (l lookedAt) agents(r *awaitingReader, more int) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -129,7 +129,7 @@ type watchState struct {
 	count int   // the reported number
 }
 
-// observersLocked is the number of watchers: the subscriptions besides the owner's, and the agents that wait for output.
+// observersLocked returns the number of watchers: subscriptions other than the owner's, and agents that wait for output.
 func (t *terminal) observersLocked() int {
 	n := t.agents + t.watchingAtNodesLocked()
 	for _, s := range t.subs {
@@ -152,7 +152,7 @@ func (t *terminal) watchedLocked() {
 	c.wake()
 }
 
-// nextCountLocked is this connection's next report of watchers, or nil.
+// nextCountLocked returns this connection's next report of the number of watchers, or nil.
 func (c *conn) nextCountLocked() []byte {
 	for len(c.counts) > 0 {
 		t := c.counts[0]

@@ -19,7 +19,7 @@ type watcherState struct {
 	at    time.Time   // and when
 	due   *conn       // the connection that is to be told: the terminal is in its watchers
 	timer *time.Timer // lets it be told; nil when none runs
-	// brief are those who have looked for a moment since then.
+	// brief has those who have looked for a moment since the last report.
 	brief []ahp.Watcher
 }
 
@@ -54,7 +54,7 @@ func (t *terminal) oweWatchersLocked() {
 	}
 }
 
-// nextWatchersLocked is this connection's next report of watchers, or nil.
+// nextWatchersLocked returns this connection's next report of watchers, or nil.
 func (c *conn) nextWatchersLocked() []byte {
 	for len(c.watchers) > 0 {
 		t := c.watchers[0]
@@ -75,7 +75,7 @@ func (c *conn) nextWatchersLocked() []byte {
 		}
 		w.conn, w.last, w.at = c, string(msg), time.Now()
 		if brief {
-			t.watchersLocked() // they are not there any more
+			t.watchersLocked() // brief watchers are gone by then
 		}
 		return msg
 	}
@@ -96,7 +96,7 @@ func (t *terminal) watchersParamsLocked() ahp.WatchersParams {
 	return p
 }
 
-// watchingLocked are those who watch the terminal at this node.
+// watchingLocked returns those who watch the terminal at this node.
 func (t *terminal) watchingLocked() []ahp.Watcher {
 	h := t.host
 	all := slices.Clone(t.watchers.brief)
@@ -127,7 +127,7 @@ func (h *Host) watcherLocked(p *Principal, since time.Time) ahp.Watcher {
 	return w
 }
 
-// mayWatchLocked names those who may watch t, the owner first.
+// mayWatchLocked returns the names of those who may watch t, the owner first.
 func (t *terminal) mayWatchLocked() []string {
 	h, owner, a := t.host, t.creator.principal, &t.audience
 	may := []string{}
@@ -158,7 +158,7 @@ func (t *terminal) mayWatchLocked() []string {
 	return may
 }
 
-// name is a grantee as in ahp.Grant; "" if it is nobody any more.
+// name returns a grantee as in ahp.Grant; "" if it does not exist any more.
 func (r *Roster) name(g Grantee) string {
 	switch g.kind {
 	case toGroup:
@@ -171,7 +171,7 @@ func (r *Roster) name(g Grantee) string {
 	return r.People[g.id]
 }
 
-// looked notes that somebody has looked at the terminal for a moment.
+// looked records that somebody has looked at the terminal for a moment.
 func (l lookedAt) looked() {
 	if l.p == nil {
 		return
