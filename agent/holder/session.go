@@ -67,6 +67,7 @@ func (h *holder) serve(conn net.Conn) {
 	s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindReading && k != kindProof }})
 	close(s.gone)
 	h.leave(s)
+	_ = quick.SetWriteDeadline(time.Now().Add(flushTime)) // a daemon that does not read must not keep publish in a write
 	writer.Wait()
 }
 

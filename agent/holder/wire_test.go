@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -502,4 +503,31 @@ func TestBadFrames(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A daemon that breaks the framing and reads nothing does not keep its connection, although the holder is writing to it.
+func TestBadFrameWhileWriting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		ours, theirs := net.Pipe()
+		var served atomic.Bool
+		b.tasks.Go(func() {
+			b.held.Serve(theirs)
+			served.Store(true)
+		})
+		if _, err := greet(ours, helloOf(1, 1, "")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the holder writes its state, which nobody reads
+		if _, err := ours.Write(frame(0x05, "")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !served.Load() {
+			t.Error("the connection is still served")
+		}
+		ours.Close()
+		b.end()
+	})
 }
