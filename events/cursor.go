@@ -16,7 +16,7 @@ type place struct{ off, aux int64 }
 
 func (p place) before(q place) bool { return p.off < q.off || p.off == q.off && p.aux < q.aux }
 
-// position is the content of a cursor: either the places of terminals, or a place in a journal.
+// position is the content of a cursor: the places of terminals, or a place in a journal.
 type position struct {
 	places map[string]place // by terminal
 	epoch  uint32           // of the journal; 0: none
@@ -26,13 +26,13 @@ type position struct {
 const (
 	cursorVersion = 1
 	maxCursor     = 32 << 10 // bytes
-	maxPlaces     = 512      // terminals that a cursor remembers; more begin where their log does
+	maxPlaces     = 512      // terminals in a cursor; further ones start at the beginning of their log
 	maxID         = 64       // bytes of a terminal's id
 )
 
 var cursorText = base64.RawURLEncoding
 
-// encode makes a cursor of a position of a subscription.
+// encode returns the cursor for a position of the subscription with that hash.
 func (p *position) encode(hash uint32) string {
 	b := binary.BigEndian.AppendUint32([]byte{cursorVersion}, hash)
 	b = binary.BigEndian.AppendUint32(b, p.epoch)
@@ -52,7 +52,8 @@ func (p *position) encode(hash uint32) string {
 	return cursorText.EncodeToString(b)
 }
 
-// decodeCursor reads a cursor of a subscription. ok is false for anything else: another subscription's, another version's, no cursor at all.
+// decodeCursor decodes a cursor of the subscription with that hash. ok is false for the cursor of another subscription or version, and for
+// anything else.
 func decodeCursor(text string, hash uint32) (p position, ok bool) {
 	if len(text) > maxCursor {
 		return p, false

@@ -9,10 +9,10 @@ import (
 	"tether/platform/secret"
 )
 
-// CursorFile is the path of a file with the cursors of the subscriptions of one command line; "" keeps none.
+// CursorFile is the path of a file that stores the cursors of one command line's subscriptions; "" stores none.
 type CursorFile string
 
-// Recall sets the cursors of requests that the file has.
+// Recall sets the cursors of those requests for which the file has one.
 func (f CursorFile) Recall(subs []Request) error {
 	if f == "" {
 		return nil
@@ -36,7 +36,7 @@ func (f CursorFile) Recall(subs []Request) error {
 	return nil
 }
 
-// Remember writes the cursors that requests have. The file is whole at any time, and the user's alone.
+// Remember writes the cursors of the requests. It replaces the file atomically; only the user can read it.
 func (f CursorFile) Remember(subs []Request) error {
 	if f == "" {
 		return nil
@@ -54,5 +54,5 @@ func (f CursorFile) Remember(subs []Request) error {
 	return err
 }
 
-// key is the key under which a request's cursor is kept.
+// key returns the key of a request's cursor in the file.
 func (r *Request) key() string { return r.Name + " " + string(r.Arguments) }

@@ -12,6 +12,6 @@
 //   - Those of the moment (idle, ports, problems, waiting for input, ready, machines) are noticed while somebody is subscribed and kept in a
 //     bounded journal; after a restart, their cursors are truncated.
 //
-// Events behind a cursor that can no longer be reported are announced as truncated. Floods become at most one event a second for each
-// subscription and terminal, with a count.
+// If events after a cursor can no longer be reported, the subscriber is told that they are truncated. Floods become at most one event a
+// second for each subscription and terminal, with a count.
 package events

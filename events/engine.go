@@ -12,11 +12,11 @@ import (
 const (
 	DefaultStreams = 64
 	DefaultLeases  = 256
-	// Heartbeat is how often each stream is told that it is alive, by one ticker of all. The protocol wants it every 30 s at least.
+	// Heartbeat is how often each stream gets a heartbeat; one ticker serves all streams. The protocol requires one at least every 30 s.
 	Heartbeat = 25 * time.Second
-	// settleRoster is the shortest time between two looks at the list of terminals.
+	// settleRoster is the shortest time between two reads of the list of terminals.
 	settleRoster = 20 * time.Millisecond
-	// lookAtRoster is how often the list is examined if changes are not announced.
+	// lookAtRoster is how often the list is read if its changes are not announced.
 	lookAtRoster = 2 * time.Second
 	portsEvery   = 2 * time.Second
 )
@@ -29,23 +29,24 @@ type Options struct {
 	Machine string
 	// Machines reports that the terminals belong to several machines, which come and go.
 	Machines bool
-	// Ports returns the ports that programs of terminals listen on, by terminal; nil where that is not known. It may take some milliseconds.
+	// Ports returns the ports on which programs of terminals listen, by terminal; nil if that is not known. A call may take some
+	// milliseconds.
 	Ports func() (map[string][]Port, error)
-	// Problems finds problems; nil where nobody looks for them. The engine does not close it.
+	// Problems finds problems; nil if nobody looks for them. The engine does not close it.
 	Problems *agenttools.Matching
 	// Streams and Leases bound the streams, and the conditions that are watched for polls; 0 means DefaultStreams and DefaultLeases.
 	Streams, Leases int
-	// Bug, if not nil, is called with a bug that output has met. It must not block for long.
+	// Bug, if not nil, is called after a panic caused by output. It must not block for long.
 	Bug func(what string, stack []byte)
 }
 
 // Port is a TCP port that a program listens on.
 type Port struct {
 	Number  int
-	Address string // as programs of this machine reach it: host:port
+	Address string // host:port at which programs of this machine reach it
 }
 
-// Engine tells one principal of events. It is safe for concurrent use.
+// Engine reports events to one principal. It is safe for concurrent use.
 //
 // Goroutines: one that looks at the list of terminals and one for heartbeats while there are subscriptions; one per terminal that is read
 // for lines or commands, and for each condition of the moment one, or one per terminal. Close waits for all.
@@ -64,13 +65,14 @@ type Engine struct {
 	watches map[watchKey]*watch
 	sources map[uint32]*source // by hash of their specs
 
-	portsMu   sync.Mutex // held while ports are looked at
+	portsMu   sync.Mutex // held while ports are read
 	portsAt   time.Time
 	portsLast map[string][]Port
 	portsErr  error
 }
 
-// watchKey is the reader and the kind of reading of a watch: patterns without a literal are slow, and must not hold others up.
+// watchKey identifies a watch: by its terminal and by how it reads. Patterns without a literal are slow and have a watch of their own, so
+// that they do not delay others.
 type watchKey struct {
 	id   string
 	slow bool
@@ -95,7 +97,7 @@ func New(o Options) *Engine {
 	return e
 }
 
-// has reports whether a kind can be told of here.
+// has reports whether events of a kind are available.
 func (e *Engine) has(kind string) bool {
 	switch kind {
 	case PortOpened, PortClosed:
@@ -108,7 +110,7 @@ func (e *Engine) has(kind string) bool {
 	return true
 }
 
-// Kinds are the available kinds. The caller must not change them.
+// Kinds returns the available kinds. The caller must not change them.
 func (e *Engine) Kinds() []Kind { return e.kinds }
 
 // Busy reports whether anybody is subscribed.
@@ -127,7 +129,7 @@ func (e *Engine) Close() {
 	e.wg.Wait()
 }
 
-// enter makes a subscription known.
+// enter adds a subscription.
 func (e *Engine) enter(s *Sub) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -152,7 +154,7 @@ func (e *Engine) runLocked() {
 	e.wg.Go(e.heartbeats)
 }
 
-// leave forgets a subscription, and ends work that only it has needed.
+// leave removes a subscription, and ends work that only it has needed.
 func (e *Engine) leave(s *Sub) {
 	e.mu.Lock()
 	delete(e.subs, s)
@@ -198,7 +200,7 @@ func (e *Engine) all() []*Sub {
 	return all
 }
 
-// roster goes along with the list of terminals.
+// roster applies each change of the list of terminals.
 func (e *Engine) roster() {
 	watchable, _ := e.opts.Terminals.(agenttools.Watchable)
 	for version := uint64(0); e.ctx.Err() == nil; {
@@ -219,7 +221,7 @@ func (e *Engine) roster() {
 	}
 }
 
-// apply brings all subscriptions up to the list.
+// apply updates all subscriptions to the list.
 func (e *Engine) apply(list []agenttools.Info) {
 	for _, s := range e.all() {
 		if s.src == nil {
@@ -254,7 +256,7 @@ func listedIn(list []agenttools.Info, id string) *agenttools.Info {
 	return nil
 }
 
-// apply begins with terminals that are new to the subscription, and ends with those that are gone.
+// apply starts following terminals that are new to the subscription, and stops following those that are gone.
 func (s *Sub) apply(list []agenttools.Info) {
 	there := map[string]bool{}
 	for _, i := range list {

@@ -12,7 +12,7 @@ import (
 
 // Event is one occurrence, in MCP's words.
 type Event struct {
-	ID   string         `json:"eventId"` // visible ASCII without a dot, at most 128 bytes; the same each time the same event is sent
+	ID   string         `json:"eventId"` // visible ASCII without a dot, at most 128 bytes; the same whenever the same event is sent
 	Name string         `json:"name"`
 	At   time.Time      `json:"timestamp"`
 	Data map[string]any `json:"data"`
@@ -21,10 +21,10 @@ type Event struct {
 	Meta   map[string]any `json:"_meta,omitempty"`
 }
 
-// MetaUntrusted marks events that hold text of programs.
+// MetaUntrusted marks events that contain text of programs.
 const MetaUntrusted = "tether/untrusted"
 
-// Reason is the fault of a request, or why a subscription is over.
+// Reason says what is wrong with a request, or why a subscription has ended.
 type Reason string
 
 // The reasons, in the words of the protocol's errors.
@@ -38,7 +38,7 @@ const (
 	CallbackEndpoint Reason = "CallbackEndpointError"
 )
 
-// Error is the answer to a request that cannot be met.
+// Error is the answer to a request that cannot be served.
 type Error struct {
 	Reason Reason
 	Text   string // the fault and the remedy, for people and models
@@ -53,7 +53,7 @@ func invalid(field, format string, args ...any) *Error {
 	return &Error{Reason: InvalidParams, Text: field + " " + why, Data: map[string]any{"field": field, "reason": why}}
 }
 
-// withdrawn is the answer about a terminal that is not there, or not for the principal: nobody can tell which.
+// withdrawn returns the answer about a terminal that does not exist or that the principal may not see. It does not reveal which.
 func withdrawn() *Error {
 	return &Error{Reason: Forbidden, Text: "no such terminal, or none that you may see; list_terminals lists them", Data: map[string]any{"reason": "withdrawn"}}
 }
@@ -68,7 +68,7 @@ type match struct {
 	at         time.Time
 }
 
-// group is matches that are told together.
+// group has matches that are reported as one event.
 type group struct {
 	first, last match
 	n           int
@@ -82,7 +82,7 @@ func (g *group) add(m match) {
 	g.n++
 }
 
-// event makes the event of a group.
+// event returns the event for a group.
 func (s *Spec) event(g *group, i agenttools.Info) Event {
 	data := about(i)
 	data["since"] = g.first.start
@@ -141,7 +141,7 @@ func about(i agenttools.Info) map[string]any {
 	return data
 }
 
-// hashText tells subscriptions apart in ids and cursors.
+// hashText identifies a subscription in ids and cursors.
 func (s *Spec) hashText() string {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], s.hash)

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// catchUp is how much of a terminal's output may be looked at for one subscription while the others of that terminal wait, in bytes.
+// catchUp is how much of a terminal's output, in bytes, may be read for one subscription while the terminal's other subscriptions wait.
 const catchUp = 256 << 10
 
-// key says which watch a part belongs to.
+// key returns the key of the watch to which a part belongs.
 func (p *part) key() watchKey {
 	q := p.sub.spec.pattern
 	return watchKey{p.id, q != nil && q.literal == nil}
 }
 
-// begin follows a part's terminal from p.from on, which is the place of nothing for a terminal that is new.
+// begin follows a part's terminal from p.from on; for a new terminal that is the zero place.
 func (e *Engine) begin(p *part) {
 	if p.sub.spec.kind.family == ofExits {
 		return
 	}
 	t, err := e.opts.Terminals.Open(p.id)
 	if err != nil {
-		return // the next list says so
+		return // the next list reports that it is gone
 	}
 	own, err := newWatch(t, p.from)
 	if err != nil {
@@ -58,7 +58,7 @@ func (e *Engine) beginNow(p *part) error {
 	return nil
 }
 
-// join has a watch that others share go on with a part for which own was read so far.
+// join makes a shared watch continue with a part that the watch own has read so far.
 func (e *Engine) join(p *part, own *watch) {
 	key := p.key()
 	for range 1000 {
@@ -81,7 +81,7 @@ func (e *Engine) join(p *part, own *watch) {
 			return
 		}
 	}
-	own.rd.Close() // output comes faster than it can be looked at
+	own.rd.Close() // output arrives faster than it can be examined
 	e.mu.Lock()
 	w := e.watches[key]
 	e.mu.Unlock()
@@ -98,7 +98,7 @@ func (e *Engine) join(p *part, own *watch) {
 	p.sub.lose(p)
 }
 
-// meet reads on to where w is and hands the part over to it. It returns false if that is too far for others to wait.
+// meet reads on to the position of w and passes the part to w. It returns false if that is so far that others would wait for too long.
 func (own *watch) meet(w *watch, p *part) bool {
 	_, _ = own.step(4 * catchUp)
 	w.mu.Lock()
@@ -127,7 +127,7 @@ func (own *watch) meet(w *watch, p *part) bool {
 	return true
 }
 
-// take1 lets a part take part. w.mu is held.
+// take1 adds a part to the watch. w.mu must be held.
 func (w *watch) take1(p *part) {
 	w.parts = append(w.parts, p)
 	p.sub.mu.Lock()
@@ -160,7 +160,7 @@ func (e *Engine) follow(ctx context.Context, w *watch) {
 	}
 }
 
-// abandon takes a watch out that has lost its reader. Its parts begin anew with the next list that has their terminal.
+// abandon removes a watch that has lost its reader. Its parts start again with the next list that has their terminal.
 func (e *Engine) abandon(w *watch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -174,7 +174,7 @@ func (e *Engine) abandon(w *watch) {
 	w.mu.Unlock()
 }
 
-// detach ends a part's following, and the watch if nobody else needs it.
+// detach stops following for a part, and ends the watch if no other part needs it.
 func (e *Engine) detach(p *part) {
 	p.sub.mu.Lock()
 	w := p.watch

@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	maxRaw  = 16 << 10 // bytes of a line as printed; the rest of it is not looked at
+	maxRaw  = 16 << 10 // bytes of a line as printed; the rest is not examined
 	maxText = 4 << 10  // bytes of a line that are matched
 	maxShow = 500      // bytes of a line that are reported
 )
 
 // A line is the output between two ends: newlines, and control sequences that move the cursor to another row, so that its bounds follow
-// from the bytes alone. Its text is the one that a very wide row of a screen then shows.
+// from the bytes alone. Its text is what a very wide row of a screen shows then.
 
 // splitter divides output into lines. It is fed piece by piece; lines that lie in one piece are not copied.
 type splitter struct {
-	start   int64  // offset of the line that has no end yet
-	part    []byte // its part so far
+	start   int64  // offset of the unfinished line
+	part    []byte // what has arrived of that line
 	skipped bool   // it has more than maxRaw bytes
 	cut     bool   // part begins behind start
 }
 
-// feed takes a piece of output that begins at an offset. lines is called for each run of whole lines that the piece ends or holds: text is
-// in use until lines returns.
+// feed takes a piece of output that begins at an offset. It calls lines for each run of whole lines that end in the piece; text is valid
+// until lines returns.
 func (s *splitter) feed(at int64, p []byte, lines func(start int64, text []byte)) {
 	for len(p) > 0 {
 		if len(s.part) == 0 && !s.skipped {
@@ -58,7 +58,7 @@ func (s *splitter) feed(at int64, p []byte, lines func(start int64, text []byte)
 	}
 }
 
-// finish is how many bytes of p complete a control sequence that the line ends with and that ends the line.
+// finish returns how many bytes of p complete a control sequence at the end of the line that ends the line; 0 if there is none.
 func (s *splitter) finish(p []byte) int {
 	tail := s.part[max(0, len(s.part)-maxSequence):]
 	i := bytes.LastIndexByte(tail, esc)
@@ -66,7 +66,7 @@ func (s *splitter) finish(p []byte) int {
 		return 0
 	}
 	if n, _ := sequence(tail[i:]); n < len(tail)-i {
-		return 0 // it is whole
+		return 0 // it is complete
 	}
 	var joined [2 * maxSequence]byte
 	whole := append(append(joined[:0], tail[i:]...), p[:min(len(p), maxSequence)]...)
@@ -76,14 +76,14 @@ func (s *splitter) finish(p []byte) int {
 	return 0
 }
 
-// begin starts anew at an offset.
+// begin starts a new line at an offset.
 func (s *splitter) begin(at int64) {
 	s.start, s.part, s.skipped, s.cut = at, s.part[:0], false, false
 }
 
 func (s *splitter) keep(p []byte) {
 	if room := maxRaw - len(s.part); len(p) > room {
-		// Bars that count up in place are long; their visible text is behind their last return.
+		// Progress bars that are redrawn in place make long lines; their visible text is after the last carriage return.
 		s.part = append(s.part, p...)
 		if i := bytes.LastIndexByte(s.part[:len(s.part)-1], '\r'); i > 0 && len(s.part)-i <= maxRaw {
 			s.part, s.cut = append(s.part[:0], s.part[i:]...), true
@@ -95,7 +95,7 @@ func (s *splitter) keep(p []byte) {
 	s.part = append(s.part, p...)
 }
 
-// firstEnd is the length of the line at the start of p with its end; 0 if it has none.
+// firstEnd returns the length of the line at the start of p, including its end; 0 if the line has no end.
 func firstEnd(p []byte) int {
 	n := bytes.IndexByte(p, '\n') + 1
 	head := p
@@ -110,7 +110,7 @@ func firstEnd(p []byte) int {
 	return n
 }
 
-// lastEnd is how many bytes of p are whole lines.
+// lastEnd returns how many bytes of p are whole lines.
 func lastEnd(p []byte) int {
 	n := bytes.LastIndexByte(p, '\n') + 1
 	if i := bytes.IndexByte(p[n:], esc); i >= 0 {
@@ -126,7 +126,8 @@ const (
 	maxSequence = 64 // bytes of a control sequence that is understood
 )
 
-// moveEnd is the index behind the first, or last, control sequence at or after from that moves the cursor to another row; 0: there is none.
+// moveEnd returns the index after the first, or last, control sequence at or after from that moves the cursor to another row; 0 if there is
+// none.
 func moveEnd(p []byte, from int, last bool) (end int) {
 	for i := from; i < len(p); {
 		if p[i] != esc {
@@ -153,7 +154,7 @@ func sequence(p []byte) (n int, moves bool) {
 		return len(p), false
 	}
 	if p[1] == esc {
-		return 1, false // it begins anew
+		return 1, false // another sequence begins
 	}
 	if p[1] != '[' {
 		return 2, p[1] == 'D' || p[1] == 'E' || p[1] == 'M' || p[1] == 'c'
@@ -170,7 +171,7 @@ func sequence(p []byte) (n int, moves bool) {
 	return n, false
 }
 
-// alternates reports whether a private mode is that of the other screen.
+// alternates reports whether a private mode is one that switches to the alternate screen.
 func alternates(params []byte) bool {
 	return bytes.Equal(params, []byte("?1049")) || bytes.Equal(params, []byte("?1047")) || bytes.Equal(params, []byte("?47"))
 }
@@ -196,13 +197,13 @@ var strange = func() (t [256]bool) {
 	return t
 }()
 
-// renderer turns lines into text. It is one goroutine's.
+// renderer turns lines into text. It is for one goroutine.
 type renderer struct {
 	row *screen.Screen
 	buf []byte
 }
 
-// text is the visible text of a line, at most maxText bytes of it, valid until the next call.
+// text returns the visible text of a line, at most maxText bytes, valid until the next call.
 func (r *renderer) text(line []byte) []byte {
 	line = bytes.TrimRight(line, "\r\n")
 	if odd(line) || bytes.IndexByte(line, '\r') >= 0 {
@@ -243,7 +244,7 @@ func unstyled(dst, p []byte) (out []byte, ok bool) {
 	return dst, true
 }
 
-// draw is text by way of a screen.
+// draw is text for a line that must be drawn on a screen.
 func (r *renderer) draw(line []byte) []byte {
 	if r.row == nil {
 		r.row = screen.New(1000, 3)
@@ -256,7 +257,7 @@ func (r *renderer) draw(line []byte) []byte {
 	return []byte(cut(text, maxText))
 }
 
-// redrawn reports whether a line was begun anew, by a carriage return, behind its first n bytes.
+// redrawn reports whether a line has a carriage return after its first n bytes, after which it is drawn again.
 func redrawn(line []byte, n int64) bool {
 	if n >= int64(len(line)) {
 		return n > int64(len(line))
@@ -265,7 +266,7 @@ func redrawn(line []byte, n int64) bool {
 	return bytes.IndexByte(rest, '\r') >= 0 || len(rest) > 0 && n > 0 && line[n-1] == '\r'
 }
 
-// cut is the beginning of s, at most n bytes, to the end of a character.
+// cut returns the beginning of s, at most n bytes, in whole characters.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -10,17 +10,17 @@ import (
 const (
 	maxPattern  = 1 << 10 // bytes
 	maxProgram  = 4096    // instructions of a compiled pattern, which bound the cost of a byte of output
-	leastLetter = 3       // bytes of a literal for which it is worth looking first
+	leastLetter = 3       // least length, in bytes, of a literal that is searched first
 )
 
 // pattern matches lines.
 type pattern struct {
 	re *regexp.Regexp
-	// literal is contained in every line that matches; nil if no long enough literal is known.
+	// literal is contained in every matching line; nil if no literal of at least leastLetter bytes is known.
 	literal []byte
 }
 
-// newPattern compiles an RE2 expression, whose cost it bounds.
+// newPattern compiles an RE2 expression, and refuses one that is too expensive.
 func newPattern(text string) (*pattern, error) {
 	if text == "" {
 		return nil, errors.New("is missing: a regular expression (RE2) that a line must match")
@@ -51,7 +51,7 @@ func newPattern(text string) (*pattern, error) {
 	return p, nil
 }
 
-// longest is the longest text that is in all that the expression matches.
+// longest returns the longest text that is contained in everything that the expression matches.
 func longest(re *syntax.Regexp) string {
 	switch re.Op {
 	case syntax.OpLiteral:

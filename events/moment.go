@@ -11,7 +11,7 @@ import (
 	"tether/screen"
 )
 
-// freshEpoch names a journal; never 0.
+// freshEpoch returns a random id for a journal, never 0.
 func freshEpoch() uint32 {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -30,7 +30,8 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// awaitOutput returns when the terminal has printed something after an offset, with the offset of its end; false when ctx ends or it has exited.
+// awaitOutput waits until the terminal has printed something after an offset, and returns the end of the output; ok is false if ctx ends or
+// the terminal has exited.
 func awaitOutput(ctx context.Context, t agenttools.Terminal, from int64) (int64, bool) {
 	if end := t.Info().End; end > from {
 		return end, true
@@ -52,7 +53,8 @@ func awaitOutput(ctx context.Context, t agenttools.Terminal, from int64) (int64,
 	}
 }
 
-// idle tells when a terminal has printed something and then nothing for long enough. While it prints, it is looked at eight times in that time.
+// idle reports when a terminal has printed something and then nothing for long enough. While it prints, it is checked eight times in that
+// time.
 func (src *source) idle(ctx context.Context, t agenttools.Terminal, i agenttools.Info) {
 	most := src.spec.idle()
 	for id, end := i.ID, i.End; ; {
@@ -153,7 +155,7 @@ func (src *source) problems(ctx context.Context, t agenttools.Terminal, id strin
 	}
 }
 
-// problemKey says that two problems are the same.
+// problemKey identifies a problem: problems with equal keys are the same.
 type problemKey struct {
 	file, severity, message string
 	line                    int
@@ -242,7 +244,7 @@ func (src *source) comparePorts(id string, was, now []Port) {
 	}
 }
 
-// ports looks who listens where, for all sources together.
+// ports returns which programs listen where, read once for all sources.
 func (e *Engine) ports() (map[string][]Port, error) {
 	e.portsMu.Lock()
 	defer e.portsMu.Unlock()

@@ -8,9 +8,9 @@ import (
 const (
 	defaultEvents = 50
 	maxEvents     = 200
-	// pollBytes bounds the output that is looked at for one answer of Poll.
+	// pollBytes bounds the output that is read for one answer of Poll.
 	pollBytes = 16 << 20
-	// soon and later are when a client is told to poll again: after events, and after none.
+	// soon and later are the pauses that a client is asked to make before it polls again: after events, and after none.
 	soon  = time.Second
 	later = 5 * time.Second
 	// leaseFor is how long a condition of the moment is watched for a client that polls.
@@ -21,22 +21,22 @@ const (
 type Page struct {
 	Events    []Event
 	Cursor    string
-	Truncated bool // something after the request's cursor is missing
-	More      bool // there is more already
+	Truncated bool // some events after the request's cursor are lost
+	More      bool // more events are available now
 	Next      time.Duration
 }
 
-// Out takes the events of a stream. Its methods may block; an error ends the stream.
+// Out receives the events of a stream. Its methods may block; an error ends the stream.
 type Out interface {
-	// Active says where the stream is: first, and again with truncated when something is missing.
+	// Active reports the stream's position: once at the beginning, and again with truncated when events are lost.
 	Active(cursor string, truncated bool) error
-	// Event has a cursor.
+	// Event receives an event, which has a cursor.
 	Event(Event) error
-	// Heartbeat says up to where was looked.
+	// Heartbeat reports up to which cursor terminals were examined.
 	Heartbeat(cursor string) error
 }
 
-// open makes the subscription of a request. truncated says that its cursor cannot be served.
+// open makes the subscription for a request. truncated says that events after its cursor are lost.
 func (e *Engine) open(r *Request, polls bool) (s *Sub, truncated bool, err error) {
 	spec, err := e.spec(r)
 	if err != nil {
@@ -84,8 +84,7 @@ func (e *Engine) open(r *Request, polls bool) (s *Sub, truncated bool, err error
 	return s, truncated, nil
 }
 
-// Poll returns the available events after the cursor. It waits only for lines that have no end yet, 200 ms at most. Errors: *Error, and
-// ctx's.
+// Poll returns the available events after the cursor. It waits only for unfinished lines, 200 ms at most. Errors: *Error, and ctx's.
 func (e *Engine) Poll(ctx context.Context, r *Request) (*Page, error) {
 	s, truncated, err := e.open(r, true)
 	if err != nil {
@@ -140,7 +139,7 @@ func (s *Sub) look(ctx context.Context, page *Page) error {
 	return ctx.Err()
 }
 
-// lookAt reads one terminal of a poll and returns up to where.
+// lookAt reads one terminal of a poll and returns the place up to which it has read.
 func (s *Sub) lookAt(ctx context.Context, p *part, left *int) (at place, more bool, err error) {
 	t, err := s.e.opts.Terminals.Open(p.id)
 	if err != nil {
@@ -193,7 +192,7 @@ func (s *Sub) lookAt(ctx context.Context, p *part, left *int) (at place, more bo
 	return at, more, nil
 }
 
-// wouldTell reports whether the line without an end matches.
+// wouldTell reports whether the unfinished line matches.
 func (w *watch) wouldTell(p *part) bool {
 	q := p.sub.spec.pattern
 	return q != nil && q.re.Match(w.render.text(w.split.part)) && time.Since(w.moved) < 2*stands
@@ -231,7 +230,7 @@ func (e *Engine) Stream(ctx context.Context, r *Request, out Out) error {
 	return s.tell(ctx, out)
 }
 
-// start follows the terminals that there are.
+// start starts following the present terminals.
 func (s *Sub) start() error {
 	s.mu.Lock()
 	parts := make([]*part, 0, len(s.parts))
@@ -252,7 +251,7 @@ func (s *Sub) start() error {
 	return nil
 }
 
-// tell is Stream's loop.
+// tell delivers events to out, until Stream ends.
 func (s *Sub) tell(ctx context.Context, out Out) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

@@ -16,7 +16,7 @@ const (
 	journalAge = 10 * time.Minute
 )
 
-// source notices one condition of the moment, for all that subscribe to the same, and keeps a journal of it. It lives while there is a
+// source notices one condition of the moment for all subscriptions to it, and keeps a journal of its events. It exists while there is a
 // subscription or a lease.
 type source struct {
 	e     *Engine
@@ -29,11 +29,11 @@ type source struct {
 	mu     sync.Mutex
 	subs   map[*Sub]bool
 	until  time.Time                     // of the lease
-	timer  *time.Timer                   // looks whether the lease is over
+	timer  *time.Timer                   // checks whether the lease has ended
 	ring   []entry                       // oldest first
 	next   uint64                        // the number of the next entry
 	per    map[string]context.CancelFunc // cancels the goroutines that watch terminals
-	first  bool                          // the list was looked at
+	first  bool                          // the list was read at least once
 	away   map[string]time.Time          // since when listed machines are away
 	counts map[string]int                // terminals of machines
 }
@@ -48,7 +48,7 @@ type entry struct {
 	text     bool // data holds text of programs
 }
 
-// source returns the source for the condition of a spec, made if there is none, with the subscription added.
+// source returns the source for the condition of a spec, and makes it if there is none. It adds the subscription to it.
 func (e *Engine) source(spec *Spec, s *Sub) (*source, error) {
 	src, made, err := e.sourceLocking(spec, s)
 	if made {
@@ -83,7 +83,7 @@ func (e *Engine) sourceLocking(spec *Spec, s *Sub) (src *source, made bool, err 
 	return src, made, nil
 }
 
-// leave ends a subscription's part in it.
+// leave removes a subscription from the source.
 func (src *source) leave(s *Sub) {
 	src.mu.Lock()
 	delete(src.subs, s)
@@ -120,7 +120,7 @@ func (src *source) expire() {
 	}
 }
 
-// begin returns the number of the entry at which a subscription begins; ok is false if entries from its cursor on are missing.
+// begin returns the number of the entry at which a subscription begins; ok is false if entries after its cursor were dropped.
 func (src *source) begin(pos position, known bool, age *time.Duration) (seq uint64, ok bool) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -145,7 +145,7 @@ func (src *source) trimLocked() {
 	src.ring = src.ring[n:]
 }
 
-// add takes an entry into the journal and wakes the goroutines that wait for it.
+// add appends an entry to the journal and wakes the goroutines that wait for one.
 func (src *source) add(x entry) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -158,7 +158,7 @@ func (src *source) add(x entry) {
 	}
 }
 
-// entries takes at most n events from the journal, of those about terminals that the principal may see.
+// entries returns at most n events from the journal, only about terminals that the principal may see.
 func (s *Sub) entries(n int) (all []Event, more bool) {
 	all = []Event{}
 	for len(all) < n {
@@ -174,7 +174,7 @@ func (s *Sub) entries(n int) (all []Event, more bool) {
 	return all, more
 }
 
-// at returns the entry of a number and moves that on.
+// at returns the entry with number seq and advances seq.
 func (src *source) at(seq *uint64, s *Sub) (entry, bool) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -193,7 +193,7 @@ func (src *source) at(seq *uint64, s *Sub) (entry, bool) {
 	return x, true
 }
 
-// entryEvent is the event of an entry.
+// entryEvent returns the event for an entry.
 func (s *Sub) entryEvent(x *entry) (Event, bool) {
 	data := map[string]any{"machine": x.machine}
 	if x.terminal != "" {
@@ -259,7 +259,7 @@ func (src *source) apply(list []agenttools.Info) {
 	}
 }
 
-// guard limits a panic caused by output to the goroutine that met it.
+// guard calls f and recovers from a panic, so that it ends only this goroutine.
 func (src *source) guard(f func()) {
 	defer func() {
 		if recover() != nil && src.e.opts.Bug != nil {
@@ -269,8 +269,8 @@ func (src *source) guard(f func()) {
 	f()
 }
 
-// looker is the function that watches one terminal until its context ends. It compares with the terminal's present state; fresh reports
-// that the terminal has begun while somebody was subscribed.
+// looker returns the function that watches one terminal until its context ends. The function reports changes from the terminal's present
+// state. fresh says that the terminal was started while somebody was subscribed.
 func (src *source) looker(t agenttools.Terminal, i agenttools.Info, fresh bool) func(context.Context) {
 	switch src.spec.kind.Name {
 	case Idle:
@@ -289,7 +289,7 @@ func (src *source) looker(t agenttools.Terminal, i agenttools.Info, fresh bool) 
 	return func(ctx context.Context) { src.state(ctx, st, i.ID, was) }
 }
 
-// machines compares the machines that are away with the former ones.
+// machines reports machines that have gone away or come back since the last list.
 func (src *source) machines(list []agenttools.Info) {
 	now, counts := map[string]time.Time{}, map[string]int{}
 	for _, i := range list {
@@ -298,7 +298,7 @@ func (src *source) machines(list []agenttools.Info) {
 		}
 		counts[i.Machine]++
 		if at, ok := now[i.Machine]; !ok || at.IsZero() || i.Away.IsZero() {
-			now[i.Machine] = i.Away // away only if all of it is
+			now[i.Machine] = i.Away // away only if all its terminals are
 		}
 	}
 	src.mu.Lock()

@@ -14,11 +14,11 @@ import (
 type Request struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments,omitempty"` // an object, or nothing
-	// Cursor says after which position; nil: from now on.
+	// Cursor is the position after which events are wanted; nil: from now on.
 	Cursor *string `json:"cursor,omitempty"`
-	// Oldest asks for all that the log has, instead of a Cursor.
+	// Oldest asks for all events in the log, instead of a Cursor.
 	Oldest bool `json:"-"`
-	// MaxAge leaves out older events, for kinds of the moment; the time when a line was printed is not kept.
+	// MaxAge leaves out older events. It applies only to kinds of the moment, because the time when a line was printed is not known.
 	MaxAge *time.Duration `json:"-"`
 	// MaxEvents bounds the answer of Poll; 0 means 50.
 	MaxEvents int `json:"-"`
@@ -30,11 +30,11 @@ type Spec struct {
 	hash uint32 // of kind and arguments
 	arguments
 	pattern *pattern
-	// of is the one terminal; "" means all.
+	// of is the id of the only terminal; "" means all.
 	of string
 }
 
-// arguments are the arguments of all kinds; a kind's schema lists the ones that it takes.
+// arguments has the arguments of all kinds; a kind's schema lists those that it accepts.
 type arguments struct {
 	TerminalID    string  `json:"terminalId"`
 	Machine       string  `json:"machine"`
@@ -84,7 +84,7 @@ func (e *Engine) spec(r *Request) (*Spec, error) {
 		}
 		s.of, s.TerminalID = id, id
 	}
-	canonical, _ := json.Marshal(s.arguments) // has a form
+	canonical, _ := json.Marshal(s.arguments) // cannot fail
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(k.Name + "\n"))
 	_, _ = h.Write(canonical)
@@ -92,7 +92,7 @@ func (e *Engine) spec(r *Request) (*Spec, error) {
 	return s, nil
 }
 
-// decode takes the arguments that the kind's schema names.
+// decode decodes the arguments, and refuses those that the kind's schema does not name.
 func (s *Spec) decode(args json.RawMessage) error {
 	if len(args) == 0 || string(args) == "null" {
 		return nil
@@ -104,7 +104,7 @@ func (s *Spec) decode(args json.RawMessage) error {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	_ = json.Unmarshal(s.kind.Input, &schema) // is ours
+	_ = json.Unmarshal(s.kind.Input, &schema) // cannot fail: it is our own
 	for name := range given {
 		if _, ok := schema.Properties[name]; !ok {
 			return invalid("arguments", "has %.40q, which %s does not take", name, s.kind.Name)
@@ -151,7 +151,7 @@ func (s *Spec) covers(i agenttools.Info) bool {
 	return (s.of == "" || s.of == i.ID) && (s.Machine == "" || s.Machine == i.Machine)
 }
 
-// wants reports whether a command's end is one that is asked for.
+// wants reports whether the subscription asks for this command's end.
 func (s *Spec) wants(c *agenttools.Command) bool {
 	switch {
 	case s.FailedOnly && (c.ExitCode == nil || *c.ExitCode == 0):
@@ -162,7 +162,7 @@ func (s *Spec) wants(c *agenttools.Command) bool {
 	return c.DurationMs >= s.MinDurationMs
 }
 
-// wantsExit reports whether an exit is one that is asked for.
+// wantsExit reports whether the subscription asks for this exit.
 func (s *Spec) wantsExit(x *agenttools.Exit) bool {
 	return !s.FailedOnly || x.Code != 0 || x.Signal != ""
 }

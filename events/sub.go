@@ -15,22 +15,22 @@ const apart = time.Second
 type Sub struct {
 	e    *Engine
 	spec *Spec
-	wake chan struct{} // 1 slot: there is something to tell
+	wake chan struct{} // 1 slot: there is something to deliver
 	beat atomic.Bool   // a heartbeat is due
 
 	mu       sync.Mutex
 	parts    map[string]*part // of kinds of the log, by terminal
-	later    map[string]place // of the cursor: terminals that are not there, or not yet again
-	polls    bool             // it takes matches one by one
-	most     int              // of these
+	later    map[string]place // places from the cursor for terminals that are not listed, or not again yet
+	polls    bool             // an answer of Poll: matches are not grouped
+	most     int              // greatest number of matches, for Poll
 	list     []listed
-	lost     bool   // something is missing that nobody was told of
-	fresh    bool   // it begins now, not at a cursor; set before it starts
+	lost     bool   // events were lost and the subscriber was not told yet
+	fresh    bool   // it begins now, not at a cursor; set before it is started
 	finished bool   // nothing more can come
 	end      *Error // why it was ended; nil if nothing is wrong
 
 	src *source // of kinds of the moment
-	seq uint64  // the next entry of its journal; owned by who tells
+	seq uint64  // number of the next entry of its journal; owned by the goroutine that delivers
 }
 
 // listed is one event of an answer of Poll.
@@ -39,7 +39,7 @@ type listed struct {
 	g group
 }
 
-// signal says that there is something to tell.
+// signal wakes the goroutine that delivers. It does not block.
 func (s *Sub) signal() {
 	select {
 	case s.wake <- struct{}{}:
@@ -47,7 +47,7 @@ func (s *Sub) signal() {
 	}
 }
 
-// match takes an event.
+// match adds a match.
 func (s *Sub) match(p *part, m match) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *Sub) match(p *part, m match) {
 		if n := len(s.list); n == 0 || n < s.most {
 			s.list = append(s.list, listed{p: p})
 		} else if s.list[n-1].p != p {
-			s.list = append(s.list, listed{p: p}) // one for each terminal at least
+			s.list = append(s.list, listed{p: p}) // at least one for each terminal
 		}
 		s.list[len(s.list)-1].g.add(m)
 		return
@@ -74,7 +74,7 @@ func (s *Sub) match(p *part, m match) {
 	p.group.add(m)
 }
 
-// lose notes that something is missing.
+// lose records that events were lost.
 func (s *Sub) lose(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Sub) lose(p *part) {
 	s.signal()
 }
 
-// finish ends the subscription: with why, or because nothing more can come.
+// finish ends the subscription, with why or, if that is nil, because no more events can follow.
 func (s *Sub) finish(why *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *Sub) finish(why *Error) {
 	s.signal()
 }
 
-// position is up to where all was told.
+// position returns the position up to which everything was delivered.
 func (s *Sub) position() position {
 	if s.src != nil {
 		return position{epoch: s.src.epoch, seq: s.seq}
@@ -126,7 +126,7 @@ func (s *Sub) position() position {
 	return pos
 }
 
-// keepLater takes over where terminals were that are not there now: their machine may come back.
+// keepLater adds the places of terminals that are not listed now, because their machine may come back.
 func (s *Sub) keepLater(pos *position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,13 +135,13 @@ func (s *Sub) keepLater(pos *position) {
 	}
 }
 
-// cursor is position as clients get it.
+// cursor returns position as a cursor for clients.
 func (s *Sub) cursor() string {
 	pos := s.position()
 	return pos.encode(s.spec.hash)
 }
 
-// due takes a group that may be told now. wait is how long it is until there may be another, 0 if nothing is held back.
+// due returns a group that may be delivered now. wait is the time until another one may be delivered, 0 if none is held back.
 func (s *Sub) due(now time.Time) (p *part, g group, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *Sub) due(now time.Time) (p *part, g group, wait time.Duration) {
 	return nil, group{}, wait
 }
 
-// missed reports, once, whether something is missing.
+// missed reports whether events were lost, once for each loss.
 func (s *Sub) missed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *Sub) missed() bool {
 	return lost
 }
 
-// ended reports whether the subscription is over, and why.
+// ended reports whether the subscription has ended, and why.
 func (s *Sub) ended() (over bool, why *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,7 @@ func (s *Sub) ended() (over bool, why *Error) {
 	return s.finished, s.end
 }
 
-// groupEvent is the event of a group, whose cursor is behind it; ok is false if the principal may not see the terminal any more.
+// groupEvent returns the event for a group, with the cursor after it; ok is false if the principal may not see the terminal any more.
 func (s *Sub) groupEvent(p *part, g *group, pos position) (Event, bool) {
 	t, err := s.e.opts.Terminals.Open(p.id)
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *Sub) groupEvent(p *part, g *group, pos position) (Event, bool) {
 	return ev, true
 }
 
-// lastLine is the last line that a terminal has printed, "" if that is not near its end.
+// lastLine returns the last line that a terminal has printed, "" if there is none near the end of its output.
 func lastLine(t agenttools.Terminal, i agenttools.Info) string {
 	rd, err := t.Read(max(i.Start, i.End-4<<10))
 	if err != nil {

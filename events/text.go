@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Text is an event as one line for people and for agents that read lines; it may hold text of programs as they printed it.
+// Text returns an event as one line, for people and for agents that read lines. It may contain text of programs as they printed it.
 func Text(ev *Event) string {
 	d := ev.Data
 	who := fmt.Sprint(d["name"])
@@ -74,7 +74,7 @@ func Text(ev *Event) string {
 	return who + ": " + ev.Name
 }
 
-// whole is a number of a payload, made here or decoded from JSON.
+// whole returns a number of a payload that was made here or decoded from JSON.
 func whole(v any) int64 {
 	switch v := v.(type) {
 	case int:

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// stands is how long a line that has no end yet must stand still to count.
+	// stands is how long an unfinished line must not change before it counts as a line.
 	stands = 200 * time.Millisecond
-	// lookBack is how far before the end the beginning of the line is looked for that has no end yet.
+	// lookBack is how far before the end of the output the beginning of the unfinished line is searched.
 	lookBack = maxRaw
-	chunk    = 32 << 10 // bytes that are looked at in one go
+	chunk    = 32 << 10 // bytes that are examined at a time
 )
 
 // part is one terminal of a subscription to kinds of the log.
@@ -25,20 +25,20 @@ type part struct {
 	sub *Sub
 	id  string
 	// Guarded by the watch's mu, or owned by the goroutine that reads for this part alone.
-	from place // nothing before counts
+	from place // where it starts: nothing before counts
 	told toldLine
 
 	// Guarded by sub.mu.
 	watch  *watch // nil while it is not followed
-	at     place  // up to where it was looked at, while no watch knows
+	at     place  // place up to which it was examined, while no watch has it
 	exited bool   // the list says that the terminal has exited
 	group  group  // matches that were not delivered yet
-	before place  // the place before that
+	before place  // the place before the group
 	sent   time.Time
-	lost   bool // something is missing that nobody was told of
+	lost   bool // events were lost and the subscriber was not told yet
 }
 
-// toldLine is a line without an end that was told because it stood still.
+// toldLine is an unfinished line that was reported because it stood still.
 type toldLine struct {
 	start, end int64
 	text       string
@@ -50,17 +50,17 @@ type toldLine struct {
 type watch struct {
 	t agenttools.Terminal
 
-	mu       sync.Mutex // held while a piece is looked at
+	mu       sync.Mutex // held while a piece is examined
 	parts    []*part
 	split    splitter
 	render   renderer
-	off      int64 // up to where was read
-	finished int64 // ends of commands seen at off
+	off      int64 // offset up to which was read
+	finished int64 // number of ends of commands at off that were examined
 	moved    time.Time
-	stood    int64       // up to where a line without an end was looked at that stood still
+	stood    int64       // offset up to which an unfinished line that stood still was examined
 	exited   atomic.Bool // the terminal has exited, and all was read
 
-	dead   atomic.Bool // nobody reads any more, although the terminal may go on; set with mu
+	dead   atomic.Bool // reading has ended, although the terminal may continue; set with mu
 	rd     agenttools.Reader
 	cancel context.CancelFunc // of the following goroutine, or nil
 }
@@ -76,7 +76,8 @@ func newWatch(t agenttools.Terminal, from place) (*watch, error) {
 	return w, nil
 }
 
-// newWatchNow reads a terminal from its end on: the line that has no end yet is known, and ends of commands that are there are over.
+// newWatchNow reads a terminal from the end of its output on. It knows the text of the unfinished line, and does not report commands that
+// have ended already.
 func newWatchNow(t agenttools.Terminal) (*watch, error) {
 	i := t.Info()
 	w, err := newWatch(t, place{off: max(i.Start, i.End-lookBack)})
@@ -100,7 +101,7 @@ func newWatchNow(t agenttools.Terminal) (*watch, error) {
 // chunks are buffers for watches with data to read; a waiting watch holds none.
 var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 
-// place is where a kind of the log has been looked at up to. w.mu is held, or the watch is the caller's.
+// place returns the place up to which a part's kind was examined. w.mu must be held, or the watch must belong to the caller.
 func (w *watch) place(p *part) place {
 	if p.sub.spec.kind.family == ofCommands {
 		return place{w.off, w.finished}
@@ -112,7 +113,7 @@ func (w *watch) place(p *part) place {
 	return at
 }
 
-// take looks at one event.
+// take examines one event.
 func (w *watch) take(ev agenttools.Event) {
 	if ev.Off != w.off {
 		w.finished = 0
@@ -135,7 +136,7 @@ func (w *watch) take(ev agenttools.Event) {
 		w.stand()
 		w.exited.Store(true) // after the last match, since a subscription to one terminal ends with it
 		for _, p := range w.parts {
-			p.sub.signal() // nothing more can come
+			p.sub.signal() // no more events can follow
 		}
 	case ev.Finished != nil:
 		w.off = ev.Off
@@ -197,7 +198,7 @@ func (w *watch) lines(start int64, text []byte) {
 	}
 }
 
-// line looks at one line that has ended.
+// line examines one finished line.
 func (w *watch) line(start int64, raw []byte) {
 	var text []byte
 	for _, p := range w.parts {
@@ -211,7 +212,7 @@ func (w *watch) line(start int64, raw []byte) {
 	}
 }
 
-// try matches a line that has ended; text is its visible text, nil if that is not known yet.
+// try matches a finished line; text is its visible text, nil if that is not known yet.
 func (w *watch) try(p *part, start int64, raw, text []byte) {
 	end := start + int64(len(raw))
 	if start < p.from.off {
@@ -225,12 +226,13 @@ func (w *watch) try(p *part, start int64, raw, text []byte) {
 		return
 	}
 	if p.knows(start, raw, w.split.cut, text) {
-		return // it was told when it stood still
+		return // it was reported when it stood still
 	}
 	p.sub.match(p, match{start: start, end: end, line: string(text), after: place{off: end}, at: time.Now()})
 }
 
-// knows reports whether a line that matches is the one that was told when it stood still: nothing but more was added to it, or it shows the same again.
+// knows reports whether a matching line is the one that was reported when it stood still: text was only appended to it, or it shows the
+// same text again.
 func (p *part) knows(start int64, raw []byte, cut bool, text []byte) bool {
 	if aux := p.from.aux; aux > 0 && p.from.off == start && p.told.end == 0 {
 		var r renderer
@@ -243,7 +245,7 @@ func (p *part) knows(start int64, raw []byte, cut bool, text []byte) bool {
 	return string(text) == p.told.text || !cut && !redrawn(raw, p.told.end-start)
 }
 
-// waiting reports whether there is a line without an end that must be reported once it has stood still.
+// waiting reports whether there is an unfinished line that must be reported once it has stood still.
 func (w *watch) waiting() bool {
 	if len(w.split.part) == 0 || w.stood == w.off {
 		return false
@@ -256,7 +258,7 @@ func (w *watch) waiting() bool {
 	return false
 }
 
-// stand reports the line that has no end and has stood still.
+// stand reports the unfinished line, which has stood still.
 func (w *watch) stand() {
 	if w.stood = w.off; len(w.split.part) == 0 {
 		return
@@ -270,7 +272,7 @@ func (w *watch) stand() {
 		}
 		switch matches := q.re.Match(text); {
 		case !matches && p.told.end > 0 && p.told.start == start:
-			p.told = toldLine{start, end, string(text)} // the reported text is gone, and counts when it appears again
+			p.told = toldLine{start, end, string(text)} // the reported text is gone; if it appears again, it counts again
 			continue
 		case !matches || p.knows(start, w.split.part, w.split.cut, text):
 			continue
@@ -331,17 +333,17 @@ func (w *watch) follow(ctx context.Context) {
 	}
 }
 
-// locked calls f with the lock, which a bug does not keep.
+// locked calls f with the lock, and releases the lock even if f panics.
 func (w *watch) locked(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f()
 }
 
-// errStands: nothing came for so long that a line counts.
+// errStands: nothing was printed for so long that the unfinished line counts.
 var errStands = errors.New("a line stands still")
 
-// next waits for output, but not for longer than until a line counts that has no end.
+// next waits for output, but at most until the unfinished line counts.
 func (w *watch) next(ctx context.Context, buf []byte) (agenttools.Event, error) {
 	w.mu.Lock()
 	waiting, moved := w.waiting(), w.moved
