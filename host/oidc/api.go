@@ -17,7 +17,7 @@ var (
 	errInternal = &refusal{http.StatusInternalServerError, "the host cannot do this now; its log says why"}
 )
 
-// serveCLI answers a request of the command line. No page may ask: one that comes from a browser is refused.
+// serveCLI answers a request of the command line. It refuses requests from browsers, because no page may send one.
 func (p *Provider) serveCLI(w http.ResponseWriter, r *http.Request, what string) {
 	answer, err := p.answerCLI(w, r, what)
 	if err != nil {
@@ -25,7 +25,7 @@ func (p *Provider) serveCLI(w http.ResponseWriter, r *http.Request, what string)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // the client is gone
+	_ = json.NewEncoder(w).Encode(answer) // fails only if the client is gone
 }
 
 func (p *Provider) refuseCLI(w http.ResponseWriter, r *http.Request, err error) {
@@ -80,13 +80,13 @@ func body[T any](r *http.Request) (v T, err error) {
 	return v, nil
 }
 
-// bearer is the token in the Authorization header.
+// bearer returns the token in the Authorization header.
 func bearer(r *http.Request) string {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return token
 }
 
-// approve admits a machine as the calling person's.
+// approve admits a machine as belonging to the calling person.
 func (p *Provider) approve(r *http.Request, a pairing.LoginApprove) error {
 	principal, ok := p.Known(bearer(r))
 	if !ok {

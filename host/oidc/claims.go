@@ -19,7 +19,7 @@ import (
 // Bounds of a provider's claims about a person.
 const (
 	maxText   = 256 // bytes of a subject, a session id, an address or a name; the specification has 255 for subjects
-	maxGroups = 256 // groups; the rest does not count
+	maxGroups = 256 // groups; further ones are ignored
 )
 
 // claims are a provider's claims about a person.
@@ -32,7 +32,7 @@ type claims struct {
 	Party    string `json:"azp"`
 
 	groups []string
-	listed bool // the claim of groups was there
+	listed bool // the claim of groups was present
 }
 
 // flag is a boolean that some providers send as a string.
@@ -44,7 +44,7 @@ func (f *flag) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// identify returns the person of a token of the provider's. nonce is that of the attempt; a renewal has none, and perhaps no ID token.
+// identify returns the person of a token from the provider. nonce is that of the attempt. A renewal has no nonce, and may have no ID token.
 func (p *Provider) identify(ctx context.Context, d *discovered, token *oauth2.Token, nonce string) (who claims, err error) {
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" && nonce != "" {
@@ -66,7 +66,7 @@ func (p *Provider) identify(ctx context.Context, d *discovered, token *oauth2.To
 		if who, err = p.decode(id.Claims); err != nil {
 			return who, err
 		}
-		// A token for several parties says which one asked for it (OpenID Connect Core 1.0, section 3.1.3.7).
+		// A token for several parties names the one that has requested it (OpenID Connect Core 1.0, section 3.1.3.7).
 		if who.Party != "" && who.Party != p.opts.ClientID || who.Party == "" && len(id.Audience) > 1 {
 			return who, fmt.Errorf("%w: the ID token was made for another client", errUnbelieved)
 		}
@@ -106,7 +106,8 @@ func (p *Provider) decode(into func(any) error) (c claims, err error) {
 	return c, nil
 }
 
-// groupsOf reads the claim of groups: a list or one name. Names that a grant cannot have are left out. ok is false without the claim.
+// groupsOf returns the groups in the claim, which may be a list or one name. It leaves out names that a grant cannot have. ok is false
+// without the claim.
 func groupsOf(claim json.RawMessage) (groups []string, ok bool) {
 	if len(claim) == 0 {
 		return nil, false
@@ -127,12 +128,12 @@ func groupsOf(claim json.RawMessage) (groups []string, ok bool) {
 	return groups, true
 }
 
-// display is the person's name in a question to themselves.
+// display returns the person's name, for a question to that person.
 func (c claims) display() string {
 	return cmp.Or(c.Email, c.Username, c.Subject)
 }
 
-// with adds the provider's answer to a query about the person. It is newer than the ID token.
+// with adds the provider's answer to a query about the person, which is newer than the ID token.
 func (c claims) with(more claims) claims {
 	more.Session, more.Party = c.Session, c.Party
 	if more.Email == "" {
@@ -147,7 +148,7 @@ func (c claims) with(more claims) claims {
 	return more
 }
 
-// known refuses claims of nobody.
+// known refuses claims that name no person.
 func (p *Provider) known(c claims) error {
 	if c.Subject == "" {
 		return fmt.Errorf("%w: it names nobody", errUnbelieved)
@@ -169,7 +170,7 @@ func (p *Provider) admit(c claims) error {
 	return nil
 }
 
-// identity is the identity for the host's people.
+// identity returns the identity for the host's people.
 func (p *Provider) identity(c claims) host.Identity {
 	wanted, _, _ := strings.Cut(cmp.Or(c.Username, c.Email), "@")
 	return host.Identity{Issuer: p.opts.Issuer, Subject: c.Subject, Wanted: wanted, Groups: c.groups}

@@ -18,21 +18,21 @@ import (
 
 // Bounds of the state kept for logins of the command line.
 const (
-	maxWaiting   = 64  // logins by a typed code that nobody has finished
-	maxConfirm   = 256 // people who have come back from the provider and were asked
-	maxGranted   = 256 // codes that came to a loopback address and were not exchanged
+	maxWaiting   = 64  // unfinished logins by a typed code
+	maxConfirm   = 256 // people who have returned from the provider and were asked, without an answer yet
+	maxGranted   = 256 // codes that were sent to a loopback address and not exchanged yet
 	maxChallenge = 64  // bytes; a challenge has 43
 	confirmTime  = 5 * time.Minute
 	codeLetters  = "BCDFGHJKLMNPQRSTVWXZ" // without vowels, so that no code is a word (RFC 8628, section 6.1)
 	codeLength   = 8
 )
 
-// purpose is the purpose of a login of the command line. It travels with the attempt.
+// purpose is what a login of the command line is for. It is a part of the attempt.
 type purpose struct {
 	Port      int    `json:"p,omitempty"` // of the loopback address to which the browser is sent
-	State     string `json:"s,omitempty"` // the command line's own, which it gets back
+	State     string `json:"s,omitempty"` // chosen by the command line, which gets it back
 	Challenge string `json:"c,omitempty"`
-	Code      string `json:"t,omitempty"` // or the code that was typed
+	Code      string `json:"t,omitempty"` // the typed code, instead of Port, State and Challenge
 }
 
 // waiting is a login by a typed code.
@@ -53,7 +53,7 @@ type confirming struct {
 	expires time.Time
 }
 
-// granted is a token for the client that proves to know the verifier.
+// granted is a token for the client that proves that it knows the verifier.
 type granted struct {
 	challenge, token string
 	principal        host.Principal
@@ -67,7 +67,7 @@ type logins struct {
 	granted    map[[sha256.Size]byte]granted
 }
 
-// beginCLI sends a browser to the provider for the command line, or asks for the code that is to be typed.
+// beginCLI sends a browser to the provider for the command line, or shows the form for the code.
 func (p *Provider) beginCLI(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	why := purpose{State: q.Get("state"), Challenge: q.Get("challenge"), Code: typed(q.Get("code"))}
@@ -88,7 +88,7 @@ func (p *Provider) beginCLI(w http.ResponseWriter, r *http.Request) error {
 	return p.send(w, r, &why)
 }
 
-// typed is a code without the characters that people add when they type one; "" if it cannot be one.
+// typed returns a code without the characters that people add when they type one; "" if it cannot be a code.
 func typed(code string) string {
 	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
 	if len(code) != codeLength || strings.Trim(code, codeLetters) != "" {
@@ -97,8 +97,8 @@ func typed(code string) string {
 	return code
 }
 
-// askConfirm asks a person who has returned from the provider whether the command line may act for them: the link may have been an
-// attacker's.
+// askConfirm asks a person who has returned from the provider whether the command line may act for them, because an attacker may have sent
+// them the link.
 func (p *Provider) askConfirm(w http.ResponseWriter, r *http.Request, why purpose, who claims, token *oauth2.Token) error {
 	from := ""
 	if why.Code != "" {
@@ -122,7 +122,7 @@ var (
 	errNotAllowed = &refusal{http.StatusForbidden, "this question was answered already, or more than five minutes ago: run tether login again"}
 )
 
-// allow lets the command line in, because its person has said so in the form of askConfirm. The form's id is known to nobody but that page.
+// allow admits the command line, because its person has allowed that in the form of askConfirm. Only that page knows the form's id.
 func (p *Provider) allow(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get("Origin") != p.opts.PublicURL {
 		return &refusal{http.StatusForbidden, "requests from other pages are refused"}
@@ -149,7 +149,7 @@ func (p *Provider) allow(w http.ResponseWriter, r *http.Request) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if one.token != "" {
-			return errNoCode // another request was quicker
+			return errNoCode // a concurrent request has finished it
 		}
 		one.token, one.principal = secret, principal
 		close(one.decided)
@@ -168,7 +168,7 @@ func (p *Provider) allow(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// begun begins a login by a typed code.
+// begun starts a login by a typed code.
 func (p *Provider) begun(from string, b pairing.LoginBegin) (pairing.LoginBegun, error) {
 	if len(b.Challenge) != len(pairing.LoginChallenge("")) {
 		return pairing.LoginBegun{}, errBadBody
@@ -176,7 +176,7 @@ func (p *Provider) begun(from string, b pairing.LoginBegin) (pairing.LoginBegun,
 	code := make([]byte, codeLength)
 	rand.Read(code) // never fails, see crypto/rand
 	for i, c := range code {
-		code[i] = codeLetters[int(c)%len(codeLetters)] // some letters are a little more likely; 34 bits of chance are left
+		code[i] = codeLetters[int(c)%len(codeLetters)] // some letters are slightly more likely; 34 random bits are left
 	}
 	one := &waiting{id: rand.Text(), code: string(code), challenge: b.Challenge, from: host.PlaceOf(from), expires: time.Now().Add(pairing.LoginTime), decided: make(chan struct{})}
 	p.mu.Lock()
@@ -196,7 +196,7 @@ func (p *Provider) begun(from string, b pairing.LoginBegin) (pairing.LoginBegun,
 	return pairing.LoginBegun{ID: one.id, Code: dashed(one.code)}, nil
 }
 
-// dashed is a code as people read it.
+// dashed returns a code in the form that people read.
 func dashed(code string) string {
 	if len(code) < codeLength {
 		return code
@@ -217,7 +217,7 @@ func (p *Provider) waitingFor(code string) *waiting {
 	return nil
 }
 
-// claim gives the token to the command line that has the verifier. It waits for the person at most for pairing.WaitTime.
+// claim returns the token to the command line that has the verifier. It waits for the person for at most pairing.WaitTime.
 func (p *Provider) claim(ctx context.Context, c pairing.LoginClaim) (pairing.LoggedIn, error) {
 	if c.ID != "" {
 		return p.claimWaiting(ctx, c)
@@ -252,7 +252,7 @@ func (p *Provider) claimWaiting(ctx context.Context, c pairing.LoginClaim) (pair
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cli.waiting[c.ID] != one {
-		return pairing.LoggedIn{}, errNoCode // it was claimed
+		return pairing.LoggedIn{}, errNoCode // it was claimed already
 	}
 	delete(p.cli.waiting, c.ID)
 	return loggedIn(one.token, one.principal), nil
@@ -267,7 +267,7 @@ func loggedIn(token string, p host.Principal) pairing.LoggedIn {
 	return pairing.LoggedIn{Token: token, Person: p.Name, ExpiresMs: time.Until(until).Milliseconds()}
 }
 
-// makeRoom makes room for one more: entries that have expired go, and if that is not enough, the one that expires next.
+// makeRoom makes room for another entry: it removes expired entries and, if that is not enough, the one that expires next.
 func makeRoom[V any](all map[[sha256.Size]byte]V, most int, expires func(V) time.Time) {
 	if len(all) < most {
 		return

@@ -15,7 +15,7 @@ const (
 // errLongAnswer ends the reading of an answer that is too long.
 var errLongAnswer = errors.New("the identity provider's answer is longer than 1 MiB")
 
-// newClient returns a client for the provider alone. It follows no redirect: the provider's configuration names its addresses.
+// newClient returns a client only for the provider. It follows no redirects, because the provider's configuration names its addresses.
 func newClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxResponseHeaderBytes = 64 << 10
@@ -23,7 +23,7 @@ func newClient() *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// bounded bounds the answers that a transport brings.
+// bounded is a transport that bounds the size of answers.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -35,7 +35,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// boundedBody is a body that fails where it is too long.
+// boundedBody is a body that fails once it is too long.
 type boundedBody struct {
 	io.ReadCloser
 	left int

@@ -6,10 +6,11 @@
 //	mux.Handle(oidc.Path, p)            // the browser's way there and back, and the provider's logouts
 //
 // A [Session] is one login of one person. Only the host talks to the provider: it exchanges the code, and afterwards asks at least every
-// ten minutes whether the person and the groups are still the same. Browsers and the command line hold a token of the host's, never one of
-// the provider's.
+// ten minutes whether the person and the groups are still the same. Browsers and the command line have a token of the host, never one of
+// the provider.
 //
-// At a host of several nodes one of them, the leader, does that for all, see [Shared].
+// At a host of several nodes one of them, the leader, does that for all, see Options.Shared.
 //
-// Browsers are not authenticated yet, so no state is kept for them: the state between the way there and the way back is sealed in a cookie.
+// On their way to the provider, browsers are not authenticated yet, so the host keeps no state for them: it is sealed in a cookie until
+// they return.
 package oidc

@@ -17,10 +17,10 @@ import (
 	"tether/pairing"
 )
 
-// maxQuery bounds the state and the code that a browser brings, in bytes.
+// maxQuery bounds the state and the code with which a browser returns, in bytes.
 const maxQuery = 4 << 10
 
-// refusal is why nobody was logged in. Its text is for the person; it holds nothing that the provider or the browser has said.
+// refusal says why nobody was logged in. Its text is for the person; it contains nothing that the provider or the browser has sent.
 type refusal struct {
 	status int
 	text   string
@@ -49,7 +49,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	host.PageHeaders(w.Header())
-	w.Header().Set("Referrer-Policy", "no-referrer") // the way back has a code in its address
+	w.Header().Set("Referrer-Policy", "no-referrer") // the address of the callback contains a code
 	what, cli := strings.CutPrefix(r.URL.Path, pairing.LoginPath+"/")
 	switch {
 	case r.URL.Path == logoutPath && r.Method == http.MethodPost:
@@ -71,7 +71,7 @@ func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// finish tells the person why a login did not come about.
+// finish tells the person why a login has failed.
 func (p *Provider) finish(w http.ResponseWriter, r *http.Request, err error) {
 	if err == nil {
 		return
@@ -88,7 +88,7 @@ func (p *Provider) finish(w http.ResponseWriter, r *http.Request, err error) {
 	p.opts.OnRefused(w, r, why.status, why.text)
 }
 
-// send sends the browser to the provider: to log it in itself, or for the command line.
+// send sends the browser to the provider, to log in the browser or, with cli, the command line.
 func (p *Provider) send(w http.ResponseWriter, r *http.Request, cli *purpose) error {
 	ctx, done, err := p.ask(r.Context())
 	if err != nil {
@@ -101,7 +101,7 @@ func (p *Provider) send(w http.ResponseWriter, r *http.Request, cli *purpose) er
 	}
 	how := []oauth2.AuthCodeOption{}
 	if r.URL.Query().Has("again") {
-		how = append(how, oauth2.SetAuthURLParam("prompt", "login")) // a login that is open already is not enough
+		how = append(how, oauth2.SetAuthURLParam("prompt", "login")) // an existing login at the provider is not enough
 	}
 	a := attempt{CLI: cli, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Expires: time.Now().Add(attemptTime)}
 	p.setAttempt(w, r, &a)
@@ -109,7 +109,7 @@ func (p *Provider) send(w http.ResponseWriter, r *http.Request, cli *purpose) er
 	return nil
 }
 
-// back takes a browser that comes from the provider, and logs its person in.
+// back handles a browser that returns from the provider, and logs its person in.
 func (p *Provider) back(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	a, ok := p.attemptOf(r)
@@ -141,7 +141,7 @@ func (p *Provider) back(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// exchange gives the code to the provider and returns the claims of the person who has logged in.
+// exchange exchanges the code at the provider and returns the claims of the person who has logged in.
 func (p *Provider) exchange(ctx context.Context, code string, a *attempt) (claims, *oauth2.Token, error) {
 	d, err := p.discover(ctx)
 	if err != nil {

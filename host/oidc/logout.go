@@ -9,12 +9,12 @@ import (
 
 const (
 	maxLogout     = 64 << 10 // bytes of a logout request
-	maxLoggedOut  = 4096     // ids of logout tokens that are remembered
+	maxLoggedOut  = 4096     // stored ids of logout tokens
 	maxLogoutLife = time.Hour
 )
 
-// logout ends sessions because the provider says so, by back-channel logout (OpenID Connect Back-Channel Logout 1.0). The token is checked
-// like an ID token, and counts once.
+// logout ends sessions at the provider's request, by back-channel logout (OpenID Connect Back-Channel Logout 1.0). The token is checked
+// like an ID token, and accepted once.
 func (p *Provider) logout(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxLogout)
 	raw := r.PostFormValue("logout_token")
@@ -45,7 +45,7 @@ func (p *Provider) logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// first reports whether a logout token was not seen before. One that lives longer than an hour could be replayed once it is forgotten,
+// first reports whether a logout token is new. A token that is valid for longer than an hour could be replayed after its id was dropped,
 // which only ends sessions again.
 func (p *Provider) first(id string, expires time.Time) bool {
 	p.mu.Lock()
@@ -60,7 +60,7 @@ func (p *Provider) first(id string, expires time.Time) bool {
 	return true
 }
 
-// endAll ends the sessions of a subject, or the one that the provider calls sid, and returns how many.
+// endAll ends the sessions of a subject, or the session that the provider calls sid, and returns how many it has ended.
 func (p *Provider) endAll(subject, sid string) (ended int) {
 	p.mu.Lock()
 	var ends []*session

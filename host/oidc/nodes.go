@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// askWithin bounds a request that another node answers: one of the command line may wait for its person.
+	// askWithin bounds a request that another node answers: a request of the command line may wait for its person.
 	askWithin = pairing.WaitTime + 2*requestTime + 5*time.Second
-	// endWithin is how long the end of a session may take that somebody asks for on the page.
+	// endWithin bounds the time to end a session at somebody's request on the page.
 	endWithin = 12 * time.Second
-	// lookEvery is how often a node looks for sessions that another one has ended.
+	// lookEvery is how often a node looks for sessions that another node has ended.
 	lookEvery = time.Second
 )
 
 var errNoLeader = &refusal{http.StatusServiceUnavailable, "no node of this host answers logins now: try again in a minute"}
 
-// question is a request that came to another node, for the leader.
+// question is a request that another node has received, for the leader.
 type question struct {
 	End    string      `json:"end,omitempty"` // instead of a request: the session to end
 	Method string      `json:"method,omitempty"`
@@ -41,7 +41,7 @@ type question struct {
 	Body   []byte      `json:"body,omitempty"`
 }
 
-// passedOn are the headers that a Provider looks at.
+// passedOn are the headers that a Provider reads.
 var passedOn = []string{"Authorization", "Content-Type", "Cookie", "Origin"}
 
 // answer is the leader's answer.
@@ -51,14 +51,14 @@ type answer struct {
 	Body   []byte      `json:"body,omitempty"`
 }
 
-// leads reports whether this Provider speaks with the identity provider itself.
+// leads reports whether this node connects to the identity provider itself.
 func (p *Provider) leads() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.nodes == nil || p.kept != nil
 }
 
-// pass has the leader answer a request, which may be this node.
+// pass makes the leader, which may be this node, answer a request.
 func (p *Provider) pass(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLogout))
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *Provider) askLeader(ctx context.Context, q question) (answer, error) {
 		return a, &refusal{http.StatusRequestHeaderFieldsTooLarge, "the request is too long"}
 	case errors.Is(err, leader.ErrNone):
 		return a, fmt.Errorf("%w: %w", errNoLeader, err)
-	case err == nil && (a.Status < 200 || a.Status > 599): // of a newer release, perhaps
+	case err == nil && (a.Status < 200 || a.Status > 599): // perhaps from a newer release
 		return a, errInternal
 	}
 	return a, err
@@ -123,7 +123,7 @@ func (p *Provider) reply(ctx context.Context, q question) answer {
 	return answer{Status: w.status, Header: w.header, Body: w.body.Bytes()}
 }
 
-// recorder is a ResponseWriter that keeps the answer.
+// recorder is a ResponseWriter that stores the answer.
 type recorder struct {
 	status int
 	header http.Header
@@ -139,7 +139,7 @@ func (w *recorder) WriteHeader(status int) { w.status = status }
 // Write implements http.ResponseWriter.
 func (w *recorder) Write(b []byte) (int, error) { return w.body.Write(b) }
 
-// lead speaks with the identity provider for all nodes until ctx ends, from the sessions that the former leader has kept.
+// lead connects to the identity provider for all nodes until ctx ends. It starts with the sessions that the former leader has stored.
 func (p *Provider) lead(ctx context.Context, kept access.Place) error {
 	p.looking.Lock()
 	err := p.takeKept(kept)
@@ -161,7 +161,7 @@ func (p *Provider) setKept(place access.Place) {
 	p.kept, p.taken = place, access.Version{}
 }
 
-// follow takes over what the leader changes, until ctx ends.
+// follow applies what the leader changes, until ctx ends.
 func (p *Provider) follow(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -175,7 +175,7 @@ func (p *Provider) follow(ctx context.Context) {
 	}
 }
 
-// look takes over what the leader has changed since the last look.
+// look applies what the leader has changed since the last look.
 func (p *Provider) look() {
 	p.looking.Lock()
 	defer p.looking.Unlock()
@@ -196,7 +196,7 @@ func (p *Provider) look() {
 	p.mu.Unlock()
 }
 
-// takeKept makes the sessions of this node those that the leader has kept.
+// takeKept replaces this node's sessions by those that the leader has stored.
 func (p *Provider) takeKept(place access.Place) error {
 	f, err := p.stored(place)
 	if err == nil {

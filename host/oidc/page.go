@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// pages are those of a login of the command line. The host serves their style sheet.
+// pages are the pages for a login of the command line. The host serves their style sheet.
 var pages = template.Must(template.New("").Parse(`
 {{define "top"}}<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>tether-host: log in</title><link rel="stylesheet" href="/assets/plain.css">{{end}}

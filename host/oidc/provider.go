@@ -33,10 +33,10 @@ const (
 )
 
 const (
-	renewEvery  = 10 * time.Minute // a session is asked about at least so often
+	renewEvery  = 10 * time.Minute // the provider is asked about a session at least so often
 	maxUnasked  = 30 * time.Minute // a session ends after so long without an answer from the provider
-	sessionTime = 12 * time.Hour   // then a person logs in anew
-	clockSkew   = time.Minute      // that a session may seem to be from the future
+	sessionTime = 12 * time.Hour   // then the person has to log in again
+	clockSkew   = time.Minute      // by which a session may seem to be from the future
 	discoverGap = 5 * time.Second  // between two tries to read the provider's configuration
 	maxAtOnce   = 32               // requests to the provider; more are answered 503
 )
@@ -53,23 +53,24 @@ type Options struct {
 	// Domains are the domains of e-mail addresses that may log in, lower case. With any, an address that the provider has not verified is
 	// refused. Empty admits everyone whom the provider admits.
 	Domains []string
-	// Groups: a person must be in one of them; empty requires none.
+	// Groups are the groups in one of which a person must be; empty requires none.
 	Groups []string
 	// GroupsClaim is the claim that lists a person's groups; empty means "groups".
 	GroupsClaim string
 	// People turns identities into people.
 	People People
-	// Sessions is where sessions outlive the host, with the provider's refresh tokens; nil keeps none.
+	// Sessions is where sessions and the provider's refresh tokens are stored for the next host; nil stores none.
 	Sessions access.Place
-	// Shared is set at a node of a host of several, instead of Sessions: one node, the leader, speaks with the identity provider for all and
-	// is the only one that changes sessions; browsers and command lines may come to any.
+	// Shared is set, instead of Sessions, if the host has several nodes. One node, the leader, connects to the identity provider for all
+	// and is the only one that changes sessions; browsers and command lines may use any node.
 	Shared *leader.Shared
-	// OnLogin logs a browser in as the principal of the session with that token, and sends it to the page.
+	// OnLogin logs a browser in as p, the principal of the session with that token, and sends it to the page.
 	OnLogin func(w http.ResponseWriter, r *http.Request, p host.Principal, token string)
 	// OnRefused tells a person why nobody was logged in.
 	OnRefused func(w http.ResponseWriter, r *http.Request, status int, why string)
 
-	// Approve admits the machine that waits to be paired with a code, as the person's. Its error is shown to them. nil admits none.
+	// Approve admits the machine that waits with a pairing code, as belonging to the person p. Its error is shown to that person. nil
+	// admits none.
 	Approve func(p host.Principal, code, name string) error
 
 	Audit  func(host.AuditEvent) // nil keeps no record
@@ -78,9 +79,9 @@ type Options struct {
 
 // People maps identities to people. It is safe for concurrent use.
 type People interface {
-	// LoggedIn returns the principal of the person with that identity, who is made at the first login. The groups are those that the provider
-	// names now; they replace the ones it named before. The principal's Live ends when an administrator ends the person, and an error means
-	// that this has happened already.
+	// LoggedIn returns the principal of the person with that identity, and adds the person at the first login. The groups that the provider
+	// names now replace those that it named before. The principal's Live ends when an administrator ends the person. An error means that
+	// this has happened already.
 	LoggedIn(host.Identity) (host.Principal, error)
 }
 
@@ -91,25 +92,25 @@ type Provider struct {
 	log    zerolog.Logger
 	secure bool // PublicURL is https
 	client *http.Client
-	nodes  *leader.Service[question, answer] // nil: there are no others
-	seal   cipher.AEAD                       // of the cookie between the way there and the way back
+	nodes  *leader.Service[question, answer] // nil: this is the only node
+	seal   cipher.AEAD                       // of the cookie between a browser's leaving and its return
 	slots  chan struct{}                     // requests to the provider
-	wake   chan struct{}                     // of Run: a session was added; holds one
+	wake   chan struct{}                     // wakes Run when a session was added; holds one
 
 	discovering sync.Mutex // held while the provider's configuration is read
 	mu          sync.Mutex
 	found       *discovered                    // nil until the provider has answered
-	tried       time.Time                      // the last try
-	why         error                          // its result
+	tried       time.Time                      // when found was last requested
+	why         error                          // the error of that request
 	sessions    map[[sha256.Size]byte]*session // by their tokens' hashes
 	cli         logins
 	loggedOut   map[string]time.Time // ids of logout tokens that were taken, until they expire
 	closed      bool
-	kept        access.Place   // where sessions are kept; nil: nowhere, or by the leader
-	taken       access.Version // of the leader's document whose sessions are here
+	kept        access.Place   // where this node stores sessions; nil: nowhere, or the leader does
+	taken       access.Version // of the leader's document that this node has applied
 
-	writing sync.Mutex // held while the file is written, so that the newest state stays
-	looking sync.Mutex // held while sessions are taken over from the leader
+	writing sync.Mutex // held while the file is written, so that the newest state is written last
+	looking sync.Mutex // held while the leader's sessions are applied
 }
 
 // discovered is the provider's description of itself.
@@ -119,7 +120,8 @@ type discovered struct {
 	oauth    oauth2.Config
 }
 
-// New returns a Provider with the sessions that the file holds. It asks the provider nothing: a host starts also while that is down.
+// New returns a Provider with the sessions in the file. It does not contact the identity provider, so that a host can start while that is
+// down.
 func New(o Options) (*Provider, error) {
 	p := &Provider{opts: o, log: zerolog.Nop(), client: newClient(), slots: make(chan struct{}, maxAtOnce), wake: make(chan struct{}, 1),
 		sessions: map[[sha256.Size]byte]*session{}, loggedOut: map[string]time.Time{},
@@ -159,7 +161,7 @@ func New(o Options) (*Provider, error) {
 	return p, p.restore()
 }
 
-// webURL parses an https URL; http is for a loopback address, where nobody listens in.
+// webURL parses an https URL; http is allowed for a loopback address, where nobody can eavesdrop.
 func webURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -176,7 +178,7 @@ func webURL(text string) (*url.URL, error) {
 // errBusy refuses one request too many to the provider.
 var errBusy = errors.New("too many logins at a time")
 
-// ask takes a slot for requests to the provider. The caller gives it back by done.
+// ask takes a slot for requests to the provider. The caller gives it back by calling done.
 func (p *Provider) ask(ctx context.Context) (bounded context.Context, done func(), err error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -210,7 +212,7 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 
 // read asks the provider for its configuration.
 func (p *Provider) read(ctx context.Context) (*discovered, error) {
-	// The keys are fetched with this context's client for as long as the provider is used, so it must not end with a request.
+	// The provider's keys are later fetched with this context, too, so it must not end with a request.
 	provider, err := openid.NewProvider(openid.ClientContext(context.WithoutCancel(ctx), p.client), p.opts.Issuer)
 	if err != nil {
 		return nil, fmt.Errorf("read the identity provider's configuration: %w", err)

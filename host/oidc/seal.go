@@ -11,18 +11,19 @@ import (
 // attemptTime is how long a login at the provider may take.
 const attemptTime = 10 * time.Minute
 
-// attempt is a browser that was sent to the provider. It travels in a cookie that only this host can open, and without other nodes only this
-// run of it. So the host keeps no state for attempts, and a login begun in one browser cannot be finished in another.
+// attempt is the state of a browser that was sent to the provider. It is in a cookie that only this host can decrypt; a host without other
+// nodes can do so only until it is restarted. So the host keeps no state for attempts, and a login begun in one browser cannot be finished
+// in another.
 type attempt struct {
 	State    string    `json:"s"`
 	Nonce    string    `json:"n"`
 	Verifier string    `json:"v"` // of PKCE
 	Expires  time.Time `json:"e"`
-	CLI      *purpose  `json:"c,omitempty"` // nil: the browser itself is to be logged in
+	CLI      *purpose  `json:"c,omitempty"` // nil: to log in the browser itself
 }
 
-// cookieName is the name of an attempt's cookie. With https, no other name below the host's domain can set it. Cookies do not distinguish
-// ports, so without https the name does.
+// cookieName returns the name of an attempt's cookie. With https, no other name below the host's domain can set it. Without https, the name
+// contains the port, because cookies do not distinguish ports.
 func (p *Provider) cookieName(r *http.Request) string {
 	if p.secure {
 		return "__Host-tether_login"
@@ -31,18 +32,18 @@ func (p *Provider) cookieName(r *http.Request) string {
 	return "tether_login_" + port
 }
 
-// setAttempt gives the browser an attempt to keep; nil takes it away. The provider sends the browser back from another site, so that the
-// cookie has to go along with links that are followed.
+// setAttempt stores an attempt in the browser; nil removes it. The browser returns from another site, the provider's, so the cookie must be
+// sent with links from other sites.
 func (p *Provider) setAttempt(w http.ResponseWriter, r *http.Request, a *attempt) {
 	c := &http.Cookie{Name: p.cookieName(r), Path: "/", MaxAge: -1, HttpOnly: true, Secure: p.secure, SameSite: http.SameSiteLaxMode}
 	if a != nil {
-		text, _ := json.Marshal(a) // strings and a time always can be
+		text, _ := json.Marshal(a) // cannot fail: strings and a time
 		c.Value, c.MaxAge = base64.RawURLEncoding.EncodeToString(p.seal.Seal(nil, nil, text, []byte(Path))), int(attemptTime.Seconds())
 	}
 	http.SetCookie(w, c)
 }
 
-// attemptOf returns the attempt that a browser has kept; ok is false if there is none that is still valid.
+// attemptOf returns the attempt that is stored in a browser; ok is false if there is none that is still valid.
 func (p *Provider) attemptOf(r *http.Request) (a attempt, ok bool) {
 	c, err := r.Cookie(p.cookieName(r))
 	if err != nil {

@@ -17,14 +17,14 @@ import (
 
 const (
 	maxSessions   = 4096 // of all people
-	maxOfOne      = 16   // of one person; the oldest gives way
+	maxOfOne      = 16   // of one person; beyond it the oldest ends
 	maxRefresh    = 4 << 10
 	renewAfter    = renewEvery - time.Minute // so that an end takes effect within renewEvery
 	retryAfter    = 30 * time.Second         // after a renewal that was not answered
 	sessionPrefix = "tetherlogin_"
 )
 
-// Why a session has ended.
+// Reasons for the end of a session.
 var (
 	errOver           = errors.New("the login is over: log in again")
 	errProvider       = errors.New("the identity provider has ended this login")
@@ -38,15 +38,15 @@ var (
 
 // session is one login of one person. Its fields are guarded by Provider.mu, except for principal and end, which never change.
 type session struct {
-	principal host.Principal // its Live is the session's
+	principal host.Principal // its Live ends with the session
 	end       context.CancelCauseFunc
 
-	identity     host.Identity // as the person was made known last
+	identity     host.Identity // as last passed to People.LoggedIn
 	subject, sid string        // the provider's ids of the person and of this login
-	refresh      string        // the token by which the provider is asked again; empty: it gave none
+	refresh      string        // the provider's refresh token; empty: it gave none
 	begun        time.Time     // when the person logged in
-	asked        time.Time     // when the provider has last vouched for the person
-	due          time.Time     // when it is asked next
+	asked        time.Time     // when the provider last confirmed the person
+	due          time.Time     // when the provider is asked next
 	renewing     bool
 }
 
@@ -63,7 +63,7 @@ func (p *Provider) ByHash(hash [sha256.Size]byte) (host.Principal, bool) {
 	if principal, ok := p.byHash(hash); ok || p.leads() {
 		return principal, ok
 	}
-	p.look() // it may have begun a moment ago
+	p.look() // the session may have just begun
 	return p.byHash(hash)
 }
 
@@ -77,7 +77,7 @@ func (p *Provider) byHash(hash [sha256.Size]byte) (host.Principal, bool) {
 	return s.principal, true
 }
 
-// open begins a session for a person who has logged in, and returns its token.
+// open starts a session for a person who has logged in, and returns its token.
 func (p *Provider) open(who claims, token *oauth2.Token) (host.Principal, string, error) {
 	principal, err := p.principalOf(who)
 	if err != nil {
@@ -106,7 +106,7 @@ func (p *Provider) principalOf(who claims) (host.Principal, error) {
 	return principal, nil
 }
 
-// add lets a session in. It ends with its person.
+// add adds a session, which ends when its person does.
 func (p *Provider) add(hash [sha256.Size]byte, s *session, principal host.Principal) {
 	parent := principal.Live
 	if parent == nil {
@@ -130,7 +130,7 @@ func (p *Provider) add(hash [sha256.Size]byte, s *session, principal host.Princi
 	}
 }
 
-// boundLocked makes room for the newest session: of its own person first.
+// boundLocked ends sessions beyond the bounds after a new one was added, first those of the same person.
 func (p *Provider) boundLocked(newest *session) {
 	var oldest, oldestOwn *session
 	own := 0
@@ -155,7 +155,7 @@ func (p *Provider) boundLocked(newest *session) {
 	}
 }
 
-// drop forgets a session that has ended.
+// drop removes a session that has ended.
 func (p *Provider) drop(hash [sha256.Size]byte) {
 	p.mu.Lock()
 	_, known := p.sessions[hash]
@@ -169,7 +169,7 @@ func (p *Provider) drop(hash [sha256.Size]byte) {
 	}
 }
 
-// Run renews sessions until ctx ends, or, while another node leads, follows that one. It returns when no renewal is under way.
+// Run renews sessions until ctx ends; while another node leads, it follows that node instead. It returns when no renewal is under way.
 func (p *Provider) Run(ctx context.Context) {
 	if p.nodes != nil {
 		var following sync.WaitGroup
@@ -180,7 +180,7 @@ func (p *Provider) Run(ctx context.Context) {
 		p.renewAll(ctx)
 	}
 	p.mu.Lock()
-	p.closed = true // sessions that end now are kept for the next host
+	p.closed = true // sessions that end from now on stay stored for the next host
 	p.mu.Unlock()
 }
 
@@ -205,7 +205,7 @@ func (p *Provider) renewAll(ctx context.Context) {
 	}
 }
 
-// due returns the sessions that are to be renewed, and after how long to look again.
+// due returns the sessions to renew now, and the time until the next one is due.
 func (p *Provider) due(now time.Time) (due []*session, next time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +215,7 @@ func (p *Provider) due(now time.Time) (due []*session, next time.Duration) {
 		case s.renewing || s.principal.Live.Err() != nil:
 		case wait > 0:
 			next = min(next, wait)
-		case len(due) < maxAtOnce/2: // people who log in have the other half
+		case len(due) < maxAtOnce/2: // the other half is for people who log in
 			s.renewing = true
 			due = append(due, s)
 		default:
@@ -230,7 +230,7 @@ func (p *Provider) due(now time.Time) (due []*session, next time.Duration) {
 	return due, next
 }
 
-// renew asks the provider whether a session's person still is who they were.
+// renew asks the provider whether a session's person and their groups are unchanged.
 func (p *Provider) renew(ctx context.Context, s *session) {
 	p.mu.Lock()
 	refresh := s.refresh
@@ -262,7 +262,7 @@ func (p *Provider) renew(ctx context.Context, s *session) {
 	}
 }
 
-// again asks the provider once. An error that is one of a session's ends means that the session is over.
+// again asks the provider once. An error that is one of the reasons for the end of a session means that the session has ended.
 func (p *Provider) again(ctx context.Context, s *session, refresh string) (who claims, token *oauth2.Token, err error) {
 	if refresh == "" {
 		return who, nil, errOver
@@ -300,7 +300,7 @@ func (p *Provider) again(ctx context.Context, s *session, refresh string) (who c
 // Kind implements access.More.
 func (p *Provider) Kind() host.EntryKind { return host.EntrySession }
 
-// Entries implements access.More: the logins that are open.
+// Entries implements access.More: it returns the open logins.
 func (p *Provider) Entries() (all []host.Entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -313,7 +313,7 @@ func (p *Provider) Entries() (all []host.Entry) {
 	return all
 }
 
-// sessionID names a session without its secret.
+// sessionID returns the id of a session, which does not reveal its secret.
 func sessionID(hash [sha256.Size]byte) string { return "s-" + hex.EncodeToString(hash[:8]) }
 
 // end ends a session.

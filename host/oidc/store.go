@@ -12,10 +12,10 @@ import (
 
 const (
 	storeVersion = 1
-	maxStore     = 1 << 20 // bytes, as many as secret.ReadFile takes; beyond it, the oldest sessions are not kept
+	maxStore     = 1 << 20 // bytes, the most that secret.ReadFile reads; beyond it, the oldest sessions are not stored
 )
 
-// kept is a session in the file. The provider's refresh token is a secret; ours is there as a hash.
+// kept is a session in the file. The provider's refresh token is a secret; of our own token there is only the hash.
 type kept struct {
 	Token    []byte        `json:"token_sha256"`
 	Identity host.Identity `json:"identity"`
@@ -33,7 +33,7 @@ type store struct {
 	Sessions []kept `json:"sessions"`
 }
 
-// keep writes the sessions for the next host, or for the other nodes. A failure is logged: people log in again then.
+// keep writes the sessions for the next host, or for the other nodes. A failure is logged; people then have to log in again.
 func (p *Provider) keep() {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -60,7 +60,7 @@ func (p *Provider) keep() {
 	}
 }
 
-// keptSessions returns the sessions to keep, the oldest first.
+// keptSessions returns the sessions to store, the oldest first.
 func (p *Provider) keptSessions() []kept {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *Provider) keptSessions() []kept {
 	return all
 }
 
-// stored returns the kept sessions, none if another provider made them.
+// stored reads the stored sessions; it returns none if they are from another provider.
 func (p *Provider) stored(place access.Place) (store, error) {
 	f, lost, err := access.Restore[store](place, storeVersion)
 	if lost != nil {
@@ -86,7 +86,7 @@ func (p *Provider) stored(place access.Place) (store, error) {
 	return f, err
 }
 
-// restore admits the sessions of the former host. Those that were not renewed meanwhile are due at once.
+// restore adds the sessions of the former host. Those whose renewal is overdue are due at once.
 func (p *Provider) restore() error {
 	if p.kept == nil {
 		return nil
@@ -98,7 +98,7 @@ func (p *Provider) restore() error {
 	return err
 }
 
-// admitKept admits a session that was kept, unless it is over.
+// admitKept adds a stored session, unless it has ended.
 func (p *Provider) admitKept(k kept) {
 	now := time.Now()
 	s := &session{identity: k.Identity, subject: k.Subject, sid: k.Session, refresh: k.Refresh, begun: k.Begun, asked: k.Asked}

@@ -36,8 +36,8 @@ type message struct {
 	body         []byte
 }
 
-// post sends a signed message, and returns at most so many bytes of the receiver's answer. failure is empty for a 2xx status; unsure says
-// of another one that the receiver may have taken the message.
+// post sends a signed message, and returns at most most bytes of the receiver's answer. failure is empty for a 2xx status. Otherwise unsure
+// says that the receiver may have taken the message nevertheless.
 func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answer []byte, failure Failure, unsure bool) {
 	done, err := h.take(ctx, "host "+hostOf(m.url), principalKey(m.principal))
 	if err != nil {
@@ -66,7 +66,7 @@ func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answ
 	switch {
 	case got.StatusCode >= 500:
 		failure = Failure5xx
-	case got.StatusCode >= 300: // also a redirect, which is never followed
+	case got.StatusCode >= 300: // including redirects, which are never followed
 		failure = Failure4xx
 	case err != nil:
 		failure = failureOf(err)
@@ -74,7 +74,7 @@ func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answ
 	return got.StatusCode, answer, failure, got.StatusCode < 300
 }
 
-// failureOf names the obstacle to an answer. It contains no text of the endpoint's.
+// failureOf returns why there was no answer. It contains no text from the endpoint.
 func failureOf(err error) Failure {
 	var wrong *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
@@ -90,17 +90,17 @@ func failureOf(err error) Failure {
 	return FailureRefused
 }
 
-// challenges bound how often receivers are asked to prove themselves.
+// challenges bounds how often receivers are sent challenges.
 type challenges struct{ left *rate.Limiter }
 
 const (
-	challengeBurst = 10 // of one principal, and as many more a minute
+	challengeBurst = 10 // of one principal at once, and the same number per minute
 	failedBurst    = 120
 )
 
 func (c *challenges) old() bool { return c.left.Tokens() >= float64(c.left.Burst()) }
 
-// triesLocked is the limiter of a key.
+// triesLocked returns the limiter for a key.
 func (h *Hub) triesLocked(key string, burst int, every time.Duration) *rate.Limiter {
 	c := h.tries[key]
 	if c == nil {
@@ -110,7 +110,7 @@ func (h *Hub) triesLocked(key string, burst int, every time.Duration) *rate.Limi
 	return c.left
 }
 
-// verify has the receiver prove that it wants events, unless it has lately, for the same principal.
+// verify makes the receiver prove that it wants events, unless it has done so recently for the same principal.
 func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, key []byte) error {
 	who := principalKey(p)
 	known := who + " " + target
@@ -151,11 +151,11 @@ func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, k
 	return nil
 }
 
-// answerTime is how long an attempt goes on after the end of its subscription or host: a receiver that has taken an event just then is not
-// to be told again by the next host, which might join it with later ones under another id.
+// answerTime is how long an attempt continues after the end of its subscription or host. Otherwise a receiver that has just taken an event
+// could get it again from the next host, which may combine it with later events under another id.
 const answerTime = 2 * time.Second
 
-// attempt is a context that ends answerTime after ctx. The caller calls end.
+// attempt returns a context that ends answerTime after ctx. The caller must call end.
 func attempt(ctx context.Context) (lasting context.Context, end func()) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -171,11 +171,12 @@ func attempt(ctx context.Context) (lasting context.Context, end func()) {
 	}
 }
 
-// deliver sends one message of a subscription until it is taken or given up. It returns false if the subscription ends before. place is
-// behind the event that it tells of, nil if it tells of none: the file says so while the receiver may have taken it.
+// deliver sends one message of a subscription until it was taken, or all attempts have failed. It returns false if the subscription ends
+// before. place is the position after the message's event, nil if it is not an event. While the receiver may have taken the event, the file
+// says so.
 func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []byte, place *string, tries int) bool {
 	h.mu.Lock()
-	doubt := s.pending != nil // the receiver may have taken it already
+	doubt := s.pending != nil // the receiver may have taken the event already
 	h.mu.Unlock()
 	for _, pause := range pauses[:tries] {
 		if pause > 0 {
@@ -210,10 +211,10 @@ func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []by
 	return true
 }
 
-// principalKey tells principals apart.
+// principalKey returns a key that differs for different principals.
 func principalKey(p host.Principal) string { return string(p.Role) + " " + p.Name + " " + p.Owner }
 
-// hostOf is the host of a URL that was checked.
+// hostOf returns the host of a checked URL.
 func hostOf(target string) string {
 	u, err := url.Parse(target)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"tether/mcp"
 )
 
-// Door is a hub as host.Webhooks.
+// Door is a hub that implements host.Webhooks.
 type Door struct{ *Hub }
 
-// request is a client's request as a hub takes it.
+// request converts a client's request for a hub.
 func request(w mcp.Webhook) Request {
 	r := Request{Name: w.Name, Arguments: w.Arguments, URL: w.URL, Secret: w.Secret, Cursor: w.Cursor, TTL: w.TTL, Declared: w.Declared}
 	if w.MaxAge != nil {
@@ -45,7 +45,7 @@ func (d Door) Unsubscribe(p host.Principal, w mcp.Webhook) error {
 	return refusal(d.Hub.Unsubscribe(p, request(w)))
 }
 
-// refusal is an error of a hub's in the protocol's words.
+// refusal converts a hub's error to the protocol's.
 func refusal(err error) error {
 	wrong, isWrong := errors.AsType[*InvalidError](err)
 	endpoint, isEndpoint := errors.AsType[*EndpointError](err)

@@ -28,10 +28,10 @@ const (
 	maxDeliveries = 64 // requests at a time, of all subscriptions
 )
 
-// errAddress is the end of a connection to an address that is not allowed.
+// errAddress is the error of a connection to an address that is not allowed.
 var errAddress = errors.New("the address is not publicly reachable, and this host allows no others")
 
-// special are the networks that are not globally routable, or lead to some that are not (IANA's special-purpose registries; RFC 6890).
+// special has the networks that are not globally routable, or that lead to such networks (IANA's special-purpose registries; RFC 6890).
 var special = prefixes("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 
@@ -58,8 +58,8 @@ func (g guard) address(ip netip.Addr) bool {
 	return (ip.Is4() || global.Contains(ip)) && !slices.ContainsFunc(special, in)
 }
 
-// dial connects to an allowed address that the name has now. It resolves the name itself and connects to the checked address, so that no
-// later answer of a name server can lead elsewhere.
+// dial connects to an allowed one of the present addresses of a name. It resolves the name itself and connects to the checked address, so
+// that no later answer of a name server can lead elsewhere.
 func (g guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	name, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -82,7 +82,7 @@ func (g guard) dial(ctx context.Context, network, address string) (net.Conn, err
 	return nil, err
 }
 
-// check returns the URL in its canonical form, or says why no event goes there. It resolves no name.
+// check returns the URL in its canonical form, or an error that says why events are not sent there. It does not resolve names.
 func (g guard) check(text string) (string, error) {
 	if len(text) > maxURL || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '\\' || r >= 0x7f }) {
 		return "", fmt.Errorf("a URL has at most %d bytes of ASCII, without spaces and backslashes", maxURL)
@@ -99,7 +99,7 @@ func (g guard) check(text string) (string, error) {
 	switch {
 	case err == nil && !g.address(ip):
 		return "", errAddress
-	case err != nil && numeric(name): // 0x7f.1 and its like are addresses to some resolvers
+	case err != nil && numeric(name): // some resolvers treat names such as 0x7f.1 as addresses
 		return "", errors.New("an address must be a plain dotted quad")
 	case u.Scheme == "http" && err == nil && ip.IsLoopback(): // allowed by the operator
 	case u.Scheme != "https":
@@ -132,7 +132,7 @@ func numeric(name string) bool {
 	return err == nil
 }
 
-// client returns a client that connects to allowed addresses alone. It uses no proxy, which would resolve names by itself, follows no
+// client returns a client that connects only to allowed addresses. It uses no proxy, which would resolve names by itself, follows no
 // redirect, and keeps no connection.
 func (g guard) client(secure *tls.Config) *http.Client {
 	return &http.Client{Timeout: attemptTime,
@@ -141,14 +141,14 @@ func (g guard) client(secure *tls.Config) *http.Client {
 			DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaders, DisableCompression: true}}
 }
 
-// slots bound the concurrent requests: in all, to one host and of one principal, so that a receiver that hangs does not delay others.
+// slots bounds the concurrent requests: in total, to one host, and of one principal, so that a receiver that hangs does not delay others.
 type slots struct {
 	all   chan struct{}
 	taken map[string]int // by host and by principal; guarded by Hub.mu
-	freed change.Signal  // one was given back; guarded likewise
+	freed change.Signal  // raised when a slot was given back; guarded by Hub.mu
 }
 
-// take waits for a slot for a request of a principal's to a host. The caller gives it back by done.
+// take waits for a slot for a request of a principal to a host. The caller gives it back by calling done.
 func (h *Hub) take(ctx context.Context, keys ...string) (done func(), err error) {
 	for {
 		h.mu.Lock()
@@ -178,7 +178,7 @@ func (h *Hub) take(ctx context.Context, keys ...string) (done func(), err error)
 	}
 }
 
-// give makes room for a waiting request.
+// give gives back a slot.
 func (h *Hub) give(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

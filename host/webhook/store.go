@@ -15,11 +15,11 @@ const storeVersion = 1
 type kept struct {
 	Name      string          `json:"principal"`
 	Role      host.Role       `json:"role"`
-	Owner     string          `json:"owner,omitempty"` // owner of the principal: the same name with another owner is another principal
+	Owner     string          `json:"owner,omitempty"` // id of the principal's owner: the same name with another owner is another principal
 	Event     string          `json:"event"`
 	Arguments json.RawMessage `json:"arguments"`
 	URL       string          `json:"url"`
-	Secret    []byte          `json:"secret"` // the newest; signatures need it
+	Secret    []byte          `json:"secret"` // the newest secret, which is needed for signatures
 	Cursor    *string         `json:"cursor,omitempty"`
 	Pending   *pending        `json:"pending,omitempty"`
 	Until     time.Time       `json:"until"`
@@ -33,8 +33,8 @@ type store struct {
 	Verified      map[string]time.Time `json:"verified,omitempty"`
 }
 
-// keep writes the state for the next host, and returns when that is done. Calls at the same time share a write. A failure is logged: then
-// its subscribers start again.
+// keep writes the state for the next host, and returns when that is done. Concurrent calls share a write. A failure is logged; subscribers
+// then have to subscribe again.
 func (h *Hub) keep() {
 	if h.opts.Place == nil {
 		return

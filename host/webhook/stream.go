@@ -11,7 +11,7 @@ import (
 	"tether/mcp"
 )
 
-// reopenAfter is how long a stream that has ended for no reason of its own is left before it is opened again.
+// reopenAfter is the pause before a stream is opened again that has ended although its subscription has not.
 const reopenAfter = time.Second
 
 // OpenAt is Options.Open for the events of a host.
@@ -33,7 +33,7 @@ func OpenAt(h *host.Host) func(context.Context, host.Principal, Request) (Source
 	}
 }
 
-// stream is a Source of a host's events. One goroutine, which Close ends, tells it of them by events.Out.
+// stream is a Source of a host's events. One goroutine, which Close ends, delivers events to it through events.Out.
 type stream struct {
 	host      *host.Host
 	principal host.Principal
@@ -42,15 +42,15 @@ type stream struct {
 	cancel    context.CancelFunc
 
 	steps  chan Event // unbuffered: the engine waits until the last event was delivered
-	active chan bool  // where the stream begins is known, and whether something is missing; holds one
-	ended  chan error // how it has ended; holds one
+	active chan bool  // sent when the beginning of the stream is known: whether events were lost; holds one
+	ended  chan error // the error with which it has ended; holds one
 
 	begin  *string // the first cursor; set before active
-	opened bool    // of the goroutine that tells
-	cursor *string // of Next: the last place
+	opened bool    // owned by the goroutine that delivers
+	cursor *string // owned by Next: the last position
 }
 
-// run starts to be told, from a cursor on.
+// run starts the goroutine that delivers events, from a cursor on.
 func (s *stream) run(cursor *string, maxAge time.Duration) {
 	r := &events.Request{Name: s.request.Name, Arguments: s.request.Arguments, Cursor: cursor}
 	if maxAge > 0 {
@@ -77,7 +77,7 @@ func (s *stream) Next(ctx context.Context) (Event, error) {
 				return Event{}, &EndedError{mcp.ErrorObject(why, s.request.Declared)}
 			}
 			if err == nil {
-				return Event{}, &EndedError{} // nothing more can come
+				return Event{}, &EndedError{} // no more events can follow
 			}
 			select { // the engine was closed to make room
 			case <-time.After(reopenAfter):
@@ -94,7 +94,7 @@ func (s *stream) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// hand gives a step to Next.
+// hand passes a step to Next.
 func (s *stream) hand(ev Event) error {
 	select {
 	case s.steps <- ev:

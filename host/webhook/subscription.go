@@ -12,35 +12,35 @@ import (
 	"tether/mcp"
 )
 
-// Suspension: a receiver that takes next to nothing for an hour is left alone until its client refreshes.
+// Suspension: if nearly all deliveries to a receiver fail for an hour, nothing is sent to it until its client refreshes the subscription.
 const (
 	suspendAfter  = time.Hour
 	suspendTries  = 100
 	suspendFailed = 0.95
 )
 
-// controlTries is how often a gap and an end are sent.
+// controlTries is how often the messages about a gap and the end of a subscription are tried.
 const controlTries = 3
 
-// subscription is one of a principal's. Its fields are guarded by Hub.mu, except for those that never change.
+// subscription is one subscription of a principal. Hub.mu guards its fields, except for those that never change.
 type subscription struct {
 	id        string
 	principal host.Principal
-	request   Request // as it was made; its Secret and Cursor are not used
+	request   Request // the original request; its Secret and Cursor are not used
 
 	keys      []secretOf // the newest first
 	until     time.Time
-	watermark *string  // everything before it was taken or given up
-	pending   *pending // the event that the receiver may have taken without our knowing; nil: there is none
-	source    Source   // opened already, for the first delivery; its goroutine's from then on
+	watermark *string  // position before which all events were taken, or given up after the last attempt
+	pending   *pending // an event that the receiver may have taken although we have no answer; nil: none
+	source    Source   // opened for the first delivery; belongs to the delivering goroutine from then on
 	stop      context.CancelFunc
-	wake      chan struct{} // a refresh has switched it on; holds one
+	wake      chan struct{} // a refresh has ended its suspension; holds one
 
 	suspended   bool
-	last        time.Time // of a delivery that was taken
+	last        time.Time // time of the last successful delivery
 	lastError   Failure
 	failedSince time.Time
-	window      time.Time // since when tries and failed count
+	window      time.Time // start of the period for which tries and failed count
 	tries       int
 	failed      int
 }
@@ -48,10 +48,10 @@ type subscription struct {
 // pending is an event that a receiver may have taken.
 type pending struct {
 	ID    string  `json:"id"`
-	Place *string `json:"cursor"` // behind it
+	Place *string `json:"cursor"` // position after the event
 }
 
-// secretOf is a key, until when it signs; zero: as long as the subscription lives.
+// secretOf is a key, and until when it signs; zero: as long as the subscription exists.
 type secretOf struct {
 	key   []byte
 	until time.Time
@@ -72,7 +72,7 @@ func (s *subscription) refreshLocked(r Request, key []byte) {
 	}
 }
 
-// statusLocked says how deliveries go.
+// statusLocked returns the state of deliveries for the client.
 func (s *subscription) statusLocked() Status {
 	status := Status{Active: !s.suspended, LastError: string(s.lastError)}
 	if !s.last.IsZero() {
@@ -86,7 +86,7 @@ func (s *subscription) statusLocked() Status {
 	return status
 }
 
-// keys are those that sign now.
+// keys returns the keys that sign now.
 func (h *Hub) keys(s *subscription) (keys [][]byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,7 +98,7 @@ func (h *Hub) keys(s *subscription) (keys [][]byte) {
 	return keys
 }
 
-// note counts an attempt, and suspends the subscription where hardly any succeeds.
+// note counts an attempt, and suspends the subscription if nearly all attempts fail.
 func (h *Hub) note(s *subscription, failure Failure) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,12 +118,12 @@ func (h *Hub) note(s *subscription, failure Failure) {
 	s.suspended = s.tries >= suspendTries && float64(s.failed) > suspendFailed*float64(s.tries)
 }
 
-// startLocked begins to deliver, if the hub runs.
+// startLocked starts delivering, if the hub runs.
 func (h *Hub) startLocked(s *subscription) {
 	if h.ctx == nil || s.stop != nil {
 		return
 	}
-	ctx, stop := context.WithDeadline(h.ctx, s.until.Add(MaxTTL)) // forget ends it at its time, which a refresh moves
+	ctx, stop := context.WithDeadline(h.ctx, s.until.Add(MaxTTL)) // only an upper bound: forget ends it at its time, which a refresh moves
 	s.stop = stop
 	h.run.Go(func() { h.pump(ctx, s) })
 }
@@ -160,7 +160,7 @@ func (h *Hub) pump(ctx context.Context, s *subscription) {
 	}
 }
 
-// pull takes events from the source, which it opens where the subscription is the last host's.
+// pull takes events from the source. It opens the source if the subscription comes from the former host.
 func (h *Hub) pull(ctx context.Context, s *subscription) error {
 	h.mu.Lock()
 	source, from, doubt := s.source, s.watermark, s.pending
@@ -182,8 +182,8 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 			return err
 		}
 		if doubt != nil && (ev.Gap || ev.Body != nil && ev.ID != doubt.ID) {
-			// The event that the former host was sending comes in another group now, under another id: a receiver that has taken it would count its
-			// matches twice. So the receiver is told the last position, and events that it has not taken are lost.
+			// The event that the former host was sending would now be in another group, under another id, and a receiver that has taken it
+			// would count its matches twice. So the receiver is told the last position, and loses the events that it has not taken.
 			source.Close()
 			if source, err = h.open(ctx, s, doubt.Place, true); err != nil {
 				return err
@@ -198,7 +198,7 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 				return ctx.Err()
 			}
 		case ev.Body == nil:
-		case len(ev.Body) > maxBody: // never, by the bounds of events
+		case len(ev.Body) > maxBody: // impossible, by the bounds of package events
 			h.log.Error().Str("event", ev.ID).Msg("an event is too long for a webhook")
 		case !h.deliver(ctx, s, ev.ID, ev.Body, ev.Cursor, len(pauses)):
 			return ctx.Err()
@@ -212,7 +212,8 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 	}
 }
 
-// open opens the source of a subscription at a place, and tells the receiver of a gap: where one is found, or of one that there is.
+// open opens the source of a subscription at a position. It tells the receiver if there is a gap: one that the source reports, or one that
+// the caller knows of.
 func (h *Hub) open(ctx context.Context, s *subscription, at *string, gap bool) (Source, error) {
 	request := s.request
 	request.Cursor = at
@@ -235,7 +236,7 @@ func (h *Hub) open(ctx context.Context, s *subscription, at *string, gap bool) (
 	return source, nil
 }
 
-// gap tells the receiver that events before the cursor are lost. A kind without cursors has nothing to tell.
+// gap tells the receiver that events before the cursor are lost. For a kind without cursors it does nothing.
 func (h *Hub) gap(ctx context.Context, s *subscription, cursor *string) bool {
 	if cursor == nil {
 		return true
@@ -250,7 +251,7 @@ var errWithdrawn = &events.Error{Reason: events.Forbidden, Text: "the right to t
 // withdrawn is the error object of errWithdrawn.
 func withdrawn(declared bool) json.RawMessage { return mcp.ErrorObject(errWithdrawn, declared) }
 
-// setPending notes the event that the receiver may take from now on, or with nil that it has not.
+// setPending records the event that the receiver may take from now on, or, with nil, that it has taken none.
 func (h *Hub) setPending(s *subscription, p *pending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -259,8 +260,8 @@ func (h *Hub) setPending(s *subscription, p *pending) {
 	}
 }
 
-// passed notes how far the subscription has come, and waits while it is suspended. Progress alone is not written down at once: it costs a
-// write of the file, and a host that is killed only looks at the same output again.
+// passed records the subscription's position, and waits while it is suspended. Progress without an event is not written at once: that would
+// cost a write of the file, and without it a host that is killed only examines the same output again.
 func (h *Hub) passed(ctx context.Context, s *subscription, ev *Event) error {
 	h.mu.Lock()
 	if ev.Cursor != nil {

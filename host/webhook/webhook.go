@@ -30,7 +30,7 @@ const (
 	MinTTL        = time.Minute
 	MaxTTL        = 24 * time.Hour // also the default
 	keepEnded     = 10 * time.Minute
-	verifiedTime  = 24 * time.Hour // a receiver that has proven itself is believed for so long
+	verifiedTime  = 24 * time.Hour // how long a receiver's proof is valid
 	oldSecretTime = 10 * time.Minute
 )
 
@@ -38,8 +38,8 @@ const (
 type Event struct {
 	ID   string // of an occurrence: visible ASCII without a dot, at most 128 bytes
 	Body []byte // of an occurrence: JSON of at most 256 KiB
-	Gap  bool   // events before Cursor are lost
-	// Cursor is the place after the step; nil: the kind of events has none.
+	Gap  bool   // events before Cursor were lost
+	// Cursor is the position after the step; nil: this kind of events has no cursors.
 	Cursor *string
 }
 
@@ -47,12 +47,13 @@ type Event struct {
 type Source interface {
 	// Next blocks until there is a step. An *EndedError means that the subscription is over; another error is that of ctx.
 	Next(context.Context) (Event, error)
-	// Cursor is where the source begins; nil: the kind of events has none.
+	// Cursor returns the position at which the source begins; nil: this kind of events has no cursors.
 	Cursor() *string
 	Close()
 }
 
-// EndedError is the end of a subscription, with the error object that its receiver is told; nil: nothing more can come, and it is told nothing.
+// EndedError is the end of a subscription. Object is the error object for the receiver; with nil, no more events can follow and the
+// receiver is told nothing.
 type EndedError struct{ Object json.RawMessage }
 
 // Error implements error.
@@ -67,7 +68,7 @@ type Request struct {
 	Cursor    *string
 	MaxAge    time.Duration // 0: any
 	TTL       time.Duration // 0: the default
-	Declared  bool          // the client knows the error codes of the extension's text, not those of the earlier sketch
+	Declared  bool          // the client knows the error codes of the extension, not those of its earlier draft
 }
 
 // Answer is the answer to the client.
@@ -76,10 +77,10 @@ type Answer struct {
 	RefreshBefore time.Time
 	Cursor        *string
 	Truncated     bool
-	Status        *Status // of a subscription that was there already
+	Status        *Status // of a subscription that existed already
 }
 
-// Status says how deliveries go.
+// Status is the state of deliveries.
 type Status struct {
 	Active         bool       `json:"active"`
 	LastDeliveryAt *time.Time `json:"lastDeliveryAt,omitempty"`
@@ -104,7 +105,7 @@ const (
 var (
 	// ErrNotFound: there is no such subscription.
 	ErrNotFound = errors.New("no such subscription")
-	// ErrTooMany: the principal, or all together, have as many as there may be.
+	// ErrTooMany: the principal, or all principals together, have the maximum.
 	ErrTooMany = errors.New("too many webhook subscriptions")
 )
 
@@ -114,7 +115,7 @@ type InvalidError struct{ Field, Reason string }
 // Error implements error.
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason }
 
-// EndpointError says that the receiver has not shown that it wants events.
+// EndpointError says that the receiver has not proved that it wants events.
 type EndpointError struct{ Why Failure }
 
 // Error implements error.
@@ -126,14 +127,14 @@ type Options struct {
 	Open func(context.Context, host.Principal, Request) (source Source, truncated bool, err error)
 	// Find returns the principal of a name and role whose subscriptions were kept; ok is false if it no longer exists.
 	Find func(name string, role host.Role) (p host.Principal, ok bool)
-	// Place keeps subscriptions for the next host or leader, with their secrets; nil keeps none.
+	// Place stores subscriptions and their secrets for the next host or leader; nil stores none.
 	Place access.Place
-	// Allow are networks that receivers may be in, besides those that are publicly routed. http is allowed if the URL names an address of
-	// loopback that is in one of them.
+	// Allow has networks in which receivers may be, in addition to publicly routed ones. http is allowed if the URL names a loopback
+	// address in one of them.
 	Allow []netip.Prefix
 	TLS   *tls.Config // of connections to receivers; nil means Go's defaults
 
-	Audit  func(host.AuditEvent) // nil keeps no record
+	Audit  func(host.AuditEvent) // nil records nothing
 	Logger *zerolog.Logger       // nil means silence
 }
 
@@ -155,17 +156,17 @@ type Hub struct {
 	writing sync.Mutex // held while the file is written
 
 	mu       sync.Mutex
-	asked    uint64          // calls of keep so far
-	written  uint64          // and how many of these the file has, or the write under way
-	ctx      context.Context // that of Run; nil before and after
+	asked    uint64          // number of calls of keep
+	written  uint64          // number of these calls that the file, or the write under way, covers
+	ctx      context.Context // the context of Run; nil before and after
 	all      map[string]*subscription
-	ended    map[string]time.Time // ids that are over, until they are forgotten
-	verified map[string]time.Time // receivers of a principal, until they have to prove themselves again
+	ended    map[string]time.Time // ids of ended subscriptions, until they are dropped
+	verified map[string]time.Time // receivers of a principal, until their proof expires
 	tries    map[string]*challenges
-	changed  chan struct{} // something is to be written; holds one
+	changed  chan struct{} // something must be written; holds one
 }
 
-// New returns a Hub with the subscriptions that the file holds. They begin with Run.
+// New returns a Hub with the subscriptions in the file. Deliveries begin with Run.
 func New(o Options) (*Hub, error) {
 	h := &Hub{opts: o, log: zerolog.Nop(), guard: guard{o.Allow}, slots: slots{all: make(chan struct{}, maxDeliveries), taken: map[string]int{}}, all: map[string]*subscription{},
 		ended: map[string]time.Time{}, verified: map[string]time.Time{}, tries: map[string]*challenges{}, changed: make(chan struct{}, 1)}
@@ -176,7 +177,7 @@ func New(o Options) (*Hub, error) {
 	return h, h.restore()
 }
 
-// Run delivers until ctx ends. It returns when no request is under way and everything is kept.
+// Run delivers until ctx ends. It returns when no request is under way and everything is stored.
 func (h *Hub) Run(ctx context.Context) {
 	h.mu.Lock()
 	h.ctx = ctx
@@ -233,7 +234,7 @@ func (h *Hub) Subscribe(ctx context.Context, p host.Principal, r Request) (Answe
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.all[id] != nil || h.ctx == nil {
-		source.Close() // another request for the same was quicker, or the host ends
+		source.Close() // a concurrent request has made the same subscription, or the host ends
 		return Answer{}, ErrTooMany
 	}
 	s.source = source
@@ -244,7 +245,7 @@ func (h *Hub) Subscribe(ctx context.Context, p host.Principal, r Request) (Answe
 	return Answer{ID: id, RefreshBefore: s.until, Cursor: s.watermark, Truncated: truncated}, nil
 }
 
-// check bounds a request, and brings its URL and arguments into their canonical forms.
+// check checks a request against the bounds, and converts its URL and arguments to their canonical forms.
 func (h *Hub) check(r *Request) (key []byte, err error) {
 	if key, err = secretKey(r.Secret); err != nil {
 		return nil, &InvalidError{"delivery.secret", err.Error()}
@@ -261,7 +262,7 @@ func (h *Hub) check(r *Request) (key []byte, err error) {
 	return key, nil
 }
 
-// canonical is the same object in the same bytes.
+// canonical returns the canonical form of an object: equal objects become equal bytes.
 func canonical(arguments json.RawMessage) (json.RawMessage, error) {
 	if len(bytes.TrimSpace(arguments)) == 0 || string(bytes.TrimSpace(arguments)) == "null" {
 		return json.RawMessage("{}"), nil
@@ -272,10 +273,10 @@ func canonical(arguments json.RawMessage) (json.RawMessage, error) {
 	if err := d.Decode(&object); err != nil {
 		return nil, err
 	}
-	return json.Marshal(object) // with the keys in order
+	return json.Marshal(object) // sorts the keys
 }
 
-// identify is the id of a subscription: the same for the same principal, URL, name and arguments, also after a restart.
+// identify returns the id of a subscription. It is the same for the same principal, URL, name and arguments, even after a restart.
 func identify(p host.Principal, r Request) string {
 	sum := sha256.New()
 	for _, part := range []string{string(p.Role), p.Name, p.Owner, r.URL, r.Name, string(r.Arguments)} {
@@ -291,7 +292,7 @@ func lifetime(ttl time.Duration) time.Duration {
 	return min(max(ttl, MinTTL), MaxTTL)
 }
 
-// refresh gives a subscription that is there a new lifetime and secret, and switches it on again.
+// refresh gives an existing subscription a new lifetime and secret, and ends its suspension.
 func (h *Hub) refresh(id string, r Request, key []byte) (Answer, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -305,7 +306,7 @@ func (h *Hub) refresh(id string, r Request, key []byte) (Answer, bool) {
 	return Answer{ID: id, RefreshBefore: s.until, Cursor: s.watermark, Status: &status}, true
 }
 
-// room refuses one more.
+// room returns an error if the principal, or the hub, may not have another subscription.
 func (h *Hub) room(p host.Principal) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -321,7 +322,7 @@ func (h *Hub) room(p host.Principal) error {
 	return nil
 }
 
-// Unsubscribe ends a subscription. One that was removed or ran out in the last ten minutes is no error.
+// Unsubscribe ends a subscription. It is not an error if the subscription was removed or has expired in the last ten minutes.
 func (h *Hub) Unsubscribe(p host.Principal, r Request) error {
 	var err error
 	if r.URL, err = h.guard.check(r.URL); err != nil {
@@ -345,7 +346,7 @@ func (h *Hub) Unsubscribe(p host.Principal, r Request) error {
 	return nil
 }
 
-// endLocked takes a subscription away. Its goroutine stops.
+// endLocked removes a subscription and stops its goroutine.
 func (h *Hub) endLocked(s *subscription) {
 	if h.all[s.id] != s {
 		return
@@ -376,7 +377,7 @@ func (h *Hub) forget(now time.Time) {
 	maps.DeleteFunc(h.tries, func(_ string, c *challenges) bool { return c.old() })
 }
 
-// changedLocked has the subscriptions written.
+// changedLocked makes Run write the subscriptions.
 func (h *Hub) changedLocked() {
 	select {
 	case h.changed <- struct{}{}:
@@ -384,7 +385,7 @@ func (h *Hub) changedLocked() {
 	}
 }
 
-// audit keeps a record: the host of the URL, and never its path or a secret.
+// audit writes a record, with the host of the URL but never its path or a secret.
 func (h *Hub) audit(kind string, s *subscription, detail string) {
 	if h.opts.Audit != nil {
 		h.opts.Audit(host.AuditEvent{At: time.Now().UTC(), Type: kind, Name: s.principal.Name, Role: s.principal.Role, Detail: s.request.Name + " to " + hostOf(s.request.URL) + ": " + detail})
