@@ -24,7 +24,7 @@ import (
 	"tether/platform/secret"
 )
 
-// clusterSettings are the flags of a host that is one of several nodes.
+// clusterSettings has the flags of a host that is one of several nodes.
 type clusterSettings struct {
 	nats, creds, ca, name string
 	rightsGrace           time.Duration
@@ -36,7 +36,7 @@ func (c *clusterSettings) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.nats, "nats", "", "be a node of a cluster over these NATS servers: `URLS`, divided by commas")
 	f.StringVar(&c.creds, "nats-creds", "", "`FILE` with credentials for the NATS servers")
 	f.StringVar(&c.ca, "nats-ca", "", "`FILE` with the certificates of the NATS servers' authority, PEM; default: those of the system")
-	f.DurationVar(&c.rightsGrace, "rights-grace", defaultRightsGrace, "how long a node that does not reach NATS serves those who are connected, with the rights that it knows; 0s: two seconds")
+	f.DurationVar(&c.rightsGrace, "rights-grace", defaultRightsGrace, "how long a node that does not reach NATS continues to serve connected clients, with the rights that it knows; 0s: two seconds")
 	f.StringVar(&c.name, "cluster", "main", "`NAME` of the cluster, if several share the NATS servers")
 }
 
@@ -54,12 +54,12 @@ func (c *clusterSettings) check(withoutToken bool) error {
 	return nil
 }
 
-// options are those of a node with the host's key, or of a command without one.
+// options returns the options of a node with the host's key, or, without a key, of a command.
 func (c *clusterSettings) options(key ed25519.PublicKey) cluster.Options {
 	return cluster.Options{Servers: c.nats, Creds: c.creds, CA: c.ca, Name: c.name, HostKey: key, RightsGrace: max(c.rightsGrace, cluster.MinRightsGrace)}
 }
 
-// clusterFile stands beside the tokens' file of a host that keeps tokens in a cluster, so that commands look for them there.
+// clusterFile is a file next to that of the tokens. It tells commands that the host keeps its tokens in a cluster, and in which.
 type clusterFile struct {
 	Version int    `json:"version"`
 	NATS    string `json:"nats"`
@@ -70,8 +70,8 @@ type clusterFile struct {
 
 const clusterVersion = 1
 
-// joinCluster makes the process a node, if it is to be one, and notes where commands find the tokens. It is called before openTokens. The
-// function that it returns leaves the cluster.
+// joinCluster makes the process a node, if --nats is given, and records where commands find the tokens. It must be called before
+// openTokens. The returned function leaves the cluster.
 func (s *settings) joinCluster(ctx context.Context, o *host.Options) (leave func(), err error) {
 	path, err := tokensPath(s.tokens)
 	switch {
@@ -122,7 +122,7 @@ func (c *clusterSettings) note(tokens string) (err error) {
 	return nil
 }
 
-// joinError is why a node does not join, with what to do.
+// joinError turns the reason why a node does not join into a message with a remedy.
 func joinError(err error) error {
 	if why, ok := errors.AsType[*cluster.JoinError](err); ok {
 		return &usageError{why.Message, why.Hint}
@@ -130,7 +130,7 @@ func joinError(err error) error {
 	return fmt.Errorf("cluster: %w", err)
 }
 
-// runNode carries the host's terminals to the other nodes until the function that it returns is called, which waits.
+// runNode connects the host with the other nodes until the returned function is called, which waits for the end.
 func (s *settings) runNode(ctx context.Context, h *host.Host, log *zerolog.Logger) (stop func()) {
 	if s.node == nil {
 		return func() {}
@@ -142,14 +142,14 @@ func (s *settings) runNode(ctx context.Context, h *host.Host, log *zerolog.Logge
 			log.Error().Err(err).Msg("cluster")
 		}
 	})
-	left := context.AfterFunc(ctx, s.node.Leave) // before the machines are told to go
+	left := context.AfterFunc(ctx, s.node.Leave) // before machines are disconnected
 	return func() { left(); cancel(); run.Wait() }
 }
 
-// places are where the documents are that commands and the host share.
+// places says where the documents are that commands and the host share.
 type places struct{ tokens, people, pending access.Place }
 
-// places are those of the host: in its cluster, or files beside that of the tokens.
+// places returns the host's places: in its cluster, or files next to that of the tokens.
 func (s *settings) places(tokens string) places {
 	if s.node != nil {
 		return placesBy(s.node.Place)
@@ -165,7 +165,7 @@ func filesAt(tokens string) places {
 	return places{access.File(tokens), access.File(besideTokens(tokens, "people.json")), access.OwnFile(besideTokens(tokens, "pending.json"))}
 }
 
-// placesOf are those of the host whose tokens are in a file, for a command.
+// placesOf returns, for a command, the places of the host with that file of tokens.
 func placesOf(ctx context.Context, given string) (places, error) {
 	path, err := tokensPath(given)
 	if err != nil {
@@ -187,7 +187,7 @@ func placesOf(ctx context.Context, given string) (places, error) {
 	return placesBy(docs), nil
 }
 
-// owners are the clientIds of the host's machines: in its cluster, or in a file beside that of the tokens.
+// owners returns the owners of clientIds: in the host's cluster, or in a file next to that of the tokens.
 func (s *settings) owners(tokens string, t *access.Tokens) (host.Owners, error) {
 	if s.node != nil {
 		return s.node.Owners(t), nil

@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// connLimiter bounds idle connections, such as half-open ones and slow handshakes, and concurrent requests. The idle connection that has
-// waited longest gives way, so that a quick client gets in, however many are slow.
+// connLimiter bounds idle connections, such as half-open ones and slow handshakes, and concurrent requests. If there are too many idle
+// connections, it closes the one that has waited longest, so that a quick client is served, however many are slow.
 type connLimiter struct {
 	most int // set once
 
 	mu      sync.Mutex
-	waiting *list.List                 // of net.Conn, the longest first
+	waiting *list.List                 // of net.Conn, the longest waiting first
 	at      map[net.Conn]*list.Element // the waiting ones
 	asking  int                        // requests that are being served, and WebSockets
 }
@@ -36,7 +36,7 @@ func (c *connLimiter) state(conn net.Conn, s http.ConnState) {
 	}
 }
 
-// wait adds a connection to the waiting ones, and returns the one that must be closed, if any.
+// wait adds a connection to the waiting ones, and returns the one that must be closed, or nil.
 func (c *connLimiter) wait(conn net.Conn) (oldest net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,26 +64,26 @@ func (c *connLimiter) removeLocked(conn net.Conn) {
 	}
 }
 
-// drop closes a connection without the word that TLS would say, for which it could have to wait.
+// drop closes a connection without TLS's closing message, because writing that could block.
 func drop(conn net.Conn) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
 	}
-	_ = conn.Close() // it is over either way
+	_ = conn.Close() // it is gone even if that fails
 }
 
-// connKey is where the connection of a request is in its context.
+// connKey is the key of the connection in a request's context.
 type connKey struct{}
 
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// handler serves connections that have sent a request, as long as they are not too many.
+// handler serves requests, and refuses them while too many are served.
 func (c *connLimiter) handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
-			c.leave(conn) // also while its body is read: that has its own time
+			c.leave(conn) // from now on; reading the body has a time limit of its own
 		}
 		if !c.enter() {
 			w.Header().Set("Connection", "close")

@@ -22,14 +22,14 @@ import (
 	"tether/platform/secret"
 )
 
-// pairingTTL is how long a pairing token is good if nothing else is said.
+// pairingTTL is how long a pairing token is valid by default.
 const pairingTTL = time.Hour
 
-// keyPath is the file of the host's key, next to the tokens.
+// keyPath returns the path of the host's key, next to the tokens.
 func keyPath(tokens string) string { return filepath.Join(filepath.Dir(tokens), "host-key.pem") }
 
-// openDevices lets machines pair by their keys, with the host's own key, which is made if missing. It is called after openTokens; without
-// tokens there is no door, and it returns nil. It tells the person on stderr which machine has paired.
+// openDevices lets machines pair by their keys. It makes the host's own key if that is missing. It must be called after openTokens; without
+// tokens it returns nil. It reports each paired machine on stderr.
 func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door, error) {
 	tokens, ok := o.Access.(*access.Tokens)
 	if !ok {
@@ -62,7 +62,7 @@ func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door
 	return door, err
 }
 
-// withDevices serves the door, if there is one, in addition to the host.
+// withDevices serves the door for pairing, unless it is nil, in addition to the host.
 func withDevices(h http.Handler, d *devices.Door, n *cluster.Node) http.Handler {
 	if d == nil {
 		return h

@@ -17,7 +17,7 @@ import (
 	"tether/host"
 )
 
-// eventsAt is tether-host events.
+// eventsAt is the command tether-host events.
 type eventsAt struct {
 	hostURL
 	patterns []string
@@ -38,7 +38,7 @@ func eventsCommand(stdout, stderr io.Writer) *cobra.Command {
 		Long: `Prints a line for each event in the terminals that machines lend to a host, or in those that are named, until it is interrupted: lines that match,
 exits, failed commands, machines that go away and come back. Without --pattern and --exit it prints all but lines.
 
-After a lost connection it goes on where it was; what is missing is said on standard error. --cursor-file does that for the next run.`,
+After a lost connection it continues where it was, and reports missing events on standard error. With --cursor-file, the next run continues, too.`,
 		Args: func(*cobra.Command, []string) error { return nil },
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := e.prepare(args); err != nil {
@@ -105,7 +105,7 @@ const (
 	returning = 2 * time.Minute
 )
 
-// run listens until ctx ends, and reconnects.
+// run prints events until ctx ends, and reconnects when necessary.
 func (e *eventsAt) run(ctx context.Context) error {
 	connected, last := false, time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
@@ -134,7 +134,7 @@ type eventError struct{ name, text string }
 
 func (e *eventError) Error() string { return e.name + ": " + e.text }
 
-// heardLine is a message of the host's.
+// heardLine is a message from the host.
 type heardLine struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -160,7 +160,7 @@ type news struct {
 // clientMeta describes this client in each request.
 const clientMeta = `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"tether-host events","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/events":{}}}}`
 
-// listen takes the host's messages over one connection. heard reports that it has answered.
+// listen handles the host's messages on one connection. heard reports whether the host has answered.
 func (e *eventsAt) listen(ctx context.Context) (heard bool, err error) {
 	conn, err := dialMCP(ctx, &e.hostURL)
 	if err != nil {
@@ -204,7 +204,7 @@ func (e *eventsAt) listen(ctx context.Context) (heard bool, err error) {
 	return heard, in.Err()
 }
 
-// take takes one notification.
+// take handles one notification.
 func (e *eventsAt) take(kind string, params json.RawMessage) error {
 	var n news
 	if err := json.Unmarshal(params, &n); err != nil || n.Meta.Sub < 0 || n.Meta.Sub >= len(e.subs) {

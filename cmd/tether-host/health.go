@@ -7,7 +7,7 @@ import (
 	"tether/host/cluster"
 )
 
-// whileReached serves requests, and refuses all while the node does not reach its cluster.
+// whileReached serves requests, but refuses all of them while the node does not reach its cluster.
 func whileReached(h http.Handler, n *cluster.Node) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n != nil && !n.Reached() {
@@ -18,8 +18,8 @@ func whileReached(h http.Handler, n *cluster.Node) http.Handler {
 	})
 }
 
-// withHealth answers load balancers and service managers: /healthz says that the process serves, /readyz that somebody may be sent here.
-// Nobody is asked for a token, and nothing else is told.
+// withHealth answers load balancers and service managers: /healthz says that the process serves, /readyz that it accepts new clients. They
+// need no token, and reveal nothing else.
 func withHealth(ctx context.Context, h http.Handler, n *cluster.Node) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Upgrade") != "" {

@@ -47,12 +47,13 @@ func askLink(ctx context.Context, u *hostURL, stdin io.Reader) (string, error) {
 	return strings.TrimSuffix(target, "/launch") + got.Path, nil
 }
 
-// answered is an answer that is not the one that was expected.
+// answered returns the error for an unexpected answer.
 func answered(status int, body []byte) error {
 	return fmt.Errorf("the host answered with status %d: %s", status, bytes.TrimSpace(body[:min(len(body), 200)]))
 }
 
-// ask requests a path of the host and returns the URL, and at most so many bytes of the answer. role is a sufficient token's role.
+// ask requests a path of the host and returns the URL and the answer, of which it reads a bounded part. role is a role that suffices, for
+// the error without a token.
 func (u *hostURL) ask(ctx context.Context, method, path, role string, most int64, stdin io.Reader) (target string, status int, body []byte, err error) {
 	token, err := u.token(stdin)
 	if err != nil {
@@ -91,7 +92,7 @@ func (u *hostURL) ask(ctx context.Context, method, path, role string, most int64
 	return target, answer.StatusCode, body, nil
 }
 
-// list decodes the answer of a path of the host's that only administrators may read.
+// list requests a path of the host that only administrators may read, and decodes the answer.
 func (u *hostURL) list(ctx context.Context, path string, stdin io.Reader, v any) error {
 	_, status, body, err := u.ask(ctx, http.MethodGet, path, "admin", maxReply, stdin)
 	if err == nil && (status != http.StatusOK || json.Unmarshal(body, v) != nil) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// checkAddress refuses to listen where others could listen in or come in, unless the person says that this is meant.
+// checkAddress refuses an address where others could eavesdrop or connect, unless the flags say that this is intended.
 func (s *settings) checkAddress() error {
 	loopback, err := isLoopback(s.listen)
 	switch {
@@ -55,10 +55,11 @@ func loopbackName(name string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// certCheck is how often the files of the certificate are looked at, at most.
+// certCheck is the shortest time between two checks of the certificate's files.
 const certCheck = time.Minute
 
-// certificate is a pair of files. It is read again when they have changed, since tools that renew certificates seldom restart programs.
+// certificate is a pair of files. It is read again when the files have changed, because tools that renew certificates seldom restart
+// programs.
 type certificate struct {
 	cert, key string // set once
 
@@ -68,7 +69,7 @@ type certificate struct {
 	pair   *tls.Certificate
 }
 
-// tls is nil when the host does without.
+// tls returns the TLS configuration, nil for a host without TLS.
 func (s *settings) tls() (*tls.Config, error) {
 	if s.cert == "" {
 		return nil, nil
@@ -80,7 +81,8 @@ func (s *settings) tls() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: c.current}, nil
 }
 
-// current returns the certificate. One that can no longer be read stays in force: half of a renewal is not the end.
+// current returns the certificate. If the files cannot be read any more, the former certificate stays in use: they may be in the middle of
+// a renewal.
 func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,12 +31,12 @@ func main() {
 	os.Exit(status)
 }
 
-// ballastBytes are memory that nobody touches, so it takes none. Only the garbage collector counts it, and lets that much more garbage come
-// together before it collects. The heap of a host with few terminals is some 5 MiB: in a flood it would be collected 12 times a second, for
-// a fifth of the host's CPU.
+// ballastBytes is the size of an allocation that is never touched, so it takes no memory. Only the garbage collector counts it, and
+// therefore lets more garbage accumulate before it collects. The heap of a host with few terminals is some 5 MiB: in a flood it would be
+// collected 12 times a second, for a fifth of the host's CPU.
 const ballastBytes = 8 << 20
 
-// run is the command without the process around it. It ends when ctx does.
+// run runs the command, without exiting the process. It returns when ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(os.Stdin, stdout, stderr)
 	root.SetArgs(args)
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitFailure
 }
 
-// printable is text, perhaps another host's, without characters that make a terminal act or change how the rest is read.
+// printable returns text, which may come from another host, without characters that control a terminal or change how the rest is read.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
@@ -62,7 +62,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// usageError is a command line that cannot be followed.
+// usageError says what is wrong with a command line.
 type usageError struct{ message, hint string }
 
 func (e *usageError) Error() string { return e.message }

@@ -20,13 +20,13 @@ import (
 
 const (
 	dialTime = 30 * time.Second
-	maxLine  = 1 << 20 // bytes of one message of the agent's
+	maxLine  = 1 << 20 // bytes of one message from the agent
 	maxReply = 32 << 20
-	// lastAnswers is how long answers may take after the agent has closed its side.
+	// lastAnswers is how long answers may take after the end of the agent's input.
 	lastAnswers = 5 * time.Second
 )
 
-// hostURL holds the arguments of the commands that talk to a host.
+// hostURL has the flags of the commands that connect to a host.
 type hostURL struct {
 	url, tokenFile string
 }
@@ -40,7 +40,7 @@ func (u *hostURL) flagsIn(f flags) {
 	f.StringVar(&u.tokenFile, "token-file", "", "read the token from `FILE`; - is standard input")
 }
 
-// token is the content of the file; "" without one.
+// token returns the content of the token file; "" without one.
 func (u *hostURL) token(stdin io.Reader) (string, error) {
 	if u.tokenFile == "" {
 		return "", nil
@@ -56,7 +56,8 @@ func (u *hostURL) token(stdin io.Reader) (string, error) {
 	return token, checkToken("the token on standard input", token)
 }
 
-// at is the URL of a path at the host, with one of the schemes of WebSockets or of HTTP. A token does not go where others could read it.
+// at returns the URL of a path at the host, with a scheme of WebSockets or of HTTP. It refuses to send a token in clear text to another
+// machine.
 func (u *hostURL) at(path string, web, withToken bool) (string, error) {
 	parsed, err := url.Parse(u.url)
 	if err != nil || parsed.Host == "" {
@@ -100,7 +101,7 @@ Agents that speak MCP over HTTP do not need this command: the host serves /mcp, 
 	return c
 }
 
-// mcpBridge passes lines on between the agent and the host until one of them ends.
+// mcpBridge passes lines between the agent and the host until one of them ends.
 func mcpBridge(ctx context.Context, u *hostURL, stdin io.Reader, stdout io.Writer) error {
 	conn, err := dialMCP(ctx, u)
 	if err != nil {
@@ -110,7 +111,7 @@ func mcpBridge(ctx context.Context, u *hostURL, stdin io.Reader, stdout io.Write
 	defer cancel()
 	lines := host.NewLines(ctx, conn)
 	defer lines.Close()
-	go func() { // ends with the process at the latest: a read from standard input cannot be ended
+	go func() { // may end only with the process: a read from standard input cannot be interrupted
 		if sendLines(lines, stdin) == nil {
 			time.AfterFunc(lastAnswers, cancel)
 		}
@@ -152,7 +153,8 @@ func dialMCP(ctx context.Context, u *hostURL) (*wsconn.Conn, error) {
 	return conn, err
 }
 
-// sendLines passes the agent's lines on until there are no more. One that is too long ends the session: its answer could not be told.
+// sendLines passes the agent's lines to the host until the input ends. A line that is too long ends the session, because it cannot be
+// answered.
 func sendLines(to *host.Lines, from io.Reader) error {
 	in := bufio.NewScanner(from)
 	in.Buffer(make([]byte, 64<<10), maxLine)

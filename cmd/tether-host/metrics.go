@@ -12,8 +12,8 @@ import (
 	"tether/internal/version"
 )
 
-// serveMetrics serves the metrics of the host, and of its node, at an address of their own, without a token: they have no names and no
-// text. The function that it returns ends that.
+// serveMetrics serves the metrics of the host and its node at an address of their own, without a token: they contain no names and no text.
+// The returned function ends that.
 func (s *settings) serveMetrics(ctx context.Context, h *host.Host) (stop func(), err error) {
 	if s.metrics == "" {
 		return func() {}, nil

@@ -20,7 +20,7 @@ import (
 	"tether/platform/secret"
 )
 
-// oidcSettings are the flags about logins by an identity provider.
+// oidcSettings has the flags for logins by an identity provider.
 type oidcSettings struct {
 	issuer, clientID, secretFile string
 	domains, groups              []string
@@ -36,7 +36,7 @@ func (s *oidcSettings) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.groupsClaim, "oidc-groups-claim", "groups", "the `CLAIM` that lists a person's groups")
 }
 
-// check finds faults of the flags by themselves.
+// check checks the flags, without opening anything.
 func (s *oidcSettings) check(publicURL string, withoutToken bool) error {
 	switch {
 	case s.issuer == "" && (s.clientID != "" || s.secretFile != "" || len(s.domains) > 0 || len(s.groups) > 0):
@@ -121,14 +121,14 @@ func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 	return p, nil
 }
 
-// provider is the identity provider with the host that it logs people in to.
+// provider is the identity provider and the host at which it logs people in.
 type provider struct {
 	*oidc.Provider
 	people *access.People
 	host   *host.Host // set by run
 }
 
-// run logs people in to the host until the function that it returns is called, which waits.
+// run logs people in at the host until the returned function is called, which waits for the end.
 func (p *provider) run(ctx context.Context, at *host.Host) (stop func()) {
 	if p == nil {
 		return func() {}
@@ -143,7 +143,7 @@ func (p *provider) run(ctx context.Context, at *host.Host) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				p.people.Look() // everything that an ended person has opened ends
+				p.people.Look() // ends everything that an ended person has opened
 			case <-ctx.Done():
 				return
 			}
@@ -172,7 +172,7 @@ func withProvider(h http.Handler, p *provider, n *cluster.Node) http.Handler {
 	})
 }
 
-// approveAs lets a machine in as that of a person who is logged in. It opens the tokens again, since their owner is set for all of them.
+// approveAs admits a machine as that of a logged-in person. It opens the tokens again, because Tokens.OwnedBy holds for all later tokens.
 func approveAs(at places) func(host.Principal, string, string) error {
 	return func(p host.Principal, code, name string) error {
 		t, err := access.OpenAt(at.tokens)

@@ -123,7 +123,7 @@ told nothing of it. Administrators see names, owners and sizes.`,
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintln(stdout, "observers and agents see all terminals, but for those that a machine lends to some alone: these are not lent here any more")
+				_, err = fmt.Fprintln(stdout, "observers and agents see all terminals. A terminal that a machine lends only to some people is not lent here any more")
 				return err
 			}}
 		},
@@ -131,7 +131,7 @@ told nothing of it. Administrators see names, owners and sizes.`,
 		func(path *string) *cobra.Command { return peopleRemove(stdout, path) })
 }
 
-// settle turns observers without an owner into the people of their names, as for new ones.
+// settle makes each observer without an owner belong to the person of the same name, as new observers do.
 func settle(people *access.People, tokens *access.Tokens) ([]access.Info, error) {
 	all, err := tokens.List()
 	for i := range all {
@@ -170,13 +170,13 @@ func peopleOn(stdout io.Writer, path *string) *cobra.Command {
 			if err := people.Switch(true); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(stdout, "audiences are in force: nobody sees others' terminals unless they were granted. tether-host people off undoes this")
+			_, err = fmt.Fprintln(stdout, "audiences are in force: nobody sees other people's terminals without a grant. tether-host people off undoes this")
 			return err
 		},
 	}
 }
 
-// hidden says which machines' terminals each does not see any more unless they are granted.
+// hidden returns lines that say, for each token, of which machines it does not see the terminals any more without a grant.
 func hidden(all []access.Info, known *host.Roster) (lines []string) {
 	machines := map[string]string{} // owners
 	for _, i := range all {
@@ -199,7 +199,7 @@ func hidden(all []access.Info, known *host.Roster) (lines []string) {
 		}
 		switch {
 		case len(not) == 0:
-			lines = append(lines, fmt.Sprintf("%s (%s) goes on to see all machines", i.Principal, i.Role))
+			lines = append(lines, fmt.Sprintf("%s (%s) still sees all machines", i.Principal, i.Role))
 		default:
 			lines = append(lines, fmt.Sprintf("%s (%s) does not see any more: %s", i.Principal, i.Role, strings.Join(not, ", ")))
 		}
@@ -281,7 +281,7 @@ func peopleList(stdout io.Writer, path *string) *cobra.Command {
 
 func peopleRemove(stdout io.Writer, path *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "rm NAME", Short: "remove a person: revoke all that belongs to them, and leave the name taken",
+		Use: "rm NAME", Short: "remove a person: revoke everything that belongs to them; nobody else can get the name",
 		Args: exactly(1, "the name of a person"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			people, _, err := peopleAt(*path)
@@ -299,7 +299,7 @@ func peopleRemove(stdout io.Writer, path *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(stdout, "%s has left; nobody can have the name again\n", args[0])
+			_, err = fmt.Fprintf(stdout, "%s has left; nobody else can get the name\n", args[0])
 			return err
 		},
 	}
@@ -354,9 +354,9 @@ func grantCommand(stdout io.Writer) *cobra.Command {
 	var to []string
 	c := &cobra.Command{
 		Use: "grant MACHINE --to NAME,…", Short: "let others watch all that a machine lends, if its owner lets the host decide",
-		Long: `Lets people (NAME), groups (group:NAME), agents (agent:NAME) or everyone watch what a machine lends, with all text that is
-retained. It counts only where the machine has "host_grants = true" in the section [lend] of its configuration, and
-not for those whom its owner has excluded (tether unlend --from).`,
+		Long: `Lets people (NAME), groups (group:NAME), agents (agent:NAME) or everyone watch what a machine lends, including earlier
+output that is still kept. It has effect only if the machine has "host_grants = true" in the section [lend] of its
+configuration, and not for those whom its owner has excluded (tether unlend --from).`,
 		Args: exactly(1, "the name of a machine"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(to) == 0 {
@@ -369,7 +369,7 @@ not for those whom its owner has excluded (tether unlend --from).`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(stdout, "%s may watch what %s lends, with all text that is retained, where the machine allows grants of the host\n", strings.Join(to, ", "), args[0])
+			_, err = fmt.Fprintf(stdout, "%s may watch what %s lends, including earlier output, if the machine allows grants of the host\n", strings.Join(to, ", "), args[0])
 			return err
 		},
 	}

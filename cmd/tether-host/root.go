@@ -18,7 +18,7 @@ import (
 	"tether/internal/version"
 )
 
-// settings are the flags.
+// settings has the flags.
 type settings struct {
 	listen       string
 	token        string
@@ -111,7 +111,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.BoolVar(&s.plaintext, "plaintext", false, "listen without TLS on other addresses than loopback: behind a TLS proxy, or in a network you trust")
 	f.StringVar(&s.publicURL, "public-url", "", "https `URL` of the page for people, if it differs from the listen address")
 	f.StringVar(&s.auditLog, "audit-log", "", "log to `FILE` who connected, created, watched and was refused; never what terminals print")
-	f.StringVar(&s.metrics, "metrics", "", "serve metrics for Prometheus at http://`ADDRESS`/metrics, without a token: numbers alone")
+	f.StringVar(&s.metrics, "metrics", "", "serve metrics for Prometheus at http://`ADDRESS`/metrics, without a token; they are only numbers")
 	f.IntVar(&s.most, "max-connections", 4096, "maximum `NUMBER` of connections")
 	f.IntVar(&s.perMachine, "max-terminals", 256, "maximum `NUMBER` of terminals of one client")
 	f.Int64Var(&s.memory, "max-memory", 1<<30, "`BYTES` of text kept of all terminals together; the largest are trimmed first")
@@ -120,7 +120,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	s.cluster.flags(f)
 	f.BoolVar(&s.shares, "shares", true, "let machines share a terminal with guests by links")
 	f.BoolVar(&s.webhooks, "webhooks", false, "let agents with a token have events sent to https URLs that they name")
-	f.StringArrayVar(&s.webhookAllow, "webhook-allow", nil, "an `ADDRESS` or network that is not public to which webhooks may go all the same; may be repeated")
+	f.StringArrayVar(&s.webhookAllow, "webhook-allow", nil, "a non-public `ADDRESS` or network to which webhooks may go; may be repeated")
 	f.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL` of the log on standard error: trace, debug, info, warn, error, disabled")
 	return c
 }
@@ -134,7 +134,7 @@ func (s *settings) logger(stderr io.Writer) (zerolog.Logger, error) {
 	return zerolog.New(stderr).Level(level).With().Timestamp().Logger(), nil
 }
 
-// check finds faults of single flags.
+// check checks each flag, without opening anything.
 func (s *settings) check() error {
 	const maxScrollback = 1 << 30 // bytes
 	switch {
@@ -169,7 +169,7 @@ func (s *settings) check() error {
 	return s.oidc.check(s.publicURL, s.withoutToken)
 }
 
-// homeDir is where shells start whose creator says nothing else.
+// homeDir returns the directory in which shells start by default.
 func homeDir() string {
 	if dir, err := os.UserHomeDir(); err == nil {
 		return dir
@@ -191,5 +191,5 @@ func newTable(stdout io.Writer, columns string) *tabwriter.Writer {
 	return w
 }
 
-// oneLine is text of a host's for a table.
+// oneLine returns text from a host as one line, for a table.
 func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }

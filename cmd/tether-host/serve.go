@@ -21,13 +21,13 @@ import (
 	"tether/platform/rawio"
 )
 
-// farewell is how long requests that are under way may take when all else has ended.
+// farewell is how long requests under way may take after everything else has ended.
 const farewell = 5 * time.Second
 
-// keepAlive finds out that a machine has vanished without a word, also when nothing is sent: after a minute at most.
+// keepAlive detects within a minute that a machine has vanished, even if nothing is sent.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
 
-// plan is the result of the flags, before anything is opened.
+// plan is what follows from the flags, before anything is opened.
 type plan struct {
 	log     zerolog.Logger
 	trusted proxies
@@ -35,7 +35,7 @@ type plan struct {
 	cred    credential
 }
 
-// plan checks the flags, reads the files they name, and makes the token where one is to be made.
+// plan checks the flags, reads the files that they name, and makes a token if one is needed.
 func (s *settings) plan(stderr io.Writer) (p plan, err error) {
 	if err := s.check(); err != nil {
 		return p, err
@@ -56,14 +56,14 @@ func (s *settings) plan(stderr io.Writer) (p plan, err error) {
 	return p, err
 }
 
-// options are the host's options that follow from the flags alone.
+// options returns the host's options that follow from the flags alone.
 func (s *settings) options(p *plan) host.Options {
 	return host.Options{Token: p.cred.token, Origins: s.origins, Grace: s.grace, Park: s.park, Scrollback: s.scrollback, Logger: &p.log,
 		Secure: strings.HasPrefix(s.publicURL, "https:"), NoShares: !s.shares, ShareURL: s.shareURL(), MaxConnections: s.most, MaxTerminals: s.perMachine, MaxMemory: s.memory,
 		Sessions: s.sessions, ShellGrace: s.shellGrace, AgentShells: s.agentShells, Info: ahp.Implementation{Name: "tether-host", Version: version.Text()}}
 }
 
-// shareURL is the beginning of links for guests, "" if only machines know the host's address.
+// shareURL returns the beginning of links for guests, "" if only machines know the host's address.
 func (s *settings) shareURL() string {
 	if s.publicURL == "" {
 		return ""
@@ -81,7 +81,7 @@ func (s *settings) wantsShells(token string, given bool) (bool, error) {
 	return shells, nil
 }
 
-// addresses are the URL at which the host listens, the one that people type for clients, and that of the page.
+// addresses returns the URL at which the host listens, the URL that people type for clients, and the URL of the page.
 func (s *settings) addresses(at net.Addr, secure bool) (url, typed, page string) {
 	tls := ""
 	if secure {
@@ -92,12 +92,12 @@ func (s *settings) addresses(at net.Addr, secure bool) (url, typed, page string)
 		page = fmt.Sprintf("http%s://127.0.0.1:%d", tls, a.Port)
 	}
 	if s.publicURL != "" {
-		page = s.publicURL // also of the certificate
+		page = s.publicURL // the certificate is for it, too
 	}
 	return "ws" + tls + "://" + at.String(), "ws" + strings.TrimPrefix(page, "http"), page
 }
 
-// serve is the whole program: it listens, says so, and runs until ctx ends.
+// serve runs the host: it listens, announces that, and serves until ctx ends.
 func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io.Writer) error {
 	p, err := s.plan(stderr)
 	if err != nil {
@@ -172,7 +172,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	return serveUntil(ctx, server, wrap(listener, p.secure), h, s.drain)
 }
 
-// wrap is the listener that is served: of connections of rawio, and TLS above them unless secure is nil.
+// wrap returns the listener to serve. Its connections are rawio's, with TLS above them unless secure is nil.
 func wrap(l net.Listener, secure *tls.Config) net.Listener {
 	l = rawio.Listener{Listener: l}
 	if secure != nil {
@@ -181,11 +181,11 @@ func wrap(l net.Listener, secure *tls.Config) net.Listener {
 	return l
 }
 
-// quietAfter is how long nobody must have connected before memory is handed back.
+// quietAfter is how long there must be no new connection before memory is freed.
 const quietAfter = 5 * time.Second
 
-// keepSmall hands back memory that the start of the host and new connections needed. It must be called before the server serves. stop ends
-// it.
+// keepSmall returns memory to the system that the start of the host and new connections needed. It must be called before the server serves.
+// stop ends it.
 func keepSmall(ctx context.Context, server *http.Server) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	trimmer := idle.New(quietAfter)
@@ -202,7 +202,7 @@ func keepSmall(ctx context.Context, server *http.Server) (stop func()) {
 	return func() { cancel(); done.Wait() }
 }
 
-// serveUntil serves until ctx ends, then ends every connection with a word, see end.
+// serveUntil serves until ctx ends, and then closes every connection with a reason, see end.
 func serveUntil(ctx context.Context, server *http.Server, listener net.Listener, h *host.Host, drain time.Duration) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -234,8 +234,8 @@ func end(ctx context.Context, server *http.Server, h *host.Host, within time.Dur
 	}
 }
 
-// announce tells programs that the host accepts connections, and the person how to use it. A token is shown only if it was made for this
-// run; then once, here.
+// announce tells programs that the host accepts connections, and the person how to use it. A token is shown only here, and only if it was
+// made for this run.
 func announce(url, typed, page string, cred credential, stdout, stderr io.Writer) error {
 	_, err := fmt.Fprintln(stdout, "READY", url)
 	switch {

@@ -33,7 +33,7 @@ const (
 	maxName    = 256                    // bytes; term.Spec's bound
 )
 
-// shells runs the server-executed terminals: the user's own shell on a pty of this machine's.
+// shells runs the server-executed terminals: the user's own shell on a pty of this machine.
 type shells struct {
 	pool    *term.Pool
 	scripts string         // directory of the files that shells read at their start; "" if it could not be made
@@ -43,7 +43,7 @@ type shells struct {
 func newShells() *shells {
 	scripts, err := os.MkdirTemp("", "tether-host-")
 	if err != nil {
-		scripts = "" // shells then do not report their commands
+		scripts = "" // then shells do not report their commands
 	}
 	return &shells{pool: term.NewPool(term.Options{LogBytes: shellLog, KeepExited: 1}), scripts: scripts}
 }
@@ -52,10 +52,10 @@ func newShells() *shells {
 func (s *shells) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), shellEnd)
 	defer cancel()
-	_ = s.pool.Close(ctx) // the process ends next
+	_ = s.pool.Close(ctx) // on error, the end of the process ends them
 	s.kills.Wait()
 	if s.scripts != "" {
-		_ = os.RemoveAll(s.scripts) // it is in the system's directory for temporary files, in case it stays
+		_ = os.RemoveAll(s.scripts) // if it fails, it stays in the system's temporary directory
 	}
 }
 
@@ -85,7 +85,7 @@ func (s *shells) Start(_ context.Context, t host.ServerTerminal) (host.ServerPro
 	return &process{shells: s, handle: h, reader: r, buf: make([]byte, readBytes), reports: spec.Nonce != ""}, nil
 }
 
-// directory is the path that a client names, as a file: URI or plainly.
+// directory returns the path of the directory that a client names, as a file: URI or as a path.
 func directory(cwd string) (string, error) {
 	if cwd == "" {
 		return homeDir(), nil
@@ -107,7 +107,7 @@ func directory(cwd string) (string, error) {
 	return path, nil
 }
 
-// shellEnv is the environment of a shell: this process's, without variables that concern only it.
+// shellEnv returns the environment of a shell: that of this process, without variables that concern only this process.
 func shellEnv(env []string) []string {
 	env = slices.DeleteFunc(env, func(s string) bool {
 		return strings.HasPrefix(s, "TETHER_") || strings.HasPrefix(s, "TERM=")
@@ -158,7 +158,7 @@ func (p *process) Foreground() string {
 	return ""
 }
 
-// programName is the name of a program without its directory, also of a login shell, whose name begins with a hyphen.
+// programName returns the name of a program without its directory, and without the hyphen before a login shell's name.
 func programName(argv0 string) string { return strings.TrimPrefix(filepath.Base(argv0), "-") }
 
 // Next implements host.ServerProcess.
@@ -180,7 +180,7 @@ func (p *process) Next(ctx context.Context) (host.ServerEvent, error) {
 	}
 }
 
-// action is the action for subscribers about a mark; nil if the host itself reports it.
+// action returns the action for subscribers about a mark; nil if the host itself reports it.
 func action(m *term.Mark) ahp.Action {
 	switch m.Kind {
 	case term.MarkDetection:
@@ -200,7 +200,7 @@ func action(m *term.Mark) ahp.Action {
 	case term.MarkExited:
 		return ahp.TerminalExited{ExitCode: code(&m.Exit.Code)}
 	}
-	return nil // resized: the host did it
+	return nil // resized: the host has requested and reported that
 }
 
 func commandID(m *term.Mark) string { return fmt.Sprint("cmd-", m.Command.N) }
@@ -235,11 +235,11 @@ func (p *process) Kill() {
 	p.shells.kills.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), shellEnd)
 		defer cancel()
-		_ = p.handle.Kill(ctx) // who asked has gone on
+		_ = p.handle.Kill(ctx) // nobody waits for the result
 	})
 }
 
-// shellsCommand lists the shells of a host that runs, and ends one.
+// shellsCommand lists the shells of a running host, and ends one.
 func shellsCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var u hostURL
 	var asJSON bool

@@ -12,7 +12,7 @@ import (
 	"tether/host"
 )
 
-// terminalsCommand lists the terminals lent to a running host, as its administrators may know them.
+// terminalsCommand lists the terminals lent to a running host, with what its administrators may know.
 func terminalsCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var u hostURL
 	var asJSON bool
@@ -40,7 +40,7 @@ them. What they print is not shown: that is for their audience. The token must h
 	u.flagsIn(c.PersistentFlags())
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	c.AddCommand(&cobra.Command{
-		Use: "withdraw ID NAME", Short: "end what somebody was granted of a terminal, for as long as it is lent", Args: exactly(2, "the id of a terminal and a name, such as bob, group:web or agent:ci"),
+		Use: "withdraw ID NAME", Short: "end somebody's grant for a terminal, for as long as it is lent", Args: exactly(2, "the id of a terminal and a name, such as bob, group:web or agent:ci"),
 		RunE: func(c *cobra.Command, args []string) error {
 			found, err := u.remove(c.Context(), "lent/"+url.PathEscape(args[0])+"/"+url.PathEscape(args[1]), stdin)
 			if err != nil {

@@ -13,12 +13,12 @@ const (
 	headerBytes = 16 << 10
 	bodyTime    = 10 * time.Second // for a whole body
 	idleTime    = 2 * time.Minute  // between two requests of one connection
-	answerTime  = 30 * time.Second // for each answerStep of an answer to be taken
+	answerTime  = 30 * time.Second // for the client to read each answerStep of an answer
 	answerStep  = 64 << 10         // bytes
 )
 
-// newServer serves a handler to clients some of which are slow, perhaps on purpose: none keeps a connection that it does not use. most
-// bounds the idle connections, and twice as many requests are served at a time.
+// newServer returns a server for clients of which some may be slow, perhaps on purpose: no client keeps a connection that it does not use.
+// most bounds the idle connections, and twice as many requests are served at a time.
 func newServer(h http.Handler, most int) *http.Server {
 	c := newConnLimiter(most)
 	return &http.Server{Handler: timely(c.handler(h)), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
@@ -26,12 +26,12 @@ func newServer(h http.Handler, most int) *http.Server {
 		ErrorLog: stdlog.New(io.Discard, "", 0)} // it reports failed handshakes, with their data
 }
 
-// timely gives the body of each request its time, and each piece of the answer. The whole answer may take longer: some requests wait for
-// events.
+// timely limits the time for the body of each request, and for each piece of the answer. The whole answer may take longer, because some
+// requests wait for events.
 func timely(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := http.NewResponseController(w)
-		_ = conn.SetWriteDeadline(time.Time{}) // of the request before; fails only with the connection
+		_ = conn.SetWriteDeadline(time.Time{}) // clears that of the last request; fails only with the connection
 		if r.Body != nil && r.ContentLength != 0 {
 			if conn.SetReadDeadline(time.Now().Add(bodyTime)) == nil {
 				r.Body = &timelyBody{r.Body, conn}
@@ -39,11 +39,11 @@ func timely(h http.Handler) http.Handler {
 		}
 		out := &timelyWriter{w, conn}
 		h.ServeHTTP(out, r)
-		out.begin() // the server's buffer must be taken, too: it is all of an answer without a body
+		out.begin() // for the server's own buffer, which is the whole answer if it has no body
 	})
 }
 
-// timelyBody is a body whose time is over when it was read.
+// timelyBody is a body whose time limit is removed once it was read.
 type timelyBody struct {
 	io.ReadCloser
 	conn *http.ResponseController
@@ -58,7 +58,7 @@ func (b *timelyBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// timelyWriter is an answer that must be taken.
+// timelyWriter is an answer that the client must read in time.
 type timelyWriter struct {
 	http.ResponseWriter
 	conn *http.ResponseController

@@ -12,17 +12,17 @@ import (
 	"tether/platform/secret"
 )
 
-// credential is the token of this run, and how it is shown to a person.
+// credential is the host's own token in this run, and how it is shown to a person.
 type credential struct {
-	token string // "" when none is asked for
-	file  string // where it is kept; "" when it is not
+	token string // "" if none is required
+	file  string // where it is stored; "" if it is not
 	made  bool   // for this run alone: the person has not seen it
 }
 
-// tokenShape fits into a URL unescaped; VS Code's host takes the same characters.
+// tokenShape matches tokens that fit into a URL unescaped; VS Code's host accepts the same characters.
 var tokenShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,512}$`)
 
-// credential settles which token is asked for.
+// credential decides which token the host requires.
 func (s *settings) credential() (credential, error) {
 	given := 0
 	for _, is := range []bool{s.token != "", s.tokenFile != "", s.withoutToken} {
@@ -51,7 +51,7 @@ func (s *settings) credential() (credential, error) {
 	return credential{token: rand.Text(), made: true}, nil
 }
 
-// tokenIn reads the token in a file, which is made if it is not there.
+// tokenIn reads the token in a file, and makes the file if it is missing.
 func tokenIn(file string) (string, error) {
 	token, err := existingToken(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,8 +71,8 @@ func existingToken(file string) (string, error) {
 	return token, checkToken("the token in "+file, token)
 }
 
-// minTokenBits is how hard the host's own token has to be to guess. A right token passes however many wrong ones came before it, so its
-// strength alone keeps others out.
+// minTokenBits is the least strength of the host's own token. A correct token is accepted however many wrong ones came before it, so only
+// its strength keeps others out.
 const minTokenBits = 128
 
 // Alphabets of random tokens, smallest first. Only whole alphabets are distinguished, so that a random token is recognised although it

@@ -23,7 +23,7 @@ import (
 	"tether/platform/secret"
 )
 
-// flags are where a flag can be added.
+// flags is a set of flags to which a flag can be added.
 type flags interface {
 	StringVar(p *string, name, value, usage string)
 }
@@ -32,7 +32,7 @@ func tokensFlag(f flags, path *string) {
 	f.StringVar(path, "tokens", "", "the `FILE` that holds the tokens; default: the file in the state directory")
 }
 
-// tokensPath is where the tokens are.
+// tokensPath returns the path of the tokens' file.
 func tokensPath(given string) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)
@@ -44,19 +44,19 @@ func tokensPath(given string) (string, error) {
 	return filepath.Join(d.State, "host-tokens.json"), nil
 }
 
-// besideTokens is the file of that name next to the tokens: of clients, logins, shares, people.
+// besideTokens returns the path of a file next to the tokens, such as that of clients, logins, shares or people.
 func besideTokens(tokens, name string) string {
 	return strings.TrimSuffix(tokens, ".json") + "-" + name
 }
 
-// openTokens lets the host take the tokens that were created for it, with the files next to them. The returned function stops watching
-// their file.
+// openTokens makes the host accept the tokens that were created for it, and use the files next to them. The returned function stops
+// watching the tokens' file.
 func (s *settings) openTokens(ctx context.Context, o *host.Options, own credential) (stop func(), err error) {
 	path, err := tokensPath(s.tokens)
 	if err != nil {
 		if s.tokens == "" && s.node == nil {
 			o.Logger.Warn().Err(err).Msg("there are no tokens besides the host's own, and no machine can pair")
-			return func() {}, nil
+			return func() {}, nil // without a place for the file there are no tokens
 		}
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 	})
 	lasting := own.token
 	if own.made {
-		lasting = "" // the next run makes another
+		lasting = "" // the next run makes another token
 	}
 	o.Access, o.Owners, o.People = t, owners, people
 	damaged := func(err error) { log.Error().Err(err).Send() }
@@ -227,7 +227,7 @@ the person that --owner names; an observer is the person of its own name. A pers
 	return c
 }
 
-// lifetime reads a duration in which days are allowed; 0 is for ever.
+// lifetime parses a duration, which may be in days; 0 means for ever.
 func lifetime(text string) (time.Duration, error) {
 	wrong := &usageError{fmt.Sprintf("--expires must be a duration, not %.40q", text), "for example 12h, 90d or never"}
 	if text == "never" {

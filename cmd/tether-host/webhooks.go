@@ -10,13 +10,13 @@ import (
 	"tether/host/webhook"
 )
 
-// hooks deliver events to URLs that agents name; nil where the host sends nothing by itself.
+// hooks deliver events to URLs that agents name; nil for a host that does not do so.
 type hooks struct {
 	deliver interface{ Run(context.Context) }
 	open    func(context.Context, host.Principal, webhook.Request) (webhook.Source, bool, error) // set by run
 }
 
-// openWebhooks lets agents subscribe. It is called after openTokens; without --webhooks it returns nil.
+// openWebhooks lets agents subscribe to webhooks. It must be called after openTokens; without --webhooks it returns nil.
 func (s *settings) openWebhooks(o *host.Options) (h *hooks, err error) {
 	if !s.webhooks {
 		return nil, nil
