@@ -8,10 +8,10 @@ import (
 
 // place is a position in a terminal's log.
 //
-//   - lines: Off is the beginning of the first line that was not reported. Aux is the end of the part of it that was reported because it
-//     stood still; 0: none.
-//   - commands: Off is the offset up to which ends of commands were examined, Aux how many of those at Off were.
-//   - exits: Off is 1 once the exit was reported.
+//   - lines: off is the beginning of the first line that was not reported. aux is the end of the part of that line that was reported
+//     because it stood still; 0: none.
+//   - commands: off is the offset up to which ends of commands were examined; aux is how many of the ends at off were examined.
+//   - exits: off is 1 once the exit was reported.
 type place struct{ off, aux int64 }
 
 func (p place) before(q place) bool { return p.off < q.off || p.off == q.off && p.aux < q.aux }
