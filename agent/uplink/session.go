@@ -271,10 +271,8 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) (withdrawn bo
 	for {
 		err := newPublisher(s, le).run(ctx)
 		switch {
-		case err == nil, ctx.Err() != nil, errors.Is(err, errWrongTarget):
-			return false
-		case errors.Is(err, jsonrpc.ErrClosed): // the session ends too
-			return false
+		case err == nil, ctx.Err() != nil, errors.Is(err, errWrongTarget), errors.Is(err, jsonrpc.ErrClosed):
+			return false // nothing is left to send, or the session ends too
 		case errors.Is(err, term.ErrNotFound), errors.Is(err, io.ErrClosedPipe):
 			return true
 		}
