@@ -9,8 +9,8 @@
 //
 //   - Events of the log (lines, finished commands, exits) can be found again at any time by reading the terminal from the cursor on, which
 //     contains the terminals' own offsets. The engine stores nothing, and these events outlive the process that serves them.
-//   - Events of the moment (idle, ports, problems, waiting for input, ready, machines) are noticed while somebody is subscribed, and kept in
-//     a bounded journal; after a restart, their cursors are truncated.
+//   - Events of the moment (idle, ports, problems, waiting for input, ready, machines) are noticed while somebody is subscribed, and kept
+//     in a bounded journal; after a restart, their cursors are truncated.
 //
 // If events after a cursor can no longer be reported, the subscriber is told that they are truncated. Floods become at most one event a
 // second for each subscription and terminal, with a count.

@@ -65,7 +65,7 @@ type holder struct {
 	keep     int64    // offset from which on the daemon needs bytes although it has taken them
 	session  *session // the connected daemon
 	exit     *exitRecord
-	free     bool      // pump waits for no daemon: the log was full for too long, or the holder ends. Reset when a daemon connects or takes output
+	free     bool      // pump does not wait: the log was full for too long, or the holder ends. Reset when a daemon connects or takes
 	killed   bool      // the child's end was requested
 	holding  bool      // pump waits for room
 	inRead   bool      // pump waits for the child's output

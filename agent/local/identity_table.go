@@ -133,7 +133,7 @@ func agentAbove(line []proc.Ancestor, daemon int, principal string) (r AgentReco
 		case kindNever:
 			return r, false
 		case kindEditor:
-			return AgentRecord{ID: p.ID, Principal: principal, Editor: true}, proc.HasTTYs // without them, its terminals and agents look alike
+			return AgentRecord{ID: p.ID, Principal: principal, Editor: true}, proc.HasTTYs // without them, terminals and agents look alike
 		}
 		return AgentRecord{ID: p.ID, Principal: principal, Group: groupOf(line[1+i:], daemon)}, true
 	}

@@ -157,8 +157,8 @@ func (t *Terminal) reading() (bool, time.Duration) {
 	return t.activity.inRead, time.Since(t.activity.printed)
 }
 
-// Bytes after which letOthersRun starts a goroutine: 16 KiB are 0.3 ms of a fast child. The output that takeNow gets comes faster, in larger
-// pieces.
+// Bytes after which letOthersRun starts a goroutine: 16 KiB are 0.3 ms of a fast child. The output that takeNow gets comes faster, in
+// larger pieces.
 const (
 	pollEvery       = 16 << 10
 	pollEveryDirect = 64 << 10
