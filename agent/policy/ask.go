@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ask lets the person decide about r, unless that has been done. The decision that it returns is final; the question is nil if the person
-// was not asked about this request alone. r is bound.
+// ask lets the person decide about r, unless r is approved already. The decision that it returns is final, except with the refusal
+// CodeWaiting. The question is nil if r was approved already, or could not be asked about. r must come from bind.
 func (e *Engine) ask(ctx context.Context, r Request, scripts []Script, why Decision) (Decision, *pending, error) {
 	if known := e.approved(r); known != "" {
 		d := Decision{Allow, why.Rule, known}
@@ -34,7 +34,7 @@ func (e *Engine) ask(ctx context.Context, r Request, scripts []Script, why Decis
 	return d, p, err
 }
 
-// approved names who has approved the request already, "" for nobody.
+// approved returns a sentence about the approval that the request has already, "" if it has none.
 func (e *Engine) approved(r Request) string {
 	if g, ok := e.questions.granted(r); ok {
 		return "approved until " + g.Expires.Format(time.TimeOnly) + " as " + g.ID
@@ -45,7 +45,7 @@ func (e *Engine) approved(r Request) string {
 	return ""
 }
 
-// wait waits for the outcome of a question.
+// wait waits for the outcome of a question, at most policy.ask_wait if r.Again is set.
 func (e *Engine) wait(ctx context.Context, r Request, p *pending) (Decision, error) {
 	var timeout <-chan time.Time
 	if r.Again {
@@ -89,7 +89,7 @@ func (e *Engine) unanswered(p *pending) Decision {
 		p.Why.Reason, e.config.AskTimeout, p.ID)}
 }
 
-// lapse ends a question that nobody has answered in time.
+// lapse ends a question at the end of its time, unless it was answered.
 func (e *Engine) lapse(p *pending) {
 	if !e.questions.take(p, true) {
 		return

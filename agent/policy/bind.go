@@ -11,8 +11,8 @@ import (
 	"tether/internal/clip"
 )
 
-// The parts that an approval covers besides the words of the command: the values of the variables that the request sets, and the contents
-// of the files that it runs. Both are examined when the question is asked and again right before the start.
+// Besides the words of the command, an approval covers the values of the variables that the request sets and the contents of the files that
+// it runs. Both are examined when the question is asked and again right before the start.
 
 // Script is a file that a request runs, as it was when the question was put.
 type Script struct {
@@ -23,7 +23,7 @@ type Script struct {
 
 const (
 	maxScripts = 32       // of one request
-	maxHashed  = 64 << 20 // bytes of a file; of the rest only the size and the time of the last change count
+	maxHashed  = 64 << 20 // bytes of a file that are hashed; a longer file's size and time of last change count, too
 	maxSetting = 8 << 10  // bytes of a variable's value that are shown
 )
 
@@ -46,7 +46,7 @@ func (e *Engine) bind(r Request) (Request, []Script) {
 	return r, scripts
 }
 
-// shown is a variable as the person sees it: with its value if that decides which code runs, otherwise with secrets masked.
+// shown returns a variable as the person sees it: with its value if that decides which code runs, otherwise with secrets masked.
 func (e *Engine) shown(variable string) string {
 	name, value, _ := strings.Cut(variable, "=")
 	switch {
@@ -59,7 +59,7 @@ func (e *Engine) shown(variable string) string {
 	return name + "=" + clip.Marked(value, maxSetting)
 }
 
-// namesOf are the names of variables.
+// namesOf returns the names of variables of the form NAME=value.
 func namesOf(env []string) []string {
 	var names []string
 	for _, v := range env {
@@ -69,7 +69,7 @@ func namesOf(env []string) []string {
 	return names
 }
 
-// scriptsOf looks at the files that the request runs, wherever the directories to which its line changes may put them.
+// scriptsOf examines the files that the request runs. It looks for each in r.Cwd and in all directories to which the line changes.
 func scriptsOf(r Request) []Script {
 	read := Read(r)
 	dirs := []string{r.Cwd}
@@ -95,7 +95,7 @@ func scriptsOf(r Request) []Script {
 	return all
 }
 
-// look hashes a file.
+// look returns the size and hash of a file; there is false unless it is a regular file.
 func look(path string) (s Script, there bool) {
 	s.Path = path
 	info, err := os.Stat(path)

@@ -15,8 +15,8 @@ import (
 	"tether/platform/shell"
 )
 
-// Blocked is the sentence for requests that the block list denies, word for word as agents know it from its document. A question has the
-// rule's reason instead.
+// Blocked is the reason given for requests that the block list denies, word for word as in the document of the block list that agents know.
+// A question gives the rule's reason instead.
 const Blocked = "Command blocked for security reasons"
 
 // The built-in rules, by the names that they have in the configuration and in decisions.
@@ -44,7 +44,7 @@ const (
 var blockedCommands = []string{"rm", "sudo", "chmod", "chown", "mkfs", "dd", "fdisk", "shutdown", "reboot", "halt", "poweroff",
 	"kill", "killall", "pkill"}
 
-// builtin is the effects of the built-in rules at one door.
+// builtin holds the effects of the built-in rules at one door, by rule.
 type builtin map[string]Effect
 
 func parseBuiltin(c config.PolicyBuiltin) builtin {
@@ -67,7 +67,7 @@ func (b builtin) decide(rule, format string, args ...any) Decision {
 	return Decision{b[rule], rule, fmt.Sprintf(format, args...)}
 }
 
-// blocked is decide for a rule of the block list, whose denials all have one sentence.
+// blocked is decide for a rule of the block list, whose denials all have the reason Blocked.
 func (b builtin) blocked(rule, format string, args ...any) Decision {
 	if b[rule] == Deny {
 		return Decision{Deny, rule, Blocked}
@@ -75,7 +75,7 @@ func (b builtin) blocked(rule, format string, args ...any) Decision {
 	return b.decide(rule, format, args...)
 }
 
-// onCommand judges one command by its words. outer says that it only runs another one.
+// onCommand judges one command by its words. outer says that the command only runs another command.
 func (b builtin) onCommand(c command.Command, outer bool) []Decision {
 	name := c.Name()
 	var all []Decision
@@ -99,7 +99,7 @@ func (b builtin) onCommand(c command.Command, outer bool) []Decision {
 	return all
 }
 
-// harmlessTether are the verbs that neither change nor show anything.
+// harmlessTether reports whether the command is tether with a verb that neither changes anything nor shows anything of the person's.
 func harmlessTether(c command.Command) bool {
 	return len(c.Words) == 2 && c.Words[1].Fixed && slices.Contains([]string{"version", "--version", "help", "--help", "-h"}, c.Words[1].Text)
 }
@@ -134,8 +134,8 @@ func (b builtin) onFinding(f command.Finding) Decision {
 	return b.decide(ruleUnparsed, "this command cannot be parsed: %s", f.Text)
 }
 
-// onWrite judges a redirection into the file, as seen from cwd. moved says that the line may have left cwd before, for a place that is not
-// below it.
+// onWrite judges writing to the file, as seen from cwd. moved says that the line may have changed before to a directory that is not below
+// cwd.
 func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 	if !file.Fixed {
 		return []Decision{b.decide(ruleFiles, "it writes to a file whose name is only known when it runs: %s", brief(file.Text))}
@@ -145,7 +145,7 @@ func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 		return []Decision{b.decide(ruleFiles, "it writes to %s, outside its directory", brief(file.Text))}
 	}
 	switch {
-	case strings.HasPrefix(file.Text, "~"): // also where its directory is in /tmp
+	case strings.HasPrefix(file.Text, "~"): // even if cwd is in /tmp
 		return outside()
 	case moved && !strings.HasPrefix(file.Text, "/") && !filepath.IsAbs(file.Text):
 		return outside() // wherever that is: also where its directory is in /tmp
@@ -163,7 +163,7 @@ var harmlessDevice = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/dev/(null|zero|full|tty|stdout|stderr|fd/[0-9]+)$`)
 })
 
-// onSettings judges variables that make programs run something else.
+// onSettings judges the variables that the line or the request sets and that can make programs run something else.
 func (b builtin) onSettings(sets []command.Setting, r Request) []Decision {
 	var all []Decision
 	add := func(name string) {
@@ -205,8 +205,8 @@ func loads(name string) bool {
 		"SSH_ASKPASS", "SUDO_ASKPASS", "SHELL", "COMSPEC", "ZDOTDIR"}, name)
 }
 
-// loadsFromHere reports whether the variable makes an interpreter look for modules only in the command's own directories: it looks into a
-// script's directory anyway, which needs no question.
+// loadsFromHere reports whether the variable makes an interpreter look for modules only in the command's own directories: it looks in a
+// script's own directory anyway, without a question.
 func loadsFromHere(s command.Setting, cwd string) bool {
 	if s.Name != "PYTHONPATH" && s.Name != "NODE_PATH" || !s.Value.Fixed || cwd == "" {
 		return false
@@ -222,8 +222,8 @@ func opens(name string) bool {
 	return strings.HasSuffix(name, "PAGER") || strings.HasSuffix(name, "EDITOR") || name == "VISUAL" || name == "BROWSER"
 }
 
-// asLine reads words that were given as an argv, and are executed as such, as the line that they may have been meant to be: "|" or "$(id)"
-// among them has no meaning there, and an agent that sends it means another thing.
+// asLine judges the words of an argv as if they were a shell line. They are executed as an argv, where "|" or "$(id)" have no special
+// meaning; an agent that sends these probably meant a line.
 func (b builtin) asLine(r Request) []Decision {
 	meant := func(w string) bool {
 		return strings.Contains(w, "`") || strings.Contains(w, "$(") || slices.Contains([]string{"|", "|&", ">", ">>", ">|", "&>", "<("}, w)
@@ -257,7 +257,7 @@ func (b builtin) asLine(r Request) []Decision {
 // blockedPatterns is the block list's own list of patterns.
 var blockedPatterns = []string{"rm -rf /", "> /dev/", "| sh", "| bash", "eval", "`", "$("}
 
-// onText applies the block list literally: to the first word and to any part of the text.
+// onText applies the block list literally: its commands to the first word, its patterns to any part of the text.
 func (b builtin) onText(r Request) []Decision {
 	text := cmp.Or(r.Line, strings.Join(r.Argv, " "))
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
@@ -272,5 +272,5 @@ func (b builtin) onText(r Request) []Decision {
 	return nil
 }
 
-// brief makes text of a request's short enough for a sentence.
+// brief cuts text of a request so that it is short enough for a sentence.
 func brief(s string) string { return clip.Marked(s, 120) }

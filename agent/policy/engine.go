@@ -14,8 +14,8 @@ import (
 	"tether/agent/term"
 )
 
-// Options configures an Engine. The zero value is an engine with the built-in rules and default limits that keeps the end of its audit log
-// in memory.
+// Options configures an Engine. The zero value gives an engine that has the built-in rules and default limits and keeps the end of its
+// audit log in memory.
 type Options struct {
 	// Config is the section [policy]; the zero value means config.Default's.
 	Config config.Policy
@@ -23,12 +23,12 @@ type Options struct {
 	AuditPath string
 	// Home is the meaning of "~" in the configuration; "" asks the system.
 	Home string
-	// Mask, if not nil, masks secrets in a text that is shown, also the values of variables in env that have telling names. It may take a
-	// moment.
+	// Mask, if not nil, masks secrets in a text that is shown, and also the values of those variables in env whose names suggest a secret.
+	// It may take a moment.
 	Mask func(text string, env []string) string
 }
 
-// Engine decides and remembers. It is safe for concurrent use. It has no goroutines.
+// Engine decides about requests and keeps questions, grants and counts. It is safe for concurrent use. It has no goroutines.
 type Engine struct {
 	// Set at construction.
 	config    config.Policy
@@ -45,13 +45,13 @@ type Engine struct {
 	recent []Record // the newest events, oldest first; only without a file
 }
 
-// New returns an engine, or says everything that is wrong with the configuration. Close ends it.
+// New returns an engine, or an error that names everything that is wrong with the configuration. Close ends the engine.
 func New(o Options) (*Engine, error) {
 	if o.Config.BlockList == "" {
 		o.Config = config.Default().Policy
 	}
 	if o.Home == "" {
-		o.Home, _ = os.UserHomeDir() // without one, "~" is no absolute path, and said to be wrong
+		o.Home, _ = os.UserHomeDir() // without one, newRulebook reports "~" as not absolute
 	}
 	book, err := newRulebook(o.Config, o.Home)
 	if err != nil {
@@ -72,13 +72,13 @@ func (e *Engine) Close() error {
 	return e.log.Close()
 }
 
-// Check applies the rules alone: nothing is counted, asked or written.
+// Check returns the decision of the rules alone: it counts, asks and writes nothing.
 func (e *Engine) Check(r Request) Decision { return e.book.check(r) }
 
-// Spawn decides about a request and, if it is allowed, calls start, which starts the terminal. Rules come first, then limits; a question
-// waits for an answer for at most the configured time; see Request.Again. If a script has changed by the time the approved request starts,
-// the person is asked again. The decision, and the answer, are audited. The terminal takes one of the principal's places until it has
-// exited or was promoted; if start fails, nothing is counted. Errors: a *Refusal, ctx's, or start's error.
+// Spawn decides about a request and, if it is allowed, calls start, which starts the terminal. Rules come first, then limits. If a question
+// is needed, it waits at most the configured time for the answer; see Request.Again. If a script has changed by the time the approved
+// request starts, the person is asked again. The decision, and the answer, are audited. The terminal takes one of the principal's places
+// until it has exited or was promoted; if start fails, nothing is counted. Errors: a *Refusal, ctx's, or start's error.
 func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle, error)) (term.Handle, error) {
 	var d Decision
 	var p *place
@@ -113,8 +113,9 @@ func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle
 // ruleDeclared is the rule that allows a restart.
 const ruleDeclared = "terminal.agents"
 
-// Restart decides about an agent's restart of a terminal whose declaration lets agents do that; r is the command that the person has declared. Rules
-// that would ask do not; a denial counts, and restarts count among the agent's starts per minute. It is audited. Errors: a *Refusal.
+// Restart decides about an agent's restart of a terminal whose declaration lets agents do that; r is the command that the person has
+// declared. A rule that would ask allows it, a rule that denies refuses it, and restarts count among the agent's starts per minute. The
+// decision is audited. Errors: a *Refusal.
 func (e *Engine) Restart(r Request, id term.ID) error {
 	if d := e.Check(r); d.Effect == Deny {
 		return e.refuse(r, &Refusal{d, CodeBlocked})
@@ -134,7 +135,7 @@ func (e *Engine) Restart(r Request, id term.ID) error {
 // Sandbox lists the paths that a principal's commands may reach. Paths are absolute.
 type Sandbox struct {
 	Kind      string   // of platform/sandbox; "" for none
-	Roots     []string // in which the working directory has to be, links followed; none means Writable
+	Roots     []string // the working directory must be in one of these, links followed; none means Writable
 	Writable  []string // besides the working directory
 	Readable  []string
 	Sockets   []string
@@ -154,16 +155,16 @@ func (e *Engine) Sandboxed() bool {
 	return slices.ContainsFunc(e.book.identities, func(i identity) bool { return i.sandbox.Kind != "" })
 }
 
-// Adopt counts an agent's terminal that runs already: it was started by a daemon before this one, or left and taken up again. Others it
-// ignores.
+// Adopt counts an agent's terminal that runs already, because an earlier daemon started it or because the connection to its holder was lost
+// and it was adopted again. It ignores other terminals.
 func (e *Engine) Adopt(h term.Handle) {
 	if h.Info().Owner.Role == term.RoleAgent {
 		e.limits.adopt(h)
 	}
 }
 
-// admit decides, and takes a place if the answer is yes. bound is the request that the answer covers, nil without a question. changed
-// reports that the request differs from the one approved before.
+// admit decides about a request, and takes a place if it is allowed. bound is the request that the approval covers, nil if no question was
+// needed. changed says that a script has changed since the request was approved.
 func (e *Engine) admit(ctx context.Context, r Request, changed bool) (d Decision, p *place, bound *Request, err error) {
 	d = e.Check(r)
 	if d.Effect == Deny {
@@ -171,8 +172,8 @@ func (e *Engine) admit(ctx context.Context, r Request, changed bool) (d Decision
 	}
 	of, b := account{counted(r.Actor), r.Background}, e.book.boundsOf(r.Actor, e.config.Limits, r.Background)
 	var asked *pending
-	decided := d.Effect != Ask && d.Rule != ruleUser // that the person may is no decision
-	if d.Effect == Ask {                             // a question takes no place and is no start; it is not put where an approval could not help
+	decided := d.Effect != Ask && d.Rule != ruleUser // the person's own right is not recorded as a decision
+	if d.Effect == Ask {                             // a question takes no place and is no start; none is asked if limits forbid
 		if changed {
 			d.Reason = "the script has changed since it was approved: " + d.Reason
 		}
@@ -209,7 +210,7 @@ func (e *Engine) refuse(r Request, refused *Refusal) error {
 }
 
 // Questions returns the questions that wait for the person, oldest first, then those that nobody answered in time, and the grants in force.
-// The version changes with them.
+// version changes when one is added, answered, withdrawn or revoked, and when the time of a question ends.
 func (e *Engine) Questions() (asked []Question, grants []Grant, version uint64) {
 	return e.questions.list()
 }
@@ -219,10 +220,10 @@ func (e *Engine) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return e.questions.changed(ctx, since)
 }
 
-// Waiting counts the questions that wait: the actor's own, or all for the user.
+// Waiting returns the number of waiting questions: the actor's own, or all of them for the user.
 func (e *Engine) Waiting(a term.Actor) int { return e.questions.waitingFor(a) }
 
-// Answer answers a question in the name of the person. The grant is nil unless the answer made one. Errors: ErrNoQuestion, ErrTooLong.
+// Answer answers a question for the person. The grant is nil unless the answer made one. Errors: ErrNoQuestion, ErrTooLong.
 func (e *Engine) Answer(id string, a Answer) (Question, *Grant, error) {
 	q, g, left, err := e.questions.answer(id, a)
 	if err != nil {

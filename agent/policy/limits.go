@@ -14,14 +14,15 @@ import (
 // window is the time over which starts are counted.
 const window = time.Minute
 
-// maxFailed is how many starts may fail in a window. They take no place and are not counted otherwise, but each is written down: an agent
-// could else push the rest of the log out with a program that there is not.
+// maxFailed is how many starts may fail in a window. Failed starts take no place and do not count as starts, but each is written to the
+// log: without the bound, an agent could push the rest of the log out by starting a program that does not exist.
 const maxFailed = 120
 
 // bound limits the terminals that one principal may start in one way. total bounds the background terminals of all agents together.
 type bound struct{ perMinute, atOnce, total int }
 
-// boundsOf returns the bounds of the actor's terminals in the background, or of its others. Zero values bound nothing.
+// boundsOf returns the bounds of the actor's terminals: of those in the background if background is set, otherwise of the others. Zero
+// values bound nothing.
 func (b *rulebook) boundsOf(a term.Actor, l config.PolicyLimits, background bool) bound {
 	if a.Role != term.RoleAgent {
 		return bound{}
@@ -48,11 +49,12 @@ type account struct {
 // usage holds recent starts and running terminals.
 type usage struct {
 	starts []time.Time // within the window, oldest first
-	failed []time.Time // recent starts that were given back since nothing started
+	failed []time.Time // failed starts within the window, oldest first
 	places map[*place]struct{}
 }
 
-// place is leave to run one terminal. It is taken before the terminal is started, so that two requests at once cannot both be the last.
+// place is permission to run one terminal. It is taken before the terminal is started, so that two requests at once cannot both take the
+// last place.
 type place struct {
 	account account
 	at      time.Time
@@ -61,8 +63,8 @@ type place struct {
 	started  bool // terminal is known
 }
 
-// counted is whose starts, questions and refusals count together with the actor's: the sessions of a host could otherwise be as many as it
-// likes.
+// counted returns the actor under whom the actor's starts, questions and refusals are counted. All sessions of a host count as one, because
+// a host can have as many sessions as it likes.
 func counted(a term.Actor) term.Actor {
 	if host := a.At(); host != "" {
 		return term.AgentAt(host, "")
@@ -89,7 +91,7 @@ func (l *limits) reserve(a account, b bound) (*place, *Refusal) {
 	return p, nil
 }
 
-// full says why there is no place, nil if there is one.
+// full returns why there is no place, nil if there is one.
 func (l *limits) full(a account, b bound) *Refusal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +148,7 @@ func (l *limits) sweepLocked(now time.Time) {
 	}
 }
 
-// give gives a place back that was not used, as if it had not been taken.
+// give returns an unused place, as if it had not been taken: its start does not count.
 func (l *limits) give(p *place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +165,7 @@ func (l *limits) give(p *place) {
 	}
 }
 
-// free gives a place back; its start counts.
+// free returns a place; its start still counts.
 func (l *limits) free(p *place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +174,7 @@ func (l *limits) free(p *place) {
 	}
 }
 
-// fail gives the place of a terminal back that could not be started.
+// fail returns the place of a terminal that could not be started, and counts a failed start.
 func (l *limits) fail(p *place) {
 	l.give(p)
 	l.mu.Lock()
@@ -206,7 +208,7 @@ func (l *limits) adopt(h term.Handle) {
 	u.places[p] = struct{}{}
 }
 
-// holds reports whether the terminal runs, and is still the actor's as it was: a promoted one is the person's.
+// holds reports whether the terminal runs and still belongs to the account's actor: a promoted terminal is the person's.
 func holds(h term.Handle, a account) bool {
 	i := h.Info()
 	return i.Exit == nil && counted(i.Owner) == a.actor
@@ -219,7 +221,7 @@ type Resources struct {
 	Memory    int64         // bytes, of all
 }
 
-// TimeLimit is how long a command of the agent's that is not in the background may run, 0 for as long as it likes.
+// TimeLimit returns how long a command of the agent that is not in the background may run; 0 means without limit.
 func (e *Engine) TimeLimit(a term.Actor) time.Duration {
 	if a.Role != term.RoleAgent {
 		return 0

@@ -2,7 +2,7 @@ package policy
 
 import "strings"
 
-// ownList is patterns of commands that share a rule.
+// ownList holds the patterns of commands that belong to one rule.
 type ownList struct {
 	rule, what string
 	patterns   []pattern
@@ -53,7 +53,7 @@ var ownLists = []ownList{
 	`)},
 }
 
-// patterns reads such lists. They are constants, so any test finds their faults.
+// patterns parses the text of a list. It panics on a fault: the texts are constants, so any test finds it.
 func patterns(text string) []pattern {
 	var all []pattern
 	for line := range strings.Lines(text) {

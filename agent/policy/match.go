@@ -11,7 +11,7 @@ import (
 	"tether/agent/term"
 )
 
-// subject is how configuration names an actor.
+// subject returns the name of an actor as the configuration writes it.
 func subject(a term.Actor) string {
 	switch a.Role {
 	case term.RoleUser:
@@ -63,8 +63,8 @@ func (e element) is(s string) bool {
 	return slices.ContainsFunc(e, func(p string) bool { return glob(p, s) })
 }
 
-// mayBe reports whether a word with this source, whose value is not known, can be one of the alternatives. Names of files that a shell
-// finds begin as their pattern does, so that src/*.go is no device.
+// mayBe reports whether a word with this source, whose value is known only when it runs, can be one of the alternatives. File names that a
+// shell finds for a pattern begin like the pattern, so src/*.go cannot be a device.
 func (e element) mayBe(source string) bool {
 	begin, ok := beginOfNames(source)
 	if !ok {
@@ -82,8 +82,8 @@ func (e element) mayBe(source string) bool {
 	})
 }
 
-// beginOfNames returns the text with which each name begins that a shell finds for a pattern of file names. ok is false if the word has
-// other parts, too: a variable's value may be several words.
+// beginOfNames returns the common beginning of all names that a shell can find for a pattern of file names. ok is false if the word has
+// other parts, such as a variable, whose value may be several words.
 func beginOfNames(source string) (begin string, ok bool) {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+,:@%"
 	if source == "" || strings.ContainsFunc(source, func(r rune) bool { return !strings.ContainsRune(plain+"*?", r) }) {
@@ -129,8 +129,8 @@ func parsePattern(argv, has []string) (pattern, error) {
 	return p, nil
 }
 
-// fits compares. A program counts as the one that the pattern names when its path ends so, unless exact is set: then a program of the same
-// name in some directory is another one.
+// fits compares a command with the pattern. Without exact, the pattern's program name also fits a path that ends in that name; with exact,
+// a program of that name in some directory is a different one.
 func (p *pattern) fits(c command.Command, exact bool) fit {
 	if b := p.begins(c, exact); b != alike {
 		return b

@@ -17,16 +17,17 @@ import (
 
 // Bounds of questions and grants.
 const (
-	maxQuestions = 32               // that wait, of all principals
-	maxExpired   = 32               // that nobody answered in time and can still be approved
-	keepExpired  = 15 * time.Minute // how long they can
-	lateGrant    = 10 * time.Minute // bound of a late approval that names no time
+	maxQuestions = 32               // most questions that wait, of all principals together
+	maxExpired   = 32               // most questions that nobody answered in time and that can still be approved
+	keepExpired  = 15 * time.Minute // how long an expired question can be approved
+	lateGrant    = 10 * time.Minute // how long a late approval lasts that names no time
 	maxGrants    = 256
 	// MaxGrant is the longest time for which something may be approved.
 	MaxGrant = 24 * time.Hour
 )
 
-// Question is something that waits for the person, or did: then Expired is set and approving it lets the next attempt through.
+// Question is a request that waits for the person's decision. If Expired is set, it waits no more, and approving it lets the next attempt
+// through.
 type Question struct {
 	ID string // "q-…"
 	// Request has in Env the values that decide which code runs, and others with secrets masked.
@@ -34,7 +35,7 @@ type Question struct {
 	Scripts []Script // the scripts that it runs
 	Why     Decision
 	Asked   time.Time
-	Expires time.Time // denied then
+	Expires time.Time // the question expires at this time, and the request is denied
 	Expired bool
 }
 
@@ -49,7 +50,7 @@ type Grant struct {
 // Answer is the person's answer to a question.
 type Answer struct {
 	Allow bool
-	// For makes an approval a grant: the same is allowed without a question for so long, at most MaxGrant.
+	// For, if not 0, makes an approval a grant: for that time, at most MaxGrant, the same request is allowed without a question.
 	For time.Duration
 }
 
@@ -62,17 +63,17 @@ var (
 // verdict is the outcome of a question: the person's answer, or none.
 type verdict struct {
 	Answer
-	nobody bool // has answered in time
+	nobody bool // nobody has answered in time
 }
 
-// pending is a question and the caller that waits for its answer.
+// pending is a question with the channel on which its caller waits for the answer.
 type pending struct {
 	Question
 	answer chan verdict // 1 slot; written by the goroutine that takes the question from the queue
 	// left reports that the requester was told to ask again, and nobody waits for answer now. Guarded by questions.mu until the question is
 	// taken.
 	left bool
-	end  *time.Timer // of the time to answer
+	end  *time.Timer // calls lapse at the end of the time to answer
 }
 
 // questions is the queue and the grants. It is safe for concurrent use.
@@ -91,7 +92,7 @@ func (q *questions) changedLocked() {
 	q.watch.Raise()
 }
 
-// newID returns an id that can be typed.
+// newID returns a random id, short enough to be typed.
 func newID(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:6]) }
 
 // same reports whether a grant of one request covers the other. It covers exactly the parts that the person was shown, and those bound to
@@ -121,13 +122,13 @@ func (q *questions) sweepLocked() {
 	q.settled = slices.DeleteFunc(q.settled, func(p *pending) bool { return over(p.Expires, now, now) })
 }
 
-// over reports whether a time has come, by the wall clock or by the one that stops while the machine sleeps, whichever is first: an hour's
-// approval does not outlast a night.
+// over reports whether the time t has come, by the wall clock or by the monotonic clock, which may stop while the machine sleeps; whichever
+// is first counts. So an approval for an hour does not outlast a night.
 func over(t, now, wall time.Time) bool {
 	return !now.Before(t) || !wall.Round(0).Before(t.Round(0))
 }
 
-// known reports whether the request was asked before, and its requester may return for the answer.
+// known reports whether the person was asked about the request before, and its requester was told to repeat it for the answer.
 func (q *questions) known(r Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,7 +137,7 @@ func (q *questions) known(r Request) bool {
 	return slices.ContainsFunc(q.settled, is) || slices.ContainsFunc(q.waiting, is)
 }
 
-// join returns the question that an earlier attempt has asked and left, or nil. Its answer is the caller's now.
+// join returns the question that an earlier attempt at the request has asked and left, or nil. The caller must then wait for its answer.
 func (q *questions) join(r Request) *pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -162,7 +163,7 @@ func (q *questions) leave(p *pending) bool {
 	return p.left
 }
 
-// keep gives an approval back that could not be used.
+// keep puts back an approval that could not be used, for the next attempt.
 func (q *questions) keep(p *pending) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -300,7 +301,7 @@ func (q *questions) list() (asked []Question, grants []Grant, version uint64) {
 	return append(asked, q.expired...), slices.Clone(q.grants), q.version
 }
 
-// changed returns when the version is not since any more.
+// changed waits until the version differs from since, and returns the version, or ctx's error.
 func (q *questions) changed(ctx context.Context, since uint64) (uint64, error) {
 	return change.Await(ctx, since, func() (uint64, <-chan struct{}) {
 		q.mu.Lock()
@@ -309,7 +310,7 @@ func (q *questions) changed(ctx context.Context, since uint64) (uint64, error) {
 	})
 }
 
-// waitingFor counts the questions that wait, of one actor or, for the user, of all.
+// waitingFor returns the number of waiting questions: the actor's own, or all of them for the user.
 func (q *questions) waitingFor(a term.Actor) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -28,12 +28,12 @@ type Record struct {
 	Rule     string    `json:"rule,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 	Detail   string    `json:"detail,omitempty"`
-	// Count and Oldest are of the events that the log itself writes: "lost" and "rotated".
+	// Count and Oldest are set only in events that the log itself writes: "lost" and "rotated".
 	Count  int64 `json:"count,omitempty"`
 	Oldest int64 `json:"oldest,omitempty"`
 }
 
-// record is the written form of the event.
+// record returns the event in the form in which the log keeps it.
 func (ev Event) record() Record {
 	if ev.Time.IsZero() {
 		ev.Time = time.Now()
@@ -52,10 +52,10 @@ func (ev Event) record() Record {
 	return r
 }
 
-// Summary is the request for a notification: the requester and the command, without secrets (Options.Mask, and text that looks like a
-// credential) and without characters that a terminal or a desktop obeys. It has at most some 300 bytes.
+// Summary returns a text about the request for a notification: the requester and the command, without secrets (Options.Mask, and text that
+// looks like a credential) and without characters that a terminal or a desktop obeys. The text has about 300 bytes at most.
 func (e *Engine) Summary(r Request) string {
-	mask := func(s string) string { // before it is cut: half a secret is not known for one
+	mask := func(s string) string { // before the text is cut: half a secret would not be recognised
 		if s = clip.Marked(s, maxLooked); e.mask != nil {
 			s = e.mask(s, nil)
 		}
@@ -86,10 +86,10 @@ func (e *Engine) Plain(q Question) bool {
 	return len(r.Env) == 0 && len(q.Scripts) == 0 && r.Shell == "" && r.Cwd == brief(oneLine(r.Cwd)) && strings.HasSuffix(e.Summary(r), " asks to run: "+text)
 }
 
-// oneLine is s without line breaks, control characters and invisible characters.
+// oneLine returns s without line breaks, control characters and invisible characters.
 func oneLine(s string) string { return redact.Clean(strings.Join(strings.Fields(s), " ")) }
 
-// event is the log's event for a request.
+// event returns the audit log's event of the given type for a request.
 func (r Request) event(t EventType, d Decision) Event {
 	return Event{Type: t, Actor: r.Actor, Named: r.Named, Door: r.Door, Argv: r.Argv, Line: r.Line, Cwd: r.Cwd, EnvNames: namesOf(r.Env), Decision: d}
 }

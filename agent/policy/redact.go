@@ -51,7 +51,7 @@ func redacted(s string) string {
 	return clip.Marked(s, maxAuditText)
 }
 
-// redactedWords does so with the words of an argv.
+// redactedWords returns the words of an argv as redacted does, at most maxAuditWords words and maxAuditText bytes together.
 func redactedWords(words []string) []string {
 	var out []string
 	left := maxAuditText
@@ -76,7 +76,7 @@ const (
 	maxLooked     = 2 * maxAuditText
 )
 
-// shortened cuts names that are too many or too long.
+// shortened returns at most maxAuditWords names and maxAuditText bytes together, and "…" in place of the rest.
 func shortened(names []string) []string {
 	var out []string
 	left := maxAuditText

@@ -27,24 +27,24 @@ type Request struct {
 	// Named is a host's name for its own agent. It is only shown: decisions use Actor.
 	Named string
 	Argv  []string // the command to execute, or
-	Line  string   // a line for a shell, instead of Argv
-	Shell string   // which one, by name or path; "" means a POSIX shell
+	Line  string   // a line for a shell, used instead of Argv
+	Shell string   // the shell for Line, by name or path; "" means a POSIX shell
 	Cwd   string   // absolute
 	// Env are the variables that the request itself sets, NAME=value, besides those that the child gets anyway. An approval covers these
 	// values alone; Question documents who sees them.
 	Env []string
-	// Background says that the terminal is the agent's own, which the person does not see: fewer of them may be started.
+	// Background says that the terminal is the agent's own, not visible to the person; it counts against the limits for such terminals.
 	Background bool
 	// Approved names who has approved exactly this request at the door, such as "editor". It answers a question; it does not lift a denial.
 	Approved string
-	// Again reports that the requester repeats the request when told so: Spawn then waits for an answer at most for policy.ask_wait, and the
-	// question stays. The same request takes the answer.
+	// Again says that the requester repeats the request when it is told to. Spawn then waits at most policy.ask_wait for an answer; after
+	// that the question stays, and the repeated request receives the answer.
 	Again bool
 
-	bound [sha256.Size]byte // see bind
+	bound [sha256.Size]byte // sum over Env and scripts, set by bind
 }
 
-// Who is the name that people are shown for an agent at a host, "" if the host gives none.
+// Who returns the name that people are shown for an agent at a host, "" if the host gives none.
 func (r Request) Who() string { return who(r.Actor, r.Named) }
 
 func who(a term.Actor, named string) string {
@@ -82,14 +82,14 @@ func (e *Effect) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%.20q must be allow, ask or deny", text)
 }
 
-// Decision is the result for a request and its reason.
+// Decision is the treatment of a request, and the reason for it.
 type Decision struct {
 	Effect Effect `json:"effect"`
 	Rule   string `json:"rule"`   // ID of the deciding rule
 	Reason string `json:"reason"` // the reason, as a sentence for the caller
 }
 
-// Code tells programs the kinds of refusals apart.
+// Code is the kind of a refusal, for programs.
 type Code string
 
 // The codes of refusals.

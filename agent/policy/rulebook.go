@@ -15,7 +15,7 @@ import (
 
 // rulebook is the configuration in the form in which requests are judged. It does not change.
 type rulebook struct {
-	literal, off bool // how the built-in rules read
+	literal, off bool // block_list is "literal", or "off"
 	fallback     Effect
 	builtin, acp builtin
 	rules        []rule
@@ -25,13 +25,13 @@ type rulebook struct {
 // identity holds the special settings of some principals.
 type identity struct {
 	pattern  string
-	fallback Effect // 0: the rulebook's
+	fallback Effect // 0 means the rulebook's fallback
 	roots    []string
 	sandbox  Sandbox
 	config   config.PolicyIdentity
 }
 
-// newRulebook reports everything that is wrong with c. home is the directory that "~" stands for.
+// newRulebook returns the rules of c, or an error that names everything that is wrong with c. home is the directory that "~" stands for.
 func newRulebook(c config.Policy, home string) (*rulebook, error) {
 	b := &rulebook{literal: c.BlockList == "literal", off: c.BlockList == "off", builtin: parseBuiltin(c.Builtin), acp: parseBuiltin(c.ACP)}
 	var errs []error
@@ -101,7 +101,7 @@ func expandHome(dir, home string) (string, error) {
 	return filepath.Clean(dir), nil
 }
 
-// resolved follows links as far as the path exists.
+// resolved returns the path with links followed in the part of it that exists.
 func resolved(path string) string {
 	rest := ""
 	for dir := path; ; dir = filepath.Dir(dir) {
@@ -125,7 +125,7 @@ func (b *rulebook) identityOf(a term.Actor) identity {
 	return identity{}
 }
 
-// check applies the rules.
+// check returns the decision of the rules about a request.
 func (b *rulebook) check(r Request) Decision {
 	switch {
 	case r.Actor.Role == term.RoleUser:
@@ -158,8 +158,8 @@ func (b *rulebook) check(r Request) Decision {
 	return j.Decision
 }
 
-// fallbackFor is the effect for a command that no rule covers. For an agent at a host it is a question, unless the person has made rules
-// for agents at hosts: older rules for agents meant those that work here.
+// fallbackFor returns the effect for a command that no rule covers. For an agent at a host it is Ask or stricter, unless the person has set
+// a default for agents at hosts (a pattern with "/"): older settings for agents meant the agents that work here.
 func (b *rulebook) fallbackFor(a term.Actor) Effect {
 	id := b.identityOf(a)
 	effect := cmp.Or(id.fallback, b.fallback)
@@ -169,7 +169,7 @@ func (b *rulebook) fallbackFor(a term.Actor) Effect {
 	return effect
 }
 
-// judgement is the strictest of several decisions, the first of them.
+// judgement is the strictest of the added decisions; among equally strict ones, the first.
 type judgement struct{ Decision }
 
 func (j *judgement) add(all ...Decision) {
@@ -180,7 +180,7 @@ func (j *judgement) add(all ...Decision) {
 	}
 }
 
-// checkUser asks only the rules that name the user: who sits here needs no permission.
+// checkUser applies only the rules that name the user: the person at this machine needs no permission otherwise.
 func (b *rulebook) checkUser(r Request) Decision {
 	j := judgement{Decision{Allow, ruleUser, "the user at this machine"}}
 	if !slices.ContainsFunc(b.rules, func(x rule) bool { return x.concerns(r.Actor, r.Door) }) {
@@ -204,7 +204,7 @@ func Read(r Request) *command.Reading {
 	return command.Line(r.Line)
 }
 
-// ownRules is the strictest of the person's rules about the command.
+// ownRules returns the strictest decision of the person's rules about the command, zero if none covers it.
 func (b *rulebook) ownRules(r Request, c command.Command, outer bool) Decision {
 	var j judgement
 	for i := range b.rules {
@@ -215,7 +215,7 @@ func (b *rulebook) ownRules(r Request, c command.Command, outer bool) Decision {
 	return j.Decision
 }
 
-// onCommand judges one command: the person's rules come before the built-in ones. The zero decision means that nothing speaks of it.
+// onCommand judges one command: the person's rules come before the built-in ones. The zero decision means that no rule covers it.
 func (b *rulebook) onCommand(r Request, c command.Command, outer bool) Decision {
 	own := b.ownRules(r, c, outer)
 	if own.Effect != 0 || b.off {
@@ -264,7 +264,7 @@ func (b *rulebook) known(r Request, f command.Finding) bool {
 	return false
 }
 
-// onRoots judges where the command starts, and where its line goes from there.
+// onRoots judges, for a principal with roots, the directory in which the command starts and those to which its line changes.
 func (b *rulebook) onRoots(j *judgement, r Request, read *command.Reading) {
 	roots := b.identityOf(r.Actor).roots
 	if len(roots) == 0 {
@@ -286,8 +286,8 @@ func (b *rulebook) onRoots(j *judgement, r Request, read *command.Reading) {
 	}
 }
 
-// absolute is where path leads from cwd. One that begins with a slash is absolute on Windows, too: there it is a shell of MSYS2 that reads
-// it, whose /dev/sda is a disk.
+// absolute returns path as seen from cwd. A path that begins with a slash is absolute on Windows, too: there a shell of MSYS2 reads it, for
+// which /dev/sda is a disk.
 func absolute(path, cwd string) string {
 	if strings.HasPrefix(path, "/") {
 		return filepath.ToSlash(filepath.Clean(path))

@@ -12,7 +12,7 @@ import (
 	"tether/agent/term"
 )
 
-// rule is one of the person's.
+// rule is one of the person's rules.
 type rule struct {
 	id         string
 	effect     Effect
@@ -22,7 +22,7 @@ type rule struct {
 	reason     string
 }
 
-// parseRules reads the rules and runs their tests. It reports all that is wrong.
+// parseRules parses the rules and runs their tests. The error names everything that is wrong.
 func parseRules(all []config.PolicyRule) ([]rule, error) {
 	var rules []rule
 	var errs []error
@@ -103,13 +103,14 @@ func (r *rule) concerns(a term.Actor, door string) bool {
 	return slices.ContainsFunc(r.principals, func(p string) bool { return glob(p, subject(a)) })
 }
 
-// effectOn is the rule's effect on the command, 0 for none. outer reports that the command only runs another: allowing it allows nothing.
+// effectOn returns the rule's effect on the command, 0 for none. outer says that the command only runs another command; a rule that allows
+// has no effect on such a command.
 func (r *rule) effectOn(c command.Command, outer bool) Effect {
 	switch f := r.pattern.fits(c, r.effect == Allow); {
 	case f == unlike, r.effect == Allow && (f == perhaps || outer):
 		return 0
 	case f == perhaps:
-		return Ask // whether it is denied, nobody knows
+		return Ask // whether the rule covers it is known only when it runs
 	}
 	return r.effect
 }

@@ -37,7 +37,7 @@ func (e *Engine) Audit(ev Event) {
 	e.recent = e.recent[max(0, len(e.recent)-maxRecent):]
 }
 
-// floodOf is the counter for events of the kind, nil for those that nobody can cause at will.
+// floodOf returns the counter for such events; nil for events that nobody can cause at will.
 func (e *Engine) floodOf(ev Event) *flood {
 	switch {
 	case ev.Type == EventRefusal || ev.Decision.Effect == Deny:
@@ -64,7 +64,7 @@ func (e *Engine) Recent() []Record {
 	return slices.Clone(e.recent)
 }
 
-// AuditHead is the end of the audit log's chain, zero without a file.
+// AuditHead returns the end of the audit log's chain, zero without a file.
 func (e *Engine) AuditHead() audit.Head {
 	if e.log == nil {
 		return audit.Head{}
@@ -72,7 +72,7 @@ func (e *Engine) AuditHead() audit.Head {
 	return e.log.Head()
 }
 
-// Degraded describes faults for the status: "" if there are none.
+// Degraded returns a description of the audit log's fault for status, "" if there is none.
 func (e *Engine) Degraded() string {
 	if e.log == nil {
 		return ""
@@ -84,10 +84,10 @@ func (e *Engine) Degraded() string {
 	return fmt.Sprintf("the audit log cannot be written; %d events are lost: %v", lost, err)
 }
 
-// maxRefusals is how many refusals to one principal, and signals, are written in a minute.
+// maxRefusals is how many events of one flood (refusals, signals, or inputs) are written per principal and minute.
 const maxRefusals = 60
 
-// flood counts refusals or signals. It is safe for concurrent use.
+// flood counts refusals, signals or inputs of each principal. It is safe for concurrent use.
 type flood struct {
 	what string
 	mu   sync.Mutex
@@ -96,14 +96,14 @@ type flood struct {
 
 func newFlood(what string) flood { return flood{what: what, seen: map[term.Actor]*burst{}} }
 
-// burst is the refusals to one principal in one minute.
+// burst counts the events of one principal in one minute.
 type burst struct {
 	since   time.Time
 	written int
 	dropped int
 }
 
-// count counts one. drop says that it is not to be written, more how many before it were not.
+// count counts an event. drop says that the event must not be written; more is the number of earlier events that were not written.
 func (f *flood) count(a term.Actor, now time.Time) (more int, drop bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
