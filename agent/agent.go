@@ -36,12 +36,12 @@ import (
 type Config struct {
 	Dirs    dirs.Dirs
 	Version string // of this program, shown to hosts and in status
-	// AllowRoot lets it run as root, see [proc.Root]. Otherwise it refuses: every terminal, and every command that a local program starts
-	// through it, would be root's.
+	// AllowRoot lets the daemon run as root, see [proc.Root]. Without it Run refuses to: every terminal, and every command that a local
+	// program starts through it, would be root's.
 	AllowRoot bool
 	// Settings is the person's configuration; nil means the defaults.
 	Settings *config.Config
-	// Over are the settings that override the configuration file, needed when the file is read again.
+	// Over holds the settings that override the configuration file. They are needed when the file is read again.
 	Over []config.Setting
 	// Secrets says where tokens and this machine's key may be kept. The zero value is a file that only the user can read.
 	Secrets hosts.Secrets
@@ -51,18 +51,18 @@ type Config struct {
 	Ready func()
 	// Notify, if not nil, shows a text on the person's desktop. It may block until ctx ends.
 	Notify func(ctx context.Context, title, body string) error
-	// AskDesktop, if not nil, shows a text with buttons there, and returns the key of the one that the person has pressed, see notify.Ask.
-	// Where it returns an error Notify shows the text instead.
+	// AskDesktop, if not nil, shows a text with buttons on the person's desktop and returns the key of the button that the person pressed,
+	// see notify.Ask. If it returns an error, Notify shows the text instead.
 	AskDesktop func(ctx context.Context, title, body string, buttons []notify.Button, trust func(pid int) error) (string, error)
-	// Holder starts the process that each terminal gets, so that it outlives this one. The zero value means that terminals run in this
-	// process.
+	// Holder says how to start the holder process of each terminal, which lets the terminal outlive the daemon. The zero value means that
+	// terminals run in this process.
 	Holder Program
-	// NoHolders is why the person's terminals run in this process, for status; "" if they do not. Agents' terminals still get a holder if
-	// there is a Holder, so that processes that they leave behind stay known as theirs.
+	// NoHolders is the reason, shown in status, for which the person's terminals run in this process; "" if they do not. Agents' terminals
+	// still get a holder if there is a Holder, so that processes that they leave behind stay known as theirs.
 	NoHolders string
-	// Replace waits for the end of a daemon that was asked to hand over.
+	// Replace makes Run wait for the end of a daemon that was asked to hand over.
 	Replace bool
-	// Terminals, where not zero, comes before Settings. For tests.
+	// Fields of Terminals that are not zero override Settings. For tests.
 	Terminals term.Options
 	// Watch replaces roam.Watch in tests.
 	Watch func(context.Context, func(roam.Change)) error
@@ -71,10 +71,10 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// SocketPath is where the daemon with these directories listens.
+// SocketPath returns the path of the socket on which the daemon with these directories listens.
 func SocketPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, "daemon.sock") }
 
-// LogPath is where it logs.
+// LogPath returns the path of the log of the daemon with these directories.
 func LogPath(d dirs.Dirs) string { return filepath.Join(d.State, "daemon.log") }
 
 // ErrRoot is returned by Run for root without AllowRoot.
@@ -90,19 +90,19 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("a daemon is already running (process %d)", e.Pid)
 }
 
-// atMost is how long something is waited for that takes at most d while a person waits.
+// atMost returns the longest time to wait for something while a person waits: Config.Timeout if it is set, otherwise d.
 func (a *Agent) atMost(d time.Duration) time.Duration { return cmp.Or(a.cfg.Timeout, d) }
 
 // How long the end of a daemon may take, 5 s in all.
 const (
-	killWithin = 4 * time.Second        // of the terminals
-	hearWithin = 500 * time.Millisecond // of the hosts
+	killWithin = 4 * time.Second        // for the terminals to end
+	hearWithin = 500 * time.Millisecond // for the hosts to learn of it
 )
 
-// Agent is one daemon. It is used for one Run. It implements local.Daemon for the local door; those methods are safe for concurrent use
-// while it runs.
+// Agent is one daemon, for one call of Run. It implements local.Daemon for the local door; those methods are safe for concurrent use while
+// Run runs.
 //
-// Goroutines: Run's caller waits; the local server's; one per host that keeps its link up, owned by links.
+// Goroutines: the caller of Run, which waits; those of the local server; and one per host, which keeps the link up and is owned by links.
 type Agent struct {
 	// Set at construction.
 	cfg      Config
@@ -135,7 +135,7 @@ type Agent struct {
 	kept int // terminals that were left running; set when Run returns
 }
 
-// New checks the configuration. It touches nothing yet.
+// New checks the configuration and returns a daemon. It does not open or create anything yet.
 func New(c Config) (*Agent, error) {
 	settings := config.Default()
 	if c.Settings != nil {
@@ -157,7 +157,7 @@ func New(c Config) (*Agent, error) {
 	return a, err
 }
 
-// Run is the daemon's life. It returns nil when ctx ended or a client asked it to shut down, after everything that it started has ended.
+// Run runs the daemon. It returns nil when ctx has ended or a client has asked it to shut down, after everything that it started has ended.
 // Errors: ErrRoot, a *RunningError, a *LockError, or another failure to start.
 func (a *Agent) Run(ctx context.Context) error {
 	if proc.Root() && !a.cfg.AllowRoot {
@@ -171,7 +171,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // last: then there is no daemon any more
+	defer lock.Close() // runs last: a free lock says that there is no daemon any more
 	a.held = lock
 	if err := a.openState(); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return a.serve(ctx, listener)
 }
 
-// Causes in status of files that the system does not let the daemon write.
+// Causes in status of faults with files that the system does not let the daemon write.
 const (
 	stateCause = "state directory"
 	logCause   = "log"
@@ -227,7 +227,8 @@ func (a *Agent) openState() error {
 	return nil
 }
 
-// openPool makes the pool, with the terminals that outlived earlier daemons. Requests wait meanwhile, because the list is not complete yet.
+// openPool makes the pool and adopts the terminals that outlived earlier daemons. Requests wait until it returns, because the list of
+// terminals is not complete before.
 func (a *Agent) openPool(ctx context.Context) {
 	o := a.cfg.Terminals
 	o.Observe, o.MayLend = a.acted, a.mayLend
@@ -261,7 +262,7 @@ func (a *Agent) openPool(ctx context.Context) {
 	a.holders.adopt(ctx, a.pool)
 }
 
-// holdersEnd waits until nothing is being adopted any more.
+// holdersEnd calls stop and waits until no terminal is being adopted any more.
 func (a *Agent) holdersEnd(stop context.CancelFunc) {
 	stop()
 	if a.holders != nil {
@@ -269,17 +270,17 @@ func (a *Agent) holdersEnd(stop context.CancelFunc) {
 	}
 }
 
-// lockTimeout is how long the lock may be held by a daemon that does not answer: it is about to, or it is ending and will give the lock
-// up.
+// lockTimeout is how long lock waits for a lock whose holder does not answer: that may be a daemon that is starting and about to answer, or
+// one that is ending and about to release the lock.
 const lockTimeout = time.Second
 
-// lockEvery is how often the lock is tried meanwhile.
+// lockEvery is the time between two attempts to take the lock.
 const lockEvery = 5 * time.Millisecond
 
-// replaceTimeout is the same for one that was asked to hand over: its end may take 5 s.
+// replaceTimeout replaces lockTimeout for a daemon that was asked to hand over: its end may take 5 s.
 const replaceTimeout = 8 * time.Second
 
-// lock makes this the only daemon with these directories. The socket has a lock too, but is there only when everything else is.
+// lock makes this the only daemon with these directories. The socket has a lock too, but it exists only after everything else was opened.
 func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 	if err := secret.Dir(a.cfg.Dirs.Runtime); err != nil {
 		return nil, err
@@ -341,7 +342,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	return errors.Join(err, server.Close(), <-failed)
 }
 
-// closeTerminals kills the running terminals and gives the hosts a moment to learn of it.
+// closeTerminals kills the running terminals and gives the hosts up to hearWithin to learn of it.
 func (a *Agent) closeTerminals() {
 	ctx, cancel := context.WithTimeout(context.Background(), a.atMost(killWithin))
 	defer cancel()
@@ -354,8 +355,8 @@ func (a *Agent) closeTerminals() {
 	a.hosts.Close(a.atMost(hearWithin), func(term.ID) bool { return true })
 }
 
-// leaveTerminals leaves surviving terminals to the next daemon. First the links go, as if the network had: nothing is withdrawn from a
-// host, and the next daemon sends the output that it lacks.
+// leaveTerminals leaves surviving terminals to the next daemon. First it closes the links as if the network had failed: no terminal that
+// continues is withdrawn from a host, and the next daemon sends the host the output that it lacks.
 func (a *Agent) leaveTerminals() {
 	ctx, cancel := context.WithTimeout(context.Background(), a.atMost(killWithin))
 	defer cancel()

@@ -21,7 +21,7 @@ import (
 	"tether/agent/term"
 )
 
-// declaredCause is the cause in status when it is not kept which terminals are declared ones.
+// declaredCause is the cause in status when the daemon cannot save which terminals belong to which declarations.
 const declaredCause = "declared terminals"
 
 // openDeclared begins to start the declared terminals.
@@ -36,7 +36,7 @@ func (a *Agent) openDeclared() {
 // Declared implements local.Declarer.
 func (a *Agent) Declared() []localapi.Declared { return declaredStatus(a.declared.List()) }
 
-// Declare implements local.Declarer. Up reads the declarations anew before.
+// Declare implements local.Declarer. Up and restart first read the declarations again.
 func (a *Agent) Declare(ctx context.Context, r localapi.DeclareRequest) ([]localapi.Declared, error) {
 	do, ok := map[string]func(context.Context, ...string) ([]declared.Status, error){
 		localapi.DeclareUp: a.declared.Up, localapi.DeclareDown: a.declared.Down, localapi.DeclareRestart: a.declared.Restart,
@@ -98,7 +98,7 @@ func (a *Agent) RestartFor(ctx context.Context, actor term.Actor, door, ref stri
 	return declaredStatus(done)[0], nil
 }
 
-// declaredHint says which names there are.
+// declaredHint returns a hint with the names of all declared terminals.
 func declaredHint(all []declared.Status) string {
 	if len(all) == 0 {
 		return "there are none; tether config edit opens the file in which [[terminal]] declares one"
@@ -110,7 +110,7 @@ func declaredHint(all []declared.Status) string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// declaredStatus is the same in the local door's words.
+// declaredStatus returns the states in the local door's types.
 func declaredStatus(all []declared.Status) []localapi.Declared {
 	out := make([]localapi.Declared, 0, len(all))
 	for _, s := range all {
@@ -151,7 +151,7 @@ func (s *starter) Prepare(ctx context.Context, d config.Declared) (string, func(
 	}, nil
 }
 
-// homeward makes a directory of the configuration absolute.
+// homeward makes a directory from the configuration absolute: a leading "~", and "", stand for the home directory.
 func homeward(dir string) (string, error) {
 	rest, ok := strings.CutPrefix(dir, "~")
 	if dir != "" && !ok {
@@ -186,8 +186,8 @@ func (s *starter) pending(id string) bool {
 	return err == nil && slices.Contains(ids, id)
 }
 
-// declaredTerminal is one that was started. A connection to its holder may get lost; then the pool has another terminal of that id after a
-// while.
+// declaredTerminal is a declared terminal that was started. If the connection to its holder is lost, the pool gets a new terminal with the
+// same id after a while.
 type declaredTerminal struct {
 	starter *starter
 	id      term.ID
@@ -205,7 +205,7 @@ func (t *declaredTerminal) Over() bool {
 	return over
 }
 
-// look says whether it has ended, and how; away, that it runs out of this daemon's hands.
+// look reports whether the terminal has ended (over), and how. away reports that its holder has it, but that the pool does not.
 func (t *declaredTerminal) look() (end declared.End, over, away bool) {
 	h, listed := t.newest()
 	i := h.Info()
@@ -217,10 +217,10 @@ func (t *declaredTerminal) look() (end declared.End, over, away bool) {
 	case t.starter.pending(string(t.id)):
 		return end, false, true
 	}
-	return declared.End{Code: -1, Ran: i.Started, At: time.Now()}, true, false // its end was nowhere recorded
+	return declared.End{Code: -1, Ran: i.Started, At: time.Now()}, true, false // nobody has recorded its end
 }
 
-// newest is the terminal as the pool had it last, and whether it has it still.
+// newest returns the terminal as the pool had it last, and whether the pool still has it.
 func (t *declaredTerminal) newest() (h term.Handle, listed bool) {
 	now, listed := t.starter.find(t.id)
 	t.mu.Lock()
@@ -231,7 +231,7 @@ func (t *declaredTerminal) newest() (h term.Handle, listed bool) {
 	return t.handle, listed
 }
 
-// awayPoll is how often it is looked whether a terminal that is out of hands has come back or has ended: its holder tells nobody.
+// awayPoll is the time between two looks at a terminal that is away, to see whether it has come back or ended: its holder tells nobody.
 const awayPoll = time.Second
 
 // Wait implements declared.Terminal.

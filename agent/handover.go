@@ -12,8 +12,8 @@ func (a *Agent) Shutdown() {
 	a.end()
 }
 
-// HandOver makes Run return soon and leave the terminals to the next daemon. Terminals that cannot be left are a reason to refuse, unless
-// force.
+// HandOver makes Run return soon and leave the terminals to the next daemon. It refuses if there are terminals that cannot be left, unless
+// r.Force is set.
 func (a *Agent) HandOver(r localapi.HandOverRequest) (localapi.HandOver, error) {
 	fragile := a.pool.Fragile()
 	if len(fragile) > 0 && !r.Force {
@@ -26,5 +26,5 @@ func (a *Agent) HandOver(r localapi.HandOverRequest) (localapi.HandOver, error) 
 	return localapi.HandOver{SchemaVersion: localapi.SchemaVersion, Kept: running - len(fragile), Ended: len(fragile)}, nil
 }
 
-// Kept is how many terminals run on after Run has returned.
+// Kept returns how many terminals continue after Run has returned.
 func (a *Agent) Kept() int { return a.kept }

@@ -24,13 +24,14 @@ import (
 	"tether/platform/secret"
 )
 
-// Program is how this program is started as another process that calls holder.Main.
+// Program says how to start this program as another process that calls holder.Main.
 type Program struct {
 	Path string   // absolute
-	Argv []string // whole; the id is added
+	Argv []string // including argument 0; the terminal's id is appended
 }
 
-// holdersDir is where holders have their sockets. Its name has no version: any daemon finds those of any other.
+// holdersDir returns the directory of the holders' sockets. Its name contains no version, so that daemons of all versions find the same
+// holders.
 func holdersDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "h") }
 
 // holderOptions returns the place of the holders and the key for them. It makes the key if there is none yet, so the caller must have the
@@ -57,12 +58,12 @@ func holderOptions(d dirs.Dirs) (holder.Options, error) {
 }
 
 const (
-	startWithin = 10 * time.Second // a holder until its child runs
-	adoptWithin = 3 * time.Second  // of all together, before requests are answered; slower ones follow later
-	adoptRetry  = time.Second      // between two attempts, doubled each time up to adoptRetries
+	startWithin = 10 * time.Second // for a holder to start, until its child runs
+	adoptWithin = 3 * time.Second  // for all adoptions together, before requests are answered; slower ones continue after that
+	adoptRetry  = time.Second      // between the first two attempts, doubled each time up to adoptRest
 	adoptRest   = time.Minute
-	reapWithin  = 10 * time.Second // for processes that a killed holder has left
-	leastKeep   = time.Minute      // an exit for the next daemon, however soon it is forgotten then
+	reapWithin  = 10 * time.Second // for ending the processes that a killed holder has left
+	leastKeep   = time.Minute      // how long a holder keeps an exit for the next daemon at least
 )
 
 // holderCause is the cause in status when terminals end with the daemon.
@@ -76,19 +77,20 @@ type holders struct {
 	scripts  string // directory, see integrate
 	logBytes int
 	stall    time.Duration
-	keepFor  time.Duration // an exit without a daemon
-	// agentsOnly leaves the person's terminals in this process.
+	keepFor  time.Duration // how long a holder keeps an exit while there is no daemon
+	// agentsOnly says that the person's terminals run in this process, without holders.
 	agentsOnly bool
 	log        *zerolog.Logger
 	report     func(cause, text string)
-	adopted    func(term.ID) // called for each terminal that was taken up
+	adopted    func(term.ID) // called for each terminal that was adopted
 
 	pool *term.Pool      // set before adopt
 	ctx  context.Context // of adopt
 	wg   sync.WaitGroup
 }
 
-// start starts a terminal in a holder, or, when there can be none, the person's in this process.
+// start starts a terminal in a holder. It starts the person's in this process if agentsOnly is set, and any as startWithout does if no
+// holder can be started.
 func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
 	if s.agentsOnly && !holder.IsAgents(c.Env) {
 		return pty.Start(c)
@@ -97,7 +99,7 @@ func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
 	defer cancel()
 	client, err := holder.Spawn(ctx, s.opts, holder.Spec{
 		ID: string(id), Command: c, LogBytes: term.HolderLogBytes(s.logBytes), KeepExited: s.keepFor,
-		Stall: 3 * s.stall, // a reader of the daemon's may hold it for once that
+		Stall: 3 * s.stall, // a reader in the daemon may hold the child for one stall time
 	})
 	var wrong *pty.StartError
 	switch {
@@ -129,7 +131,7 @@ type held struct {
 	id term.ID
 }
 
-// Signal says in the terminal's words that a holder cannot.
+// Signal sends a signal. If the holder cannot, the error is term.ErrNoSignals.
 func (h held) Signal(name string) error {
 	err := h.Client.Signal(name)
 	if errors.Is(err, holder.ErrNoSignal) {
@@ -138,14 +140,14 @@ func (h held) Signal(name string) error {
 	return err
 }
 
-// Gone also ends processes of the terminal that a killed holder has left.
+// Gone reports whether the holder is gone. If so, it also ends the processes of the terminal that a killed holder has left.
 func (h held) Gone() bool {
 	if !h.Client.Gone() {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reapWithin)
 	defer cancel()
-	_ = proc.Tree{Tag: proc.Tag(string(h.id)), Reaped: true}.Kill(ctx, time.Second) // where there are tags
+	_ = proc.Tree{Tag: proc.Tag(string(h.id)), Reaped: true}.Kill(ctx, time.Second) // does something only on systems with tags
 	return true
 }
 
@@ -183,7 +185,8 @@ func (s *holders) again(id term.ID) {
 	}
 }
 
-// adoptOne adopts a terminal, patiently. tried is called after the first attempt.
+// adoptOne adopts a terminal, and tries again until that has succeeded, cannot succeed, or the context of adopt ends. tried is called after
+// the first attempt.
 func (s *holders) adoptOne(id string, tried func()) {
 	tried = sync.OnceFunc(tried)
 	defer tried()
@@ -255,8 +258,8 @@ func (s *holders) removeScripts(alive []string) {
 	}
 }
 
-// LeftRunning returns the ids of the terminals that run and that no daemon serves, if no daemon runs; the error is a *RunningError if one
-// does. A holder that does not answer within a second counts as one that runs.
+// LeftRunning returns the ids of the terminals that run although no daemon does; the error is a *RunningError if a daemon runs. A holder
+// that does not answer within a second counts as running.
 func LeftRunning(d dirs.Dirs) ([]string, error) {
 	ids, err := holder.List(holdersDir(d))
 	if len(ids) == 0 || err != nil {
@@ -305,22 +308,22 @@ func LeftDead(d dirs.Dirs) (int, error) { return holder.Dead(holdersDir(d)) }
 
 // Ended lists the processes that EndLeftRunning has ended, and those that it has not.
 type Ended struct {
-	Terminals int    // that ran
-	Unread    int64  // bytes that they had printed and no daemon had taken
-	Agents    int    // agents' exited terminals whose processes ran on until now
+	Terminals int    // number of terminals that ran
+	Unread    int64  // bytes that these terminals had printed and no daemon had received
+	Agents    int    // number of agents' exited terminals that had left processes running
 	Left      []Left // processes that continue
 }
 
-// Left is the processes that an exited terminal of the person's has left running.
+// Left tells of processes that an exited terminal of the person has left running.
 type Left struct {
 	Name      string // of the terminal
 	Processes int
 	id        term.ID
 }
 
-// EndLeftRunning ends the terminals that no daemon serves, with everything in them, and lists them. Of exited terminals it ends the
-// processes that agents' have left running; those of the person's continue, as when a daemon ends. Undelivered output does not delay it. It
-// keeps a daemon from starting until it returns. Errors: a *RunningError if one runs, ctx's, or the processes that remain.
+// EndLeftRunning ends the terminals that no daemon serves, with everything in them, and lists them. It also ends the processes that agents'
+// exited terminals have left running; those of the person's exited terminals continue, as when a daemon ends. Undelivered output does not
+// delay it. It keeps a daemon from starting until it returns. Errors: a *RunningError if one runs, ctx's, or the processes that remain.
 func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	ids, err := holder.List(holdersDir(d))
 	if len(ids) == 0 && err == nil {
@@ -422,5 +425,5 @@ func dropOutput(c *holder.Client) {
 	}
 }
 
-// killGrace is the time between TERM and KILL where no configuration was read.
+// killGrace is the time between TERM and KILL for endHolder, which reads no configuration.
 const killGrace = 2 * time.Second

@@ -15,7 +15,7 @@ import (
 	"tether/platform/proc"
 )
 
-// lendTo says which hosts see a terminal that is about to start.
+// lendTo returns the hosts to which a terminal is lent as soon as it starts.
 func (a *Agent) lendTo(r start.Request) ([]string, error) {
 	if r.LendTo != nil || r.Private {
 		for _, name := range r.LendTo {
@@ -55,14 +55,14 @@ func (a *Agent) mayLend(i term.Info, host string) error {
 // redactCause is the cause in status when values cannot be redacted.
 const redactCause = "redaction"
 
-// recovered notes a bug that a terminal's output has met.
+// recovered logs a bug (a panic) that a terminal's output has triggered, and reports it in status.
 func (a *Agent) recovered(s term.Recovery) {
 	a.log.Error().Str("terminal", string(s.ID)).Int("bytes", s.Bytes).Str("panic", s.Kind).Bytes("stack", s.Stack).Msg("a terminal's output ran into a bug")
 	a.degraded.report("bug", fmt.Sprintf("a bug in tether: %d bytes of output of terminal %s, and all before them, cannot be shown; please report the bug: tether bugreport",
 		s.Bytes, s.ID))
 }
 
-// unredacted is term.Options.Unredacted.
+// unredacted is term.Options.Unredacted: it reports whether the actor, an agent of this machine, is shown secrets.
 func (a *Agent) unredacted(actor term.Actor) bool {
 	for _, p := range a.settings.Agents.Principals {
 		if policy.Matches(p.Name, actor) {
@@ -72,7 +72,7 @@ func (a *Agent) unredacted(actor term.Actor) bool {
 	return !a.settings.Agents.Redact
 }
 
-// redactStatus says which agents of this machine are shown secrets, nil if none is.
+// redactStatus returns which agents of this machine are shown secrets; nil if none is.
 func (a *Agent) redactStatus() *localapi.Unredacted {
 	u := localapi.Unredacted{All: !a.settings.Agents.Redact, Names: []string{}, Except: []string{}}
 	for _, p := range a.settings.Agents.Principals {
@@ -97,7 +97,7 @@ func (a *Agent) openOutward(o *term.Options) {
 	o.Recovered = a.recovered
 }
 
-// pathsOf are the names of a directory: as given, and with links followed.
+// pathsOf returns the names of a directory: the cleaned name as given, and the one with links followed if that differs.
 func pathsOf(dir string) []string {
 	if dir == "" {
 		return nil

@@ -43,8 +43,8 @@ func (e *LockError) holder() string {
 	return fmt.Sprintf("process %d (%.40q)", e.Pid, e.Program)
 }
 
-// looks has this process look at the lock once at a time: a look takes the lock for a moment, and another look would take that for a
-// daemon.
+// looks makes this process examine the lock only once at a time: examining takes the lock for a moment, and a second examination would
+// mistake that for a daemon.
 var looks sync.Mutex
 
 // LockHeld returns the holder of the daemon's lock while no daemon listens, or nil. A daemon that begins or ends holds it, too, for some
@@ -62,10 +62,10 @@ func LockHeld(ctx context.Context, d dirs.Dirs) *LockError {
 	if err == nil {
 		_ = lock.Close() // it goes with the process in any case
 	}
-	return nil // one that cannot be examined is reported by its users
+	return nil // if the lock cannot be examined, its users report that
 }
 
-// listens reports whether a daemon does.
+// listens reports whether a daemon listens on the socket.
 func listens(ctx context.Context, d dirs.Dirs) bool {
 	conn, err := ipc.Dial(ctx, SocketPath(d))
 	if err != nil {
@@ -85,7 +85,7 @@ func lockError(locked *ipc.LockedError) *LockError {
 	if line := proc.Lineage(e.Pid); len(line) > 0 && len(line[0].Argv) > 0 {
 		e.Program = filepath.Base(line[0].Argv[0])
 	} else if len(line) == 0 {
-		e.Pid = 0 // the number of one that has ended
+		e.Pid = 0 // the process with this number has ended
 	}
 	return e
 }
@@ -121,8 +121,8 @@ func lockDaemon(d dirs.Dirs) (*ipc.Held, error) {
 	return lock, err
 }
 
-// Running returns the process of the daemon that serves the directories, also of one that does not answer; 0 if none does, or it has not
-// said its number.
+// Running returns the process id of the daemon that serves the directories, even if it does not answer; 0 if there is none, or if it has
+// not written its number into the lock file.
 func Running(d dirs.Dirs) int {
 	looks.Lock()
 	defer looks.Unlock()

@@ -17,7 +17,7 @@ import (
 	"tether/platform/secret"
 )
 
-// maxLog bounds the log file in bytes; with the one before it, twice that is kept.
+// maxLog bounds the log file in bytes. The file before it is kept, too, so the log takes at most twice as much.
 const maxLog = 5 << 20
 
 // logRetry is how often a log that cannot be opened is tried again.
@@ -38,8 +38,8 @@ type logFile struct {
 	bad   bool      // trouble was reported
 }
 
-// openLog opens the log, or one that tries again later if the system does not let it. An error means that the file is not this user's
-// alone, so that others might read or change it.
+// openLog opens the log. If the system does not let it, the log that it returns tries again later. An error means that the file is not this
+// user's alone, so that others might read or change it.
 func openLog(path string, max int64, report func(trouble string)) (*logFile, error) {
 	l := &logFile{path: path, max: max, report: report}
 	err := l.open()
@@ -104,7 +104,7 @@ func (l *logFile) write(line []byte) error {
 	return err
 }
 
-// errLogClosed is trouble that was reported when it began.
+// errLogClosed says that the log could not be opened before; that fault was reported when it began.
 var errLogClosed = errors.New("the log is not open")
 
 // noteFault reports a fault, or its end.

@@ -16,7 +16,7 @@ import (
 const (
 	// notifyPause is the least time between two notifications: an agent that asks often must not fill the desktop.
 	notifyPause = 10 * time.Second
-	// notifyTimeout bounds one.
+	// notifyTimeout bounds the time for showing one notification.
 	notifyTimeout = 5 * time.Second
 )
 
@@ -95,8 +95,8 @@ func (a *Agent) cancelAnswered(ctx context.Context, cancel func(), id string) {
 	}
 }
 
-// newQuestions describes the waiting questions that were not told yet, and marks them as told. Questions that no longer wait are forgotten.
-// alone is the question of the text, nil if there are several.
+// newQuestions returns a text about the waiting questions that are not in told yet, and adds them to told. It removes questions that no
+// longer wait from told. alone is the question in the text; nil if several wait.
 func (a *Agent) newQuestions(asked []policy.Question, told map[string]bool) (text string, alone *policy.Question) {
 	var latest policy.Question
 	news, waiting := 0, map[string]bool{}

@@ -61,7 +61,7 @@ func (a *Agent) auditEnd() {
 	}
 }
 
-// acts are the events that the pool's acts become.
+// acts maps the kinds of the pool's acts to events of the audit log.
 var acts = map[term.ActKind]policy.EventType{
 	term.ActKill: policy.EventKill, term.ActSignal: policy.EventSignal, term.ActLend: policy.EventLend, term.ActUnlend: policy.EventUnlend,
 	term.ActDispose: policy.EventDispose, term.ActPromote: policy.EventPromote, term.ActRefusal: policy.EventRefusal, term.ActExit: policy.EventExit,
@@ -83,14 +83,15 @@ func (a *Agent) acted(act term.Act) {
 	a.policy.Audit(ev)
 }
 
-// adopted counts a terminal of an agent's that outlived an earlier daemon.
+// adopted counts an agent's terminal that outlived an earlier daemon.
 func (a *Agent) adopted(id term.ID) {
 	if h, err := a.pool.As(term.User).Find(string(id)); err == nil {
 		a.policy.Adopt(h)
 	}
 }
 
-// auditUp notes that a host has let this machine in, which may be watched there from then on.
+// auditUp records that a host has let this machine in: from then on its lent terminals may be watched there. more counts the times since
+// the last such record.
 func (a *Agent) auditUp(name string, more int) {
 	ev := policy.Event{Type: policy.EventConnect, Host: name}
 	if more > 0 {

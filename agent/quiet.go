@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// quietAfter is how long no terminal must have begun or ended, and nobody have come or gone, before memory is handed back.
+// quietAfter is how long the daemon must be quiet before it returns memory to the system: no terminal begins or ends, and nobody comes or
+// goes.
 const quietAfter = 500 * time.Millisecond
 
-// keepSmall hands back memory that the start of the daemon, of terminals or of user interfaces needed: a daemon mostly waits, for days.
+// keepSmall returns memory to the system that starting the daemon, terminals or user interfaces needed: a daemon mostly waits, for days.
 // stop ends it.
 func (a *Agent) keepSmall(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)

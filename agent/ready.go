@@ -19,11 +19,11 @@ import (
 	"tether/platform/proc"
 )
 
-// Times of a condition.
+// Times for trying the condition under which a declared terminal is ready.
 const (
 	portEvery    = 250 * time.Millisecond // between two looks at who listens
 	readyEvery   = time.Second            // between two other attempts
-	lateEvery    = 10 * time.Second       // between two attempts when the time is over
+	lateEvery    = 10 * time.Second       // between two attempts after the condition's time is over
 	readyAttempt = 10 * time.Second       // of one program
 )
 
@@ -59,7 +59,7 @@ func (t *declaredTerminal) Await(ctx context.Context, d config.Declared, late bo
 	return until(ctx, others, func() error { return t.runsWell(ctx, &d) })
 }
 
-// until tries again and again. When ctx ends it returns why the last attempt failed.
+// until calls try until it returns nil. If ctx ends before, it returns the error of the last attempt.
 func until(ctx context.Context, every time.Duration, try func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -80,8 +80,8 @@ func until(ctx context.Context, every time.Duration, try func() error) error {
 	}
 }
 
-// listens returns nil if a program of the terminal listens on the port. Where the system does not tell, any program counts. Nobody connects
-// to the port otherwise: servers log that.
+// listens returns nil if a program of the terminal listens on the port. Where the system does not tell, it connects to the port, and any
+// program counts; elsewhere it does not connect, because servers log that.
 func (t *declaredTerminal) listens(ctx context.Context, port int) error {
 	h, _ := t.newest()
 	yes, err := proc.Listens(proc.Terminal{ID: string(t.id), Pid: h.Info().Pid}, port)
@@ -94,7 +94,7 @@ func (t *declaredTerminal) listens(ctx context.Context, port int) error {
 	return t.wait(ctx, agenttools.WaitRequest{Port: port, Since: h.Info().Bytes, Timeout: readyEvery}, "nothing listens on port "+strconv.Itoa(port))
 }
 
-// prints returns nil when a line of the output matches, also an old one.
+// prints returns nil when a line of the output, old or new, matches the pattern.
 func (t *declaredTerminal) prints(ctx context.Context, pattern string) error {
 	return t.wait(ctx, agenttools.WaitRequest{Pattern: pattern, Since: -1}, "")
 }
@@ -127,7 +127,8 @@ func (t *declaredTerminal) wait(ctx context.Context, r agenttools.WaitRequest, v
 	return nil
 }
 
-// runsWell returns nil if the condition's program exits with 0. It runs as the terminal does: where that was started, in its environment.
+// runsWell returns nil if the condition's program exits with 0. The program runs in the directory and with the environment with which the
+// terminal is started.
 func (t *declaredTerminal) runsWell(ctx context.Context, d *config.Declared) error {
 	ctx, cancel := context.WithTimeout(ctx, readyAttempt)
 	defer cancel()

@@ -49,12 +49,12 @@ func loginCache() *shell.Cache {
 	return &shell.Cache{Path: shell.Login(), Self: self}
 }
 
-// doorName is the directory below the runtime directory that a wall shows in its place.
+// doorName is the name of a directory within the runtime directory; a wall shows it instead of the runtime directory.
 const doorName = "sandbox"
 
 // shareSocket links the daemon's socket into a separate directory, replacing the last daemon's: a program behind a wall that shows the
-// directory reaches the new daemon. It returns "" if sockets have no names, or a file cannot have a second one; then such a program does
-// not.
+// directory reaches the new daemon. It returns "" where sockets have no names, or where a file cannot have a second name; there such a
+// program does not reach the new daemon.
 func shareSocket(d dirs.Dirs) (door string) {
 	socket := SocketPath(d)
 	if _, err := os.Lstat(socket); err != nil {

@@ -10,7 +10,7 @@ import (
 	"tether/platform/proc"
 )
 
-// Status is the present knowledge; it asks no other program.
+// Status returns what the daemon knows at present; it asks no other program.
 func (a *Agent) Status() localapi.Status {
 	a.degraded.report(auditCause, a.policy.Degraded())
 	a.reportLock()
@@ -51,7 +51,7 @@ func (a *Agent) Status() localapi.Status {
 	return s
 }
 
-// there is how many of the running terminals at least one host has now.
+// there returns how many of the running terminals at least one host has now.
 func there(hosts []localapi.HostStatus, running map[term.ID]bool) int {
 	seen := map[string]bool{}
 	for _, h := range hosts {

@@ -26,7 +26,7 @@ const aboutTools = "Of a person's machine; only terminals that it lends to this 
 // showWithin is how long the answer to a call that has started a terminal waits for the host to know it.
 const showWithin = 5 * time.Second
 
-// toolsFor are this machine's tools as the sessions of a host get them. Their calls are the server's to carry out.
+// toolsFor returns this machine's tools for the sessions of a host. The server carries out their calls.
 func (a *Agent) toolsFor(server *local.Server, host string) hosts.Tools {
 	return hosts.Tools{
 		Definitions: definitions(server, host),
@@ -35,7 +35,7 @@ func (a *Agent) toolsFor(server *local.Server, host string) hosts.Tools {
 	}
 }
 
-// definitions describe the tools to a host's sessions.
+// definitions returns the descriptions of the tools for a host's sessions.
 func definitions(server *local.Server, host string) []ahp.ToolDefinition {
 	tools := server.ToolsAt(host, "", "")
 	defer tools.Close()
@@ -50,7 +50,7 @@ func definitions(server *local.Server, host string) []ahp.ToolDefinition {
 	return all
 }
 
-// runTool carries out a call in the name of an agent at the host.
+// runTool carries out a call on behalf of an agent at the host.
 func (a *Agent) runTool(ctx context.Context, server *local.Server, host string, c toolcall.Call) toolcall.Answer {
 	tools := server.ToolsAt(host, c.Session, c.Agent)
 	defer tools.Close()
@@ -65,8 +65,8 @@ func (a *Agent) runTool(ctx context.Context, server *local.Server, host string, 
 	return toolcall.Answer{Text: text, Terminal: a.reference(ctx, host, r.Answer)}
 }
 
-// reference is the terminal of a tool's answer, as the host knows it; nil if there is none. A terminal that has just been started may take
-// a moment.
+// reference returns the terminal of a tool's answer as the host knows it; nil if there is none. For a terminal that was just started it
+// waits up to showWithin until the host knows it.
 func (a *Agent) reference(ctx context.Context, host string, answer any) *ahp.TerminalBlock {
 	within, id, exit := time.Duration(0), "", (*agenttools.ExitFields)(nil)
 	switch about := answer.(type) {

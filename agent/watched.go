@@ -33,8 +33,8 @@ type watchKey struct {
 // watching is a watcher, present or gone within the last minute.
 type watching struct {
 	since   time.Time
-	until   time.Time // zero while it goes on
-	written time.Time // when the last record was
+	until   time.Time // zero while the watcher is present
+	written time.Time // when the last record about it was written
 	ended   bool      // its end was written
 }
 
@@ -45,7 +45,7 @@ const (
 	maxFresh    = 128
 )
 
-// note takes the present watchers of a terminal at a host. It does not block except for the audit log.
+// note takes the list of the present watchers of a terminal at a host. It blocks only for the audit log.
 func (l *watchLog) note(host string, id term.ID, who []uplink.Watcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *watchLog) note(host string, id term.ID, who []uplink.Watcher) {
 func (l *watchLog) beganLocked(key watchKey, since, now time.Time) {
 	w := l.all[key]
 	switch {
-	case w != nil && w.ended: // within a minute of the record of the end: the next sweep that may writes this one
+	case w != nil && w.ended: // the record of the end is recent: a sweep after the end of this watch records it
 		*w = watching{since: since, written: w.written}
 	case w != nil:
 		w.until = time.Time{}
@@ -93,7 +93,7 @@ func (l *watchLog) write(key watchKey, what string) {
 		Detail: fmt.Sprintf("%s (%s) %s, as the host says", cmp.Or(key.who, "somebody"), cmp.Or(key.kind, "unknown"), what)})
 }
 
-// sweep records ends, and forgets earlier ones.
+// sweep records the ends of watches, and forgets watches whose end was recorded at least a minute ago.
 func (l *watchLog) sweep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func (l *watchLog) endLocked(key watchKey, w *watching, until time.Time) {
 	l.write(key, "watched from "+stamp(w.since)+" until "+stamp(until))
 }
 
-// close records that the ends of present watches are unknown. It may be called more than once.
+// close records the present time as the end of the watches that continue. It may be called more than once.
 func (l *watchLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
