@@ -13,7 +13,7 @@ import (
 
 // Head is the end of a chain.
 type Head struct {
-	N    int64  `json:"n"`    // of the last line; 0 if there is none
+	N    int64  `json:"n"`    // number of the last line; 0 if there is none
 	Hash string `json:"hash"` // of the last line, in hex
 }
 
@@ -29,12 +29,12 @@ const maxRecord = 256 << 10
 // Record is one line of a log.
 type Record struct {
 	N      int64
-	Prev   string // hash of the line before
+	Prev   string // hash of the previous line
 	Hash   string
 	Fields json.RawMessage // the whole line, a JSON object
 }
 
-// seal makes the line after head out of a JSON object, and returns the head that it makes. The line ends with a newline.
+// seal returns a JSON object as the line that follows head, with a newline at its end, and the new head.
 func seal(head Head, object []byte) ([]byte, Head, error) {
 	inner := bytes.TrimSpace(object)
 	if len(inner) < 2 || inner[0] != '{' || inner[len(inner)-1] != '}' || bytes.ContainsAny(inner, "\n\r") {

@@ -23,7 +23,7 @@ type Options struct {
 	Keep int
 }
 
-// retry is how long a log that could not be opened is not tried again: a disk that fails slowly must not slow everything down.
+// retry is the time after which a log that could not be opened is tried again: a disk that fails slowly must not slow everything down.
 const retry = time.Second
 
 // Log is a log that is being written. It is safe for concurrent use. Only one process may write a log; the daemon's lock sees to that.
@@ -31,7 +31,7 @@ type Log struct {
 	opts Options
 
 	mu     sync.Mutex // held while files are written, as in any log
-	file   *os.File   // nil until the first Append, and after trouble
+	file   *os.File   // nil until the first Append, and after a failure
 	beside *os.File   // PATH.head
 	size   int64      // of file
 	head   Head
@@ -44,7 +44,7 @@ type Log struct {
 	full    bool // the file has its last line
 }
 
-// New returns a log. It opens nothing yet: where there is no disk, there is no log, but a daemon.
+// New returns a log. It opens nothing yet, so that a daemon can run without a disk for its log.
 func New(o Options) *Log {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 8 << 20
@@ -71,7 +71,7 @@ func (l *Log) Append(v any) error {
 	return err
 }
 
-// note is a record of the log's own.
+// note is a record that the log itself writes.
 type note struct {
 	Time   time.Time `json:"time"`
 	Event  string    `json:"event"`            // "lost" or "rotated"
@@ -106,7 +106,7 @@ func (l *Log) noteLocked(n note) error {
 	return l.writeLocked(object)
 }
 
-// writeLocked writes one record, or nothing of it.
+// writeLocked writes one record as a whole, or none of it.
 func (l *Log) writeLocked(object []byte) error {
 	line, next, err := seal(l.head, object)
 	if err != nil {
@@ -150,7 +150,7 @@ func readHead(path string) (Head, error) {
 	return h, nil
 }
 
-// openLocked opens the files and finds the end of the chain, unless that is done.
+// openLocked opens the files and finds the end of the chain, unless they are open already.
 func (l *Log) openLocked() error {
 	if l.file != nil {
 		return nil
@@ -176,8 +176,8 @@ func (l *Log) openLocked() error {
 	return nil
 }
 
-// resumeLocked cuts a line that was half written, and goes on where the chain ends: at the last line, or where the head says that it was.
-// Then lines are missing, and the numbers will show it.
+// resumeLocked removes a half-written line and continues where the chain ends: at the last line or, if that is later, at the end that this
+// process or PATH.head knows. In the latter case lines are missing, and the numbers show it.
 func (l *Log) resumeLocked() error {
 	last, size, err := lastRecord(l.opts.Path)
 	if err != nil {
@@ -189,7 +189,7 @@ func (l *Log) resumeLocked() error {
 	l.size = size
 	if !l.known {
 		if l.head, err = readHead(l.opts.Path); err != nil {
-			l.head = start // Verify says so
+			l.head = start // Verify reports it
 		}
 		l.known = true
 	}
@@ -230,7 +230,7 @@ func lastRecord(path string) (Record, int64, error) {
 	}
 	end := lastNewline(tail)
 	if end < 0 {
-		return Record{}, 0, nil // no line, or none that is ours
+		return Record{}, 0, nil // no line, or one that this package did not write
 	}
 	r, _ := Parse(tail[lastNewline(tail[:end])+1 : end]) // zero if it was changed
 	return r, from + int64(end) + 1, nil
@@ -263,8 +263,8 @@ func (l *Log) rotateLocked() error {
 	return l.openLocked()
 }
 
-// room is the first number that no older file has, up to which they are moved: a rotation that has failed half way goes on, and pushes out
-// nothing more.
+// room returns the lowest number that no older file has; a rotation moves only the files below it. So a rotation after one that failed half
+// way continues it, and removes no further file.
 func (l *Log) room() int {
 	for i := 1; i < l.opts.Keep; i++ {
 		if _, err := os.Lstat(nth(l.opts.Path, i)); errors.Is(err, fs.ErrNotExist) {
@@ -274,7 +274,7 @@ func (l *Log) room() int {
 	return l.opts.Keep
 }
 
-// nth is the name of the n-th file before the current one.
+// nth returns the name of the n-th file before the current one.
 func nth(path string, n int) string {
 	if n == 0 {
 		return path
@@ -282,7 +282,7 @@ func nth(path string, n int) string {
 	return fmt.Sprintf("%s.%d", path, n)
 }
 
-// oldestAfter is the number of the oldest line that a rotation leaves.
+// oldestAfter returns the number of the oldest line that a rotation leaves.
 func (l *Log) oldestAfter() int64 {
 	for i := l.opts.Keep - 1; i >= 0; i-- {
 		if r, ok := firstRecord(nth(l.opts.Path, i)); ok {
@@ -307,7 +307,8 @@ func (l *Log) Head() Head {
 	return l.head
 }
 
-// Trouble returns why the last record could not be written, nil if it was, and how many are lost and not yet noted in the log.
+// Trouble returns the reason for which the last record could not be written, nil if it was written, and the number of lost records that the
+// log does not report yet.
 func (l *Log) Trouble() (lost int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 type Tail struct {
 	path string
 	file *os.File
-	rest []byte // a line without its end yet
+	rest []byte // the beginning of a line whose end was not read yet
 }
 
 // NewTail returns a reader of the lines after the present ones. Close ends it.
@@ -34,8 +34,8 @@ func NewTail(path string) (*Tail, error) {
 	return t, nil
 }
 
-// Next returns the records that were added since the last call, if any. It does not wait. Lines that are no records are left out: Verify is
-// about them.
+// Next returns the records that were added since the last call, if any. It does not wait. It skips lines that are not records; Verify
+// reports them.
 func (t *Tail) Next() ([]Record, error) {
 	var all []Record
 	for {

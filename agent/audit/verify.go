@@ -17,7 +17,7 @@ import (
 // Problem is one sign that a log was changed.
 type Problem struct {
 	File string `json:"file"`
-	Line int    `json:"line,omitempty"` // from 1; 0 for the file
+	Line int    `json:"line,omitempty"` // from 1; 0 if the problem is about the whole file
 	Text string `json:"text"`
 }
 
@@ -30,9 +30,9 @@ func (p Problem) String() string {
 
 // Report is the result of Verify.
 type Report struct {
-	Records  int64     `json:"records"`  // read and intact
+	Records  int64     `json:"records"`  // number of intact records that were read
 	First    int64     `json:"first"`    // number of the oldest
-	Last     Head      `json:"last"`     // the newest
+	Last     Head      `json:"last"`     // number and hash of the newest
 	Problems []Problem `json:"problems"` // at most maxProblems
 }
 
@@ -75,7 +75,7 @@ func files(path string) []string {
 	return all
 }
 
-// maxKeep is up to which number files are looked for.
+// maxKeep is the highest number for which an older file is looked for.
 const maxKeep = 100
 
 // verifier follows one chain.
@@ -87,7 +87,7 @@ type verifier struct {
 	oldest int64 // the oldest line after the last rotation, 0 without one
 	first  Problem
 	want   [2]Head          // ends known from elsewhere
-	seen   map[int64]string // hashes of the lines that these name
+	seen   map[int64]string // by number, hashes of the lines that want names
 }
 
 func (v *verifier) problem(file string, line int, format string, args ...any) {
