@@ -15,11 +15,11 @@ import (
 	"tether/platform/secret"
 )
 
-// maxBegun bounds the calls that are remembered, here and by a Desk. A host that asks for an older one again could as well have thought up
-// another.
+// maxBegun bounds the calls that are remembered, here and by a Desk. A host that repeats an older call could just as well have invented a
+// new one.
 const maxBegun = 1024
 
-// key names a call for ever: a hash of all that identifies it at the host.
+// key identifies a call permanently: a hash of everything that identifies it at the host.
 type key string
 
 func keyOf(session string, r ahp.InputRequest) key {
@@ -39,7 +39,7 @@ type book struct {
 	begun []key // oldest first
 }
 
-// bookFile is its file.
+// bookFile is the contents of a book's file.
 type bookFile struct {
 	Version int   `json:"version"`
 	Begun   []key `json:"begun"`
@@ -68,7 +68,7 @@ func (b *book) loadLocked() error {
 // errBegun is returned by begin for a call that has begun before.
 var errBegun = errors.New("the call has begun before")
 
-// begin notes that the call begins. When it returns nil, that is on the disk.
+// begin records that the call begins. When it returns nil, the record is on the disk, if the book has a file.
 func (b *book) begin(k key) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 
 // Bounds of calls.
 const (
-	maxRunning   = 8         // of one host, at a time
-	perMinute    = 120       // of one host
+	maxRunning   = 8         // calls of one host at a time
+	perMinute    = 120       // calls of one host in a minute
 	maxArguments = 256 << 10 // bytes
 	maxText      = 192 << 10 // bytes of an answer, as the JSON string that is sent
 	maxFailure   = 4 << 10   // bytes of an error's text; it is sent twice
@@ -34,7 +34,7 @@ type Call struct {
 // Answer is the result of a call.
 type Answer struct {
 	Text     string             // for the model: the result or the error
-	Failed   bool               // Text says why
+	Failed   bool               // the call failed; Text has the reason
 	Terminal *ahp.TerminalBlock // the terminal of the call, as the host knows it; nil if there is none
 }
 
@@ -44,7 +44,7 @@ type Record struct {
 	Agent   string // as in Call
 	Tool    string
 	Failed  bool
-	Void    bool // the host took the request down before there was an answer
+	Void    bool // the host removed the request before there was an answer
 	Refused bool // it was not carried out
 	Took    time.Duration
 }
@@ -67,7 +67,7 @@ type call struct {
 	agent   string
 	input   ahp.ToolCall
 	asked   time.Time
-	cancel  context.CancelCauseFunc // nil if it does not run
+	cancel  context.CancelCauseFunc // nil while the call does not run
 
 	ended  bool
 	void   bool // nobody waits for the answer
@@ -81,7 +81,7 @@ var (
 	errVoid = errors.New("the host no longer waits for the answer")
 )
 
-// lostText is the answer to a call that has begun before and whose outcome is not kept: most often a daemon before this one began it.
+// lostText is the answer to a call that began earlier and whose outcome was not kept, mostly because an earlier daemon began it.
 const lostText = "the call began earlier, and its result is no longer known: this machine's daemon was restarted, or the answer was already sent. Calls are not repeated. list_terminals shows what runs"
 
 // arguments returns the call's arguments, or their fault.
@@ -92,7 +92,7 @@ func arguments(c ahp.ToolCall) (json.RawMessage, error) {
 	return c.Arguments()
 }
 
-// bounded is an answer that fits a message.
+// bounded returns the answer with its text cut so that it fits a message.
 func (a Answer) bounded() Answer {
 	a.Text = strings.ToValidUTF8(a.Text, "\uFFFD")
 	if a.Failed && len(a.Text) > maxFailure {
@@ -104,8 +104,8 @@ func (a Answer) bounded() Answer {
 	return a
 }
 
-// action is the action that tells the host the answer. Declining a call, which AHP demands for unknown tools, has no effect any more: it is
-// running.
+// action returns the action that tells the host the answer. It cannot decline the call, as AHP demands for unknown tools: declining has no
+// effect on a call that is already running.
 func (c *call) action(title string) ahp.Action {
 	r := ahp.ToolResult{Success: !c.answer.Failed, PastTenseMessage: ahp.Text{Value: title + ": done"}, Content: []ahp.ToolContent{ahp.TextContent(c.answer.Text)}}
 	if c.answer.Failed {
@@ -117,7 +117,7 @@ func (c *call) action(title string) ahp.Action {
 	return ahp.ChatToolCallComplete{ToolCallRef: c.ref, Result: r}
 }
 
-// answerable returns why a request is not a call of this client's, or nil: without one there is nobody to answer, or nothing to answer.
+// answerable returns why a request is not a call for this client, or nil if it is one.
 func answerable(r ahp.InputRequest, clientID string) error {
 	switch {
 	case r.Kind != ahp.InputToolClientExecution:

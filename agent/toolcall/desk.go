@@ -23,16 +23,17 @@ type Options struct {
 	Run func(context.Context, Call) Answer
 	// Ended, if not nil, receives the end of each call. It must not call the desk.
 	Ended func(Record)
-	// Book is the file in which it is noted that a call has begun; "" remembers that in memory alone.
+	// Book is the file that records which calls have begun; with "" they are remembered only in memory.
 	Book   string
 	Logger *zerolog.Logger // nil means silence
-	// Parting is how long Off may take to end the calls that run and to tell the host. Default 2 s.
+	// Parting is the longest time that switching off may take to end the running calls and to tell the host. Default 2 s.
 	Parting time.Duration
 }
 
 // Desk answers the calls of one host. Its methods are safe for concurrent use.
 //
-// Goroutines: Serve's caller follows the sessions, and one that it starts tells answers; one for each call that runs, until Close.
+// Goroutines: the caller of Serve follows the sessions; Serve starts one that sends answers; and there is one for each running call, until
+// Close.
 type Desk struct {
 	opts   Options // set at construction
 	log    zerolog.Logger
@@ -54,13 +55,13 @@ type Desk struct {
 	calls    map[key]*call
 	order    []*call // of calls, oldest first
 	outbox   []*call // to be told on this connection
-	telling  bool    // one more is being told
+	telling  bool    // a call that was taken from outbox is being told
 	records  []Record
 	running  int
 	limit    *rate.Limiter
 	followed []string // sessions, on the last connection
 	status   Status
-	unbooked string // why no call can begin, "" if one can
+	unbooked string // why the book cannot record calls, so that none can begin; "" if it can
 }
 
 // Status is a desk's present state.
@@ -69,8 +70,8 @@ type Status struct {
 	Sessions int    // that are offered the tools now
 	Running  int    // calls
 	Ended    int64  // calls since New
-	Refused  int64  // of these, calls that were not carried out
-	Ignored  int64  // requests that were no calls of this client's, or too many
+	Refused  int64  // ended calls that were not carried out
+	Ignored  int64  // requests that were not calls for this client, or were too many
 	Problem  string // why nothing is offered or carried out although it is on, "" if all is well
 }
 

@@ -13,7 +13,7 @@ import (
 	"tether/ahp/client"
 )
 
-// askedLocked takes a request of a session: a new call begins, an old one is told its answer again if the host does not have it.
+// askedLocked takes a request of a session. It begins a new call; for a known call it sends the answer again if the host does not have it.
 func (d *Desk) askedLocked(s *session, r ahp.InputRequest) {
 	if !d.on || answerable(r, d.opts.ClientID) != nil {
 		d.status.Ignored++
@@ -45,8 +45,8 @@ func (d *Desk) askedLocked(s *session, r ahp.InputRequest) {
 	d.runs.Go(func() { d.run(ctx, c) })
 }
 
-// roomLocked makes room for one more call by forgetting the oldest that is over. Calls that run, or whose answer was not told yet, are not
-// forgotten.
+// roomLocked makes room for one more call by forgetting the oldest finished call. It does not forget calls that run or whose answers were
+// not told yet.
 func (d *Desk) roomLocked() bool {
 	if len(d.order) < maxBegun {
 		return true
@@ -61,7 +61,7 @@ func (d *Desk) roomLocked() bool {
 	return false
 }
 
-// refusalLocked says why the call is not carried out, nil if it is.
+// refusalLocked returns why the call must not be carried out, nil if it may.
 func (d *Desk) refusalLocked(c *call) error {
 	switch {
 	case d.titles[c.tool] == "":
@@ -103,7 +103,7 @@ func (d *Desk) run(ctx context.Context, c *call) {
 	signal(d.wake)
 }
 
-// noteBook keeps why calls cannot be noted, until one can.
+// noteBook stores the reason for which calls cannot be recorded in the book, until one can be.
 func (d *Desk) noteBook(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,7 +128,8 @@ func (d *Desk) endLocked(c *call, a Answer, refused bool) {
 	d.queueLocked(c)
 }
 
-// report hands over the records of calls that have ended. The read goroutine of the connection does not: that may write to a disk.
+// report logs the records of ended calls and passes them to Options.Ended. The connection's read goroutine must not call it, because it may
+// write to a disk.
 func (d *Desk) report() {
 	d.mu.Lock()
 	records := d.records
@@ -146,7 +147,7 @@ func (d *Desk) report() {
 	}
 }
 
-// shownTool is the tool's name, unless it is one that the host has made up.
+// shownTool returns the tool's name, or "unknown" for a name that the host has invented.
 func (d *Desk) shownTool(name string) string {
 	if d.titles[name] == "" {
 		return "unknown"
@@ -154,7 +155,7 @@ func (d *Desk) shownTool(name string) string {
 	return name
 }
 
-// voidLocked: nobody waits for the answer, or it has arrived.
+// voidLocked notes that nobody waits for the call's answer any more, or that the answer has arrived.
 func (d *Desk) voidLocked(c *call) {
 	c.void = true
 	if c.ended {
@@ -166,7 +167,7 @@ func (d *Desk) voidLocked(c *call) {
 	}
 }
 
-// queueLocked has the answer told on this connection.
+// queueLocked queues the answer, to be told on this connection.
 func (d *Desk) queueLocked(c *call) {
 	if d.serving == 0 || c.queued {
 		return
@@ -176,8 +177,8 @@ func (d *Desk) queueLocked(c *call) {
 	signal(d.tell)
 }
 
-// teller tells answers until ctx or the connection ends. It is another goroutine than the one that follows sessions, for whose snapshots
-// that one waits.
+// teller sends answers until ctx or the connection ends. It has its own goroutine, because the one that follows sessions may be waiting for
+// a snapshot.
 func (d *Desk) teller(ctx context.Context, conn *client.Conn) {
 	for {
 		for {

@@ -17,17 +17,17 @@ import (
 
 // Bounds of the followed sessions.
 const (
-	maxSessions = 256     // of one host; of more the newest, when the connection begins
+	maxSessions = 256     // of one host; if it has more when the connection begins, the newest are followed
 	maxHeld     = 1 << 20 // bytes of actions that wait for a snapshot; a session with more is left
 	pageSize    = 100     // sessions that are asked for at once
 
 	callTimeout = 30 * time.Second // of a request; hosts may take long for a snapshot
-	retryAfter  = 30 * time.Second // a session that could not be followed
-	findAfter   = 10 * time.Minute // a host whose sessions could not be listed
+	retryAfter  = 30 * time.Second // for a session that could not be followed
+	findAfter   = 10 * time.Minute // for a host whose sessions could not be listed
 	partTimeout = 2 * time.Second  // Options.Parting by default
 )
 
-// session is one of the host's. It is guarded by the desk's mutex.
+// session is a session of the host. It is guarded by the desk's mutex.
 //
 //	listed ──▶ joining ──(snapshot)──▶ joined
 //	   ▲──(refused, for a while)──┘
@@ -83,7 +83,7 @@ func (d *Desk) attend(ctx context.Context, conn *client.Conn) {
 	d.withdraw(ctx, conn)
 }
 
-// open begins with nothing known of the host.
+// open prepares for a new connection: nothing is known about the host's sessions yet.
 func (d *Desk) open() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +189,7 @@ func (d *Desk) dropLocked(uri string) {
 	}
 }
 
-// join follows the sessions that are not followed yet, and returns how long nothing is to be done.
+// join follows the sessions that are not followed yet, and returns the time until it must be called again.
 func (d *Desk) join(ctx context.Context, conn *client.Conn) (wait time.Duration) {
 	wait = time.Hour
 	d.mu.Lock()
@@ -249,7 +249,7 @@ func (d *Desk) joinOne(ctx context.Context, conn *client.Conn, s *session) error
 	return errors.New("the session ended, or too much arrived before its snapshot")
 }
 
-// left makes a session that could not be followed wait, unless it is gone.
+// left makes a session that could not be followed wait for its next attempt, unless the session is gone.
 func (d *Desk) left(s *session, why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -370,7 +370,7 @@ func (d *Desk) quiet(ctx context.Context) {
 	}
 }
 
-// fit makes a word of the host's fit to be shown.
+// fit makes text from the host short and safe enough to be shown.
 func fit(s string) string {
 	const most = 200 // bytes
 	s = strings.Map(func(r rune) rune {
