@@ -27,8 +27,8 @@ type Request struct {
 	Shell         bool   // start it as a login shell
 	NoIntegration bool   // start a shell without the scripts that report commands
 
-	Env    []string // the whole environment, NAME=value; nil means that of the person's interactive login
-	SetEnv []string // is added to that; the last of a name wins
+	Env    []string // the whole environment, NAME=value; nil means the environment of the person's interactive login
+	SetEnv []string // variables added to Env; the last one of a name wins
 	Name   string
 	Cwd    string // absolute
 	Cols   uint16
@@ -44,7 +44,7 @@ type Request struct {
 // agentEnv tells programs that nobody watches: a pager would wait for a key.
 var agentEnv = []string{"PAGER=cat", "GIT_PAGER=cat", "GH_PAGER=cat", "MANPAGER=cat", "AWS_PAGER=", "SYSTEMD_PAGER=", "GIT_TERMINAL_PROMPT=0"}
 
-// ByAgent reports whether an agent asks.
+// ByAgent reports whether the request is an agent's.
 func (r *Request) ByAgent() bool { return r.Actor.Role == term.RoleAgent }
 
 // setEnv lists the variables that the child gets besides Env.
@@ -55,7 +55,8 @@ func (r *Request) setEnv() []string {
 	return r.SetEnv
 }
 
-// Asked is the request in the policy's form. Its Env lacks the variables by which Env differs from a login's environment; Start adds them.
+// Asked returns the request in the policy's form. Its Env lacks the variables by which Env differs from a login's environment; Start adds
+// them.
 func (r *Request) Asked() policy.Request {
 	asked := policy.Request{
 		Door: r.Door, Actor: r.Actor, Named: r.Named, Argv: r.Command, Line: r.Line, Cwd: r.Cwd, Env: r.SetEnv,
@@ -70,7 +71,7 @@ func (r *Request) Asked() policy.Request {
 	return asked
 }
 
-// onSlows are the words for it, in requests and in the configuration.
+// onSlows maps the words of requests and of the configuration to their meanings.
 var onSlows = map[string]term.OnSlow{"": term.ByOwner, "lag": term.Lag, "hold": term.Hold}
 
 // OnSlow returns the meaning of a word of a request or of the configuration.
@@ -79,7 +80,7 @@ func OnSlow(word string) (_ term.OnSlow, ok bool) {
 	return o, ok
 }
 
-// Error is a request that cannot be carried out, for the person or the model that made it.
+// Error says why a request cannot be carried out, in words for the person or the model that made it.
 type Error struct {
 	Kind    Kind
 	Message string
@@ -89,7 +90,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Message }
 
-// Kind says which Error it is.
+// Kind is the kind of an Error.
 type Kind int
 
 const (

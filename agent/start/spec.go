@@ -16,7 +16,7 @@ import (
 	"tether/platform/shell"
 )
 
-// Specs works out the spec of a request: argv, environment, shell integration and the hosts that see it.
+// Specs works out the spec of a request: argv, environment, shell integration, and the hosts to which the terminal is lent.
 type Specs struct {
 	// Environment is that of an interactive login of the person.
 	Environment func(ctx context.Context, refresh bool) ([]string, error)
@@ -77,7 +77,7 @@ func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 	return spec, err
 }
 
-// commandOf is the argv that the request stands for.
+// commandOf returns the argv that the request stands for.
 func commandOf(r Request) ([]string, error) {
 	switch {
 	case r.Line != "" && (len(r.Command) > 0 || r.Shell):
@@ -92,7 +92,8 @@ func commandOf(r Request) ([]string, error) {
 	return r.Command, nil
 }
 
-// environment is env without tether's own variables, above all credentials, and with the variables that programs on a terminal rely on.
+// environment returns env without tether's own variables, above all credentials, and with the variables that programs on a terminal rely
+// on.
 func environment(env []string) []string {
 	var out []string
 	typed := false

@@ -50,9 +50,9 @@ func (s *Starter) Start(ctx context.Context, r Request) (term.Handle, error) {
 	})
 }
 
-// Prepare is Start in two steps, for a caller that has to know the terminal's id before it is there. Call start at most once; it asks the
-// policy. Prepare may already have written the shell's scripts: if start is not called, or the policy refuses, they stay until the daemon
-// starts again.
+// Prepare is Start in two steps, for a caller that must know the terminal's id before the terminal exists. Call start at most once; it asks
+// the policy. Prepare may already have written the shell's scripts: if start is not called, or the policy refuses, they stay until the
+// daemon starts again.
 func (s *Starter) Prepare(ctx context.Context, r Request) (id term.ID, start func() (term.Handle, error), err error) {
 	spec, err := s.opts.Spec(ctx, r)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Starter) Prepare(ctx context.Context, r Request) (id term.ID, start fun
 	}, nil
 }
 
-// asked is the request for the policy. For an agent it has all variables that differ from a login's.
+// asked returns the request for the policy. For an agent it contains all variables that differ from a login's.
 func (s *Starter) asked(ctx context.Context, r Request) policy.Request {
 	asked := r.Asked()
 	if r.ByAgent() {
