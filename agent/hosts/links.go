@@ -78,7 +78,7 @@ const upEvery = time.Minute
 // cameUp returns a function for the link's goroutine to call whenever the host accepts this machine. It reports that, at most once per
 // upEvery.
 func (l *links) cameUp(name string) func() {
-	var reported time.Time // this and more are the link's goroutine's
+	var reported time.Time // reported and more are used only by the link's goroutine
 	var more int
 	return func() {
 		if now := time.Now(); reported.IsZero() || now.Sub(reported) >= upEvery {
@@ -90,8 +90,8 @@ func (l *links) cameUp(name string) func() {
 	}
 }
 
-// start links to a host and replaces a link of that name. If that had another clientId, its terminals are withdrawn first, which takes at
-// most withdrawTimeout, and lent again.
+// start links to a host and replaces a link of that name. If the replaced link had another clientId, its terminals are first withdrawn,
+// which takes at most withdrawTimeout, and then lent again.
 func (l *links) start(h host, e client.Endpoint) {
 	anew := false
 	if old := l.find(h.Name); old != nil && old.clientID != h.ClientID {

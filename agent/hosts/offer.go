@@ -18,7 +18,7 @@ import (
 	"tether/pairing"
 )
 
-// maxAttempts bounds the pairings by a code that are under way at a time.
+// maxAttempts bounds the pairings by a code that are under way at the same time.
 const maxAttempts = 4
 
 // attempts are the pairings by a code that are under way. The zero value is ready to use.
@@ -28,7 +28,7 @@ type attempts struct {
 	finishing int // attempts that Finish has taken and not ended
 }
 
-// attempt is one of them.
+// attempt is a pairing by a code that is under way.
 type attempt struct {
 	request localapi.PairRequest
 	client  *device.Client
@@ -91,7 +91,7 @@ func (s *attempts) done() {
 // Offer begins to pair by a code, if the host supports that. Only this machine's key is kept yet. If this machine is paired with the host
 // already, the offer says so, and nobody at the host has to approve anything.
 func (p *Paired) Offer(ctx context.Context, r localapi.PairRequest) (localapi.PairOffer, error) {
-	if err := p.takeTurn(ctx); err != nil { // two at a time would both create a key
+	if err := p.takeTurn(ctx); err != nil { // two calls at a time would each create a key
 		return localapi.PairOffer{}, err
 	}
 	defer p.giveTurn()

@@ -28,7 +28,7 @@ type Options struct {
 	Audit   func(policy.Event)
 	// Report says that something does not work, or with an empty text that it works again.
 	Report func(cause, text string)
-	// Up is told that a host has let this machine in, and how often more since it was told before.
+	// Up is called when a host has let this machine in; more counts the other times since the last call.
 	Up func(host string, more int)
 	// Watched, if not nil, is told who watches a terminal at a host whenever the host says so. It must not block.
 	Watched func(host string, id term.ID, who []uplink.Watcher)
@@ -42,7 +42,7 @@ type Options struct {
 	Watch func(context.Context, func(roam.Change)) error
 }
 
-// Paired is the hosts that this machine is paired with, and the links to them. It is safe for concurrent use once Link has returned.
+// Paired holds the hosts with which this machine is paired, and the links to them. It is safe for concurrent use once Link has returned.
 //
 // Goroutines: one per link, and one that watches for moves of the machine; Close waits for them.
 type Paired struct {
@@ -89,7 +89,7 @@ func (p *Paired) Has(name string) bool {
 	return ok
 }
 
-// Default returns the name of the host that terminals are lent to when nothing is said.
+// Default returns the name of the host to which terminals are lent if a request names none.
 func (p *Paired) Default() (name string, ok bool) {
 	h, ok := p.store.byDefault()
 	return h.Name, ok
@@ -104,10 +104,10 @@ func (p *Paired) Announced(ctx context.Context, host string, id term.ID) (uri, t
 	return r.link.Announced(ctx, id)
 }
 
-// SecretStore says where secrets are kept, for the person; nil while that is not settled.
+// SecretStore returns where secrets are kept, for the person to read; nil while that is not settled.
 func (p *Paired) SecretStore() *localapi.SecretStore { return p.store.place() }
 
-// auditHost notes that a host came or went.
+// auditHost records that a host was paired or forgotten.
 func (p *Paired) auditHost(t policy.EventType, name, url string) {
 	p.opts.Audit(policy.Event{Type: t, Actor: term.User, Host: name, Detail: url})
 }

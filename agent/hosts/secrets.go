@@ -31,7 +31,7 @@ const (
 // if it comes back, they are not spread over two places.
 type keeping struct {
 	Store     string `json:"store,omitempty"`      // inFile or inKeyring; "" is not settled
-	Why       string `json:"why,omitempty"`        // it is not the keyring
+	Why       string `json:"why,omitempty"`        // why Store is not the keyring
 	ID        string `json:"id,omitempty"`         // begins the names of our items in the keyring
 	DeviceKey []byte `json:"device_key,omitempty"` // the seed of this machine's key, unless that is in the keyring
 }
@@ -103,7 +103,7 @@ func (s *store) place() *localapi.SecretStore {
 	return p
 }
 
-// secret returns the item of that name in the keyring. It is asked once.
+// secret returns the item of that name in the keyring. It asks the keyring only once and remembers the answer.
 func (s *store) secret(name string) (string, error) {
 	s.mu.Lock()
 	text, ok := s.known[name]
@@ -177,10 +177,10 @@ func (s *store) sealed(h host) (host, error) {
 	return h, nil
 }
 
-// errNoDeviceKey is met where the key was taken away behind the daemon's back.
+// errNoDeviceKey says that something other than the daemon has removed this machine's key.
 var errNoDeviceKey = errors.New("this machine's key is missing; pair again")
 
-// deviceKey returns this machine's key. Before the first pairing it is made.
+// deviceKey returns this machine's key. If there is none yet, it makes the key if make is set.
 func (s *store) deviceKey(make bool) (ed25519.PrivateKey, error) {
 	s.mu.Lock()
 	kept := s.kept

@@ -185,7 +185,7 @@ func (s *store) find(name string) (host, bool) {
 	return all[i], true
 }
 
-// byDefault returns the host that terminals are lent to when nothing is said: the one marked so, or the only one.
+// byDefault returns the host to which terminals are lent if a request names none: the one marked as default, or the only one.
 func (s *store) byDefault() (host, bool) {
 	all := s.list()
 	if len(all) == 1 {
@@ -198,7 +198,7 @@ func (s *store) byDefault() (host, bool) {
 	return all[i], true
 }
 
-// put adds a host or replaces the one of that name. A default takes that from all others.
+// put adds a host or replaces the one of that name. If it is the default, all others cease to be.
 func (s *store) put(h host) error { return s.replace(h.Name, h) }
 
 // replace is put for a host that was called name before.
@@ -285,7 +285,7 @@ func (p *Paired) open() (err error) {
 	return err
 }
 
-// putAside renames a file to a name that is free, and returns that.
+// putAside renames a file to a free name, and returns that name.
 func putAside(at string) (string, error) {
 	for n := 1; n <= mostAside; n++ {
 		aside := asideName(at, n)

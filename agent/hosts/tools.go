@@ -71,7 +71,7 @@ func (r *running) toolsOff(within time.Duration) {
 	r.desk.Off(ctx)
 }
 
-// toolsStatus is the current state of a host's tools.
+// toolsStatus returns the current state of a host's tools.
 func (p *Paired) toolsStatus(h host) localapi.HostTools {
 	r := p.links.find(h.Name)
 	if r == nil {
@@ -81,7 +81,7 @@ func (p *Paired) toolsStatus(h host) localapi.HostTools {
 	return localapi.HostTools{On: s.On, Sessions: s.Sessions, Running: s.Running, Calls: s.Ended, Refused: s.Refused, Problem: s.Problem}
 }
 
-// callsPath is where it is noted which calls of a host have begun.
+// callsPath returns the path of the file that records which calls of a host have begun.
 func callsPath(d dirs.Dirs, h host) string {
 	return filepath.Join(d.State, "calls", h.ClientID+".json")
 }
