@@ -8,12 +8,12 @@ import (
 
 // Agents controls the view of this machine's agents.
 type Agents struct {
-	// Redact shows them terminals as hosts see them, with the redaction of [Lend].
+	// Redact shows this machine's agents terminals as hosts see them, with the redaction of [Lend].
 	Redact     bool            `toml:"redact"`
 	Principals []AgentIdentity `toml:"principals"`
 }
 
-// AgentIdentity is about the principals that Name matches. The first that fits counts.
+// AgentIdentity holds settings for the principals that Name matches. The first entry that matches counts.
 type AgentIdentity struct {
 	Name   string `toml:"name"` // "agent:cursor", "agent:*"
 	Redact string `toml:"redact" oneof:"on off"`
@@ -40,8 +40,8 @@ func (a *Agents) problems() []Problem {
 	return all
 }
 
-// MCP is about the terminals that agents start in the background through MCP. How many they may start is the policy's, see [PolicyLimits].
+// MCP holds settings for the terminals that agents start in the background through MCP. [PolicyLimits] bounds how many they may start.
 type MCP struct {
-	// IdleTimeout is how long one may be without output and input before it is ended.
+	// IdleTimeout is how long such a terminal may be without output and input before it is ended.
 	IdleTimeout Duration `toml:"idle_timeout" range:"10s..720h"`
 }

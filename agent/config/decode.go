@@ -18,8 +18,8 @@ import (
 // Problem is one fault of a configuration.
 type Problem struct {
 	From string // the variable or flag; "" for the file
-	Line int    // from 1; 0 if no line is to blame
-	Key  string // "terminals.log_bytes"; "" if it is no key's
+	Line int    // from 1; 0 if the fault is in no particular line
+	Key  string // "terminals.log_bytes"; "" if the fault belongs to no key
 	Text string // the fault and the valid values
 }
 
@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxProblems is how many problems are reported; more are no help.
+// maxProblems is how many problems are reported; more would not help.
 const maxProblems = 20
 
 // Parse reads a file's text on top of the defaults. path is for errors, which are an *Error.
@@ -199,7 +199,7 @@ func (d *decoder) value(v reflect.Value, f *field, raw any, path []string) {
 	d.wrong(path, "%s is not %s%s", shown(raw), withArticle(kind(t)), f.hint(t))
 }
 
-// withArticle is the name of a kind with a or an before it.
+// withArticle returns the name of a kind with a or an before it.
 func withArticle(kind string) string {
 	if kind == "integer" {
 		return "an " + kind
@@ -266,7 +266,7 @@ func (f *field) hint(t reflect.Type) string {
 	return ""
 }
 
-// shown is a value as an error has it: short, and safe for a terminal.
+// shown returns a value as errors show it: short, and safe for a terminal.
 func shown(raw any) string {
 	switch x := raw.(type) {
 	case string:
@@ -279,10 +279,10 @@ func shown(raw any) string {
 	return printable(brief(fmt.Sprint(raw)))
 }
 
-// brief makes a value or key short enough for an error.
+// brief cuts a value or key so that it is short enough for an error.
 func brief(s string) string { return clip.Marked(s, 60) }
 
-// printable makes text of the file's fit for a message.
+// printable makes text from the file safe to print in a message.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

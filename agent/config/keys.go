@@ -17,7 +17,7 @@ type Key struct {
 	Meaning string // its effect, in a few words
 }
 
-// Words are the allowed values of a key with a fixed set of words, else nil.
+// Words returns the allowed values of a key with a fixed set of words, nil for other keys.
 func (k Key) Words() []string {
 	switch {
 	case k.Kind == "bool":
@@ -71,7 +71,7 @@ func walk(v reflect.Value, prefix string, all *[]Key) {
 	}
 }
 
-// written is a value in TOML.
+// written returns a value in TOML.
 func written(v reflect.Value) string {
 	switch t := v.Type(); {
 	case t == typeSize, t == typeDuration:

@@ -40,7 +40,7 @@ type Lend struct {
 	Rules          []LendRule `toml:"rules"`
 }
 
-// LendRule is about the terminals that fit all of its conditions; a condition without values fits all.
+// LendRule applies to the terminals that meet all of its conditions; every terminal meets a condition without values.
 type LendRule struct {
 	// Effect is yes: lent when nothing is said; no: only when asked; never.
 	Effect string   `toml:"effect" oneof:"yes no never"`
@@ -118,11 +118,12 @@ func (l *Lend) problems() []Problem {
 type Lending struct {
 	Door, Owner string
 	Host        string
-	Dirs        []string // of the terminal: absolute, all names it has
+	Dirs        []string // directories of the terminal: absolute, under all their names
 	Root        bool     // the daemon runs as root
 }
 
-// Effect is the effect of the first rule that fits, except that a never always counts, and as root a yes only with AsRoot.
+// Effect returns the effect of the first rule that fits. A never takes priority over all rules before it; as root, a yes counts only with
+// AsRoot.
 func (l *Lend) Effect(q Lending, home string) string {
 	effect := l.effect(q, home)
 	if effect == LendYes && q.Root && !l.AsRoot {
@@ -155,8 +156,8 @@ func (r *LendRule) fits(q Lending, home string) bool {
 		(len(r.Directories) == 0 || slices.ContainsFunc(r.Directories, func(d string) bool { return r.about(d, q.Dirs, home) }))
 }
 
-// about reports whether one of the directories is top or in it. Where that is below a home directory that is not known, any might be: a
-// never counts, and nothing else does.
+// about reports whether one of the directories is top or in it. If top is below a home directory that is not known, any directory might be
+// in it: then a rule with never fits, and no other does.
 func (r *LendRule) about(top string, dirs []string, home string) bool {
 	if home == "" && strings.HasPrefix(top, "~") {
 		return r.Effect == LendNever

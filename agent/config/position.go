@@ -89,7 +89,7 @@ func within(path, keys []string, lists map[string]int) []string {
 	return path
 }
 
-// keyOf returns the parts of a key and where the first of them begins.
+// keyOf returns the parts of a key and the offset at which the first of them begins.
 func keyOf(e *unstable.Node) (keys []string, offset int) {
 	for it := e.Key(); it.Next(); {
 		if len(keys) == 0 {

@@ -18,7 +18,7 @@ type Ready struct {
 	Pattern string   `toml:"pattern"`               // RE2, that a line matches
 	HTTP    string   `toml:"http"`                  // URL of this machine that answers with status 200
 	Command []string `toml:"command"`               // argv of a program that exits with status 0
-	// Timeout bounds how long that may take from the start; 0 means ReadyTimeout.
+	// Timeout bounds the time from the start until the terminal is ready; 0 means ReadyTimeout.
 	Timeout Duration `toml:"timeout" range:"1s..1h"`
 }
 
@@ -36,7 +36,7 @@ func (r *Ready) IsZero() bool {
 	return r.Port == 0 && r.Pattern == "" && r.HTTP == "" && r.Command == nil
 }
 
-// Within is how long it may take.
+// Within returns how long the terminal may take to become ready.
 func (r *Ready) Within() time.Duration {
 	if r.Timeout == 0 {
 		return ReadyTimeout
@@ -44,7 +44,7 @@ func (r *Ready) Within() time.Duration {
 	return time.Duration(r.Timeout)
 }
 
-// String is the condition in words, as the end of "it is ready when": one line.
+// String returns the condition in words, in one line, to follow "it is ready when".
 func (r *Ready) String() string {
 	switch {
 	case r.Port != 0:
@@ -84,7 +84,7 @@ func (r *Ready) check() error {
 	return nil
 }
 
-// checkReadyURL takes URLs of this machine alone: the daemon asks for it.
+// checkReadyURL accepts only URLs of this machine, because the daemon sends requests to it.
 func checkReadyURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -127,7 +127,8 @@ type needs struct {
 	way  []string // names that are being visited
 }
 
-// cycle returns a way from a name back to itself that begins at from or beyond, nil if there is none that was not returned before.
+// cycle returns a path from a name back to itself, where the name is from or one that it needs; nil if there is none that was not returned
+// before.
 func (g *needs) cycle(from string) []string {
 	if i := slices.Index(g.way, from); i >= 0 {
 		return append(slices.Clone(g.way[i:]), from)

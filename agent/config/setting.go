@@ -13,10 +13,10 @@ import (
 // Prefix begins the environment variables of keys, and tether's others.
 const Prefix = "TETHER_"
 
-// Source says where a key's value comes from. A later one comes before an earlier one.
+// Source says where a key's value comes from.
 type Source string
 
-// The sources, in that order.
+// The sources. A later one in this list overrides an earlier one.
 const (
 	FromDefault     Source = "default"
 	FromAllowRoot   Source = "allow-root" // lend.as_root, by a person who has allowed a daemon of root
@@ -169,7 +169,8 @@ func outsideList(s string) any {
 	return raw["x"]
 }
 
-// Nearest returns the word most like s, or "" if none is near enough to be a misspelling: at most a third of its letters differ.
+// Nearest returns the word most like s, if s may be a misspelling of it: their distance is at most a third of the length of s, plus 1.
+// Otherwise it returns "".
 func Nearest(s string, words []string) string {
 	best, least := "", len(s)/3+2
 	for _, w := range words {

@@ -21,7 +21,7 @@ type Declared struct {
 	Cwd string `toml:"cwd"`
 	// Env is added to the environment of a login, NAME=value.
 	Env []string `toml:"env"`
-	// Restart says whether another one follows when it has ended: never (""), on-failure or always.
+	// Restart says whether the daemon starts the terminal again when it has ended: never (""), on-failure or always.
 	Restart string `toml:"restart" oneof:"never on-failure always"`
 	// Lend names the hosts that see it. Nil means the same hosts as for any terminal of the person's, an empty list none.
 	Lend []string `toml:"lend"`
@@ -38,7 +38,7 @@ type Declared struct {
 // AgentsRestart in Declared.Agents lets agents restart the terminal.
 const AgentsRestart = "restart"
 
-// LetsAgents reports whether agents may do that with it.
+// LetsAgents reports whether agents may do this (AgentsRestart) with the terminal.
 func (d *Declared) LetsAgents(do string) bool { return slices.Contains(d.Agents, do) }
 
 // The words of Restart.
@@ -124,7 +124,7 @@ func (d *Declared) problems(at string) []Problem {
 	return all
 }
 
-// nameProblem says why a name cannot be one; a command line takes it as a word.
+// nameProblem returns why a text cannot be a terminal's name, which must be a word of a command line.
 func nameProblem(name string) string {
 	switch {
 	case name == "." || name == "..":
