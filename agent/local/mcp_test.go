@@ -455,6 +455,7 @@ func TestMatchesForTenMinutes(t *testing.T) {
 		a.call("promote_terminal", args{"terminalId": build.ID}) // nothing ends it
 		print := func(text string) {                             // and so much more that it is gone
 			child.Print(text)
+			synctest.Wait() // until it was looked at: a look does not make output wait
 			for range 1 << 10 {
 				child.Print(strings.Repeat("compiled\r\n", 1<<10))
 			}
