@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// WaitRequest lists the conditions of Wait, which ends at the first. The exit ends a wait in any case.
+// WaitRequest lists the conditions of Wait, which ends when the first of them is met. The terminal's exit always ends a wait.
 type WaitRequest struct {
-	Pattern string        // RE2, that a line must match; "" for none
-	Idle    time.Duration // no output for so long; 0 for none
+	Pattern string        // RE2 regular expression that a line must match; "" for none
+	Idle    time.Duration // how long nothing must be printed; 0 for no such condition
 	Command bool          // the shell runs no command, or one has finished after Since
 	// Verified makes Command mean only commands whose marks carried the terminal's nonce.
 	Verified bool
-	Port     int           // of the loopback interface, open; 0 for none
-	URL      string        // http or https, of the loopback interface, that answers with 2xx; "" for none
-	Settle   time.Duration // how long a line that may still change must stand to match; 0 for 200 ms, negative for any line
+	Port     int           // TCP port of the loopback interface that must be open; 0 for none
+	URL      string        // http or https URL of the loopback interface that must answer with 2xx; "" for none
+	Settle   time.Duration // how long a line that may still change must stay the same to match; 0 for 200 ms, negative for no time at all
 	Since    int64         // raw offset after which output counts; negative means all that is kept
 	Timeout  time.Duration // 0 means none
 }
@@ -23,8 +23,8 @@ type WaitRequest struct {
 // never is longer than anybody waits.
 const never = 365 * 24 * time.Hour
 
-// Wait is wait_terminal for other doors than MCP: it waits in the same way. Its errors are ctx's and those of an invalid request. locator
-// may be nil.
+// Wait waits as wait_terminal does, for doors other than MCP. It returns ctx's error when ctx ends, and an error for an invalid request.
+// locator may be nil.
 func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (*WaitAnswer, error) {
 	w := &wait{terminal: t, since: r.Since, idle: r.Idle, command: r.Command, verified: r.Verified, timeout: r.Timeout, settle: max(0, cmp.Or(r.Settle, defaultSettle))}
 	if w.timeout <= 0 {

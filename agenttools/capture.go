@@ -9,24 +9,24 @@ import (
 	"tether/screen"
 )
 
-// maxWindow bounds the output that is looked at for one answer, in bytes.
+// maxWindow bounds the output that is examined for one answer, in bytes.
 const maxWindow = 1 << 20
 
 // capture is a piece of a terminal's output.
 type capture struct {
 	data  []byte
 	sizes []resize
-	from  int64 // where it was to begin
-	next  int64 // the offset after it
-	lost  int64 // bytes that were to be in it and are gone
-	front int   // bytes that were dropped before data
-	masks int   // places that are masked
+	from  int64 // offset at which the reading began
+	next  int64 // offset after the capture
+	lost  int64 // number of bytes that were dropped before they could be read
+	front int   // number of bytes that dropFront has removed before data
+	masks int   // number of masked places
 }
 
-// resize is a change of the terminal's size before data[at].
+// resize is a change of the terminal's size, which applies from data[at] on.
 type resize struct{ at, cols, rows int }
 
-// take reads available output from an offset on, at most limit bytes.
+// take reads the available output from an offset on, at most limit bytes and less than minBuffer more. It does not wait for output.
 func take(ctx context.Context, t Terminal, from int64, limit int) (*capture, error) {
 	rd, err := t.Read(from)
 	if err != nil {
@@ -37,7 +37,7 @@ func take(ctx context.Context, t Terminal, from int64, limit int) (*capture, err
 	for len(c.data) < limit && ctx.Err() == nil {
 		room := limit - len(c.data)
 		if c.grow(room); room < minBuffer && len(c.data) > 0 {
-			break // a Reader takes no smaller buffer, and the rest comes with the next call
+			break // a Reader needs a buffer of minBuffer; the next call gets the rest
 		}
 		ev, ok, err := rd.TryNext(c.data[len(c.data):min(cap(c.data), len(c.data)+max(room, minBuffer))])
 		if errors.Is(err, io.EOF) || err == nil && !ok {
@@ -51,7 +51,7 @@ func take(ctx context.Context, t Terminal, from int64, limit int) (*capture, err
 	return c, ctx.Err()
 }
 
-// minBuffer is the smallest buffer that a Reader takes, in bytes.
+// minBuffer is the size of the smallest buffer that a Reader accepts, in bytes.
 const minBuffer = 64
 
 func (c *capture) grow(room int) {
@@ -62,7 +62,7 @@ func (c *capture) grow(room int) {
 	}
 }
 
-// add takes an event whose data, if any, is in the room behind c.data.
+// add adds an event. Its data, if any, is already in the array of c.data, after the end of the slice.
 func (c *capture) add(ev Event) {
 	c.next = ev.Off
 	c.lost += ev.Lost
@@ -73,8 +73,8 @@ func (c *capture) add(ev Event) {
 	}
 }
 
-// trimStart drops the rest of a line, if another begins soon: a capture that does not begin with the output begins somewhere in a line,
-// perhaps in an escape sequence.
+// trimStart drops everything before the first new line, if there is one in the first 4 KB. A capture that does not begin at the start of
+// the output may begin within a line, or even within an escape sequence.
 func (c *capture) trimStart() {
 	const soon = 4 << 10
 	if i := bytes.IndexByte(c.data[:min(len(c.data), soon)], '\n'); i >= 0 {
@@ -90,8 +90,8 @@ func (c *capture) dropFront(n int) {
 	}
 }
 
-// endAt cuts the capture to its first n bytes and finds their offset. A Reader leaves parts of the stream out, so a subtraction is not
-// enough.
+// endAt cuts the capture to its first n bytes and sets next to the offset after them. It reads them again, because a Reader leaves out
+// parts of the stream, so that the number of bytes does not tell the offset.
 func (c *capture) endAt(ctx context.Context, t Terminal, n int) error {
 	if n == len(c.data) {
 		return nil
@@ -111,7 +111,7 @@ func (c *capture) endAt(ctx context.Context, t Terminal, n int) error {
 			return err
 		}
 		if len(ev.Data) > n {
-			c.next = ev.Off - int64(len(ev.Data)-n) // less than minBuffer bytes; a cut among them is rare and harmless
+			c.next = ev.Off - int64(len(ev.Data)-n) // inexact by less than minBuffer bytes if the Reader left out some of them, which is rare and harmless
 			return nil
 		}
 		n -= len(ev.Data)
@@ -120,7 +120,7 @@ func (c *capture) endAt(ctx context.Context, t Terminal, n int) error {
 	return ctx.Err()
 }
 
-// render shows the capture on a screen that has the terminal's size.
+// render returns a screen of the terminal's size after the output of the capture. A change of size in the capture resizes it.
 func (c *capture) render(ctx context.Context, i Info) (*screen.Screen, error) {
 	s := screen.New(i.Cols, i.Rows)
 	const step = 64 << 10 // bytes between two looks at ctx

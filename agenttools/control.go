@@ -12,7 +12,7 @@ import (
 // maxInput bounds one write, in bytes.
 const maxInput = 64 << 10
 
-// Written is the answer of write_terminal. Cursor is the offset before the input.
+// Written is the answer of write_terminal. Cursor is the offset of the output before the input was written.
 type Written struct {
 	TerminalID string `json:"terminalId"`
 	Written    int    `json:"written"` // bytes
@@ -70,7 +70,7 @@ func writeError(id string, err error) error {
 	return about(id, err)
 }
 
-// signals are those that end, interrupt, stop or notify a process.
+// signals are the allowed signals: they end, interrupt, stop or notify a process.
 var signals = []string{"SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGKILL", "SIGTSTP", "SIGSTOP", "SIGCONT", "SIGUSR1", "SIGUSR2", "SIGWINCH"}
 
 // Signaled is the answer of signal_terminal.
@@ -109,10 +109,10 @@ func (s *Set) signalTool() tool {
 	}}
 }
 
-// killTimeout is how long a call waits for the end of the killed terminal.
+// killTimeout is how long a call waits until the killed terminal has ended.
 const killTimeout = 20 * time.Second
 
-// errKill is the answer to killing another owner's terminal, in the words of the tools' contract.
+// errKill is the error of a call that would kill another owner's terminal, in the words of the tools' contract.
 const errKill = said("Cannot kill visible or user-owned terminals")
 
 // Killed is the answer of kill_terminal. Terminated is always true.
@@ -144,7 +144,7 @@ func (s *Set) killTool() tool {
 	}}
 }
 
-// Promoted is the answer of promote_terminal: the terminal, which is the user's now.
+// Promoted is the answer of promote_terminal: the terminal, which now belongs to the user.
 type Promoted struct{ Metadata }
 
 func (s *Set) promoteTool() tool {
@@ -168,26 +168,27 @@ func (s *Set) promoteTool() tool {
 	}}
 }
 
-// restartTimeout is how long a call waits for the end of the running program and the new start.
+// restartTimeout is how long a call waits until the running program has ended and was started again.
 const restartTimeout = time.Minute
 
-// Restarter is a Terminals whose principal may restart terminals that the user has declared for that.
+// Restarter is a Terminals whose principal may be allowed by the user to restart some declared terminals.
 type Restarter interface {
 	Terminals
-	// MayRestart reports whether there is such a terminal.
+	// MayRestart reports whether there is a terminal that the principal may restart.
 	MayRestart() bool
-	// Restart ends the program in the terminal with that id or declared name, and starts it again. Errors: ErrNotFound also for a terminal
-	// that the principal may not know of, ErrDenied for one that it sees and may not restart; the text of others is for the model.
+	// Restart ends the program in the terminal with that id or declared name, and starts it again. It returns ErrNotFound also for a
+	// terminal that the principal may not know of, and ErrDenied for a terminal that it sees but may not restart. The text of other errors
+	// is for the model.
 	Restart(ctx context.Context, ref string) (Restarted, error)
 }
 
 // Restarted is the answer of restart_terminal.
 type Restarted struct {
-	ID    string     `json:"id,omitempty"` // of the terminal that runs now; "" while it waits for others
+	ID    string     `json:"id,omitempty"` // id of the terminal that runs now; "" while the start waits for other terminals
 	Name  string     `json:"name"`
 	State string     `json:"state"`              // running, or blocked
-	Ready ReadyState `json:"ready,omitempty"`    // starting, if the user has said when it is ready
-	Waits string     `json:"waitsFor,omitempty"` // while blocked: terminals that are not ready yet
+	Ready ReadyState `json:"ready,omitempty"`    // starting, if the user has said when the terminal is ready
+	Waits string     `json:"waitsFor,omitempty"` // the terminals that are not ready yet, while blocked
 }
 
 func (s *Set) restartTool(r Restarter) tool {
@@ -206,7 +207,7 @@ func (s *Set) restartTool(r Restarter) tool {
 		}
 		ctx, cancel := context.WithTimeout(ctx, restartTimeout)
 		defer cancel()
-		got, err := r.Restart(ctx, in.TerminalID) // a declared name has priority over those of terminals that have exited
+		got, err := r.Restart(ctx, in.TerminalID) // a declared name has priority over the names of exited terminals
 		if given := in.TerminalID; errors.Is(err, ErrNotFound) {
 			if err := s.resolve(&in); err != nil {
 				return Result{}, err

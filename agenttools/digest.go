@@ -12,23 +12,24 @@ import (
 	"tether/screen"
 )
 
-// Bounds of a digest, in bytes where nothing else is said.
+// Bounds of a digest, in bytes unless the comment says otherwise.
 const (
 	maxDigest   = 8 << 10
 	digestHead  = 1 << 10
 	digestTail  = 2 << 10
 	digestLine  = 200
-	digestLook  = 64 << 10 // of the output's end, from which the tail is taken
-	digestAll   = 40       // errors up to which each is shown; of more, the first and last
-	digestFirst = 20
-	digestLast  = 5
-	digestFiles = 15 // files with counts
-	digestNear  = 8  // errors that are shown with the lines of the output
+	digestLook  = 64 << 10 // length of the end of the output that is read for the tail
+	digestAll   = 40       // number of errors up to which every error is shown; of more errors, only digestFirst and digestLast are shown
+	digestFirst = 20       // number of the first errors that are shown
+	digestLast  = 5        // number of the last errors that are shown
+	digestFiles = 15       // number of files whose errors are counted
+	digestNear  = 8        // number of errors and warnings up to which they are shown with lines of the output
 )
 
-// Digest returns a terminal's output in at most 8 KB: the command and how it ended, the beginning and the end, and every problem in
-// between. key is as for Ask. It has the problems of all output since the first request; of other output it has the unexamined amount. It
-// blocks while it looks, until ctx ends.
+// Digest sums up a terminal's output in at most 8 KB: the command and how it ended, the beginning and the end of the output, and the
+// problems in between. key is as for Ask. The problems are those of all output that was examined since the first request for the terminal;
+// for output that was dropped before it could be examined, the digest says how many bytes there were. Digest blocks while it reads, until
+// ctx ends.
 func (m *Matching) Digest(ctx context.Context, key string, t Terminal) (*ReadAnswer, error) {
 	a, err := m.Ask(ctx, key, t, 0, maxProblems)
 	if err != nil {
@@ -57,12 +58,13 @@ func (m *Matching) Digest(ctx context.Context, key string, t Terminal) (*ReadAns
 	return &ReadAnswer{TerminalID: i.ID, History: d.text(i, from == 0), Cursor: c.next, Masked: a.Masked, Truncated: a.Unseen > 0, Exited: i.Exit != nil, ExitFields: exitOf(i)}, nil
 }
 
-// head is the beginning of the output: the remembered part, or the oldest available.
+// head returns the remembered lines at the beginning of the last command's output, or of the terminal's if no command was seen. It returns
+// nil if the terminal was forgotten.
 func (m *Matching) head(ctx context.Context, key string, t Terminal) ([]string, error) {
 	m.mu.Lock()
 	e := m.all[key]
 	m.mu.Unlock()
-	if e == nil { // forgotten meanwhile
+	if e == nil { // forgotten since Ask
 		return nil, nil
 	}
 	e.mu.Lock()
@@ -71,7 +73,7 @@ func (m *Matching) head(ctx context.Context, key string, t Terminal) ([]string, 
 	return c.lines(ctx, t.Info())
 }
 
-// lines are the final lines of a capture; repeated lines are merged.
+// lines renders a capture and returns its lines. A line that is repeated is returned once, with the number of times.
 func (c *capture) lines(ctx context.Context, i Info) ([]string, error) {
 	s, err := c.render(ctx, i)
 	if err != nil {
@@ -103,7 +105,7 @@ func (c *capture) lines(ctx context.Context, i Info) ([]string, error) {
 	return all, nil
 }
 
-// shortened is a line of at most n bytes.
+// shortened returns the line, cut to at most n bytes.
 func shortened(line string, n int) string {
 	if len(line) <= n {
 		return line
@@ -111,16 +113,16 @@ func shortened(line string, n int) string {
 	return clip.Text(line, n-3) + "…"
 }
 
-// digest holds the contents of the text.
+// digest holds what the text of a digest is made of.
 type digest struct {
-	dir, line  string // of the command
-	state      string
+	dir, line  string // directory of the terminal, and command line
+	state      string // how the command ended, or "running"
 	answer     *ProblemsAnswer
 	head, tail []string
-	lines      map[int64][]string // of the output, by the offset of a problem
+	lines      map[int64][]string // lines of the output around each problem, by Problem.First
 }
 
-// command reports the last command and how it ended.
+// command sets line and state to those of the last command.
 func (d *digest) command(i Info, commands []Command) {
 	d.line, d.state = strings.Join(i.Command, " "), "running"
 	if n := len(commands); n > 0 {
@@ -142,7 +144,7 @@ func (d *digest) command(i Info, commands []Command) {
 	}
 }
 
-// near reads the lines around each problem, as far as they are still there.
+// near reads the lines of output that reported each problem, as far as they are still kept.
 func (d *digest) near(ctx context.Context, t Terminal, i Info) {
 	d.lines = map[int64][]string{}
 	for _, p := range d.answer.Problems {
@@ -161,7 +163,7 @@ func (d *digest) near(ctx context.Context, t Terminal, i Info) {
 	}
 }
 
-// text is the digest.
+// text returns the text of the digest. whole says that the tail was read from the beginning of the output.
 func (d *digest) text(i Info, whole bool) string {
 	var b strings.Builder
 	if d.line != "" {
@@ -174,7 +176,7 @@ func (d *digest) text(i Info, whole bool) string {
 	b.WriteString("]\n")
 	tail := strings.Join(tailLines(d.tail, digestTail), "\n")
 	if head := headLines(d.head, digestHead); len(head) > 0 {
-		if whole { // the end goes on where the beginning ends, or has it, too
+		if whole { // d.tail has all lines: show none of them both here and at the end
 			head = head[:min(len(head), len(d.tail)-len(tailLines(d.tail, digestTail)))]
 		}
 		if len(head) > 0 {
@@ -231,13 +233,13 @@ func (d *digest) problems(b *strings.Builder, room int) {
 		d.list(b, errors, room/len(errors))
 		room -= b.Len() - before
 	}
-	const least = 80 // bytes, for a warning to tell something
+	const least = 80 // bytes that a warning needs to be useful
 	if n := min(len(others), room/digestLine, room/least); n > 0 {
 		d.list(b, others[:n], digestLine)
 	}
 }
 
-// list writes problems, each in at most so many bytes.
+// list writes problems, each in at most this many bytes.
 func (d *digest) list(b *strings.Builder, list []problems.Problem, each int) {
 	for _, p := range list {
 		line := string(p.Severity) + ": " + screen.Clean(p.Message)
@@ -269,7 +271,7 @@ func (d *digest) list(b *strings.Builder, list []problems.Problem, each int) {
 	}
 }
 
-// seen is a file's name, seen from the terminal's directory if it is below that.
+// seen returns a file's name, relative to the terminal's directory if the file is in or below it.
 func (d *digest) seen(file string) string {
 	rest, ok := strings.CutPrefix(file, d.dir+"/")
 	if !ok || d.dir == "" {
@@ -278,7 +280,7 @@ func (d *digest) seen(file string) string {
 	return screen.Clean(rest)
 }
 
-// counts reports the number of errors of each file, largest first.
+// counts returns a text with the number of errors of each file, largest number first.
 func (d *digest) counts(errors []problems.Problem) string {
 	by := map[string]int{}
 	for _, p := range errors {

@@ -8,22 +8,23 @@ import (
 	"tether/screen"
 )
 
-// Metadata is a terminal in the words of the tools. A terminal that runs has the first six fields and no other.
+// Metadata describes a terminal in the words of the tools. The first five fields are always present; the others are absent if they do not
+// apply.
 type Metadata struct {
 	ID        string     `json:"id"`
 	Cwd       string     `json:"cwd"`
 	Owner     Owner      `json:"owner"`
 	Visible   bool       `json:"visible"`
 	CreatedAt int64      `json:"createdAt"`         // Unix time in ms
-	Machine   string     `json:"machine,omitempty"` // with Name, where there are several machines
+	Machine   string     `json:"machine,omitempty"` // present, as is Name, if there are several machines
 	Name      string     `json:"name,omitempty"`
 	Command   []string   `json:"command,omitempty"`
 	Awaits    InputState `json:"awaits,omitempty"`    // awaiting_input or awaiting_secret: the program waits for typed input
-	Ready     ReadyState `json:"ready,omitempty"`     // starting, ready, failed or stopped, where the user has said when the terminal is ready
-	AwaySince int64      `json:"awaySince,omitempty"` // Unix time in ms: since when its machine is not connected, and no output comes
-	AwayWhy   string     `json:"awayWhy,omitempty"`   // the reason, if the machine itself may be connected
-	KeptUntil int64      `json:"keptUntil,omitempty"` // Unix time in ms: the host alone has it, until its machine is back, and forgets it then
-	Dropped   string     `json:"dropped,omitempty"`   // why its output is no longer kept
+	Ready     ReadyState `json:"ready,omitempty"`     // starting, ready, failed or stopped; absent if the user has not said when the terminal is ready
+	AwaySince int64      `json:"awaySince,omitempty"` // Unix time in ms since when its machine is not connected and no output comes
+	AwayWhy   string     `json:"awayWhy,omitempty"`   // why no output comes, if the machine itself may be connected
+	KeptUntil int64      `json:"keptUntil,omitempty"` // Unix time in ms at which the host forgets the terminal, if its machine is not back by then; only the host has it now
+	Dropped   string     `json:"dropped,omitempty"`   // why the host does not keep its output any more
 	Exited    bool       `json:"exited,omitempty"`
 	*ExitFields
 }
@@ -45,11 +46,11 @@ type details struct {
 	Cols    int        `json:"cols"`
 	Rows    int        `json:"rows"`
 	Pid     int        `json:"pid,omitempty"`
-	Running string     `json:"running,omitempty"`    // the command line that a shell runs now
+	Running string     `json:"running,omitempty"`    // command line that a shell runs now
 	Cursor  int64      `json:"cursor"`               // offset of the end of the output
-	Input   InputState `json:"input,omitempty"`      // absent after the exit, and where nobody looks
-	Since   int64      `json:"inputSince,omitempty"` // Unix time in ms
-	// ReadySince is Unix time in ms; ReadyWhy says which condition holds, or why none does.
+	Input   InputState `json:"input,omitempty"`      // absent after the exit, and if the state of input is not examined here
+	Since   int64      `json:"inputSince,omitempty"` // Unix time in ms since when Input is so
+	// ReadySince is the Unix time in ms since when Ready is so. ReadyWhy says which condition holds, or why none does.
 	ReadySince int64  `json:"readySince,omitempty"`
 	ReadyWhy   string `json:"readyWhy,omitempty"`
 }
@@ -101,7 +102,8 @@ func detailsOf(i Info) details {
 
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
-// The descriptions of list_terminals: for a principal with its own terminals, and for one that may only read.
+// The parts of the description of list_terminals. listOwn is for a principal that may start terminals, listRead and listAway are for one
+// that may only read, and listExit is for both.
 const (
 	listOwn  = "List all terminal sessions with metadata: the user's (owner \"user\") and your own background terminals (owner \"agent\")."
 	listRead = "List the terminals that people's machines lend to this host (owner \"user\"), and shells of your own here if you have any (owner \"agent\"), with metadata. Names begin with the machine, such as laptop/dev-server."
@@ -132,7 +134,7 @@ func (s *Set) listTool() tool {
 	}}
 }
 
-// cleanCommand is a command without unsuitable characters in its line.
+// cleanCommand returns the command with its line cleaned by screen.Clean.
 func cleanCommand(c Command) Command {
 	c.Line = screen.Clean(c.Line)
 	return c

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// loopbacks are tried in turn: servers listen on one of them or on both.
+// loopbacks are the addresses that dialLoopback tries in turn, because a server may listen on only one of them.
 var loopbacks = []string{"127.0.0.1", "::1"}
 
 func dialLoopback(ctx context.Context, port string) (net.Conn, error) {
@@ -28,9 +28,9 @@ func dialLoopback(ctx context.Context, port string) (net.Conn, error) {
 	return nil, errs[0]
 }
 
-// newProbeClient returns a client that reaches only the loopback interface, whatever a name resolves to and wherever a server redirects: an
-// agent must not see the network through the daemon. Certificates are not checked, since those of development servers are made up and
-// nothing secret is sent.
+// newProbeClient returns a client that connects only to the loopback interface, whatever a name resolves to and wherever a server
+// redirects: an agent must not reach the network through the daemon. Certificates are not checked, since development servers use self-made
+// ones and nothing secret is sent.
 func newProbeClient() *http.Client {
 	dial := func(ctx context.Context, _, addr string) (net.Conn, error) {
 		_, port, err := net.SplitHostPort(addr)
@@ -51,7 +51,7 @@ func newProbeClient() *http.Client {
 	}
 }
 
-// loopbackURL checks that a URL names this machine.
+// loopbackURL parses an http or https URL and checks that it names this machine.
 func loopbackURL(text string) (*url.URL, error) {
 	if len(text) > maxURL {
 		return nil, fmt.Errorf("url has %d bytes, at most %d are allowed", len(text), maxURL)

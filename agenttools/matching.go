@@ -17,57 +17,59 @@ import (
 const (
 	// matchFor is how long new output is matched after a request.
 	matchFor = 10 * time.Minute
-	// maxMatched bounds the terminals whose problems are remembered. Of more, the one that nobody has asked about for longest is forgotten.
+	// maxMatched bounds the terminals whose problems are remembered. To make room for another, the one whose last request is oldest is
+	// forgotten.
 	maxMatched = 64
 )
 
-// Matching finds problems in the terminals that somebody asks about. It matches nothing before the first request, continues for ten minutes
-// after the last one, and remembers its findings when the output is gone. It is safe for concurrent use.
+// Matching finds problems in the output of terminals. It begins to match a terminal's output at the first request about the terminal and
+// continues for ten minutes after the last one. It remembers its findings when the output is not kept any more. It is safe for concurrent
+// use.
 type Matching struct {
-	set    *problems.Set // nil: problems.Builtin
+	set    *problems.Set // nil means problems.Builtin
 	bug    func(tool string, stack []byte)
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
 	mu  sync.Mutex
-	all map[string]*matched // by the keys of the requests
+	all map[string]*matched // by the keys of the requests; guarded by mu
 }
 
-// NewMatching returns a Matching with these matchers; nil means those of known tools, which take some MB and are compiled for the first
-// request. bug, if not nil, receives panics caused by output. The caller must Close it.
+// NewMatching returns a Matching with these matchers. A nil set means the matchers of known tools, which take some MB and are compiled for
+// the first request. bug, if not nil, is called for a panic that output has caused. The caller must Close the Matching.
 func NewMatching(set *problems.Set, bug func(tool string, stack []byte)) *Matching {
 	m := &Matching{set: set, bug: bug, all: map[string]*matched{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }
 
-// Close ends the matching and waits until it has.
+// Close ends the matching and waits until its goroutines have ended.
 func (m *Matching) Close() {
 	m.cancel()
 	m.done.Wait()
 }
 
-// matched is one terminal that somebody has asked about.
+// matched is the state of one terminal for which there was a request. mu guards the other fields.
 type matched struct {
 	mu      sync.Mutex
 	tracker *problems.Tracker
-	from    int64 // the offset to go on from
-	masked  int   // places of the output that were masked
-	unseen  int64 // bytes that were gone before the first question, and later
-	asked   time.Time
-	begun   int64  // offset of the command that was begun last
-	head    []byte // the first bytes of the output since
-	running bool   // a goroutine has the reader
-	started int    // rounds of reading all that is there
-	ended   int
-	moved   change.Signal      // a round has ended
-	wake    context.CancelFunc // ends the waiting of the goroutine, nil if it does not wait
-	err     error              // why there is no more to read, nil at the end of the terminal
-	over    bool
+	from    int64              // offset at which the next reader begins
+	masked  int                // number of masked places in the output
+	unseen  int64              // bytes that were dropped before the first request, or later before they were read
+	asked   time.Time          // time of the last request; zero once the terminal was forgotten
+	begun   int64              // offset of the output of the newest command that the tracker was told of; -1 at first
+	head    []byte             // first bytes of the output from there on
+	running bool               // a goroutine reads the output
+	started int                // number of rounds that have begun; a round reads all output that is available
+	ended   int                // number of rounds that have ended
+	moved   change.Signal      // raised when a round or the reading has ended
+	wake    context.CancelFunc // ends the goroutine's wait for output; nil while it does not wait
+	err     error              // why the reading has ended; nil while it goes on, and if the terminal has ended
+	over    bool               // the terminal has ended and all its output was read
 }
 
-// entry returns the entry of a key, and makes room for a new one.
+// entry returns the entry of a key. If there is none, it makes one, and room for it.
 func (m *Matching) entry(key string, t Terminal) *matched {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,15 +103,16 @@ func (m *Matching) forgetLocked() {
 	e := m.all[oldest]
 	delete(m.all, oldest)
 	e.mu.Lock()
-	e.asked = time.Time{} // its goroutine ends
+	e.asked = time.Time{} // so its goroutine ends
 	if e.wake != nil {
 		e.wake()
 	}
 	e.mu.Unlock()
 }
 
-// Ask returns the problems that are known once all present output has been examined: at most max that were printed after the offset since.
-// key identifies the terminal and, if views differ, the principal. It blocks while it looks, until ctx ends.
+// Ask examines all output that is available now and returns the known problems that were printed after the offset since. There are at most
+// max, or more if further ones come from the same line. key identifies the terminal and, if principals see different output, the principal.
+// Ask blocks while it reads, until ctx ends.
 func (m *Matching) Ask(ctx context.Context, key string, t Terminal, since int64, max int) (*ProblemsAnswer, error) {
 	e, err := m.look(ctx, key, t)
 	if err != nil {
@@ -132,7 +135,7 @@ func (m *Matching) Ask(ctx context.Context, key string, t Terminal, since int64,
 	if len(a.Problems) > max {
 		slices.SortStableFunc(a.Problems, func(p, q problems.Problem) int { return int(p.Last - q.Last) })
 		for max < len(a.Problems) && a.Problems[max].Last == a.Problems[max-1].Last {
-			max++ // of one line: the cursor stands between lines
+			max++ // reported by the same line: a cursor can only be between lines
 		}
 		a.More = max < len(a.Problems)
 		a.Problems = a.Problems[:max]
@@ -143,7 +146,7 @@ func (m *Matching) Ask(ctx context.Context, key string, t Terminal, since int64,
 	return a, nil
 }
 
-// look returns the entry when all output that is there now has been looked at.
+// look returns the entry once all output that is available now was examined.
 func (m *Matching) look(ctx context.Context, key string, t Terminal) (*matched, error) {
 	e := m.entry(key, t)
 	e.mu.Lock()
@@ -191,7 +194,7 @@ func (m *Matching) survive(e *matched) {
 	e.stop(ErrBug)
 }
 
-// follow reads all that is there, again and again, until nobody has asked for matchFor, the terminal ends or ctx does.
+// follow reads the output in rounds until the last request is older than matchFor, the terminal ends or ctx ends.
 func (e *matched) follow(ctx context.Context, t Terminal, rd Reader) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -211,7 +214,8 @@ func (e *matched) follow(ctx context.Context, t Terminal, rd Reader) {
 	}
 }
 
-// round reads available output and signals that. The context ends when somebody asks, or nobody has for long enough.
+// round reads the available output and signals that it has. It returns the context for the wait for more output, which ends at the next
+// request, or when the last one is older than matchFor. The last result is false if no more is to be read.
 func (e *matched) round(ctx context.Context, t Terminal, rd Reader, buf []byte) (context.Context, context.CancelFunc, bool) {
 	e.mu.Lock()
 	e.started++
@@ -244,7 +248,7 @@ func (e *matched) round(ctx context.Context, t Terminal, rd Reader, buf []byte) 
 	return wait, cancel, true
 }
 
-// stop notes that the reader has no more.
+// stop records that the reading has ended, and why.
 func (e *matched) stop(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -256,7 +260,7 @@ func (e *matched) stop(err error) {
 	e.moved.Raise()
 }
 
-// take has the tracker look at an event.
+// take passes an event to the tracker.
 func (e *matched) take(t Terminal, ev Event) {
 	var commands []Command
 	if len(ev.Data) > 0 {
@@ -277,7 +281,7 @@ func (e *matched) take(t Terminal, ev Event) {
 	}
 }
 
-// write has the tracker look at bytes, and tells it of the commands that begin in them.
+// write passes bytes to the tracker, and tells it of the commands that begin in them.
 func (e *matched) write(t Terminal, at int64, p []byte, commands []Command) {
 	for _, c := range commands {
 		if c.Start <= e.begun || c.Start >= at+int64(len(p)) {

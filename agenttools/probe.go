@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Times of a probe.
+// Times and bounds of a probe.
 const (
 	probeEvery   = 100 * time.Millisecond
-	probeTimeout = 2 * time.Second // of one try
+	probeTimeout = 2 * time.Second // bounds one try
 	maxURL       = 2000            // bytes
 	maxRedirects = 5
 )
 
-// probe looks whether something on this machine can be reached.
+// probe tries whether something on this machine can be reached.
 type probe interface {
-	// try returns nil once it can.
+	// try returns nil if it can be reached now.
 	try(context.Context) error
-	// why is the reason that ends the wait then.
+	// why returns the reason with which the wait ends when try succeeds.
 	why() Reason
 	// tell adds the findings to the answer. It is called after the last try has ended.
 	tell(*WaitAnswer)
 }
 
-// addProbes makes the probes of the call.
+// addProbes adds the probes that the arguments ask for to the wait.
 func (s *Set) addProbes(w *wait, a *waitArgs) error {
 	if (a.Port != nil || a.URL != "") && !s.opts.Loopback {
 		return errors.New("port and url are not available here: the terminals run on another machine")
@@ -46,7 +46,7 @@ func (s *Set) addProbes(w *wait, a *waitArgs) error {
 	return nil
 }
 
-// addURL has the wait ask for a URL of this machine.
+// addURL adds a probe of a URL of this machine.
 func (w *wait) addURL(text string) error {
 	u, err := loopbackURL(text)
 	if err != nil {
@@ -56,7 +56,8 @@ func (w *wait) addURL(text string) error {
 	return nil
 }
 
-// startProbes tries each until one succeeds or ctx ends. The function it returns waits for their end.
+// startProbes starts the probes. They try until one succeeds, which ends the wait, or ctx ends. The returned function waits until they have
+// ended.
 func (w *wait) startProbes(ctx context.Context, end context.CancelCauseFunc) func() {
 	var wg sync.WaitGroup
 	for _, p := range w.probes {
@@ -89,7 +90,7 @@ type portProbe struct {
 	locator Locator // or nil
 
 	mu   sync.Mutex
-	addr string
+	addr string // address that accepted a connection, "" before; guarded by mu
 }
 
 func (p *portProbe) try(ctx context.Context) error {
@@ -105,7 +106,7 @@ func (p *portProbe) try(ctx context.Context) error {
 
 func (p *portProbe) why() Reason { return ReasonPort }
 
-// Listeners on a port, as wait_terminal reports them: an old server may still have the port that this one needs.
+// The values of WaitAnswer.Listener. They matter because an old server may still have the port that the awaited one needs.
 const (
 	listenerSame  = "this terminal"
 	listenerOther = "another program"
@@ -126,14 +127,14 @@ func (p *portProbe) tell(r *WaitAnswer) {
 	}
 }
 
-// urlProbe asks for a URL.
+// urlProbe requests a URL.
 type urlProbe struct {
 	url    string
 	client *http.Client
 
-	mu     sync.Mutex
-	status int
-	failed string
+	mu     sync.Mutex // guards the rest
+	status int        // HTTP status of the last answer; 0 before
+	failed string     // how the last try failed; "" after a success
 }
 
 func (p *urlProbe) try(ctx context.Context) error {

@@ -19,18 +19,18 @@ type problemsArgs struct {
 	Max   *int64 `json:"max"`
 }
 
-// ProblemsAnswer is the answer of problems. Problems is always there.
+// ProblemsAnswer is the answer of problems. Problems is always present.
 type ProblemsAnswer struct {
 	TerminalID string             `json:"terminalId"`
 	Problems   []problems.Problem `json:"problems"`
-	Errors     int                `json:"errors"`   // how many of all that are known are errors
-	Warnings   int                `json:"warnings"` // and warnings
+	Errors     int                `json:"errors"`   // number of errors among all known problems
+	Warnings   int                `json:"warnings"` // number of warnings among all known problems
 	Cursor     int64              `json:"cursor"`
-	More       bool               `json:"more,omitempty"`    // there are more than max: read on with the new cursor
-	Cleared    bool               `json:"cleared,omitempty"` // after since, problems were cleared: ask again without since
-	Dropped    int                `json:"dropped,omitempty"` // problems that there was no room for
-	Unseen     int64              `json:"unseenBytes"`       // output that nobody looked at: it was gone before
-	Masked     int                `json:"masked,omitempty"`  // places of the output that are not shown as they were printed
+	More       bool               `json:"more,omitempty"`    // there are more problems than max; the new cursor gets the rest
+	Cleared    bool               `json:"cleared,omitempty"` // problems were cleared after since; ask again without since
+	Dropped    int                `json:"dropped,omitempty"` // number of problems that were not remembered because there was no room
+	Unseen     int64              `json:"unseenBytes"`       // bytes of output that were dropped before they could be examined
+	Masked     int                `json:"masked,omitempty"`  // number of places in the output that are not shown as they were printed
 	Exited     bool               `json:"exited"`
 	*ExitFields
 }

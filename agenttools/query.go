@@ -11,8 +11,8 @@ import (
 
 // query holds the checked arguments of a call.
 type query struct {
-	since  int64 // -1: not given
-	tail   int   // lines; 0: all
+	since  int64 // offset after which output is read; -1 if not given
+	tail   int   // number of lines; 0 means all
 	grep   *regexp.Regexp
 	bytes  int
 	format string
@@ -67,12 +67,12 @@ func pattern(name, expr string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// ReadNewest is read_terminal without options: the newest 64 KB as text.
+// ReadNewest returns the answer of read_terminal without options: the newest 64 KB as text.
 func ReadNewest(ctx context.Context, t Terminal) (*ReadAnswer, error) {
 	return query{since: -1, bytes: defaultBytes, format: formatText}.read(ctx, t)
 }
 
-// read answers the query.
+// read returns the answer to the query.
 func (q query) read(ctx context.Context, t Terminal) (*ReadAnswer, error) {
 	i := t.Info()
 	r := &ReadAnswer{TerminalID: i.ID}
@@ -91,7 +91,7 @@ func (q query) read(ctx context.Context, t Terminal) (*ReadAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	i = t.Info() // the exit, if it was read
+	i = t.Info() // again, since the exit may have been read
 	r.Exited, r.ExitFields = i.Exit != nil, exitOf(i)
 	for _, c := range t.Commands() {
 		if c.End >= begin && c.Start <= r.Cursor && !(c.End == begin && c.Start < begin) {
@@ -116,7 +116,7 @@ func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 	return max(i.Start, i.End-maxWindow), nil
 }
 
-// readOn goes on from since.
+// readOn reads from since on.
 func (q query) readOn(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (int64, error) {
 	limit := q.bytes
 	if q.grep != nil || q.tail > 0 {
@@ -141,7 +141,7 @@ func (q query) readOn(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (i
 		}
 		text, cut := q.choose(whole)
 		if cut && q.grep == nil && q.tail == 0 && limit > minBuffer {
-			limit /= 2 // rendering made it longer
+			limit /= 2 // the rendered text is longer than the output
 			continue
 		}
 		r.History, r.Truncated, r.Cursor, r.Masked = text, cut || c.lost > 0, c.next, c.masks
@@ -150,7 +150,7 @@ func (q query) readOn(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (i
 	}
 }
 
-// render is the capture in the format, without an incomplete end, which the next call gets.
+// render returns the capture in the format, without an incomplete sequence at the end, which the next call gets.
 func (q query) render(ctx context.Context, t Terminal, i Info, c *capture) (string, error) {
 	s, err := c.render(ctx, i)
 	if err != nil {
@@ -168,8 +168,8 @@ func (q query) render(ctx context.Context, t Terminal, i Info, c *capture) (stri
 	return text, nil
 }
 
-// readNewest reads the end of the output. Control sequences make the output longer than its text, so it looks further back until that is
-// enough.
+// readNewest reads the end of the output. Control sequences make the output longer than its text, so it begins further back until there is
+// enough text.
 func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (int64, error) {
 	window := int64(2 * q.bytes)
 	if q.tail > 0 {
@@ -207,7 +207,7 @@ func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 	}
 }
 
-// leftOut reports the amount of output before the returned part, and how to get it.
+// leftOut stores in the answer how much output is before the returned part, and how to get it.
 func (r *ReadAnswer) leftOut(i Info, returned int64) {
 	if r.LeftOut = max(r.Cursor-returned, 0); r.LeftOut == 0 {
 		return

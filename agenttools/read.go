@@ -9,18 +9,18 @@ import (
 
 // Bounds of the arguments of read_terminal.
 const (
-	defaultBytes = 64 << 10  // of text: the history of the tools' contract
-	maxBytes     = maxWindow // of text
+	defaultBytes = 64 << 10  // bytes of text by default, as the tools' contract says
+	maxBytes     = maxWindow // bytes of text at most
 	maxLines     = 100_000
 	maxPattern   = 1000 // bytes of a regular expression
-	maxCommands  = 50   // the newest of those that began in the returned output
-	// maxHeld is the most that is kept for the next call because it is an incomplete sequence, in bytes.
+	maxCommands  = 50   // number of commands in an answer: the newest ones that began in the returned output
+	// maxHeld bounds the incomplete sequence at the end of the output that is left for the next call, in bytes.
 	maxHeld = 64 << 10
 )
 
-// The formats.
+// The formats of read_terminal.
 const (
-	formatText   = "text"   // rendered, all of it
+	formatText   = "text"   // all output, rendered as text
 	formatRaw    = "raw"    // with control sequences
 	formatScreen = "screen" // the present screen, rendered
 	formatDigest = "digest" // summed up
@@ -41,19 +41,19 @@ type ReadAnswer struct {
 	History    string `json:"history"`
 	Cursor     int64  `json:"cursor"`
 	Truncated  bool   `json:"truncated"`
-	More       bool   `json:"more,omitempty"` // output is available already: read on with since
+	More       bool   `json:"more,omitempty"` // more output is available already; read on with since
 	Exited     bool   `json:"exited"`
 	*ExitFields
 	Awaits   InputState  `json:"awaits,omitempty"` // awaiting_input or awaiting_secret: the program waits for somebody to type
 	Commands []Command   `json:"commands,omitempty"`
 	Screen   *ScreenSize `json:"screen,omitempty"`
-	Masked   int         `json:"masked,omitempty"` // places of the output that was looked at that are not shown as they were printed
+	Masked   int         `json:"masked,omitempty"` // number of places in the examined output that are not shown as they were printed
 	// LeftOut is the approximate number of bytes before the newest text, and Hint tells how to get them or their important part.
 	LeftOut int64  `json:"leftOutBytes,omitempty"`
 	Hint    string `json:"hint,omitempty"`
 }
 
-// ScreenSize describes a rendered screen without its text; counted from 0.
+// ScreenSize describes a rendered screen without its text. Positions count from 0.
 type ScreenSize struct {
 	Cols      int `json:"cols"`
 	Rows      int `json:"rows"`
@@ -105,7 +105,7 @@ func (s *Set) readTool() tool {
 	}}
 }
 
-// choose applies grep, tail and the bound, in that order. cut tells that the bound took something away.
+// choose applies grep, tail and the bound, in that order. cut says that the bound has removed text.
 func (q query) choose(text string) (_ string, cut bool) {
 	if q.grep != nil {
 		var b strings.Builder
@@ -125,7 +125,7 @@ func (q query) choose(text string) (_ string, cut bool) {
 	return newest(text, q.bytes), true
 }
 
-// lastLines is the last n lines of s. A line that s does not end counts as one.
+// lastLines returns the last n lines of s. An incomplete last line counts as a line.
 func lastLines(s string, n int) string {
 	end := len(strings.TrimSuffix(s, "\n"))
 	for ; n > 0; n-- {
@@ -137,7 +137,7 @@ func lastLines(s string, n int) string {
 	return s[end+1:]
 }
 
-// newest is the end of s, at most n bytes, from the beginning of a line if there is one and else of a character.
+// newest returns the end of s, at most n bytes. It begins at the start of a line if one is there, else at the start of a character.
 func newest(s string, n int) string {
 	at := len(s) - n
 	if s[at-1] == '\n' {

@@ -8,10 +8,11 @@ import (
 	"tether/screen"
 )
 
-// maxCandidates bounds the terminals that an ambiguous name is answered with.
+// maxCandidates bounds the number of terminals in the error for an ambiguous name.
 const maxCandidates = 8
 
-// resolve checks the terminal that a call names and replaces a name by its id. An unknown name stays: each tool has its own answer to that.
+// resolve checks the terminal that a call names, and replaces a name by the terminal's id. It leaves an unknown name, because each tool has
+// its own answer to that.
 func (s *Set) resolve(t *target) error {
 	if err := t.check(); err != nil {
 		return err
@@ -29,10 +30,10 @@ func (s *Set) resolve(t *target) error {
 	return err
 }
 
-// Resolve returns the id of the one terminal that ref names: by its id, by its name as list_terminals shows it, or by that name without or
-// with the machine in front; here is the machine of terminals without a machine, "" if unknown. A full name has priority over one without
-// its machine, so that no machine can take another's name, and a running terminal over exited ones. The error is ErrNotFound, or a sentence
-// for the model that lists the candidates.
+// Resolve returns the id of the one terminal that ref names. ref may be an id, a name as list_terminals shows it, or that name with or
+// without the machine in front. here is the machine of terminals that have none in their Info, "" if unknown. A full name has priority over
+// a name without a machine, so that no machine can take another's name, and a running terminal has priority over exited ones. The error is
+// ErrNotFound, or a sentence for the model that lists the candidates.
 func Resolve(all []Info, here, ref string) (id string, err error) {
 	const fullRunning, fullExited, shortRunning, shortExited, ranks = 0, 1, 2, 3, 4
 	var found [ranks][]Info
@@ -67,7 +68,7 @@ func Resolve(all []Info, here, ref string) (id string, err error) {
 	return "", ErrNotFound
 }
 
-// names are those of a terminal with and without its machine, as lists show them.
+// names returns the name of a terminal with and without its machine, as lists show it.
 func names(i Info, here string) (full, short string) {
 	name := screen.Clean(i.Name)
 	switch {
@@ -79,7 +80,7 @@ func names(i Info, here string) (full, short string) {
 	return name, strings.TrimPrefix(name, screen.Clean(i.Machine)+"/")
 }
 
-// ambiguous names the terminals that a name fits.
+// ambiguous returns the error for a name that fits several terminals; it lists them.
 func ambiguous(ref string, fit []Info) error {
 	var list []string
 	for _, i := range fit[:min(len(fit), maxCandidates)] {

@@ -11,8 +11,8 @@ import (
 
 // Bounds of a command.
 const (
-	maxArgs = 1000      // words
-	maxArgv = 128 << 10 // bytes of all of them: Linux's bound for one, MAX_ARG_STRLEN
+	maxArgs = 1000      // number of arguments
+	maxArgv = 128 << 10 // bytes of all arguments together; Linux allows as many for one (MAX_ARG_STRLEN)
 )
 
 // Spawned is the answer of spawn_background_terminal: the new terminal.

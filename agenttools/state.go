@@ -16,15 +16,15 @@ type StatefulTerminal interface {
 
 // State is a terminal's state apart from its output.
 type State struct {
-	Input      InputState // "": nobody looks at it here
-	InputSince time.Time  // when it became so
+	Input      InputState // "" if the state of input is not examined here
+	InputSince time.Time  // when Input became so
 	// Prompt is the text before the cursor on its line while Input is InputAwaiting, as the principal may see it; at most 200 bytes. Never set
 	// with InputSecret.
 	Prompt string
 
-	Ready      ReadyState // "": nobody has said when this terminal is ready
+	Ready      ReadyState // "" if no condition was declared for this terminal
 	ReadySince time.Time
-	ReadyWhy   string // in one line: which condition holds, or why none does
+	ReadyWhy   string // says in one line which condition holds, or why none does
 }
 
 // InputState is how the program in the foreground uses its terminal, according to the kernel.
@@ -37,13 +37,13 @@ const (
 	InputRunning    InputState = "running"         // it prints, or computes
 	InputQuiet      InputState = "quiet"           // it prints nothing and waits for something else, or would take keys but asks nothing
 	InputFullScreen InputState = "full_screen"     // it draws on the alternate screen
-	InputUnknown    InputState = "unknown"         // this system does not tell
+	InputUnknown    InputState = "unknown"         // the system does not tell
 )
 
-// Awaits reports whether somebody is to type.
+// Awaits reports whether the program waits for somebody to type.
 func (s InputState) Awaits() bool { return s == InputAwaiting || s == InputSecret }
 
-// awaits is the state of input of a terminal while somebody is to type, else "".
+// awaits returns the state of input of a terminal if the program waits for somebody to type, else "".
 func awaits(t Terminal) InputState {
 	st, ok := t.(StatefulTerminal)
 	if i := t.Info(); !ok || i.Exit != nil || !i.Away.IsZero() {
@@ -55,10 +55,10 @@ func awaits(t Terminal) InputState {
 	return ""
 }
 
-// ReadyState says how far a terminal is that the configuration declares with a condition.
+// ReadyState says how far a declared terminal with a condition is on its way to being ready.
 type ReadyState string
 
-// The states on the way.
+// The states of a declared terminal with a condition.
 const (
 	ReadyStarting ReadyState = "starting" // the condition does not hold yet
 	ReadyYes      ReadyState = "ready"

@@ -19,7 +19,7 @@ type Controller interface {
 	Terminals
 	// Spawn starts a background terminal. The error's text is for the model.
 	Spawn(context.Context, SpawnRequest) (Info, error)
-	// Promote gives a terminal of the principal's to the person.
+	// Promote gives one of the principal's terminals to the person.
 	Promote(id string) (Info, error)
 	// Kill ends the terminal's processes and returns when they have ended or ctx ends.
 	Kill(ctx context.Context, id string) error
@@ -32,22 +32,22 @@ type Controller interface {
 // Locator is a Terminals that can tell which program listens on a port of this machine.
 type Locator interface {
 	Terminals
-	// Listens reports whether a program of the terminal listens on the TCP port; known is false where that cannot be found out.
+	// Listens reports whether a program of the terminal listens on the TCP port. known is false if the system does not tell.
 	Listens(id string, port int) (yes, known bool)
 }
 
 var (
-	// ErrNotFound: no such terminal, or none that the principal may see.
+	// ErrNotFound says that there is no such terminal, or that the principal may not see it.
 	ErrNotFound = errors.New("no such terminal")
-	// ErrDenied: the principal sees the terminal but may not do this.
+	// ErrDenied says that the principal sees the terminal but may not do this.
 	ErrDenied = errors.New("not allowed")
-	// ErrExited: the terminal's child has ended.
+	// ErrExited says that the terminal's child has ended.
 	ErrExited = errors.New("the terminal has exited")
 )
 
 // SpawnRequest is a command that an agent wants to run in the background.
 type SpawnRequest struct {
-	Cwd     string   // as the agent gave it
+	Cwd     string   // directory to start in, as the agent gave it
 	Command []string // argv, not empty
 }
 
@@ -57,7 +57,7 @@ type Owner string
 // The owners, in the words of the tools.
 const (
 	OwnerUser  Owner = "user"
-	OwnerAgent Owner = "agent" // the principal itself: others' are not seen
+	OwnerAgent Owner = "agent" // the principal itself; it does not see the terminals of other agents
 )
 
 // Info is a snapshot of a terminal.
@@ -65,40 +65,42 @@ type Info struct {
 	ID        string
 	Cwd       string
 	Owner     Owner
-	Visible   bool // to the person
+	Visible   bool // the person is shown the terminal
 	CreatedAt time.Time
 	Command   []string // argv of a terminal that an agent started; nil otherwise
 
-	// Machine is the one on which the terminal runs, where there are several; Name then begins with it.
+	// Machine is the name of the machine on which the terminal runs, if there are several machines; Name then begins with it. "" otherwise.
 	Machine     string
 	Name, Title string
 	Cols, Rows  int
 	Pid         int
-	Running     string // the command line that a shell runs now
+	Running     string // command line that a shell runs now
 	Detection   bool   // the shell reports its commands
 	Start, End  int64  // offsets of the readable output: [Start, End)
 	Exit        *Exit  // nil while it runs
-	// Input is whether it waits for typed input, InputSince since when; only List sets them, if they are known.
+	// Input says whether the program waits for typed input, and InputSince since when. Only List sets them, and only if they are known.
 	Input      InputState
 	InputSince time.Time
-	// Ready says how far a declared terminal is, "" where nobody has said when it is ready.
+	// Ready says how far a declared terminal is on its way to being ready; "" if no condition was declared. ReadySince is when that began,
+	// and ReadyWhy says in one line which condition holds, or why none does.
 	Ready      ReadyState
 	ReadySince time.Time
 	ReadyWhy   string
-	// Away is since when its machine has not been connected; zero while it is, and where terminals run on this machine.
+	// Away is the time since when output has not come because the terminal's machine is not connected to the host. It is zero while the
+	// machine is connected, and for terminals of this machine.
 	Away time.Time
-	// AwayWhy is the reason, if the machine itself may be connected; "" otherwise.
+	// AwayWhy says why output does not come, if the machine itself may be connected; "" otherwise.
 	AwayWhy string
-	// KeptUntil is until when a terminal is kept that only the host has while its machine is away; zero for others.
+	// KeptUntil is the time until which the host keeps a terminal whose machine is away, if only the host has it; zero for other terminals.
 	KeptUntil time.Time
-	// Dropped is why such a terminal's text is not kept any more; empty while it is.
+	// Dropped says why the host does not keep the text of such a terminal any more; "" while it keeps the text, and for other terminals.
 	Dropped string
 }
 
 // Exit is how a terminal ended.
 type Exit struct {
 	Code   int
-	Signal string // name of the signal that ended it, or ""
+	Signal string // name of the signal that ended the child, or ""
 	Reason string // "exited", "killed" or "timeout"
 	At     time.Time
 }
@@ -110,7 +112,7 @@ type Command struct {
 	ExitCode   *int   `json:"exitCode,omitempty"`
 	Running    bool   `json:"running,omitempty"`
 	Verified   bool   `json:"verified"`         // false: marks of a foreign shell integration, which any program can print
-	Within     int    `json:"within,omitempty"` // N of the verified command that it ran in, as of a shell inside ssh
+	Within     int    `json:"within,omitempty"` // N of the verified command during which this one ran, such as ssh with a shell at its other end; 0 if there is none
 	DurationMs int64  `json:"durationMs,omitempty"`
 	Start      int64  `json:"start"` // offset of its output
 	End        int64  `json:"end"`
@@ -122,24 +124,24 @@ type Terminal interface {
 	Info() Info
 	// Commands returns the remembered commands, oldest first.
 	Commands() []Command
-	// Read returns a cursor at an offset. If that is older than Info.Start, a Lost event comes first. The caller must Close it.
+	// Read returns a cursor at an offset. If the offset is before Info.Start, the first event is Lost. The caller must Close the cursor.
 	Read(from int64) (Reader, error)
 }
 
-// ScreenTerminal is a Terminal that knows its screen before the oldest output that it keeps.
+// ScreenTerminal is a Terminal that knows the screen as it was before the oldest output that is kept.
 type ScreenTerminal interface {
 	Terminal
-	// ReadScreen returns that screen, and a cursor at that output. The caller must Close it.
+	// ReadScreen returns that screen, and a cursor at the oldest output. The caller must Close the cursor.
 	ReadScreen() (OldScreen, Reader, error)
 }
 
 // OldScreen is a screen as bytes.
 type OldScreen struct {
 	Cols, Rows int
-	Replay     []byte // makes a fresh terminal of that size the same
-	Exact      bool   // nothing of it is unknown
-	Masked     int    // places that are masked
-	Gap        int64  // an offset at which output is missing, the newest; 0: none
+	Replay     []byte // bytes that draw this screen on a fresh terminal of that size
+	Exact      bool   // no part of the screen is unknown
+	Masked     int    // number of masked places
+	Gap        int64  // newest offset at which output is missing; 0 if none is missing
 }
 
 // Reader is a cursor into a terminal's output, for one goroutine.
@@ -147,7 +149,7 @@ type Reader interface {
 	// TryNext returns the next event without waiting; ok is false if there is none yet. Data is in buf, which must hold 64 bytes. It returns
 	// io.EOF after the Exited event.
 	TryNext(buf []byte) (ev Event, ok bool, err error)
-	// Next is TryNext that waits. It returns ctx's error when that ends.
+	// Next does the same as TryNext, but waits for an event. It returns ctx's error when ctx ends.
 	Next(ctx context.Context, buf []byte) (Event, error)
 	// Close ends the reader.
 	Close()
@@ -156,12 +158,12 @@ type Reader interface {
 // Event is one step of a Reader. Besides Off and Masked at most one field is set; skip an event with none.
 type Event struct {
 	Data     []byte   // bytes as the child wrote them, except for masked ones
-	Masked   int      // places of Data that are masked, each in the first event that has some of it
-	Off      int64    // the offset after the event
+	Masked   int      // number of masked places in Data; a place that spans events counts in its first event
+	Off      int64    // offset after the event
 	Lost     int64    // bytes that were dropped before they could be read
-	Missing  int64    // bytes that are missing here, as the text before it says
+	Missing  int64    // number of bytes that are missing here; the text before this event says so
 	Finished *Command // a command of the shell has ended
-	Resized  *[2]int  // columns and rows from here on
-	Dir      string   // the directory from here on, where that is known
-	Exited   bool     // the last event
+	Resized  *[2]int  // columns and rows that the terminal has from here on
+	Dir      string   // directory that the terminal is in from here on, if it is known
+	Exited   bool     // the child has ended; this is the last event
 }

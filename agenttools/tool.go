@@ -17,33 +17,34 @@ import (
 // Options configures a Set. Terminals is required.
 type Options struct {
 	Terminals Terminals
-	// Machine is the name of the machine that all terminals are on, for calls that name one as machine/name; "" if it is not known or each
-	// terminal has its own.
+	// Machine is the name of the machine on which all terminals run, for calls that name a terminal as machine/name. It is "" if the
+	// machine is not known, or each terminal has its own.
 	Machine string
 	// Loopback lets agents wait for a port or URL of this machine's loopback interface. It makes sense where the terminals run on this
 	// machine.
 	Loopback bool
-	// Waits bounds the calls that wait at the same time, default 64.
+	// Waits bounds the number of calls of wait_terminal at a time; 0 means 64.
 	Waits int
-	// Matchers finds problems; nil are the matchers of known tools.
+	// Matchers are what problems are found with; nil means the matchers of known tools.
 	Matchers *problems.Set
-	// Bug, if not nil, is called with a bug that a call has met. It must not block for long.
+	// Bug, if not nil, is called with the stack when a call has panicked. It must not block for long.
 	Bug func(tool string, stack []byte)
 }
 
-// Set is the tools of one principal. It is safe for concurrent use.
+// Set has the tools of one principal. It is safe for concurrent use.
 type Set struct {
 	opts     Options
 	control  Controller // nil if the principal may only read
 	tools    []tool
-	waits    chan struct{} // a slot per wait
+	waits    chan struct{} // a slot for each wait in progress
 	matching *Matching
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 }
 
-// New returns a principal's tools: those that change something only if Options.Terminals is a Controller.
+// New returns a principal's tools. Tools that start and control terminals are among them only if Options.Terminals is a Controller, and
+// restart_terminal only if it is a Restarter whose MayRestart returns true.
 func New(o Options) *Set {
 	if o.Waits == 0 {
 		o.Waits = 64
@@ -61,7 +62,7 @@ func New(o Options) *Set {
 	return s
 }
 
-// Close ends the running calls, without waiting for them, and processes that they have left behind.
+// Close ends the running calls without waiting for them, and closes the problem finder, whose goroutines it waits for.
 func (s *Set) Close() {
 	s.cancel()
 	s.matching.Close()
@@ -73,17 +74,17 @@ func (s *Set) Terminals() Terminals { return s.opts.Terminals }
 // Matching returns the problem finder of this set's tools. The set closes it.
 func (s *Set) Matching() *Matching { return s.matching }
 
-// ReadOnly reports whether no tool changes anything.
+// ReadOnly reports whether the principal may neither start nor control terminals.
 func (s *Set) ReadOnly() bool { return s.control == nil }
 
 // Tool is the description of a tool for its callers.
 type Tool struct {
 	Name, Title, Description string
-	InputSchema              json.RawMessage // a JSON Schema, of an object
-	ReadOnly                 bool            // it changes nothing
-	Destructive              bool            // it may end or overwrite something; only if it is not ReadOnly
+	InputSchema              json.RawMessage // JSON Schema of the arguments, which are an object
+	ReadOnly                 bool            // a call changes nothing
+	Destructive              bool            // a call may end or overwrite something; false if ReadOnly
 	Idempotent               bool            // calling it again changes nothing more
-	OpenWorld                bool            // it reaches beyond the terminals
+	OpenWorld                bool            // a call may have effects beyond the terminals
 	Long                     bool            // its answer may have more than 50 KB
 }
 
@@ -99,18 +100,18 @@ type call struct {
 	progress Progress
 }
 
-// Progress reports to the caller from time to time that a call is alive, and its activity, until stop is called.
+// Progress reports to the caller, from time to time until stop is called, that a call still runs, and what it does.
 type Progress func(ctx context.Context, what string) (stop func())
 
 // Result is the outcome of a call. Answer is a []Metadata, *ReadAnswer, *WaitAnswer, *ProblemsAnswer, Spawned, Promoted, Killed, Written or
 // Signaled, by the tool that was called.
 type Result struct {
 	Answer     any
-	Structured any  // more, for programs; nil if Answer is all there is
-	Untrusted  bool // it holds output of programs
+	Structured any  // answer with more fields, for programs; nil if Answer has everything
+	Untrusted  bool // the answer holds output of programs
 }
 
-// Text returns the answer as the JSON that models get: <, > and & stay as they are.
+// Text returns the answer as the JSON that models get, without escapes for <, > and &.
 func (r Result) Text() (string, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -128,8 +129,8 @@ func (s *Set) Tools() []Tool {
 	return all
 }
 
-// Call calls a tool. args is a JSON object, or nothing; progress may be nil. It blocks for as long as the tool does, until ctx or the set
-// ends. The error's text is for the model. A call that meets a bug ends alone with ErrBug.
+// Call calls a tool. args is a JSON object, or empty; progress may be nil. Call blocks until the tool has answered, ctx ends or the set is
+// closed. The error's text is for the model. If a call panics, it returns ErrBug, and other calls go on.
 func (s *Set) Call(ctx context.Context, name string, args json.RawMessage, progress Progress) (r Result, err error) {
 	i := slices.IndexFunc(s.tools, func(t tool) bool { return t.Name == name })
 	if i < 0 {
@@ -145,11 +146,11 @@ func (s *Set) Call(ctx context.Context, name string, args json.RawMessage, progr
 	return s.tools[i].call(ctx, call{args, progress})
 }
 
-// ErrBug is the answer to a call that has met a bug of ours.
+// ErrBug is the error of a call that has panicked because of a bug in this program.
 var ErrBug = errors.New("this call ran into a bug in tether and did nothing more; tether's log has the details")
 
-// Survive is to be deferred by a call: if that panics, Survive tells Options.Bug and calls instead, which sets the call's answer. Calls
-// read output of any program, in a process that others depend on.
+// Survive is to be deferred by a call. If the call panics, Survive calls Options.Bug, and then instead, which sets the call's answer. It is
+// needed because calls read the output of any program, in a process that others depend on.
 func (s *Set) Survive(tool string, instead func()) {
 	if recover() == nil {
 		return
@@ -162,7 +163,7 @@ func (s *Set) Survive(tool string, instead func()) {
 
 func (c call) decode(into any) error { return Decode(c.args, into) }
 
-// Decode reads the arguments of a call into a struct. Its errors are in words that a model can act on. No arguments are an empty object.
+// Decode reads the arguments of a call into a struct. Empty arguments count as an empty object. A model can act on the text of its errors.
 func Decode(args json.RawMessage, into any) error {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
@@ -203,7 +204,7 @@ func kindOf(t reflect.Type) string {
 	return "a " + t.Kind().String()
 }
 
-// fields are the arguments that a struct takes.
+// fields returns the names of the arguments that a struct takes.
 func fields(of any) []string {
 	var names []string
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(of).Elem()) {
@@ -217,12 +218,12 @@ func fields(of any) []string {
 	return names
 }
 
-// target is the argument that most tools have: an id or a name, and after resolve an id.
+// target is the argument of most tools that names a terminal, by its id or a name. After resolve it is an id, unless the name is unknown.
 type target struct {
 	TerminalID string `json:"terminalId"`
 }
 
-// terminalSchema describes it.
+// terminalSchema is the JSON Schema of target.
 const terminalSchema = `"terminalId":{"type":"string","description":"id or name from list_terminals, such as pty-abc123 or dev-server"}`
 
 const targetSchema = `{"type":"object","properties":{` + terminalSchema + `},"required":["terminalId"],"additionalProperties":false}`
@@ -242,12 +243,12 @@ func (s *Set) decodeTarget(c call, in *target) error {
 	return s.resolve(in)
 }
 
-// said is an error in the words of the tools' contract, which are sentences.
+// said is an error whose text the tools' contract prescribes as a sentence, with a capital letter.
 type said string
 
 func (s said) Error() string { return string(s) }
 
-// about is an error of a terminal in the tools' words.
+// about returns an error of the terminal id in the words of the tools.
 func about(id string, err error) error {
 	switch {
 	case errors.Is(err, ErrNotFound):

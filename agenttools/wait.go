@@ -12,9 +12,9 @@ import (
 const (
 	defaultWait = 30 * time.Second
 	maxWait     = 10 * time.Minute
-	// waitText bounds the output that comes with the answer, in bytes.
+	// waitText bounds the output in the answer, in bytes.
 	waitText = 8 << 10
-	maxLine  = 4 << 10 // bytes of the line that matched
+	maxLine  = 4 << 10 // bytes of the matching line in the answer
 	// defaultSettle is how long a line that may still change must stay the same to match. Test runners and bundlers overwrite a status line
 	// several times a second until it is final.
 	defaultSettle = 200 * time.Millisecond
@@ -35,20 +35,20 @@ type waitArgs struct {
 	TimeoutMs *int64 `json:"timeoutMs"`
 }
 
-// WaitAnswer is the answer of wait_terminal and of Wait. Reason is one of those below.
+// WaitAnswer is the answer of wait_terminal and of Wait.
 type WaitAnswer struct {
 	TerminalID string   `json:"terminalId"`
 	Reason     Reason   `json:"reason"`
 	ElapsedMs  int64    `json:"elapsedMs"`
-	Line       string   `json:"line,omitempty"`    // that matched the pattern
-	Command    *Command `json:"command,omitempty"` // that finished
-	Address    string   `json:"address,omitempty"` // that the port was open at
+	Line       string   `json:"line,omitempty"`    // line that matched the pattern
+	Command    *Command `json:"command,omitempty"` // command that has finished
+	Address    string   `json:"address,omitempty"` // address at which the port was open
 	Listener   string   `json:"listener,omitempty"`
-	Status     int      `json:"status,omitempty"` // of HTTP
-	Detail     string   `json:"detail,omitempty"` // how the last try of a port or URL failed
-	History    string   `json:"history"`          // the last of the output that was looked at
+	Status     int      `json:"status,omitempty"` // HTTP status of the last answer of the URL
+	Detail     string   `json:"detail,omitempty"` // how the last request of the URL failed
+	History    string   `json:"history"`          // end of the examined output
 	Cursor     int64    `json:"cursor"`
-	Masked     int      `json:"masked,omitempty"` // places of the output that was looked at that are not shown as they were printed
+	Masked     int      `json:"masked,omitempty"` // number of places in the examined output that are not shown as they were printed
 	Exited     bool     `json:"exited"`
 	ExitReason string   `json:"exitReason,omitempty"` // exited, killed or timeout
 	*ExitFields
@@ -68,7 +68,7 @@ const (
 	ReasonTimeout Reason = "timeout"
 )
 
-// Error implements error: a reason is the cause of the end of a context.
+// Error implements error, since the reason is the cause with which the context of a wait ends.
 func (r Reason) Error() string { return string(r) }
 
 func (s *Set) waitTool() tool {
@@ -154,7 +154,7 @@ func (w *wait) ready() error {
 	return nil
 }
 
-// optional hands over a number that is there and in its range.
+// optional calls set with the number v if it is present. It returns an error if the number is out of range.
 func optional(name string, v *int64, lo, hi int64, set func(int64)) error {
 	if v == nil {
 		return nil

@@ -12,26 +12,26 @@ import (
 	"tether/screen"
 )
 
-// wait is one wait under way.
+// wait is one wait in progress.
 type wait struct {
 	terminal Terminal
 	pattern  *regexp.Regexp
-	idle     time.Duration // 0: not waited for
-	command  bool
-	verified bool // commands that are not verified do not count
+	idle     time.Duration // how long nothing must be printed; 0 means that this is not a condition
+	command  bool          // the end of a command ends the wait
+	verified bool          // only verified commands count
 	probes   []probe
-	since    int64 // -1: not given
+	since    int64 // offset after which output counts; -1 if not given
 	timeout  time.Duration
-	settle   time.Duration // how long a line that may still change must stand to match
+	settle   time.Duration // how long a line that may still change must stay the same to match
 
 	began    time.Time
 	result   WaitAnswer
 	screen   *screen.Screen
-	standing map[string]time.Time // lines that match and may still change, and since when they stand there
+	standing map[string]time.Time // lines that match and may still change, and since when each has been the same
 }
 
-// run waits. The reason for the end is the cause of its context, so that whichever goroutine notices a condition first ends the one call
-// that blocks. It returns ctx's error when the caller is gone.
+// run waits. Any goroutine that notices a condition ends the context of the call that blocks; the context's cause is the reason. run
+// returns ctx's error when ctx ends.
 func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 	w.began = time.Now()
 	i := w.terminal.Info()
@@ -50,7 +50,7 @@ func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 		}
 	}
 	if w.since < 0 {
-		w.since = i.End // for commands: those that finished before do not count
+		w.since = i.End // commands that finished before do not count
 	}
 	inner, end := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(w.timeout, func() { end(ReasonTimeout) })
@@ -61,12 +61,12 @@ func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 	return w.follow(inner, end, rd)
 }
 
-// counts reports whether the end of c is waited for. A command within another one is not: that one ends the wait.
+// counts reports whether the end of c ends the wait. A command within another one does not end it; the end of the outer command does.
 func (w *wait) counts(c Command) bool {
 	return w.command && c.Within == 0 && (c.Verified || !w.verified)
 }
 
-// lastCommand is the newest command that counts, or nil.
+// lastCommand returns the newest command that counts, or nil.
 func (w *wait) lastCommand() *Command {
 	for _, c := range slices.Backward(w.terminal.Commands()) {
 		if w.counts(c) {
@@ -87,7 +87,7 @@ func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reade
 		}
 		ev, ok, err := rd.TryNext(buf)
 		if !ok && err == nil {
-			if idle == nil && w.idle > 0 { // all that was there was read
+			if idle == nil && w.idle > 0 { // all available output was read
 				idle = time.AfterFunc(w.idle, func() { end(ReasonIdle) })
 				defer idle.Stop()
 			}
@@ -117,10 +117,10 @@ func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reade
 	}
 }
 
-// errStands: nothing came until a line that matches has stood long enough.
+// errStands says that no output came until a matching line had stayed the same for long enough.
 var errStands = errors.New("a line stands")
 
-// next is the reader's Next, but does not wait for longer than it takes until a line has stood long enough.
+// next calls the reader's Next, but returns errStands when a matching line has stayed the same for the settle time.
 func (w *wait) next(ctx context.Context, rd Reader, buf []byte) (Event, error) {
 	if len(w.standing) == 0 {
 		return rd.Next(ctx, buf)
@@ -140,8 +140,8 @@ func (w *wait) next(ctx context.Context, rd Reader, buf []byte) (Event, error) {
 	return ev, err
 }
 
-// over is the end of a wait whose context has ended: because a condition is met, or because nobody waits any more. A wait shorter than the
-// settle time accepts a line that may still change.
+// over returns the result of a wait whose context has ended: the answer if a condition is met, else the context's error. A wait whose
+// timeout is shorter than the settle time accepts a line that may still change.
 func (w *wait) over(ctx context.Context) (*WaitAnswer, error) {
 	var why Reason
 	if !errors.As(context.Cause(ctx), &why) {
@@ -160,7 +160,7 @@ func isReason(err error) bool {
 	return errors.As(err, &why)
 }
 
-// see examines one event. The result is nil if it meets no condition.
+// see examines one event. It returns nil if the event meets no condition.
 func (w *wait) see(ev Event) *WaitAnswer {
 	switch {
 	case ev.Exited:
@@ -185,8 +185,8 @@ func (w *wait) see(ev Event) *WaitAnswer {
 	return nil
 }
 
-// match looks for the pattern in the available lines: in final ones and those that have stood long enough; or in all, since there will be
-// no others.
+// match looks for the pattern in the available lines. A line counts if it is final or has stayed the same for the settle time. all makes
+// every line count, for use at the end of the output or of the wait.
 func (w *wait) match(all bool) *WaitAnswer {
 	text, final := w.screen.Lines()
 	now, at := time.Now(), 0
@@ -213,12 +213,12 @@ func (w *wait) match(all bool) *WaitAnswer {
 	return nil
 }
 
-// bound keeps, of the text that has left the screen, only the part needed at the end.
+// bound drops the text that has left the screen, except for the end of it, which the answer needs.
 func (w *wait) bound() {
 	w.screen.Keep(waitText)
 }
 
-// done fills in the answer.
+// done fills in the answer and returns it.
 func (w *wait) done(why Reason, c *Command) *WaitAnswer {
 	r := &w.result
 	r.Reason, r.Command, r.ElapsedMs = why, c, time.Since(w.began).Milliseconds()
@@ -233,7 +233,7 @@ func (w *wait) done(why Reason, c *Command) *WaitAnswer {
 	i := w.terminal.Info()
 	r.Exited, r.ExitFields = i.Exit != nil, exitOf(i)
 	if i.Exit != nil {
-		r.ExitReason = i.Exit.Reason // whose own name is taken
+		r.ExitReason = i.Exit.Reason // ExitFields.Reason is hidden by WaitAnswer.Reason
 	}
 	return r
 }
