@@ -8,29 +8,29 @@ import (
 
 // Approval is a question that waits for the person, one that nobody answered in time, or an approval that stands.
 type Approval struct {
-	ID       string    `json:"id"`    // "q-…" of a question, "g-…" of an approval
+	ID       string    `json:"id"`    // "q-…" for a question, "g-…" for an approval
 	State    string    `json:"state"` // waiting, expired, granted
 	Actor    string    `json:"actor"`
-	Who      string    `json:"who,omitempty"` // an agent at a host, by the name that the host gives it; for people to read
+	Who      string    `json:"who,omitempty"` // name that a host gives to its agent, for people to read
 	Door     string    `json:"door,omitempty"`
 	Argv     []string  `json:"argv,omitempty"`
 	Line     string    `json:"line,omitempty"`
 	Cwd      string    `json:"cwd"`
-	Env      []string  `json:"env,omitempty"`      // names of the variables that it sets
-	Settings []string  `json:"settings,omitempty"` // NAME=value; values that decide which code runs are shown, secrets in others masked
-	Scripts  []Script  `json:"scripts,omitempty"`  // of a question: files that it runs, as they were then
-	Summary  string    `json:"summary,omitempty"`  // of a question, for notifications: the requester and the command, short and without secrets
+	Env      []string  `json:"env,omitempty"`      // names of the variables that the command sets
+	Settings []string  `json:"settings,omitempty"` // NAME=value; values that decide which code runs are shown, secrets in other values are masked
+	Scripts  []Script  `json:"scripts,omitempty"`  // for a question: files that the command runs, as they were when it was asked
+	Summary  string    `json:"summary,omitempty"`  // for a question: the requester and the command for a notification, short and without secrets
 	Rule     string    `json:"rule,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 	Since    time.Time `json:"since"`
-	Expires  time.Time `json:"expires"` // a question is denied then
+	Expires  time.Time `json:"expires"` // when an unanswered question is denied, or an approval ends
 }
 
 // Script is a file that a command runs, as it was when the question was asked.
 type Script struct {
 	Path string `json:"path"`
-	Sum  string `json:"sha256,omitempty"` // of its contents; "" if it could not be read
-	Size int64  `json:"size"`             // bytes
+	Sum  string `json:"sha256,omitempty"` // SHA-256 of the contents; "" if the file could not be read
+	Size int64  `json:"size"`             // in bytes
 }
 
 // The states of an Approval.
@@ -40,17 +40,17 @@ const (
 	ApprovalGranted = "granted"
 )
 
-// ApprovalList is the answer to a list: waiting questions, oldest first, then expired ones, then grants.
+// ApprovalList is the answer to a request for the list: waiting questions, oldest first, then expired ones, then grants.
 type ApprovalList struct {
 	SchemaVersion int        `json:"schema_version"`
-	Version       uint64     `json:"version"` // changes with the list
+	Version       uint64     `json:"version"` // changes whenever the list does
 	Approvals     []Approval `json:"approvals"`
 }
 
 // ApprovalAnswer answers a question.
 type ApprovalAnswer struct {
 	Allow bool `json:"allow"`
-	// ForSeconds makes an approval stand for so long; 0 is for this once.
+	// ForSeconds is for how many seconds the approval stands; 0 approves the command once.
 	ForSeconds int64 `json:"for_seconds,omitempty"`
 }
 
@@ -62,7 +62,7 @@ type Approved struct {
 	Grant         *Approval `json:"grant,omitempty"`
 }
 
-// AuditHead is the end of the audit log as the daemon that writes it knows it.
+// AuditHead is the end of the audit log, as known to the daemon that writes the log.
 type AuditHead struct {
 	SchemaVersion int        `json:"schema_version"`
 	Head          audit.Head `json:"head"`

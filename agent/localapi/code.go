@@ -11,54 +11,55 @@ import (
 // Code is the kind of an error, for programs.
 type Code string
 
-// The codes of errors. Clients treat one they do not know as CodeInternal.
+// The codes of errors. Clients treat an unknown code as CodeInternal.
 const (
-	CodeBadRequest      Code = "bad_request"      // not understood, or a value out of range
+	CodeBadRequest      Code = "bad_request"      // request that is not understood, or has a value out of range
 	CodeNotFound        Code = "not_found"        // no such path or method
-	CodeForbidden       Code = "forbidden"        // a browser, or a foreign Host
-	CodeUnauthorized    Code = "unauthorized"     // no token on TCP, or none that is valid
+	CodeForbidden       Code = "forbidden"        // request of a browser, or with a foreign Host header
+	CodeUnauthorized    Code = "unauthorized"     // no valid token, on TCP
 	CodeTooLarge        Code = "too_large"        // a body beyond MaxBody
-	CodeUnsupportedType Code = "unsupported_type" // a body that does not say that it is JSON
-	CodeLimit           Code = "limit"            // as many as are allowed are there
-	CodeNoTerminal      Code = "no_such_terminal" // or none that this principal may see
-	CodeNoToken         Code = "no_such_token"    // the agent has none
-	CodeExists          Code = "exists"           // the thing to be made exists
-	CodeAmbiguous       Code = "ambiguous"        // a name or beginning fits several terminals
-	CodeDenied          Code = "denied"           // not allowed for this principal
+	CodeUnsupportedType Code = "unsupported_type" // a body without the content type of JSON
+	CodeLimit           Code = "limit"            // the allowed number is reached
+	CodeNoTerminal      Code = "no_such_terminal" // no such terminal, or the principal may not see it
+	CodeNoToken         Code = "no_such_token"    // the agent has no token
+	CodeExists          Code = "exists"           // the thing to be created exists already
+	CodeAmbiguous       Code = "ambiguous"        // a name, or the beginning of an id, fits several terminals
+	CodeDenied          Code = "denied"           // the principal is not allowed to do this
 	CodeExited          Code = "exited"           // the terminal's child has ended, or is being ended
-	CodeWouldEnd        Code = "would_end"        // terminals cannot outlive the daemon
+	CodeWouldEnd        Code = "would_end"        // some terminals would end with the daemon
 	CodeCannotStart     Code = "cannot_start"     // the command could not be started
-	CodeNotPaired       Code = "not_paired"       // no such host, or none at all
+	CodeNotPaired       Code = "not_paired"       // there is no such host, or no host at all
 	CodePaired          Code = "already_paired"   // a host of that name exists
 	CodeInsecure        Code = "insecure_url"     // a credential would travel in clear text
-	CodeUnreachable     Code = "host_unreachable" // no connection, or no answer in time
-	CodeRefused         Code = "host_refused"     // the credential was not accepted
-	CodeUnsupportedHost Code = "host_unsupported" // it does not take client-executed terminals
+	CodeUnreachable     Code = "host_unreachable" // no connection to the host, or no answer in time
+	CodeRefused         Code = "host_refused"     // the host did not accept the credential
+	CodeUnsupportedHost Code = "host_unsupported" // the host does not take client-executed terminals
 	CodeTimeout         Code = "timed_out"        // the awaited event did not come
 	CodeClosing         Code = "shutting_down"    // the daemon ends; another one may follow
-	CodeInternal        Code = "internal"         // a bug, or the system
+	CodeInternal        Code = "internal"         // a bug, or an error of the system
 )
 
-// Exit statuses of the command line; docs/CLI.md is the contract. The last two are of commands that were connected to a terminal.
+// Exit statuses of the command line; docs/CLI.md is the contract. ExitDropped and ExitCannotAttach are for commands that attach to a
+// terminal.
 const (
 	ExitOK          = 0
 	ExitFailure     = 1
 	ExitUsage       = 2
-	ExitNotRunning  = 3 // the daemon
-	ExitNotPaired   = 4 // or the credential was refused
+	ExitNotRunning  = 3 // the daemon is not running
+	ExitNotPaired   = 4 // no such host is paired, or it has refused the credential
 	ExitUnreachable = 5
 	ExitDenied      = 6
 	ExitNoTerminal  = 7
 	ExitTimeout     = 8
 
-	ExitDropped      = 254 // attached, and the daemon ended it
+	ExitDropped      = 254 // the daemon has ended the attachment
 	ExitCannotAttach = 255
 )
 
-// outcomes are a code's equivalents elsewhere.
+// outcomes are the HTTP status and the exit status of a code.
 type outcomes struct{ http, exit int }
 
-// meaning maps each code to its HTTP status and exit status: the one place.
+// meaning maps each code to its outcomes. They are defined only here.
 var meaning = map[Code]outcomes{
 	CodeBadRequest:      {http.StatusBadRequest, ExitUsage},
 	CodeNotFound:        {http.StatusNotFound, ExitFailure},
@@ -86,19 +87,19 @@ var meaning = map[Code]outcomes{
 	CodeInternal:        {http.StatusInternalServerError, ExitFailure},
 }
 
-// HTTPStatus is the HTTP status of an answer with the code.
+// HTTPStatus returns the HTTP status of an answer with the code.
 func (c Code) HTTPStatus() int { return meaning[c].http }
 
 // Error is the answer to a failed request.
 type Error struct {
 	Code    Code   `json:"code"`
-	Message string `json:"message"`        // lower case, the fault
-	Hint    string `json:"hint,omitempty"` // the remedy
+	Message string `json:"message"`        // what is wrong, in lower case
+	Hint    string `json:"hint,omitempty"` // what to do about it
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// ExitStatus is the exit status of a command that failed with err.
+// ExitStatus returns the exit status of a command that ended with err.
 func ExitStatus(err error) int {
 	var e *Error
 	switch {

@@ -2,7 +2,7 @@ package localapi
 
 import "time"
 
-// Status is the daemon's knowledge of itself, its hosts and its terminals, without asking anybody.
+// Status is what the daemon knows of itself, its hosts and its terminals. It asks nobody for it.
 type Status struct {
 	SchemaVersion int          `json:"schema_version"`
 	Running       bool         `json:"running"` // false only if no daemon is running
@@ -38,7 +38,7 @@ type Unredacted struct {
 	Except []string `json:"except"` // agents
 }
 
-// AgentStatus is an agent's own program, with all that it has started itself.
+// AgentStatus is an agent's own program, with all programs that it has started itself.
 type AgentStatus struct {
 	Name     string `json:"name"`
 	Pid      int    `json:"pid"`
@@ -83,7 +83,7 @@ type Degraded struct {
 type Holders struct {
 	Alive    int    `json:"alive"`
 	InDaemon int    `json:"in_daemon"`     // terminals without a holder; they end with the daemon
-	Off      string `json:"off,omitempty"` // why the person's terminals have none
+	Off      string `json:"off,omitempty"` // why the person's terminals have no holders
 }
 
 // Count is how many terminals there are.
@@ -97,7 +97,7 @@ type Count struct {
 	NotReady int `json:"not_ready"`
 }
 
-// LogMemory is the kept output of all terminals.
+// LogMemory is the size of the kept output of all terminals, and its bound.
 type LogMemory struct {
 	Bytes    int64 `json:"bytes"`
 	MaxBytes int64 `json:"max_bytes"`
@@ -116,24 +116,24 @@ type LogLevel struct {
 	Level         string `json:"level"`
 }
 
-// LogLevelRequest changes it.
+// LogLevelRequest changes the daemon's log level.
 type LogLevelRequest struct {
 	Level string `json:"level"`
 }
 
 // HandOverRequest asks the daemon to end and leave its terminals to the next one.
 type HandOverRequest struct {
-	Force bool `json:"force,omitempty"` // also if some would end
+	Force bool `json:"force,omitempty"` // end even if some terminals would end too
 }
 
-// HandOver is the fate of the terminals.
+// HandOver is the answer to a HandOverRequest.
 type HandOver struct {
 	SchemaVersion int `json:"schema_version"`
-	Kept          int `json:"kept"`  // run on
-	Ended         int `json:"ended"` // do not
+	Kept          int `json:"kept"`  // number of terminals that run on
+	Ended         int `json:"ended"` // number of terminals that end with the daemon
 }
 
-// Environment is that of the person's interactive login.
+// Environment is the environment of the person's interactive login.
 type Environment struct {
 	SchemaVersion int      `json:"schema_version"`
 	Env           []string `json:"env"` // NAME=value
@@ -145,7 +145,7 @@ type SandboxRequest struct {
 	Cwd     string   `json:"cwd"` // absolute
 }
 
-// SandboxReply is the command that does that.
+// SandboxReply has the command that runs the agent's program in its sandbox.
 type SandboxReply struct {
 	SchemaVersion int      `json:"schema_version"`
 	Command       []string `json:"command"`

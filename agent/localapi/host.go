@@ -4,31 +4,31 @@ import "time"
 
 // PairRequest adds a host.
 type PairRequest struct {
-	Name string `json:"name,omitempty"` // "" is made of the URL
+	Name string `json:"name,omitempty"` // "" means a name made from the URL
 	URL  string `json:"url"`
-	// Also are further URLs of the same host, which may be several nodes: the link tries another one where one does not answer.
+	// Also has further URLs of the same host, which may have several nodes. If one does not answer, the link tries another.
 	Also    []string `json:"also,omitempty"`
 	Token   string   `json:"token,omitempty"`
 	Pin     string   `json:"pin,omitempty"`     // client.Pin of the host's certificate
-	Default bool     `json:"default,omitempty"` // lend here when nothing else is said; the first host is it anyway
-	// AssumeClientTerminals pairs with a host that does not say that it takes client-executed terminals.
+	Default bool     `json:"default,omitempty"` // lend to this host if a request names none; the first host is always the default
+	// AssumeClientTerminals allows pairing with a host that does not announce that it takes client-executed terminals.
 	AssumeClientTerminals bool   `json:"assume_client_terminals,omitempty"`
 	OnDispose             string `json:"on_dispose,omitempty"` // auto, kill or unlend
-	// Store is where secrets are kept, keyring or file; "" means the present or best place.
+	// Store is where secrets are kept, keyring or file; "" means the present place, or before the first pairing the best one.
 	Store string `json:"store,omitempty"`
 }
 
-// PairOffer is a pairing by a code that waits for somebody at the host.
+// PairOffer is a pairing by a code. It waits until somebody at the host has confirmed it.
 type PairOffer struct {
 	SchemaVersion int `json:"schema_version"`
-	// ID names it for Finish; "" says that the host pairs by tokens alone, or that there is nothing to do.
+	// ID names the offer for Finish. It is "" if the host pairs by tokens alone, or if there is nothing to do.
 	ID   string `json:"id,omitempty"`
-	Code string `json:"code,omitempty"` // to be compared with the one at the host
-	// HostKey and DeviceKey are fingerprints, of the host's key and this machine's.
+	Code string `json:"code,omitempty"` // to be compared with the code that the host shows
+	// HostKey is the fingerprint of the host's key, DeviceKey that of this machine's key.
 	HostKey   string `json:"host_key,omitempty"`
 	DeviceKey string `json:"device_key,omitempty"`
-	ExpiresMs int64  `json:"expires_ms,omitempty"` // from now
-	// Paired is the host if this machine is paired with it by keys already, just so, and let in.
+	ExpiresMs int64  `json:"expires_ms,omitempty"` // how long the offer is valid from now on
+	// Paired is the host if this machine is already paired with it by keys, with the same settings, and the host lets it in.
 	Paired *HostStatus `json:"paired,omitempty"`
 }
 
@@ -36,43 +36,43 @@ type PairOffer struct {
 type HostStatus struct {
 	Name string `json:"name"`
 	URL  string `json:"url"` // without credentials
-	// Also are its further URLs.
+	// Also has further URLs of the host.
 	Also []string `json:"also,omitempty"`
-	// At is which of these URLs the connection is to; absent if there is only one, and while not online.
+	// At is the one of these URLs that the link is connected to; absent if there is only one, and while not online.
 	At  string `json:"at,omitempty"`
 	Pin string `json:"pin,omitempty"`
-	// Credential is how this machine authenticates: key (its own), token or none.
+	// Credential is how this machine authenticates: key (its own key), token or none.
 	Credential string    `json:"credential"`
-	HostKey    string    `json:"host_key,omitempty"` // fingerprint of the host's key, if paired by keys
+	HostKey    string    `json:"host_key,omitempty"` // fingerprint of the host's key, if the pairing is by keys
 	Default    bool      `json:"default"`
 	State      string    `json:"state"` // connecting, online, waiting, refused, unsupported
 	Since      time.Time `json:"since"`
 	DownSince  time.Time `json:"down_since,omitzero"` // absent while online
 	NextRetry  time.Time `json:"next_retry,omitzero"`
 	Error      string    `json:"error,omitempty"`    // error of the last attempt; absent while online
-	Protocol   string    `json:"protocol,omitempty"` // like the next two fields, only while online
+	Protocol   string    `json:"protocol,omitempty"` // this and the next two fields are set only while online
 	Server     string    `json:"server,omitempty"`
 	Resume     bool      `json:"resume"`
 	Refused    int64     `json:"refused_actions"`
-	// LentMeans describes who sees a terminal that is lent there without naming anybody: everybody at the host, or its audience: the owner of
-	// this machine there, and that person's agents. Absent while not online, like the next two.
+	// LentMeans says who sees a terminal that is lent to the host without naming anybody: everybody at the host, or only an audience, which
+	// is the owner of this machine at the host and that person's agents. This and the next two fields are absent while not online.
 	LentMeans string `json:"lent_means,omitempty"`
-	Owner     string `json:"machine_owner,omitempty"` // who that is, as the host says; absent: its administrators
-	Shares    bool   `json:"shares"`                  // the host takes links for guests
-	// Park is for how many milliseconds the host may keep shared text while this machine is away, the smaller of lend.park and what the host
-	// allows; absent if it keeps none, and while not online.
+	Owner     string `json:"machine_owner,omitempty"` // that owner, according to the host; absent if its administrators own this machine
+	Shares    bool   `json:"shares"`                  // the host accepts links for guests
+	// Park is for how many milliseconds the host may keep shared text while this machine is away: the smaller of lend.park and the bound of
+	// the host. It is absent if the host keeps no text, and while not online.
 	Park int64 `json:"park_ms,omitempty"`
-	// ClockSkew is how many seconds the host's clock is ahead of this machine's, accurate to about a second; absent if the clocks agree, and
-	// while not online.
+	// ClockSkew is how many seconds the host's clock is ahead of this machine's clock, accurate to about a second. It is absent if the
+	// clocks agree, and while not online.
 	ClockSkew int64 `json:"clock_skew_seconds,omitempty"`
-	// Unacked is how many bytes of text the host has not acknowledged, over all lent terminals. Gaps is how often bytes were dropped before
-	// they could be sent, since the daemon's start, and GapBytes how many.
+	// Unacked is how many bytes of text of all lent terminals the host has not acknowledged. Gaps is how often, since the daemon's start,
+	// bytes were dropped before they could be sent, and GapBytes is how many bytes that were.
 	Unacked  int64  `json:"unacked_bytes"`
 	Gaps     int    `json:"gaps"`
 	GapBytes int64  `json:"gap_bytes"`
 	Lent     []Lent `json:"lent"`
-	// Withdrawn is how many terminals that are not shared any more the host may still keep, since it is offline and does not know; KeptUntil
-	// is until when at the latest. Absent if there are none.
+	// Withdrawn is the number of terminals that are not shared any more but may still be kept by the host, since it is offline and was not
+	// told. KeptUntil is when it forgets the last of them at the latest. Both are absent if there are none.
 	Withdrawn int       `json:"withdrawn,omitempty"`
 	KeptUntil time.Time `json:"kept_until,omitzero"`
 	Tools     HostTools `json:"tools"`
@@ -84,15 +84,15 @@ type Lent struct {
 	URI     string `json:"uri"`
 	Unacked int64  `json:"unacked_bytes"`
 	Lost    int64  `json:"lost_bytes"`
-	// There reports whether the host has the terminal now; false: pending.
+	// There says that the host has the terminal now; false means that this is pending.
 	There   bool   `json:"there"`
 	Problem string `json:"problem,omitempty"`
-	// KeptUntil is until when the host may keep the terminal's text while this machine is away (lend.park); absent while it is online, and if
-	// it keeps nothing.
+	// KeptUntil is the time until which the host may keep the terminal's text while this machine is away (lend.park). It is absent while
+	// the host is online, and if it keeps nothing.
 	KeptUntil time.Time `json:"kept_until,omitzero"`
 	// Observers is the number of observers at the host; absent if the host does not report it.
 	Observers *int `json:"observers,omitempty"`
-	// Watchers lists who may watch and who does, according to the host; absent if it does not report them.
+	// Watchers lists who may watch and who watches now, according to the host; absent if it does not report them.
 	Watchers *Watchers `json:"host_says,omitempty"`
 }
 
@@ -104,10 +104,10 @@ const (
 
 // HostChange changes the kept settings of a paired host.
 type HostChange struct {
-	Name    string `json:"name,omitempty"`    // the new one; "" leaves it
+	Name    string `json:"name,omitempty"`    // the new name; "" keeps the old one
 	Default bool   `json:"default,omitempty"` // true makes it the default host
-	Tools   *bool  `json:"tools,omitempty"`   // offers this machine's tools to sessions there, or not; absent leaves it
-	Retry   bool   `json:"retry,omitempty"`   // true tries at once to reach it, if there is no connection
+	Tools   *bool  `json:"tools,omitempty"`   // whether this machine's tools are offered to sessions at the host; absent keeps the setting
+	Retry   bool   `json:"retry,omitempty"`   // true tries to connect at once, if there is no connection
 }
 
 // HostTools says whether sessions at a host are offered this machine's tools, and counts their calls.
@@ -120,12 +120,14 @@ type HostTools struct {
 	Problem  string `json:"problem,omitempty"`
 }
 
-// Unpaired describes the remains of a host that was forgotten here.
+// Unpaired describes what a host that was forgotten here may still have of this machine.
 type Unpaired struct {
 	SchemaVersion int `json:"schema_version"`
-	// Keeps is why the host may still let this machine's key in: it could not be told. "" if there is no such key.
+	// Keeps says why the host could not be told that the pairing has ended, so that it may still accept this machine's key. It is "" if the
+	// host was told, or has no such key.
 	Keeps string `json:"keeps,omitempty"`
-	// Withdrawn is how many terminals the host may still keep, since it is offline and was not told, KeptUntil until when; see HostStatus.
+	// Withdrawn is the number of terminals that the host may still keep, since it is offline and was not told, and KeptUntil is until when;
+	// see HostStatus.
 	Withdrawn int       `json:"withdrawn,omitempty"`
 	KeptUntil time.Time `json:"kept_until,omitzero"`
 }

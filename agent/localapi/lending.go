@@ -4,43 +4,44 @@ import "time"
 
 // LendRequest lends a terminal.
 type LendRequest struct {
-	Host string `json:"host,omitempty"` // "" is the default host
-	// ForMs ends it after this many milliseconds, 0 not by itself.
+	Host string `json:"host,omitempty"` // "" means the default host
+	// ForMs is after how many milliseconds the lending ends; 0 means that it does not end by itself.
 	ForMs int64 `json:"for_ms,omitempty"`
-	// To lets others at the host watch: NAME, group:NAME, agent:NAME or everyone. They are shown all retained output, unless FromNow is set.
+	// To lists who else at the host may watch: NAME, group:NAME, agent:NAME or everyone. They see all retained output; with FromNow, only
+	// output from now on.
 	To      []string `json:"to,omitempty"`
 	FromNow bool     `json:"from_now,omitempty"`
 }
 
-// UnlendRequest ends lending. "" is all hosts.
+// UnlendRequest ends the lending of a terminal to a host. An empty Host means all hosts.
 type UnlendRequest struct {
 	Host string `json:"host,omitempty"`
-	// From, if it is not empty, keeps these from watching, while the lending continues: NAME and agent:NAME, whatever lets them; group:NAME
-	// and everyone, if the terminal was lent to them.
+	// From, if it is not empty, lists who may not watch any more, while the lending continues. NAME and agent:NAME may not watch even if
+	// something else lets them; group:NAME and everyone lose their access if the terminal was lent to them.
 	From []string `json:"from,omitempty"`
 }
 
-// Loan is one host that a terminal is lent to.
+// Loan is the lending of a terminal to one host.
 type Loan struct {
 	Host  string     `json:"host"`
 	Since time.Time  `json:"since"`
-	Until *time.Time `json:"until,omitempty"` // absent: no time limit
+	Until *time.Time `json:"until,omitempty"` // absent if there is no time limit
 	// State is there (the host has the terminal), pending (the host does not have it yet), offline (output is sent when the host is back) or
 	// refused (see tether status). It is absent if nothing is left to send, and for agents.
 	State string `json:"state,omitempty"`
 	// Observers is the number of observers at the host; absent if the host does not report it.
 	Observers *int `json:"observers,omitempty"`
-	// Audience lists who may watch at the host, besides those to whom this machine belongs there. It is absent for agents.
+	// Audience lists who may watch at the host, besides the owners of this machine there. It is absent for agents.
 	Audience *Audience `json:"audience,omitempty"`
-	// Watchers lists who may watch and who does, according to the host; absent if it does not report them, and for agents.
+	// Watchers lists who may watch and who watches now, according to the host; absent if it does not report them, and for agents.
 	Watchers *Watchers `json:"host_says,omitempty"`
 }
 
-// KeptAt is a host that may still keep the text of a terminal whose sharing was ended: it is offline and hears of that when it is reached
-// again.
+// KeptAt is a host that may still keep the text of a terminal although its sharing was ended, because the host is offline. It is told when
+// the connection is back.
 type KeptAt struct {
 	Host  string    `json:"host"`
-	Until time.Time `json:"until"` // at the latest
+	Until time.Time `json:"until"` // when the host forgets the text at the latest
 }
 
 // Values of Loan.State.
@@ -57,14 +58,14 @@ type Audience struct {
 	// FromNow lists the names in To that see only output printed after they were named.
 	FromNow []string `json:"from_now"`
 	NotTo   []string `json:"not_to"` // may not watch, even if the host grants it
-	// GuestsOnly reports whether nobody may watch but guests with a link, see tether share.
+	// GuestsOnly says that only guests with a link may watch, see tether share.
 	GuestsOnly bool `json:"guests_only"`
 }
 
-// Watchers lists who may watch a terminal at a host and who does, according to the host.
+// Watchers lists who may watch a terminal at a host and who watches it now, according to the host.
 type Watchers struct {
 	May      []string  `json:"may"`
-	Refused  []string  `json:"refused"` // names in the audience that the host does not take
+	Refused  []string  `json:"refused"` // names in the audience that the host does not accept
 	Watching []Watcher `json:"watching"`
 	More     int       `json:"more"` // number of watchers beyond those listed
 }
@@ -78,16 +79,16 @@ type Watcher struct {
 
 // ShareRequest makes a link with which a guest watches one terminal, without a login.
 type ShareRequest struct {
-	Host  string `json:"host,omitempty"`   // "" is the default one
-	ForMs int64  `json:"for_ms,omitempty"` // 0 is an hour; at most ahp.MaxShareTime
+	Host  string `json:"host,omitempty"`   // "" means the default host
+	ForMs int64  `json:"for_ms,omitempty"` // 0 means an hour; at most ahp.MaxShareTime
 	Once  bool   `json:"once,omitempty"`   // only the first browser that opens it is let in
 }
 
-// NewShare is a share with its link, which nobody can ask for again.
+// NewShare is a new share with its link. The link is returned only this once.
 type NewShare struct {
 	Share
 	Link string `json:"link"`
-	// Loopback says that the link works on this machine alone.
+	// Loopback says that the link works only on this machine.
 	Loopback bool `json:"loopback"`
 }
 
@@ -102,7 +103,7 @@ type Share struct {
 	GuestsOnly bool      `json:"guests_only"` // nobody else may watch the terminal there
 }
 
-// Shares is the answer to a request for all of them.
+// Shares is the answer to a request for all shares.
 type Shares struct {
 	SchemaVersion int     `json:"schema_version"`
 	Shares        []Share `json:"shares"`

@@ -11,15 +11,15 @@ import (
 // ControlType is the kind of a Control.
 type ControlType string
 
-// The controls. Either side ignores unknown ones.
+// The types of controls, with the side that sends them and the fields that they use. Either side ignores unknown types.
 const (
-	ControlResize  ControlType = "resize"  // client: Cols, Rows are its size now
+	ControlResize  ControlType = "resize"  // client: Cols, Rows are the client's size now
 	ControlResized ControlType = "resized" // server: Cols, Rows are the terminal's size now
 	ControlLagged  ControlType = "lagged"  // server: Lost bytes are missing before the next output
 	ControlExit    ControlType = "exit"    // server: Code, Signal; the last message
-	ControlDropped ControlType = "dropped" // server: Message says why; the last message
+	ControlDropped ControlType = "dropped" // server: the attachment has ended and Message says why; the last message
 	ControlError   ControlType = "error"   // server: Message describes the client's fault
-	ControlLent    ControlType = "lent"    // server: Hosts can watch from now on, perhaps none
+	ControlLent    ControlType = "lent"    // server: Hosts, which may be empty, can watch from now on
 )
 
 // Control is a text frame on the WebSocket of an attached terminal.
@@ -32,19 +32,19 @@ type Control struct {
 	Signal  string      `json:"signal,omitempty"`
 	Message string      `json:"message,omitempty"`
 	Hosts   []string    `json:"hosts,omitempty"`
-	Keep    bool        `json:"keep,omitempty"` // dropped: the terminal goes on, and the next daemon has it
+	Keep    bool        `json:"keep,omitempty"` // for ControlDropped: the terminal runs on, and the next daemon will have it
 }
 
 // Encode returns the frame's text.
 func (c Control) Encode() []byte {
 	data, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // strings and numbers always have a form
+		panic(err) // strings and numbers can always be encoded
 	}
 	return data
 }
 
-// ParseControl is the inverse of Control.Encode.
+// ParseControl decodes what Control.Encode has returned.
 func ParseControl(data []byte) (Control, error) {
 	var c Control
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -61,16 +61,16 @@ const (
 	EventOutput  EventType = "output"  // Data; Raw is the offset after it
 	EventResized EventType = "resized" // Cols, Rows are the size from here on
 	EventLagged  EventType = "lagged"  // Lost bytes are missing before the next output
-	EventExit    EventType = "exit"    // Code, Signal, At; the last one
-	EventDropped EventType = "dropped" // Message says why; the last one, though the terminal may live
+	EventExit    EventType = "exit"    // Code, Signal, At; the last event
+	EventDropped EventType = "dropped" // Message says why nothing more follows; the last event, although the terminal may run on
 )
 
 // Event is one line of JSON for a terminal's followers.
 type Event struct {
 	Type    EventType `json:"type"`
-	Raw     int64     `json:"raw,omitempty"`    // where to follow from to go on after this
+	Raw     int64     `json:"raw,omitempty"`    // raw offset from which to follow to get what comes after this event
 	Data    string    `json:"data,omitempty"`   // text as observers see it: valid UTF-8, with escape sequences
-	Masked  int       `json:"masked,omitempty"` // places of Data that an agent is not shown
+	Masked  int       `json:"masked,omitempty"` // number of places in Data that are masked for an agent
 	Lost    int64     `json:"lost,omitempty"`
 	Cols    int       `json:"cols,omitempty"`
 	Rows    int       `json:"rows,omitempty"`
@@ -83,31 +83,31 @@ type Event struct {
 // EventsRequest asks for events in terminals.
 type EventsRequest struct {
 	Subscriptions []events.Request `json:"subscriptions"`    // 1 to 64
-	Follow        bool             `json:"follow,omitempty"` // continue; else only past events, as far as the log has them
-	Raw           bool             `json:"raw,omitempty"`    // do not mask secrets; not for agents that are not shown them
+	Follow        bool             `json:"follow,omitempty"` // continue with new events; else only past events, as far as the log goes back
+	Raw           bool             `json:"raw,omitempty"`    // do not mask secrets; has no effect for agents that may not see them
 }
 
-// EventLine is one line of the stream. Exactly one of Event, Active, End and Dropped is set, or none: then it reports how far the log was
-// examined.
+// EventLine is one line of the stream of events. At most one of Event, Active, End and Dropped is set. If none is, Cursor says how far the
+// log was examined.
 type EventLine struct {
 	Sub    int           `json:"sub"` // index of the subscription
 	Event  *events.Event `json:"event,omitempty"`
-	Active bool          `json:"active,omitempty"` // where it begins, and again if something is missing
-	// Truncated, of Active: something after the cursor asked for, or after the last event, is missing.
+	Active bool          `json:"active,omitempty"` // the subscription begins at Cursor, or goes on there after missing output
+	// Truncated, with Active, says that output is missing after the requested cursor, or after the last event.
 	Truncated bool   `json:"truncated,omitempty"`
-	Cursor    string `json:"cursor,omitempty"` // where to go on
-	End       bool   `json:"end,omitempty"`    // nothing more comes of this one; Error says why, if something is wrong
+	Cursor    string `json:"cursor,omitempty"` // cursor from which to continue the subscription
+	End       bool   `json:"end,omitempty"`    // the subscription has ended; Error says why, if something is wrong
 	Error     *Error `json:"error,omitempty"`
-	Dropped   bool   `json:"dropped,omitempty"` // the daemon goes; the next one answers
+	Dropped   bool   `json:"dropped,omitempty"` // the daemon ends; ask the next daemon
 }
 
-// MayRunRequest asks whether a command may run that the caller starts itself.
+// MayRunRequest asks whether the caller may start a command itself.
 type MayRunRequest struct {
 	Command []string `json:"command"`
 	Cwd     string   `json:"cwd"`
 }
 
-// MayRun is the answer: it may, or there would be an error.
+// MayRun is the answer to a MayRunRequest if the command may run. Otherwise the answer is an Error.
 type MayRun struct {
 	SchemaVersion int `json:"schema_version"`
 }

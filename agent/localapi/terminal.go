@@ -15,12 +15,12 @@ type Terminal struct {
 	Visible  bool      `json:"visible"`
 	Private  bool      `json:"private"`
 	LentTo   []string  `json:"lent_to"`
-	Loans    []Loan    `json:"loans"`          // one for each host in lent_to, in the same order
+	Loans    []Loan    `json:"loans"`          // one loan for each host in lent_to, in the same order
 	Kept     []KeptAt  `json:"kept,omitempty"` // after the end of sharing: the offline hosts that may still keep the text
 	Door     string    `json:"door,omitempty"` // the door that started the terminal
 	Pid      int       `json:"pid"`
 	Started  time.Time `json:"started"`
-	Exit     *Exit     `json:"exit,omitempty"`    // absent while it runs
+	Exit     *Exit     `json:"exit,omitempty"`    // absent while the terminal runs
 	Running  string    `json:"running,omitempty"` // the command line that the shell is running
 	Bytes    int64     `json:"bytes"`             // output so far, in bytes
 	Retained int64     `json:"retained"`          // how many of the newest bytes are kept and can be read
@@ -30,11 +30,12 @@ type Terminal struct {
 	// CommandDetection reports whether the shell reports the start and end of commands. Without it, the list of commands is not meaningful.
 	CommandDetection bool `json:"command_detection"`
 	// Input is the state of the program in the foreground: awaiting_input, awaiting_secret, running, quiet, full_screen or unknown; absent
-	// after the exit. InputSince is since when; except for running, it is the time of the last output or input.
+	// after the exit. InputSince is the time since when that state lasts; for every state but running, it is the time of the last output or
+	// input.
 	Input      string    `json:"input,omitempty"`
 	InputSince time.Time `json:"input_since,omitzero"`
-	// Ready is how far a declared terminal with a condition is: starting, ready, failed or stopped. ReadyWhy says which condition holds, or
-	// why none does.
+	// Ready is how far a declared terminal with a condition is: starting, ready, failed or stopped. ReadySince is the time since when that
+	// state lasts. ReadyWhy says which condition holds, or why none does.
 	Ready      string    `json:"ready,omitempty"`
 	ReadySince time.Time `json:"ready_since,omitzero"`
 	ReadyWhy   string    `json:"ready_why,omitempty"`
@@ -67,9 +68,9 @@ type SpawnRequest struct {
 	Shell bool   `json:"shell,omitempty"` // start it as a login shell
 	// NoIntegration starts a shell without the scripts that report commands.
 	NoIntegration bool `json:"no_integration,omitempty"`
-	// Env is the whole environment, NAME=value. Absent means that of the person's interactive login.
+	// Env is the whole environment, NAME=value. Absent means the environment of the person's interactive login.
 	Env []string `json:"env,omitempty"`
-	// SetEnv is added to that, NAME=value; the last of a name wins.
+	// SetEnv is added to the environment, NAME=value; the last value of a name wins.
 	SetEnv  []string `json:"set_env,omitempty"`
 	Name    string   `json:"name,omitempty"`
 	Cwd     string   `json:"cwd"` // absolute
@@ -79,24 +80,25 @@ type SpawnRequest struct {
 	OnSlow  string   `json:"on_slow,omitempty"` // "lag" or "hold"; absent means the owner's configured value
 	// LendTo names hosts; absent means the default host, if there is one and the terminal is not private.
 	LendTo []string `json:"lend_to,omitempty"`
-	// Leased binds the terminal to its followers: it is killed some seconds after the last Follow with Lease has ended, or when none begins.
+	// Leased binds the terminal to its followers: it is killed some seconds after the last Follow with Lease has ended, or some seconds
+	// after its start if none has begun.
 	Leased bool `json:"leased,omitempty"`
-	// Door says where an agent's request came in, for the policy: "cli" (the default) or "acp".
+	// Door is the door through which an agent's request came, for the policy: "cli" (the default) or "acp".
 	Door string `json:"door,omitempty"`
-	// Approved names who has approved exactly this request at that door.
+	// Approved is the name of whoever has approved exactly this request at that door.
 	Approved string `json:"approved,omitempty"`
 }
 
 // Command is one command line of a shell with integration.
 type Command struct {
 	N          int       `json:"n"`              // counts from 1
-	Line       *string   `json:"line,omitempty"` // absent when the shell did not say
+	Line       *string   `json:"line,omitempty"` // absent if the shell did not report it
 	Started    time.Time `json:"started"`
 	DurationMs *float64  `json:"duration_ms,omitempty"` // absent while it runs
-	Exit       *int      `json:"exit,omitempty"`        // absent while it runs, or when the shell did not say
+	Exit       *int      `json:"exit,omitempty"`        // absent while it runs, and if the shell did not report it
 	Running    bool      `json:"running"`
 	Verified   bool      `json:"verified"`         // false for marks of a foreign shell integration, which any program can print
-	Within     int       `json:"within,omitempty"` // n of the verified command that it ran in, as of a shell inside ssh
+	Within     int       `json:"within,omitempty"` // n of the verified command during which this one ran, such as ssh with a shell at its other end
 	Start      int64     `json:"start"`            // raw offset of its output
 	End        int64     `json:"end"`              // raw offset after it
 }
@@ -111,14 +113,14 @@ type CommandList struct {
 // Listening is a TCP port on which a program of a terminal listens.
 type Listening struct {
 	Port    int    `json:"port"`
-	Address string `json:"address"` // that it is bound to
+	Address string `json:"address"` // address to which the port is bound
 	Pid     int    `json:"pid"`
-	// URL is where a browser on this machine finds it if it speaks HTTP; absent if it is bound to an address that is not of this machine alone
-	// or all.
+	// URL is the address for a browser on this machine, if the program speaks HTTP. It is present only if the port is bound to a loopback
+	// address or to all addresses.
 	URL string `json:"url,omitempty"`
 }
 
-// Ports is the answer to a question for them.
+// Ports is the answer to a request for the listening ports of a terminal.
 type Ports struct {
 	SchemaVersion int         `json:"schema_version"`
 	ID            string      `json:"id"`
@@ -132,9 +134,9 @@ type Screen struct {
 	Rows          int      `json:"rows"`
 	CursorCol     int      `json:"cursor_col"`         // from 0
 	CursorRow     int      `json:"cursor_row"`         // from 0
-	Text          string   `json:"text"`               // its rows, without blanks at their ends and empty rows at the bottom
-	Coloured      []string `json:"coloured,omitempty"` // the same rows with SGR sequences, if they were asked for
-	Truncated     bool     `json:"truncated"`          // a part of it is not known: output before it is lost
+	Text          string   `json:"text"`               // the rows, without blanks at their ends and without empty rows at the bottom
+	Coloured      []string `json:"coloured,omitempty"` // the same rows with SGR sequences, if requested
+	Truncated     bool     `json:"truncated"`          // a part of the screen is not known, because earlier output is lost
 	Masked        int      `json:"masked"`             // as in ProblemList
 }
 
@@ -152,41 +154,41 @@ type Waited struct {
 	Detail        string   `json:"detail,omitempty"`   // why the URL did not answer with 2xx in time
 	Exit          *Exit    `json:"exit,omitempty"`     // the terminal's exit, if it has exited
 	Cursor        int64    `json:"cursor"`             // raw offset of the end of the examined output
-	Masked        int      `json:"masked,omitempty"`   // places of the examined output that an agent is not shown
+	Masked        int      `json:"masked,omitempty"`   // number of places in the examined output that are masked for an agent
 }
 
 // Problem is one complaint of a tool about a file.
 type Problem struct {
 	Tool      string `json:"tool"`
-	File      string `json:"file,omitempty"`       // seen from the command's directory; absent if the tool named none
+	File      string `json:"file,omitempty"`       // relative to the command's directory; absent if the tool named none
 	Line      int    `json:"line,omitempty"`       // from 1; absent if the tool named none
-	Column    int    `json:"column,omitempty"`     // as the tool counts
+	Column    int    `json:"column,omitempty"`     // as the tool counts columns; absent if it named none
 	EndLine   int    `json:"end_line,omitempty"`   // absent if the tool named none
 	EndColumn int    `json:"end_column,omitempty"` // absent if the tool named none
 	Severity  string `json:"severity"`             // error, warning or info
-	Code      string `json:"code,omitempty"`       // of the tool's own
+	Code      string `json:"code,omitempty"`       // the tool's own code for the problem
 	Message   string `json:"message"`
-	First     int64  `json:"first"` // raw offset of the lines that said so first
+	First     int64  `json:"first"` // raw offset of the first lines that reported it
 	Last      int64  `json:"last"`  // raw offset after the last lines that reported it
-	Count     int    `json:"count"` // how often the same was printed
+	Count     int    `json:"count"` // how often it was reported
 }
 
 // ProblemList is the answer to a question about a terminal's problems.
 type ProblemList struct {
 	SchemaVersion int       `json:"schema_version"`
 	Problems      []Problem `json:"problems"`
-	Errors        int       `json:"errors"`       // how many of all that are known are errors
-	Warnings      int       `json:"warnings"`     // how many of all that are known are warnings
+	Errors        int       `json:"errors"`       // number of errors among all known problems
+	Warnings      int       `json:"warnings"`     // number of warnings among all known problems
 	Cursor        int64     `json:"cursor"`       // the value for since next time
-	More          bool      `json:"more"`         // there are more after the cursor
+	More          bool      `json:"more"`         // there are more problems after the cursor
 	Cleared       bool      `json:"cleared"`      // problems were cleared after since
-	Dropped       int       `json:"dropped"`      // problems that there was no room for
-	Unseen        int64     `json:"unseen_bytes"` // output that was gone before anybody looked at it
-	Masked        int       `json:"masked"`       // places of the output that are shown otherwise, such as secrets as stars
+	Dropped       int       `json:"dropped"`      // number of problems that were not remembered because there was no room
+	Unseen        int64     `json:"unseen_bytes"` // bytes of output that were dropped before they could be examined
+	Masked        int       `json:"masked"`       // number of places in the output that are not shown as they were printed, such as secrets
 	Exited        bool      `json:"exited"`       // the terminal has exited
 }
 
-// Digest is a terminal's output, summed up.
+// Digest sums up a terminal's output.
 type Digest struct {
 	SchemaVersion int    `json:"schema_version"`
 	Text          string `json:"text"`   // at most 8 KB

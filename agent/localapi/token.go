@@ -7,7 +7,8 @@ type Whoami struct {
 	SchemaVersion int    `json:"schema_version"`
 	Actor         string `json:"actor"` // "user", "agent NAME" or "nobody"
 	Why           string `json:"why"`   // the process or environment variable that decides it
-	// Sign names the sign of a person; NoSign is why there is none.
+	// Sign describes what shows that a person makes the request, such as the terminal in whose foreground the caller runs. NoSign says why
+	// nothing shows it.
 	Sign   string `json:"sign,omitempty"`
 	NoSign string `json:"no_sign,omitempty"`
 }
@@ -15,23 +16,23 @@ type Whoami struct {
 // TokenInfo is a token as lists show it.
 type TokenInfo struct {
 	Principal string    `json:"principal"`
-	Person    bool      `json:"person,omitempty"` // yours, for scripts; principal is its name
+	Person    bool      `json:"person,omitempty"` // the token is for the person's own scripts; principal is a name for it
 	Created   time.Time `json:"created"`
 }
 
-// TokenList is the answer to a list of the tokens that were made.
+// TokenList is the answer to a request for the list of tokens.
 type TokenList struct {
 	SchemaVersion int         `json:"schema_version"`
 	Tokens        []TokenInfo `json:"tokens"`
 }
 
-// TokenRequest makes a token for an agent, or for the person's scripts.
+// TokenRequest asks for a new token for an agent, or for the person's scripts.
 type TokenRequest struct {
 	Principal string `json:"principal"`
-	Person    bool   `json:"person,omitempty"` // it is yours; principal is a name for it
+	Person    bool   `json:"person,omitempty"` // the token is for the person's own scripts; principal is a name for it
 }
 
-// NewToken answers it. The token cannot be had again.
+// NewToken is the answer to a TokenRequest. The token is returned only this once.
 type NewToken struct {
 	SchemaVersion int    `json:"schema_version"`
 	Principal     string `json:"principal"`
