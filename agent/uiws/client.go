@@ -15,38 +15,40 @@ import (
 
 // Further bounds of one client.
 const (
-	askedAhead = 16        // answers that wait for the writer; then the client is not read
-	chunk      = 32 << 10  // bytes of text in one pty:output
-	keptFrame  = 512 << 10 // bytes of a buffer that is kept for the next message
+	askedAhead = 16        // requests that may wait for run; while there are more, nothing is read from the client
+	chunk      = 32 << 10  // most bytes of text in one pty:output
+	keptFrame  = 512 << 10 // size in bytes up to which a buffer is kept for later messages
 
-	// messageRate and messageBurst limit the messages that are read from one client: a second, and at once. Nobody types that fast.
+	// messageRate and messageBurst limit the number of messages that are read from one client, per second and at once. Nobody types that
+	// fast.
 	messageRate  = 4000
 	messageBurst = 10000
 
 	// inputTimeout is how long input waits for a child that does not read. Meanwhile nothing else is read from this client.
 	inputTimeout = 2 * time.Second
 
-	closeTimeout = 500 * time.Millisecond // for the close message and handshake
+	closeTimeout = 500 * time.Millisecond // bounds the close message and handshake
 )
 
 // client is one user interface on its WebSocket, attached to any number of terminals. It has three goroutines: run writes to the socket,
 // read reads from it, and watch waits for changes of the pool.
 //
-// Nothing is queued for a client: its readers pull. A client that reads too slowly loses its place in the terminals' logs, and is told so.
+// No output is queued for a client: run reads it from the terminals' logs when it can send it. A client that reads too slowly loses its
+// place in the logs, and is told so.
 type client struct {
 	// Set at construction.
 	handler *Handler
 	conn    *websocket.Conn
-	raw     net.Conn // under conn
+	raw     net.Conn // network connection under conn
 	access  term.Access
-	mayType func(term.Info) error // used by read
-	wake    chan struct{}         // 1 slot: a reader or the pool has something
+	mayType func(term.Info) error // refuses input for a terminal; used by read only
+	wake    chan struct{}         // one slot; receives a value when a reader has output or the pool has changed
 	asked   chan ask              // requests, from read to run, in order
 
-	changed atomic.Bool // the pool has changed since events compared it
+	changed atomic.Bool // the pool has changed since events.compare has looked at it
 
-	// Owned by run.
-	streams []*stream // they take turns
+	// Used by run only.
+	streams []*stream // take turns in sending
 	turns   int       // index of the stream that had the last turn
 	events  events
 	buf     *buffer // nil while there is nothing to send
@@ -58,7 +60,7 @@ type ask struct {
 	err error
 }
 
-// buffer holds the buffers of a client while it has something to send.
+// buffer has the scratch memory of a client while there is something to send.
 type buffer struct{ text, frame []byte }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
@@ -111,7 +113,8 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// turn sends the next messages: all answers, then events, then one message of one terminal. So a flood delays anything else by one message.
+// turn sends the next messages: all answers, then events, and if there are none, one message of one terminal. So a flood of output delays
+// anything else by one message only.
 func (c *client) turn() (worked bool, err error) {
 	for more := true; more; {
 		select {
@@ -140,7 +143,7 @@ func (c *client) turn() (worked bool, err error) {
 	return false, nil
 }
 
-// wait returns when there may be something to do.
+// wait returns when there may be something to send, or ctx ends.
 func (c *client) wait(ctx context.Context) error {
 	now := time.Now()
 	first := c.events.arm(now)
@@ -166,7 +169,7 @@ func (c *client) wait(ctx context.Context) error {
 	return nil
 }
 
-// answer carries out a request that concerns run's own state, and sends an error message if it fails.
+// answer carries out a request that concerns the streams, which run owns. It sends an error message if the request fails.
 func (c *client) answer(a ask) error {
 	if a.err == nil {
 		switch a.Type {
@@ -209,7 +212,7 @@ func (c *client) putBuffer() {
 	c.buf = nil
 }
 
-// leave ends everything that run owns.
+// leave ends the streams and events.
 func (c *client) leave() {
 	for _, st := range c.streams {
 		st.close()

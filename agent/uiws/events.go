@@ -9,8 +9,8 @@ import (
 	"tether/agent/term"
 )
 
-// previewSize and previewEvery bound the previews of background terminals that a client is not attached to: at most previewSize bytes of
-// text, the newest, once in previewEvery.
+// previewSize and previewEvery bound the previews of background terminals to which a client is not attached: a preview has at most the
+// newest previewSize bytes of text, and comes at most once in previewEvery.
 const (
 	previewSize  = 4 << 10
 	previewEvery = time.Second
@@ -19,7 +19,7 @@ const (
 // eventKind is the kind of a terminal's event.
 type eventKind string
 
-// The events of terminals. A client gets those of the terminals that it may see. Output is an event only of background terminals.
+// The events of terminals. A client gets the events of all terminals that it may see, but eventOutput only of background terminals.
 const (
 	eventCreated  eventKind = "created"
 	eventPromoted eventKind = "promoted"
@@ -35,8 +35,8 @@ type session struct {
 	Visible   bool     `json:"visible"`
 	CreatedAt int64    `json:"createdAt"` // Unix ms
 	Command   []string `json:"command"`
-	// The following fields are additions of tether's.
-	Principal string          `json:"principal,omitempty"` // which agent, if one owns it
+	// The following fields are additions of tether to the protocol.
+	Principal string          `json:"principal,omitempty"` // name of the agent that owns the terminal, if one does
 	Name      string          `json:"name"`
 	Title     string          `json:"title"`
 	Cols      int             `json:"cols"`
@@ -46,7 +46,7 @@ type session struct {
 	ExitCode  *int            `json:"exitCode,omitempty"`
 	Signal    string          `json:"signal,omitempty"`
 	ExitedAt  int64           `json:"exitedAt,omitempty"` // Unix ms
-	Reason    term.ExitReason `json:"reason,omitempty"`   // who ended it: exited, killed, timeout
+	Reason    term.ExitReason `json:"reason,omitempty"`   // how it ended: exited, killed or timeout
 }
 
 func sessionFrom(i term.Info) session {
@@ -68,14 +68,15 @@ type terminalEvent struct {
 	Type     string    `json:"type"` // "terminal"
 	Event    eventKind `json:"event"`
 	Terminal session   `json:"terminal"`
-	Output   string    `json:"output,omitempty"` // for eventOutput, as are the next two
-	Offset   *int64    `json:"offset,omitempty"` // of Output in the terminal's text
+	Output   string    `json:"output,omitempty"` // set for eventOutput only, as are the next two fields
+	Offset   *int64    `json:"offset,omitempty"` // offset of Output in the terminal's text
 	Missed   bool      `json:"truncated,omitempty"`
 }
 
-// events records which terminals a client has been told of. It is owned by run.
+// events records of which terminals a client was told. Only run uses it.
 //
-// Events are the difference between this record and the pool, so none is queued: a client that reads late gets the difference that is left.
+// Events are made from the difference between this record and the pool when they can be sent, so that none is queued. A client that reads
+// late gets fewer events, for the difference that there is then.
 type events struct {
 	known    map[term.ID]*knownTerminal
 	previews []*preview
@@ -91,8 +92,8 @@ type knownTerminal struct {
 // background reports whether this is an agent's terminal that the person is not shown.
 func background(i term.Info) bool { return i.Owner.Role == term.RoleAgent && !i.Visible }
 
-// begin records the terminals that exist, without events for them. It runs before the first answer, so that a client that has had an answer
-// misses no later output.
+// begin records the existing terminals, for which there are no events. It runs before the first answer, so that a client that has got an
+// answer misses no later output.
 func (e *events) begin(c *client) {
 	e.known = map[term.ID]*knownTerminal{}
 	for _, h := range c.access.List() {
@@ -111,12 +112,13 @@ func (e *events) end() {
 	e.previews = nil
 }
 
-// attached ends the preview of a terminal that the client has attached to. detached makes the next step compare, which may begin one again.
+// attached ends the preview of a terminal to which the client has attached. detached makes the next step compare the record with the pool,
+// which may begin the preview again.
 func (e *events) attached(id string) { e.drop(term.ID(id)) }
 
 func (e *events) detached() { e.dirty = true }
 
-// step sends the events that are due.
+// step sends the events and previews that are due.
 func (e *events) step(c *client) (worked bool, err error) {
 	if c.changed.Swap(false) || e.dirty {
 		e.dirty = false
@@ -224,7 +226,8 @@ func (e *events) sweep() {
 	})
 }
 
-// arm makes the previews that are due wake the client at the next output, and returns when the first of the others is due; zero if none is.
+// arm makes the previews that are due wake run at the next output. It returns when the first of the other previews is due; zero if there is
+// none.
 func (e *events) arm(now time.Time) (first time.Time) {
 	for _, p := range e.previews {
 		switch {
@@ -251,9 +254,9 @@ type preview struct {
 	terminal term.Handle
 	known    *knownTerminal
 	reader   *term.Reader
-	due      time.Time
-	ended    bool
-	missed   bool // output was left out since the last excerpt
+	due      time.Time // when the next excerpt may be sent
+	ended    bool      // to be removed by sweep
+	missed   bool      // output was left out since the last excerpt
 }
 
 func (p *preview) open(c *client, tail int64) error {
@@ -273,7 +276,7 @@ func (p *preview) step(c *client) (sent bool, err error) {
 	if p.reader.Pending() > previewSize {
 		p.missed = true
 		if p.open(c, previewSize) != nil {
-			p.ended = true // the client may not read it any more
+			p.ended = true // the client may not read the terminal any more
 			return false, nil
 		}
 	}

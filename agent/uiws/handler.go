@@ -1,5 +1,5 @@
-// Package uiws serves user interfaces on the WebSocket /pty: one client attaches to any number of terminals, and gets events of all that
-// its caller may see. Server is what it needs of the local door. docs/LOCAL-API.md is the contract.
+// Package uiws serves user interfaces on the WebSocket /pty. One client attaches to any number of terminals, and gets the events of all
+// terminals that its caller may see. Server is the part of the local door that the package uses. docs/LOCAL-API.md is the contract.
 package uiws
 
 import (
@@ -17,10 +17,10 @@ import (
 
 // Bounds of the WebSocket, as docs/LOCAL-API.md has them.
 const (
-	MaxViewers  = 128       // of these WebSockets at once
-	MaxStreams  = 256       // terminals that one of them is attached to
+	MaxViewers  = 128       // number of WebSockets at a time
+	MaxStreams  = 256       // number of terminals to which one WebSocket is attached
 	HistorySize = 64 << 10  // bytes of text in one pty:attached
-	AckWindow   = 256 << 10 // bytes of text that a client which acknowledges has not
+	AckWindow   = 256 << 10 // bytes of text sent but not acknowledged at which sending pauses, for a client that acknowledges
 )
 
 // protocol is the WebSocket subprotocol that the server selects if the client offers subprotocols. Browsers pass their token in one.
@@ -28,15 +28,15 @@ const protocol = "tether.pty.v1"
 
 // Server is the part of the local door that the WebSocket of user interfaces needs. All methods are safe for concurrent use.
 type Server interface {
-	// Access returns the terminals as the caller of the request may see them.
+	// Access returns the pool as the caller of the request may see it.
 	Access(r *http.Request) term.Access
-	// Typing returns a function for one goroutine that says whether that caller may type into a terminal.
+	// Typing returns a function that returns an error if that caller may not type into a terminal. It is for one goroutine.
 	Typing(r *http.Request) func(term.Info) error
-	// Resize gives a terminal the size, made smaller so that it fits all attached people.
+	// Resize gives a terminal the size, reduced so that it fits all attached people.
 	Resize(h term.Handle, size term.Size) error
-	// ErrorFor gives an error its code.
+	// ErrorFor returns the error with its code for the client.
 	ErrorFor(err error) *localapi.Error
-	// Enter counts a client until leave is called. It is refused once the server drains.
+	// Enter counts a client until leave is called. It returns an error once the server drains.
 	Enter() (leave func(), err error)
 	// Stirred is called when a client has come or gone. It does not block.
 	Stirred()
@@ -45,7 +45,7 @@ type Server interface {
 // Options configures a Handler. All fields are required.
 type Options struct {
 	Server       Server
-	Draining     context.Context // done: clients are told that the daemon ends, and dropped
+	Draining     context.Context // when it is done, clients are told that the daemon ends, and are dropped
 	WriteTimeout time.Duration   // how long a client may not read before it is dropped
 }
 
@@ -53,7 +53,7 @@ type Options struct {
 type Handler struct {
 	opts    Options
 	viewers chan struct{} // a slot for each client
-	bulk    bulk          // the data that they are sent
+	bulk    bulk          // bounds the rate of the data for all clients
 }
 
 // New returns a handler without clients. It needs no close: clients end with Draining.
@@ -61,8 +61,8 @@ func New(o Options) *Handler {
 	return &Handler{opts: o, viewers: make(chan struct{}, MaxViewers)}
 }
 
-// Serve serves a user interface until it disconnects, the server drains, or the request's context ends, since its token was revoked. An
-// error says that the WebSocket was not opened, and nothing is answered yet.
+// Serve serves a user interface until it disconnects, the server drains, or the request's context ends because its token was revoked. It
+// returns an error if the WebSocket was not opened and the request has no answer yet.
 func (u *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	select {
 	case u.viewers <- struct{}{}:
@@ -91,14 +91,14 @@ func (u *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Upgrade accepts a WebSocket, and answers the request if it fails. The server has checked the Origin before. The library would compare it
-// with the Host header, which an attacker controls by DNS rebinding.
+// Upgrade accepts a WebSocket. If that fails, it answers the request. The caller must have checked the Origin: the library's own check is
+// off, because it would compare the Origin with the Host header, which an attacker controls by DNS rebinding.
 func Upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	return websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: []string{protocol}})
 }
 
-// hijacked remembers the connection that a handler takes over, so that it can be closed at once: closing a websocket.Conn waits for other
-// goroutines that read or close it.
+// hijacked remembers the network connection that a handler takes over, so that it can be closed at once. Closing the websocket.Conn would
+// wait for other goroutines that read or close it.
 type hijacked struct {
 	http.ResponseWriter
 	conn net.Conn
@@ -111,7 +111,8 @@ func (h *hijacked) Hijack() (conn net.Conn, rw *bufio.ReadWriter, err error) {
 	return conn, rw, err
 }
 
-// SpawnRequest is the body of POST /pty/spawn. Every field is optional. Without a body it starts the person's login shell in their home directory.
+// SpawnRequest is the body of POST /pty/spawn. Every field is optional. Without a body the person's login shell is started in their home
+// directory.
 type SpawnRequest struct {
 	Cwd     string   `json:"cwd"`
 	Command []string `json:"command"` // argv instead of the shell
@@ -128,7 +129,7 @@ type Spawned struct {
 	Terminal session `json:"terminal"`
 }
 
-// SpawnedFrom is the answer for a terminal that was started.
+// SpawnedFrom returns the answer for a terminal that was started.
 func SpawnedFrom(i term.Info) Spawned {
 	return Spawned{OK: true, ID: string(i.ID), Terminal: sessionFrom(i)}
 }

@@ -10,7 +10,8 @@ import (
 	"tether/screen"
 )
 
-// maxSizes bounds the sizes in one pty:attached. If the terminal had more, the screen counts as truncated.
+// maxSizes bounds the number of sizes in one pty:attached. If the terminal had more, only the newest are sent, and the screen counts as
+// truncated.
 const maxSizes = 1024
 
 // sizeAt is the size that a terminal has from a text offset on.
@@ -19,14 +20,14 @@ type sizeAt struct {
 	size term.Size
 }
 
-// historyStart is the screen at the place where a history begins, with its text offset and size.
+// historyStart is the screen at the beginning of a history, with the text offset and the size there.
 type historyStart struct {
 	is *screen.Screen
 	at sizeAt
 }
 
-// history returns the newest text of the terminal, at most HistorySize bytes, with the screen before it. It reads up to about the raw
-// offset until, and leaves the stream's reader there.
+// history opens a new reader and returns the newest text of the terminal, at most HistorySize bytes, with the screen before it. It reads up
+// to about the raw offset until, where it leaves the stream's reader.
 func (st *stream) history(c *client, until int64) (attached, error) {
 	if err := st.open(c, term.ReaderOptions{Tail: HistorySize}); err != nil {
 		return attached{}, err
@@ -45,14 +46,15 @@ func (st *stream) history(c *client, until int64) (attached, error) {
 	if t.Off == 0 {
 		return said, nil
 	}
-	if said.screen = from.is.Replay(); !utf8.Valid(said.screen) { // only if the text before ended within a character, which it never does
+	if said.screen = from.is.Replay(); !utf8.Valid(said.screen) { // would need text that ends within a character, which does not occur
 		said.screen = nil
 	}
 	said.unknown = said.screen == nil || from.is.Doubtful()
 	return said, nil
 }
 
-// startAt returns the screen at the position of the stream's reader. If the oldest known screen is later than that, it moves the reader there.
+// startAt returns the screen at the position of the stream's reader. If the oldest known screen is after that position, startAt moves the
+// reader to that screen.
 func (st *stream) startAt(c *client) (historyStart, error) {
 	old, err := st.terminal.Reader(term.ReaderOptions{View: term.ViewText, Wake: c.wake})
 	if err != nil {
@@ -79,7 +81,7 @@ func (st *stream) startAt(c *client) (historyStart, error) {
 	return from, nil
 }
 
-// advance moves the screen to a text offset by what a reader returns. buf is scratch.
+// advance moves the screen forward to a text offset with the output that the reader returns. buf is scratch memory.
 func (s *historyStart) advance(rd *term.Reader, to int64, buf []byte) {
 	buf = slices.Grow(buf[:0], chunk)[:chunk]
 	for s.at.off < to {
@@ -90,7 +92,7 @@ func (s *historyStart) advance(rd *term.Reader, to int64, buf []byte) {
 			s.is.Doubt()
 			s.at.off = lost.At
 		case err != nil || !ok:
-			s.is.Doubt() // impossible: there is text up to that offset
+			s.is.Doubt() // does not occur: there is text up to that offset
 			return
 		case ev.Mark == nil:
 			s.is.Advance(ev.Data[:min(int64(len(ev.Data)), to-ev.Off)])
@@ -107,8 +109,8 @@ func (s *historyStart) resize(size term.Size) {
 	s.at.size = size
 }
 
-// cut shortens t to its newest n bytes and advances the screen to where they begin. It returns the sizes that the terminal had in them; the
-// first is the size at their beginning.
+// cut shortens t to its newest n bytes and advances the screen to the beginning of these. It returns the sizes that the terminal had in
+// them; the first is the size at their beginning.
 func (s *historyStart) cut(t *taken, n int) []sizeAt {
 	whole, sizes := t.piece, t.sizes
 	t.piece = whole.newest(n)

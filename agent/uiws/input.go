@@ -31,7 +31,8 @@ func (c *client) read(ctx context.Context) {
 	}
 }
 
-// accept carries out input and resize messages, and returns the rest for run. A result with neither a type nor an error needs nothing more.
+// accept carries out input and resize messages, and returns other messages for run. If the result has neither a type nor an error, nothing
+// is left to do.
 func (c *client) accept(ctx context.Context, kind websocket.MessageType, data []byte) (left ask) {
 	if kind != websocket.MessageText {
 		return ask{err: localapi.BadRequest("messages are JSON in text frames")}

@@ -16,8 +16,8 @@ import (
 // The messages of the WebSocket /pty. Existing user interfaces know the fields type, id, data, history, exitCode, error, cols and rows; all
 // other fields and types are additions that they may ignore.
 const (
-	ptyAttach = "pty:attach" // client: send the terminal's output
-	ptyDetach = "pty:detach" // client: stop sending it
+	ptyAttach = "pty:attach" // client: asks for the terminal's output
+	ptyDetach = "pty:detach" // client: ends that
 	ptyInput  = "pty:input"  // client: Data was typed
 	ptyResize = "pty:resize" // client: Cols, Rows
 	ptyAck    = "pty:ack"    // client: the output before End has been shown
@@ -28,14 +28,14 @@ const (
 	ptyResized  = "pty:resized"  // server: Cols, Rows
 	ptyExit     = "pty:exit"     // server: ExitCode; the last message of a terminal
 	ptyError    = "pty:error"    // server: Error says why a request failed
-	ptyPong     = "pong"         // server: everything sent before the ping has been carried out
+	ptyPong     = "pong"         // server: all requests that were sent before the ping have been carried out
 	ptyTerminal = "terminal"     // server: a terminalEvent
 )
 
 // sessionNotFound is the error text by which existing clients recognise an unknown id.
 const sessionNotFound = "Session not found"
 
-// maxID bounds the ids in requests, in bytes. Ours have 12.
+// maxID bounds the ids in requests, in bytes. Ids of terminals have 12.
 const maxID = 64
 
 // request is a client's message. parse has checked that its type is known and that the fields of that type are present and in range.
@@ -84,8 +84,8 @@ var needs = map[string]func(*request) string{
 
 var errOtherField = errors.New("a field besides type, id and data")
 
-// decodeText decodes a message with the fields type, id and data only, as encoding/json does, which takes 10 µs longer for a key after a pause.
-// ok is false for all other messages, faulty ones included.
+// decodeText decodes a message that has only the fields type, id and data. It gives the same result as encoding/json, which takes 10 µs
+// longer for a key after a pause. ok is false for all other messages, including faulty ones.
 func decodeText(data []byte) (r request, ok bool) {
 	var text string
 	err := jsonspan.Object(data, func(key, value []byte) error {
@@ -107,7 +107,8 @@ func decodeText(data []byte) (r request, ok bool) {
 	return r, err == nil
 }
 
-// parse parses and checks a message. With an error, the returned request has the message's id, if it had a usable one, for the answer.
+// parse parses and checks a message. If it returns an error, the request has only the message's id for the answer, or "" if the message had
+// no usable id.
 func parse(data []byte) (request, error) {
 	r, decoded := decodeText(data)
 	if !decoded {
@@ -160,14 +161,15 @@ type attached struct {
 	id        string
 	history   piece
 	size      term.Size
-	sizes     []sizeAt // that the terminal had in the history, the first at its beginning; nil if always size
-	screen    []byte   // valid UTF-8 that draws the screen before the history on a fresh terminal of the first size; sent as part of it
-	unknown   bool     // a part of that screen is not known
-	truncated bool     // there was earlier output, which the client did not get
+	sizes     []sizeAt // sizes that the terminal had in the history, the first at its beginning; nil if all equal size
+	screen    []byte   // valid UTF-8 that draws the screen before the history on a fresh terminal of the first size; sent in front of the history
+	unknown   bool     // a part of screen is not known
+	truncated bool     // there was earlier output that the client did not get
 	lost      int64    // bytes between the last output that the client was sent and the history
 }
 
-// The encoders append one message. They are written by hand, because a flood is as many messages.
+// The following encoders append one message each to dst. They are written by hand for speed, since a flood of output is a flood of
+// messages.
 
 func appendAttached(dst []byte, a attached) []byte {
 	dst = appendHead(dst, ptyAttached, a.id)
@@ -264,7 +266,7 @@ func appendInt(dst []byte, name string, n int64) []byte {
 	return strconv.AppendInt(dst, n, 10)
 }
 
-// newest returns at most the last n bytes of p, from the start of a line where there is one, else of a character.
+// newest returns at most the last n bytes of p. They begin at the start of a line if there is one, else at the start of a character.
 func (p piece) newest(n int) piece {
 	if len(p.Data) <= n {
 		return p
@@ -279,7 +281,7 @@ func (p piece) newest(n int) piece {
 	return piece{p.Data[cut:], p.Off + int64(cut)}
 }
 
-// lineStart is the start of the first line at or after i, len(p) if there is none.
+// lineStart returns the index of the first start of a line in p at or after i, or len(p) if there is none.
 func lineStart(p []byte, i int) int {
 	for ; i < len(p); i++ {
 		if i == 0 || p[i-1] == '\n' {

@@ -10,23 +10,23 @@ import (
 	"tether/agent/term"
 )
 
-// stream is one terminal that a client is attached to. It is owned by run.
+// stream is one terminal that a client is attached to. Only run uses it.
 //
-// Its view is that of observers, without integration marks, terminal queries and clipboard access. So no user interface answers a child's
-// query or changes the person's clipboard.
+// The client gets the text as observers see it, without integration marks, terminal queries and clipboard access. So no user interface
+// answers a child's query or changes the person's clipboard.
 type stream struct {
 	id       string
 	terminal term.Handle
 	leave    func() // ends the person's attachment; nil if there is none
 	reader   *term.Reader
-	sent     int64      // offset after what the client was sent
-	acks     bool       // the client acknowledges
-	acked    int64      // offset it has shown
-	due      time.Time  // when more may be sent, see bulk
-	exit     *term.Exit // read already, to be sent next; nil: not yet
+	sent     int64      // text offset after the output that was sent to the client
+	acks     bool       // the client acknowledges output by pty:ack
+	acked    int64      // text offset after the output that the client has acknowledged
+	due      time.Time  // when more output may be sent, see bulk
+	exit     *term.Exit // the exit, if it was read but not yet sent
 }
 
-// errStreamEnded: the exit was sent.
+// errStreamEnded is returned when the last message of a stream was sent, so that the stream is to be dropped.
 var errStreamEnded = errors.New("the terminal has exited")
 
 // attach starts a stream, or restarts it.
@@ -50,7 +50,7 @@ func (c *client) attach(r request) error {
 	}
 	if fresh {
 		if c.access.Actor() == term.User {
-			st.leave, _ = h.Attach() // refused where they may not type
+			st.leave, _ = h.Attach() // fails if the person may not type here
 		}
 		c.streams = append(c.streams, st)
 		c.events.attached(r.ID)
@@ -64,7 +64,7 @@ func (c *client) detach(id string) {
 	}
 }
 
-// stream finds the stream of a terminal and its index; -1 if there is none.
+// stream returns the stream of a terminal and its index, or nil and -1 if there is none.
 func (c *client) stream(id string) (*stream, int) {
 	i := slices.IndexFunc(c.streams, func(st *stream) bool { return st.id == id })
 	if i < 0 {
@@ -89,8 +89,8 @@ func (st *stream) close() {
 	}
 }
 
-// begin opens a new reader, and returns the history before it. A client that has everything before since gets the output from there on, if
-// it is still retained.
+// begin opens a new reader, and returns the history that the client is to be sent. A client that has all output before the offset since
+// gets the output from there on, if it is still kept. A client without such an offset gets the newest output.
 func (st *stream) begin(c *client, since *int64) (attached, error) {
 	if since != nil {
 		if said, ok, err := st.resume(c, *since); ok || err != nil {
@@ -100,7 +100,8 @@ func (st *stream) begin(c *client, since *int64) (attached, error) {
 	return st.history(c, st.terminal.Info().Bytes)
 }
 
-// resume is begin for a client that has everything before since. ok is false if there is no such offset or it is not retained any more.
+// resume opens a new reader at the text offset since, and returns the output from there on as history. ok is false if there is no such
+// offset, its output is not kept any more, or there is too much of it for one message.
 func (st *stream) resume(c *client, since int64) (said attached, ok bool, err error) {
 	until := st.terminal.Info().Bytes
 	if err := st.open(c, term.ReaderOptions{}); err != nil {
@@ -128,7 +129,7 @@ func (st *stream) open(c *client, o term.ReaderOptions) error {
 	return nil
 }
 
-// said makes the pty:attached for the text that was read, and notes that the client has it.
+// said returns the content of the pty:attached for the text that was read, and records that the client has this text.
 func (st *stream) said(t taken, truncated bool) attached {
 	st.sent, st.acked, st.exit = t.end(), t.Off, t.exit
 	said := attached{id: st.id, history: t.piece, size: st.terminal.Info().Size, truncated: truncated}
@@ -141,13 +142,13 @@ func (st *stream) said(t taken, truncated bool) attached {
 // taken is the result of collect.
 type taken struct {
 	piece
-	sizes  []sizeAt   // sizes that the terminal got within the text
-	lagged bool       // the reader lost its place; the text before that is left out
+	sizes  []sizeAt   // sizes that the terminal was given within the text
+	lagged bool       // the reader lost its place; only the text after that is returned
 	exit   *term.Exit // the terminal's exit, if it was reached
 }
 
-// collect reads the available text into buf: up to about the raw offset until, so that it ends although the child prints on, and at most
-// limit bytes and a chunk. Of the marks it keeps only sizes and the exit.
+// collect reads the available text into buf. It stops at about the raw offset until, so that it ends although the child goes on printing,
+// and after limit bytes, exceeding that by less than a chunk. Of the marks it returns only sizes and the exit.
 func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
 	t := taken{piece: piece{Data: buf[:0], Off: rd.Offset()}}
 	for len(t.Data) < limit {
@@ -204,7 +205,7 @@ func (st *stream) step(c *client) (worked bool, err error) {
 	return true, nil
 }
 
-// end sends the exit.
+// end sends the exit and returns errStreamEnded.
 func (st *stream) end(c *client, e term.Exit) error {
 	if err := c.send(appendExit(c.buf.frame[:0], st.id, e)); err != nil {
 		return err
@@ -216,7 +217,7 @@ func (st *stream) end(c *client, e term.Exit) error {
 func (st *stream) resync(c *client) error {
 	sent := st.sent
 	said, err := st.begin(c, nil)
-	if err != nil { // the client may not read it any more
+	if err != nil { // the client may not read the terminal any more
 		if err := c.send(appendError(c.buf.frame[:0], st.id, c.handler.opts.Server.ErrorFor(err))); err != nil {
 			return err
 		}
@@ -230,10 +231,11 @@ func (st *stream) resync(c *client) error {
 // acknowledge records the offset up to which the client has shown output.
 func (st *stream) acknowledge(end int64) { st.acked = min(max(st.acked, end), st.sent) }
 
-// full reports whether the client must acknowledge before it is sent more.
+// full reports whether the client must acknowledge output before more is sent.
 func (st *stream) full() bool { return st.acks && st.sent-st.acked >= AckWindow }
 
-// arm makes the reader wake the client at the next output. If the stream must pause first, it returns until when.
+// arm makes the reader wake run at the next output, unless the client must acknowledge first. If the stream has to pause before it may send
+// more, arm returns when the pause ends instead; else due is zero.
 func (st *stream) arm(now time.Time) (due time.Time) {
 	switch {
 	case st.due.After(now):
@@ -244,21 +246,23 @@ func (st *stream) arm(now time.Time) (due time.Time) {
 	return time.Time{}
 }
 
-// bulkRate and bulkBurst bound the text sent to all user interfaces together, in bytes a second and at once. That is more than one can
-// show, and leaves processor time for echoes beside a flood with many viewers. Messages below bulkLeast bytes never wait.
+// bulkRate and bulkBurst bound the text that is sent to all user interfaces together, in bytes per second and in bytes at once. That is
+// more than a user interface can show, and leaves processor time for echoes while a flood goes to many viewers. Messages with less than
+// bulkLeast bytes never wait.
 const (
 	bulkRate  = 64 << 20
 	bulkBurst = 4 << 20
 	bulkLeast = 4 << 10
 )
 
-// bulk shares bulkRate among all streams of a server, in the order of their requests. The zero value is ready; it is safe for concurrent use.
+// bulk shares bulkRate among all streams of a Handler, in the order in which they send. The zero value is ready to use. It is safe for
+// concurrent use.
 type bulk struct {
 	mu   sync.Mutex
-	next time.Time // when the next one may be sent
+	next time.Time // when the text that was sent so far is paid for at bulkRate; guarded by mu
 }
 
-// reserve records that n bytes are sent, and returns when their sender may send more.
+// reserve records that n bytes are sent, and returns when their sender may send more; a zero time means at once.
 func (b *bulk) reserve(n int, now time.Time) time.Time {
 	if n < bulkLeast {
 		return time.Time{}
