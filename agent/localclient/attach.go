@@ -13,15 +13,17 @@ import (
 	"tether/agent/localapi"
 )
 
-// AttachOptions says where an attachment begins. The zero value means from now on.
+// AttachOptions says where the output of an attachment begins. The zero value means from now on.
 type AttachOptions struct {
-	FromStart bool  // with all that is kept
-	Tail      int64 // with at most this many bytes before now, from the start of a line
-	Screen    bool  // with Tail: if those bytes alone would not show it, the present screen instead of them, after a clear; and again after each ControlLagged
-	From      int64 // if not 0: from this raw offset on, such as Message.Raw
+	FromStart bool  // begin with all output that is kept
+	Tail      int64 // begin with at most this many of the newest bytes, from the start of a line
+	// Screen, with Tail, begins with a clear and the present screen instead if those bytes alone would not show the screen. The same comes
+	// after each ControlLagged.
+	Screen bool
+	From   int64 // if not 0: begin at this raw offset, such as a Message.Raw
 }
 
-// Attach opens the terminal that ref names. ctx bounds only the opening. The caller must Close it.
+// Attach attaches to the terminal that ref names. ctx bounds only the opening. The caller must Close the attachment.
 func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Attachment, error) {
 	q := url.Values{"offsets": {"1"}}
 	switch {
@@ -47,14 +49,14 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 	return nil, plain(err)
 }
 
-// Attachment is a terminal at the hands of its person. Next is for one goroutine; Write and Resize may be called from any.
+// Attachment is the connection of a person to a terminal. Next is for one goroutine; Write and Resize may be called from any.
 type Attachment struct {
 	conn    *websocket.Conn
-	offsets bool // the daemon says them
+	offsets bool // the daemon sends raw offsets
 }
 
-// Next waits for the next message. After a ControlExit or ControlDropped there is none. A connection that ends without them gives
-// ErrDropped. When ctx ends the attachment is closed.
+// Next waits for the next message. ControlExit and ControlDropped are the last. If the connection ends without them, Next returns
+// ErrDropped. When ctx ends, the attachment is closed.
 func (a *Attachment) Next(ctx context.Context) (Message, error) {
 	kind, data, err := a.conn.Read(ctx)
 	if err != nil {
@@ -76,7 +78,7 @@ func (a *Attachment) Next(ctx context.Context) (Message, error) {
 // SaysOffsets reports whether messages have a raw offset.
 func (a *Attachment) SaysOffsets() bool { return a.offsets }
 
-// data takes a binary message apart.
+// data splits a binary message into the raw offset and the output.
 func (a *Attachment) data(p []byte) (Message, error) {
 	switch {
 	case !a.offsets:
@@ -87,7 +89,7 @@ func (a *Attachment) data(p []byte) (Message, error) {
 	return Message{Data: p[localapi.OffsetBytes:], Raw: int64(binary.BigEndian.Uint64(p) &^ (1 << 63))}, nil
 }
 
-// Write sends input. It waits while the child does not read and much is in transit already.
+// Write sends input. It blocks while the child does not read and much input is in transit already.
 func (a *Attachment) Write(ctx context.Context, p []byte) error {
 	for len(p) > 0 {
 		n := min(len(p), localapi.AttachChunk)
@@ -99,17 +101,17 @@ func (a *Attachment) Write(ctx context.Context, p []byte) error {
 	return nil
 }
 
-// Resize gives the terminal a size.
+// Resize tells the daemon the size of this person's window.
 func (a *Attachment) Resize(ctx context.Context, cols, rows uint16) error {
 	return a.conn.Write(ctx, websocket.MessageText, localapi.Control{Type: localapi.ControlResize, Cols: cols, Rows: rows}.Encode())
 }
 
-// Close leaves the terminal, which goes on.
+// Close ends the attachment. The terminal runs on.
 func (a *Attachment) Close() { a.conn.CloseNow() }
 
-// Message is a message of the terminal: Data, or a Control.
+// Message is a message of the terminal. It has either Data or a Control.
 type Message struct {
 	Data    []byte // valid until the next call
-	Raw     int64  // raw offset after Data; 0 where the daemon does not say
+	Raw     int64  // raw offset after Data; 0 if the daemon does not send offsets
 	Control *localapi.Control
 }

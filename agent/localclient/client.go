@@ -1,5 +1,5 @@
-// Package localclient is the client of the local door, by which the command line reaches the daemon: it finds the daemon or starts it, waits
-// while one is replaced by the next, and notices one that has stopped. agent/localapi has the types.
+// Package localclient is the client of the local door, with which the command line talks to the daemon. It finds the daemon or starts it,
+// waits while a daemon is replaced by the next, and notices if a daemon does not answer. agent/localapi has the types.
 //
 //	c := localclient.New(socket)
 //	defer c.Close()
@@ -26,25 +26,25 @@ import (
 	"tether/platform/ipc"
 )
 
-// ErrNotRunning: no daemon answers at the socket. errors.Is finds it in the errors of all methods of Client.
+// ErrNotRunning says that no daemon listens on the socket. errors.Is finds it in the errors of all methods of Client.
 var ErrNotRunning = ipc.ErrNotRunning
 
-// ErrDropped: the daemon ended the attachment although the terminal may live.
+// ErrDropped says that the daemon has ended the connection, although the terminal may still run.
 var ErrDropped = errors.New("the daemon closed the connection")
 
-// Client talks to the daemon behind a socket. It is safe for concurrent use. Methods block until the daemon has answered or ctx ends; a
-// refusal of the daemon is a *localapi.Error.
+// Client talks to the daemon behind a socket. It is safe for concurrent use. Methods block until the daemon has answered or ctx ends. If
+// the daemon refuses a request, the error is a *localapi.Error.
 type Client struct {
 	socket string
 	http   http.Client
-	header http.Header // of every request
+	header http.Header // headers of every request
 
-	patient func(silent bool) // see Patient; nil: requests fail with a SilentError
-	after   time.Duration     // silentAfter; another one in tests
-	sign    time.Duration     // signWithin; the same
+	patient func(silent bool) // see Patient; if nil, requests fail with a SilentError
+	after   time.Duration     // silentAfter, except in tests
+	sign    time.Duration     // signWithin, except in tests
 }
 
-// New returns a client for the socket at the absolute path. It does not connect yet. Close gives its idle connections back.
+// New returns a client for the socket at the absolute path. It does not connect yet. Close closes its idle connections.
 func New(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialPatiently(ctx, socket) }
 	return &Client{socket: socket, after: silentAfter, sign: signWithin, http: http.Client{
@@ -53,15 +53,17 @@ func New(socket string) *Client {
 	}}
 }
 
-// As returns a client that acts as the agent called principal, 1 to 64 of the characters A-Z a-z 0-9 . _ : @ -. It may do less: see its own
-// terminals and the person's, and start ones in the background. It shares its connections with c, so that closing one is enough.
+// As returns a client that acts as the agent called principal, whose name has 1 to 64 of the characters A-Z a-z 0-9 . _ : @ -. An agent may
+// do less than the person: it sees its own terminals and the person's, and starts terminals in the background. The client shares its
+// connections with c, so that closing one of the two is enough.
 func (c *Client) As(principal string) *Client {
 	as := *c
 	as.header = http.Header{localapi.PrincipalHeader: {principal}}
 	return &as
 }
 
-// With returns a client that sends a token of the person's, which is a sign of them. "" sends none. It shares its connections with c.
+// With returns a client that sends one of the person's tokens, as proof that the person makes the requests. "" means no token. The client
+// shares its connections with c.
 func (c *Client) With(token string) *Client {
 	with := *c
 	if token != "" {
@@ -73,7 +75,7 @@ func (c *Client) With(token string) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// HTTP returns an HTTP client whose requests go to the daemon as those of c do, for paths that have no method here, such as /mcp and /pty. It
+// HTTP returns an HTTP client that sends requests to the daemon as c does, for paths without a method here, such as /mcp and /pty. It
 // shares its connections with c, so that closing c is enough.
 func (c *Client) HTTP() *http.Client {
 	h := c.http
@@ -81,7 +83,7 @@ func (c *Client) HTTP() *http.Client {
 	return &h
 }
 
-// withHeader adds a header to each request.
+// withHeader is an http.RoundTripper that adds headers to each request.
 type withHeader struct {
 	http.RoundTripper
 	header http.Header
@@ -114,8 +116,8 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return nil
 }
 
-// send returns the daemon's answer if it is not an error. A daemon that is being replaced is asked again: the next one answers. It may also
-// end silently on a new connection; then only requests that change nothing are repeated.
+// send returns the daemon's answer if it is not an error. If the daemon is being replaced, send repeats the request for the next daemon. A
+// daemon may also end without an answer on a new connection; then send repeats only requests that change nothing.
 func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -158,13 +160,13 @@ func (c *Client) sendOnce(ctx context.Context, method, path string, body io.Read
 }
 
 const (
-	// handOverTimeout is how long a client waits while one daemon makes way for another, or starts.
+	// handOverTimeout is how long a client waits while a daemon starts, or is replaced by another.
 	handOverTimeout = 5 * time.Second
-	// secondLook is when a client looks again, in case it looked between the end of one daemon and the start of the next.
+	// secondLook is after what time a client looks again, in case it looked between the end of one daemon and the start of the next.
 	secondLook = 10 * time.Millisecond
 )
 
-// dialPatiently connects to the daemon. If a daemon is only about to start, it waits for it.
+// dialPatiently connects to the daemon. If a daemon is about to start, it waits for that daemon.
 func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
 	for end, looks := time.Now().Add(handOverTimeout), 0; ; looks++ {
 		conn, err := ipc.Dial(ctx, socket)
@@ -179,8 +181,8 @@ func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
 	}
 }
 
-// locked reports whether a daemon starts or ends. The one that is to come is looked for first: it holds its file before the other gives up
-// the lock. A process that replaces the daemon does not wait for itself.
+// locked reports whether another process holds NextName or LockName, so that a daemon starts or ends. It looks at NextName first, because
+// the next daemon holds that file before the previous one releases LockName. A process that replaces the daemon does not wait for itself.
 func locked(socket string) bool {
 	for _, name := range []string{localapi.NextName, localapi.LockName} {
 		lock, err := ipc.Lock(filepath.Join(filepath.Dir(socket), name))
@@ -195,7 +197,7 @@ func locked(socket string) bool {
 	return false
 }
 
-// plain takes away the method and made-up URL that net/http puts in front.
+// plain returns the error without the method and made-up URL that net/http puts in front.
 func plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -204,7 +206,7 @@ func plain(err error) error {
 	return err
 }
 
-// errorIn reads the error that the daemon answered.
+// errorIn reads the error in the daemon's answer.
 func errorIn(resp *http.Response) error {
 	var answer struct {
 		Error *localapi.Error `json:"error"`
@@ -215,10 +217,10 @@ func errorIn(resp *http.Response) error {
 	return answer.Error
 }
 
-// segment is name as one segment of a path. Dots are escaped because servers take "." and ".." for steps up and down the path.
+// segment returns name as one segment of a path. Dots are escaped because servers interpret the segments "." and "..".
 func segment(name string) string { return strings.ReplaceAll(url.PathEscape(name), ".", "%2E") }
 
-// checkPath refuses a path with a name that no path can hold: "", or "/".
+// checkPath returns an error for a path that contains a name that cannot be part of a path: "", or "/".
 func checkPath(path string) error {
 	path, _, _ = strings.Cut(path, "?")
 	for s := range strings.SplitSeq(path[1:], "/") {

@@ -17,7 +17,7 @@ func (c *Client) Status(ctx context.Context) (localapi.Status, error) {
 	return s, c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
 }
 
-// Environment returns the environment of an interactive login, as the daemon remembers it or, if refresh, asked anew.
+// Environment returns the environment of an interactive login, as the daemon remembers it. With refresh, the daemon determines it anew.
 func (c *Client) Environment(ctx context.Context, refresh bool) (localapi.Environment, error) {
 	var e localapi.Environment
 	if refresh {
@@ -26,38 +26,38 @@ func (c *Client) Environment(ctx context.Context, refresh bool) (localapi.Enviro
 	return e, c.do(ctx, http.MethodGet, "/v1/environment", nil, &e)
 }
 
-// Declare starts or ends declared terminals and returns how they are then.
+// Declare starts or ends declared terminals and returns their states after that.
 func (c *Client) Declare(ctx context.Context, r localapi.DeclareRequest) (localapi.DeclaredList, error) {
 	var l localapi.DeclaredList
 	return l, c.do(ctx, http.MethodPost, "/v1/declared", r, &l)
 }
 
-// HandOver asks the daemon to end and leave its terminals to the next one. It does not wait for the end. A daemon that does not know how is
-// a *localapi.Error with CodeNotFound.
+// HandOver asks the daemon to end and leave its terminals to the next one. It does not wait for the end. If the daemon does not know this
+// request, the error is a *localapi.Error with CodeNotFound.
 func (c *Client) HandOver(ctx context.Context, r localapi.HandOverRequest) (localapi.HandOver, error) {
 	var h localapi.HandOver
 	return h, c.do(ctx, http.MethodPost, "/v1/handover", r, &h)
 }
 
-// Shutdown asks the daemon to end, with all its terminals. It does not wait.
+// Shutdown asks the daemon to end with all its terminals. It does not wait for the end.
 func (c *Client) Shutdown(ctx context.Context) error {
 	return c.do(ctx, http.MethodPost, "/v1/shutdown", struct{}{}, &struct{}{})
 }
 
-// Pair adds a host after asking it once.
+// Pair adds a host after one connection to it has succeeded.
 func (c *Client) Pair(ctx context.Context, r localapi.PairRequest) (localapi.HostStatus, error) {
 	var h localapi.HostStatus
 	return h, c.do(ctx, http.MethodPost, "/v1/hosts", r, &h)
 }
 
-// Offer begins to pair by a code. An offer without an ID says that the host pairs by tokens alone, or, with Paired, that it is paired
+// Offer begins to pair by a code. An offer without an ID says that the host pairs by tokens alone, or, if Paired is set, that it is paired
 // already.
 func (c *Client) Offer(ctx context.Context, r localapi.PairRequest) (localapi.PairOffer, error) {
 	var o localapi.PairOffer
 	return o, c.do(ctx, http.MethodPost, "/v1/pairings", r, &o)
 }
 
-// Finish blocks until the offer with that ID was approved at the host, has expired or ctx ends, after which it is over.
+// Finish blocks until the offer with that ID was approved at the host or has expired, or ctx ends. The offer is over then.
 func (c *Client) Finish(ctx context.Context, id string) (localapi.HostStatus, error) {
 	var h localapi.HostStatus
 	return h, c.do(ctx, http.MethodPost, "/v1/pairings/"+segment(id), struct{}{}, &h)
@@ -75,8 +75,8 @@ func (c *Client) Unpair(ctx context.Context, name string) (localapi.Unpaired, er
 	return u, c.do(ctx, http.MethodDelete, "/v1/hosts/"+segment(name), nil, &u)
 }
 
-// Approvals returns the waiting and expired questions and the grants. With a version it first waits until the list has another, at most for
-// half a minute.
+// Approvals returns the waiting and expired questions and the grants. If since is not nil, it first waits until the list's version is
+// another one, at most for half a minute.
 func (c *Client) Approvals(ctx context.Context, since *uint64) (localapi.ApprovalList, error) {
 	var l localapi.ApprovalList
 	path := "/v1/approvals"
@@ -86,8 +86,8 @@ func (c *Client) Approvals(ctx context.Context, since *uint64) (localapi.Approva
 	return l, c.do(ctx, http.MethodGet, path, nil, &l)
 }
 
-// Approve answers the question called id. An approval for no time is for this once, or, if the question has expired, for the next few
-// minutes.
+// Approve answers the question called id. An approval stands for the duration standing. If that is 0, it is for this once, or, if the
+// question has expired, for the next few minutes.
 func (c *Client) Approve(ctx context.Context, id string, allow bool, standing time.Duration) (localapi.Approved, error) {
 	var a localapi.Approved
 	req := localapi.ApprovalAnswer{Allow: allow, ForSeconds: int64(standing / time.Second)}
@@ -106,7 +106,7 @@ func (c *Client) AuditHead(ctx context.Context) (audit.Head, error) {
 	return h.Head, err
 }
 
-// MayRun asks whether the caller may run a command of its own when something happens.
+// MayRun returns an error if the caller may not start the command itself when an event comes.
 func (c *Client) MayRun(ctx context.Context, command []string, cwd string) error {
 	var out localapi.MayRun
 	return c.do(ctx, http.MethodPost, "/v1/events/command", localapi.MayRunRequest{Command: command, Cwd: cwd}, &out)
@@ -124,7 +124,7 @@ func (c *Client) Whoami(ctx context.Context) (localapi.Whoami, error) {
 	return w, c.do(ctx, http.MethodGet, "/v1/whoami", nil, &w)
 }
 
-// Tokens lists the tokens that were made, the oldest first.
+// Tokens lists the tokens, oldest first.
 func (c *Client) Tokens(ctx context.Context) (localapi.TokenList, error) {
 	var l localapi.TokenList
 	return l, c.do(ctx, http.MethodGet, "/v1/tokens", nil, &l)
@@ -136,7 +136,7 @@ func (c *Client) CreateToken(ctx context.Context, principal string) (localapi.Ne
 	return t, c.do(ctx, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: principal}, &t)
 }
 
-// CreatePersonToken makes a token for the person's scripts: name tells it from others.
+// CreatePersonToken makes a token for the person's scripts. name distinguishes it from other tokens.
 func (c *Client) CreatePersonToken(ctx context.Context, name string) (localapi.NewToken, error) {
 	var t localapi.NewToken
 	return t, c.do(ctx, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: name, Person: true}, &t)
@@ -148,12 +148,13 @@ func (c *Client) UserToken(ctx context.Context) (localapi.NewToken, error) {
 	return t, c.do(ctx, http.MethodPost, "/v1/token", struct{}{}, &t)
 }
 
-// RevokeToken ends the token of that name and all that it has opened; "user" is the person's own, which is replaced by another.
+// RevokeToken revokes the token of that name and closes all connections that were opened with it. "user" is the token that acts as the
+// person; it is replaced by another.
 func (c *Client) RevokeToken(ctx context.Context, principal string) error {
 	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+segment(principal), nil, &struct{}{})
 }
 
-// LogLevel returns how much the daemon logs; a level that is not "" is set before.
+// LogLevel returns the daemon's log level. If level is not "", it sets it first.
 func (c *Client) LogLevel(ctx context.Context, level string) (localapi.LogLevel, error) {
 	var l localapi.LogLevel
 	if level != "" {
@@ -162,7 +163,7 @@ func (c *Client) LogLevel(ctx context.Context, level string) (localapi.LogLevel,
 	return l, c.do(ctx, http.MethodGet, "/v1/log", nil, &l)
 }
 
-// Health asks whether all is well.
+// Health asks whether the daemon works without problems.
 func (c *Client) Health(ctx context.Context) (localapi.Health, error) {
 	var h localapi.Health
 	return h, c.do(ctx, http.MethodGet, "/v1/health", nil, &h)

@@ -17,31 +17,33 @@ import (
 	"tether/platform/proc"
 )
 
-// TellVar is set for a daemon that EnsureDaemon starts. Its standard input is then a pipe into which it writes, if it cannot start, a
-// localapi.Error in JSON: the disk on which Output is may be full.
+// TellVar is an environment variable that is set for a daemon that EnsureDaemon starts. The daemon's standard input is then a pipe. If it
+// cannot start, it writes a localapi.Error in JSON into the pipe, since the disk with Launch.Output may be full.
 const TellVar = "TETHER_TELL"
 
 // Launch says how to start a daemon.
 type Launch struct {
-	Path string   // of the program, absolute
-	Argv []string // the program's own name first
+	Path string   // absolute path of the program
+	Argv []string // arguments, the program's own name first
 	Env  []string
-	// Output collects the daemon's output outside its log: why it could not start, or a crash. An absolute path.
+	// Output is the absolute path of a file for the daemon's output outside its log, such as why it could not start, or a crash.
 	Output string
 }
 
 const (
 	startTimeout = 5 * time.Second
-	// outcome is how long after the end of the daemon that we started another one, which was faster, has to show up.
+	// outcome is how long EnsureDaemon still waits for another daemon after the daemon that it started has ended, because the other was
+	// faster.
 	outcome   = time.Second
 	firstLook = time.Millisecond
 	lastLook  = 25 * time.Millisecond
-	// maxOutput is the size in bytes from which Output begins anew.
+	// maxOutput is the size in bytes from which Output is truncated before the next start.
 	maxOutput = 256 << 10
 )
 
-// EnsureDaemon starts a daemon if none runs, and returns when one listens. If another process starts or replaces the daemon, it waits for
-// that one. Two callers at once end up with one daemon, since only one gets the socket's lock. The error includes the daemon's message.
+// EnsureDaemon starts a daemon if none runs, and returns when a daemon listens. If another process starts or replaces the daemon, it waits
+// for that daemon. If two callers start daemons at once, only the daemon that gets the socket's lock stays. The error includes the daemon's
+// message.
 func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
 	conn, err := dialPatiently(ctx, c.socket)
 	if err == nil {
@@ -92,8 +94,8 @@ func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
 	return failed
 }
 
-// oneLeft returns when the daemon that was started in vain, if it was, has ended: it must not take the place of the other when that is
-// stopped.
+// oneLeft makes sure that only one daemon is left. If another daemon than the started one listens, it waits until the started one has
+// ended, which otherwise might take the other's place when that is stopped.
 func (c *Client) oneLeft(ctx context.Context, started int, ended <-chan struct{}) error {
 	s, err := c.Status(ctx)
 	if err != nil || s.Pid == started {
@@ -107,7 +109,7 @@ func (c *Client) oneLeft(ctx context.Context, started int, ended <-chan struct{}
 	}
 }
 
-// await polls the socket: it exists when the daemon is ready, whoever started it.
+// await polls the socket until a daemon listens, whoever started it.
 func (c *Client) await(ctx context.Context, ended <-chan struct{}) error {
 	var giveUp <-chan time.Time
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
@@ -152,7 +154,7 @@ func (c *Client) WaitGone(ctx context.Context) error {
 	}
 }
 
-// shorten begins the file anew if it has grown, and returns its size.
+// shorten truncates the file if it has reached maxOutput, and returns its size.
 func shorten(name string) int64 {
 	info, err := os.Lstat(name)
 	if err != nil || info.Mode().Type()&fs.ModeType != 0 {
@@ -164,7 +166,7 @@ func shorten(name string) int64 {
 	return info.Size()
 }
 
-// since returns the text printed after the offset, for a message.
+// since returns the text in the file after the offset, for a message.
 func since(name string, offset int64) string {
 	f, err := os.Open(name)
 	if err != nil {

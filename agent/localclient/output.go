@@ -17,13 +17,13 @@ import (
 // ReadOptions selects a part of a terminal's output.
 type ReadOptions struct {
 	View    string // "text" (default: valid UTF-8 as observers see it), "screen" or "raw"
-	Lines   int    // the last this many; 0 means all that is kept
-	Command int    // only the output of this command of a shell; 0 means all
-	Follow  bool   // go on until the terminal exits, or the command ends
+	Lines   int    // number of the newest lines; 0 means all output that is kept
+	Command int    // number of the command whose output is read; 0 means all output
+	Follow  bool   // continue until the terminal exits, or the command ends
 }
 
-// Read returns the terminal's output. The caller must Close it; it ends early when ctx does. If the daemon ends first, the error is
-// ErrDropped.
+// Read returns the terminal's output. The caller must Close it. The output ends early when ctx ends. If the daemon ends before, reading
+// returns ErrDropped.
 func (c *Client) Read(ctx context.Context, ref string, o ReadOptions) (*Output, error) {
 	q := url.Values{}
 	if o.View != "" {
@@ -51,7 +51,7 @@ type Output struct {
 	follow bool // the terminal's end is distinguished from the daemon's
 }
 
-// Masked is the number of masked places in the output read to its end, for an agent.
+// Masked returns the number of masked places in the output, for an agent. It is known once the output was read to its end.
 func (f *Output) Masked() int {
 	n, _ := strconv.Atoi(f.resp.Trailer.Get(localapi.MaskedTrailer)) // none is 0
 	return n
@@ -75,13 +75,14 @@ func (f *Output) Close() error { return f.resp.Body.Close() }
 
 // FollowOptions says from where to follow a terminal.
 type FollowOptions struct {
-	From int64 // raw offset; Event.Raw of the last event one had
-	// Lease keeps the terminal alive while it is followed and a little longer, see SpawnRequest.Leased. Only its owner may.
+	From int64 // raw offset to begin at, such as Event.Raw of the last received event
+	// Lease keeps a leased terminal alive while it is followed and some seconds longer, see SpawnRequest.Leased. Only whoever may kill the
+	// terminal may set it.
 	Lease bool
 }
 
-// Follow opens the stream of the output, from an offset on, and of the exit of the terminal named ref. The caller must Close it; it ends
-// early when ctx does.
+// Follow opens a stream of events of the terminal that ref names: its output from an offset on, and its exit. The caller must Close the
+// Follower. The stream ends early when ctx ends.
 func (c *Client) Follow(ctx context.Context, ref string, o FollowOptions) (*Follower, error) {
 	q := url.Values{"from": {strconv.FormatInt(o.From, 10)}}
 	if o.Lease {
@@ -101,7 +102,7 @@ type Follower struct {
 	line  []byte // scratch
 }
 
-// Next waits for the next event. After EventExit or EventDropped there is none. A connection that ends without them gives ErrDropped.
+// Next waits for the next event. EventExit and EventDropped are the last. If the connection ends without them, Next returns ErrDropped.
 func (f *Follower) Next() (localapi.Event, error) {
 	f.line = f.line[:0]
 	for {
@@ -127,10 +128,11 @@ func (f *Follower) Next() (localapi.Event, error) {
 // Close ends the following.
 func (f *Follower) Close() { f.body.Close() }
 
-// maxEvent bounds one line of events, in bytes: output of localapi.ReadChunk, which JSON may make six times as long, and the other fields.
+// maxEvent bounds one line of a Follower, in bytes. It has room for localapi.ReadChunk bytes of output, which JSON may make six times as
+// long, and the other fields.
 const maxEvent = 6*localapi.ReadChunk + 1<<10
 
-// Events asks for events. The caller must Close it; it ends early when ctx does.
+// Events subscribes to events. The caller must Close the stream. It ends early when ctx ends.
 func (c *Client) Events(ctx context.Context, r localapi.EventsRequest) (*EventStream, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -151,7 +153,7 @@ type EventStream struct {
 	in   *bufio.Scanner
 }
 
-// Next waits for the next line. It returns io.EOF when nothing more comes, and ErrDropped when the daemon has gone.
+// Next waits for the next line. It returns io.EOF when no more lines follow, and ErrDropped when the daemon has ended.
 func (h *EventStream) Next() (localapi.EventLine, error) {
 	if !h.in.Scan() {
 		if err := h.in.Err(); err != nil {
@@ -172,5 +174,5 @@ func (h *EventStream) Next() (localapi.EventLine, error) {
 // Close ends the subscriptions.
 func (h *EventStream) Close() { h.body.Close() }
 
-// maxHappening bounds one line, in bytes: an event, and a cursor of many terminals.
+// maxHappening bounds one line of an EventStream, in bytes: an event, and a cursor for many terminals.
 const maxHappening = 256 << 10

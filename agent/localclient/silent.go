@@ -12,15 +12,16 @@ import (
 	"tether/platform/ipc"
 )
 
-// A daemon that was stopped, or whose memory is swapped out, accepts connections (the system does that) and never answers. How long it is
-// waited for, first for the answer, then for a sign of life on a second connection.
+// A daemon whose process is stopped, or whose memory is swapped out, never answers, although the system accepts connections for it.
+// silentAfter is how long a request waits for the answer before a second connection is tried, and signWithin is how long that one waits for
+// an answer.
 const (
 	silentAfter = 5 * time.Second
 	signWithin  = 5 * time.Second
 )
 
-// SilentError is returned for a request that a daemon has not answered that does not answer anything else either. It is a
-// context.DeadlineExceeded.
+// SilentError is the error of a request if the daemon has answered neither it nor a request on a second connection. errors.Is finds
+// context.DeadlineExceeded in it.
 type SilentError struct {
 	Changing bool // the request may have taken effect
 }
@@ -34,8 +35,8 @@ func (e *SilentError) Error() string {
 
 func (e *SilentError) Unwrap() error { return context.DeadlineExceeded }
 
-// Patient returns a client whose requests wait for a daemon that does not answer, instead of failing with a SilentError. say, which may be
-// called from any goroutine, is told when such a wait begins and when it ends. It shares its connections with c, so that closing one is
+// Patient returns a client whose requests wait for a daemon that does not answer, instead of failing with a SilentError. It calls say, from
+// any goroutine, when such a wait begins and when it ends. The client shares its connections with c, so that closing one of the two is
 // enough.
 func (c *Client) Patient(say func(silent bool)) *Client {
 	patient := *c
@@ -43,8 +44,8 @@ func (c *Client) Patient(say func(silent bool)) *Client {
 	return &patient
 }
 
-// Alive reports whether the daemon gives a sign of life on a connection of its own: false if it accepts that and is silent for 5 s. Where
-// no daemon runs there is nothing to wait for, and it is true.
+// Alive reports whether the daemon answers on a separate connection. It returns false if the daemon accepts the connection and does not
+// answer for 5 s. It returns true if no daemon runs, since there is nothing to wait for.
 func (c *Client) Alive(ctx context.Context) bool {
 	asked, cancel := context.WithTimeout(ctx, c.sign)
 	defer cancel()
@@ -63,8 +64,8 @@ func (c *Client) Alive(ctx context.Context) bool {
 	return true
 }
 
-// watch looks for signs of life while a request waits for its answer. stop ends that. Without signs it calls fail or, if the client is
-// patient, reports that.
+// watch checks that the daemon is alive while a request waits for its answer, until stop is called. If the daemon is silent, watch calls
+// fail or, if the client is patient, the function of Patient.
 func (c *Client) watch(ctx context.Context, fail func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var silent atomic.Bool
@@ -94,7 +95,8 @@ func (c *Client) watch(ctx context.Context, fail func()) (stop func()) {
 	}
 }
 
-// roundTrip is http.Client.Do for a daemon that may have stopped. It returns when the answer begins; the body is not watched.
+// roundTrip sends a request as http.Client.Do does, and watches whether the daemon is alive until the answer begins. It does not watch the
+// body.
 func (c *Client) roundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	var failed atomic.Bool
@@ -112,7 +114,7 @@ func (c *Client) roundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// lastRead ends a request's context with its body.
+// lastRead is the body of an answer; closing it ends the request's context.
 type lastRead struct {
 	io.ReadCloser
 	cancel context.CancelFunc

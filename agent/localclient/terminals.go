@@ -16,7 +16,7 @@ func (c *Client) List(ctx context.Context) (localapi.TerminalList, error) {
 	return l, c.do(ctx, http.MethodGet, "/v1/terminals", nil, &l)
 }
 
-// ListPorts is List with the ports on which the terminals' programs listen, if they can be found out.
+// ListPorts does what List does, and adds the ports on which the terminals' programs listen, if the system tells them.
 func (c *Client) ListPorts(ctx context.Context) (localapi.TerminalList, error) {
 	var l localapi.TerminalList
 	return l, c.do(ctx, http.MethodGet, "/v1/terminals?ports=1", nil, &l)
@@ -40,7 +40,7 @@ func (c *Client) Kill(ctx context.Context, ref string) (localapi.Terminal, error
 	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/kill"), struct{}{}, &t)
 }
 
-// Promote makes an agent's terminal the person's.
+// Promote gives an agent's terminal to the person.
 func (c *Client) Promote(ctx context.Context, ref string) (localapi.Terminal, error) {
 	var t localapi.Terminal
 	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/promote"), struct{}{}, &t)
@@ -68,21 +68,21 @@ func (c *Client) Screen(ctx context.Context, ref string, colours bool) (localapi
 	return s, c.do(ctx, http.MethodGet, path, nil, &s)
 }
 
-// WaitOptions are the conditions of Wait, which ends at the first. The exit ends a wait in any case.
+// WaitOptions are the conditions of Wait, which ends when the first of them is met. The terminal's exit always ends a wait.
 type WaitOptions struct {
-	Pattern string        // RE2, that a line of output must match
-	Idle    time.Duration // no output for so long
+	Pattern string        // RE2 regular expression that a line of output must match
+	Idle    time.Duration // how long nothing must be printed
 	Command bool          // the shell in it runs no command
 	// Verified lets only commands end a wait for Command whose marks carried the terminal's nonce.
 	Verified bool
-	Port     int           // of the loopback interface, open
-	URL      string        // http or https, of the loopback interface, that answers with 2xx
-	Settle   time.Duration // how long a line that may still change must stand to match; 0 means 200 ms, negative any line
+	Port     int           // TCP port of the loopback interface that must be open
+	URL      string        // http or https URL of the loopback interface that must answer with 2xx
+	Settle   time.Duration // how long a line that may still change must stay the same to match; 0 means 200 ms, negative no time at all
 	New      bool          // only later output and commands count
 	Timeout  time.Duration // 0 means none
 }
 
-// Wait returns when a condition is met, or the terminal has exited, or the time is up: Reason tells which.
+// Wait returns when a condition is met, the terminal has exited, or the timeout is over. Reason in the answer says which.
 func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (localapi.Waited, error) {
 	q := url.Values{}
 	set := func(name, value string, is bool) {
@@ -103,10 +103,10 @@ func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (localapi.
 	return w, c.do(ctx, http.MethodGet, terminalPath(ref, "/wait")+"?"+q.Encode(), nil, &w)
 }
 
-// ProblemOptions says which problems are asked for.
+// ProblemOptions selects problems.
 type ProblemOptions struct {
-	Since int64 // a cursor of an answer; 0 means all
-	Max   int   // at most this many; 0 means all
+	Since int64 // cursor of an earlier answer, after which problems count; 0 means all
+	Max   int   // most problems in the answer; 0 means all
 	Raw   bool  // secrets are not masked
 }
 
@@ -130,7 +130,7 @@ func (c *Client) Problems(ctx context.Context, ref string, o ProblemOptions) (lo
 	return l, c.do(ctx, http.MethodGet, terminalPath(ref, "/problems")+"?"+o.query(), nil, &l)
 }
 
-// Digest returns a terminal's output, summed up.
+// Digest returns a summary of a terminal's output.
 func (c *Client) Digest(ctx context.Context, ref string, raw bool) (localapi.Digest, error) {
 	var d localapi.Digest
 	return d, c.do(ctx, http.MethodGet, terminalPath(ref, "/digest")+"?"+ProblemOptions{Raw: raw}.query(), nil, &d)
@@ -148,13 +148,13 @@ func (c *Client) Unlend(ctx context.Context, ref, host string) (localapi.Termina
 	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host}, &t)
 }
 
-// UnlendFrom keeps these names from watching the terminal at that host, or at all if it is "".
+// UnlendFrom makes the names in from lose the right to watch the terminal at that host, or at all hosts if host is "".
 func (c *Client) UnlendFrom(ctx context.Context, ref, host string, from []string) (localapi.Terminal, error) {
 	var t localapi.Terminal
 	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host, From: from}, &t)
 }
 
-// UnlendAll is Unlend for every terminal. It returns those that were lent.
+// UnlendAll does what Unlend does, for every terminal. It returns the terminals that were lent.
 func (c *Client) UnlendAll(ctx context.Context, host string) (localapi.TerminalList, error) {
 	var l localapi.TerminalList
 	return l, c.do(ctx, http.MethodPost, "/v1/unlend", localapi.UnlendRequest{Host: host}, &l)
