@@ -17,7 +17,7 @@ import (
 	"tether/events"
 )
 
-// eventFlags say which events are asked for.
+// eventFlags say which events the person wants.
 type eventFlags struct {
 	patterns                         []string
 	exit, failed, commands           bool
@@ -95,7 +95,8 @@ count, and secrets are masked. Agents that watch a background command wake at ea
 	return c
 }
 
-// subscriptions are the flags as requests: each condition for each terminal, or once for all.
+// subscriptions returns the requests that the flags ask for: one for each condition and terminal, or one for each condition if no terminal
+// is named.
 func (f *eventFlags) subscriptions(c *cobra.Command, terminals []string) ([]events.Request, error) {
 	if c.Flags().Changed("idle") && (f.idle < 500*time.Millisecond || f.idle > 10*time.Minute) {
 		return nil, usage(c, "--idle must be 500ms to 10m")
@@ -156,16 +157,16 @@ func (f *eventFlags) subscriptions(c *cobra.Command, terminals []string) ([]even
 	return subs, nil
 }
 
-// listener gets events from the daemon, and from the next one when that is replaced.
+// listener gets events from the daemon, and if the daemon is replaced, from the next one.
 type listener struct {
 	app    *app
 	client *localclient.Client
 	flags  *eventFlags
 	subs   []events.Request
-	ended  int // subscriptions that are over
+	ended  int // number of subscriptions that have ended
 }
 
-// run calls each for every event, in the order in which they came, until there are no more. An error of each ends it.
+// run calls each for every event, in the order in which the events come, until no more follow. It ends with the first error of each.
 func (l *listener) run(ctx context.Context, each func(*events.Event) error) error {
 	if err := l.flags.cursors.Recall(l.subs); err != nil {
 		return err
@@ -197,7 +198,8 @@ func (l *listener) started() bool {
 	return false
 }
 
-// listen reads one daemon's messages until their end, which is io.EOF, or until it disconnects. It calls alive after each message.
+// listen reads the messages of one daemon. It returns io.EOF at their end, and ErrDropped if the daemon disconnects. It calls alive after
+// each message.
 func (l *listener) listen(ctx context.Context, each func(*events.Event) error, alive func()) error {
 	h, err := l.client.Events(ctx, localapi.EventsRequest{Subscriptions: l.subs, Follow: l.flags.follow, Raw: l.flags.raw})
 	if err != nil {
@@ -208,7 +210,7 @@ func (l *listener) listen(ctx context.Context, each func(*events.Event) error, a
 	for {
 		x, err := h.Next()
 		if errors.Is(err, io.EOF) && l.ended < len(l.subs) {
-			return localclient.ErrDropped // in the middle
+			return localclient.ErrDropped // the stream has ended early
 		}
 		if err != nil {
 			return err
@@ -226,7 +228,7 @@ func (l *listener) listen(ctx context.Context, each func(*events.Event) error, a
 	}
 }
 
-// take takes one line.
+// take handles one line of the stream.
 func (l *listener) take(x *localapi.EventLine, each func(*events.Event) error) error {
 	sub := &l.subs[x.Sub]
 	switch {
@@ -255,7 +257,7 @@ func (l *listener) take(x *localapi.EventLine, each func(*events.Event) error) e
 	return nil
 }
 
-// maxEventLine bounds the printed text of an event, in characters: agents' programs cut longer lines.
+// maxEventLine bounds the printed text of an event, in characters, because agents' programs cut longer lines.
 const maxEventLine = 400
 
 // printEvent prints an event on one line.

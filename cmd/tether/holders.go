@@ -23,13 +23,16 @@ import (
 )
 
 const (
-	// holderVerb makes this program the holder of one terminal. People cannot use it: it needs what agent/holder.Spawn passes.
+	// holderVerb is the command that makes this program the holder of one terminal. People cannot use it, since it needs what
+	// agent/holder.Spawn passes.
 	holderVerb = "holder"
-	// holdersVar set to "off" makes the person's terminals run in the daemon itself and end with it, for measurements without holders.
+	// holdersVar is an environment variable. "off" makes the person's terminals run in the daemon itself, with which they end, for
+	// measurements without holders.
 	holdersVar = "TETHER_HOLDERS"
 )
 
-// holderProgram is the program that the daemon starts as a holder, and why the person's terminals get none.
+// holderProgram returns the program that the daemon starts as a holder, and in without why the person's terminals get no holders, if they
+// do not.
 func holderProgram() (p agent.Program, without string) {
 	if os.Getenv(holdersVar) == "off" {
 		without = holdersVar + " is off"
@@ -41,15 +44,15 @@ func holderProgram() (p agent.Program, without string) {
 	return agent.Program{Path: self, Argv: []string{"tether", holderVerb}}, without
 }
 
-// replace asks the running daemon to hand over its terminals, and runs another. Replacements take turns: each ends the daemon that the
-// previous one started.
+// replace asks the running daemon to hand over its terminals, and runs another daemon. Several replacements at once take turns: each ends
+// the daemon that the previous one has started.
 func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 	client, d, err := a.client()
 	if err != nil {
 		return err
 	}
 	if f.replace {
-		if err := startable(d, f); err != nil { // while the running daemon still runs
+		if err := startable(d, f); err != nil { // before the running daemon is ended
 			return err
 		}
 		next, err := a.beNext(c.Context(), d)
@@ -72,7 +75,7 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 	return a.startDaemon(c, client, d, f)
 }
 
-// startable returns what is wrong with the configuration and the flags of a daemon, if anything is.
+// startable returns an error if a daemon could not start with the configuration and the flags.
 func startable(d dirs.Dirs, f daemonFlags) error {
 	_, settings, err := loadConfig(f.settings...)
 	if err != nil {
@@ -117,7 +120,8 @@ func (a *app) beNext(ctx context.Context, d dirs.Dirs) (*ipc.Held, error) {
 	}
 }
 
-// waitEnded returns when the daemon with that process number, 0 for none, has ended. Another one may have started meanwhile.
+// waitEnded returns when the daemon with the process number pid has ended; 0 means that no daemon ran. Another daemon may have started by
+// then.
 func waitEnded(ctx context.Context, d dirs.Dirs, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -131,7 +135,7 @@ func waitEnded(ctx context.Context, d dirs.Dirs, pid int) error {
 	return nil
 }
 
-// makeWay ends the running daemon and keeps its terminals running. It is no error if no daemon runs.
+// makeWay ends the running daemon and keeps its terminals running. It returns nil if no daemon runs.
 func (a *app) makeWay(ctx context.Context, client *localclient.Client, force bool) error {
 	ctx, cancel := context.WithTimeout(ctx, makeWayTimeout)
 	defer cancel()
@@ -160,10 +164,10 @@ func (a *app) startDaemon(c *cobra.Command, client *localclient.Client, d dirs.D
 	return a.start(c.Context(), client, d, f.allowRoot, append(args, settingArgs(f.settings)...)...)
 }
 
-// daemonOutput is the file for a background daemon's output outside its log: the reason for a failed start, or a crash.
+// daemonOutput returns the path of the file for a background daemon's output outside its log: the reason for a failed start, or a crash.
 func daemonOutput(d dirs.Dirs) string { return filepath.Join(d.State, "daemon.out") }
 
-// launch is how a daemon is started in the background.
+// launch returns how a daemon is started in the background.
 func launch(d dirs.Dirs) (localclient.Launch, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -172,7 +176,7 @@ func launch(d dirs.Dirs) (localclient.Launch, error) {
 	return localclient.Launch{Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: daemonOutput(d)}, nil
 }
 
-// startHint is the remedy if no daemon runs.
+// startHint returns the remedy for the error that no daemon runs.
 func startHint() string {
 	if d, err := dirs.Get(); err == nil {
 		if ids, _ := agent.LeftRunning(d); len(ids) > 0 { // an error here would only distract
@@ -183,11 +187,11 @@ func startHint() string {
 }
 
 const (
-	// stopTimeout is how long a daemon may take to end; it gives itself 5 s.
+	// stopTimeout is how long this program waits for a daemon to end. The daemon's own limit is 5 s.
 	stopTimeout = 8 * time.Second
-	// turnTimeout is how long a replacement waits for others that began before.
+	// turnTimeout is how long a replacement waits for replacements that began earlier.
 	turnTimeout = time.Minute
-	// lookAgain is the time between two looks at a lock that another process holds.
+	// lookAgain is the time between two checks of a lock that another process holds.
 	lookAgain = 10 * time.Millisecond
 )
 
@@ -235,14 +239,14 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 	return err
 }
 
-// stopDaemon ends the daemon and waits until it is gone. Each request waits a few seconds for a daemon that another process may be
-// starting, so that the first one that meets none is the last.
+// stopDaemon ends the daemon and waits until it has ended. Each request waits a few seconds for a daemon that another process may be
+// starting, so that no further request is needed once one has found no daemon.
 func (a *app) stopDaemon(ctx context.Context, client *localclient.Client) error {
 	s, err := client.Status(ctx)
 	if errors.Is(err, localclient.ErrNotRunning) {
 		return err
 	}
-	list, _ := client.List(ctx) // a daemon that does not answer says so below
+	list, _ := client.List(ctx) // if the daemon does not answer, Shutdown reports it
 	if err := client.Shutdown(ctx); err != nil {
 		return err
 	}
@@ -256,7 +260,8 @@ func (a *app) stopDaemon(ctx context.Context, client *localclient.Client) error 
 	return nil
 }
 
-// exitedLeft lists the exited terminals of the person that have left processes running. The daemon has ended those of agents' terminals.
+// exitedLeft lists the exited terminals of the person that have left processes running. The daemon has ended such processes of agents'
+// terminals.
 func exitedLeft(list localapi.TerminalList) []agent.Left {
 	var all []agent.Left
 	for _, t := range list.Terminals {
@@ -281,7 +286,7 @@ func (a *app) sayLeft(all []agent.Left) {
 	}
 }
 
-// endedText lists the processes ended without a daemon, and the loss; "" if there were none.
+// endedText returns a text that lists the processes that were ended without a daemon, and what was lost; "" if there were none.
 func endedText(e agent.Ended) string {
 	var parts []string
 	if e.Terminals > 0 {

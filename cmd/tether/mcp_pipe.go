@@ -20,44 +20,46 @@ import (
 	"tether/internal/lines"
 )
 
-// mcpPipe passes lines between an MCP client and the daemon, and outlives the daemon: when that is killed or replaced, the next one gets
-// the handshake and the subscriptions again, and the client notices only an error for each running call. MCP clients do not reconnect by
-// themselves.
+// mcpPipe passes lines between an MCP client and the daemon. It outlives the daemon: when the daemon was killed or replaced, the pipe sends
+// the handshake and the subscriptions again to the next one, and the client notices only an error for each running call. This is needed
+// because MCP clients do not reconnect by themselves.
 //
 //	connected ──(daemon gone)──▶ away ──(the next one answers)──▶ connected
 //	    └──────(client done)───────┴──(nobody comes)──▶ over
 //
-// Goroutines: run's passes the daemon's lines on and reconnects; send, which lives as long as the client, passes lines the other way.
+// The goroutine of run passes the daemon's lines to the client and reconnects. The goroutine of send, which ends with the client, passes
+// lines the other way.
 type mcpPipe struct {
 	// Set before run.
 	open    func(context.Context) (*localclient.MCPStream, error)
 	in      io.Reader
 	out     io.Writer
-	timeout time.Duration // how long it waits for the next daemon
+	timeout time.Duration // how long the pipe waits for the next daemon
 	notice  func(format string, args ...any)
 
 	write sync.Mutex // held while a line is written to out
 
 	mu         sync.Mutex
 	stream     *localclient.MCPStream // nil while away
-	changed    change.Signal          // stream changes, or over becomes true
-	over       bool                   // nobody comes any more
-	done       bool                   // the client has said all
-	handshake  [][]byte               // its lines, initialize first
-	subscribed map[string][]byte      // the line for each URI
-	streams    map[string]*openStream // the streams of events that are open, by id
+	changed    change.Signal          // raised when stream changes, and when over becomes true
+	over       bool                   // the pipe has ended and takes no further daemon
+	done       bool                   // the client has ended its input
+	handshake  [][]byte               // lines of the handshake, initialize first
+	subscribed map[string][]byte      // the subscribing line for each URI
+	streams    map[string]*openStream // open streams of events, by the id of the request
 	waiting    map[string]bool        // ids of the client's requests without an answer
-	replayed   map[string][]byte      // requests by id whose answer the client has had before
-	back       time.Time              // when the next daemon answered
+	replayed   map[string][]byte      // repeated requests, by id, whose first answer the client has already received
+	back       time.Time              // when the present daemon was connected, if it is not the first
 }
 
 // openStream is a stream of events that the client has asked for.
 type openStream struct {
-	line  []byte // the request, with the last cursor that the client was told
-	begun bool   // the present daemon has told something
+	line  []byte // the request, with the last cursor that the client was sent
+	begun bool   // the present daemon has sent something of the stream
 }
 
-// maxMCPLine bounds the lines that are examined, in bytes, as the daemon does. Longer ones are passed on for the daemon to refuse.
+// maxMCPLine bounds the lines that are examined, in bytes; the daemon has the same bound. Longer lines are passed on unexamined, and the
+// daemon refuses them.
 const maxMCPLine = 1 << 20
 
 // run returns when the client is done, ctx ends, or the daemon is gone for good.
@@ -101,7 +103,7 @@ func (p *mcpPipe) isDone() bool {
 	return p.done
 }
 
-// swap puts another stream in place, nil for none. One that comes after the end is ended, since nobody else would.
+// swap sets the stream; nil means that there is no connection. It closes a stream that comes after the end, since nobody else would.
 func (p *mcpPipe) swap(s *localclient.MCPStream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +118,7 @@ func (p *mcpPipe) swap(s *localclient.MCPStream) {
 	p.changed.Raise()
 }
 
-// end releases send from any wait except for the client.
+// end makes send return from any wait, except for a wait for the client's input.
 func (p *mcpPipe) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +129,7 @@ func (p *mcpPipe) end() {
 	p.changed.Raise()
 }
 
-// receive passes the daemon's messages on until their end. An error is that the client takes none.
+// receive passes the daemon's messages to the client until the stream ends. It returns an error only if the client cannot be written to.
 func (p *mcpPipe) receive(stream *localclient.MCPStream) error {
 	r := bufio.NewReaderSize(stream, 64<<10)
 	for {
@@ -141,12 +143,12 @@ func (p *mcpPipe) receive(stream *localclient.MCPStream) error {
 			}
 		}
 		if err != nil {
-			return nil // half a line is of no use
+			return nil // an incomplete line is dropped
 		}
 	}
 }
 
-// heard notes an answer and reports whether it is only for the pipe.
+// heard records an answer, and reports whether it is not to be passed to the client.
 func (p *mcpPipe) heard(stream *localclient.MCPStream, m peekedMCP) bool {
 	if strings.HasPrefix(m.method, "notifications/events/") {
 		p.passed(m)
@@ -166,7 +168,7 @@ func (p *mcpPipe) heard(stream *localclient.MCPStream, m peekedMCP) bool {
 	p.mu.Unlock()
 	switch asked := peekMCP(line); {
 	case asked.method != "resources/subscribe":
-	case late: // the terminal may be taken up late
+	case late: // the new daemon may not have adopted the terminal yet
 		time.AfterFunc(attach.LastPause, func() { p.again(stream, asked, line) })
 	default:
 		p.updated(asked.uri)
@@ -174,7 +176,7 @@ func (p *mcpPipe) heard(stream *localclient.MCPStream, m peekedMCP) bool {
 	return own
 }
 
-// passed notes up to where a stream of events was told: the next daemon goes on there.
+// passed records up to which cursor a stream of events was passed on, since the next daemon is to continue there.
 func (p *mcpPipe) passed(m peekedMCP) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,7 +193,7 @@ func (p *mcpPipe) passed(m peekedMCP) {
 	}
 }
 
-// withCursor is the request of a stream with another cursor, nil if it has no form.
+// withCursor returns the request of a stream with another cursor, or nil if the request is malformed.
 func withCursor(line []byte, cursor string) []byte {
 	var members, params map[string]json.RawMessage
 	if json.Unmarshal(line, &members) != nil || json.Unmarshal(members["params"], &params) != nil || params == nil {
@@ -206,8 +208,8 @@ func withCursor(line []byte, cursor string) []byte {
 	return append(with, '\n')
 }
 
-// streamAnswered notes the end of a stream of events. Two refusals do not reach the client, and the stream is asked for again: a daemon
-// that shuts down fails the streams that had begun, and a new daemon may not have taken up the terminal yet.
+// streamAnswered records the end of a stream of events. In two cases it hides an error from the client, by returning true, and the stream
+// is requested again: a daemon that shuts down ends its streams with an error, and a new daemon may not have adopted the terminal yet.
 func (p *mcpPipe) streamAnswered(stream *localclient.MCPStream, m peekedMCP) (own bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,7 +233,7 @@ func (p *mcpPipe) streamAnswered(stream *localclient.MCPStream, m peekedMCP) (ow
 	return false
 }
 
-// again sends a subscription again, unless another daemon has come, or the client wants it no more.
+// again sends a subscription again, unless another daemon is connected by now, or the client has ended the subscription.
 func (p *mcpPipe) again(stream *localclient.MCPStream, m peekedMCP, line []byte) {
 	p.mu.Lock()
 	wanted := p.stream == stream && !p.over && bytes.Equal(p.subscribed[m.uri], line)
@@ -244,7 +246,8 @@ func (p *mcpPipe) again(stream *localclient.MCPStream, m peekedMCP, line []byte)
 	}
 }
 
-// updated makes the client look at a resource that it has subscribed to: output printed meanwhile is reported in no other way.
+// updated tells the client that a subscribed resource has changed, because output that was printed without a connection is reported in no
+// other way.
 func (p *mcpPipe) updated(uri string) {
 	quoted, err := json.Marshal(uri)
 	if err != nil {
@@ -255,7 +258,7 @@ func (p *mcpPipe) updated(uri string) {
 	fmt.Fprintf(p.out, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%s}}`+"\n", quoted)
 }
 
-// fail answers the calls that nobody will answer any more.
+// fail answers the calls that the previous daemon has left unanswered with an error.
 func (p *mcpPipe) fail() {
 	p.mu.Lock()
 	ids := p.waiting
@@ -273,7 +276,7 @@ func (p *mcpPipe) refuse(id string) {
 	fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"%s"}}`+"\n", id, text)
 }
 
-// comeBack waits for the next daemon. It starts none: the person may have ended it.
+// comeBack waits for the next daemon. It does not start one, since the person may have ended the daemon.
 func (p *mcpPipe) comeBack(ctx context.Context) (*localclient.MCPStream, error) {
 	for retry := attach.NewRetry(p.timeout); ; {
 		stream, err := p.open(ctx)
@@ -296,7 +299,7 @@ func (p *mcpPipe) comeBack(ctx context.Context) (*localclient.MCPStream, error) 
 	}
 }
 
-// replay sends the beginning of a session again.
+// replay sends the handshake and the subscriptions again.
 func (p *mcpPipe) replay(stream io.Writer) error {
 	p.mu.Lock()
 	p.back = time.Now()
@@ -319,7 +322,7 @@ func (p *mcpPipe) replay(stream io.Writer) error {
 	return err
 }
 
-// send passes the client's messages on until their end, or until the daemon is gone for good.
+// send passes the client's messages to the daemon until they end, or until the pipe has ended.
 func (p *mcpPipe) send() {
 	in := lines.NewReader(p.in, maxMCPLine)
 	for {
@@ -334,7 +337,7 @@ func (p *mcpPipe) send() {
 	}
 }
 
-// say sends a line to the daemon that is there, or the next one. It returns false when there will be none.
+// say sends a line to the present daemon, or to the next one if there is none. It returns false if the pipe has ended.
 func (p *mcpPipe) say(line []byte, whole bool) bool {
 	var m peekedMCP
 	if whole {
@@ -358,7 +361,7 @@ func (p *mcpPipe) say(line []byte, whole bool) bool {
 		return true
 	}
 	p.mu.Lock()
-	late := p.stream != stream && p.waiting[m.id] // the others were failed before this one was noted
+	late := p.stream != stream && p.waiting[m.id] // fail has run before this request was recorded
 	if late {
 		delete(p.waiting, m.id)
 	}
@@ -369,7 +372,7 @@ func (p *mcpPipe) say(line []byte, whole bool) bool {
 	return true
 }
 
-// noteLocked remembers state that the next daemon needs.
+// noteLocked records the state that the next daemon needs.
 func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
 	switch m.method {
 	case "initialize":
@@ -383,12 +386,12 @@ func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
 	case "resources/unsubscribe":
 		delete(p.subscribed, m.uri)
 	case "notifications/cancelled":
-		delete(p.waiting, m.cancelled) // nobody answers it
+		delete(p.waiting, m.cancelled) // no answer will come
 		delete(p.streams, m.cancelled)
 	case "events/stream":
 		if m.id != "" && len(p.streams) < 64 {
 			p.streams[m.id] = &openStream{line: bytes.Clone(line)}
-			return // no answer is waited for
+			return // it gets no answer
 		}
 	}
 	if m.method != "" && m.id != "" {
@@ -396,8 +399,8 @@ func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
 	}
 }
 
-// finish tells the daemon that the client is done, after running calls were answered: this message ends an MCP session and cancels running
-// calls.
+// finish tells the daemon that the client is done. It waits for the answers of running calls first, because the end of an MCP session
+// cancels running calls.
 func (p *mcpPipe) finish() {
 	p.awaitAnswers()
 	p.mu.Lock()
@@ -409,17 +412,17 @@ func (p *mcpPipe) finish() {
 	}
 }
 
-// hangUp tells the daemon that nothing more comes.
+// hangUp tells the daemon that no more messages follow.
 func hangUp(stream *localclient.MCPStream) {
-	if errors.Is(stream.CloseWrite(), errors.ErrUnsupported) { // any other error is its end, too
+	if errors.Is(stream.CloseWrite(), errors.ErrUnsupported) { // after any other error the stream has ended, too
 		stream.Close()
 	}
 }
 
-// lastAnswers is how long answers under way may take after the client is done. Clients end a server that takes much longer.
+// lastAnswers is how long the answers of running calls may take after the client is done. Clients kill a server that takes much longer.
 const lastAnswers = 5 * time.Second
 
-// awaitAnswers returns when nothing is under way any more, or it took too long.
+// awaitAnswers returns when no call runs any more, or lastAnswers is over.
 func (p *mcpPipe) awaitAnswers() {
 	for retry := attach.NewRetry(lastAnswers); ; {
 		p.mu.Lock()
@@ -431,15 +434,15 @@ func (p *mcpPipe) awaitAnswers() {
 	}
 }
 
-// peekedMCP holds the parts of a message that the pipe needs. An id is its JSON; cancelled is the id of the request that a cancellation
+// peekedMCP holds the parts of a message that the pipe needs. Ids are kept as JSON. cancelled is the id of the request that a cancellation
 // names.
 type peekedMCP struct {
 	id, method, uri, cancelled string
-	stream, cursor             string // of a stream of events: the id of its request, and its position
-	failed                     bool   // it is an error
+	stream, cursor             string // for a stream of events: the id of its request, and its position
+	failed                     bool   // the message is an error
 }
 
-// peekMCP examines a message. Anything else gives the zero value.
+// peekMCP returns the parts of a message. It returns the zero value for a line that is not a message.
 func peekMCP(line []byte) (m peekedMCP) {
 	err := jsonspan.Object(line, func(key, value []byte) error {
 		switch string(key) {

@@ -40,12 +40,12 @@ restarts, crashes or is upgraded; the next daemon resumes them.`,
 	return c
 }
 
-// systemFlag adds --system.
+// systemFlag adds the flag --system.
 func systemFlag(c *cobra.Command, system *bool) {
 	c.Flags().BoolVar(system, "system", false, "the system service instead of your user service")
 }
 
-// serviceVerb is a command without words of its own.
+// serviceVerb returns a command without arguments of its own.
 func serviceVerb(a *app, name, short string, do func(installer.Manager, context.Context) error) *cobra.Command {
 	var system bool
 	c := &cobra.Command{Use: name, Short: short, Args: noArgs,
@@ -110,7 +110,7 @@ func (a *app) installService(ctx context.Context, f installFlags) error {
 	return nil
 }
 
-// wantedService is the service that the flags and this program's own environment ask for.
+// wantedService returns the service that the flags and this program's own environment ask for.
 func wantedService(ctx context.Context, f installFlags) (installer.Service, error) {
 	s := installer.Service{System: f.system, AllowRoot: f.allowRoot}
 	if d, err := dirs.Get(); err == nil && !f.system && rootRemembered(d) {
@@ -135,7 +135,7 @@ func wantedService(ctx context.Context, f installFlags) (installer.Service, erro
 		return s, err
 	}
 	s.Home = os.Getenv(dirs.HomeVar)
-	if !f.system { // root of sudo has other directories than the user
+	if !f.system { // with sudo, root has other directories than the user
 		for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"} {
 			if value := os.Getenv(name); filepath.IsAbs(value) {
 				s.Env = append(s.Env, name+"="+value)
@@ -150,8 +150,8 @@ func wantedService(ctx context.Context, f installFlags) (installer.Service, erro
 	return s, err
 }
 
-// stableProgram is this program under the name by which it is found, which stays the same when a package manager puts another version
-// behind it.
+// stableProgram returns the path under which this program is found. A package manager that installs another version does not change that
+// path.
 func stableProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -169,7 +169,7 @@ func stableProgram() (string, error) {
 	return self, nil
 }
 
-// mayManage wants an administrator for services of the machine, before anything is begun.
+// mayManage returns an error if the service is the machine's and the caller is no administrator. It is called before anything is begun.
 func mayManage(system bool) error {
 	if !system || installer.IsAdministrator() {
 		return nil
@@ -178,7 +178,7 @@ func mayManage(system bool) error {
 		"use " + installer.AdministratorHint + "; or omit --system to manage your user service"}
 }
 
-// explained gives an error of the installer its next step.
+// explained adds a remedy to an error of the installer.
 func explained(err error) error {
 	if p, ok := errors.AsType[*installer.Problem](err); ok {
 		return &hinted{err, p.Next}
@@ -227,7 +227,7 @@ func (a *app) uninstallService(ctx context.Context, system, keep bool) error {
 	return nil
 }
 
-// stopFor ends the daemon of the service and its terminals, as tether stop of its user does.
+// stopFor ends the daemon of the service and its terminals, as tether stop does if the user of the service runs it.
 func (a *app) stopFor(ctx context.Context, s installer.Service) error {
 	if !s.System {
 		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
@@ -256,7 +256,7 @@ func serviceStatusCommand(a *app) *cobra.Command {
 	return c
 }
 
-// serviceJSON is the status for programs.
+// serviceJSON is the output of service status --json.
 type serviceJSON struct {
 	SchemaVersion int      `json:"schema_version"`
 	Installed     bool     `json:"installed"`
@@ -269,7 +269,7 @@ type serviceJSON struct {
 	Advice        []string `json:"advice"`
 }
 
-// serviceStatus exits with 3, as tether status does, if the service does not run.
+// serviceStatus prints the status. If the service does not run, the exit status is 3, as for tether status.
 func (a *app) serviceStatus(ctx context.Context, system, asJSON bool) error {
 	st, err := installer.New(system).Status(ctx)
 	if err != nil {
@@ -291,7 +291,7 @@ func (a *app) serviceStatus(ctx context.Context, system, asJSON bool) error {
 	if !st.Enabled {
 		starts = "only manually"
 	}
-	if st.Service.User != "" { // a logon entry of Windows names nobody: it belongs to the user who asks
+	if st.Service.User != "" { // a logon entry of Windows has no user: it belongs to the user who asks
 		starts += ", as " + st.Service.User
 	}
 	fmt.Fprintf(a.stdout, "service    %s\nstarts     %s\ninstalled  %s\nprogram    %s\n", st.State, starts, st.Path, cmp.Or(st.Service.Program, "-"))
@@ -337,7 +337,7 @@ func (a *app) serviceLogs(ctx context.Context, system, follow bool, lines int) e
 	return tail(ctx, a.stdout, agent.LogPath(d), lines, follow)
 }
 
-// serviceLogonCommand is run by a Windows logon entry: it starts the daemon in the background, without a window.
+// serviceLogonCommand returns the command that a Windows logon entry runs. It starts the daemon in the background, without a window.
 func serviceLogonCommand(a *app) *cobra.Command {
 	return homeCommand("logon", "start the daemon at logon", func(c *cobra.Command) error {
 		_, err := a.ensured(c)
@@ -345,7 +345,7 @@ func serviceLogonCommand(a *app) *cobra.Command {
 	})
 }
 
-// serviceRunCommand is run by the service manager of Windows.
+// serviceRunCommand returns the command that the service manager of Windows runs.
 func serviceRunCommand(a *app) *cobra.Command {
 	return homeCommand("run", "run the daemon as a Windows service", func(*cobra.Command) error {
 		return installer.RunAsService(func(ctx context.Context) error {
@@ -354,7 +354,7 @@ func serviceRunCommand(a *app) *cobra.Command {
 	})
 }
 
-// homeCommand is a command that is started where there is no environment.
+// homeCommand returns a command for callers that do not pass on the user's environment.
 func homeCommand(name, short string, run func(c *cobra.Command) error) *cobra.Command {
 	var home string
 	c := &cobra.Command{Use: name, Short: short, Hidden: true, Args: noArgs,

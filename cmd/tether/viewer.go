@@ -24,15 +24,15 @@ type viewer struct {
 	observer *client.Observer
 	at       client.Endpoint
 
-	up      bool // the host was reached once
-	down    bool // the person knows that it is not reached now
-	waiting bool // the person knows that we wait
+	up      bool // the host was connected at least once
+	down    bool // the person was told that the host is not connected now
+	waiting bool // the person was told that this program waits
 	one     *view.Stream
-	uri     string // of one; "" while a guest's terminal is not there
+	uri     string // URI of the terminal in one; "" while a guest's terminal is not at the host
 	all     map[string]*view.Lines
 }
 
-// event shows one event; done when there is nothing more to see.
+// event shows one event. done says that there is nothing more to see.
 func (v *viewer) event(ctx context.Context, e client.Event) (done bool, err error) {
 	switch e.Kind {
 	case client.Up:
@@ -50,7 +50,7 @@ func (v *viewer) event(ctx context.Context, e client.Event) (done bool, err erro
 	return false, nil
 }
 
-// lost tells once that the link is down. Before it was ever up, that is the end: the URL is wrong, or nobody is there.
+// lost tells the person once that the link is down. If it was never up, lost ends the program, since the URL is wrong or no host listens.
 func (v *viewer) lost(err error) (done bool, _ error) {
 	if !v.up {
 		return true, hostError(err)
@@ -62,7 +62,7 @@ func (v *viewer) lost(err error) (done bool, _ error) {
 	return false, nil
 }
 
-// terminals acts on the host's list.
+// terminals handles a new list of the host's terminals.
 func (v *viewer) terminals(ctx context.Context, all []ahp.TerminalInfo) (done bool, err error) {
 	switch {
 	case v.want.list:
@@ -93,7 +93,7 @@ func (v *viewer) terminals(ctx context.Context, all []ahp.TerminalInfo) (done bo
 	return false, nil
 }
 
-// showParked shows what the host keeps of the terminal while its machine is away. Where it keeps none of that name, it returns missing.
+// showParked shows what the host keeps of the terminal while its machine is away. If it keeps no terminal of that name, it returns missing.
 func (v *viewer) showParked(ctx context.Context, missing error) error {
 	parked, err := v.parked(ctx)
 	if err != nil {
@@ -141,7 +141,8 @@ func (v *viewer) await(what string) {
 	v.waiting = true
 }
 
-// followGuest shows the one terminal that a guest sees, also when its machine has lent it anew, or waits for it.
+// followGuest shows the one terminal that a guest sees, also after its machine has lent it anew. If it is not at the host, followGuest
+// tells the person that it waits.
 func (v *viewer) followGuest(all []ahp.TerminalInfo) error {
 	switch {
 	case v.uri != "":
@@ -153,7 +154,7 @@ func (v *viewer) followGuest(all []ahp.TerminalInfo) error {
 	return nil
 }
 
-// follow shows one terminal unchanged.
+// follow begins to show one terminal with its output unchanged.
 func (v *viewer) follow(t ahp.TerminalInfo) error {
 	if v.one == nil {
 		v.one = view.NewStream(v.app.stdout, tty.Is(v.app.stdout), display.Colours(v.app.stdout))
@@ -163,7 +164,7 @@ func (v *viewer) follow(t ahp.TerminalInfo) error {
 	return nil
 }
 
-// followAll shows all terminals by lines.
+// followAll begins to show all terminals line by line.
 func (v *viewer) followAll(all []ahp.TerminalInfo) {
 	if v.all == nil {
 		v.all = map[string]*view.Lines{}
@@ -219,7 +220,7 @@ func (v *viewer) exited(ctx context.Context, uri string, exit ahp.Lifecycle) (do
 	}
 	v.close()
 	if parked, err := v.parked(ctx); err == nil {
-		for _, p := range parked.Terminals { // for AHP it has exited
+		for _, p := range parked.Terminals { // AHP shows a parked terminal as exited
 			if p.Channel == uri {
 				_, until := parkedTimes(p)
 				text = fmt.Sprintf("the terminal's machine is away; the host keeps this until %s, and the terminal goes on if the machine is back before", display.Clock(until))
@@ -230,13 +231,13 @@ func (v *viewer) exited(ctx context.Context, uri string, exit ahp.Lifecycle) (do
 	return true, nil
 }
 
-// gone is the end of a terminal that did not exit before our eyes.
+// gone handles the end of a terminal whose exit was not seen.
 func (v *viewer) gone(e client.Event) (done bool, err error) {
 	if l := v.all[e.Terminal]; l != nil {
 		delete(v.all, e.Terminal)
 		return false, l.End(e.Err)
 	}
-	if v.want.guest && e.Err == nil { // the host was started again, and the machine is not back yet
+	if v.want.guest && e.Err == nil { // the host has restarted, and the machine has not connected again yet
 		v.uri = ""
 		return false, v.followGuest(v.observer.Terminals())
 	}
@@ -247,10 +248,10 @@ func (v *viewer) gone(e client.Event) (done bool, err error) {
 	return true, &localapi.Error{Code: localapi.CodeNoTerminal, Message: message}
 }
 
-// close leaves the person's terminal as it was.
+// close restores the person's terminal.
 func (v *viewer) close() {
 	if v.one != nil {
-		_ = v.one.Close() // nothing helps when it is gone
+		_ = v.one.Close() // an error cannot be shown anywhere
 	}
 }
 
@@ -263,26 +264,26 @@ type hostList struct {
 type hostTerminal struct {
 	URI      string `json:"uri"`
 	Title    string `json:"title"`
-	Awaits   string `json:"awaits,omitempty"` // awaiting_input or awaiting_secret, while it waits for typed input
-	Ready    string `json:"ready,omitempty"`  // starting, ready, failed or stopped, where that is said
+	Awaits   string `json:"awaits,omitempty"` // awaiting_input or awaiting_secret, while the program waits for typed input
+	Ready    string `json:"ready,omitempty"`  // starting, ready, failed or stopped; absent if nobody has said when the terminal is ready
 	Exited   bool   `json:"exited"`
 	ExitCode *int64 `json:"exit_code,omitempty"`
 	Target   string `json:"execution_target,omitempty"`
-	// AwaySince is since when the terminal's machine is away; then only the host's own doors have the terminal, until KeptUntil. Both are
-	// absent for others.
+	// AwaySince is the time since when the terminal's machine is away. Only the host's own doors have such a terminal, until the time
+	// KeptUntil. Both are absent for other terminals.
 	AwaySince time.Time `json:"away_since,omitzero"`
 	KeptUntil time.Time `json:"kept_until,omitzero"`
-	Dropped   string    `json:"dropped,omitempty"` // why its text is not kept any more
+	Dropped   string    `json:"dropped,omitempty"` // why the host does not keep the text any more
 }
 
-// parked are the terminals that the host keeps while their machines are away.
+// parked returns the terminals that the host keeps while their machines are away.
 func (v *viewer) parked(ctx context.Context) (ahp.ParkedResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, parkedTimeout)
 	defer cancel()
 	return v.observer.Parked(ctx)
 }
 
-// listParked is parked for a list, and says what that will not show.
+// listParked returns the terminals of parked for a list. If they cannot be had, it tells the person that the list lacks them.
 func (v *viewer) listParked(ctx context.Context) []ahp.Parked {
 	r, err := v.parked(ctx)
 	switch {
@@ -294,13 +295,13 @@ func (v *viewer) listParked(ctx context.Context) []ahp.Parked {
 	return r.Terminals
 }
 
-// parkedTimes are since when the terminal's machine is away, and until when the host keeps it, by this machine's clock.
+// parkedTimes returns since when the terminal's machine is away and until when the host keeps the terminal, by this machine's clock.
 func parkedTimes(p ahp.Parked) (since, until time.Time) {
 	now := time.Now()
 	return now.Add(-time.Duration(p.AwayMs) * time.Millisecond).Truncate(time.Second), now.Add(time.Duration(p.LeftMs) * time.Millisecond).Truncate(time.Second)
 }
 
-// parkedTimeout bounds the wait for that.
+// parkedTimeout bounds the wait for the answer to parked.
 const parkedTimeout = 5 * time.Second
 
 func (a *app) printHostTerminals(all []ahp.TerminalInfo, parked []ahp.Parked, asJSON bool) error {
