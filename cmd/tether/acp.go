@@ -82,7 +82,7 @@ func (a *app) acp(c *cobra.Command, o acpOptions) error {
 		}
 		client = client.Patient(silence(a.notice))
 		agent := client.As(o.as)
-		if _, err := agent.Status(c.Context()); err != nil { // now, not at the agent's first command
+		if _, err := agent.Status(c.Context()); err != nil { // before the agent's first command needs it
 			return err
 		}
 		if o.sandbox {

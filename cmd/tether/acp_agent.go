@@ -22,7 +22,7 @@ const (
 	// agentLeaves is how long an agent may take to exit after its editor is gone, and agentGrace after a request to terminate.
 	agentLeaves = 5 * time.Second
 	agentGrace  = 2 * time.Second
-	// agentDrain is how long leftover programs of an agent may keep its output open.
+	// agentDrain is how long programs that an exited agent has left may keep its output open.
 	agentDrain = 500 * time.Millisecond
 )
 
@@ -33,13 +33,13 @@ type agentProcess struct {
 	stdin  io.WriteCloser
 	stdout *os.File
 	exited chan struct{}
-	err    error // of the process, set when exited is closed
+	err    error // error of the process; set before exited is closed
 
 	kill sync.Once
 	dead chan struct{} // closed when the tree was killed
 }
 
-// agentEnviron is env for an agent, without the markers of its parent and without the variable that names the person's token file.
+// agentEnviron returns env for an agent, without the markers of its parent and without the variable that names the person's token file.
 func agentEnviron(env []string) []string {
 	return slices.DeleteFunc(proc.WithoutTag(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -82,7 +82,7 @@ func startAgent(name string, argv []string, confined bool, stderr io.Writer) (*a
 	return p, nil
 }
 
-// end kills the agent and its processes, once.
+// end kills the agent and its processes. Only the first call has effect.
 func (p *agentProcess) end(grace time.Duration) {
 	p.kill.Do(func() {
 		defer close(p.dead)
@@ -96,7 +96,7 @@ func (p *agentProcess) end(grace time.Duration) {
 	<-p.dead
 }
 
-// agentInput is the agent's input. Closing it asks the agent to exit; after agentLeaves the agent is killed.
+// agentInput is the pipe to the agent's standard input. Closing it asks the agent to exit; after agentLeaves the agent is killed.
 type agentInput struct {
 	*agentProcess
 	once sync.Once
@@ -111,7 +111,7 @@ func (i *agentInput) Close() error {
 	return i.stdin.Close()
 }
 
-// serveAgent runs the agent until it or the editor is gone.
+// serveAgent runs the agent until it has exited or the editor is gone.
 func (a *app) serveAgent(ctx context.Context, o acp.Options, name string, argv []string, confined bool) error {
 	agent, err := startAgent(name, argv, confined, a.stderr)
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *app) serveAgent(ctx context.Context, o acp.Options, name string, argv [
 	return errors.Join(broke, agent.status())
 }
 
-// status is the agent's exit status, as this command's status.
+// status returns the agent's exit status as the exit status of this command.
 func (p *agentProcess) status() error {
 	var exit *exec.ExitError
 	switch {

@@ -43,7 +43,7 @@ func (a *agentTerminals) isAbout(q localapi.Approval, c acp.Command) bool {
 		q.Line == c.Line && q.Cwd == c.Cwd && slices.Equal(q.Argv, c.Argv) && slices.Equal(q.Env, namesOf(c.Env))
 }
 
-// namesOf are the names of NAME=value.
+// namesOf returns the names of variables given as NAME=value.
 func namesOf(env []string) []string {
 	names := make([]string, len(env))
 	for i, e := range env {
@@ -52,7 +52,7 @@ func namesOf(env []string) []string {
 	return names
 }
 
-// claim gives a question to one spawn, so that two spawns of the same command use two questions.
+// claim reserves a question for one spawn, so that two spawns of the same command use two questions.
 func (a *agentTerminals) claim(question string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

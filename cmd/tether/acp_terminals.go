@@ -16,7 +16,7 @@ const agentCols, agentRows = 120, 24
 
 // agentTerminals gives one agent access to the daemon's terminals, for the ACP proxy.
 type agentTerminals struct {
-	name   string              // of the agent
+	name   string              // name of the agent
 	client *localclient.Client // acts as the agent
 	person *localclient.Client
 	ensure func(context.Context) error

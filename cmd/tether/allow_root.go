@@ -21,7 +21,8 @@ import (
 // --allow-root, or by working in a container, where root is the usual user. The permission is saved in the state directory. From then on
 // the daemon also shares terminals by default, unless lend.as_root is configured.
 
-// allowRootVar allows it for one environment, as in CI: nothing is saved, and lend.as_root decides whether terminals are shared by default.
+// allowRootVar is an environment variable that allows root where it is set, as in CI. Nothing is saved then, and lend.as_root decides
+// whether terminals are shared by default.
 const allowRootVar = "TETHER_ALLOW_ROOT"
 
 // container returns the kind of container that this process runs in, "" for none. Tests replace it.
@@ -35,7 +36,7 @@ func rootRemembered(d dirs.Dirs) bool {
 	return err == nil
 }
 
-// rememberRoot saves that root was allowed, and how. If that fails, the permission holds this time only.
+// rememberRoot saves that root was allowed, and how. If that fails, the permission is only for this time.
 func (a *app) rememberRoot(d dirs.Dirs, how string) {
 	err := secret.Dir(d.State)
 	if err == nil {

@@ -67,7 +67,7 @@ func (a *app) approve(ctx context.Context, client *localclient.Client, id string
 func (a *app) watchApprovals(ctx context.Context, client *localclient.Client) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lists, failed := make(chan localapi.ApprovalList), make(chan error, 1) // both sent to by followApprovals
+	lists, failed := make(chan localapi.ApprovalList), make(chan error, 1) // followApprovals sends to both
 	go func() { failed <- followApprovals(ctx, client, lists) }()
 	lines := make(chan string) // closed by readLines
 	go readLines(ctx, a.stdin, lines)

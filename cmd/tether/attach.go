@@ -29,7 +29,7 @@ func (a *app) attachTo(ctx context.Context, client *localclient.Client, id strin
 	return err
 }
 
-// replay is how much earlier output an attach shows, in bytes.
+// replay is the amount of earlier output that an attach shows, in bytes.
 const replay = 64 << 10
 
 func attachCommand(a *app) *cobra.Command {

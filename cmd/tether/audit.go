@@ -21,7 +21,7 @@ import (
 	"tether/platform/dirs"
 )
 
-// auditPoll is the time between two looks at a followed log.
+// auditPoll is the time between two checks of a followed log.
 const auditPoll = 250 * time.Millisecond
 
 func auditCommand(a *app) *cobra.Command {
@@ -59,7 +59,7 @@ type auditFlags struct {
 }
 
 func (a *app) audit(ctx context.Context, path string, f auditFlags) error {
-	tail, err := audit.NewTail(path) // before reading, so that no record is missed; the number detects those that were read already
+	tail, err := audit.NewTail(path) // before reading, so that no record is missed; its number tells whether a record was read already
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *app) audit(ctx context.Context, path string, f auditFlags) error {
 	}
 }
 
-// lastOf yields the last n, or all if n is 0.
+// lastOf yields the last n records, or all if n is 0.
 func lastOf(all iter.Seq2[audit.Record, error], n int) iter.Seq2[audit.Record, error] {
 	if n <= 0 {
 		return all
@@ -143,7 +143,7 @@ func (a *app) printRecord(r audit.Record, asJSON bool) error {
 	return err
 }
 
-// recordText is an event in one line.
+// recordText returns the text of a record, in one line.
 func recordText(ev policy.Record) string {
 	var parts []string
 	add := func(prefix, s string, most int) {

@@ -31,7 +31,7 @@ import (
 // A report contains diagnostics and nothing private. Its content is built from an allow-list; nothing is copied and then cleaned, except
 // the daemon's log, which contains neither secrets nor terminal output (docs/RELIABILITY.md).
 
-// reportLog is how much of a log a report contains, in bytes.
+// reportLog bounds the part of a log that a report contains, in bytes.
 const reportLog = 512 << 10
 
 func bugreportCommand(a *app) *cobra.Command {
@@ -211,8 +211,8 @@ func outlines(all []localapi.Terminal) []outline {
 	return out
 }
 
-// harmlessConfig is the configuration without possible secrets: values of variables, commands, and patterns in rules. For an invalid file
-// it lists only the numbers of the wrong lines, because the errors quote values.
+// harmlessConfig returns the configuration without possible secrets, which are values of variables, commands, and patterns in rules. For an
+// invalid file it lists only the numbers of the wrong lines, because the errors quote values.
 func harmlessConfig(path string) ([]byte, error) {
 	c, err := config.Load(path, fromEnv()...)
 	if wrong, ok := errors.AsType[*config.Error](err); ok {

@@ -85,12 +85,12 @@ type configuration struct {
 
 type configKey struct {
 	Name    string `json:"name"`
-	Value   string `json:"value"` // in TOML
+	Value   string `json:"value"` // the value in TOML
 	Default string `json:"default"`
 	Kind    string `json:"kind"`
 	Allowed string `json:"allowed,omitempty"`
 	From    string `json:"from"`               // flag, environment, file, allow-root or default
-	Env     string `json:"variable,omitempty"` // in the environment; keys of tables in lists have none
+	Env     string `json:"variable,omitempty"` // name of the environment variable; keys of tables in lists have none
 }
 
 func configView(path string, settings *config.Config, from map[string]config.Source) configuration {
@@ -151,7 +151,8 @@ func loadConfig(flags ...config.Setting) (path string, c config.Config, err erro
 	return path, c, nil
 }
 
-// configError makes a command exit as for a wrong command line: the person has to correct the configuration.
+// configError gives an error of the configuration the exit status of a wrong command line, since the person has to correct the
+// configuration.
 func configError(err error) error {
 	if e, ok := errors.AsType[*config.Error](err); ok {
 		return &usageError{message: e.Error(), hint: "correct or remove it, then check with: tether config check"}

@@ -40,7 +40,7 @@ func (a *app) notice(format string, args ...any) {
 	fmt.Fprintln(a.stderr, text)
 }
 
-// size is the person's terminal's, or 80x24.
+// size returns the size of the person's terminal, or 80x24 if there is none.
 func (a *app) size() (cols, rows uint16) {
 	for _, f := range []*os.File{a.stdout, a.stdin, a.stderr} {
 		if c, r, ok := tty.Size(f); ok {
@@ -50,8 +50,8 @@ func (a *app) size() (cols, rows uint16) {
 	return 80, 24
 }
 
-// ask asks a yes-or-no question. An answer that begins with y means yes, an empty one means otherwise, any other means no. The error at the
-// end of input is io.EOF.
+// ask asks a yes-or-no question. An answer that begins with y means yes, and an empty answer means the value of otherwise. Any other answer
+// means no. The error at the end of input is io.EOF.
 func (a *app) ask(ctx context.Context, question string, otherwise bool) (bool, error) {
 	fmt.Fprintf(a.stderr, "%s %s ", question, map[bool]string{true: "[Y/n]", false: "[y/N]"}[otherwise])
 	line, err := readLine(ctx, a.stdin)
@@ -66,8 +66,9 @@ func (a *app) ask(ctx context.Context, question string, otherwise bool) (bool, e
 // maxTyped bounds a line that a person types or gives, in bytes.
 const maxTyped = 4 << 10
 
-// readLine reads one line and nothing after it: later input may be for a terminal that is attached next. The error at the end of input is
-// io.EOF; a line of more than maxTyped bytes is one, too. If ctx ends first, a goroutine keeps reading in the background, so the program should end.
+// readLine reads one line and nothing after it, since later input may be for a terminal that is attached next. The error at the end of
+// input is io.EOF. A line of more than maxTyped bytes is an error, too. If ctx ends first, a goroutine keeps reading in the background, so
+// the program should end.
 func readLine(ctx context.Context, f *os.File) (string, error) {
 	type result struct {
 		line string
@@ -99,8 +100,8 @@ func readLine(ctx context.Context, f *os.File) (string, error) {
 	}
 }
 
-// key waits until one of the keys is pressed at the person's terminal, and returns it in lower case. Other keys do nothing, but ^C, ^D and
-// Esc end it as an interrupt does.
+// key waits until one of the keys is pressed at the person's terminal, and returns it in lower case. ^C, ^D and Esc end the wait as an
+// interrupt does. Other keys do nothing.
 func (a *app) key(ctx context.Context, keys string) (rune, error) {
 	restore, err := tty.Raw(a.stdin)
 	if err != nil {

@@ -64,8 +64,8 @@ type daemonFlags struct {
 	allowRoot, replace, force, background bool
 	level                                 string
 	settings                              []config.Setting
-	notify                                func(state string) error // of the service manager
-	arrived                               func()                   // called when it is ready after a replacement; nil otherwise
+	notify                                func(state string) error // tells the service manager a state
+	arrived                               func()                   // called when the daemon is ready after a replacement; nil otherwise
 }
 
 func (a *app) daemon(ctx context.Context, f daemonFlags) error {
@@ -98,7 +98,7 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	return err
 }
 
-// cannotBe is the error for flags that agent.New rejects.
+// cannotBe returns the error for flags that agent.New rejects.
 func cannotBe(err error) error {
 	return &usageError{message: "daemon: " + err.Error(), hint: "see tether daemon --help"}
 }
@@ -123,8 +123,8 @@ func (a *app) ready(f daemonFlags) {
 	}
 }
 
-// overhead is the memory of a daemon besides the output that it keeps, in bytes: itself, its terminals and some garbage. Many floods need
-// 30 MiB of it.
+// overhead is the memory of a daemon besides the output that it keeps, in bytes. It is for the program itself, its terminals and some
+// garbage. Many floods of output at once need 30 MiB of it.
 const overhead = 48 << 20
 
 // limitMemory makes the garbage collector work harder near the configured amount, where it would otherwise let the heap grow to twice the

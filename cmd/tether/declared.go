@@ -66,7 +66,7 @@ func declareCommand(a *app, do, use, short, long, example string) *cobra.Command
 	return c
 }
 
-// declareFailure is the error of the first terminal that could not be started.
+// declareFailure returns the error of the first terminal that could not be started.
 func declareFailure(do string, all []localapi.Declared) error {
 	for _, d := range all {
 		if do != localapi.DeclareDown && d.Error != "" {

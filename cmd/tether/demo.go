@@ -117,7 +117,7 @@ func (s *stage) begin(ctx context.Context) error {
 	return s.tether(ctx, "run", "--detach", "--name", demoServer, "--", s.self, "demo", "serve", s.dir)
 }
 
-// close ends everything, and removes the directory.
+// close ends all programs of the demo, and removes the directory.
 func (s *stage) close(ctx context.Context) error {
 	if s.dir == "" {
 		return nil
@@ -179,7 +179,7 @@ func (s *stage) tether(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// link is the address of the host's page, which logs one browser in.
+// link returns an address of the host's page that logs one browser in.
 func (s *stage) link(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, s.program, "link", "--url", s.url, "--token-file", s.token()).Output()
 	if err != nil {

@@ -79,7 +79,7 @@ func ordinal(n int) string {
 	return fmt.Sprintf("%dth", n)
 }
 
-// openPage opens a link, which works once, and makes the next.
+// openPage opens a link, which works only once, and makes the next one.
 func (s *stage) openPage(ctx context.Context, link *string) error {
 	opened := *link
 	var err error
@@ -120,7 +120,7 @@ func (s *stage) prove(ctx context.Context) error {
 	}
 	watched := make(chan error, 1)
 	go func() { watched <- watching.Wait() }()
-	defer func() { _ = watching.Process.Kill() }() // which has ended if all was well
+	defer func() { _ = watching.Process.Kill() }() // fails if the program has ended, as it should
 
 	err := s.steps(ctx, &seen)
 	if err == nil {

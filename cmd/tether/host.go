@@ -9,7 +9,7 @@ import (
 	"tether/cmd/tether/internal/display"
 )
 
-// pairedList is the paired hosts as tether host ls --json prints them.
+// pairedList is the output of tether host ls --json: the paired hosts.
 type pairedList struct {
 	SchemaVersion int                   `json:"schema_version"`
 	Hosts         []localapi.HostStatus `json:"hosts"`

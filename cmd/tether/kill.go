@@ -64,7 +64,7 @@ func about(ref string, err error) error {
 	return fmt.Errorf("%s: %w", display.Printable(ref, 40), err)
 }
 
-// calledAs is a terminal's name in an answer: the name if the request used it, else the id.
+// calledAs returns how an answer calls a terminal: by the name if the request used it, else by the id.
 func calledAs(ref string, t localapi.Terminal) string {
 	if ref == t.Name {
 		return t.Name

@@ -149,7 +149,7 @@ func wantsLent() bool {
 	return err == nil && settings.Lend.Notice
 }
 
-// sayNobody tells why a terminal that was started without a choice of hosts is not shared.
+// sayNobody tells the person why a terminal that was started without a choice of hosts is not shared.
 func (a *app) sayNobody(c *cobra.Command, client *localclient.Client, t localapi.Terminal) {
 	status, err := client.Status(c.Context())
 	paired := err == nil && slices.ContainsFunc(status.Hosts, func(h localapi.HostStatus) bool { return h.Default })
@@ -232,7 +232,7 @@ func (a *app) sayKept(ts ...localapi.Terminal) {
 	}
 }
 
-// hostKeeps says what a host may keep of terminals while this machine is away, "" if that is nothing.
+// hostKeeps returns a text that says what a host may keep of terminals while this machine is away, or "" if it may keep nothing.
 func hostKeeps(h localapi.HostStatus) string {
 	if h.Park > 0 {
 		return "keeps shared text for up to " + config.Duration(time.Duration(h.Park)*time.Millisecond).String() + " while this machine is away"

@@ -74,7 +74,7 @@ func logoutCommand(a *app) *cobra.Command {
 	}
 }
 
-// loginEndpoint is where the host is; a login needs no credential.
+// loginEndpoint returns the host's endpoint without a credential, which a login does not need.
 func (a *app) loginEndpoint(c *cobra.Command, where string) (d dirs.Dirs, e client.Endpoint, err error) {
 	if err := refuseToken(c, where); err != nil {
 		return d, e, err
@@ -90,7 +90,7 @@ func (a *app) loginEndpoint(c *cobra.Command, where string) (d dirs.Dirs, e clie
 	return d, e, err
 }
 
-// endLogin has the host forget a login.
+// endLogin makes the host forget a login.
 func endLogin(ctx context.Context, e client.Endpoint, token string) error {
 	host, err := device.New(e, nil)
 	if err != nil {
@@ -128,8 +128,8 @@ func (a *app) logIn(ctx context.Context, e client.Endpoint, code bool) (in pairi
 	return typed.Wait(ctx)
 }
 
-// logInHere opens a browser on this machine, which comes back to a port that only this machine reaches. It returns browser.ErrNone where
-// there is no desktop.
+// logInHere opens a browser on this machine, which the host sends back to a port that only this machine reaches. It returns browser.ErrNone
+// if there is no desktop.
 func (a *app) logInHere(ctx context.Context, login *device.Login) (in pairing.LoggedIn, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -175,7 +175,7 @@ func (a *app) logInHere(ctx context.Context, login *device.Login) (in pairing.Lo
 	}
 }
 
-// loginError gives what kept a person from logging in a code and a hint.
+// loginError returns the error of a failed login with a code and a hint.
 func loginError(err error) error {
 	switch {
 	case errors.Is(err, device.ErrNoLogin):
@@ -203,7 +203,7 @@ func (a *app) loggedIn(d dirs.Dirs, e *client.Endpoint) bool {
 	return true
 }
 
-// approveOwn lets this machine in as the person's who is logged in at the host, and reports whether somebody is.
+// approveOwn lets this machine in at the host as a machine of the person who is logged in there. It reports whether somebody is logged in.
 func (a *app) approveOwn(c *cobra.Command, url, code string) (bool, error) {
 	d, e, err := a.loginEndpoint(c, url)
 	if err != nil {

@@ -96,7 +96,7 @@ func foldExited(list []localapi.Terminal, most int) (shown []localapi.Terminal, 
 	return shown, hidden
 }
 
-// awaiting says how many commands of agents await the person's approval.
+// awaiting returns a text that says how many commands of agents wait for the person's approval.
 func awaiting(n int) string {
 	if n == 1 {
 		return "1 agent command awaits approval"

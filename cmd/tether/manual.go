@@ -5,7 +5,7 @@ import (
 	"tether/internal/version"
 )
 
-// book is the manual's text beyond the help of the commands.
+// book has the text of the manual that is not in the help of the commands.
 func book() manual.Book {
 	return manual.Book{Version: version.Text(),
 		Names: map[string]string{"tether host": "tether-hosts"}, // tether-host is a program

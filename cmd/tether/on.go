@@ -67,7 +67,7 @@ happens while it runs is gathered, and the next event has a count.`,
 	return c
 }
 
-// errDone: nothing more is waited for.
+// errDone is returned when the command waits for no more events.
 var errDone = errors.New("done")
 
 // react runs a command with an event on its standard input. If a command fails, that is reported, and the next event starts it again.

@@ -65,7 +65,7 @@ them serves, and another one is tried when one does not answer.`,
 	return c
 }
 
-// pair pairs by keys if no token was given and the host does so, else by a token.
+// pair pairs by keys if no token was given and the host supports that, else by a token.
 func (a *app) pair(c *cobra.Command, r localapi.PairRequest, token tokenSource) (localapi.HostStatus, error) {
 	given := token != (tokenSource{})
 	var err error
@@ -105,7 +105,7 @@ func (a *app) pair(c *cobra.Command, r localapi.PairRequest, token tokenSource) 
 	return h, err
 }
 
-// compare shows the code and waits until it was approved at the host: by the person, who is logged in there, or by an administrator.
+// compare shows the code and waits until the person, who is logged in at the host, or an administrator has approved it there.
 func (a *app) compare(c *cobra.Command, client *localclient.Client, url string, o localapi.PairOffer) (localapi.HostStatus, error) {
 	fmt.Fprintf(a.stdout, "host key     %s\nthis machine %s\ncode         %s\n", display.Printable(o.HostKey, 80), display.Printable(o.DeviceKey, 80), display.Printable(o.Code, 20))
 	own, err := a.approveOwn(c, url, o.Code)
@@ -120,7 +120,7 @@ func (a *app) compare(c *cobra.Command, client *localclient.Client, url string, 
 	return a.finishPairing(c, client, o)
 }
 
-// finishPairing waits until the machine was let in.
+// finishPairing waits until the host has let this machine in.
 func (a *app) finishPairing(c *cobra.Command, client *localclient.Client, o localapi.PairOffer) (localapi.HostStatus, error) {
 	h, err := client.Finish(c.Context(), o.ID)
 	if err == nil {
@@ -129,7 +129,7 @@ func (a *app) finishPairing(c *cobra.Command, client *localclient.Client, o loca
 	return h, err
 }
 
-// showStore says where secrets are, if that is not the keyring. tether status says why.
+// showStore tells the person where secrets are kept, if not in the keyring. tether status says why.
 func (a *app) showStore(c *cobra.Command, client *localclient.Client) error {
 	s, err := client.Status(c.Context())
 	if err == nil && s.Secrets != nil && s.Secrets.Store == "file" {
@@ -178,7 +178,7 @@ func unpairCommand(a *app) *cobra.Command {
 func refuseToken(c *cobra.Command, text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
-		return usage(c, "invalid URL") // without it: it may hold a token
+		return usage(c, "invalid URL") // without the URL, which may hold a token
 	}
 	if u.User != nil || u.Query().Has("tkn") || strings.Contains(u.Fragment, "tkn=") {
 		return &usageError{message: c.Name() + ": a token on the command line can be read by other programs",
@@ -187,7 +187,7 @@ func refuseToken(c *cobra.Command, text string) error {
 	return nil
 }
 
-// tokenSource is where the token comes from.
+// tokenSource says where the token comes from.
 type tokenSource struct {
 	file string
 	none bool
@@ -198,7 +198,7 @@ func (t *tokenSource) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&t.none, "without-token", false, "the host needs no token")
 }
 
-// maxToken bounds the bytes read of a token file.
+// maxToken bounds the number of bytes that are read from a token file.
 const maxToken = 4 << 10
 
 func (t *tokenSource) read(a *app, c *cobra.Command) (string, error) {

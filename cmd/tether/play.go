@@ -43,10 +43,10 @@ terminal, there are no pauses.`,
 	return c
 }
 
-// player says how to play.
+// player holds how a recording is played.
 type player struct {
 	speed float64
-	idle  time.Duration // 0: as they were
+	idle  time.Duration // bounds pauses without output; 0 means that pauses are as they were
 }
 
 func (a *app) play(ctx context.Context, in io.Reader, p player) error {
@@ -87,7 +87,7 @@ func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 	}
 }
 
-// pause waits as long as the person wants; false if they want no more.
+// pause waits for as long as the person wants. It returns false if they want to stop.
 func (p player) pause(ctx context.Context, d time.Duration) bool {
 	if p.idle > 0 {
 		d = min(d, p.idle)

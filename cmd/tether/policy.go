@@ -27,7 +27,7 @@ project's directory cannot change them. docs/POLICY.md lists all rules.`,
 	return c
 }
 
-// policyCheck is the flags of the command.
+// policyCheck has the flags of the command.
 type policyCheck struct {
 	as, cwd, door string
 	line, asJSON  bool

@@ -65,7 +65,7 @@ secrets; only you may read it. It contains input only as far as the terminal ech
 	return c
 }
 
-// record writes until the terminal has exited or ctx ends, which is no error.
+// record writes the recording until the terminal has exited or ctx ends. The end of ctx is not an error.
 func (a *app) record(ctx context.Context, client *localclient.Client, t localapi.Terminal, out io.Writer, version int, all bool) error {
 	o := localclient.FollowOptions{From: t.Bytes}
 	if all {

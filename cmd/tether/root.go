@@ -89,7 +89,8 @@ func addGroups(root *cobra.Command, a *app) {
 	root.AddCommand(book().Command())
 }
 
-// addBrought adds the commands that cobra brings. They and the manual's would end with 1, or with 0, where they are called wrongly.
+// addBrought adds the commands that cobra provides. It corrects the exit status of wrong calls of these and of the manual, which would be 1
+// or 0.
 func addBrought(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -141,7 +142,7 @@ func noArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// someArgs wants at least least and at most most arguments; most < 0 means any number.
+// someArgs accepts at least least and at most most arguments; most < 0 means any number.
 func someArgs(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least {
@@ -163,10 +164,11 @@ func (a *app) client() (*localclient.Client, dirs.Dirs, error) {
 	return localclient.New(agent.SocketPath(d)).With(a.token()), d, nil
 }
 
-// tokenVar names the file with a token of the person's, for scripts.
+// tokenVar is the environment variable that names the file with one of the person's tokens, for scripts.
 const tokenVar = "TETHER_TOKEN_FILE"
 
-// token returns that token, or "". A process that an agent has started, which may not be able to read it, does not need it.
+// token returns the token in that file, or "". A process that an agent has started may be unable to read the file, and does not need the
+// token.
 func (a *app) token() string {
 	path := os.Getenv(tokenVar)
 	if path == "" {
@@ -179,7 +181,7 @@ func (a *app) token() string {
 	return strings.TrimSpace(string(data)) // it is empty while tether token create writes to it
 }
 
-// ensured is client after starting a daemon if none runs.
+// ensured returns a client as client does, after starting a daemon if none runs.
 func (a *app) ensured(c *cobra.Command) (*localclient.Client, error) {
 	client, d, err := a.client()
 	if err != nil {
@@ -205,7 +207,7 @@ func (a *app) start(ctx context.Context, client *localclient.Client, d dirs.Dirs
 	if err != nil {
 		return err
 	}
-	if proc.Root() && os.Getenv(allowRootVar) != "1" && !rootRemembered(d) { // it could not be written down
+	if proc.Root() && os.Getenv(allowRootVar) != "1" && !rootRemembered(d) { // the permission could not be saved
 		args = append(args, "--allow-root")
 	}
 	l.Argv = append(l.Argv, args...)
@@ -223,7 +225,7 @@ func usage(c *cobra.Command, format string, args ...any) error {
 		hint: "see " + c.CommandPath() + " --help"}
 }
 
-// hinted is an error of this side with a remedy.
+// hinted is an error of this program, not of the daemon, with a remedy.
 type hinted struct {
 	err  error
 	hint string
@@ -232,7 +234,7 @@ type hinted struct {
 func (e *hinted) Error() string { return e.err.Error() }
 func (e *hinted) Unwrap() error { return e.err }
 
-// hintFor is the remedy for err, "" if there is none.
+// hintFor returns the remedy for err, or "" if there is none.
 func hintFor(err error) string {
 	var usage *usageError
 	var remote *localapi.Error

@@ -80,8 +80,8 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 	return a.attachTo(c.Context(), client, t.ID, localclient.AttachOptions{FromStart: true}, true)
 }
 
-// directory makes name absolute, as the daemon has another working directory. A working directory that was reached through links keeps its
-// name.
+// directory returns name as an absolute path, since the daemon has another working directory. If the working directory was reached through
+// symbolic links, the path keeps their names.
 func directory(name string) (string, error) {
 	if name != "" {
 		return filepath.Abs(name)
@@ -93,8 +93,8 @@ func directory(name string) (string, error) {
 	return dir, nil
 }
 
-// environment is the environment of the person's shell, which their programs expect. tether's own variables may be credentials and do not even go to
-// the daemon.
+// environment returns the environment of the person's shell, which their programs expect. It leaves out tether's own variables: they may be
+// credentials, and not even the daemon gets them.
 func environment(env []string) []string {
 	out := make([]string, 0, len(env))
 	for _, e := range env {

@@ -48,7 +48,7 @@ The exit status is the agent's.`,
 	return c
 }
 
-// sandboxGrace is how long an agent may take to end when this command has to.
+// sandboxGrace is how long an agent may take to end when this command has to end.
 const sandboxGrace = 5 * time.Second
 
 func (a *app) sandbox(c *cobra.Command, as string, argv []string) error {
@@ -60,7 +60,7 @@ func (a *app) sandbox(c *cobra.Command, as string, argv []string) error {
 	if err != nil {
 		return err
 	}
-	// This process is the agent, too: nothing below it acts before it is recorded.
+	// This process is recorded as the agent, too, before any program below it runs.
 	if err := recordAgent(os.Getpid(), as, true); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (a *app) sandbox(c *cobra.Command, as string, argv []string) error {
 	return exitCode(exit.ExitCode())
 }
 
-// behindSandbox is the command that runs argv, in this directory, in the sandbox of the client's agent.
+// behindSandbox returns the command that runs argv, in this directory, in the sandbox of the client's agent.
 func behindSandbox(ctx context.Context, client *localclient.Client, argv []string) ([]string, error) {
 	dir, err := directory("")
 	if err != nil {
@@ -89,7 +89,7 @@ func behindSandbox(ctx context.Context, client *localclient.Client, argv []strin
 	return r.Command, err
 }
 
-// recordAgent writes down that a process, with all below it, is the agent.
+// recordAgent records that a process and all its descendants are the agent.
 func recordAgent(pid int, name string, confined bool) error {
 	p, err := proc.Lookup(pid)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"tether/platform/secret"
 )
 
-// lookAtLog is how often a log that is followed is looked at.
+// lookAtLog is the time between two checks of a followed log.
 const lookAtLog = 200 * time.Millisecond
 
-// tail prints the last lines of a file, and with follow also appended ones until ctx ends. A file that is renamed and begun again is
-// followed into the new one. A missing file is no error.
+// tail prints the last lines of a file. With follow it goes on with appended lines until ctx ends; if the file is renamed and a new one is
+// begun under its name, it goes on with the new one. A missing file is no error.
 func tail(ctx context.Context, w io.Writer, name string, lines int, follow bool) error {
 	f, err := secret.OpenRead(name) // so that it can be rotated meanwhile
 	if err == nil {
@@ -47,7 +47,7 @@ func closed(f *os.File) error {
 	return f.Close()
 }
 
-// lastLines leaves f at its end. It keeps no more than the lines in memory.
+// lastLines reads the last lines of f and leaves f at its end. It keeps only those lines in memory.
 func lastLines(w io.Writer, f *os.File, lines int) error {
 	ring := make([]string, 0, lines)
 	r := bufio.NewReader(f)
@@ -87,7 +87,7 @@ func more(w io.Writer, f *os.File, name string) (*os.File, error) {
 	}
 	now, err := os.Stat(name)
 	if err != nil {
-		return f, nil // it comes back
+		return f, nil // the new file is about to be created
 	}
 	if f != nil {
 		if then, err := f.Stat(); err != nil || os.SameFile(then, now) {

@@ -16,10 +16,10 @@ import (
 	"tether/platform/proc"
 )
 
-// knownVars are variables of tether's that are no keys of the configuration.
+// knownVars are tether's environment variables that are not keys of the configuration.
 var knownVars = []string{dirs.HomeVar, allowRootVar, holdersVar, tokenVar, proc.TagVar, proc.AgentVar}
 
-// strangeText names variables that look like tether's and are not, "" if there are none.
+// strangeText returns a text that names environment variables that look like tether's but are unknown; "" if there are none.
 func strangeText() string {
 	_, strange, _ := config.FromEnv(os.Environ(), knownVars...)
 	if len(strange) == 0 {
@@ -28,7 +28,7 @@ func strangeText() string {
 	return "unknown variables, ignored: " + display.Printable(strings.Join(strange, ", "), 200)
 }
 
-// flagKeys are the keys of the configuration that are flags, too.
+// flagKeys returns the keys of the configuration that are also flags.
 func flagKeys() []config.Key {
 	return slices.DeleteFunc(config.Keys(), func(k config.Key) bool { return k.Variable() == "" })
 }
@@ -43,7 +43,7 @@ func settingFlags(c *cobra.Command) {
 		}
 		text += ")"
 		c.Flags().String(k.Name, "", text)
-		_ = c.RegisterFlagCompletionFunc(k.Name, cobra.FixedCompletions(k.Words(), cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
+		_ = c.RegisterFlagCompletionFunc(k.Name, cobra.FixedCompletions(k.Words(), cobra.ShellCompDirectiveNoFileComp)) // cannot fail: the flag exists
 	}
 	usage := c.UsageFunc()
 	c.SetUsageFunc(func(c *cobra.Command) error {
@@ -70,7 +70,7 @@ the tables that only the file can contain. For JSON: tether config view --json`,
 		}}
 }
 
-// nearFlag is the flag that was most likely meant by one that the command does not know, "" if none is near.
+// nearFlag returns the flag that was most likely meant by an unknown flag, or "" if none is similar.
 func nearFlag(c *cobra.Command, err error) string {
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {
@@ -82,7 +82,7 @@ func nearFlag(c *cobra.Command, err error) string {
 	return config.Nearest(name, flags)
 }
 
-// fromFlags are the keys that the command line gives a value.
+// fromFlags returns the keys that the command line gives a value.
 func fromFlags(c *cobra.Command) []config.Setting {
 	var set []config.Setting
 	for _, k := range config.Keys() {
@@ -93,13 +93,13 @@ func fromFlags(c *cobra.Command) []config.Setting {
 	return set
 }
 
-// fromEnv are the keys that the environment gives a value.
+// fromEnv returns the keys that the environment gives a value.
 func fromEnv() []config.Setting {
 	set, _, _ := config.FromEnv(os.Environ(), knownVars...)
 	return set
 }
 
-// settingArgs are the flags again, for a daemon that is started for this one.
+// settingArgs returns the setting flags of this command line, for a daemon that this command starts.
 func settingArgs(set []config.Setting) []string {
 	var args []string
 	for _, s := range set {

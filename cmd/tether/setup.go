@@ -67,14 +67,14 @@ func agentIDs() (ids []string) {
 	return ids
 }
 
-// chosenAgents are those named, or all that are installed.
+// chosenAgents returns the named agents, or all installed ones if none is named.
 func chosenAgents(c *cobra.Command, names []string) ([]knownAgent, error) {
 	all, err := knownAgents()
 	if err != nil {
 		return nil, err
 	}
 	if len(names) == 0 {
-		home, _ := os.UserHomeDir() // knownAgents had it
+		home, _ := os.UserHomeDir() // knownAgents has found it without an error
 		return slices.DeleteFunc(all, func(k knownAgent) bool { return !k.installed(home) }), nil
 	}
 	for _, name := range names {
@@ -89,7 +89,7 @@ func chosenAgents(c *cobra.Command, names []string) ([]knownAgent, error) {
 type fileEdit struct {
 	agent         knownAgent
 	path          string
-	before, after []byte // nil before: there is no file; nil after: it goes away
+	before, after []byte // if before is nil, there is no file; if after is nil, the file is removed
 }
 
 // planEdits lists the changes, and the files that stay unchanged and why.
@@ -123,7 +123,7 @@ func (a *app) planEdits(agents []knownAgent, undo bool) ([]fileEdit, error) {
 	return edits, nil
 }
 
-// edited is the agent's file with tether's server, or without it: nil if nothing else is left.
+// edited returns the agent's file with tether's server added, or removed. It returns nil if nothing else is left.
 func (k knownAgent) edited(text []byte, program string, undo bool) ([]byte, error) {
 	if undo {
 		out, err := k.format.Remove(text, "tether", program, "mcp")
@@ -142,7 +142,7 @@ func (k knownAgent) edited(text []byte, program string, undo bool) ([]byte, erro
 	return k.format.Add(text, "tether", e)
 }
 
-// mcpEntry is how tether's MCP server is started for an agent.
+// mcpEntry returns how tether's MCP server is started for an agent.
 func mcpEntry(as string) (mcpentry.Entry, error) {
 	program, err := ownCommand()
 	if err != nil {
@@ -160,7 +160,7 @@ func mcpEntry(as string) (mcpentry.Entry, error) {
 	return e, nil
 }
 
-// ownCommand is the path of this program as found in the PATH, which an upgrade keeps, or else its own path.
+// ownCommand returns the path by which the PATH finds this program, which an upgrade does not change, or else the program's own path.
 func ownCommand() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -181,7 +181,7 @@ func ownCommand() (string, error) {
 	return found, nil
 }
 
-// changedLines shows the difference of two texts: the removed and the added lines, with one line around them.
+// changedLines returns the difference of two texts: the removed and the added lines, with one line around them.
 func changedLines(before, after []byte) string {
 	old, now := strings.SplitAfter(string(before), "\n"), strings.SplitAfter(string(after), "\n")
 	head := 0
@@ -207,7 +207,7 @@ func changedLines(before, after []byte) string {
 	return b.String()
 }
 
-// confirmEdits asks, unless the person has said yes, and writes.
+// confirmEdits asks the person, unless they have said yes already, and writes the files.
 func (a *app) confirmEdits(ctx context.Context, edits []fileEdit, yes bool) error {
 	if !yes {
 		if !tty.Is(a.stdin) {
@@ -229,8 +229,8 @@ func (a *app) confirmEdits(ctx context.Context, edits []fileEdit, yes bool) erro
 	return errors.Join(failed...)
 }
 
-// write replaces the file in one step, with its permissions, also behind a symbolic link. It refuses if the file has changed since it was
-// read: agents write theirs whenever they like.
+// write replaces the file atomically and keeps its permissions. It follows a symbolic link. It fails if the file has changed since it was
+// read, because agents may write their files at any time.
 func (e fileEdit) write() error {
 	now, err := e.agent.read()
 	if err != nil {

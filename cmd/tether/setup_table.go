@@ -10,15 +10,15 @@ import (
 	"tether/internal/mcpentry"
 )
 
-// knownAgent is a program that takes MCP servers from a file of the user's.
+// knownAgent is a program that reads its MCP servers from a configuration file of the user.
 type knownAgent struct {
 	id, name string   // id is also the agent's name at tether
-	programs []string // any of them in the PATH means that it is installed
-	files    []string // the documented file, the usual place first; the first that exists counts
+	programs []string // names of programs; if one is in the PATH, the agent is installed
+	files    []string // possible paths of the documented file, the usual one first; the first that exists counts
 	format   mcpentry.Format
 }
 
-// knownAgents are those programs, with the files of this user.
+// knownAgents returns the known agents, with the files of this user.
 func knownAgents() ([]knownAgent, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -48,7 +48,7 @@ func knownAgents() ([]knownAgent, error) {
 	}, nil
 }
 
-// file is the agent's configuration file, which need not exist.
+// file returns the path of the agent's configuration file, which need not exist.
 func (k knownAgent) file() string {
 	for _, path := range k.files {
 		if _, err := os.Stat(path); err == nil {
@@ -63,7 +63,7 @@ func (k knownAgent) file() string {
 	return k.files[0]
 }
 
-// installed reports whether the program is here: in the PATH, or with a file or a directory of its own.
+// installed reports whether the agent is installed: its program is in the PATH, or its own file or directory exists.
 func (k knownAgent) installed(home string) bool {
 	if slices.ContainsFunc(k.programs, func(name string) bool { _, err := exec.LookPath(name); return err == nil }) {
 		return true
@@ -77,7 +77,7 @@ func (k knownAgent) installed(home string) bool {
 	})
 }
 
-// read returns the agent's file, nothing if it does not exist.
+// read returns the content of the agent's file, or nothing if the file does not exist.
 func (k knownAgent) read() ([]byte, error) {
 	text, err := os.ReadFile(k.file())
 	if os.IsNotExist(err) {
@@ -101,7 +101,7 @@ func agentsHere() (know, lack, broken []string) {
 	if err != nil {
 		return nil, nil, nil // without a home directory there are none
 	}
-	home, _ := os.UserHomeDir() // knownAgents had it
+	home, _ := os.UserHomeDir() // knownAgents has found it without an error
 	for _, k := range all {
 		if !k.installed(home) {
 			continue

@@ -56,7 +56,7 @@ at a terminal it is also shown as a QR code, for phones.`,
 	return c
 }
 
-// showCode shows a link as a QR code to a person at a terminal, where it fits and others than this machine can use it.
+// showCode shows a link as a QR code to a person at a terminal, if the code fits and the link works on other machines than this one.
 func (a *app) showCode(s localapi.NewShare) error {
 	if s.Loopback || !tty.Is(a.stdout) {
 		return nil

@@ -12,10 +12,11 @@ import (
 	"tether/platform/dirs"
 )
 
-// A command that stays connected to the daemon goes on waiting when that does not answer: it may be stopped or swapped out. It says so on
-// standard error, and when the daemon answers again. Other commands fail, see local.SilentError.
+// A command that stays connected to the daemon goes on waiting when the daemon does not answer, since the daemon's process may be stopped
+// or swapped out. The command says so on standard error, and says when the daemon answers again. Other commands fail, see
+// localclient.SilentError.
 
-// signEvery is how often a command that is connected looks for a sign of life of the daemon.
+// signEvery is the time between two checks of a connected command that the daemon is alive.
 const signEvery = 5 * time.Second
 
 // silence returns a function to call when the daemon stops answering and when it answers again, from any goroutine and any number of times.
@@ -41,8 +42,8 @@ func silence(notice func(format string, args ...any)) func(silent bool) {
 	}
 }
 
-// whileConnected looks for signs of life until stop is called, for streams on which nothing need come. busy, if not nil, says whether
-// anything is waited for at all.
+// whileConnected checks until stop is called that the daemon is alive. It is for streams on which there may be no messages for a long time.
+// busy, if not nil, says whether the command waits for anything now.
 func whileConnected(ctx context.Context, client *localclient.Client, say func(silent bool), busy func() bool) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -70,7 +71,7 @@ func whileConnected(ctx context.Context, client *localclient.Client, say func(si
 const (
 	// listTimeout is how long the daemon may take to list terminals, also where looking for ports takes seconds.
 	listTimeout = 10 * time.Second
-	// makeWayTimeout is how long it may take to leave its terminals to another.
+	// makeWayTimeout is how long the daemon may take to leave its terminals to another daemon.
 	makeWayTimeout = 20 * time.Second
 )
 

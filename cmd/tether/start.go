@@ -22,8 +22,8 @@ import (
 	"tether/platform/tty"
 )
 
-// bare is tether without a command. At a terminal it shows a short status or, if nothing is set up, offers the steps that make sense now.
-// Without a terminal it is the help.
+// bare runs tether without a command. At a terminal it shows a short status or, if nothing is set up, offers the steps that make sense now.
+// Without a terminal it prints the help.
 func (a *app) bare(c *cobra.Command) error {
 	if !tty.Is(a.stdin) || !tty.Is(a.stdout) {
 		return c.Help()
@@ -54,14 +54,14 @@ func (a *app) bare(c *cobra.Command) error {
 	}
 }
 
-// glance is the state that tether alone looks at.
+// glance is the state that tether without a command examines.
 type glance struct {
 	status     localapi.Status // the zero value without a daemon
-	running    bool            // a daemon
-	paired     []string        // names of hosts
+	running    bool            // a daemon runs
+	paired     []string        // names of the paired hosts
 	configured bool            // there is a configuration file
-	installed  bool            // the service
-	demo       bool            // tether-host is at hand
+	installed  bool            // the service is installed, or cannot be offered
+	demo       bool            // tether-host was found, so that the demo can be offered
 	agents     bool            // an agent is installed that does not know tether
 }
 
@@ -69,7 +69,7 @@ func (g *glance) setUp() bool {
 	return len(g.paired) > 0 || g.configured || g.status.Terminals.Running+g.status.Terminals.Exited > 0
 }
 
-// look asks the daemon, if one runs, and looks at the files.
+// look returns the state, from the daemon, if one runs, and from files.
 func (a *app) look(ctx context.Context) (*glance, error) {
 	client, d, err := a.client()
 	if err != nil {
@@ -112,11 +112,12 @@ const serviceTimeout = 300 * time.Millisecond
 // serviceStatus asks the service manager. Tests replace it.
 var serviceStatus = func(ctx context.Context) (installer.Status, error) { return installer.New(false).Status(ctx) }
 
-// installed reports whether the service is, or nothing can be offered: there is no service manager, or it takes its time.
+// installed reports whether the service is installed. It also returns true if the service cannot be offered, because there is no service
+// manager or it does not answer in time.
 func installed(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
-	answer := make(chan bool, 1) // 1: it may come when nobody waits any more
+	answer := make(chan bool, 1) // one slot, since the answer may come when nobody waits any more
 	go func() {
 		service, err := serviceStatus(ctx)
 		answer <- err != nil || service.Installed
@@ -171,7 +172,7 @@ var startSteps = []startStep{
 	{'h', "show all commands", func(*glance) bool { return true }, func(a *app, ctx context.Context) error { return a.command(ctx, "--help") }},
 }
 
-// offer shows the steps that make sense, and returns the one that was chosen; nil to end.
+// offer shows the steps that make sense, and returns the chosen one, or nil if the person wants to end.
 func (a *app) offer(ctx context.Context, g *glance) (*startStep, error) {
 	fmt.Fprintln(a.stdout)
 	keys := "q"
@@ -219,15 +220,15 @@ func (a *app) command(ctx context.Context, args ...string) error {
 	return err
 }
 
-// runShown runs a command of the program self as the person would, and shows it to them, so that they know it the next time.
+// runShown runs a command of the program self as the person would, and shows the command line, so that the person knows it the next time.
 func (a *app) runShown(ctx context.Context, self string, shown, args []string) error {
 	fmt.Fprintln(a.stdout, display.Dim(a.stdout, "$ tether "+display.ShellLine(shown)))
 	c := exec.CommandContext(ctx, self, args...)
 	c.Stdin, c.Stdout, c.Stderr = a.stdin, a.stdout, a.stderr
 	c.WaitDelay = demoWithin
-	c.Cancel = func() error { // it has the person's terminal to put right
+	c.Cancel = func() error { // the command may have to restore the person's terminal
 		if c.Process.Signal(syscall.SIGTERM) != nil {
-			return c.Process.Kill() // where there are no signals
+			return c.Process.Kill() // on systems without signals
 		}
 		return nil
 	}

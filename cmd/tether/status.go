@@ -20,7 +20,7 @@ import (
 	"tether/platform/dirs"
 )
 
-// statusTimeout is how long an answer may take before the daemon counts as stuck: it asks nobody.
+// statusTimeout is how long an answer may take before the daemon counts as stuck. The daemon asks nobody for the answer.
 const statusTimeout = 3 * time.Second
 
 func statusCommand(a *app) *cobra.Command {
@@ -54,7 +54,7 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 	return a.printStatus(s)
 }
 
-// statusWithout is the status if no daemon runs, which is err: terminals may still run.
+// statusWithout prints the status if no daemon runs, as err says. Terminals may still run.
 func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON bool) error {
 	ids, _ := agent.LeftRunning(d) // an unreadable directory is not the subject here
 	if asJSON {
@@ -122,7 +122,7 @@ func (a *app) printStatus(s localapi.Status) error {
 	return err
 }
 
-// unredactedText lists the agents that see text that others see as stars.
+// unredactedText returns a text that lists the agents that see text that other agents see as stars.
 func unredactedText(u localapi.Unredacted) string {
 	who := "all agents"
 	switch {
@@ -134,7 +134,7 @@ func unredactedText(u localapi.Unredacted) string {
 	return "shown without masks to " + display.Printable(who, 200) + ", as the configuration says ([agents])"
 }
 
-// storeText says where secrets are.
+// storeText returns a text that says where secrets are kept.
 func storeText(s localapi.SecretStore) string {
 	if s.Path == "" {
 		return "in the " + display.Printable(s.Store, 20)
@@ -193,7 +193,7 @@ func printHost(w io.Writer, h localapi.HostStatus) {
 	}
 }
 
-// toolsText is the state of the tools offered to agents at a host, "" if none are offered.
+// toolsText returns the state of the tools that are offered to agents at a host, or "" if none are offered.
 func toolsText(t localapi.HostTools) string {
 	if !t.On {
 		return ""
@@ -208,7 +208,7 @@ func toolsText(t localapi.HostTools) string {
 	return text
 }
 
-// backlogText is the amount that the host lacks, "" if it has everything.
+// backlogText returns a text with the amount of output that the host does not have yet, or "" if it has all output.
 func backlogText(h localapi.HostStatus) string {
 	var parts []string
 	if h.Unacked > 0 {
@@ -220,13 +220,13 @@ func backlogText(h localapi.HostStatus) string {
 	return strings.Join(parts, "; ")
 }
 
-// skippedText says how much output a host will never get.
+// skippedText returns a text that says how much output a host will never get.
 func skippedText(bytes int64) string { return display.Size(bytes) + " skipped (the link was too slow)" }
 
-// lendVerbs are the prospects of a terminal that the host lacks, if not "will lend".
+// lendVerbs are the words for what will become of a terminal that the host does not have, if not "will lend".
 var lendVerbs = map[string]string{"refused": "cannot lend", "unsupported": "cannot lend"}
 
-// lentTrouble is a fault of a lent terminal that a person should know.
+// lentTrouble returns what a person should know of a lent terminal: watchers, output that is not delivered or was skipped, and a problem.
 func lentTrouble(l localapi.Lent) string {
 	text := ""
 	if l.Observers != nil && *l.Observers > 0 {

@@ -22,12 +22,13 @@ import (
 //
 // Programs read the exit status; agent/local defines them, and docs/CLI.md explains them.
 
-// exitCode ends the command with that status and no message: the status of the command that ran in a terminal.
+// exitCode is an error that ends the command with that status and without a message. It is the status of the command that ran in a
+// terminal.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// cannotAttach is why attach did not come about.
+// cannotAttach is the error if an attachment could not be opened.
 type cannotAttach struct{ err error }
 
 func (e *cannotAttach) Error() string { return e.err.Error() }
@@ -63,7 +64,7 @@ func exitStatus(ctx context.Context, err error) int {
 	return localapi.ExitStatus(err)
 }
 
-// silent reports whether the status says it all.
+// silent reports whether the exit status is enough, so that no message is printed.
 func silent(ctx context.Context, err error) bool {
 	var code exitCode
 	return err == nil || errors.As(err, &code) || errors.Is(err, syscall.EPIPE) ||
@@ -82,7 +83,7 @@ func (a *app) explain(ctx context.Context, err error) {
 	}
 }
 
-// inWords is an error's text for a person, and its remedy.
+// inWords returns an error's text for a person, and its remedy.
 func inWords(err error) (text, hint string) {
 	if path, full := dirs.Full(err); full {
 		return "no space left on " + path, "free some space, then run the command again"

@@ -71,10 +71,10 @@ of the terminal or command. It is 1 if the terminal exited before a condition he
 	return c
 }
 
-// defaultSettle is the daemon's own.
+// defaultSettle is the default of the daemon.
 const defaultSettle = 200 * time.Millisecond
 
-// asked reports whether anything but the exit is waited for.
+// asked reports whether the command waits for anything besides the exit.
 func asked(o *localclient.WaitOptions) bool {
 	return o.Pattern != "" || o.Idle > 0 || o.Command || o.Port != 0 || o.URL != ""
 }
@@ -89,7 +89,7 @@ func checkWait(c *cobra.Command, o *localclient.WaitOptions) error {
 		return usage(c, "--settle must not be negative; for example: 500ms")
 	}
 	if o.Settle == 0 {
-		o.Settle = -1 // none; 0 is the daemon's default
+		o.Settle = -1 // no settle time; 0 would mean the daemon's default
 	}
 	if o.Verified && !o.Command {
 		return usage(c, "--verified needs --command")
@@ -100,7 +100,7 @@ func checkWait(c *cobra.Command, o *localclient.WaitOptions) error {
 	return nil
 }
 
-// waitStatus is the exit status; forExit says that the exit was waited for.
+// waitStatus returns the exit status. forExit says that the command waited for the exit.
 func waitStatus(ref string, w localapi.Waited, forExit bool) error {
 	switch {
 	case w.Reason == "timeout":

@@ -19,12 +19,12 @@ import (
 	"tether/platform/dirs"
 )
 
-// watching is the person's selection.
+// watching says what the person wants to watch.
 type watching struct {
 	token              tokenSource
 	list, asJSON, wait bool
 	first              bool
-	guest              bool   // the one terminal of a link, wherever its machine has it
+	guest              bool   // watch the one terminal of a guest's link
 	terminal           string // "" means all
 }
 
@@ -68,8 +68,8 @@ is used up by it.`,
 	return c
 }
 
-// endpoint returns the host's endpoint: a paired one's name or URL means the values of its pairing, but a given token has priority over the
-// stored one.
+// endpoint returns the host's endpoint. The name or URL of a paired host stands for the values of its pairing, but a given token has
+// priority over the stored one.
 func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (client.Endpoint, error) {
 	isURL := strings.Contains(where, "://")
 	if isURL {
@@ -112,10 +112,11 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 	return e, err
 }
 
-// watchedText is how much of one terminal is taken from the host, in bytes: all that hosts keep, or its first screen would be of no use.
+// watchedText bounds the text of one terminal that is requested from the host, in bytes. It is as much as hosts keep, since with less the
+// first screen would be useless.
 const watchedText = 4 << 20
 
-// watch observes the host until the person's wish is fulfilled or ctx ends.
+// watch observes the host until there is nothing more to show or ctx ends.
 func (a *app) watch(ctx context.Context, e client.Endpoint, w watching) error {
 	ctx, cancel := context.WithCancel(ctx)
 	limit := 0
@@ -160,7 +161,7 @@ func hostError(err error) error {
 	return err
 }
 
-// find returns the terminal that ref names: a title or URI, else a part that fits only one.
+// find returns the terminal that ref names. ref is a title or URI, or else a part of one that fits only one terminal.
 func find(all []ahp.TerminalInfo, ref string) (ahp.TerminalInfo, error) {
 	var exact, part []ahp.TerminalInfo
 	for _, t := range all {
@@ -187,7 +188,7 @@ func find(all []ahp.TerminalInfo, ref string) (ahp.TerminalInfo, error) {
 	return ahp.TerminalInfo{}, &localapi.Error{Code: localapi.CodeAmbiguous, Message: fmt.Sprintf("%q matches %d terminals", ref, len(found)), Hint: listed(found)}
 }
 
-// listed names terminals on one line, "" if there are none.
+// listed returns the names of terminals on one line, or "" if there are none.
 func listed(all []ahp.TerminalInfo) string {
 	const most = 8
 	var names []string

@@ -18,7 +18,7 @@ import (
 	"tether/platform/tty"
 )
 
-// watchLink watches the terminal of a guest's link, which comes on standard input: on the command line others could read it.
+// watchLink watches the terminal of a guest's link. It reads the link from standard input, because other users could read a command line.
 func (a *app) watchLink(c *cobra.Command, args []string, w watching) error {
 	for _, flag := range []string{"list", "json", "wait", "first", "token-file", "without-token"} {
 		if c.Flags().Changed(flag) {
@@ -47,7 +47,7 @@ func (a *app) watchLink(c *cobra.Command, args []string, w watching) error {
 	return linkError(a.watch(c.Context(), e, w))
 }
 
-// readLink reads a link from standard input; a person's typing is not shown.
+// readLink reads a link from standard input. What a person types is not echoed.
 func (a *app) readLink(c *cobra.Command) (link ahp.ShareLink, err error) {
 	text := ""
 	if tty.Is(a.stdin) {
@@ -66,8 +66,8 @@ func (a *app) readLink(c *cobra.Command) (link ahp.ShareLink, err error) {
 	return link, nil
 }
 
-// guestPin checks that the link's secret goes across no network in clear text, and returns the pin of the host's certificate if this
-// machine is paired with the host.
+// guestPin returns the pin of the host's certificate if this machine is paired with the host. It returns an error if the link's secret
+// would cross a network in clear text.
 func guestPin(link ahp.ShareLink) (client.Pin, error) {
 	page, err := url.Parse(link.URL)
 	if err != nil {
@@ -86,7 +86,7 @@ func guestPin(link ahp.ShareLink) (client.Pin, error) {
 	return e.Pin, err
 }
 
-// linkError gives a guest's error a code and words.
+// linkError returns a guest's error with a code and a text for the person.
 func linkError(err error) error {
 	var told *localapi.Error
 	switch {
@@ -94,7 +94,7 @@ func linkError(err error) error {
 		return &localapi.Error{Code: localapi.CodeRefused, Message: err.Error(), Hint: "ask whoever gave you the link for another one"}
 	case errors.Is(err, client.ErrNoShares):
 		return &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: err.Error(), Hint: "check that the link was copied whole"}
-	case errors.As(err, &told) && told.Code == localapi.CodeRefused: // the opened link does not admit any more
+	case errors.As(err, &told) && told.Code == localapi.CodeRefused: // the link was valid when it was opened, but the host does not accept it any more
 		return &localapi.Error{Code: localapi.CodeRefused, Message: "the link was ended, or has expired"}
 	case err == nil, errors.As(err, &told), errors.Is(err, context.Canceled):
 		return err
