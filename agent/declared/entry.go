@@ -17,8 +17,8 @@ const adoptPoll = 100 * time.Millisecond
 type entry struct {
 	set *Set
 
-	// Owned by the holder of Set.busy.
-	cancel context.CancelFunc // of keep; nil if it does not run
+	// Used only by the command that has the slot of Set.busy.
+	cancel context.CancelFunc // ends keep; nil if keep does not run
 	ended  chan struct{}      // closed when keep has returned
 
 	// Guarded by Set.mu.
@@ -31,8 +31,8 @@ type entry struct {
 	restarts  int
 	err       string
 	code      int
-	current   Terminal // the running one; nil if none runs
-	waits     string   // while Blocked: the reason
+	current   Terminal // the running terminal; nil if none runs
+	waits     string   // why the terminal waits, while Blocked
 
 	ready      ReadyState
 	readySince time.Time
@@ -79,7 +79,7 @@ func (e *entry) down(ctx context.Context) error {
 	e.set.keep(e.name(), func(k *kept) { k.Down = true })
 	if err := e.end(ctx); err != nil {
 		if t := e.running(); t != nil {
-			e.begin(e.set.ctx, t) // so that its end is noticed, whenever it comes
+			e.begin(e.set.ctx, t) // keep notices the end whenever it comes
 		}
 		return err
 	}
@@ -246,7 +246,7 @@ func (e *entry) follow(ctx context.Context, t Terminal) (again bool, ran time.Du
 	return again, end.At.Sub(end.Ran)
 }
 
-// rest waits; false if ctx ends before.
+// rest waits. It returns false if ctx ends first.
 func (e *entry) rest(ctx context.Context, d time.Duration) bool {
 	e.change(func() { e.next = time.Now().Add(d) })
 	e.enter(Waiting)

@@ -20,7 +20,7 @@ const (
 	ReadyStopped  ReadyState = "stopped"  // it was ready, and its program has ended
 )
 
-// leastLook is how long a condition is checked at least, also if its time is over, as after a restart of the daemon.
+// leastLook is how long a condition is checked at least, even if its time is already over, as it may be after a restart of the daemon.
 const leastLook = 2 * time.Second
 
 // beginReady sets the state of t, which has just begun to run. A terminal that an earlier daemon has found ready stays ready.
@@ -34,8 +34,8 @@ func (e *entry) beginReady(t Terminal) {
 	}
 }
 
-// becomeReady waits until t is ready and records it; it returns then or when ctx ends. When the time is over, it records that and goes on
-// waiting.
+// becomeReady waits until t is ready and records that. It returns then, or when ctx ends. When the time for the condition is over, it
+// records that and goes on waiting.
 func (e *entry) becomeReady(ctx context.Context, t Terminal) {
 	spec := e.startedSpec()
 	r := spec.Ready
@@ -59,7 +59,7 @@ func (e *entry) becomeReady(ctx context.Context, t Terminal) {
 	}
 }
 
-// wasReady reports whether that terminal was ready for this daemon or an earlier one.
+// wasReady reports whether this daemon or an earlier one has found that terminal ready.
 func (e *entry) wasReady(id string) bool {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
@@ -67,7 +67,7 @@ func (e *entry) wasReady(id string) bool {
 	return k.Ready && k.ID == id
 }
 
-// startedSpec is the declaration of the running terminal, as far as it is known.
+// startedSpec returns the declaration of the running terminal, as far as it is known.
 func (e *entry) startedSpec() (d config.Declared) {
 	e.change(func() {
 		if d = e.spec; e.startedAs != nil {
@@ -123,7 +123,7 @@ func (e *entry) awaitNeeds(ctx context.Context, blocked func()) {
 	}
 }
 
-// missingLocked names a needed terminal that is not ready; "" if all are.
+// missingLocked returns a text that names a needed terminal that is not ready, or "" if all are ready.
 func (e *entry) missingLocked() string {
 	for _, name := range e.spec.Needs {
 		i := slices.IndexFunc(e.set.entries, func(o *entry) bool { return o.spec.Name == name })

@@ -20,7 +20,7 @@ type End struct {
 	At     time.Time
 }
 
-// Terminal is one that was started. Its methods are safe for concurrent use.
+// Terminal is a terminal that was started. Its methods are safe for concurrent use.
 type Terminal interface {
 	ID() string
 	// Started is when the terminal began to run.
@@ -31,8 +31,8 @@ type Terminal interface {
 	Wait(ctx context.Context) (End, error)
 	// Kill ends the terminal with all its processes, and returns when that is done or ctx ends.
 	Kill(ctx context.Context) error
-	// Await returns when the condition of the declaration holds: nil; or when ctx ends or it cannot be found out: why not, in one line. late
-	// says that the time for it is over: it is enough to look now and then.
+	// Await returns nil when the condition of the declaration holds. If ctx ends first, or it cannot be found out whether the condition
+	// holds, Await returns why, in one line. late says that the time for the condition is over, so that it may be checked less often.
 	Await(ctx context.Context, d config.Declared, late bool) error
 	// SetReady reports the state to everybody who sees the terminal.
 	SetReady(state ReadyState, why string)
@@ -51,7 +51,7 @@ type Options struct {
 	Starter Starter
 	// Keep is the file that records the terminal of each declaration, and which declarations are down.
 	Keep string
-	// Report receives the error that prevents writing the file; "" when there is none.
+	// Report is called with the error that prevents writing the file, and with "" when there is none.
 	Report func(trouble string)
 }
 
@@ -60,16 +60,16 @@ type Options struct {
 // Goroutines: one per terminal that is to be up, see entry.keep. They end with Close, which leaves the terminals as they are.
 type Set struct {
 	opts Options
-	ctx  context.Context // of the goroutines; set by Begin
+	ctx  context.Context // context of the goroutines; set by Begin
 	stop context.CancelFunc
-	busy chan struct{} // 1 slot: one command at a time
+	busy chan struct{} // one slot, since only one command runs at a time
 
 	writing sync.Mutex // held while the file is written, so that changes are written in order
 
 	mu      sync.Mutex
 	entries []*entry // in the order of the file
 	store   store
-	moved   change.Signal // the state of a terminal changes
+	moved   change.Signal // raised when the state of a terminal changes
 }
 
 // New returns an empty set.
@@ -154,7 +154,7 @@ func (s *Set) declare(all []config.Declared) (added []*entry) {
 	return added
 }
 
-// List returns all of them, in the order of the declarations.
+// List returns all declared terminals, in the order of the declarations.
 func (s *Set) List() []Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *Set) Restart(ctx context.Context, names ...string) ([]Status, error) {
 	return s.each(ctx, names, (*entry).restart)
 }
 
-// each calls do for all named terminals concurrently.
+// each calls do for all named terminals, concurrently.
 func (s *Set) each(ctx context.Context, names []string, do func(*entry, context.Context) error) ([]Status, error) {
 	if err := s.take(ctx); err != nil {
 		return nil, err

@@ -20,12 +20,12 @@ type State string
 //	any                 Failed       Exited      (it is not)
 const (
 	Blocked  State = "blocked"  // it starts when all terminals that it needs are ready
-	Starting State = "starting" // or adopted from an earlier daemon
+	Starting State = "starting" // it is being started, or adopted from an earlier daemon
 	Running  State = "running"
-	Waiting  State = "waiting" // to be started again, at Next
+	Waiting  State = "waiting" // it has ended, and is started again at Next
 	Exited   State = "exited"
 	Failed   State = "failed" // it could not be started, and is not tried again
-	Down     State = "down"   // by the person's command
+	Down     State = "down"   // the person has put it down
 )
 
 // Status is one declared terminal at one moment.
@@ -34,10 +34,10 @@ type Status struct {
 	State    State
 	Since    time.Time
 	ID       string    // of the running or the last terminal; "" if there was none
-	Next     time.Time // when Waiting: the next start
-	Restarts int       // since the last Up
+	Next     time.Time // time of the next start, when Waiting
+	Restarts int       // number of restarts since the last Up
 	Err      string    // why the last start failed or the next one cannot happen
-	Waits    string    // when Blocked: the needed terminal that is not ready, and why
+	Waits    string    // which needed terminal is not ready, and why, when Blocked
 	Code     int       // exit status; for Exited and Waiting
 	Changed  bool      // the running terminal was started by another declaration
 
@@ -54,10 +54,10 @@ const (
 	healthyAfter = time.Minute
 )
 
-// backoff is the pause before a restart; the zero value starts over.
+// backoff is the pause before a restart. The zero value begins with the shortest pause.
 type backoff struct{ last time.Duration }
 
-// next returns how long to wait after a run that took so long.
+// next returns how long to wait before the restart, after a run of that duration.
 func (b *backoff) next(ran time.Duration) time.Duration {
 	if ran >= healthyAfter {
 		b.last = 0

@@ -17,15 +17,15 @@ type store struct {
 
 // kept is the record of one terminal.
 type kept struct {
-	ID   string `json:"id,omitempty"`   // of the last terminal
-	Down bool   `json:"down,omitempty"` // by the person's command
-	// Ready records that it was ready: the line that showed it may be gone from the output.
+	ID   string `json:"id,omitempty"`   // id of the last terminal
+	Down bool   `json:"down,omitempty"` // the person has put it down
+	// Ready says that the terminal was ready. It is recorded because the output line that showed it may not be kept any more.
 	Ready bool `json:"ready,omitempty"`
 }
 
 const storeVersion = 1
 
-// load reads the file. An unreadable file counts as empty: then running terminals may be started twice, which the person is told, but
+// load reads the file. An unreadable file counts as empty. Running terminals may be started twice then, and the person is told so, but
 // nothing is lost.
 func (s *Set) load() {
 	read, err := readStore(s.opts.Keep)
