@@ -30,14 +30,17 @@ type clusterSettings struct {
 	rightsGrace           time.Duration
 }
 
-const defaultRightsGrace = time.Minute
+const (
+	defaultRightsGrace = time.Minute
+	defaultCluster     = "main"
+)
 
 func (c *clusterSettings) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.nats, "nats", "", "be a node of a cluster over these NATS servers: `URLS`, divided by commas")
 	f.StringVar(&c.creds, "nats-creds", "", "`FILE` with credentials for the NATS servers")
 	f.StringVar(&c.ca, "nats-ca", "", "`FILE` with the certificates of the NATS servers' authority, PEM; default: those of the system")
 	f.DurationVar(&c.rightsGrace, "rights-grace", defaultRightsGrace, "how long a node that does not reach NATS continues to serve connected clients, with the rights that it knows; 0s: two seconds")
-	f.StringVar(&c.name, "cluster", "main", "`NAME` of the cluster, if several share the NATS servers")
+	f.StringVar(&c.name, "cluster", defaultCluster, "`NAME` of the cluster, if several share the NATS servers")
 }
 
 func (c *clusterSettings) check(withoutToken bool) error {
@@ -46,6 +49,8 @@ func (c *clusterSettings) check(withoutToken bool) error {
 		return &usageError{"--nats-creds and --nats-ca need --nats", "add --nats URLS"}
 	case c.nats == "" && c.rightsGrace != defaultRightsGrace:
 		return &usageError{"--rights-grace needs --nats", "add --nats URLS"}
+	case c.nats == "" && c.name != defaultCluster:
+		return &usageError{"--cluster needs --nats", "add --nats URLS"}
 	case c.rightsGrace != 0 && (c.rightsGrace < cluster.MinRightsGrace || c.rightsGrace > 24*time.Hour):
 		return &usageError{fmt.Sprintf("--rights-grace is %v", c.rightsGrace), "use 2s to 24h, or 0s, which is the same as 2s"}
 	case c.nats != "" && withoutToken:

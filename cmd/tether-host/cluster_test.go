@@ -275,7 +275,7 @@ func TestFrozenNode(t *testing.T) {
 // Flags that contradict each other are refused before anything is asked.
 func TestClusterFlags(t *testing.T) {
 	for _, args := range [][]string{{"--nats-creds", "f"}, {"--nats", "nats://127.0.0.1:1", "--without-token"},
-		{"--rights-grace", "0s"}, {"--nats", "nats://127.0.0.1:1", "--rights-grace", "1s"}, {"--nats", "nats://127.0.0.1:1", "--rights-grace", "25h"}, {"--nats", "nats://127.0.0.1:1", "--cluster", "a b"}} {
+		{"--rights-grace", "0s"}, {"--cluster", "other"}, {"--nats", "nats://127.0.0.1:1", "--rights-grace", "1s"}, {"--nats", "nats://127.0.0.1:1", "--rights-grace", "25h"}, {"--nats", "nats://127.0.0.1:1", "--cluster", "a b"}} {
 		if out := failing(t, append([]string{"--listen", "127.0.0.1:0", "--tokens", filepath.Join(t.TempDir(), "tokens.json")}, args...)...); out == "" {
 			t.Errorf("%v: no word", args)
 		}
