@@ -53,7 +53,7 @@ type extra struct {
 	link   uint32 // number of a link; 0: none
 }
 
-// attrs is how the next character looks.
+// attrs holds the attributes with which the next character is drawn.
 type attrs struct {
 	fg, bg uint32
 	ext    extra
@@ -61,17 +61,17 @@ type attrs struct {
 
 // tables hold contents that do not fit into a cell. Each is bounded, see Screen.tidy.
 type tables struct {
-	clusters []string // characters with their combining ones
+	clusters []string // characters, each with its combining characters
 	extras   []extra  // the first means none
 	links    []string // "parameters;URI", the first means none
 
 	clusterOf map[string]uint32
 	extraOf   map[extra]uint32
 	linkOf    map[string]uint32
-	wait      int // so many tries to tidy are left out
+	wait      int // calls of tidy until it looks again for unused entries
 }
 
-// Bounds of the tables: entries of each, and bytes.
+// Bounds of the tables: the number of entries of each table, and sizes in bytes.
 const (
 	maxEntries   = 4096
 	maxCluster   = 4 + maxCombining

@@ -4,7 +4,7 @@ package screen
 type charsets struct {
 	designated [4]byte
 	level      int
-	used       byte // that of the level, unless a saved cursor brought another one
+	used       byte // the set of the level, unless a restored cursor brought another set
 }
 
 func (c *charsets) shift(level int) { c.level, c.used = level, c.designated[level] }
@@ -19,7 +19,7 @@ func (c *charsets) designate(n int, set byte) {
 	}
 }
 
-// translate is r in the set that is used.
+// translate returns the character that r stands for in the used set.
 func (c *charsets) translate(r rune) rune {
 	switch {
 	case c.used == '0' && r >= 0x60 && int(r-0x60) < len(graphics):

@@ -12,7 +12,7 @@ func (s *Screen) Coloured() []string {
 	return rows
 }
 
-// coloured writes the cells of a row up to the last that is not blank, or has a look that can be seen of a blank.
+// coloured writes the cells of a row up to the last cell that is not blank or whose attributes are visible although it is blank.
 func (w *replay) coloured(l *line) {
 	end := w.s.cols
 	for end > 0 && bare(l.at(end-1)) {

@@ -53,7 +53,7 @@ func (s *Screen) escapeFinal(c byte) {
 	s.last = 0
 }
 
-// escapeDo does ESC and a letter.
+// escapeDo carries out the sequence of ESC and the letter c.
 func (s *Screen) escapeDo(c byte) {
 	switch c {
 	case '7':
@@ -87,7 +87,7 @@ func (s *Screen) escapeDo(c byte) {
 	}
 }
 
-// choose does the sequences of ESC with intermediate bytes: they select a set of characters or test the screen.
+// choose carries out the sequences of ESC with intermediate bytes: they select a set of characters or test the screen.
 func (s *Screen) choose(inter uint32, c byte) {
 	switch {
 	case inter == '#' && c == '8':
@@ -111,7 +111,7 @@ func (s *Screen) align() {
 	g := s.on
 	e := cell{ch: 'E' | null, fg: s.pen.fg, bg: s.pen.bg &^ hasExtra}
 	if s.pen.bg&hasExtra != 0 {
-		e.fg &^= underline // as xterm.js has it
+		e.fg &^= underline // as xterm.js does
 	}
 	for y := g.y; y < s.rows; y++ {
 		g.lines[y].clear(0)
@@ -159,7 +159,7 @@ func (s *Screen) control(c byte) {
 	}
 }
 
-// private does the sequences of CSI ?.
+// private carries out the sequences of CSI ?.
 func (s *Screen) private(c byte) {
 	switch c {
 	case 'h', 'l':
@@ -171,7 +171,7 @@ func (s *Screen) private(c byte) {
 	}
 }
 
-// spaced does the sequences with a space before the final byte.
+// spaced carries out the sequences with a space before the final byte.
 func (s *Screen) spaced(c byte) {
 	switch c {
 	case 'q':
@@ -184,7 +184,7 @@ func (s *Screen) spaced(c byte) {
 	}
 }
 
-// columns does the sequences with an apostrophe before the final byte.
+// columns carries out the sequences with an apostrophe before the final byte.
 func (s *Screen) columns(c byte) {
 	if c == '}' || c == '~' {
 		s.shiftColumns(s.on.x, c == '~')
@@ -211,7 +211,7 @@ func (s *Screen) shiftColumns(x int, out bool) {
 	}
 }
 
-// place does the sequences that move the cursor.
+// place carries out the sequences that move the cursor.
 func (s *Screen) place(c byte) bool {
 	n := min(s.parser.param(0, 1), maxSide)
 	g := s.on
@@ -259,7 +259,7 @@ func (s *Screen) column(x int) {
 	s.restrict(s.cols - 1)
 }
 
-// edit does the sequences that erase, insert, delete and scroll.
+// edit carries out the sequences that erase, insert, delete and scroll.
 func (s *Screen) edit(c byte) bool {
 	n := min(s.parser.param(0, 1), maxSide)
 	s.on.doubt.blank = false
@@ -391,7 +391,7 @@ func (s *Screen) eraseDisplay(how int, open bool) {
 	}
 }
 
-// set does the sequences that change how others work.
+// set carries out the sequences that change how other sequences work.
 func (s *Screen) set(c byte) {
 	k := &s.parser
 	g := s.on

@@ -11,7 +11,7 @@ func (s *Screen) restrict(col int) {
 	}
 }
 
-// goTo moves to a row and column counted from 0; in origin mode rows count from the scrolling region.
+// goTo moves the cursor to a row and column counted from 0; in origin mode rows count from the scrolling region.
 func (s *Screen) goTo(row, col int) {
 	if s.modes.origin {
 		row += s.on.top
@@ -21,7 +21,7 @@ func (s *Screen) goTo(row, col int) {
 	s.restrict(s.cols - 1)
 }
 
-// move moves relatively. In origin mode xterm.js counts the row from the region once more, see xterm_test.go.
+// move moves the cursor by columns and rows. In origin mode xterm.js counts the row from the region once more, see xterm_test.go.
 func (s *Screen) move(cols, rows int) {
 	s.restrict(s.cols - 1)
 	s.on.x, s.on.y = s.on.x+cols, s.on.y+rows
@@ -42,7 +42,7 @@ func (s *Screen) down(n int) {
 	s.move(0, n)
 }
 
-// tab moves to the n-th tab stop to the right, or to the left if n is negative.
+// tab moves the cursor to the n-th tab stop to the right, or to the left if n is negative.
 func (s *Screen) tab(n int) {
 	g := s.on
 	if g.x >= s.cols || !s.affordLines(s.cols+max(n, -n), 0) {
@@ -77,7 +77,7 @@ func (s *Screen) backspace() {
 	s.restrict(s.cols - 1)
 }
 
-// lineFeed moves down, or the region up.
+// lineFeed moves the cursor down or, in the last row of the scrolling region, scrolls the region up.
 func (s *Screen) lineFeed() {
 	g := s.on
 	if s.modes.newline {
@@ -141,5 +141,5 @@ func (s *Screen) scrollUp(wrapped bool) {
 	g.lines[g.bottom].wrapped = wrapped
 }
 
-// erased is the background of cells that are erased now.
+// erased returns the background that cells get when they are erased now.
 func (s *Screen) erased() uint32 { return s.pen.bg & colourMask }

@@ -2,8 +2,8 @@ package screen
 
 // doubt marks the parts of a grid that a gap in the output has left unknown.
 type doubt struct {
-	rows   int  // so many rows from the top may be wrong
-	adrift int  // so many lines must scroll by until the cursor's row is known; 0: it is
+	rows   int  // number of rows, from the top, that may be wrong
+	adrift int  // number of lines that must scroll by until the cursor's row is known; 0: the row is known
 	saved  bool // the saved cursor state may be wrong
 	blank  bool // the screen was erased, and nothing was taken away since
 }
@@ -26,7 +26,7 @@ func (s *Screen) arrive() {
 	s.astray = false
 }
 
-// placed says that the cursor's place is known.
+// placed records that the cursor's place is known.
 func (g *grid) placed() {
 	if g.doubt.adrift == 0 {
 		return
@@ -36,7 +36,7 @@ func (g *grid) placed() {
 	}
 }
 
-// scrolled says that all rows have moved up by one.
+// scrolled records that all rows have moved up by one.
 func (g *grid) scrolled() {
 	d := &g.doubt
 	switch {
@@ -49,14 +49,14 @@ func (g *grid) scrolled() {
 	}
 }
 
-// sunk says that rows have moved down within [from, to].
+// sunk records that rows have moved down within [from, to].
 func (d *doubt) sunk(from, to int) {
 	if from < d.rows {
 		d.rows = max(d.rows, to+1)
 	}
 }
 
-// erased says that all rows from one on are blank.
+// erased records that the row from and all rows below it are blank.
 func (d *doubt) erased(from int) {
 	if d.adrift == 0 {
 		d.rows = min(d.rows, from)
@@ -64,7 +64,7 @@ func (d *doubt) erased(from int) {
 	d.blank = from == 0
 }
 
-// resized says that there is another number of rows.
+// resized records that the number of rows has changed.
 func (d *doubt) resized(rows int) {
 	if d.rows > 0 {
 		d.rows = rows

@@ -6,19 +6,19 @@ package screen
 const (
 	effortPerByte = 128
 	effortSaved   = 4 << 20 // four times all cells of the largest screen
-	effortPiece   = 8 << 10 // bytes that earn at once: less than can be saved
+	effortPiece   = 8 << 10 // number of bytes for which credit is earned at once; they earn less than can be saved
 )
 
-// effort counts the work that bytes have earned and that is not done, in cells.
+// effort counts the work, in cells, that bytes have earned and that was not done yet.
 type effort struct {
 	left int
-	done int // in all, for tests
+	done int // cells of work done since the beginning, for tests
 }
 
-// earn is for n bytes that are about to be interpreted.
+// earn adds the credit for n bytes that are about to be interpreted.
 func (e *effort) earn(n int) { e.left = min(e.left+n*effortPerByte, effortSaved) }
 
-// afford pays for work on so many cells. Where it reports false that must be left out.
+// afford pays for work on so many cells. If it reports false, the caller must leave the work out.
 func (s *Screen) afford(cells int) bool {
 	if cells > s.effort.left {
 		s.Doubt()
@@ -32,5 +32,5 @@ func (s *Screen) afford(cells int) bool {
 // lineCells is how many rows can be moved as wholes for the price of a cell.
 const lineCells = 8
 
-// affordLines is afford for rows that are moved or erased as wholes, and those that come in or go.
+// affordLines is afford for work on whole rows: rows are moved or erased, and fresh rows come in or go.
 func (s *Screen) affordLines(rows, fresh int) bool { return s.afford(rows/lineCells + fresh + 1) }

@@ -2,7 +2,7 @@ package screen
 
 // grid is one of the two screens.
 type grid struct {
-	lines       []line // none of the alternate screen while the main one is shown
+	lines       []line // the alternate screen has none while the main screen is shown
 	top, bottom int    // rows of the scrolling region
 	x, y        int    // the cursor; x is the width when the last column was written: the next character goes below
 	saved       saved
@@ -54,7 +54,7 @@ func (g *grid) lastTab(x int) int {
 	return max(x, 0)
 }
 
-// filled is the number of rows down to the last that is not blank.
+// filled returns the number of rows from the top to the last row that is not blank.
 func (g *grid) filled() int {
 	n := len(g.lines)
 	for n > 0 && g.lines[n-1].blank() {
@@ -63,11 +63,11 @@ func (g *grid) filled() int {
 	return n
 }
 
-// rotate moves the rows [from, to] up by n, or down if n is negative; those that come in are blank.
+// rotate moves the rows [from, to] up by n, or down if n is negative; the rows that come in are blank.
 func (g *grid) rotate(from, to, n int, bg uint32) {
 	region := g.lines[from : to+1]
 	g.doubt.blank = false
-	if n == 1 { // by far the most frequent
+	if n == 1 { // by far the most frequent case
 		first := region[0]
 		copy(region, region[1:])
 		region[len(region)-1] = first

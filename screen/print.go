@@ -26,7 +26,7 @@ func (s *Screen) put(ch uint32, w int) {
 		if !s.modes.wrap {
 			if g.x = s.cols - 1; w == 2 {
 				s.mend()
-				return // there is no room for it
+				return // the character has no room
 			}
 		} else if w > s.cols {
 			return
@@ -57,7 +57,7 @@ func (s *Screen) draw(col int, ch uint32) {
 	s.on.lines[s.on.y].set(col, c)
 }
 
-// mend blanks the second half of a wide character whose first was overwritten.
+// mend blanks the second half of a wide character whose first half was overwritten.
 func (s *Screen) mend() {
 	g := s.on
 	if l := &g.lines[g.y]; g.x < s.cols && g.x < len(l.cells) && l.cells[g.x].ch == 0 {
@@ -65,7 +65,7 @@ func (s *Screen) mend() {
 	}
 }
 
-// wrap goes on in the next row.
+// wrap moves the cursor to the beginning of the next row, which continues this one.
 func (s *Screen) wrap() {
 	g := s.on
 	for x := g.x; x < s.cols; x++ {
@@ -143,7 +143,7 @@ func (s *Screen) combine(r rune) {
 	}
 }
 
-// string is the characters of a cell.
+// string returns the characters of a cell.
 func (s *Screen) string(ch uint32) string {
 	switch {
 	case ch&clustered != 0:

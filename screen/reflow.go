@@ -1,7 +1,7 @@
 package screen
 
-// reflow breaks the lines of the main screen anew that were broken at the margin. The group of rows with the cursor stays: its program
-// draws it again.
+// reflow breaks again those lines of the main screen that were broken at the margin. The group of rows with the cursor stays as it is: the
+// program draws it again.
 func (s *Screen) reflow(cols, rows int) {
 	if cols > s.cols {
 		s.reflowWider(cols, rows)
@@ -10,7 +10,7 @@ func (s *Screen) reflow(cols, rows int) {
 	}
 }
 
-// group is the number of rows from y on that are one line.
+// group returns the number of rows from y on that form one line.
 func (g *grid) group(y int) int {
 	n := 1
 	for y+n < len(g.lines) && g.lines[y+n].wrapped {
@@ -31,7 +31,7 @@ func (g *grid) length(i int, last bool, cols int) int {
 	return cols
 }
 
-// joined is the cells of a line of n rows.
+// joined returns the cells of a line of n rows.
 func (g *grid) joined(y, n, cols int) []cell {
 	var all []cell
 	for i := y; i < y+n; i++ {
@@ -42,7 +42,7 @@ func (g *grid) joined(y, n, cols int) []cell {
 	return all
 }
 
-// broken are cells in rows of cols.
+// broken returns the cells divided into rows of cols columns.
 func broken(all []cell, cols int) (lines []line) {
 	for len(all) > 0 {
 		n := min(cols, len(all))

@@ -200,7 +200,7 @@ func (w *replay) cell(c cell) {
 	w.str(" ")
 }
 
-// attrsOf is how a cell looks.
+// attrsOf returns the attributes of a cell.
 func (s *Screen) attrsOf(c cell) attrs {
 	a := attrs{fg: c.fg, bg: c.bg}
 	switch {
@@ -214,7 +214,7 @@ func (s *Screen) attrsOf(c cell) attrs {
 	return a
 }
 
-// style makes the viewer's pen that one.
+// style sets the viewer's pen to a.
 func (w *replay) style(a attrs) {
 	if a == w.pen {
 		return
@@ -299,7 +299,7 @@ func (w *replay) colour(c uint32, base int) {
 	}
 }
 
-// tabs sets the tab stops if they are not the usual ones.
+// tabs sets the tab stops if they differ from those of a fresh terminal.
 func (w *replay) tabs(g *grid) {
 	usual := true
 	for i := 1; i < w.s.cols; i++ {
@@ -317,7 +317,7 @@ func (w *replay) tabs(g *grid) {
 	}
 }
 
-// save has the viewer save a cursor.
+// save makes the viewer save the cursor v.
 func (w *replay) save(v *saved) {
 	w.charset(v.charset)
 	w.style(w.s.savedPen(v))
@@ -326,7 +326,7 @@ func (w *replay) save(v *saved) {
 	w.charset(0)
 }
 
-// savedPen is the pen of a saved cursor. Its extra is not saved, only whether it counts; the pen's is used.
+// savedPen returns the pen of a saved cursor. Its extra is not saved, only whether it counts; the pen's is used.
 func (s *Screen) savedPen(v *saved) attrs {
 	a := attrs{fg: v.fg, bg: v.bg}
 	if a.bg&hasExtra != 0 {
@@ -342,7 +342,7 @@ func (w *replay) charset(set byte) {
 	w.str("\x1b(" + string(rune(set)))
 }
 
-// modes switches the viewer's modes, from those of a fresh one.
+// modes switches the viewer's modes, which are still those of a fresh terminal.
 func (w *replay) modes() {
 	s, m := w.s, &w.s.modes
 	for _, f := range [...]struct {
@@ -372,7 +372,7 @@ func (w *replay) modes() {
 	}
 }
 
-// foreign reports whether the set that is used came with a saved cursor.
+// foreign reports whether the used set is not the set of the level: it came with a restored cursor.
 func (c *charsets) foreign() bool { return c.used != c.designated[c.level] }
 
 // borrow makes a set the used one that came with a saved cursor, in the same way.

@@ -43,7 +43,7 @@ func (g *grid) setRows(s *Screen, rows int) {
 	g.top, g.bottom = 0, rows-1
 }
 
-// drop takes rows away at the top.
+// drop removes n rows at the top.
 func (g *grid) drop(n int) {
 	g.lines = append(g.lines[:0], g.lines[n:]...)
 	g.saved.y = max(g.saved.y-n, 0)
@@ -58,7 +58,7 @@ func (g *grid) clamp(cols, rows int) {
 // setCols cuts rows that were old columns wide, or lets them grow.
 func (g *grid) setCols(old, cols int) {
 	for i := range g.lines {
-		if l := &g.lines[i]; l.fill != 0 { // columns that are new have no background
+		if l := &g.lines[i]; l.fill != 0 { // new columns have no background
 			l.grow(old)
 			l.fill = 0
 		}

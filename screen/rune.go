@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// hidden reports whether r shows nothing and only changes how others look, or whether they are seen at all: directional formatting, zero
-// width, tags, variation selectors, fillers.
+// hidden reports whether r shows nothing itself and only changes how other characters look or whether they are visible: directional
+// formatting, zero width characters, tags, variation selectors, fillers.
 func hidden(r rune) bool {
 	switch {
 	case r < 0x34f:
@@ -22,7 +22,7 @@ func hidden(r rune) bool {
 	return unicode.Is(unicode.Cf, r)
 }
 
-// combines reports whether r stands on the character before it, or shows nothing there.
+// combines reports whether r is drawn on the character before it, or shows nothing.
 func combines(r rune) bool {
 	return r >= 0x300 && (r >= 0x1160 && r <= 0x11ff || r != 0x180e && unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf))
 }
@@ -48,7 +48,7 @@ var wide = [...][2]rune{
 	{0x1f947, 0x1f9ff}, {0x1fa70, 0x1faff}, {0x20000, 0x2fffd}, {0x30000, 0x3fffd},
 }
 
-// width is the number of cells of a character, 0 of one that combines.
+// width returns the number of cells of a character; 0 for a character that combines.
 func width(r rune) int {
 	if r < 0x300 {
 		return 1

@@ -10,8 +10,8 @@ const maxSide = 1000
 type Screen struct {
 	cols, rows int
 	main, alt  grid
-	on         *grid // main or alt
-	astray     bool  // behind a gap it is not known which of them
+	on         *grid // the shown screen: main or alt
+	astray     bool  // after a gap it is not known whether main or alt is shown
 	tables     tables
 
 	pen   attrs
@@ -60,7 +60,7 @@ func (s *Screen) Cursor() (col, row int) { return min(s.on.x, s.cols-1), s.on.y 
 // Size returns the size in cells.
 func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
 
-// Cost is about how much memory the screen takes, in bytes.
+// Cost returns approximately how much memory the screen takes, in bytes.
 func (s *Screen) Cost() int {
 	n := cap(s.text.lines) + cap(s.parser.raw) + 2<<10
 	for _, g := range []*grid{&s.main, &s.alt} {

@@ -1,12 +1,12 @@
 package screen
 
-// style does SGR.
+// style carries out SGR.
 func (s *Screen) style() {
 	s.styleAll()
 	s.dipStyle()
 }
 
-// dipStyle is dip after SGR.
+// dipStyle does after SGR what dip does.
 func (s *Screen) dipStyle() {
 	if len(s.tables.extras) >= maxEntries {
 		s.tidy()
@@ -14,7 +14,7 @@ func (s *Screen) dipStyle() {
 	s.dip()
 }
 
-// styleAll does all parameters of SGR to the pen.
+// styleAll applies all parameters of SGR to the pen.
 func (s *Screen) styleAll() {
 	k := &s.parser
 	for i := 0; i < k.n; i++ {
@@ -36,7 +36,7 @@ var styleFlags = [30]struct{ fg, bg, notFg, notBg uint32 }{
 	22: {notFg: bold, notBg: dim}, 23: {notBg: italic}, 25: {notFg: blink}, 27: {notFg: inverse}, 28: {notFg: invisible}, 29: {notFg: strikethrough},
 }
 
-// styleOne does a parameter that is whole by itself.
+// styleOne applies a parameter that needs no further parameters.
 func (s *Screen) styleOne(p int) {
 	switch {
 	case p >= 30:
@@ -95,14 +95,15 @@ func (s *Screen) underline(style int) {
 	s.extend()
 }
 
-// extend says in the pen whether its extra counts.
+// extend records in the pen whether its extra counts.
 func (s *Screen) extend() {
 	if s.pen.bg |= hasExtra; s.pen.ext.style == 0 && s.pen.ext.link == 0 {
 		s.pen.bg &^= hasExtra
 	}
 }
 
-// colour handles the parameters 38, 48 and 58, of which the i-th is one, with semicolons or colons. It returns how many more it took.
+// colour applies the i-th parameter, which is 38, 48 or 58, with the values that follow it after semicolons or colons. It returns the number
+// of further parameters that it consumed.
 func (s *Screen) colour(i int) (advance int) {
 	k := &s.parser
 	got := [6]int{0, 0, -1, 0, 0, 0} // 38, mode, nothing, and up to three values

@@ -9,9 +9,9 @@ import (
 
 // history is the text that has left the main screen.
 type history struct {
-	kept    bool // there is one
+	kept    bool // the screen keeps a history
 	lines   []byte
-	dropped bool // it has lost its beginning
+	dropped bool // the beginning was dropped
 	redrawn bool // the program has moved the cursor back or erased something: the screen's text may still change
 }
 
@@ -43,7 +43,7 @@ func (s *Screen) appendTo(b []byte, l *line, n int, trim bool) []byte {
 	return b
 }
 
-// textWidth is the number of columns up to the last that is not blank.
+// textWidth returns the number of columns up to the last column that is not blank.
 func (l *line) textWidth() int {
 	n := len(l.cells)
 	for n > 0 && (l.cells[n-1].empty() && l.cells[n-1].width() > 0 || l.cells[n-1].ch&content == ' ') {
@@ -110,7 +110,7 @@ func (s *Screen) Keep(n int) {
 	s.text.dropped = true
 }
 
-// textCells is how many cells of a row are text: a column that was left free for a wide character in the next row is not.
+// textCells returns how many cells of a row are text. A column that was left free because a wide character went to the next row is not text.
 func (s *Screen) textCells(g *grid, i int) int {
 	n := len(g.lines[i].cells)
 	if g.goesOn(i) && n == s.cols && g.length(i, false, n) == n-1 {
