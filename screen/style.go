@@ -102,8 +102,8 @@ func (s *Screen) extend() {
 	}
 }
 
-// colour applies the i-th parameter, which is 38, 48 or 58, with the values that follow it after semicolons or colons. It returns the number
-// of further parameters that it consumed.
+// colour applies the i-th parameter, which is 38, 48 or 58, with the values that follow it after semicolons or colons. It returns the
+// number of further parameters that it consumed.
 func (s *Screen) colour(i int) (advance int) {
 	k := &s.parser
 	got := [6]int{0, 0, -1, 0, 0, 0} // 38, mode, nothing, and up to three values

@@ -110,7 +110,8 @@ func (s *Screen) Keep(n int) {
 	s.text.dropped = true
 }
 
-// textCells returns how many cells of a row are text. A column that was left free because a wide character went to the next row is not text.
+// textCells returns how many cells of a row are text. A column that was left free because a wide character went to the next row is not
+// text.
 func (s *Screen) textCells(g *grid, i int) int {
 	n := len(g.lines[i].cells)
 	if g.goesOn(i) && n == s.cols && g.length(i, false, n) == n-1 {
