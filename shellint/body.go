@@ -1,14 +1,14 @@
 package shellint
 
-// body is a sequence whose class is known and whose end is not. Its bytes are decided as they come.
+// body is a sequence whose class is known, but not its end. Its bytes are decided as they come.
 type body struct {
 	open   bool
 	intro  introducer
 	off    int64  // raw offset of the sequence
-	from   int64  // raw offset from where its bytes are not in a Span yet
+	from   int64  // raw offset from which on its bytes are not in a Span yet
 	splice bool   // for the Span that starts at off
 	limit  int    // bytes of text kept
-	over   bool   // there were more
+	over   bool   // the payload had more than limit bytes
 	text   []byte // payload so far, without C0 bytes
 }
 
@@ -44,7 +44,7 @@ func (b *body) emit(r *Result, end int64) {
 	b.from, b.splice = end, false
 }
 
-// inBody consumes the open sequence; false if its end is undecided.
+// inBody consumes the open sequence. It returns false if the end of the sequence is undecided.
 func (l *pass) inBody() bool {
 	b := &l.s.body
 	for l.pos < len(l.buf) {
@@ -80,7 +80,7 @@ func (l *pass) endBody(n int, term Terminator) {
 	b.open = false
 	l.s.ctx = context{}
 	if n == 0 && term != TermFinal && b.intro.class != ClassMark {
-		// The bytes stay in some views, and there the string goes on.
+		// Some views keep these bytes, and in those views the string goes on.
 		l.s.ctx.state = b.intro.state()
 	}
 	own := b.intro.class == ClassMark

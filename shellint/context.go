@@ -13,7 +13,7 @@ type state uint8
 
 const (
 	ground    state = iota
-	inEscape        // after ESC, and controls
+	inEscape        // after ESC and perhaps controls
 	inInter         // after ESC and an intermediate byte
 	inControl       // in a CSI sequence
 	inOSC
@@ -22,7 +22,7 @@ const (
 
 func (c context) unfinished() bool { return c.state != ground || c.need > 0 }
 
-// afterC1 is the context after the C1 control with the second byte b.
+// afterC1 returns the context after the C1 control with the second byte b.
 func afterC1(b byte) context {
 	switch b {
 	case csi1:
@@ -58,7 +58,7 @@ func (c *context) inString(p []byte) {
 	}
 }
 
-// after is the state after a byte that is neither ESC nor part of a C1 control, as xterm.js has it. s is not a string.
+// after returns the state after a byte that is neither ESC nor part of a C1 control, as xterm.js defines it. s is not a string.
 func (s state) after(b byte) state {
 	switch {
 	case inert(b):
@@ -106,7 +106,7 @@ func utf8Need(need uint8, p []byte) uint8 {
 	return 0
 }
 
-// leadNeed is the number of continuation bytes that follow the byte b.
+// leadNeed returns the number of continuation bytes that follow the byte b.
 func leadNeed(b byte) uint8 {
 	switch {
 	case b < 0xc2 || b > 0xf4:

@@ -146,7 +146,7 @@ func (m *Mark) verb633(args []byte, s *Scanner) {
 	}
 }
 
-// hasNonce says whether a field after the verb is the nonce. Our scripts put it last.
+// hasNonce reports whether a field after the verb is the nonce. Our scripts put it last.
 func hasNonce(payload []byte, nonce string) bool {
 	if n := len(payload) - len(nonce); n > 0 && payload[n-1] == ';' && string(payload[n:]) == nonce {
 		return true
@@ -178,7 +178,7 @@ func lastOption(payload []byte, key string) (value, rest []byte, ok bool) {
 	return value, rest, ok
 }
 
-// parseExit reads a whole decimal number, with a minus sign or not; anything else is no exit code.
+// parseExit parses a decimal integer with an optional minus sign; anything else is no exit code.
 func parseExit(b []byte) Exit {
 	digits := b
 	if len(b) > 0 && b[0] == '-' {

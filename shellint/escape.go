@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// hexDigit is the value of a hexadecimal digit, -1 for another byte.
+// hexDigit returns the value of a hexadecimal digit, or -1 for any other byte.
 func hexDigit(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':
@@ -18,7 +18,7 @@ func hexDigit(c byte) int {
 	return -1
 }
 
-// hexByte is the byte that the first two bytes of b spell.
+// hexByte returns the byte that the first two bytes of b spell in hexadecimal.
 func hexByte(b []byte) (byte, bool) {
 	if len(b) < 2 || hexDigit(b[0]) < 0 || hexDigit(b[1]) < 0 {
 		return 0, false
@@ -153,7 +153,7 @@ func ansiEscape(out, b []byte) (_, rest []byte) {
 	return append(out, '\\', b[0]), b[1:]
 }
 
-// digits reads at most limit digits of the base; n is how many there were.
+// digits reads at most limit digits of the base; n is the number of digits that it read.
 func digits(b []byte, base, limit int) (v, n int) {
 	for n < limit && n < len(b) {
 		d := hexDigit(b[n])

@@ -16,7 +16,7 @@ type finder struct {
 	c1  int // a C1 control
 	enq int // an ENQ
 
-	seen int // index of the last ESC that was looked at, -1 none; not for byBracket
+	seen int // index of the last ESC that was looked at, -1 if none; not maintained by byBracket
 }
 
 type way uint8
@@ -58,7 +58,7 @@ func newFinder(s *Scanner, buf []byte) finder {
 	return f
 }
 
-// opens says whether b after an ESC opens a sequence that is to be judged.
+// opens reports whether b after an ESC opens a sequence that is to be judged.
 func (f *finder) opens(b byte) bool {
 	return b == ']' || f.queries && (b == '[' || b == 'P' || b == 'Z')
 }
@@ -70,7 +70,7 @@ func skipInert(buf []byte, i int) int {
 	return i
 }
 
-// next is the first stop at or after pos, or the length of buf.
+// next returns the first stop at or after pos, or the length of buf.
 func (f *finder) next(buf []byte, pos int) int {
 	if f.seq < pos {
 		f.seq = f.sequence(buf, pos)
@@ -116,7 +116,7 @@ func (f *finder) escape(buf []byte, i int) int {
 	}
 }
 
-// bracket looks for the same by "]".
+// bracket looks for the same as escape, but stops at every "]".
 func bracket(buf []byte, from int) int {
 	for i := from; ; i++ {
 		i = indexFrom(buf, i, ']')
@@ -138,7 +138,7 @@ func bracket(buf []byte, from int) int {
 	}
 }
 
-// afterEsc says whether p ends with an ESC and inert bytes.
+// afterEsc reports whether p ends with an ESC and inert bytes.
 func afterEsc(p []byte) bool {
 	i := len(p) - 1
 	for i >= 0 && inert(p[i]) {
@@ -158,7 +158,7 @@ func nextC1(buf []byte, i int) int {
 	}
 }
 
-// indexFrom is the index of the first c at or after i, or the length of buf.
+// indexFrom returns the index of the first c at or after i, or the length of buf.
 func indexFrom(buf []byte, i int, c byte) int {
 	n := bytes.IndexByte(buf[i:], c)
 	if n < 0 {
@@ -167,7 +167,7 @@ func indexFrom(buf []byte, i int, c byte) int {
 	return i + n
 }
 
-// lastESC is the index of the last ESC in buf[from:to], or a smaller one if there is none.
+// lastESC returns the index of the last ESC in buf[from:to], or a smaller one if there is none.
 func (f *finder) lastESC(buf []byte, from, to int) int {
 	if f.way != byBracket && f.seen < to {
 		return f.seen

@@ -40,7 +40,7 @@ type Class uint8
 const (
 	// ClassMark is OSC 133 and OSC 633, well-formed or not, authentic or not. No observer may see it: a client's terminal would act on it.
 	ClassMark Class = iota + 1
-	// ClassReport is state a host keeps of its own: OSC 7, 9;9, 9;12, 1337 with CurrentDir, RemoteHost, ShellIntegrationVersion or SetMark,
+	// ClassReport is state that a host keeps itself: OSC 7, 9;9, 9;12, 1337 with CurrentDir, RemoteHost, ShellIntegrationVersion or SetMark,
 	// and 3008.
 	ClassReport
 	// ClassTitle is OSC 0, 1 and 2.
@@ -66,10 +66,10 @@ type Span struct {
 // Splice is the string terminator ESC \ that replaces a Span with Splice set: it ends an open sequence and has no other effect.
 const Splice = "\x1b\\"
 
-// Len is the number of bytes in the span.
+// Len returns the number of bytes in the span.
 func (s Span) Len() int64 { return s.End - s.Start }
 
-// span adds a Span; one that goes on where the last one ended becomes part of it.
+// span adds a Span. A span that begins where the last one ended is joined to it.
 func (r *Result) span(s Span) {
 	if n := len(r.Spans); n > 0 && !s.Splice && r.Spans[n-1].End == s.Start && r.Spans[n-1].Class == s.Class {
 		r.Spans[n-1].End = s.End

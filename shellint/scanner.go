@@ -37,7 +37,7 @@ type Scanner struct {
 	held []byte
 	ctx  context
 	body body
-	cwd  string // the last directory reported
+	cwd  string // the last reported directory
 
 	heldBytes [MaxUndecided]byte     // memory of held
 	joint     [2 * MaxUndecided]byte // held bytes and the bytes after them; payloads of this call's Marks may lie here
@@ -51,7 +51,7 @@ func NewScanner(o Options) *Scanner {
 	return &Scanner{opts: o}
 }
 
-// Offset is the number of raw bytes consumed.
+// Offset returns the number of raw bytes consumed.
 func (s *Scanner) Offset() int64 { return s.off }
 
 // Scan consumes the next bytes of the raw stream and fills r, whose earlier contents are overwritten. p is not kept. Without marks in p it

@@ -29,10 +29,10 @@ type Tracker struct {
 	events           []CommandEvent
 }
 
-// lane is the state from the marks of one trust.
+// lane is the state that follows from either the trusted marks or the unsigned ones.
 type lane struct {
 	use633  bool    // a command mark of OSC 633 was seen
-	pending line    // the last E that no C and no prompt followed
+	pending line    // the line of the last E, if neither C nor a prompt has come since
 	cur     command // the open command
 	last    command // the command that closed last, until the next prompt
 	input   typed   // the bytes written to the terminal, divided by its prompts
@@ -118,7 +118,7 @@ func (t *Tracker) Close(off int64, exit Exit) []CommandEvent {
 	return t.events
 }
 
-// Detected says whether an OSC 133 or 633 that counts was seen, so that commands can be expected.
+// Detected reports whether an OSC 133 or 633 that counts was seen, so that commands can be expected.
 func (t *Tracker) Detected() bool { return t.detected }
 
 func (t *Tracker) mark(m *Mark) {
@@ -155,7 +155,7 @@ func (t *Tracker) mark(m *Mark) {
 	}
 }
 
-// counts says whether m may make commands.
+// counts reports whether m may make commands.
 func (t *Tracker) counts(m *Mark) bool {
 	switch {
 	case m.Trusted:
@@ -191,7 +191,7 @@ func (l *lane) superseded(m *Mark) bool {
 	return false
 }
 
-// inner says whether m comes from a shell inside the open command.
+// inner reports whether m comes from a shell inside the open command.
 func (l *lane) inner(m *Mark) bool {
 	if !l.cur.open || l.cur.aid == "" || m.PS != 133 {
 		return false
@@ -237,13 +237,13 @@ func (t *Tracker) outputStart(l *lane, m *Mark) {
 	}
 }
 
-// announce reports the open commands for which that was not done.
+// announce reports the open commands that were not announced yet.
 func (t *Tracker) announce() {
 	t.announceIn(&t.signed)
 	t.announceIn(&t.unsigned)
 }
 
-// announceIn reports the open command of l if that was not done. One inside a command that nothing proves yet has to wait.
+// announceIn reports the open command of l if it was not announced yet. A command inside a command that nothing proves yet has to wait.
 func (t *Tracker) announceIn(l *lane) {
 	c, outer := &l.cur, &t.signed.cur
 	if !c.open || c.announced || c != outer && outer.open && !outer.announced {
@@ -257,7 +257,7 @@ func (t *Tracker) announceIn(l *lane) {
 	t.events = append(t.events, c.event(CommandOpened, c.start))
 }
 
-// close ends the open command of l, if any; one that was never announced goes without a word.
+// close ends the open command of l, if any. A command that was never announced ends without an event.
 func (t *Tracker) close(l *lane, off int64, exit Exit, why CloseReason) {
 	if !l.cur.open {
 		return

@@ -43,17 +43,17 @@ func (t *typed) writeAhead(c byte) {
 	t.partial = !end
 }
 
-// prompt says that a prompt is being written. A redrawn one does not end the line being edited.
+// prompt records that a prompt is being written. A redrawn prompt does not end the line being edited.
 func (t *typed) prompt() {
 	if !t.atPrompt || t.done {
 		t.reset()
 	}
 }
 
-// ready says that the prompt is complete and the shell reads a line.
+// ready records that the prompt is complete and the shell reads a line.
 func (t *typed) ready() { t.atPrompt = true }
 
-// take is the line that the shell runs now, if it is certain.
+// take returns the line that the shell runs now, if it is certain.
 func (t *typed) take() (string, bool) {
 	ok := t.atPrompt && t.done && !t.bad && t.ahead == 0 && len(t.text) > 0 && utf8.Valid(t.text)
 	line := ""

@@ -12,10 +12,10 @@ const (
 	highs = 0x8080808080808080
 )
 
-// zeroBytes has the top bit of every zero byte of w set; of the bytes above the lowest zero byte it may have more.
+// zeroBytes returns a word in which the top bit of every zero byte of w is set. Top bits above the lowest zero byte may be set wrongly.
 func zeroBytes(w uint64) uint64 { return (w - lows) &^ w & highs }
 
-// payloadLen is the number of bytes at the start of p before the first C0 control or C2.
+// payloadLen returns the number of bytes at the start of p before the first C0 control or C2.
 func payloadLen(p []byte) int {
 	i := 0
 	for ; i+8 <= len(p); i += 8 {
@@ -33,7 +33,7 @@ func payloadLen(p []byte) int {
 	return i
 }
 
-// nextESC is the index of the first ESC at or after i, or the length of p.
+// nextESC returns the index of the first ESC at or after i, or the length of p.
 func nextESC(p []byte, i int) int {
 	for ; i+8 <= len(p); i += 8 {
 		if m := zeroBytes(binary.LittleEndian.Uint64(p[i:]) ^ esc*lows); m != 0 {
@@ -46,7 +46,7 @@ func nextESC(p []byte, i int) int {
 	return i
 }
 
-// lastESC is the index of the last ESC in p[from:to], or from-1.
+// lastESC returns the index of the last ESC in p[from:to], or from-1.
 func lastESC(p []byte, from, to int) int {
 	for ; from+8 <= to; to -= 8 {
 		if zeroBytes(binary.LittleEndian.Uint64(p[to-8:])^esc*lows) != 0 {
@@ -62,7 +62,7 @@ func lastESC(p []byte, from, to int) int {
 // usualLen is the length of ESC ]133; and ESC ]633;
 const usualLen = 6
 
-// usualNumber is 133 or 633 if p begins with the usual spelling of such a mark's introducer, else 0.
+// usualNumber returns 133 or 633 if p begins with the usual spelling of such a mark's introducer, else 0.
 func usualNumber(p []byte) int32 {
 	const (
 		mark133 = esc | ']'<<8 | '1'<<16 | '3'<<24 | '3'<<32 | ';'<<40
