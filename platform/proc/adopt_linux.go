@@ -16,7 +16,7 @@ const KeepsOrphans = true
 // environment (PR_SET_CHILD_SUBREAPER). It must then call ReapOrphans when a child ends.
 func AdoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// reapEvery bounds how often ReapOrphans looks for ended children, each of which stays a zombie for that long.
+// reapEvery bounds how often ReapOrphans looks for ended children; an ended child may stay a zombie for that long.
 const reapEvery = 100 * time.Millisecond
 
 // ReapOrphans waits for children that end, until done is closed. It leaves out the one with the number spare, for which another goroutine
@@ -55,7 +55,7 @@ func WaitForAll() {
 	}
 }
 
-// Children reports whether this process has a child. Nobody else may wait for one meanwhile.
+// Children reports whether this process has a child. Nobody else may wait for a child meanwhile.
 func Children() bool {
 	for {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)

@@ -38,7 +38,7 @@ func containerIn(root fs.FS, getenv func(string) string) string {
 	return ""
 }
 
-// managerName is the name that a container's manager gives itself, "" for none.
+// managerName returns the name that a container's manager gives itself, or "" if there is none.
 func managerName(text string) string {
 	name := strings.TrimSpace(text)
 	odd := func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') }

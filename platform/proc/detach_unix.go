@@ -57,7 +57,7 @@ func CloseOnExec() error {
 	return markEach()
 }
 
-// markEach does one descriptor after the other.
+// markEach marks one descriptor after the other.
 func markEach() error {
 	fds, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -65,7 +65,7 @@ func markEach() error {
 	}
 	for _, e := range fds {
 		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
-			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC) // fails for the one that read the directory
+			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC) // fails for the descriptor that read the directory
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func front(pid int) (Foreground, bool) {
 	return f, true
 }
 
-// silent tells whether the terminal takes lines without an echo.
+// silent reports whether the terminal takes lines without an echo.
 func silent(path string) bool {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

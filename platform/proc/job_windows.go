@@ -48,7 +48,7 @@ func AgentJob(principal string) (*Job, error) {
 	if h == 0 {
 		return nil, fmt.Errorf("job of agent %.64q: %w", principal, err)
 	}
-	return &Job{h}, nil // err says whether it was there
+	return &Job{h}, nil // err says whether the job existed before
 }
 
 // AgentMembers returns the numbers of the processes that are in the agent's job, see AgentJob.
@@ -107,7 +107,7 @@ func (j *Job) Handle() windows.Handle { return j.handle }
 // Spare lets the members live on when the job is closed or this process dies.
 func (j *Job) Spare() error { return j.limit(limitInfo(0, 0, 0)) }
 
-// Pids returns the numbers of the members that have not ended.
+// Pids returns the process numbers of the members that have not ended.
 func (j *Job) Pids() ([]int, error) {
 	for room := 64; ; room *= 2 {
 		list := make([]uintptr, 1+room) // JOBOBJECT_BASIC_PROCESS_ID_LIST: two 32-bit counts, then the numbers

@@ -30,7 +30,7 @@ func lookup(pid int) (Info, error) {
 		return Info{}, err
 	}
 	if int(row.Proc.P_pid) != pid {
-		return Info{}, unix.ESRCH // the answer to a number nobody has is empty
+		return Info{}, unix.ESRCH // for a number that no process has, the answer is empty
 	}
 	return info(row), nil
 }
@@ -52,7 +52,7 @@ func info(row *unix.KinfoProc) Info {
 	return p
 }
 
-// mine tells whether the process runs as our user, see the Linux file.
+// mine reports whether the process runs as our user, see the Linux file.
 func mine(p Info) bool {
 	row, err := unix.SysctlKinfoProc("kern.proc.pid", p.Pid)
 	if err != nil {
@@ -62,7 +62,7 @@ func mine(p Info) bool {
 	return row.Eproc.Pcred.P_ruid == uid || row.Eproc.Pcred.P_svuid == uid
 }
 
-// ignores tells whether the process ignores sig.
+// ignores reports whether the process ignores sig.
 func ignores(p Info, sig unix.Signal) bool {
 	row, err := unix.SysctlKinfoProc("kern.proc.pid", p.Pid)
 	return err == nil && row.Proc.P_sigignore&(1<<(sig-1)) != 0
@@ -71,8 +71,8 @@ func ignores(p Info, sig unix.Signal) bool {
 // hasTags says whether tagged can be relied on.
 const hasTags = false
 
-// tagged is always false: macOS shows a process's environment only for some programs (not for those it ships itself). So a process that
-// started its own session and lost its parent before Tree.Kill began is not found here.
+// tagged always returns false: macOS shows a process's environment only for some programs (not for those it ships itself). So a process
+// that started its own session and lost its parent before Tree.Kill began is not found here.
 func tagged(int, string) (yes, unsure bool) { return false, false }
 
 // signal sends sig to this process. macOS has no handle for a foreign process, so that between the check and the signal the number could in

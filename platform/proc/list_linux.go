@@ -35,8 +35,8 @@ func scan(visit func(Info)) (whole bool, err error) {
 		return false, err
 	}
 	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil { // else not a process
-			if p, err := lookup(pid); err == nil { // else it has ended meanwhile
+		if pid, err := strconv.Atoi(name); err == nil { // otherwise it is not a process
+			if p, err := lookup(pid); err == nil { // otherwise it has ended meanwhile
 				visit(p)
 			}
 		}
@@ -140,7 +140,7 @@ func parseStat(pid int, stat []byte) (p Info, nascent bool, err error) {
 // kernelThread is PF_KTHREAD of the kernel's <linux/sched.h>: such a thread has no memory and no environment, now or later.
 const kernelThread = 0x00200000
 
-// mine tells whether the process runs as our user: a process without privileges could signal it (kill(2) compares the real and the saved
+// mine reports whether the process runs as our user: a process without privileges could signal it (kill(2) compares the real and the saved
 // user). It asks the same of a privileged one, so that a daemon run as root does not reach for other users' processes.
 func mine(p Info) bool {
 	ids := bytes.Fields(statusLine(p.Pid, "Uid")) // real, effective, saved, file system
@@ -148,7 +148,7 @@ func mine(p Info) bool {
 	return len(ids) == 4 && (string(ids[0]) == want || string(ids[2]) == want)
 }
 
-// ignores tells whether the process ignores sig.
+// ignores reports whether the process ignores sig.
 func ignores(p Info, sig unix.Signal) bool {
 	mask, err := strconv.ParseUint(string(bytes.TrimSpace(statusLine(p.Pid, "SigIgn"))), 16, 64)
 	return err == nil && mask&(1<<(sig-1)) != 0
@@ -166,8 +166,8 @@ func statusLine(pid int, name string) []byte {
 	return line
 }
 
-// tagged tells whether the environment the process was started with has this entry. unsure means that it has none yet because it is in the
-// middle of execve: look again. Other users' environments cannot be read and have no tag.
+// tagged reports whether the environment the process was started with has this entry. unsure means that it has none yet because it is in
+// the middle of execve: look again. Other users' environments cannot be read and have no tag.
 func tagged(pid int, tag string) (yes, unsure bool) {
 	env, err := environ(pid)
 	if err != nil || len(env) > 0 {
@@ -176,7 +176,7 @@ func tagged(pid int, tag string) (yes, unsure bool) {
 	if _, nascent, err := readStat(pid); err != nil || nascent {
 		return false, err == nil
 	}
-	env, _ = environ(pid) // it is there now, or it is really empty
+	env, _ = environ(pid) // the environment is there now, or it is really empty
 	return hasEntry(env, tag), false
 }
 
@@ -189,7 +189,7 @@ func environ(pid int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxEnviron))
 }
 
-// hasEntry tells whether a NUL-separated environment has exactly this entry.
+// hasEntry reports whether a NUL-separated environment has exactly this entry.
 func hasEntry(env []byte, entry string) bool {
 	for len(env) > 0 {
 		var e []byte

@@ -11,7 +11,7 @@ import (
 // hasTags says whether tagged can be relied on. It is not needed: a Job knows its members.
 const hasTags = false
 
-// tagged is always false: Windows does not show the environment of other processes.
+// tagged always returns false: Windows does not show the environment of other processes.
 func tagged(int, string) (yes, unsure bool) { return false, false }
 
 // HasTTYs says whether processes have controlling terminals, see Info.TTY.
@@ -63,5 +63,5 @@ func lookup(pid int) (Info, error) {
 	return Info{ID: ID{Pid: pid, Start: start}, Zombie: err == nil && state == windows.WAIT_OBJECT_0}, nil
 }
 
-// mine is only asked about processes with a tag.
+// mine is called only for processes with a tag.
 func mine(Info) bool { return false }

@@ -8,14 +8,14 @@ import (
 // Listener is a TCP socket that a process listens on.
 type Listener struct {
 	Pid  int
-	Addr netip.AddrPort // the address it is bound to; an unspecified one is all of them
+	Addr netip.AddrPort // the address to which it is bound; an unspecified address stands for all addresses
 }
 
 // Terminal names a terminal whose processes are looked for. Linux finds them by the Tag of its ID in their environments. On other systems
 // they are the descendants of its program, and on macOS also the members of its session: a process that has left both is missed.
 type Terminal struct {
 	ID  string
-	Pid int // of its program, which must not have ended
+	Pid int // process number of its program, which must not have ended
 }
 
 // Listeners returns the TCP sockets on which the terminals' processes listen, by ID; a process inside several terminals counts for each. It

@@ -19,7 +19,7 @@ import (
 // stateListen is TCP_LISTEN of linux/net/tcp_states.h, as /proc/net/tcp shows it (proc_net_tcp in the kernel's documentation).
 const stateListen = "0A"
 
-// tcpTables are the kernel's, of both kinds of addresses.
+// tcpTables are the kernel's tables of TCP sockets, one for each kind of address.
 var tcpTables = []string{"/proc/net/tcp", "/proc/net/tcp6"}
 
 // listening are sockets that listen, named as links in /proc/PID/fd name them.
@@ -112,7 +112,7 @@ func eachOpen(pid int, visit func(link []byte)) {
 	}
 }
 
-// read adds the sockets of one table that listen.
+// read adds the listening sockets of one table.
 func (all listening) read(table string) error {
 	return eachSocket(table, func(s socket) {
 		if s.state == stateListen {
@@ -121,7 +121,7 @@ func (all listening) read(table string) error {
 	})
 }
 
-// socket is a line of a table of the kernel's sockets.
+// socket is one line of a kernel table of sockets.
 type socket struct {
 	local, remote     netip.AddrPort
 	state, uid, inode string

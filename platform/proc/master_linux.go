@@ -17,7 +17,7 @@ const ptySlaves = 136
 // master is the other end of a pseudo-terminal. The index alone does not identify it: other instances of devpts, such as a container's, use
 // the same numbers.
 type master struct {
-	index  string // as fdinfo has it
+	index  string // as fdinfo shows it
 	device uint64 // that the instance of devpts is; 0 if it cannot be seen
 	mounts string // namespace of mounts in which the terminal is, as its link says; "" if it cannot be seen
 }

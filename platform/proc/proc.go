@@ -38,13 +38,13 @@ type Info struct {
 	Session int  // session, 0 when it could not be read and on Windows
 	TTY     int  // its controlling terminal, as the system numbers it; 0 when it has none and on Windows
 	Front   int  // process group in the foreground of that terminal, or 0
-	Zombie  bool // has ended, waits for its parent; on Windows, for open handles of it
+	Zombie  bool // has ended, but its parent has not waited for it yet; on Windows, handles of it are still open
 }
 
-// Tag is the environment entry that marks the processes of the terminal with this id.
+// Tag returns the environment entry that marks the processes of the terminal with this id.
 func Tag(id string) string { return TagVar + "=" + id }
 
-// AgentTag is the environment entry that marks processes that an agent started.
+// AgentTag returns the environment entry that marks processes that an agent started.
 func AgentTag(principal string) string { return AgentVar + "=" + principal }
 
 // FindTag returns the last entry of env that marks a terminal, or "".

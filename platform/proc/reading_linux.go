@@ -17,7 +17,7 @@ import (
 // Bounds of one look.
 const (
 	maxReaders = 256  // processes in the foreground
-	maxThreads = 1024 // of all of them
+	maxThreads = 1024 // threads of all these processes together
 	maxWaitFDs = 1024 // descriptors that a poll or select waits for
 )
 
@@ -131,9 +131,9 @@ func hasMaster(pid int) bool {
 
 // waiting describes the thing that a thread waits for.
 type waiting struct {
-	keys  bool // for the keyboard
-	only  bool // and for nothing else
-	timed bool // for a limited time
+	keys  bool // it waits for the keyboard
+	only  bool // it waits for nothing else
+	timed bool // it waits for a limited time only
 }
 
 // process reports whether a thread of the process waits for keys, and whether nothing else happens in it.

@@ -62,7 +62,7 @@ func StopSignals() <-chan os.Signal {
 	return stop
 }
 
-// Terminate asks a process to end, by SIGTERM. One that has ended is no error.
+// Terminate asks a process to end, by SIGTERM. If the process has already ended, that is no error.
 func Terminate(p *os.Process) error {
 	if err := p.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("ask process %d to end: %w", p.Pid, err)
