@@ -79,7 +79,7 @@ func quoteArg(b *strings.Builder, a string) {
 	b.WriteString(strings.Repeat(`\`, slashes) + `"`)
 }
 
-// base is the last element of a Windows path, in lower case.
+// base returns the last element of a Windows path, in lower case.
 func base(path string) string {
 	return strings.ToLower(path[strings.LastIndexAny(path, `\/:`)+1:])
 }
@@ -128,9 +128,9 @@ func isBatch(path string) bool {
 	return strings.HasSuffix(name, ".bat") || strings.HasSuffix(name, ".cmd")
 }
 
-// batchLine is the line for cmd.exe that runs the batch file at path with these arguments, without its own name. cmd.exe reads it twice:
-// when it runs the line and when the file uses %1. So text that could be taken for a command, a variable or the end of the argument is
-// protected: each argument is in quotation marks, marks in it are doubled, and a percent sign is followed by an empty substring of a
+// batchLine returns the line for cmd.exe that runs the batch file at path with these arguments, without its own name. cmd.exe reads it
+// twice: when it runs the line and when the file uses %1. So text that could be taken for a command, a variable or the end of the argument
+// is protected: each argument is in quotation marks, marks in it are doubled, and a percent sign is followed by an empty substring of a
 // variable that always exists, so that it begins no name. Delayed expansion (!name!) is off, extensions are on. An argument with a line
 // break cannot be given to a batch file at all. (CVE-2024-24576; batch files see the doubling, too.)
 func batchLine(path string, args []string) (string, error) {

@@ -39,7 +39,7 @@ func pipe(access uint32, theirAccess uint32) (ours *os.File, theirs windows.Hand
 
 var peekNamedPipe = windows.NewLazySystemDLL("kernel32.dll").NewProc("PeekNamedPipe")
 
-// available is how many bytes can be read from a pipe at once.
+// available returns how many bytes can be read from a pipe at once.
 func available(h windows.Handle) (n uint32, err error) {
 	ok, _, err := peekNamedPipe.Call(uintptr(h), 0, 0, 0, uintptr(unsafe.Pointer(&n)), 0)
 	if ok == 0 {

@@ -43,7 +43,7 @@ type Command struct {
 	Path string
 	// Args are all arguments, the program's own name first. Empty means just Path.
 	Args []string
-	// Dir is the working directory; "" means that of this process.
+	// Dir is the working directory; "" means the working directory of this process.
 	Dir string
 	// Env is the whole environment as NAME=value; nothing is inherited. proc.Tag(id) in it lets Kill find processes that detached themselves.
 	Env []string

@@ -127,7 +127,7 @@ func setUTF8(tty *os.File) error {
 	return nil
 }
 
-// Pid is the program's process id. After the program was waited for it may be another one's.
+// Pid returns the program's process id. After the program was waited for, the id may belong to another process.
 func (p *PTY) Pid() int { return p.leader.Pid }
 
 // SyscallConn gives access to the terminal's descriptor, which is non-blocking, as [os.File.SyscallConn] does. A copy of it keeps the

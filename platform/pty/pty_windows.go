@@ -158,7 +158,7 @@ func open(s Size) (*PTY, ends, error) {
 	return p, theirs, nil
 }
 
-// Pid is the program's process id. After the program has ended it may be another one's.
+// Pid returns the program's process id. After the program has ended, the id may belong to another process.
 func (p *PTY) Pid() int { return p.pid }
 
 // Write types b. Enter is "\r"; a "\n" within a text is made Enter, see enter. It blocks while the console does not read; Close ends it.

@@ -96,7 +96,7 @@ func (r *reader) over() error {
 	return nil
 }
 
-// available is how many bytes can be read at once.
+// available returns how many bytes can be read at once.
 func (r *reader) available() (n uint32) {
 	_ = r.conn.Control(func(fd uintptr) { n, _ = available(windows.Handle(fd)) })
 	return n

@@ -99,7 +99,7 @@ func create(application, line, dir string, env []string, info *windows.StartupIn
 	return process, err
 }
 
-// envBlock is the environment as CreateProcess takes it.
+// envBlock returns the environment in the form that CreateProcess takes.
 func envBlock(env []string) []uint16 {
 	if len(env) == 0 {
 		return []uint16{0, 0}
