@@ -38,7 +38,7 @@ func Locker(path string) (int, error) {
 		if err != nil {
 			continue // no process
 		}
-		if yes, err := holds(pid, want, "WRITE", "READ"); err == nil && yes { // else it has ended, or is another user's
+		if yes, err := holds(pid, want, "WRITE", "READ"); err == nil && yes { // otherwise the process has ended or is another user's
 			return pid, nil
 		}
 	}

@@ -185,7 +185,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, &net.OpError{Op: "accept", Net: "pipe", Addr: l.Addr(), Err: err}
 		}
-		if handle, there := p.take(); there { // else the client has gone again
+		if handle, there := p.take(); there { // otherwise the client has gone again
 			return newConn(handle, l.name), nil
 		}
 	}
@@ -233,10 +233,10 @@ func (l *Listener) addPlaceAfter(taken *place) error {
 	return err
 }
 
-// Refused is how many connections were not let in: none that this process knows of, since Windows refuses them.
+// Refused returns how many connections were not let in: none that this process knows of, since Windows refuses them.
 func (l *Listener) Refused() int64 { return 0 }
 
-// Addr is the address of the door.
+// Addr returns the address of the door.
 func (l *Listener) Addr() net.Addr { return addr(l.path) }
 
 // Close stops listening, wakes Accept, removes the file and then gives up the lock. Accepted connections stay.

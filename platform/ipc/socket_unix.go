@@ -124,10 +124,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Refused is how many connections were not let in because they came from another user.
+// Refused returns how many connections were not let in because they came from another user.
 func (l *Listener) Refused() int64 { return l.refused.Load() }
 
-// Addr is the address of the socket.
+// Addr returns the address of the socket.
 func (l *Listener) Addr() net.Addr { return l.socket.Addr() }
 
 // Close stops listening, wakes Accept, removes the socket and then gives up the lock. Accepted connections stay.
