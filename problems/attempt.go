@@ -167,12 +167,12 @@ func (f *fields) complete(g fields) {
 	}
 }
 
-// text is the text of a group: bounded, without blanks around it, and valid UTF-8.
+// text returns the text of a group: bounded, without blanks around it, and valid UTF-8.
 func text(group []byte, most int) string {
 	return clip(strings.TrimSpace(strings.ToValidUTF8(string(group), "\uFFFD")), most)
 }
 
-// clip is the beginning of s, at most n bytes, to the end of a character.
+// clip returns the beginning of s: at most n bytes, up to the end of a character.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -197,7 +197,7 @@ func (f fields) problem(m *matcher, dir string) Problem {
 	return p
 }
 
-// number is a line or column; 0 if the text is not a number.
+// number returns a line or column; 0 if the text is not a number.
 func number(s string) int {
 	if s == "" {
 		return 0 // most columns are, and an error costs memory

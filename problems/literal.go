@@ -150,7 +150,7 @@ func product(a, b []string) []string {
 	return all
 }
 
-// better is the one whose shortest text is longer; of equals, the one with fewer texts.
+// better returns the one whose shortest text is longer; if these are equally long, the one with fewer texts.
 func better(a, b []string) []string {
 	switch x, y := shortest(a), shortest(b); {
 	case y > x, y == x && b != nil && len(b) < len(a):

@@ -251,7 +251,7 @@ func compileRegexp(name, text string) (*expression, error) {
 	return re, nil
 }
 
-// match is the groups of a line that the pattern matches, or nil. They are good until the next call with the same scratch.
+// match returns the groups of a line that the pattern matches, or nil. They are valid until the next call with the same scratch.
 func (p *pattern) match(s *scratch, line []byte) [][]byte {
 	if p.exclude == nil {
 		return p.line.groups(s, line)

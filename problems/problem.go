@@ -39,7 +39,7 @@ const (
 	maxCode     = 100
 )
 
-// key is the same for equal problems.
+// key identifies a problem: equal problems have the same key.
 type key struct {
 	tool, file, code, message string
 	severity                  Severity
@@ -58,7 +58,7 @@ var severities = map[string]Severity{
 	"info": Info, "information": Info, "note": Info, "hint": Info, "help": Info, "i": Info, "n": Info, "suggestion": Info, "message": Info,
 }
 
-// severityOf is the severity that a tool's word stands for, or otherwise.
+// severityOf returns the severity that a tool's word stands for, or otherwise if the word is unknown.
 func severityOf(word string, otherwise Severity) Severity {
 	if s, ok := severities[strings.ToLower(strings.TrimSpace(word))]; ok {
 		return s

@@ -259,7 +259,7 @@ func (t *Tracker) Problems(since int64) []Problem {
 // Looked returns which output was looked at, from one offset to another, and how many bytes between them were missing.
 func (t *Tracker) Looked() (from, to, lost int64) { return t.from, t.end, t.lost }
 
-// Cursor is the argument for the next call of Problems: the offset after the last line that has ended.
+// Cursor returns the argument for the next call of Problems: the offset after the last line that has ended.
 func (t *Tracker) Cursor() int64 {
 	if t.splitter.open {
 		return t.splitter.start
@@ -267,8 +267,8 @@ func (t *Tracker) Cursor() int64 {
 	return t.end
 }
 
-// Cleared is the offset at which problems were last cleared, 0 if never.
+// Cleared returns the offset at which problems were last cleared, 0 if never.
 func (t *Tracker) Cleared() int64 { return t.cleared }
 
-// Dropped is how many different problems there was no room for since there were none.
+// Dropped returns how many different problems had no room since the list of problems was last empty.
 func (t *Tracker) Dropped() int { return t.dropped }

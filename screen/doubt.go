@@ -56,7 +56,7 @@ func (d *doubt) sunk(from, to int) {
 	}
 }
 
-// erased records that the row from and all rows below it are blank.
+// erased records that all rows from index from on are blank.
 func (d *doubt) erased(from int) {
 	if d.adrift == 0 {
 		d.rows = min(d.rows, from)
