@@ -38,8 +38,8 @@ func (w *watched) Changed(ctx context.Context, since uint64) (uint64, error) {
 // maxLooks bounds how many names looks has; when they are reached, it starts empty again.
 const maxLooks = 4096
 
-// looks records viewed terminals, so that the audit log has each of them once, even if a program looks in a loop. The zero value is ready;
-// its methods may be called concurrently.
+// looks records what the audit log must have only once, even if a program asks in a loop: viewed terminals, and the places from which an agent
+// without sessions has come. The zero value is ready; its methods may be called concurrently.
 type looks struct {
 	mu   sync.Mutex
 	seen map[string]bool

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 mkdir -p bin/tools
 
-# vscode_host installs an agent host that others wrote.
+# vscode_host installs the agent host of VS Code.
 vscode_host() {
 	local host=bin/tools/vscode-host
 	[ ! -d "$host/vs/out" ] || return 0
@@ -65,7 +65,7 @@ npm_packages() {
 	fi
 }
 
-# oracles are xterm.js, which checks the scanner, a grammar, which checks the script for PowerShell, the shell nu, and jsQR, which reads QR codes.
+# oracles installs xterm.js to check the scanner, a grammar to check the script for PowerShell, the shell nu, and jsQR to read QR codes.
 oracles() {
 	local node=bin/tools/node nu
 	npm_packages node jsqr "the tests with xterm.js, PowerShell's grammar, nushell and jsQR are skipped" --ignore-scripts \
@@ -75,7 +75,7 @@ oracles() {
 	done
 }
 
-# identity_provider is one that others wrote, with which people log in at the host.
+# identity_provider installs a server with which people log in at the host.
 identity_provider() {
 	local provider=bin/tools/oidc-provider made
 	[ ! -x "$provider" ] || return 0
@@ -88,7 +88,7 @@ identity_provider() {
 	rm -rf "$made"
 }
 
-# These wait for a network and disks more than for processors, so that all run at a time.
+# All run at the same time, because they wait for the network and disks more than for processors.
 debian_packages &
 vscode_host &
 oracles &
@@ -96,7 +96,7 @@ npm_packages watchers vitest "vite, webpack and other builds and watchers are no
 	vite@7.1.12 rollup@4.52.5 nodemon@3.1.10 typescript@5.9.3 webpack@5.102.1 webpack-cli@6.0.1 vitest@4.0.3 jest@30.2.0 concurrently@9.2.1 \
 	tsx@4.20.6 esbuild@0.25.11 &
 # Node 22 is what real MCP and ACP programs want.
-npm_packages node22 node/bin/node "Node 22 is not there for MCP and ACP programs" node@22.23.3 &
+npm_packages node22 node/bin/node "the tests with Node 22 are skipped" node@22.23.3 &
 # An ACP agent's library, and an ACP agent.
 npm_packages acp @moonshot-ai/kimi-code "the tests with the ACP SDK and Kimi Code are skipped" --ignore-scripts --omit=optional \
 	@agentclientprotocol/sdk@2.4.0 @moonshot-ai/kimi-code@2.1.0 &

@@ -730,14 +730,7 @@ func TestConnectionsAreWrapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ours, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours, theirs := testkit.Connect(t, l)
 	b.tasks.Go(func() { b.held.Serve(theirs) })
 	c, err := holder.Connect(t.Context(), ours)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/internal/testkit"
 	"tether/platform/rawio"
 )
 
@@ -270,16 +271,7 @@ func TestConnectionsAreWrapped(t *testing.T) {
 	}
 	l := local.Limit(tcp)
 	defer l.Close()
-	client, err := net.Dial("tcp", tcp.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	_, conn := testkit.Connect(t, l)
 	if c := local.Counted(conn); rawio.Wrap(c) != c {
 		t.Errorf("%T is not wrapped", c)
 	}

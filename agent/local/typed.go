@@ -175,7 +175,7 @@ func (a *agentTerminals) refuseTyped(i term.Info, d policy.Decision) error {
 	return &policy.Refusal{Decision: d, Code: policy.CodeBlocked}
 }
 
-// taker returns what reads the terminal's keyboard now; secret reports that it does not echo what is typed.
+// taker returns how the program that reads the terminal's keyboard now uses what is typed; secret reports that it does not echo input.
 func (a *agentTerminals) taker(i term.Info) (taker command.Taker, secret bool) {
 	base := command.Takes(i.Command)
 	f, ok := proc.Front(i.Pid)

@@ -68,7 +68,7 @@ const (
 // Event is one line of JSON for a terminal's followers.
 type Event struct {
 	Type    EventType `json:"type"`
-	Raw     int64     `json:"raw,omitempty"`    // raw offset from which to follow to get what comes after this event
+	Raw     int64     `json:"raw,omitempty"`    // raw offset at which to continue to get the output after this event
 	Data    string    `json:"data,omitempty"`   // text as observers see it: valid UTF-8, with escape sequences
 	Masked  int       `json:"masked,omitempty"` // number of places in Data that are masked for an agent
 	Lost    int64     `json:"lost,omitempty"`

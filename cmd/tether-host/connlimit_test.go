@@ -208,19 +208,10 @@ func TestConnectionsAreWrapped(t *testing.T) {
 		}
 		l = wrap(l, secure)
 		defer l.Close()
-		client, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close()
-		conn, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, conn := testkit.Connect(t, l)
 		if secure != nil {
 			conn = conn.(*tls.Conn).NetConn()
 		}
-		defer conn.Close()
 		if rawio.Wrap(conn) != conn {
 			t.Errorf("%T is not wrapped", conn)
 		}

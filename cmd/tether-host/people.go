@@ -29,8 +29,11 @@ func peopleAt(tokensFile string) (*access.People, *access.Tokens, error) {
 	return people, tokens, err
 }
 
-// ownedBy makes tokens created next belong to a person, who exists from then on; "" is the administrator. A person who was added stays: so
-// may is asked before whether a token can be created, with the person's id, or "-" for one who is to be added.
+// unaddedPerson stands for the id of a person who is not added yet.
+const unaddedPerson = "-"
+
+// ownedBy makes tokens that are created next belong to a person, and adds the person if necessary; "" is the administrator. Because an added
+// person stays, ownedBy first asks may whether the token can be created. may gets the person's id, or unaddedPerson.
 func ownedBy(tokens *access.Tokens, tokensFile, owner string, may func(id string) error) error {
 	if owner == "" {
 		return may("")
@@ -41,7 +44,7 @@ func ownedBy(tokens *access.Tokens, tokensFile, owner string, may func(id string
 	}
 	id, ok := people.Find(owner)
 	if !ok {
-		id = "-"
+		id = unaddedPerson
 	}
 	if err := may(id); err != nil {
 		return err

@@ -3,6 +3,7 @@ package testkit
 import (
 	"net"
 	"sync"
+	"testing"
 )
 
 // Pipes is a net.Listener in memory, for synctest bubbles. Its methods may be called from any goroutine.
@@ -44,3 +45,18 @@ func (p *Pipes) Close() error {
 
 // Addr implements net.Listener.
 func (p *Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// Connect dials l and returns both ends of the connection. Cleanup closes them.
+func Connect(t testing.TB, l net.Listener) (dialled, accepted net.Conn) {
+	t.Helper()
+	dialled, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialled.Close() })
+	if accepted, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { accepted.Close() })
+	return dialled, accepted
+}
