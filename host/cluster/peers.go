@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -39,6 +40,7 @@ type peer struct {
 	id    string
 	heard time.Time
 	end   context.CancelFunc // of requests to it
+	ended chan struct{}      // closed when no request to it and no answer of it is being handled
 }
 
 // subject returns the NATS subject of this cluster for a purpose.
@@ -124,11 +126,9 @@ func (n *Node) heard(ctx context.Context, m *nats.Msg) {
 	p := n.peers[what.ID]
 	switch {
 	case what.Bye && p != nil:
-		delete(n.peers, what.ID)
 		n.mu.Unlock()
-		p.end()
 		n.log.Info().Str("peer", p.id).Msg("a node goes away")
-		n.host.NodeSilent(p.id)
+		n.drop(p)
 		return
 	case what.Bye || p == nil && len(n.peers) >= maxNodes:
 		n.mu.Unlock()
@@ -140,13 +140,18 @@ func (n *Node) heard(ctx context.Context, m *nats.Msg) {
 		return
 	}
 	asking, end := context.WithCancel(ctx)
-	p = &peer{id: what.ID, heard: time.Now(), end: end}
+	p = &peer{id: what.ID, heard: time.Now(), end: end, ended: make(chan struct{})}
 	n.peers[p.id] = p
 	n.mu.Unlock()
 	n.log.Info().Str("peer", p.id).Msg("a node is there")
 	n.say(hello{ID: n.id}) // so that it need not wait for our next hello
-	n.spawn(func() { n.followList(asking, p) })
-	n.spawn(func() { n.host.FollowTools(asking, p.id) })
+	n.spawn(func() {
+		defer close(p.ended)
+		var requests sync.WaitGroup
+		requests.Go(func() { n.followList(asking, p) })
+		requests.Go(func() { n.host.FollowTools(asking, p.id) })
+		requests.Wait()
+	})
 }
 
 // validID reports whether an id can be part of a subject.
@@ -163,17 +168,31 @@ func validID(id string) bool {
 func (n *Node) dropSilent() {
 	n.mu.Lock()
 	var gone []*peer
-	for id, p := range n.peers {
+	for _, p := range n.peers {
 		if time.Since(p.heard) > silentAfter {
 			gone = append(gone, p)
-			delete(n.peers, id)
 		}
 	}
 	n.mu.Unlock()
 	for _, p := range gone {
-		p.end()
 		n.log.Warn().Str("peer", p.id).Msg("a node is silent: its machines are shown as away")
-		n.host.NodeSilent(p.id)
+		n.drop(p)
+	}
+}
+
+// drop ends the requests to a node and then marks its terminals as away. The host must not handle an answer of the node after that, because
+// the answer would list the terminals as if the node were still there.
+func (n *Node) drop(p *peer) {
+	p.end()
+	select {
+	case <-p.ended:
+	case <-n.ctx.Done():
+	}
+	n.host.NodeSilent(p.id)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.peers[p.id] == p { // not one that a hello has added since another call dropped p
+		delete(n.peers, p.id)
 	}
 }
 
