@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"tether/cmd/tether/internal/tui"
@@ -16,6 +18,10 @@ func uiCommand(a *app) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !tty.Is(a.stdin) || !tty.Is(a.stdout) {
 				return &usageError{"ui needs an interactive terminal", "tether ls lists the terminals for scripts"}
+			}
+			if os.Getenv("TERM") == "dumb" {
+				return &usageError{"ui moves the cursor, which a terminal with TERM=dumb cannot do",
+					"tether ls lists the terminals; if this terminal can move the cursor: TERM=xterm-256color tether ui"}
 			}
 			client, err := a.ensured(c)
 			if err != nil {

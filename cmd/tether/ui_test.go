@@ -40,6 +40,19 @@ func TestUIAtATerminal(t *testing.T) {
 	}
 }
 
+// A terminal that cannot move the cursor gets an error instead of escape sequences.
+func TestUIRefusesADumbTerminal(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	t.Setenv("TERM", "dumb")
+	p := sit(t, "ui")
+	p.sees("TERM=dumb", "tether ls")
+	p.exits(2)
+	if strings.Contains(p.shown(), "\x1b") {
+		t.Errorf("it printed escape sequences: %q", p.shown())
+	}
+}
+
 // The daemon carries out the keys: lending, promoting and answering at a real screen.
 func TestUIActs(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
