@@ -82,6 +82,11 @@ func (t *Plain) text(c byte) error {
 		t.line = append(t.line, leadC1)
 	}
 	t.line = append(t.line, c)
+	return t.bound()
+}
+
+// bound writes the beginning of a line that became too long.
+func (t *Plain) bound() error {
 	if n := len(t.line); n >= maxLine && utf8.Valid(t.line) || n >= 2*maxLine {
 		return t.part()
 	}
@@ -116,6 +121,7 @@ func (t *Plain) control(final byte) error {
 			return err
 		}
 		t.line = append(t.line, bytes.Repeat([]byte{' '}, min(max(n, 1), maxColumns))...)
+		return t.bound()
 	case 'G':
 		t.restart = n == 1
 	}

@@ -55,3 +55,13 @@ func TestPlainTextLive(t *testing.T) {
 		}
 	}
 }
+
+// A line of cursor movements is written in pieces, too: each few bytes may be a thousand blanks.
+func TestPlainTextBoundsALineOfMovements(t *testing.T) {
+	var out strings.Builder
+	p := &Plain{Out: &out}
+	_, _ = p.Write([]byte(strings.Repeat("\x1b[1000C", 100)))
+	if kept := 100*maxColumns - out.Len(); kept > 2*maxLine {
+		t.Errorf("it keeps %d bytes of a line, more than %d", kept, 2*maxLine)
+	}
+}
