@@ -22,8 +22,12 @@ type modeState uint8
 const (
 	modeGround  modeState = iota
 	modeEscape            // after ESC
+	modeInter             // after ESC and intermediate bytes
 	modeCSI               // after ESC [
 	modePrivate           // after ESC [ ?
+	modeOther             // in a control sequence that is not followed
+	modeOSC               // in an OSC, to BEL or ESC
+	modeString            // in a DCS, SOS, PM or APC, to ESC
 )
 
 // maxModeParams bounds the numbers of one sequence, in bytes; longer ones are not followed.
@@ -69,18 +73,40 @@ func (m *Modes) step(c byte) {
 	switch {
 	case c == 0x1b:
 		m.state = modeEscape
-	case m.state == modeEscape && c == '[':
-		m.state, m.params = modeCSI, m.params[:0]
-	case m.state == modeEscape && c == 'c': // full reset
-		m.state, m.changed, m.coloured = modeGround, nil, false
-	case m.state == modeEscape:
+	case c == 0x18 || c == 0x1a: // CAN, SUB
 		m.state = modeGround
+	case m.state == modeOSC && c == 0x07:
+		m.state = modeGround
+	case m.state == modeOSC || m.state == modeString || c < ' ': // controls work within a sequence
+	case m.state == modeEscape || m.state == modeInter:
+		m.escape(c)
 	case m.state == modeCSI && c == '?' && len(m.params) == 0:
 		m.state = modePrivate
+	case c >= '@':
+		m.end(c)
 	case (c >= '0' && c <= '9' || c == ';' || c == ':') && len(m.params) < maxModeParams:
 		m.params = append(m.params, c)
 	default:
-		m.end(c)
+		m.state = modeOther
+	}
+}
+
+// escape takes a byte after ESC and intermediate bytes.
+func (m *Modes) escape(c byte) {
+	first := m.state == modeEscape
+	m.state = modeGround
+	switch {
+	case c < '0':
+		m.state = modeInter
+	case !first:
+	case c == '[':
+		m.state, m.params = modeCSI, m.params[:0]
+	case c == ']':
+		m.state = modeOSC
+	case c == 'P' || c == 'X' || c == '^' || c == '_':
+		m.state = modeString
+	case c == 'c': // full reset
+		m.changed, m.coloured = nil, false
 	}
 }
 

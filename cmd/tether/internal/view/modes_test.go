@@ -24,6 +24,16 @@ func TestModes(t *testing.T) {
 		{"overlong", "\x1b[?" + strings.Repeat("1", 100) + "h", ""},
 		{"interrupted", "\x1b[?\x1b[?25l", "\x1b[?25h"},
 		{"other escape", "\x1b(B\x1b7", ""},
+		{"unfinished intermediate", "\x1b(", "\x18"},
+		{"unfinished title", "\x1b]2;tit", "\x18"},
+		{"title to BEL", "\x1b]2;title\x07", ""},
+		{"title to ST", "\x1b]2;title\x1b\\", ""},
+		{"unfinished image", "\x1bPq#0;2;0\x07", "\x18"},
+		{"image", "\x1bPq#0;2;0\x1b\\", ""},
+		{"cancelled", "\x1b]2;tit\x18\x1b[?25\x1a", ""},
+		{"control within a sequence", "\x1b[?2\n5l", "\x1b[?25h"},
+		{"unfinished with another prefix", "\x1b[>4;2", "\x18"},
+		{"another prefix", "\x1b[>4;2m\x1b[?25$p", ""},
 	} {
 		var m Modes
 		for i := range len(c.printed) {
