@@ -153,9 +153,13 @@ func (s *Session) run() error {
 	}
 }
 
-// Notice tells the person something, unless a program has the whole screen: that would be in its picture.
+// Notice prints a message for the person, but drops it while a program shows the alternate screen, whose picture the message would damage.
+// It may be called concurrently.
 func (s *Session) Notice(format string, args ...any) {
-	if !s.modes.WholeScreen() {
+	s.printing.Lock()
+	whole := s.modes.WholeScreen()
+	s.printing.Unlock()
+	if !whole {
 		s.opts.Notice(format, args...)
 	}
 }

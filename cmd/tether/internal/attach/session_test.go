@@ -34,3 +34,26 @@ func TestLentIsShownBetweenSequences(t *testing.T) {
 		t.Errorf("it says it again: %q", printed())
 	}
 }
+
+// A notice comes from any goroutine, also while output is printed. It is a test for the race detector.
+func TestNoticeWhilePrinting(t *testing.T) {
+	out, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	s := &Session{opts: Options{Out: out, Notice: func(string, ...any) {}}, interactive: true}
+	noticed := make(chan struct{})
+	go func() {
+		defer close(noticed)
+		for range 100 {
+			s.Notice("the daemon does not answer")
+		}
+	}()
+	for range 100 {
+		if err := s.print([]byte("\x1b[?1049h\x1b[?1049l")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-noticed
+}
