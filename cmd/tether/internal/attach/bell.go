@@ -2,33 +2,48 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 )
 
-// listen rings the person's terminal for each new question of an agent, until ctx ends. Questions that waited before the session began do
-// not ring.
+// listenPause is the pause before listen asks again after the daemon has gone. The attachment itself reconnects sooner.
+const listenPause = time.Second
+
+// listen rings the person's terminal for each new question of an agent, until ctx ends. It asks the next daemon when one has gone.
+// Questions that waited before the session began do not ring.
 func (s *Session) listen(ctx context.Context) {
-	l, err := s.client.Approvals(ctx, nil)
-	for known := waitingIn(l); err == nil; {
-		since := l.Version
-		if l, err = s.client.Approvals(ctx, &since); err != nil {
-			return // an agent's client is told nothing of questions; a daemon that ends tells elsewhere
+	var known []string
+	var since *uint64 // the version of the daemon's list; nil: not known
+	for began := false; ; {
+		l, err := s.client.Approvals(ctx, since)
+		if err != nil {
+			if remote, ok := errors.AsType[*localapi.Error](err); ok && remote.Code != localapi.CodeClosing {
+				return // an agent's client may not see questions
+			}
+			since = nil
+			select {
+			case <-time.After(listenPause):
+				continue
+			case <-ctx.Done():
+				return
+			}
 		}
 		now := waitingIn(l)
 		for _, q := range l.Approvals {
-			if slices.Contains(now, q.ID) && !slices.Contains(known, q.ID) {
+			if began && slices.Contains(now, q.ID) && !slices.Contains(known, q.ID) {
 				s.ring(display.ApprovalBell(q))
 				break
 			}
 		}
-		known = now
+		began, known, since = true, now, &l.Version
 	}
 }
 
-// waitingIn are the questions that wait.
+// waitingIn returns the ids of the waiting questions.
 func waitingIn(l localapi.ApprovalList) []string {
 	var ids []string
 	for _, a := range l.Approvals {
