@@ -256,3 +256,19 @@ func BenchmarkRender(b *testing.B) {
 		})
 	}
 }
+
+func TestBeforeCursor(t *testing.T) {
+	for _, c := range []struct{ name, tail, want string }{
+		{"a prompt", "done\r\nName: ", "Name:"},
+		{"text behind the cursor", "Name: default\x1b[7D", "Name:"},
+		{"wide characters", "名前: abc\x1b[3D", "名前:"},
+		{"combining characters", "Ne\u0301ve\u0301: abc\x1b[3D", "Ne\u0301ve\u0301:"},
+		{"at the right margin", strings.Repeat("x", 20), strings.Repeat("x", 20)},
+		{"an empty line", "text\r\n", ""},
+		{"a line that scrolled up", "Name: \x1b[2A", ""},
+	} {
+		if got := screen.BeforeCursor([]byte(c.tail), 20, 4); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
