@@ -11,8 +11,8 @@
 // As the state of a terminal whose older output is gone ([NewState]): [Screen.Replay] returns bytes that bring a fresh terminal of the same
 // size into the same state. These bytes and the later output together show the same as all output from the start.
 //
-// It shows the same as xterm.js, with the widths of Unicode 16; tests compare cells, cursor and modes. It never answers, and ignores the
-// palette, images, sounds and the keyboard protocols of single terminals.
+// A Screen shows the same as xterm.js, with the character widths of Unicode 16; tests compare cells, cursor and modes. It never answers
+// queries, and ignores the palette, images, sounds and the keyboard protocols of single terminals.
 //
 // Tether has its own emulator because no maintained emulator for Go exposes all of its state. charmbracelet/x/vt (0.1.0) exposes the cells
 // and the cursor of the visible screen, but neither the other screen, saved cursors, scroll region, tab stops and modes, nor the incomplete

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// leapBytes is the shortest output that is worth a look whether it can be leapt over.
+// leapBytes is the shortest output, in bytes, that Advance tries to leap over.
 const leapBytes = 4 << 10
 
-// leapProbe is how much is looked at first, and leapMost how much at most at once.
+// leap examines leapProbe bytes first, and at most leapMost bytes per call.
 const (
 	leapProbe = 256
 	leapMost  = 256 << 10
 )
 
-// Advance is Write for a screen that nobody looks at meanwhile. Over lines that scroll away, plain or coloured, it leaps: there it only
-// follows the style, and it draws the last rows alone. In steps of 128 KiB that is about 0.2 ms of CPU per MB of plain text and 1.5 of
-// coloured lines; the longer p, the less.
+// Advance is Write for a screen that nobody reads before Advance returns. It leaps over lines that scroll away, plain or coloured: it only
+// follows their style and draws the last rows. Output in steps of 128 KiB takes about 0.2 ms of CPU per MB of plain text, and 1.5 ms per MB
+// of coloured lines; a longer p takes less per MB.
 func (s *Screen) Advance(p []byte) {
 	for len(p) > leapBytes && !s.text.kept {
 		from, to := s.leap(p)
@@ -27,8 +27,8 @@ func (s *Screen) Advance(p []byte) {
 	s.Write(p)
 }
 
-// leap carries out p[:from] without drawing it, and returns the part to be written next: p[from:to]. It can leap if p[:to] contains only
-// rows and styles, and the rows of p[from:to] scroll everything else away.
+// leap carries out p[:from] without drawing it. The caller must write p[from:to] next. from is 0 if leap cannot leap; it can if p[:to]
+// contains only rows and styles, and the rows of p[from:to] scroll everything else away.
 func (s *Screen) leap(p []byte) (from, to int) {
 	if !s.leaps() {
 		return 0, leapBytes
@@ -53,9 +53,9 @@ func (s *Screen) leap(p []byte) (from, to int) {
 	return from, to
 }
 
-// Leap is Advance for output of which only the end, p, is available. The output before it only printed rows and styled them, as
-// jsonspan.Check.Rows reports; styled reports that it may have styled them. If the screen would depend on that, it stays unchanged, and the
-// result is false.
+// Leap is Advance for output of which only the end, p, is available. The missing output before p must have only printed rows and styled
+// them, as jsonspan.Check.Rows reports; styled says that it may have styled them. If the screen after p depends on the missing output, Leap
+// returns false and leaves the screen unchanged.
 func (s *Screen) Leap(p []byte, styled bool) bool {
 	if s.text.kept || !s.leaps() {
 		return false
@@ -73,13 +73,13 @@ func (s *Screen) Leap(p []byte, styled bool) bool {
 	return true
 }
 
-// leaps reports whether rows that are printed scroll away and leave nothing but their style.
+// leaps reports whether, in the current modes, printed rows that scroll away leave nothing but their style.
 func (s *Screen) leaps() bool {
 	return s.parser.state == ground && s.parser.held == 0 && s.on == &s.main && s.main.top == 0 && s.main.bottom >= s.rows-1 && s.modes.wrap &&
 		!s.modes.insert && !s.modes.origin && !s.modes.reverseWrap
 }
 
-// leapt accounts for skipped output that left the style pen and the cursor at the beginning of the last row.
+// leapt sets the state after skipped output: the pen has the style pen, and the cursor is at the beginning of the last row.
 func (s *Screen) leapt(pen attrs) {
 	s.parser.pending = 0
 	s.pen = pen
@@ -88,7 +88,7 @@ func (s *Screen) leapt(pen attrs) {
 	s.main.x, s.main.y, s.main.doubt = 0, s.rows-1, doubt{saved: s.main.doubt.saved}
 }
 
-// leastRow is the row of the cursor, or one above it.
+// leastRow returns the cursor's row or, after a gap, 0: the cursor is there or below.
 func (s *Screen) leastRow() int {
 	if s.main.doubt.adrift > 0 {
 		return 0
@@ -96,8 +96,8 @@ func (s *Screen) leastRow() int {
 	return s.main.y
 }
 
-// tail is where the rows at the end of p begin that scroll everything else away, wherever the cursor was, in the row y or below it: behind
-// a line feed that leaves it in the first column. It is 0 if there are not enough of them.
+// tail returns the offset in p after which enough rows follow to scroll everything else away, if the cursor begins in row y or below. The
+// offset is behind a line feed that leaves the cursor in the first column. tail returns 0 if p has too few rows.
 func (s *Screen) tail(p []byte, y int) int {
 	tail := len(p)
 	for range 2*s.rows - y + 1 { // down to the last row, and all of them away
@@ -113,8 +113,8 @@ func (s *Screen) tail(p []byte, y int) int {
 	return tail
 }
 
-// quiet is the length of the beginning of p that only prints rows, and sets styles or erases in its row. pen is the style at an offset in
-// it.
+// quiet returns the length of the beginning of p that only prints rows, sets styles and erases within a row. pen is the style at the offset
+// at, if at lies in that beginning.
 func (s *Screen) quiet(p []byte, at int) (n int, pen attrs) {
 	was := s.pen
 	var seen styles
@@ -141,7 +141,7 @@ func (s *Screen) quiet(p []byte, at int) (n int, pen attrs) {
 	return n, pen
 }
 
-// lastReset is the start of the last sequence near the end of p that resets the style, 0 if there is none.
+// lastReset returns the offset of the last sequence that resets the style, searched in the last 1 KiB of p. It returns 0 if there is none.
 func lastReset(p []byte) int {
 	near := max(len(p)-1<<10, 0)
 	if i := max(bytes.LastIndex(p[near:], []byte("\x1b[m")), bytes.LastIndex(p[near:], []byte("\x1b[0m"))); i >= 0 {
@@ -150,17 +150,17 @@ func lastReset(p []byte) int {
 	return 0
 }
 
-// styles are the parameters of SGR that were seen. Each sets parts of the pen to fixed values, whatever they were: of equal ones only the
-// last counts. Most output has few different ones.
+// styles collects the parameters of SGR sequences. A sequence sets parts of the pen to fixed values, regardless of the previous values: of
+// equal sequences only the last counts. Most output has few different ones.
 type styles struct {
 	seen [64]struct {
-		params uint64 // at most eight bytes of them
-		at     int    // where they were last; positions grow
+		params uint64 // at most eight bytes, the first lowest
+		at     int    // position of the last sequence with these parameters; positions grow
 	}
-	done int // sequences at or before this are in the pen, or reset
+	done int // sequences at or before this position are applied to the pen, or a reset has undone them
 }
 
-// add notes parameters that stand at a position above 0.
+// add records parameters at a position, which is above 0.
 func (t *styles) add(s *Screen, params []byte, at int) {
 	if len(params) > 8 {
 		t.do(s)
@@ -185,7 +185,7 @@ func (t *styles) add(s *Screen, params []byte, at int) {
 	t.seen[slot].params, t.seen[slot].at = v, at
 }
 
-// do brings the pen up to date.
+// do applies the recorded sequences to the pen, in the order of their positions.
 func (t *styles) do(s *Screen) {
 	var order []int
 	for i := range t.seen {
@@ -201,7 +201,8 @@ func (t *styles) do(s *Screen) {
 	}
 }
 
-// quietSequence is the length of the sequence at the beginning of p if it is whole and only sets styles or erases in its row.
+// quietSequence returns the length of the sequence at the beginning of p if it is complete and only sets styles or erases in its row, else
+// 0.
 func quietSequence(p []byte) int {
 	if len(p) < 3 || p[1] != '[' {
 		return 0
@@ -218,7 +219,7 @@ func quietSequence(p []byte) int {
 	return 0
 }
 
-// stylePen does SGR with parameters as they stand in the sequence, to the pen but not to the ink.
+// stylePen carries out SGR with the parameters as written in the sequence. It changes the pen but not the ink.
 func (s *Screen) stylePen(params []byte) {
 	v := 0
 	for i, c := range params {
@@ -231,7 +232,7 @@ func (s *Screen) stylePen(params []byte) {
 			v = v*10 + int(c-'0')
 		}
 		if c == ':' || v == 38 || v == 48 || v == 58 || v > 200 || i > maxParams {
-			k := &s.parser // it takes all of them; repeating those already done is harmless
+			k := &s.parser // styleAll applies all parameters; applying the first ones again is harmless
 			k.begin(ground)
 			for _, c := range params {
 				k.parameter(c)
@@ -243,7 +244,7 @@ func (s *Screen) stylePen(params []byte) {
 	s.styleOne(v)
 }
 
-// printed is the length of p up to a byte that shifts sets of characters, or may be an 8-bit control character.
+// printed returns the length of p up to the first byte that shifts the set of characters, or that may begin an 8-bit control character.
 func (s *Screen) printed(p []byte) int {
 	n := len(p)
 	for _, c := range [...]byte{0x0e, 0x0f} {

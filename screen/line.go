@@ -4,7 +4,7 @@ package screen
 type line struct {
 	cells   []cell
 	fill    uint32
-	wrapped bool // it continues the row before
+	wrapped bool // the row continues the one above
 }
 
 func (l *line) clear(bg uint32) { l.cells, l.fill, l.wrapped = l.cells[:0], bg, false }
@@ -23,7 +23,7 @@ func (l *line) width(i int) int {
 	return 1
 }
 
-// grow gives the line n cells of its own, at least. Its memory is used again by other rows: it takes little more than is needed.
+// grow extends the line's cells to at least n with blank ones.
 func (l *line) grow(n int) {
 	old := len(l.cells)
 	if n <= old {
@@ -36,7 +36,8 @@ func (l *line) grow(n int) {
 	}
 }
 
-// extend gives the line exactly n cells, more than it has; the caller sets the new ones.
+// extend extends the line's cells to exactly n, which is more than it has; the caller sets the new ones. It allocates little more than n
+// cells, because other rows reuse the memory.
 func (l *line) extend(n int) {
 	if n > cap(l.cells) {
 		l.cells = append(make([]cell, 0, (n+7)&^7), l.cells...)
@@ -56,7 +57,7 @@ func (l *line) cut(cols int) {
 	}
 }
 
-// filled is the number of columns up to the last with a character.
+// filled returns the number of columns up to the last column with a character.
 func (l *line) filled() int {
 	for n := len(l.cells); n > 0; n-- {
 		if c := &l.cells[n-1]; !c.empty() {
@@ -66,7 +67,7 @@ func (l *line) filled() int {
 	return 0
 }
 
-// erase blanks the columns [from, to) of cols.
+// erase blanks the columns [from, to) of a row with cols columns, and the other half of a wide character at either end.
 func (l *line) erase(from, to, cols int, bg uint32) {
 	if from > 0 && l.width(from-1) == 2 {
 		l.set(from-1, blank(bg))
@@ -135,7 +136,7 @@ func (l *line) insert(col, n, cols int, bg uint32) {
 	}
 }
 
-// eraseEnd blanks the cells from col on, whatever is before them.
+// eraseEnd blanks the cells from col on. It leaves the first half of a wide character before col.
 func (l *line) eraseEnd(col int, bg uint32) {
 	if l.fill != bg {
 		l.grow(col)
@@ -144,7 +145,7 @@ func (l *line) eraseEnd(col int, bg uint32) {
 	l.cut(col)
 }
 
-// delete takes n columns out at col.
+// delete removes n columns at col; the cells behind them move to the left.
 func (l *line) delete(col, n, cols int, bg uint32) {
 	switch {
 	case n >= cols-col:

@@ -1,16 +1,16 @@
 package screen
 
-// modes are the switches that a program has set. The zero value is a terminal's at its start, except for wrap.
+// modes are the modes that a program has set. The zero value is the state of a fresh terminal, except for wrap.
 type modes struct {
 	insert, newline, origin, wrap, reverseWrap bool // CSI 4, 20, ? 6, 7, 45
-	cursorKeys, keypad, focus, paste, hidden   bool // ? 1, 66, 1004, 2004, and 25 switched off
+	cursorKeys, keypad, focus, paste, hidden   bool // ? 1, 66, 1004, 2004; hidden is ? 25 reset
 	blink                                      bool // ? 12
 	mouse                                      int  // 9, 1000, 1002, 1003; 0: off
-	mouseForm                                  int  // 1006, 1016; 0: the old one
-	shape                                      int  // of the cursor, as in CSI Ps SP q; 0: the viewer's own
+	mouseForm                                  int  // 1006, 1016; 0: the default encoding
+	shape                                      int  // of the cursor, as in CSI Ps SP q; 0: the viewer's default
 }
 
-// setModes does CSI h and l.
+// setModes carries out CSI h and l.
 func (s *Screen) setModes(on bool) {
 	for i := range s.parser.n {
 		switch s.parser.params[i] {
@@ -22,7 +22,7 @@ func (s *Screen) setModes(on bool) {
 	}
 }
 
-// setPrivateModes does CSI ? h and l.
+// setPrivateModes carries out CSI ? h and l.
 func (s *Screen) setPrivateModes(on bool) {
 	for i := range s.parser.n {
 		p := s.parser.params[i]
@@ -56,7 +56,7 @@ func (s *Screen) setPrivateModes(on bool) {
 	}
 }
 
-// flag is the switch of a private mode that is nothing else.
+// flag returns the field of a private mode that is a plain flag, else nil.
 func (m *modes) flag(p int) *bool {
 	switch p {
 	case 1:
@@ -77,7 +77,7 @@ func (m *modes) flag(p int) *bool {
 	return nil
 }
 
-// switchScreen does the private modes that switch between the screens or save the cursor.
+// switchScreen carries out the private modes that switch between the screens or save the cursor.
 func (s *Screen) switchScreen(p int, on bool) {
 	switch p {
 	case 47, 1047:
@@ -99,7 +99,7 @@ func (s *Screen) switchScreen(p int, on bool) {
 	}
 }
 
-// alternate switches between the two screens. The alternate one is blank at first; its contents leave no trace.
+// alternate switches between the two screens. The alternate screen begins blank, and its contents are dropped when it is left.
 func (s *Screen) alternate(on bool) {
 	if s.astray {
 		defer s.arrive()
@@ -140,7 +140,7 @@ func (s *Screen) restore() {
 	}
 }
 
-// softReset does DECSTR.
+// softReset carries out DECSTR.
 func (s *Screen) softReset() {
 	s.on.top, s.on.bottom = 0, s.rows-1
 	m := &s.modes

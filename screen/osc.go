@@ -5,7 +5,7 @@ import "strings"
 // maxTitle bounds a title, in bytes.
 const maxTitle = 1 << 10
 
-// endOSC carries out the string between OSC and its end: a title or a link.
+// endOSC carries out a complete OSC: a title or a link. Others, and those longer than maxRaw, have no effect.
 func (s *Screen) endOSC() {
 	k := &s.parser
 	s.last = 0
@@ -37,5 +37,5 @@ func (s *Screen) setLink(text string) {
 	s.dip()
 }
 
-// Title is the window's title that the program has set last, at most 1 KiB.
+// Title returns the window title that the program set last, at most 1 KiB of it.
 func (s *Screen) Title() string { return s.title }

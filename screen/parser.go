@@ -2,8 +2,8 @@ package screen
 
 import "unicode/utf8"
 
-// state is where the parser stands, after the diagram of the DEC terminals (https://vt100.net/emu/dec_ansi_parser), with the bytes that
-// xterm.js takes differently.
+// state is a state of the parser, after the diagram of the DEC terminals (https://vt100.net/emu/dec_ansi_parser). The parser follows
+// xterm.js where that differs.
 type state uint8
 
 const (
@@ -13,7 +13,7 @@ const (
 	csiEntry          // after CSI
 	csiParam          // in its parameters
 	csiInter          // in its intermediate bytes
-	csiIgnore         // a CSI that makes no sense, to its final byte
+	csiIgnore         // in a malformed CSI sequence, to its final byte
 	osc               // to BEL or ST
 	str               // SOS, PM, APC: to ST
 	dcsEntry          // after DCS
@@ -28,10 +28,10 @@ const (
 	maxParams = 32
 	maxSubs   = 32
 	maxParam  = 1 << 24
-	maxRaw    = 4 << 10 // bytes; a longer one has no effect
+	maxRaw    = 4 << 10 // bytes; a longer sequence has no effect
 )
 
-// parser keeps incomplete input. All of it is bounded.
+// parser holds incomplete input, which is bounded.
 type parser struct {
 	state   state
 	collect uint32 // prefix and intermediate bytes
@@ -39,20 +39,20 @@ type parser struct {
 	n       int // of params
 	subs    [maxSubs]int
 	nsubs   int
-	from    [maxParams]uint8 // first sub-parameter of each parameter
-	past    [maxParams]uint8 // behind its last
+	from    [maxParams]uint8 // index in subs of each parameter's first sub-parameter
+	past    [maxParams]uint8 // index in subs behind each parameter's last sub-parameter
 	sub     bool             // digits belong to a sub-parameter
-	full    bool             // there are too many parameters
-	fullSub bool             // or sub-parameters
-	raw     []byte           // of the sequence, without parts that have had their effect
-	body    int              // where a string begins in raw
+	full    bool             // there are more than maxParams parameters
+	fullSub bool             // there are more than maxSubs sub-parameters
+	raw     []byte           // bytes of the sequence, without controls within it, which have taken effect
+	body    int              // index in raw at which a string begins
 	utf8    [utf8.UTFMax]byte
 	held    int // bytes in utf8
-	// pending is the number of bytes since a border between characters and sequences.
+	// pending is the number of bytes since the last boundary between characters or sequences.
 	pending int
 }
 
-// Write interprets p. It takes everything and never fails; how p was cut into pieces makes no difference.
+// Write interprets p. It never fails, and the division of output into calls makes no difference.
 func (s *Screen) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -87,7 +87,8 @@ func (s *Screen) interpret(p []byte) {
 	}
 }
 
-// ground takes as much of p as it can do in one go: ASCII, lines, and whole control sequences.
+// ground is the fast path for the ground state: it carries out ASCII text, controls and complete control sequences, and returns the rest of
+// p from the first byte that it does not handle.
 func (s *Screen) ground(p []byte) []byte {
 	for len(p) > 0 {
 		switch c := p[0]; {
@@ -114,7 +115,8 @@ func (s *Screen) ground(p []byte) []byte {
 	return p
 }
 
-// quick does a control sequence that is there as a whole and of the usual form, and returns its length, or 0.
+// quick carries out the control sequence at the beginning of p if it is complete and of the usual form. It returns the sequence's length,
+// or 0.
 func (s *Screen) quick(p []byte) int {
 	if len(p) < 3 || p[1] != '[' {
 		return 0
@@ -148,11 +150,11 @@ func (s *Screen) quick(p []byte) int {
 	return i + 1
 }
 
-// Pending is the number of bytes at the end of the input that begin a character or a sequence and do not finish it. Another Screen that
-// goes on before them loses nothing.
+// Pending returns the number of bytes at the end of the input that begin a character or a sequence but do not finish it. Another Screen
+// that continues before these bytes loses nothing.
 func (s *Screen) Pending() int { return s.parser.pending }
 
-// multibyte takes one non-ASCII character, as far as it has arrived.
+// multibyte takes one non-ASCII character, or the part that p contains. It returns the rest of p.
 func (s *Screen) multibyte(p []byte) []byte {
 	k := &s.parser
 	had := k.held
@@ -172,7 +174,7 @@ func (s *Screen) multibyte(p []byte) []byte {
 	return p[size-had:]
 }
 
-// rune moves the machine.
+// rune makes one transition of the state machine.
 func (s *Screen) rune(r rune) {
 	k := &s.parser
 	switch {
@@ -194,12 +196,12 @@ func (s *Screen) rune(r rune) {
 		}
 	case k.state >= osc:
 		s.inString(r)
-	case r < ' ': // works in the middle of a sequence
+	case r < ' ': // a control within a sequence takes effect at once
 		s.c0(byte(r))
 	case r == 0x7f:
 	case r > 0x7f:
 		if k.state != csiIgnore {
-			k.state = ground // nothing of a sequence is beyond ASCII
+			k.state = ground // a sequence contains only ASCII
 		}
 	default:
 		k.raw = append(k.raw, byte(r))
@@ -217,7 +219,7 @@ func (k *parser) begin(to state) {
 	k.raw = k.raw[:0]
 }
 
-// c1 does an 8-bit control character.
+// c1 carries out an 8-bit control character.
 func (s *Screen) c1(r rune) {
 	k := &s.parser
 	to := ground
@@ -327,7 +329,7 @@ func (k *parser) digit(d int) {
 	}
 }
 
-// param returns the i-th parameter, def if it is absent or 0.
+// param returns the i-th parameter, or def if it is absent or 0.
 func (k *parser) param(i, def int) int {
 	if i >= k.n || k.params[i] <= 0 {
 		return def
@@ -335,7 +337,7 @@ func (k *parser) param(i, def int) int {
 	return k.params[i]
 }
 
-// inString takes a character of a string.
+// inString takes a character of a string (OSC, DCS, SOS, PM or APC).
 func (s *Screen) inString(r rune) {
 	k := &s.parser
 	switch k.state {
@@ -361,7 +363,7 @@ func (s *Screen) inString(r rune) {
 	}
 }
 
-// dcsNext is the next state after a character in front of the body of a device control string.
+// dcsNext returns the next state after a character before the body of a device control string.
 func (at state) dcsNext(r rune) state {
 	switch {
 	case r < ' ' || r == 0x7f:

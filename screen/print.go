@@ -2,7 +2,7 @@ package screen
 
 import "unicode/utf8"
 
-// print puts a character where the cursor is.
+// print writes a character at the cursor, or combines it with the character before.
 func (s *Screen) print(r rune) {
 	if s.sets.used != 0 && r < 0x7f {
 		r = s.sets.translate(r)
@@ -15,7 +15,7 @@ func (s *Screen) print(r rune) {
 	s.put(uint32(r)|uint32(w)<<widthShift, w)
 }
 
-// put writes content of w cells and moves the cursor.
+// put writes the cell content ch, w cells wide, at the cursor and moves the cursor.
 func (s *Screen) put(ch uint32, w int) {
 	g := s.on
 	s.last = ch
@@ -69,7 +69,7 @@ func (s *Screen) mend() {
 func (s *Screen) wrap() {
 	g := s.on
 	for x := g.x; x < s.cols; x++ {
-		s.draw(x, null) // one column, before a wide character
+		s.draw(x, null) // the one column that a wide character does not fit into
 	}
 	g.x = 0
 	g.y++
@@ -154,7 +154,8 @@ func (s *Screen) string(ch uint32) string {
 	return ""
 }
 
-// repeat prints the last character again, as a whole. Its bound is the work that eight bytes may cause.
+// repeat prints the last character, with its combining characters, n times. maxSide bounds n to about the work that the sequence's bytes
+// earn.
 func (s *Screen) repeat(n int) {
 	if n = min(n, maxSide); s.last != 0 && s.afford(4*n) {
 		ch := s.last

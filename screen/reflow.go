@@ -1,7 +1,7 @@
 package screen
 
-// reflow breaks again those lines of the main screen that were broken at the margin. The group of rows with the cursor stays as it is: the
-// program draws it again.
+// reflow breaks lines of the main screen anew that were broken at the margin. The group of rows with the cursor stays unchanged, because
+// the program redraws it.
 func (s *Screen) reflow(cols, rows int) {
 	if cols > s.cols {
 		s.reflowWider(cols, rows)
@@ -19,7 +19,8 @@ func (g *grid) group(y int) int {
 	return n
 }
 
-// length is how much of a row belongs to a line that goes on or not; a blank before a wide character that did not fit does not.
+// length returns the number of columns of row i that belong to its line. last says that the line ends in this row. The blank column before
+// a wide character that did not fit does not belong to the line.
 func (g *grid) length(i int, last bool, cols int) int {
 	l := &g.lines[i]
 	if last {
@@ -56,7 +57,7 @@ func broken(all []cell, cols int) (lines []line) {
 	return lines
 }
 
-// reflowWider joins rows; blank ones come in below.
+// reflowWider joins rows, and adds blank rows at the bottom.
 func (s *Screen) reflowWider(cols, rows int) {
 	g := &s.main
 	var all []line
@@ -78,10 +79,10 @@ func (s *Screen) reflowWider(cols, rows int) {
 	for len(g.lines) < rows {
 		g.lines = append(g.lines, line{})
 	}
-	g.y, g.saved.y = max(g.y-removed, 0), max(g.saved.y-removed, 0) // as xterm.js does it, wherever those rows were
+	g.y, g.saved.y = max(g.y-removed, 0), max(g.saved.y-removed, 0) // as in xterm.js, even for rows below the cursor
 }
 
-// reflowNarrower breaks rows that are too long; rows that do not fit are dropped below the cursor, or else at the top.
+// reflowNarrower breaks rows that are too long. Of rows that then do not fit, it drops those below the cursor first, then those at the top.
 func (s *Screen) reflowNarrower(cols, rows int) {
 	g := &s.main
 	for y := len(g.lines) - 1; y >= 0; y-- {

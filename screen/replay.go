@@ -4,11 +4,12 @@ import (
 	"strconv"
 )
 
-// MaxReplay bounds the result of [Screen.Replay], in bytes: the largest screen, if few of its cells differ in their attributes.
+// MaxReplay bounds the result of [Screen.Replay], in bytes. It is enough for the largest screen if few of its cells differ in their
+// attributes.
 const MaxReplay = 2 << 20
 
-// Replay returns bytes that bring a fresh terminal emulator of the same size into the screen's state: both screens, cursors, modes, and a
-// sequence that has begun. It is nil if they would exceed [MaxReplay].
+// Replay returns bytes that bring a fresh terminal emulator of the same size into the screen's state: both screens, cursors, modes, and an
+// incomplete sequence. It returns nil if they exceed [MaxReplay].
 func (s *Screen) Replay() []byte {
 	w := &replay{s: s}
 	w.grids()
@@ -21,7 +22,7 @@ func (s *Screen) Replay() []byte {
 	return w.out
 }
 
-// open is the beginning of the incomplete input.
+// open returns the incomplete input: the bytes of an unfinished sequence or character.
 func (k *parser) open() (p []byte) {
 	if k.state != ground {
 		p = append(p, k.raw...)
@@ -79,12 +80,12 @@ func (w *replay) grid(g *grid) {
 		w.save(&g.saved)
 	}
 	if g != s.on && (g.x != 0 || g.y != 0) {
-		w.csi("", 'H', g.y+1, min(g.x, s.cols-1)+1) // it matters when the size changes
+		w.csi("", 'H', g.y+1, min(g.x, s.cols-1)+1) // the hidden screen's cursor matters when the size changes
 	}
 }
 
-// rows draws the cells. A row that continues the one before is written right behind it, so that the viewer knows. The one before the first
-// row is drawn too if it must be, and scrolls away.
+// rows draws the cells. It prints a row that continues the row above by wrapping at the margin, so that the viewer marks it as wrapped. If
+// the first row continues a row that has scrolled away, it draws a row above it and removes that again.
 func (w *replay) rows(g *grid) {
 	s := w.s
 	up := 0
@@ -112,14 +113,14 @@ func (w *replay) rows(g *grid) {
 	}
 }
 
-// moveUp takes the first row away.
+// moveUp deletes the first row.
 func (w *replay) moveUp() {
 	w.style(attrs{})
 	w.csi("", 'H', 1, 1)
 	w.csi("", 'M', 1)
 }
 
-// behind brings the viewer to the beginning of row y by way of the row before it.
+// behind moves the viewer's cursor to the beginning of row y by wrapping at the end of the row above, which marks row y as wrapped.
 func (w *replay) behind(g *grid, y, up int) {
 	cols := w.s.cols
 	x, c := cols-1, cell{ch: 'x' | null}
@@ -130,7 +131,7 @@ func (w *replay) behind(g *grid, y, up int) {
 		}
 	}
 	w.csi("", 'H', y+up, x+1)
-	if c.empty() { // a wide character did not fit there: neither does this one
+	if c.empty() { // left blank by a wide character that did not fit; this one does not fit either
 		w.style(w.s.attrsOf(c))
 		w.str("世")
 	} else {
@@ -179,7 +180,7 @@ func uncertain(r rune) bool {
 	return r >= 0x1100 && (r < 0x2500 || r > 0x259f) && (r < 0x3041 || r > 0xd7a3)
 }
 
-// blanks writes n erased cells and steps over them.
+// blanks writes n erased cells. on moves the cursor behind them.
 func (w *replay) blanks(c cell, n int, on bool) {
 	if c.bg != 0 {
 		w.style(attrs{bg: c.bg})
@@ -243,7 +244,7 @@ func (w *replay) style(a attrs) {
 	w.pen = a
 }
 
-// sgr writes all of a pen but its link and protection, which it takes away.
+// sgr sets the viewer's pen to a without a's link and protection. It ends protection, as SGR 0 does in xterm.js.
 func (w *replay) sgr(a attrs) {
 	w.str("\x1b[0")
 	for _, f := range [...]struct {
@@ -326,7 +327,7 @@ func (w *replay) save(v *saved) {
 	w.charset(0)
 }
 
-// savedPen returns the pen of a saved cursor. Its extra is not saved, only whether it counts; the pen's is used.
+// savedPen returns the pen of a saved cursor. A saved cursor records only whether the extra counts, so the extra is the current pen's.
 func (s *Screen) savedPen(v *saved) attrs {
 	a := attrs{fg: v.fg, bg: v.bg}
 	if a.bg&hasExtra != 0 {
@@ -342,7 +343,7 @@ func (w *replay) charset(set byte) {
 	w.str("\x1b(" + string(rune(set)))
 }
 
-// modes switches the viewer's modes, which are still those of a fresh terminal.
+// modes sets the modes that differ from those of a fresh terminal.
 func (w *replay) modes() {
 	s, m := w.s, &w.s.modes
 	for _, f := range [...]struct {
@@ -372,7 +373,7 @@ func (w *replay) modes() {
 	}
 }
 
-// foreign reports whether the used set is not the set of the level: it came with a restored cursor.
+// foreign reports whether the used set differs from the set of the level, because a restored cursor brought it.
 func (c *charsets) foreign() bool { return c.used != c.designated[c.level] }
 
 // borrow makes a set the used one that came with a saved cursor, in the same way.
@@ -400,8 +401,8 @@ func (w *replay) designate() {
 	}
 }
 
-// cursor places the cursor and sets the viewer's pen to the screen's. It prints the last character again, so that the viewer knows which
-// character a combining one may join, and that the next character goes below.
+// cursor places the cursor and sets the viewer's pen to the screen's. It prints the last character again for two reasons: the viewer then
+// knows which character a combining character joins, and that the next character wraps if the last column is written.
 func (w *replay) cursor() {
 	s, g := w.s, w.s.on
 	if s.sets.foreign() {
@@ -417,7 +418,7 @@ func (w *replay) cursor() {
 		x--
 	}
 	c, pen := g.lines[g.y].at(x), s.pen
-	if pen.bg&hasExtra == 0 { // as after a saved cursor; its extra is visible no more
+	if pen.bg&hasExtra == 0 { // as after restoring a cursor; the extra no longer shows
 		pen.ext.link, pen.ext.style = 0, 0
 	}
 	again := s.last != 0 && c.ch == s.last && sameInk(c, s.ink) && !s.sets.foreign() && s.plain(c)
@@ -425,7 +426,7 @@ func (w *replay) cursor() {
 	case again:
 		w.designate()
 		w.csi("", 'H', row+1, x+1)
-		if s.modes.insert { // it makes room for itself
+		if s.modes.insert { // the character inserts itself, so delete it first
 			w.style(attrs{})
 			w.csi("", 'P', max(c.width(), 1))
 			w.csi("", 'h', 4)

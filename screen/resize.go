@@ -1,7 +1,7 @@
 package screen
 
-// Resize changes the size, as xterm.js does it without lines above the screen: the main screen's lines that were broken at the margin are
-// broken again, except for the one with the cursor; lines that no longer fit above go to the history.
+// Resize changes the size; sizes are brought into 1 to 1000. It does what xterm.js does without scrollback: lines of the main screen that
+// were broken at the margin are broken anew, except for the line with the cursor. Lines that no longer fit at the top go to the history.
 func (s *Screen) Resize(cols, rows int) {
 	cols, rows = side(cols), side(rows)
 	if cols == s.cols && rows == s.rows {
@@ -49,13 +49,13 @@ func (g *grid) drop(n int) {
 	g.saved.y = max(g.saved.y-n, 0)
 }
 
-// clamp keeps the cursors on a screen of that size.
+// clamp moves the cursor onto a screen of the size. Of the saved cursor it bounds only the column.
 func (g *grid) clamp(cols, rows int) {
 	g.x, g.y = min(g.x, cols-1), min(g.y, rows-1)
 	g.saved.x = min(g.saved.x, cols-1)
 }
 
-// setCols cuts rows that were old columns wide, or lets them grow.
+// setCols changes the width of the rows from old to cols columns.
 func (g *grid) setCols(old, cols int) {
 	for i := range g.lines {
 		if l := &g.lines[i]; l.fill != 0 { // new columns have no background

@@ -13,7 +13,7 @@ func hidden(r rune) bool {
 		return r == 0xad
 	case r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0000 && r <= 0xe0fff:
 		return true
-	case r == 0x2028, r == 0x2029: // they end lines where nobody expects it
+	case r == 0x2028, r == 0x2029: // line and paragraph separators would break a line
 		return true
 	case r == 0x34f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0,
 		r >= 0x180b && r <= 0x180f, r >= 0xfff0 && r <= 0xfff8:
@@ -48,7 +48,7 @@ var wide = [...][2]rune{
 	{0x1f947, 0x1f9ff}, {0x1fa70, 0x1faff}, {0x20000, 0x2fffd}, {0x30000, 0x3fffd},
 }
 
-// width returns the number of cells of a character; 0 for a character that combines.
+// width returns the number of cells of a character, 0 if it combines.
 func width(r rune) int {
 	if r < 0x300 {
 		return 1
@@ -66,7 +66,7 @@ func width(r rune) int {
 	return 1
 }
 
-// graphics are the line drawing characters that stand at 0x60 to 0x7e when that set is chosen (VT100 manual, table 3-9).
+// graphics are the characters at 0x60 to 0x7e of the line drawing set (VT100 manual, table 3-9).
 var graphics = [...]rune{
 	'◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺',
 	'⎻', '─', '⎼', '⎽', '├', '┤', '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·',

@@ -3,7 +3,7 @@ package screen
 // MaxHistory bounds the kept lines that have left the screen, in bytes of text; the oldest go first.
 const MaxHistory = 1 << 20
 
-// maxSide bounds both dimensions in cells, as terminals of ours are bounded.
+// maxSide bounds both dimensions, in cells. Tether's terminals have the same bound.
 const maxSide = 1000
 
 // Screen is one terminal. Use [New] or [NewState].
@@ -15,7 +15,7 @@ type Screen struct {
 	tables     tables
 
 	pen   attrs
-	ink   cell // a cell without character as the pen draws it
+	ink   cell // a cell without a character, with the pen's attributes
 	modes modes
 	sets  charsets
 	title string
@@ -26,14 +26,14 @@ type Screen struct {
 	text   history
 }
 
-// New returns an empty screen that keeps the text that leaves it; sizes are brought into 1 to 1000.
+// New returns an empty screen that keeps text that leaves it, see [Screen.History]. Sizes are brought into 1 to 1000.
 func New(cols, rows int) *Screen {
 	s := NewState(cols, rows)
 	s.text.kept = true
 	return s
 }
 
-// NewState returns an empty screen that keeps only its visible state.
+// NewState returns an empty screen without a history. Sizes are brought into 1 to 1000.
 func NewState(cols, rows int) *Screen {
 	s := &Screen{cols: side(cols), rows: side(rows), effort: effort{left: effortSaved}}
 	s.reset()
@@ -54,13 +54,13 @@ func (s *Screen) reset() {
 	s.dip()
 }
 
-// Cursor returns where the next character goes, counted from 0.
+// Cursor returns the cursor's column and row, counted from 0. When the last column was written, it returns that column.
 func (s *Screen) Cursor() (col, row int) { return min(s.on.x, s.cols-1), s.on.y }
 
 // Size returns the size in cells.
 func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
 
-// Cost returns approximately how much memory the screen takes, in bytes.
+// Cost returns the approximate memory use of the screen, in bytes.
 func (s *Screen) Cost() int {
 	n := cap(s.text.lines) + cap(s.parser.raw) + 2<<10
 	for _, g := range []*grid{&s.main, &s.alt} {

@@ -1,12 +1,12 @@
 package screen
 
-// style carries out SGR.
+// style carries out SGR with the parser's parameters.
 func (s *Screen) style() {
 	s.styleAll()
 	s.dipStyle()
 }
 
-// dipStyle does after SGR what dip does.
+// dipStyle is dip after SGR: it first drops unused extras if the table is full.
 func (s *Screen) dipStyle() {
 	if len(s.tables.extras) >= maxEntries {
 		s.tidy()
@@ -30,7 +30,7 @@ func (s *Screen) styleAll() {
 	}
 }
 
-// styleFlags are the parameters of SGR that switch flags of the pen on, and off.
+// styleFlags holds the flags of the pen that an SGR parameter sets (fg, bg) and clears (notFg, notBg).
 var styleFlags = [30]struct{ fg, bg, notFg, notBg uint32 }{
 	1: {fg: bold}, 2: {bg: dim}, 3: {bg: italic}, 5: {fg: blink}, 7: {fg: inverse}, 8: {fg: invisible}, 9: {fg: strikethrough},
 	22: {notFg: bold, notBg: dim}, 23: {notBg: italic}, 25: {notFg: blink}, 27: {notFg: inverse}, 28: {notFg: invisible}, 29: {notFg: strikethrough},
@@ -75,7 +75,7 @@ func (s *Screen) styleColour(p int) {
 	case p == 55:
 		s.pen.bg &^= overline
 	case p == 59:
-		s.pen.ext.colour = colourMask // none, as xterm.js writes it
+		s.pen.ext.colour = colourMask // no colour, as xterm.js represents it
 		s.extend()
 	case p >= 90 && p <= 97:
 		p16(&s.pen.fg, p-90|8)

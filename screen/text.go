@@ -11,7 +11,7 @@ import (
 type history struct {
 	kept    bool // the screen keeps a history
 	lines   []byte
-	dropped bool // the beginning was dropped
+	dropped bool // the beginning was dropped, see MaxHistory
 	redrawn bool // the program has moved the cursor back or erased something: the screen's text may still change
 }
 
@@ -82,8 +82,8 @@ func (s *Screen) History() (text string, trimmed bool) {
 	return string(b), s.text.dropped
 }
 
-// Lines returns History's text, and the length of its beginning that is final: lines that have left the screen and, while the program has
-// only printed one line after the other, those that it has ended.
+// Lines returns the text of History, and the length of its beginning that is final. Lines that have left the screen are final. As long as
+// the program has only printed line after line, all ended lines are final.
 func (s *Screen) Lines() (text string, final int) {
 	text, _ = s.History()
 	if s.text.redrawn || s.on == &s.alt {
@@ -92,7 +92,7 @@ func (s *Screen) Lines() (text string, final int) {
 	return text, strings.LastIndexByte(text, '\n') + 1
 }
 
-// Keep drops all but the newest lines, at most n bytes, of those that have left the screen.
+// Keep drops lines that have left the screen, the oldest first, until at most n bytes of them are left.
 func (s *Screen) Keep(n int) {
 	lines := s.text.lines
 	cut := len(lines) - n
@@ -123,8 +123,8 @@ func (s *Screen) textCells(g *grid, i int) int {
 // goesOn reports whether a row continues in the next one.
 func (g *grid) goesOn(i int) bool { return i+1 < len(g.lines) && g.lines[i+1].wrapped }
 
-// appendGrid appends the lines of g. If the cursor is on the last line, that has no newline, but the blanks before the cursor: later output
-// may continue it.
+// appendGrid appends the lines of g. If the cursor is on the last line, later output may continue that line, so it gets the blanks before
+// the cursor and no newline.
 func (s *Screen) appendGrid(b []byte, g *grid) []byte {
 	n := g.filled()
 	here := -1 // the cursor's row
@@ -159,7 +159,7 @@ func pad(b []byte, n int) []byte {
 	return b
 }
 
-// archive appends the first n rows of g to the history. wrapped: a row that is still to come continues the last.
+// archive appends the first n rows of g to the history. wrapped says that the next row, not printed yet, continues the last row of g.
 func (s *Screen) archive(g *grid, n int, wrapped bool) {
 	if !s.text.kept {
 		return
@@ -178,15 +178,14 @@ func (s *Screen) archive(g *grid, n int, wrapped bool) {
 	}
 }
 
-// archiveAll keeps the main screen's text before it is erased as a whole.
+// archiveAll appends the main screen's text to the history. It is called before the whole screen is erased.
 func (s *Screen) archiveAll() {
 	if s.on == &s.main && s.text.kept {
 		s.archive(&s.main, s.main.filled(), false)
 	}
 }
 
-// Clean returns s without characters that text of one line should not contain: controls, and those that the screen leaves out. It is for
-// titles and the like.
+// Clean returns s without controls and without the characters that Text leaves out. It is for text of one line, such as titles.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || hidden(r) {
