@@ -10,7 +10,7 @@ import (
 //go:embed scripts
 var scripts embed.FS
 
-// injector is Inject's knowledge of one kind of shell.
+// injector says how Inject handles one kind of shell.
 type injector struct {
 	flags flags
 	plan  func(plan *Injection, s start, o InjectOptions)
@@ -27,14 +27,15 @@ var injectors = map[Shell]injector{
 
 var loginFlags = []string{"-l", "--login", "-il", "-li"}
 
-// powershellFlags are compared without regard to case, as PowerShell does.
+// powershellFlags are compared without regard to case, as in PowerShell.
 var powershellFlags = flags{
 	login: []string{"-l", "-login"},
 	keep:  []string{"-i", "-interactive", "-noe", "-noexit", "-nol", "-nologo", "-nop", "-noprofile"},
 	fold:  true,
 }
 
-// shellOf tells the kind of shell by the name of its program, a "-" before it as of login shells or ".exe" behind it.
+// shellOf returns the kind of shell by the name of its program. It ignores the path, the "-" before the name of a login shell, ".exe", and
+// a version behind the name.
 func shellOf(program string) Shell {
 	if i := strings.LastIndexAny(program, `/\`); i >= 0 {
 		program = program[i+1:]
@@ -52,11 +53,11 @@ func shellOf(program string) Shell {
 	return ShellNone
 }
 
-// flags are the arguments of an interactive start that are understood.
+// flags are the arguments that Inject understands in an interactive start. Any other argument makes the start unknown.
 type flags struct {
-	login []string // make it a login shell; interactive it is anyhow, on a terminal
-	keep  []string // are passed on
-	fold  bool     // case does not matter
+	login []string // make it a login shell; on a terminal, a shell is interactive without a flag
+	keep  []string // passed on unchanged
+	fold  bool     // ignore case
 }
 
 // start is an understood argv.
@@ -86,7 +87,8 @@ func (f flags) parse(argv []string) (start, bool) {
 	return s, true
 }
 
-// argv is the new argument list: the program, login if it is needed and its name does not imply it, the kept arguments, and more.
+// argv returns the new arguments: the program, the flag login unless the program's name or s makes it needless, the kept arguments, and
+// more.
 func (s start) argv(login string, more ...string) []string {
 	argv := []string{s.program}
 	if s.login && !strings.HasPrefix(s.program, "-") {
@@ -96,8 +98,8 @@ func (s start) argv(login string, more ...string) []string {
 	return append(argv, more...)
 }
 
-// planBash has bash read our file in place of ~/.bashrc. bash does not do that in a login shell, so the script reads the files of a login
-// shell itself.
+// planBash makes bash read our file instead of ~/.bashrc. A login shell ignores --rcfile, so bash starts without the login flag, and the
+// script reads the files of a login shell itself.
 func planBash(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, "bashrc")
 	login, modern := "", "1"
@@ -112,7 +114,7 @@ func planBash(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planZsh has zsh look for its first start-up file in our folder; that one sets the user's folder again.
+// planZsh makes zsh read its first start-up file from our folder. That file restores the user's folder.
 func planZsh(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, ".zshenv")
 	restore := "unset ZDOTDIR"
@@ -125,7 +127,7 @@ func planZsh(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planFish has fish run our file after the user's.
+// planFish makes fish run our file after the user's files.
 func planFish(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, "tether.fish")
 	plan.addFile("tether.fish", "fish.fish", o, "@FILE@", quoteFish(file))
@@ -133,7 +135,7 @@ func planFish(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planNu has nushell run our file after the user's. Its own marks, without a nonce, stay as they are.
+// planNu makes nushell run our file after the user's files. nushell's own marks, which have no nonce, stay on.
 func planNu(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, "tether.nu")
 	plan.addFile("tether.nu", "nu.nu", o, "@FILE@", quoteNu(file))
@@ -141,12 +143,12 @@ func planNu(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planPowerShell has PowerShell run our file after the user's profile, as text: an execution policy may forbid files. In a constrained
-// language mode neither methods nor hooks can be had; nothing is marked then.
+// planPowerShell makes PowerShell run our file after the user's profile. PowerShell runs it as text, because an execution policy may forbid
+// script files. In a constrained language mode, methods and hooks do not work, so it is not run and there are no marks.
 func planPowerShell(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, "tether.ps1")
 	if strings.Contains(strings.ToLower(s.program), "powershell") {
-		s.login = false // Windows PowerShell has no such thing
+		s.login = false // Windows PowerShell has no login shells
 	}
 	plan.addFile("tether.ps1", "powershell.ps1", o, "@FILE@", quotePowerShell(file))
 	command := "if ($ExecutionContext.SessionState.LanguageMode -eq 'FullLanguage') { . ([ScriptBlock]::Create([IO.File]::ReadAllText(" +
@@ -155,8 +157,8 @@ func planPowerShell(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planCmd marks the prompts and tells the directory. cmd.exe keeps its prompt in the environment, where every program sees it, so these
-// marks have no nonce, and it has no way to tell when a line starts.
+// planCmd marks the prompts and reports the directory. cmd.exe keeps its prompt in the environment, which every program can read, so these
+// marks have no nonce. cmd.exe cannot report when a line starts to run.
 func planCmd(plan *Injection, _ start, o InjectOptions) {
 	prompt := o.getenv("PROMPT")
 	if prompt == "" {
@@ -169,7 +171,7 @@ func planCmd(plan *Injection, _ start, o InjectOptions) {
 func (plan *Injection) addFile(name, script string, o InjectOptions, placeholders ...string) {
 	text, err := scripts.ReadFile("scripts/" + script)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the scripts are embedded, so the name is wrong
 	}
 	r := strings.NewReplacer(append([]string{"@NONCE@", o.Nonce}, placeholders...)...)
 	plan.Files = append(plan.Files, File{Name: name, Mode: 0o600, Content: []byte(r.Replace(string(text)))})
@@ -178,7 +180,7 @@ func (plan *Injection) addFile(name, script string, o InjectOptions, placeholder
 // quotePosix quotes for bash and zsh.
 func quotePosix(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// quoteFish quotes for fish, where a backslash counts in single quotes.
+// quoteFish quotes for fish, in which a backslash in single quotes escapes.
 func quoteFish(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }
@@ -188,7 +190,7 @@ func quoteNu(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// quotePowerShell quotes for PowerShell, which takes typographic quotation marks for the plain one.
+// quotePowerShell quotes for PowerShell, which treats typographic single quotation marks like the plain one.
 func quotePowerShell(s string) string {
 	return "'" + strings.NewReplacer("'", "''", "\u2018", "\u2018\u2018", "\u2019", "\u2019\u2019", "\u201a", "\u201a\u201a",
 		"\u201b", "\u201b\u201b").Replace(s) + "'"

@@ -4,13 +4,13 @@ package shellint
 type introducer struct {
 	verdict verdict
 	n       int   // bytes of the introducer; for a foreign one, bytes to skip before looking for the next
-	class   Class // of the sequence; 0 for one that has a Mark but no Span
+	class   Class // of the sequence; 0: it has a Mark but no Span
 	ps      int32 // OSC number, -1 for a DCS or CSI
 	query   Query
-	dcs     bool // BEL does not end it
+	dcs     bool // the sequence is a DCS, which BEL does not end
 	whole   bool // the introducer is the whole sequence
 	doomed  bool // there will be no Mark
-	ours    bool // with undecided: the end of the stream here is the end of an OSC 133 or 633
+	ours    bool // with undecided: if the stream ends here, these bytes are an OSC 133 or 633
 }
 
 type verdict uint8
@@ -22,7 +22,7 @@ const (
 	answerback                // ENQ
 )
 
-// atEOF is the verdict on an undecided introducer if the stream ends after its n bytes.
+// atEOF returns the verdict on an undecided introducer if the stream ends after its n bytes.
 func (in introducer) atEOF(n int) introducer {
 	in.verdict, in.n = foreign, n
 	if in.ours {
@@ -31,7 +31,7 @@ func (in introducer) atEOF(n int) introducer {
 	return in
 }
 
-// state is the state in which an unfinished sequence of this kind leaves the terminal.
+// state returns the state in which an unfinished sequence of this kind leaves the terminal.
 func (in introducer) state() state {
 	if in.dcs {
 		return inString
@@ -39,9 +39,9 @@ func (in introducer) state() state {
 	return inOSC
 }
 
-// parseIntroducer judges b, which begins where the finder stopped: at an ESC, at the first byte of a C1 control, at an ENQ, or, after an
-// ESC and inert bytes that stay, at the byte that goes with that ESC. The verdict depends on at most MaxUndecided bytes, so that it is the
-// same however the stream is cut.
+// parseIntroducer judges b, which begins where the finder stopped: at an ESC, at the first byte of a C1 control, or at an ENQ. If inert
+// bytes follow an ESC, b begins at the byte after them, which completes the ESC; the ESC and the inert bytes stay plain output. The verdict
+// depends on at most MaxUndecided bytes, so that the division of the stream into calls makes no difference.
 func parseIntroducer(b []byte, queries bool) introducer {
 	b = b[:min(len(b), MaxUndecided)]
 	if b[0] == enq {
@@ -80,7 +80,7 @@ func parseIntroducer(b []byte, queries bool) introducer {
 	return in
 }
 
-// sevenBit is the byte that after ESC means the C1 control with the second byte b.
+// sevenBit returns the byte that, after an ESC, means the same as the C1 control with the second byte b.
 func sevenBit(b byte) byte { return b - 0x40 }
 
 // parseOSC judges an OSC whose number begins at b[n].
@@ -121,7 +121,7 @@ func bareOSC(n, number int) introducer {
 
 func ours(number int) bool { return number == 133 || number == 633 }
 
-// mayBeOurs says whether digits after number can make it 133 or 633.
+// mayBeOurs reports whether number is 133 or 633, or more digits can make it so.
 func mayBeOurs(number int) bool {
 	switch number {
 	case 0, 1, 13, 133, 6, 63, 633:
@@ -130,7 +130,7 @@ func mayBeOurs(number int) bool {
 	return false
 }
 
-// knownPrefix says whether number is, or begins, the number of an OSC with a class.
+// knownPrefix reports whether number is, or begins, the number of an OSC that parsePayload knows.
 func knownPrefix(number int) bool {
 	switch number {
 	case 30, 300, 3008, 52, 1337, 21, 22, 99, 55, 552, 5522:
@@ -139,7 +139,7 @@ func knownPrefix(number int) bool {
 	return number < 20 && number != 8 || mayBeOurs(number)
 }
 
-// parsePayload judges an OSC by its number and the payload that begins at b[n].
+// parsePayload judges an OSC by its number and its payload, which begins at b[n].
 func parsePayload(b []byte, n, number int) introducer {
 	in := introducer{verdict: known, n: n, ps: int32(number)}
 	switch number {
@@ -184,7 +184,7 @@ func plainPayload(dst, b []byte) (payload []byte, ended bool) {
 	return dst, false
 }
 
-// noticeClass tells the reports of ConEmu, 9;9 (directory) and 9;12 (prompt), from progress and notifications.
+// noticeClass distinguishes the reports of ConEmu, 9;9 (directory) and 9;12 (prompt), from progress and notifications, which have no class.
 func noticeClass(b []byte) (Class, verdict) {
 	var buf [MaxUndecided]byte
 	p, ended := plainPayload(buf[:0], b)
@@ -201,10 +201,10 @@ func noticeClass(b []byte) (Class, verdict) {
 	return 0, known
 }
 
-// itermReports begin the payload of the OSC 1337 that report state.
+// itermReports are the beginnings of the payloads of OSC 1337 that report state.
 var itermReports = [...]string{"CurrentDir=", "RemoteHost=", "ShellIntegrationVersion=", "SetMark;"}
 
-// itermClass tells the reports of iTerm2's OSC 1337 from files and other requests.
+// itermClass distinguishes the reports of iTerm2's OSC 1337 from files and other requests, which are foreign.
 func itermClass(b []byte) (Class, verdict) {
 	var buf [MaxUndecided]byte
 	p, ended := plainPayload(buf[:0], b)

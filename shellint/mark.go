@@ -2,35 +2,34 @@ package shellint
 
 import "bytes"
 
-// Mark is one complete sequence that says something about the session. Its exported fields stay valid. Its methods read the payload, which
-// is not copied: they work until the next call of the Scanner, or a change of the bytes given to Scan.
+// Mark is one complete sequence and its meaning. Its exported fields stay valid. Its methods read the payload, which is not copied: they
+// may be called until the next call of the Scanner, or until the bytes given to Scan change.
 type Mark struct {
 	Off, End int64 // raw offsets of the sequence: its first byte, and the byte after its terminator
 
 	// Text is the decoded text, if HasText: the command line (KindLine, KindOutputStart), the value (KindProperty), the directory as a path
-	// without scheme and host (KindCwd), the title (KindTitle), user@host (KindHost). It is bytes as the program sent them, not necessarily
-	// UTF-8.
+	// without scheme and host (KindCwd), the title (KindTitle), user@host (KindHost). The program may have sent invalid UTF-8.
 	Text string
-	// Key is the property's name (KindProperty, and KindCwd from OSC 633 P), the selection (KindClipboard), else "".
+	// Key is the property's name (KindProperty, and KindCwd from OSC 633 P) or the selection (KindClipboard), else "".
 	Key string
-	// Host is the host part of an OSC 7 report, else "". A directory on another host is not ours to use.
+	// Host is the host part of an OSC 7 report, else "". The caller must not use a directory of another host.
 	Host string
 
 	// Exit is the exit code of KindCommandEnd.
 	Exit Exit
 
-	PS    int32 // number of the OSC; -1 for other queries
+	PS    int32 // number of the OSC; -1 for queries that are no OSC
 	Kind  Kind
 	Term  Terminator
 	Query Query // the requested information, for KindQuery
 
-	// Trusted says that the mark carries the session's nonce, or that no nonce is configured.
+	// Trusted says that the mark carries Options.Nonce, or that no nonce is configured.
 	Trusted bool
-	// HasText says that Text was present; an empty Text may be present.
+	// HasText says that the sequence had a text, which may be empty.
 	HasText bool
-	// Truncated reports that the payload was longer than its kept part ([MaxText]); Text is its beginning.
+	// Truncated says that only the beginning of the payload was kept, see [MaxText]. Text is then the beginning of the text.
 	Truncated bool
-	// Read says that KindClipboard asks for the clipboard; else it sets it.
+	// Read says that a KindClipboard asks for the clipboard; otherwise it sets the clipboard.
 	Read bool
 
 	payload []byte
@@ -38,7 +37,7 @@ type Mark struct {
 
 // Exit is a command's exit code, if it is known.
 type Exit struct {
-	Code  int64 // as the shell reported it; Windows codes reach 4294967295, killed processes are 128+signal in most shells
+	Code  int64 // as the shell reported it; Windows codes reach 4294967295, and most shells report 128+signal for a killed process
 	Known bool
 }
 
@@ -47,7 +46,7 @@ type Kind uint8
 
 // The kinds of marks. The first group is OSC 133 and 633, the second everything else.
 const (
-	KindOther       Kind = iota // 133 or 633 with a verb that means nothing to commands; see Mark.Verb
+	KindOther       Kind = iota // 133 or 633 with a verb that does not concern commands; see Mark.Verb
 	KindPromptStart             // A; 133;N; 133;P with k=i or without k
 	KindPromptEnd               // B; 133;I
 	KindLine                    // 633;E: the command line
@@ -61,26 +60,26 @@ const (
 	KindReport    // 9;12, 1337;ShellIntegrationVersion=, 1337;SetMark, 3008: see Mark.Payload
 	KindNotice    // OSC 9 with anything else (a notification, or 9;4 progress); it has no Span, the bytes are plain
 	KindClipboard // OSC 52
-	KindQuery     // something the terminal answers
+	KindQuery     // a terminal answers it; see Mark.Query
 )
 
 // Terminator is the way in which a sequence ended.
 type Terminator uint8
 
-// The ways a sequence can end and count. Cancelled ones are no marks.
+// The terminators of sequences that count. A cancelled sequence is no mark.
 const (
 	TermBEL   Terminator = iota + 1
 	TermST               // ESC \
 	TermC1ST             // U+009C
 	TermESC              // an ESC that begins something else and is not part of the sequence
-	TermEOF              // end of the stream; not for OSC 133 and 633, which then are no marks
-	TermFinal            // a final byte of a control sequence, or ENQ itself
+	TermEOF              // end of the stream; an OSC 133 or 633 that ends so is no mark
+	TermFinal            // the final byte of a control or escape sequence, or ENQ itself
 )
 
 // Query is the information that a query requests.
 type Query uint8
 
-// The queries told apart.
+// The queries.
 const (
 	QueryOther      Query = iota + 1
 	QueryStatus           // CSI 5 n
@@ -99,20 +98,21 @@ const (
 	QueryAnswerback       // ENQ
 )
 
-// Payload is the text of an OSC after its number and ";" (of a DCS query: after its final byte), without C0 bytes. It is not to be changed.
+// Payload returns the text of an OSC after its number and ";", or of a DCS query after its final byte, without C0 bytes. The caller must
+// not change it.
 func (m *Mark) Payload() []byte { return m.payload }
 
-// Clone is a copy of m whose methods keep working.
+// Clone returns a copy of m whose methods stay valid.
 func (m *Mark) Clone() Mark {
 	c := *m
 	c.payload = bytes.Clone(m.payload)
 	return c
 }
 
-// integration says whether m is an OSC 133 or 633.
+// integration reports whether m is an OSC 133 or 633.
 func (m *Mark) integration() bool { return m.PS == 133 || m.PS == 633 }
 
-// Verb is the first field of an OSC 133 or 633: "A", "SetMark"; "" for other sequences.
+// Verb returns the first field of an OSC 133 or 633, such as "A" or "SetMark". It returns "" for other sequences.
 func (m *Mark) Verb() string {
 	if !m.integration() {
 		return ""
@@ -121,7 +121,7 @@ func (m *Mark) Verb() string {
 	return string(verb)
 }
 
-// Args are the raw ";"-separated fields after the verb (OSC 133, 633), or all fields of another OSC.
+// Args returns the raw fields, separated by ";": of an OSC 133 or 633 those after the verb, of another OSC all.
 func (m *Mark) Args() []string {
 	rest, more := m.payload, true
 	if m.integration() {
@@ -136,7 +136,7 @@ func (m *Mark) Args() []string {
 	return args
 }
 
-// Opt is the raw value of the option key=value among the fields of an OSC 133; the last one counts.
+// Opt returns the raw value of the last option key=value among the fields of an OSC 133; false if there is none.
 func (m *Mark) Opt(key string) (string, bool) {
 	if m.PS != 133 {
 		return "", false

@@ -1,6 +1,6 @@
 package shellint
 
-// Control bytes that the lexer tells apart. C1 controls are U+0080 to U+009F, in UTF-8 the byte C2 and one of 80 to 9F.
+// Control bytes that matter to the scanner. C1 controls are U+0080 to U+009F, in UTF-8 the byte C2 and one of 80 to 9F.
 const (
 	enq  = 0x05
 	bel  = 0x07
@@ -18,20 +18,20 @@ const (
 	apc1 = 0x9f
 )
 
-// isC1 says whether b is the second byte of a C1 control.
+// isC1 reports whether b is the second byte of a C1 control.
 func isC1(b byte) bool { return b >= 0x80 && b <= 0x9f }
 
-// inert says whether b is a control that a terminal handles, or ignores, without leaving the sequence it is in.
+// inert reports whether b is a control that a terminal handles, or ignores, without ending the sequence that contains it.
 func inert(b byte) bool {
 	return b < 0x20 && b != esc && b != can && b != sub || b == del
 }
 
-// pass is the work on one buffer. Its states are those of the Scanner:
+// pass scans one buffer. Its states are those of the Scanner:
 //
 //	plain output --introducer of a class--> body --terminator, ESC, CAN, SUB, C1--> plain output
 //
-// It moves pos over the buffer. Bytes before pos are decided. If it stops early, pos is at the start of an incomplete introducer, or of the
-// incomplete terminator of an open sequence.
+// pass moves pos over the buffer. Bytes before pos are decided. If it stops early, pos is at the start of an incomplete introducer, or of
+// the incomplete terminator of an open sequence.
 type pass struct {
 	s    *Scanner
 	r    *Result
@@ -49,7 +49,7 @@ func newPass(s *Scanner, r *Result, buf []byte, base int64) pass {
 	return pass{s: s, r: r, buf: buf, base: base, find: newFinder(s, buf)}
 }
 
-// run works until pos reaches limit or the rest is undecided, and leaves Scanner.ctx describing the stream before pos.
+// run scans until pos reaches limit or the rest is undecided. Afterwards Scanner.ctx describes the stream before pos.
 func (l *pass) run(limit int) {
 	for l.pos < limit {
 		if l.s.body.open {
@@ -65,7 +65,7 @@ func (l *pass) run(limit int) {
 	}
 }
 
-// sync brings Scanner.ctx to buf[to]. The bytes in between are plain output without C1 controls.
+// sync advances Scanner.ctx from buf[synced] to buf[to]. The bytes between must be plain output without C1 controls.
 func (l *pass) sync(to int) {
 	if l.synced < to {
 		l.s.ctx.advance(l.buf[l.synced:to], l.find.lastESC(l.buf, l.synced, to)-l.synced)
@@ -73,9 +73,9 @@ func (l *pass) sync(to int) {
 	}
 }
 
-// inPlain passes over plain output and the next introducer; false if the introducer is undecided.
+// inPlain passes over plain output and the next introducer. It returns false if the introducer is undecided.
 func (l *pass) inPlain() bool {
-	for l.usualMark() { // they come in groups
+	for l.usualMark() { // marks come in groups
 	}
 	l.pos = l.find.next(l.buf, l.pos)
 	if l.pos == len(l.buf) || l.usualMark() {
@@ -106,8 +106,8 @@ func (l *pass) inPlain() bool {
 	return true
 }
 
-// usualMark handles an OSC 133 or 633 that is whole in the buffer and spelt as shells do; nearly all are. It is a shortcut for body's
-// general way, three times as fast.
+// usualMark handles an OSC 133 or 633 at pos that is complete in the buffer and spelt as shells spell it. Nearly all are, and this is three
+// times as fast as the general way through body. It returns false, and changes nothing, if there is no such mark.
 func (l *pass) usualMark() bool {
 	b := l.buf[l.pos:]
 	ps := usualNumber(b)
@@ -137,7 +137,7 @@ func (l *pass) usualMark() bool {
 	return true
 }
 
-// passOver leaves n bytes of a foreign introducer in plain output.
+// passOver passes over n bytes of a foreign introducer, which stay plain output.
 func (l *pass) passOver(n int) {
 	if l.buf[l.pos] == c1 && n == 2 {
 		l.sync(l.pos)
@@ -147,8 +147,8 @@ func (l *pass) passOver(n int) {
 	l.pos += n
 }
 
-// answerback deals with an ENQ, which is a query in plain output only: in a string it is ignored, and in an unfinished sequence it is left
-// alone so that it needs no span inside that sequence.
+// answerback handles an ENQ. It is a query only in plain output: a terminal ignores it in a string. In an unfinished sequence it stays, so
+// that no span lies inside that sequence.
 func (l *pass) answerback() {
 	at := l.base + int64(l.pos)
 	if l.s.ctx.state == ground {

@@ -1,20 +1,20 @@
 package shellint
 
-// csiQuery is one row of the control sequences that a terminal answers, after xterm's ctlseqs page and kitty's keyboard protocol page.
-// Answers of a terminal, which programs echo now and then, are no queries.
+// csiQuery is one row of the table of control sequences that a terminal answers, after xterm's ctlseqs page and kitty's keyboard protocol
+// page. A terminal's answers, which programs sometimes echo, are no queries.
 type csiQuery struct {
 	prefix, inter, final byte   // 0: none
-	first                uint32 // bit n: the first parameter may be n; a missing one is 0
+	first                uint32 // bit n: the first parameter may be n; a missing parameter is 0
 	query                Query
 }
 
-// anyParam lets the first parameter be anything, also above 31.
+// anyParam allows any first parameter. Bit 31 stands for 31 and all greater ones.
 const anyParam = 1<<32 - 1
 
 var csiQueries = [...]csiQuery{
 	{0, 0, 'n', 1 << 5, QueryStatus},
 	{0, 0, 'n', 1 << 6, QueryCursor},
-	{0, 0, 'n', anyParam &^ (1<<0 | 1<<3), QueryDevice}, // 0 and 3 answer 5
+	{0, 0, 'n', anyParam &^ (1<<0 | 1<<3), QueryDevice}, // 0 and 3 are the answers to 5
 	{'?', 0, 'n', 1 << 6, QueryCursor},
 	{'?', 0, 'n', anyParam, QueryDevice},
 	{0, 0, 'c', 1 << 0, QueryDA1},
@@ -30,7 +30,7 @@ var csiQueries = [...]csiQuery{
 	{0, 0, 'x', 1<<0 | 1<<1, QueryOther}, // DECREQTPARM
 	{0, '*', 'y', anyParam, QueryOther},  // DECRQCRA
 	{0, '$', 'u', anyParam, QueryOther},  // DECRQTSR
-	{0, 0, 'i', anyParam, QueryOther},    // MC: prints, and no terminal of a person's should for a program elsewhere
+	{0, 0, 'i', anyParam, QueryOther},    // MC prints, which a person's terminal must not do for a program elsewhere
 	{'?', 0, 'i', anyParam, QueryOther},
 	{0, '$', 'w', anyParam, QueryOther},  // DECRQPSR
 	{0, '&', 'u', anyParam, QueryOther},  // DECRQUPSS
@@ -40,8 +40,8 @@ var csiQueries = [...]csiQuery{
 	{0, '#', '|', anyParam, QueryOther},  // XTREPORTSGR
 }
 
-// asksAfter holds for each final byte whether a CSI sequence with it may be a query: csiAlways, or csiPrivate if only with a "?". It keeps
-// SGR, the commonest sequence of all, off the slow path.
+// asksAfter says for each final byte whether a CSI sequence that ends with it may be a query: csiAlways, or csiPrivate if only with a "?".
+// It keeps SGR, the most frequent sequence, off the slow path.
 var asksAfter = func() (t [256]uint8) {
 	for _, q := range csiQueries {
 		if q.prefix == '?' && q.inter == 0 {
@@ -50,7 +50,7 @@ var asksAfter = func() (t [256]uint8) {
 			t[q.final] |= csiAlways
 		}
 	}
-	t[del] = csiAlways // inert: the sequence goes on
+	t[del] = csiAlways // DEL is inert: the sequence continues
 	return t
 }()
 
@@ -104,7 +104,7 @@ func csiVerdict(k csiQuery, first uint64, n int, malformed bool) introducer {
 	return introducer{verdict: foreign}
 }
 
-// parseDCS judges a device control string whose parameters begin at b[n]. Only DECRQSS ($ q) and XTGETTCAP (+ q) ask.
+// parseDCS judges a device control string whose parameters begin at b[n]. Only DECRQSS ($ q) and XTGETTCAP (+ q) are queries.
 func parseDCS(b []byte, n int) introducer {
 	var inter byte
 	for ; n < len(b); n++ {
@@ -126,8 +126,8 @@ func parseDCS(b []byte, n int) introducer {
 	return introducer{}
 }
 
-// anyEscape looks for an ESC that may begin an OSC, a DCS or a CSI query, also with inert bytes after the ESC, or for one whose sequence is
-// not complete.
+// anyEscape returns the first index at or after i at which an OSC, a DCS, a DECID or a CSI query may begin, or an incomplete sequence. With
+// inert bytes after the ESC, it returns the index after those.
 func (f *finder) anyEscape(buf []byte, i int) int {
 	for {
 		i = nextESC(buf, i)
@@ -160,8 +160,8 @@ func (f *finder) anyEscape(buf []byte, i int) int {
 	}
 }
 
-// plainCSI is the index after a control sequence whose parameters begin at buf[i] and that is no query; 0 if it may be one or needs a
-// closer look.
+// plainCSI returns the index after the control sequence whose parameters begin at buf[i], if that is no query. It returns 0 if the sequence
+// may be a query or parseCSI has to decide.
 func plainCSI(buf []byte, i int) int {
 	mask := uint8(csiAlways)
 	if i < len(buf) && buf[i] == '?' {

@@ -2,7 +2,7 @@ package shellint
 
 import "bytes"
 
-// osc7 decodes file://host/percent-encoded and kitty's kitty-shell-cwd://host/as-it-is.
+// osc7 decodes file://host/path with percent-encoding and kitty's kitty-shell-cwd://host/path without.
 func (m *Mark) osc7(s *Scanner) {
 	m.Kind = KindReport
 	scheme, rest, ok := bytes.Cut(m.payload, []byte("://"))
@@ -58,7 +58,7 @@ func (m *Mark) iterm(s *Scanner) {
 	}
 }
 
-// cwd makes m a directory. Prompts repeat it, and then it is the same string.
+// cwd makes m a KindCwd with the path. Prompts repeat the same directory; then cwd allocates no new string.
 func (m *Mark) cwd(path []byte, s *Scanner) {
 	if string(path) != s.cwd {
 		s.cwd = string(path)
@@ -66,7 +66,7 @@ func (m *Mark) cwd(path []byte, s *Scanner) {
 	m.Kind, m.Text, m.HasText = KindCwd, s.cwd, true
 }
 
-// clipboard decodes which selection an OSC 52 means, and whether it asks for it.
+// clipboard decodes the selection of an OSC 52, and whether the program asks for it.
 func (m *Mark) clipboard() {
 	m.Kind = KindClipboard
 	key, value, _ := cutField(m.payload)

@@ -2,22 +2,21 @@ package shellint
 
 import "strings"
 
-// NewScannerAt returns a Scanner that goes on at a raw offset where another one was at rest, see [Scanner.AtRest]: in another process,
-// after the first one is gone.
+// NewScannerAt returns a Scanner that continues at a raw offset at which an earlier Scanner, perhaps of another process, was at rest, see
+// [Scanner.AtRest].
 func NewScannerAt(o Options, off int64) *Scanner {
 	s := NewScanner(o)
 	s.off = off
 	return s
 }
 
-// AtRest reports whether nothing is open or undecided: a new Scanner with the same Options that starts here finds the same as this one
-// would.
+// AtRest reports whether nothing is open or undecided. A new Scanner with the same Options that starts here then finds the same as s.
 func (s *Scanner) AtRest() bool {
 	return len(s.held) == 0 && !s.body.open && !s.ctx.unfinished()
 }
 
-// TrackerState is the knowledge of a [Tracker], in a form that can be kept as JSON. It does not hold the bytes written to the terminal,
-// which are never kept: after a restore, the line of the command that is being typed may be unknown.
+// TrackerState is the state of a [Tracker], in a form that can be stored as JSON. It does not contain the bytes written to the terminal,
+// which are never stored: after a restore, the line of the command that is being typed may be unknown.
 type TrackerState struct {
 	Trusted  bool  `json:"trusted,omitempty"`
 	Detected bool  `json:"detected,omitempty"`
@@ -28,7 +27,7 @@ type TrackerState struct {
 	Unsigned StateLane `json:"unsigned,omitzero"`
 }
 
-// StateLane is the state from the marks of one trust.
+// StateLane is the state that follows from either the trusted marks or the unsigned ones.
 type StateLane struct {
 	Use633  bool          `json:"use633,omitempty"`
 	Pending *StateLine    `json:"pending,omitempty"`
@@ -36,7 +35,7 @@ type StateLane struct {
 	Last    *StateCommand `json:"last,omitempty"`
 }
 
-// StateLine is a command line within a [TrackerState], at most [MaxStateLine] bytes of it.
+// StateLine is a command line within a [TrackerState], cut to [MaxStateLine].
 type StateLine struct {
 	Text   string     `json:"text"`
 	Source LineSource `json:"source"`
@@ -52,16 +51,16 @@ type StateCommand struct {
 	Within    int64     `json:"within,omitempty"`
 }
 
-// MaxStateLine bounds each text in a TrackerState, in bytes.
+// MaxStateLine bounds each text in a TrackerState, in bytes, before invalid UTF-8 is replaced by U+FFFD.
 const MaxStateLine = 2 << 10
 
-// State returns the tracker's knowledge.
+// State returns the tracker's state.
 func (t *Tracker) State() TrackerState {
 	return TrackerState{Trusted: t.trusted, Detected: t.detected, Inside: t.inside, Seen: t.seen, IDs: t.ids,
 		StateLane: t.signed.state(), Unsigned: t.unsigned.state()}
 }
 
-// Restore makes t go on from a state. Eager and Unsigned stay as they are.
+// Restore replaces the state of t. Eager and Unsigned stay unchanged.
 func (t *Tracker) Restore(s TrackerState) {
 	*t = Tracker{Eager: t.Eager, Unsigned: t.Unsigned, trusted: s.Trusted, detected: s.Detected, inside: s.Inside, seen: s.Seen, ids: s.IDs,
 		signed: s.StateLane.lane(true), unsigned: s.Unsigned.lane(false)}

@@ -3,24 +3,24 @@ package shellint
 // Result holds the findings of one call of [Scanner.Scan]. The zero value is ready. A Result that is passed again keeps its memory; its
 // slices are then overwritten.
 type Result struct {
-	// Decided is a raw offset: every byte before it is plain output or inside a Span that was reported, and will not be judged again. It never
-	// decreases. The bytes from Decided to Scanner.Offset are an introducer that is not yet complete, at most [MaxUndecided] of them.
+	// Decided is a raw offset: every byte before it is plain output or inside a reported Span, which is final. Decided never decreases. The
+	// bytes from Decided to Scanner.Offset are an incomplete introducer or terminator, at most [MaxUndecided] bytes.
 	Decided int64
 
-	// Spans are ranges of the raw stream in ascending order that do not overlap, all before Decided. A sequence that is still open when its
-	// class is known is reported as far as it came; the next Result goes on with a Span that starts where this one ended. So a consumer that
-	// leaves a class out sees none of its bytes, and others see all of them at once, however long the sequence. A Span may begin in bytes of
-	// an earlier Scan, never before the earlier Decided.
+	// Spans are ranges of the raw stream in ascending order that do not overlap, all before Decided. Of a sequence whose class is known but
+	// whose end has not come, the bytes so far are a Span; in the next Result, a Span starts where this one ended. So a consumer that leaves a
+	// class out sees none of its bytes, and other consumers get all bytes without delay, however long the sequence. A Span may begin in bytes
+	// of an earlier Scan, but not before that Scan's Decided.
 	Spans []Span
 
-	// Marks are complete sequences in ascending order. A Mark is reported when its end is seen: its Off may be before the Decided of an
-	// earlier Result, but from there to its End all is span, so that no plain byte is passed over.
+	// Marks are complete sequences in ascending order. A Mark is reported when its end is seen, so its Off may be before the Decided of an
+	// earlier Result. Except for a KindNotice, all its bytes are in Spans: no plain output lies between its Off and its End.
 	Marks []Mark
 
 	arena []byte // payloads the Marks point into
 }
 
-// maxArena is the memory in bytes that a Result, and a Scanner, keeps for later payloads; larger memory for one longer payload is released.
+// maxArena is the memory in bytes that a Result, and a Scanner, keeps for later payloads. It releases a larger buffer.
 const maxArena = 64 << 10
 
 func (r *Result) reset() {
@@ -32,23 +32,23 @@ func (r *Result) reset() {
 	}
 }
 
-// Class is the class of a Span, by which a view chooses the spans to leave out. A sequence that is cancelled or cut off has a class and a
-// Span too, but no Mark.
+// Class is the class of a Span. A view chooses by class which spans to leave out. A cancelled sequence has a class and a Span, too, but no
+// Mark; nor has an OSC 133 or 633 that is too long or that the end of the stream cuts off.
 type Class uint8
 
 // The classes of sequences. Everything else is plain output.
 const (
-	// ClassMark is OSC 133 and OSC 633, well-formed or not, authentic or not. No observer may see it: a client's terminal would act on it.
+	// ClassMark is OSC 133 and OSC 633, well-formed or not, trusted or not. No observer may see it: a client's terminal would act on it.
 	ClassMark Class = iota + 1
-	// ClassReport is state that a host keeps itself: OSC 7, 9;9, 9;12, 1337 with CurrentDir, RemoteHost, ShellIntegrationVersion or SetMark,
-	// and 3008.
+	// ClassReport is state that a host gets in other ways: OSC 7, 9;9, 9;12, 3008, and 1337 with CurrentDir, RemoteHost,
+	// ShellIntegrationVersion or SetMark.
 	ClassReport
 	// ClassTitle is OSC 0, 1 and 2.
 	ClassTitle
 	// ClassClipboard is OSC 52, reading or writing.
 	ClassClipboard
-	// ClassQuery makes a terminal answer: OSC 4, 5, 10 to 19 with a "?", and with Options.Queries also DSR, DA, XTVERSION, DECRQM, window
-	// reports, DECRQSS, XTGETTCAP, ENQ and the like.
+	// ClassQuery makes a terminal answer: OSC 4, 5, 10 to 19 with a "?", OSC 21, 22, 99 and 5522, and with Options.Queries also DSR, DA,
+	// XTVERSION, DECRQM, window reports, DECRQSS, XTGETTCAP, ENQ and the like.
 	ClassQuery
 )
 
@@ -57,9 +57,9 @@ type Span struct {
 	Start, End int64
 	Class      Class
 
-	// Splice tells a consumer that leaves this span out to put [Splice] in its place: the bytes before it are an unfinished sequence or
-	// character, which the span's own introducer ended and which would else go on with the bytes after it. It holds whether or not the spans
-	// before this one are left out too; at worst the terminal gets a string terminator where none was open, which it ignores.
+	// Splice tells a consumer that leaves this span out to put [Splice] in its place. The bytes before the span are an unfinished sequence or
+	// character: the span's introducer ended it, and without the span it would continue with the bytes after the span. This is so whether or
+	// not the consumer leaves out earlier spans, too; at worst the terminal gets a string terminator where no string is open, and ignores it.
 	Splice bool
 }
 
@@ -69,7 +69,7 @@ const Splice = "\x1b\\"
 // Len returns the number of bytes in the span.
 func (s Span) Len() int64 { return s.End - s.Start }
 
-// span adds a Span. A span that begins where the last one ended is joined to it.
+// span adds a Span. It extends the last Span instead if that ends where s starts, has the same class, and s needs no Splice.
 func (r *Result) span(s Span) {
 	if n := len(r.Spans); n > 0 && !s.Splice && r.Spans[n-1].End == s.Start && r.Spans[n-1].Class == s.Class {
 		r.Spans[n-1].End = s.End

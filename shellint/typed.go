@@ -2,20 +2,20 @@ package shellint
 
 import "unicode/utf8"
 
-// maxTyped is the longest line in bytes that is taken from the input.
+// maxTyped bounds a line taken from the input, in bytes.
 const maxTyped = 4096
 
-// typed follows the bytes written to the terminal, to know the line of a command if its shell does not report it. An unknown line is better
-// than a wrong one: only text without any control, from an idle prompt up to one Enter, counts.
+// typed derives a command's line from the bytes written to the terminal, for shells that do not report lines. An unknown line is better
+// than a wrong one: only text without any control counts, typed at an idle prompt and ended by one Enter.
 type typed struct {
-	atPrompt bool // between prompt end and C
+	atPrompt bool // the prompt is complete and no C has come
 	done     bool // Enter or Ctrl-C was sent at this prompt
 	bad      bool // something at this prompt was not plain text
 	text     []byte
 
-	// ahead is the number of later lines that may hold bytes written while no prompt was waiting for them.
+	// ahead is the number of later lines that may contain bytes written while no prompt was waiting.
 	ahead   int
-	partial bool // the last of these has no end yet
+	partial bool // the last of these lines is not ended yet
 }
 
 func (t *typed) write(p []byte) {
@@ -53,7 +53,7 @@ func (t *typed) prompt() {
 // ready records that the prompt is complete and the shell reads a line.
 func (t *typed) ready() { t.atPrompt = true }
 
-// take returns the line that the shell runs now, if it is certain.
+// take returns the line that the shell runs now. It returns false if the line is not certain.
 func (t *typed) take() (string, bool) {
 	ok := t.atPrompt && t.done && !t.bad && t.ahead == 0 && len(t.text) > 0 && utf8.Valid(t.text)
 	line := ""

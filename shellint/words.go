@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Searches eight bytes at a time, for distances so short that a call of bytes.IndexByte costs more than it skips.
+// These functions search eight bytes at a time, for distances so short that bytes.IndexByte is slower.
 
 const (
 	lows  = 0x0101010101010101
@@ -59,7 +59,7 @@ func lastESC(p []byte, from, to int) int {
 	return to - 1
 }
 
-// usualLen is the length of ESC ]133; and ESC ]633;
+// usualLen is the length of ESC ]133; and of ESC ]633;.
 const usualLen = 6
 
 // usualNumber returns 133 or 633 if p begins with the usual spelling of such a mark's introducer, else 0.
