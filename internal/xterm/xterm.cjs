@@ -1,13 +1,14 @@
-// Shows streams on xterm.js without lines above the screen. The first line of the input has the widths of characters that are not one
-// column wide, as FROM-TO-WIDTH; each other one is "cols rows part part ...": a part is base64, or
-// "=COLSxROWS", a change of the size. Each line of the output is a JSON object: the rows with each cell, the cursor and the modes, as
-// Screen.Dump writes them. It is null where xterm.js 6.0.0 itself throws: CSI 1 J in the last column of the last row,
-// https://github.com/xtermjs/xterm.js (InputHandler.eraseInDisplay sets isWrapped of a line beyond the buffer).
+// Shows streams on xterm.js without scrollback. The first line of the input has the widths of characters that are not one column wide, as
+// FROM-TO-WIDTH in hexadecimal, separated by commas. Each other line is a stream, "cols rows part part ...": a part is base64, or
+// "=COLSxROWS", a change of the size. Each line of the output is a JSON object: the rows with each cell, the cursor, the modes and the
+// title, as our screens' Dump in tests writes them. It is null where xterm.js 6.0.0 itself throws: at a change of the size, or at CSI 1 J
+// in the last column of the last row, https://github.com/xtermjs/xterm.js (InputHandler.eraseInDisplay sets isWrapped of a line beyond the
+// buffer).
 const { Terminal } = require("@xterm/headless");
 let failed = () => {};
 process.on("uncaughtException", () => failed());
 const hex = (n) => (n >>> 0).toString(16);
-// pure leaves out what a palette's colour has left of one before.
+// pure removes bits that an earlier RGB colour has left in a palette colour.
 const pure = (c) => ((c >>> 24) & 3) < 3 ? c & ~0xffff00 : c;
 const dump = (t) => {
   const core = t._core;
@@ -41,7 +42,7 @@ const shown = (t) => {
     return null;
   }
 };
-// Widths of characters as terminals have them today: xterm.js itself has those of Unicode 6, for which emoji are narrow.
+// The widths of characters in today's terminals. xterm.js itself has those of Unicode 6, in which emoji are narrow.
 const known = {};
 const widths = (ranges) => (known[ranges] ??= provider(ranges));
 const provider = (ranges) => {
@@ -79,7 +80,7 @@ const provider = (ranges) => {
         try {
           t.resize(+c, +r);
         } catch {
-          ok = false; // it loses count of rows that were broken at the margin
+          ok = false; // xterm.js miscounts rows that were broken at the margin
         }
         continue;
       }

@@ -1,4 +1,4 @@
-// Package xterm shows the screens of xterm.js, by which tests judge our screens, and makes random streams to show.
+// Package xterm runs xterm.js, against which tests compare our screens, and makes random streams for the comparison.
 package xterm
 
 import (
@@ -21,27 +21,27 @@ var script string
 // xtermEnv names a directory in which "npm install @xterm/headless" was run.
 const xtermEnv = "TETHER_XTERM"
 
-// Dump is all that can be seen of a screen, as xterm.cjs writes it.
+// Dump is the visible state of a screen, as xterm.cjs writes it.
 type Dump struct {
 	Rows         []string
 	Col, Row     int
 	Modes, Title string
 }
 
-// Part is a piece of a stream: bytes, or, if Data is nil, a new size.
+// Part is a part of a stream: bytes or, if Data is nil, a new size.
 type Part struct {
 	Data       []byte
 	Cols, Rows int
 }
 
-// Stream is the output to a terminal of a size.
+// Stream is output to a terminal, with the terminal's size at the beginning.
 type Stream struct {
 	Cols, Rows int
 	Parts      []Part
 }
 
-// Joined is the stream of somebody who joins: data draws the screen of a size as it was after so many bytes of text, and sizes are those
-// that it got since, each after how many bytes of text, columns and rows.
+// Joined returns the stream of an observer who joins late. data draws the screen of cols by rows as it was at the offset after of text.
+// sizes are the later sizes, each as offset in text, columns, rows.
 func Joined(cols, rows int64, data, text string, after int64, sizes [][3]int64) Stream {
 	s := Stream{Cols: int(cols), Rows: int(rows), Parts: []Part{{Data: []byte(data)}}}
 	for _, z := range sizes {
@@ -52,7 +52,7 @@ func Joined(cols, rows int64, data, text string, after int64, sizes [][3]int64) 
 	return s
 }
 
-// line is the stream as xterm.cjs reads it.
+// line returns the stream in the form that xterm.cjs reads.
 func (s *Stream) line() string {
 	b := fmt.Sprintf("%d %d", s.Cols, s.Rows)
 	var data []byte
@@ -72,7 +72,7 @@ func (s *Stream) line() string {
 	return b
 }
 
-// String is the stream for people.
+// String returns the stream in readable form.
 func (s *Stream) String() string {
 	b := fmt.Sprintf("%dx%d", s.Cols, s.Rows)
 	for _, p := range s.Parts {
@@ -85,8 +85,8 @@ func (s *Stream) String() string {
 	return b
 }
 
-// Show returns the screens that xterm.js shows for streams, nil where it gives up. widths are the ranges of characters that are not one
-// column wide. It skips the test if xterm.js is not installed.
+// Show returns the screen that xterm.js shows for each stream, nil where xterm.js throws. widths are the ranges of characters that are not
+// one column wide, see Widths. Show skips the test if xterm.js is not installed.
 func Show(t testing.TB, widths string, streams []Stream) []*Dump {
 	t.Helper()
 	dir := os.Getenv(xtermEnv)
@@ -125,7 +125,7 @@ func Show(t testing.TB, widths string, streams []Stream) []*Dump {
 	return all
 }
 
-// Differ describes the difference of two screens, "" if there is none.
+// Differ describes the differences between two screens. It returns "" if there are none.
 func Differ(got, want *Dump) string {
 	var b strings.Builder
 	for i := range want.Rows {
