@@ -54,7 +54,7 @@ func waitingIn(l localapi.ApprovalList) []string {
 	return ids
 }
 
-// ring writes the bell now, or after the control sequence that is being printed.
+// ring writes the bell to the person's terminal, at once or after the control sequence that is being printed.
 func (s *Session) ring(bell string) {
 	s.printing.Lock()
 	defer s.printing.Unlock()
@@ -66,6 +66,6 @@ func (s *Session) ringLocked() {
 	if s.bell == "" || s.modes.InSequence() {
 		return
 	}
-	_, _ = s.opts.Out.WriteString(s.bell) // nothing helps when it is gone
+	_, _ = s.opts.Out.WriteString(s.bell) // if the terminal is gone, nothing helps
 	s.bell = ""
 }

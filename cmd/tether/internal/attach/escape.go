@@ -1,7 +1,7 @@
 package attach
 
-// escapes detects the keys that are for tether itself: at the start of a line ~. detaches, ~? shows help, ~~ is one ~. Everything else
-// passes; a ~ at the start of a line waits for the next key. It is a pure state machine: pieces of any size give the same.
+// escapes detects the keys for tether itself: at the start of a line, ~. detaches, ~? shows help and ~~ types one ~. Everything else
+// passes; a ~ at the start of a line is held back until the next key. It is a pure state machine: pieces of any size give the same result.
 type escapes struct {
 	state escapeState
 }
@@ -25,7 +25,7 @@ const (
 
 const escapeHelpText = "at the start of a line:\r\n  ~.  detach, the terminal keeps running\r\n  ~~  type one ~\r\n  ~?  show this help\r\n"
 
-// feed takes typed bytes and appends those for the terminal to dst. After escapeDetach or escapeHelp, rest is not processed yet.
+// feed appends the typed bytes for the terminal to dst. With escapeDetach or escapeHelp, rest is the part of typed that was not processed.
 func (e *escapes) feed(dst, typed []byte) (send []byte, action escapeAction, rest []byte) {
 	for i, c := range typed {
 		if e.state == afterTilde {

@@ -13,9 +13,9 @@ import (
 	"tether/internal/change"
 )
 
-// reconnectingAttach is an attachment that reconnects: when the daemon is killed or replaced, the terminal keeps running, and it continues
-// at the same byte as soon as the next daemon answers. One goroutine calls Next, which reconnects. Any goroutine may call the other
-// methods; they wait during a reconnect.
+// reconnectingAttach is an attachment that reconnects: when the daemon is killed or replaced, the terminal keeps running, and the
+// attachment continues at the same byte as soon as the next daemon answers. One goroutine calls Next, which reconnects. Any goroutine may
+// call the other methods. Write waits during a reconnect; Resize and Close do not.
 //
 //	attached ──(daemon gone)──▶ away ──(the next one answers)──▶ attached
 //	    └──────(exit, close message)──┴──(no daemon)─────▶ over
@@ -24,13 +24,13 @@ type reconnectingAttach struct {
 	id     string
 	notice func(format string, args ...any)
 
-	from localclient.AttachOptions // where to begin, or to go on; owned by Next's goroutine
+	from localclient.AttachOptions // where the next attachment begins; owned by Next's goroutine
 
 	mu      sync.Mutex
 	att     *localclient.Attachment // nil while away
-	changed change.Signal           // att changes
+	changed change.Signal           // raised when att changes
 	closed  bool
-	cols    uint16 // the size that was asked for last, 0 if none was
+	cols    uint16 // of the last Resize, 0 before it; so is rows
 	rows    uint16
 }
 
@@ -38,7 +38,7 @@ type reconnectingAttach struct {
 var (
 	// AwayTimeout is how long an attached command waits for the next daemon.
 	AwayTimeout = 10 * time.Second
-	// MissingTimeout is how long it waits for the terminal once a daemon answers, which may resume it late.
+	// MissingTimeout is how long it waits for the terminal once a daemon answers, because the daemon may resume terminals late.
 	MissingTimeout = 5 * time.Second
 )
 
@@ -51,8 +51,8 @@ func attachReconnecting(ctx context.Context, client *localclient.Client, id stri
 	return &reconnectingAttach{client: client, id: id, notice: notice, from: o, att: att}, nil
 }
 
-// Next returns the next message, or localclient.ErrDropped when the daemon is gone for good. After a reconnect it reports with whom the terminal
-// is shared now, even if that has not changed.
+// Next returns the next message, or localclient.ErrDropped if the daemon is gone for good. After a reconnect, it returns a message that
+// says with whom the terminal is shared now, even if that has not changed.
 func (l *reconnectingAttach) Next(ctx context.Context) (localclient.Message, error) {
 	for {
 		l.mu.Lock()
@@ -75,7 +75,7 @@ func (l *reconnectingAttach) Next(ctx context.Context) (localclient.Message, err
 		if err := l.comeBack(ctx); err != nil {
 			return localclient.Message{}, err
 		}
-		if t, err := l.client.Find(ctx, l.id); err == nil { // attached before, so that nothing comes in between
+		if t, err := l.client.Find(ctx, l.id); err == nil { // asked after attaching, so that no change is missed
 			return localclient.Message{Control: &localapi.Control{Type: localapi.ControlLent, Hosts: t.LentTo}}, nil
 		}
 	}
@@ -97,7 +97,7 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 			answered = time.Now()
 		}
 		switch {
-		case ctx.Err() != nil: // which may be why it failed
+		case ctx.Err() != nil: // Attach may have failed because ctx ended; Wait returns its error
 		case l.isClosed():
 			return localclient.ErrDropped
 		case !answered.IsZero() && time.Since(answered) > MissingTimeout:
@@ -111,7 +111,7 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 	}
 }
 
-// GoneError says that no daemon has come back within AwayTimeout. It is a localclient.ErrDropped.
+// GoneError says that no daemon has answered within AwayTimeout. It wraps localclient.ErrDropped.
 type GoneError struct{ ID string }
 
 // Error implements error.
@@ -122,7 +122,8 @@ func (e *GoneError) Error() string {
 // Unwrap returns localclient.ErrDropped.
 func (e *GoneError) Unwrap() error { return localclient.ErrDropped }
 
-// swap puts another attachment in place, nil for none, and gives it the size.
+// swap replaces the attachment by att, which may be nil, closes the former one, and gives the terminal the last size. After Close, it
+// closes att instead.
 func (l *reconnectingAttach) swap(att *localclient.Attachment) {
 	l.mu.Lock()
 	old, cols, rows := l.att, l.cols, l.rows
@@ -136,12 +137,12 @@ func (l *reconnectingAttach) swap(att *localclient.Attachment) {
 		old.Close()
 	}
 	if att != nil && cols > 0 {
-		_ = att.Resize(context.Background(), cols, rows) // if it fails, Next comes back again
+		_ = att.Resize(context.Background(), cols, rows) // if this fails, so does Next, which reconnects
 	}
 }
 
-// Write sends typed input. It waits while the daemon is away. Input that was being sent at that moment may be lost with the daemon, or be
-// typed twice if the daemon had just passed it on.
+// Write sends typed input. It waits while the daemon is away. If the daemon ends during a Write, the terminal may get the input twice, or
+// not at all.
 func (l *reconnectingAttach) Write(ctx context.Context, p []byte) error {
 	for {
 		l.mu.Lock()
@@ -156,14 +157,14 @@ func (l *reconnectingAttach) Write(ctx context.Context, p []byte) error {
 			}
 		}
 		select {
-		case <-changed: // Next has noticed
+		case <-changed: // Next has reconnected, or has begun to
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// Resize gives the terminal a size, also when the daemon is back.
+// Resize sets the size that this attachment asks for. While the daemon is away, it only stores the size for the next attachment.
 func (l *reconnectingAttach) Resize(ctx context.Context, cols, rows uint16) {
 	l.mu.Lock()
 	att := l.att
@@ -174,7 +175,7 @@ func (l *reconnectingAttach) Resize(ctx context.Context, cols, rows uint16) {
 	}
 }
 
-// Close leaves the terminal.
+// Close detaches. Next and Write then return an error.
 func (l *reconnectingAttach) Close() {
 	l.mu.Lock()
 	att := l.att

@@ -9,14 +9,15 @@ import (
 const (
 	// firstPause is the first pause between two attempts.
 	firstPause = 5 * time.Millisecond
-	// LastPause is the longest one; each is twice as long as the one before.
+	// LastPause is the longest pause.
 	LastPause = 100 * time.Millisecond
 )
 
 // ErrTimeout means that no attempt succeeded within the timeout.
 var ErrTimeout = errors.New("no attempt succeeded within the timeout")
 
-// Retry spaces repeated attempts, such as to reach the next daemon: each pause is twice as long as the one before. It has one owner.
+// Retry spaces repeated attempts, such as attempts to reach the next daemon: each pause is twice as long as the one before, up to
+// LastPause. It is not safe for concurrent use.
 type Retry struct {
 	timeout, pause time.Duration
 	began          time.Time
@@ -27,8 +28,8 @@ func NewRetry(timeout time.Duration) *Retry {
 	return &Retry{timeout, firstPause, time.Now()}
 }
 
-// Wait pauses before the next attempt. It returns at once with ctx's error when ctx has ended, and with ErrTimeout when the timeout has
-// passed since the beginning.
+// Wait pauses before the next attempt. If ctx has ended or ends, it returns ctx's error at once. If the timeout has passed since the start,
+// it returns ErrTimeout at once.
 func (r *Retry) Wait(ctx context.Context) error {
 	if r.Elapsed() > r.timeout && ctx.Err() == nil {
 		return ErrTimeout
@@ -42,8 +43,8 @@ func (r *Retry) Wait(ctx context.Context) error {
 	}
 }
 
-// Elapsed is the time since the beginning.
+// Elapsed returns the time since NewRetry or the last Restart.
 func (r *Retry) Elapsed() time.Duration { return time.Since(r.began) }
 
-// Restart restarts the timeout, because an attempt has made progress.
+// Restart restarts the timeout. A caller uses it when an attempt has made progress.
 func (r *Retry) Restart() { r.began = time.Now() }

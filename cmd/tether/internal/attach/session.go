@@ -22,40 +22,41 @@ import (
 	"tether/platform/tty"
 )
 
-// A Session is a person, or a script, at a terminal until it exits or they leave.
+// A Session attaches a person, or a script, to a terminal until the terminal exits or the person detaches.
 //
-// With a real terminal on both sides it is interactive: every key goes to the child, the size follows, ~. leaves. Otherwise it is a part of
-// a script: input is typed, output is printed, and a session that owns its terminal ends it when the script is ended.
+// If In and Out are terminals, the session is interactive: every key goes to the child, the terminal follows the window's size, and ~.
+// detaches. Otherwise the session is a part of a script: In is typed, the output is printed to Out, and a session that owns its terminal
+// kills it when a signal ends the script.
 type Session struct {
 	opts   Options
 	client *localclient.Client
-	name   string // for the person; the id until look has asked
+	name   string // the terminal's displayed name; its id until look has found the name
 	att    *reconnectingAttach
 
 	interactive bool
-	restore     func() // ends the raw mode of the person's terminal
+	restore     func() // ends raw mode of the person's terminal
 	modes       view.Modes
-	lentTo      []string    // to these hosts, as the person knows; owned by printed's goroutine, as modes
-	unsaid      string      // of lent; the same
-	printing    sync.Mutex  // held while something is written to stdout; guards bell, and modes where listen looks at them
-	bell        string      // waits for the end of a control sequence
-	midLine     atomic.Bool // the last byte that was printed is not the end of a line
+	lentTo      []string    // the hosts that the person was told of last; set by look, then owned by printed's goroutine
+	unsaid      string      // a message of lent that is not shown yet; owned by printed's goroutine
+	printing    sync.Mutex  // held while output is written; guards bell, and modes, which printed's goroutine alone changes
+	bell        string      // a bell that waits for the end of a control sequence
+	midLine     atomic.Bool // the last printed byte did not end a line
 	signals     chan os.Signal
 	left        chan struct{} // closed when the person detaches
 	hungUp      chan struct{} // closed when the person's terminal is gone
 }
 
-// Options are the settings of a Session. All are required but Owns.
+// Options are the settings of a Session. All fields but Owns are required.
 type Options struct {
 	ID           string // of the terminal
-	Owns         bool   // the terminal was started for this session
+	Owns         bool   // the terminal was started for this session; a script's session then kills it, see Session
 	In, Out, Err *os.File
-	Notice       func(format string, args ...any) // prints a message for the person; \r at its end is for raw mode
+	Notice       func(format string, args ...any) // prints a message for the person; a \r at its end says that the terminal is in raw mode
 	Size         func() (cols, rows uint16)       // of the person's terminal
-	TellLent     func() bool                      // the person wants to know who can watch
+	TellLent     func() bool                      // reports whether the person wants to be told who can watch
 }
 
-// Status is the exit status of a session that has ended by the terminal's end or by a signal, as an error.
+// Status is the error of a session that the terminal's exit or a signal has ended: the exit status of the command.
 type Status int
 
 // Error implements error.
@@ -93,14 +94,14 @@ func (s *Session) close() {
 	s.att.Close()
 }
 
-// Run returns when the session is over: nil after a detach, else a Status or the error.
+// Run carries out the session after Open. It returns nil after a detach, otherwise a Status or the error that ended the session.
 func (s *Session) Run() error {
 	defer s.close()
 	defer s.restore()
 	return s.run()
 }
 
-// look tells the person who can watch, and how to leave. It comes after attaching: later changes are reported.
+// look tells the person who can watch, and how to detach. Open calls it after attaching, so that no later change is missed.
 func (s *Session) look(ctx context.Context) {
 	if t, err := s.client.Find(ctx, s.opts.ID); err == nil {
 		s.lentTo, s.name = t.LentTo, display.Printable(display.NameOf(t), 40)
@@ -111,8 +112,8 @@ func (s *Session) look(ctx context.Context) {
 	s.opts.Notice("Enter ~. leaves %s running, ~? shows help", s.name)
 }
 
-// run moves bytes both ways until the end. Keys are read by a goroutine that ends with the process: a read from a terminal cannot be called
-// off.
+// run copies bytes both ways until the session ends. The goroutine that reads keys may end only with the process, because a read from a
+// terminal cannot be cancelled.
 func (s *Session) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -123,10 +124,10 @@ func (s *Session) run() error {
 		go s.follow(ctx, resized)
 		go s.listen(ctx)
 	}
-	ended := make(chan error, 1) // 1: the output's end may be heard of after a detach, or never
+	ended := make(chan error, 1) // 1: after a detach, nobody may receive
 	go func() {
 		err := s.printed(ctx)
-		s.att.Close() // a goroutine that waits to type would wait for ever
+		s.att.Close() // otherwise a Write in typed would wait for ever
 		ended <- err
 	}()
 	for {
@@ -164,10 +165,10 @@ func (s *Session) Notice(format string, args ...any) {
 	}
 }
 
-// outputTimeout is how long the person's terminal may take the output printed before they left.
+// outputTimeout bounds the time in which the person's terminal takes the rest of the output after a detach.
 const outputTimeout = time.Second
 
-// leave ends the attachment before the terminal has exited. A terminal that takes no output cannot be tidied.
+// leave ends the attachment before the terminal has exited, and restores the person's terminal unless that takes no output.
 func (s *Session) leave(ended <-chan error) {
 	s.att.Close()
 	select {
@@ -177,19 +178,19 @@ func (s *Session) leave(ended <-chan error) {
 	}
 }
 
-// tidy leaves the person's terminal as a shell expects it.
+// tidy restores the modes and colours of the person's terminal.
 func (s *Session) tidy() {
 	if s.interactive {
-		_, _ = s.opts.Out.Write(s.modes.Restore()) // nothing helps when it is gone
+		_, _ = s.opts.Out.Write(s.modes.Restore()) // if the terminal is gone, nothing helps
 	}
 }
 
-// signalled decides the meaning of a signal to this process.
+// signalled handles a signal to this process. done reports whether it ends the session, with err.
 func (s *Session) signalled(ctx context.Context, sig os.Signal) (done bool, err error) {
 	number, _ := sig.(syscall.Signal)
 	switch {
 	case sig == os.Interrupt && !s.interactive:
-		_ = s.att.Write(ctx, []byte{0x03}) // ^C: the child decides; its end is ours
+		_ = s.att.Write(ctx, []byte{0x03}) // ^C; if it ends the child, that ends the session
 		return false, nil
 	case s.opts.Owns && !s.interactive:
 		s.end()
@@ -197,10 +198,10 @@ func (s *Session) signalled(ctx context.Context, sig os.Signal) (done bool, err 
 	return true, Status(128 + int(number))
 }
 
-// killTimeout bounds this process's wait when it ends its terminal.
+// killTimeout bounds the request that kills the terminal.
 const killTimeout = 10 * time.Second
 
-// end kills the terminal: its script has gone.
+// end kills the terminal, because its script ends.
 func (s *Session) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
@@ -241,7 +242,7 @@ func (s *Session) printed(ctx context.Context) error {
 	}
 }
 
-// print writes the terminal's output, and a bell that waits for its end.
+// print writes output of the terminal, and then the waiting bell, unless the output ends within a control sequence.
 func (s *Session) print(p []byte) error {
 	s.printing.Lock()
 	defer s.printing.Unlock()
@@ -255,7 +256,7 @@ func (s *Session) print(p []byte) error {
 	return nil
 }
 
-// lent tells the person that others can watch from now on, or nobody.
+// lent tells the person which hosts can watch from now on, if that has changed.
 func (s *Session) lent(hosts []string) {
 	if !s.interactive || slices.Equal(hosts, s.lentTo) || !s.opts.TellLent() {
 		return
@@ -269,10 +270,10 @@ func (s *Session) lent(hosts []string) {
 	s.sayLent()
 }
 
-// findTimeout bounds the question who can watch.
+// findTimeout bounds the request that asks who can watch. Meanwhile no output is printed.
 const findTimeout = 3 * time.Second
 
-// visible describes who can watch, with the daemon's knowledge of the hosts.
+// visible describes who can watch. It asks the daemon for details; without an answer it only names the hosts.
 func (s *Session) visible(hosts []string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), findTimeout)
 	defer cancel()
@@ -284,7 +285,7 @@ func (s *Session) visible(hosts []string) string {
 	return "is shared with " + display.Printable(strings.Join(hosts, ", "), 200)
 }
 
-// sayLent shows lent's message once no program has the whole screen, and not within a control sequence.
+// sayLent shows the message of lent, unless a program shows the alternate screen or a control sequence is being printed.
 func (s *Session) sayLent() {
 	if s.unsaid == "" || s.modes.WholeScreen() || s.modes.InSequence() {
 		return
@@ -296,7 +297,7 @@ func (s *Session) sayLent() {
 	s.unsaid = ""
 }
 
-// unread ends a session whose output nobody takes any more.
+// unread ends a session whose output can no longer be written, because of err. A script's session kills its own terminal.
 func (s *Session) unread(err error) error {
 	if s.opts.Owns && !s.interactive {
 		s.end()
@@ -304,7 +305,7 @@ func (s *Session) unread(err error) error {
 	return err
 }
 
-// follow gives the terminal the size of the person's.
+// follow gives the terminal the size of the person's terminal, now and after each change.
 func (s *Session) follow(ctx context.Context, resized <-chan os.Signal) {
 	for {
 		cols, rows := s.opts.Size()
@@ -317,7 +318,7 @@ func (s *Session) follow(ctx context.Context, resized <-chan os.Signal) {
 	}
 }
 
-// typed sends the input.
+// typed sends the input until it ends, or until the person detaches.
 func (s *Session) typed(ctx context.Context) {
 	var e escapes
 	var send []byte
@@ -352,7 +353,7 @@ func (s *Session) typed(ctx context.Context) {
 			continue
 		}
 		switch {
-		case s.interactive: // SIGHUP goes to the session's leader alone, and that may wait for us
+		case s.interactive: // only the POSIX session's leader gets SIGHUP, and it may wait for this process
 			close(s.hungUp)
 		case errors.Is(err, io.EOF) && s.opts.Owns:
 			_ = s.att.Write(ctx, tty.EndOfInput(last == '\n' || last == '\r')) // the child may be gone
