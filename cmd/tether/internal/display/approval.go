@@ -8,7 +8,7 @@ import (
 	"tether/agent/localapi"
 )
 
-// ApprovalLine is the command as a person would type it.
+// ApprovalLine returns the requested command as a person would type it.
 func ApprovalLine(x localapi.Approval) string {
 	if x.Line != "" {
 		return x.Line
@@ -16,11 +16,11 @@ func ApprovalLine(x localapi.Approval) string {
 	return ShellLine(x.Argv)
 }
 
-// MaxShown bounds how much of a command a question shows, in bytes. tether approvals ID shows all of it.
+// MaxShown is the bound for Approval where a question must fit a screen, in bytes. tether approvals ID shows the whole command.
 const MaxShown = 8 << 10
 
-// Approval describes a request in full, line by line, so that nothing hides in a long command. most bounds the bytes of the command; 0
-// means no bound.
+// Approval describes a request in full: one string per line, so that nothing can hide in a long command. most bounds the shown part of the
+// command, in bytes; 0 means no bound.
 func Approval(x localapi.Approval, most int) []string {
 	lines := []string{fmt.Sprintf("%s  %s, %s wants to run in %s:", x.ID, x.State, Printable(cmp.Or(x.Who, x.Actor), 160), Printable(x.Cwd, 0))}
 	text := ApprovalLine(x)
@@ -39,7 +39,7 @@ func Approval(x localapi.Approval, most int) []string {
 	return lines
 }
 
-// Settings lists what else determines the effect of the command, one line each: variables and scripts.
+// Settings lists the variables and scripts that also determine the effect of the command, one line each.
 func Settings(x localapi.Approval) []string {
 	var lines []string
 	for _, setting := range x.Settings {
@@ -55,8 +55,9 @@ func Settings(x localapi.Approval) []string {
 	return lines
 }
 
-// ApprovalBell rings the person's terminal and, if that supports notifications (OSC 9), says which command an agent requests. The daemon
-// has masked secrets in the summary, because the terminal passes it to the desktop, where others may see it and programs may store it.
+// ApprovalBell returns the bytes that ring the person's terminal and, if the terminal supports notifications (OSC 9), say which command an
+// agent requests. The daemon has masked secrets in the summary, because the terminal passes it to the desktop, where others may see it and
+// programs may store it.
 func ApprovalBell(q localapi.Approval) string {
 	return "\x1b]9;tether: " + Printable(q.Summary, 300) + "\x07\x07"
 }

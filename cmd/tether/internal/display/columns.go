@@ -7,7 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Fit is s in exactly width columns: cut, with an ellipsis, or filled with blanks.
+// Fit returns s in exactly width columns: cut, with an ellipsis, or padded with blanks.
 func Fit(s string, width int) string {
 	s = ansi.Truncate(s, width, "…")
 	return s + strings.Repeat(" ", max(width-ansi.StringWidth(s), 0))
@@ -15,17 +15,17 @@ func Fit(s string, width int) string {
 
 // Columns is a table of text. Wide and combining characters count as terminals show them.
 type Columns struct {
-	Rows  [][]string // the first is the head; all have the same length
-	Least []int      // how far each column may be cut; 0 means not at all
+	Rows  [][]string // the first row is the head; all rows have the same length
+	Least []int      // the least width to which each column may be cut; 0 means that it may not be cut
 }
 
-// MaxCommand is how many characters of a command line a list shows.
+// MaxCommand bounds the shown part of a command line in a list, in characters.
 const MaxCommand = 60
 
-// columnGap is between two columns.
+// columnGap is the number of blanks between two columns.
 const columnGap = 2
 
-// Lines are the rows, as far as possible in width columns; 0 is no bound.
+// Lines returns the rows as lines of at most width columns, as far as Least allows; 0 means no bound.
 func (t *Columns) Lines(width int) []string {
 	widths := t.widths(width)
 	var out []string
@@ -42,7 +42,7 @@ func (t *Columns) Lines(width int) []string {
 	return out
 }
 
-// widths gives every column the width of its longest cell. If that is too wide, the widest column that may be cut shrinks first.
+// widths gives each column the width of its widest cell. If the rows are then too wide, the widest column that may be cut shrinks first.
 func (t *Columns) widths(width int) []int {
 	widths := make([]int, len(t.Least))
 	for _, row := range t.Rows {
@@ -54,9 +54,9 @@ func (t *Columns) widths(width int) []int {
 	for _, w := range widths {
 		over += w + columnGap
 	}
-	over -= columnGap // none behind the last
+	over -= columnGap // no gap behind the last column
 	for ; width > 0 && over > 0; over-- {
-		room := make([]int, len(widths)) // by how much each is wider than it must be
+		room := make([]int, len(widths)) // the widths of the columns that may shrink, 0 for the others
 		for i, w := range widths {
 			if t.Least[i] > 0 && w > t.Least[i] {
 				room[i] = w

@@ -7,17 +7,17 @@ import (
 	"tether/agent/localapi"
 )
 
-// LeftRunning describes n terminals that run without a daemon, and the remedy.
+// LeftRunning says that n terminals run without a daemon, and the remedy.
 func LeftRunning(n int) string {
 	return Terminals(n, "is running", "are running") + " without a daemon; " + LeftRemedy(n)
 }
 
-// LeftRemedy is the remedy for n terminals that run without a daemon.
+// LeftRemedy returns the remedy for n terminals that run without a daemon.
 func LeftRemedy(n int) string {
 	return "tether daemon --background resumes " + them(n) + ", tether stop ends " + them(n)
 }
 
-// Kept says how many terminals a stopped daemon has left running.
+// Kept says that a stopped daemon has left n terminals running.
 func Kept(n int) string {
 	if n == 0 {
 		return "no terminals were running"
@@ -25,7 +25,7 @@ func Kept(n int) string {
 	return Terminals(n, "kept", "kept") + "; the next daemon resumes " + them(n)
 }
 
-// them is the pronoun for n terminals.
+// them returns the pronoun for n terminals.
 func them(n int) string {
 	if n == 1 {
 		return "it"
@@ -33,7 +33,7 @@ func them(n int) string {
 	return "them"
 }
 
-// Terminals is a number of terminals with a verb: one for a single terminal, many otherwise.
+// Terminals returns a number of terminals with a verb: one for a single terminal, many otherwise.
 func Terminals(n int, one, many string) string {
 	if n == 1 {
 		return "1 terminal " + one
@@ -63,10 +63,11 @@ func Sandbox(s localapi.SandboxStatus) string {
 	}
 }
 
-// skewWarn is the difference between clocks, above which certificates and tokens may fail.
+// skewWarn is the difference between clocks above which certificates and tokens may fail.
 const skewWarn = 30 * time.Second
 
-// Skew describes how far a host's clock is ahead or, if negative, behind; "" if that does no harm.
+// Skew describes the difference between a host's clock and this machine's, positive if the host's is ahead. It returns "" if that is
+// harmless.
 func Skew(skew time.Duration) string {
 	if skew.Abs() <= skewWarn {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"tether/ahp"
 )
 
-// Lent says in a list with whom a terminal is shared: the host, since when, the time left, and the number of watchers if the host
-// reports it.
+// Lent says with whom a terminal is shared, for a column of a list: each host, the time since the sharing began, the time left, the
+// audience, the number and names of watchers if the host reports them, and the state.
 func Lent(t localapi.Terminal) string {
 	switch {
 	case t.Private:
@@ -49,7 +49,7 @@ func Lent(t localapi.Terminal) string {
 	return strings.Join(hosts, ", ")
 }
 
-// loanStates say in a list why a host does not have a shared terminal.
+// loanStates are the words for the states in which a host does not have a shared terminal.
 var loanStates = map[string]string{localapi.LoanPending: "pending", localapi.LoanOffline: "offline", localapi.LoanRefused: "refused"}
 
 // SharedWith says with whom a terminal is shared, and until when.
@@ -100,7 +100,7 @@ func Visible(t localapi.Terminal) string {
 	return strings.Join(append(parts, more...), "; ")
 }
 
-// watchingText is the number of watchers at a host. Nobody watches a terminal that the host does not have yet.
+// watchingText describes the watchers at a host. A pending loan has no watchers, because the host does not have the terminal yet.
 func watchingText(l localapi.Loan) string {
 	switch {
 	case l.Watchers != nil:
@@ -113,7 +113,7 @@ func watchingText(l localapi.Loan) string {
 	return "" // the host does not say
 }
 
-// Names lists names for people.
+// Names lists at most shownNames names, and the number of the others.
 func Names(names []string) string {
 	var all []string
 	for _, name := range names[:min(len(names), shownNames)] {
@@ -125,7 +125,7 @@ func Names(names []string) string {
 	return strings.Join(all, ", ")
 }
 
-// audienceText says with whom at a host the person has shared a terminal, "" if nobody was named.
+// audienceText describes the audience that the person has named at a host. It returns "" if the person has named nobody.
 func audienceText(a *localapi.Audience) string {
 	if a == nil {
 		return ""
@@ -146,7 +146,7 @@ func audienceText(a *localapi.Audience) string {
 	return strings.Join(parts, "; ")
 }
 
-// whoText says who watches at a host, and since when; "" if the host does not name anybody.
+// whoText says who watches at a host, and since when. It returns "" if the host names nobody.
 func whoText(w *localapi.Watchers) string {
 	if w == nil || len(w.Watching) == 0 {
 		return ""
@@ -165,11 +165,11 @@ func whoText(w *localapi.Watchers) string {
 	return strings.Join(all, ", ")
 }
 
-// watchers is how many watch at a host, as it says.
+// watchers returns the number of watchers that a host reports.
 func watchers(w *localapi.Watchers) int { return len(w.Watching) + w.More }
 
-// Claim is a host's report of who watches a terminal and who may, with names marked as the host's; "" if there is none. It omits that
-// everybody at the host may watch, because lending without names means that.
+// Claim describes a host's report of who watches a terminal and who may. It says that names come from the host. It returns "" without a
+// report. It does not say that everybody at the host may watch, because lending without names means that.
 func Claim(w *localapi.Watchers) string {
 	if w == nil {
 		return ""
@@ -190,7 +190,7 @@ func Claim(w *localapi.Watchers) string {
 	return strings.Join(parts, "; ")
 }
 
-// Counts separates the terminals that a host has from those that it will get.
+// Counts describes the numbers of terminals. Of lent ones, it separates those that a host has from those that it will get.
 func Counts(c localapi.Count) string {
 	lent := fmt.Sprintf("%d lent", c.Lent)
 	if c.There != c.Lent {
@@ -205,7 +205,7 @@ func Counts(c localapi.Count) string {
 	return fmt.Sprintf("%d running (%s), %d exited", c.Running, lent, c.Exited)
 }
 
-// LentCount is how many terminals are shared with a host, and how many of them the host has if that differs.
+// LentCount returns the number of terminals shared with a host or, if the host does not have all of them, "2 of 3".
 func LentCount(h localapi.HostStatus) string {
 	there := 0
 	for _, l := range h.Lent {

@@ -10,10 +10,10 @@ import (
 	"tether/agent/term"
 )
 
-// NameOf is a terminal's displayed name.
+// NameOf returns a terminal's displayed name: its name, or its id if it has none.
 func NameOf(t localapi.Terminal) string { return cmp.Or(t.Name, t.ID) }
 
-// StateOf is the state of a terminal, and since when it has it.
+// StateOf returns the state of a terminal in words, and the time since which it has this state.
 func StateOf(t localapi.Terminal) (state string, since time.Time) {
 	switch {
 	case t.Exit != nil:
@@ -28,10 +28,10 @@ func StateOf(t localapi.Terminal) (state string, since time.Time) {
 	return "running", t.Started
 }
 
-// Awaits is a state of input in words.
+// Awaits returns a state of input in words.
 func Awaits(input string) string { return strings.ReplaceAll(input, "_", " ") }
 
-// Ready is a state of readiness in words.
+// Ready returns a state of readiness in words.
 func Ready(ready string) string {
 	if ready == string(term.ReadyFailed) {
 		return "not ready"
@@ -39,7 +39,7 @@ func Ready(ready string) string {
 	return ready
 }
 
-// Exit is how a terminal ended.
+// Exit says how a terminal ended.
 func Exit(e localapi.Exit) string {
 	if e.Signal != "" {
 		return "killed " + e.Signal
@@ -47,7 +47,7 @@ func Exit(e localapi.Exit) string {
 	return fmt.Sprintf("exited %d", e.Code)
 }
 
-// OwnerOf is the owner of a terminal: "you", or the agent's name.
+// OwnerOf returns the owner of a terminal: "you", or the agent's name.
 func OwnerOf(t localapi.Terminal) string {
 	if t.Owner == term.User.String() {
 		return "you"
@@ -55,10 +55,10 @@ func OwnerOf(t localapi.Terminal) string {
 	return Printable(strings.TrimPrefix(t.Owner, "agent "), 24)
 }
 
-// shownNames is the number of a host's names that a list shows; the rest is a number.
+// shownNames bounds the names of people that a list shows; the list counts the others.
 const shownNames = 8
 
-// URLs is the addresses that a list shows after a command, "" if it listens on nothing.
+// URLs returns the URLs of listening ports, as a list shows them after a command; "" if there are none.
 func URLs(all []localapi.Listening) string {
 	var urls []string
 	for _, l := range all {
@@ -76,10 +76,10 @@ func URLs(all []localapi.Listening) string {
 	return "  " + strings.Join(urls, " ") + more
 }
 
-// maxURLs is how many of a terminal's URLs a list shows.
+// maxURLs bounds the URLs of a terminal that a list shows.
 const maxURLs = 3
 
-// Declared is the state in words.
+// Declared returns the state of a declared terminal in words.
 func Declared(d localapi.Declared) string {
 	switch {
 	case d.State == "waiting":
@@ -96,7 +96,7 @@ func Declared(d localapi.Declared) string {
 	return d.State
 }
 
-// Waited describes the met condition, on one line.
+// Waited describes the condition that ended a wait, on one line.
 func Waited(w localapi.Waited) string {
 	switch {
 	case w.Reason == "pattern":

@@ -10,7 +10,7 @@ import (
 	"tether/platform/tty"
 )
 
-// PrintableLines makes each line of s printable, because errors may contain text of hosts and programs.
+// PrintableLines returns s with each line made printable. It is for errors, which may contain text of hosts and programs.
 func PrintableLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -19,7 +19,8 @@ func PrintableLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Printable is s on one line without control characters, cut to at most max runes; 0 means uncut.
+// Printable returns s on one line: white space becomes blanks, and characters that are not printable become U+FFFD. It cuts s to max runes;
+// 0 means no bound.
 func Printable(s string, max int) string {
 	var b strings.Builder
 	n := 0
@@ -40,7 +41,7 @@ func Printable(s string, max int) string {
 	return b.String()
 }
 
-// Ago formats a duration in one unit.
+// Ago formats a duration in one unit, rounded down. A negative one is 0s.
 func Ago(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -64,7 +65,7 @@ func Clock(at time.Time) string {
 	return at.Format("2006-01-02 15:04")
 }
 
-// Count is a number with its noun, whose plural takes an s.
+// Count returns a number with its noun, whose plural takes an s.
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -72,7 +73,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// Size is a number of bytes in the unit that leaves at least one digit before the point.
+// Size formats a number of bytes: from 10 KiB in KiB, from 1 MiB in MiB.
 func Size(bytes int64) string {
 	switch {
 	case bytes >= 10<<20:
@@ -85,7 +86,7 @@ func Size(bytes int64) string {
 	return Count(int(bytes), "byte")
 }
 
-// ShellLine is argv as a person would type it.
+// ShellLine returns argv as a person would type it into a POSIX shell.
 func ShellLine(argv []string) string {
 	words := make([]string, len(argv))
 	for i, w := range argv {
@@ -113,5 +114,5 @@ func Dim(f *os.File, text string) string {
 	return "\x1b[2m" + text + "\x1b[0m"
 }
 
-// Round is a duration as precise as people need it.
+// Round rounds a duration to the precision that people need.
 func Round(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
