@@ -26,7 +26,7 @@ import (
 	"tether/platform/pty"
 )
 
-// checkTimeout bounds one check, and thereby all of them, since they run concurrently. daemonTimeout is how long the daemon may take to
+// checkTimeout bounds one check, and thereby all checks, because they run concurrently. daemonTimeout is how long the daemon may take to
 // answer before it counts as stuck; it is generous because the machine may have other problems.
 const (
 	checkTimeout  = 20 * time.Second
@@ -68,7 +68,7 @@ type Machine struct {
 	Config    func() (path string, err error)             // reads the configuration file; the error says where it is wrong
 	Unknown   string                                      // describes unknown variables in the environment; "" if there are none
 	Container string                                      // the kind of container that this process runs in; "" if it runs in none
-	Agents    func() (configured, other, broken []string) // the installed agents: configured for tether, not configured, and unreadable, with the reason
+	Agents    func() (configured, other, broken []string) // installed agents: configured for tether, not configured, unreadable (and why)
 }
 
 // machine is the machine under examination, with the facts known before the checks.
@@ -94,13 +94,14 @@ func newMachine(m Machine) *machine {
 		keyring: keyring.System(), service: installer.New(false).Status, proxy: proxyOf}
 }
 
-// WithoutDirectories is the examination of a machine whose directories are unknown, which is err: nothing else can be checked.
+// WithoutDirectories returns the examination of a machine whose directories are unknown because of err. Nothing else can be checked there.
 func WithoutDirectories(err error) Examination {
 	return conclude([]Check{{Name: "directories", Result: Fail, Reason: err.Error(), Fix: "set the variable named above, or TETHER_HOME", Doc: "docs/PLATFORMS.md"}})
 }
 
-// Examine runs all checks, concurrently. It returns after 30 seconds at the latest, or soon after ctx ends. The checks change nothing, but
-// they create and remove a test file and a test entry in the keyring, and connect to the paired hosts.
+// Examine asks the daemon for its status and then runs all checks concurrently. It returns within 30 seconds, or soon after ctx ends,
+// unless a file system does not answer. The checks create and remove a test file and a test entry in the keyring, run test programs and
+// connect to the paired hosts; they change nothing else.
 func Examine(ctx context.Context, known Machine) Examination {
 	m := newMachine(known)
 	asked, cancel := context.WithTimeout(ctx, daemonTimeout)
@@ -150,7 +151,7 @@ func Print(out io.Writer, checks []Check) error {
 	return w.Flush()
 }
 
-// StuckFix is the remedy for a daemon that does not answer, and so cannot be asked to end either.
+// StuckFix returns the remedy for a daemon that does not answer, so that it cannot be asked to end either.
 func StuckFix(d dirs.Dirs) string {
 	pid := agent.Running(d)
 	if pid == 0 {
@@ -159,8 +160,8 @@ func StuckFix(d dirs.Dirs) string {
 	return fmt.Sprintf("end process %d, then run: tether daemon --background (terminals keep running). See also: tether logs", pid)
 }
 
-// pagePath is the installed path of a page of docs/: where Linux packages put it, or beside the program, as archives and the installer for
-// Windows do. If the page is in neither place, pagePath returns its path in the repository.
+// pagePath returns the installed path of a page of docs/: where Linux packages put it, or beside the program, where archives and the
+// installer for Windows put it. If the page is in neither place, pagePath returns its path in the repository.
 func pagePath(page string) string {
 	self, err := os.Executable()
 	if err != nil {
@@ -172,7 +173,7 @@ func pagePath(page string) string {
 	return pageIn(filepath.Dir(self), page)
 }
 
-// pageIn is pagePath for a program in the directory.
+// pageIn is pagePath for a program in the directory dir.
 func pageIn(dir, page string) string {
 	for _, path := range []string{filepath.Join(dir, "..", "share", "doc", "tether", filepath.FromSlash(page)), filepath.Join(dir, filepath.FromSlash(page))} {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {

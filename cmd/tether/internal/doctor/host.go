@@ -21,7 +21,7 @@ import (
 	"tether/internal/version"
 )
 
-// checkHosts checks the link to each host and, if it is down, each step of the connection.
+// checkHosts checks the link to each host. If the link is down, it checks each step of the connection.
 func checkHosts(ctx context.Context, m *machine) []Check {
 	switch {
 	case m.down != nil:
@@ -72,7 +72,7 @@ func checkHost(ctx context.Context, m *machine, h *localapi.HostStatus) []Check 
 	return r.all
 }
 
-// route collects the checks of the steps to a host.
+// route collects the checks of the steps of a connection to a host.
 type route struct {
 	name, url string
 	all       []Check
@@ -146,7 +146,8 @@ func (r *route) tls(ctx context.Context, conn net.Conn, believed *tls.Config) bo
 	return true
 }
 
-// hostTLS is the TLS configuration for a host. It trusts the certificate with the host's pin or, without a pin, the system's authorities.
+// hostTLS returns the TLS configuration for a host. It trusts the certificate with the host's pin or, without a pin, the system's
+// authorities.
 func hostTLS(h *localapi.HostStatus, name string) *tls.Config {
 	pin, _ := client.ParsePin(h.Pin) // the daemon has checked it
 	believed := pin.TLS(name)
@@ -216,7 +217,7 @@ func checkClock(ctx context.Context, name string, h *localapi.HostStatus) []Chec
 	return []Check{c}
 }
 
-// proxyOf is the proxy that the environment names for the URL, or nil.
+// proxyOf returns the proxy that the environment names for the URL, or nil.
 func proxyOf(u *url.URL) *url.URL {
 	web := *u
 	web.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]

@@ -54,7 +54,7 @@ func checkDirectories(_ context.Context, m *machine) []Check {
 	}
 	for _, dir := range []string{m.Dirs.State, m.Dirs.Runtime} {
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-			continue // the daemon makes it
+			continue // the daemon will create it
 		}
 		if err := secret.Dir(dir); err != nil { // it exists, so this only checks it
 			c.Result, c.Reason, c.Fix = Fail, err.Error(), "make it accessible only to you, or set TETHER_HOME to such a directory"
@@ -63,7 +63,7 @@ func checkDirectories(_ context.Context, m *machine) []Check {
 	return []Check{c}
 }
 
-// lowDisk is the free space below which doctor warns, in bytes: several times the logs' bound.
+// lowDisk is the free space below which doctor warns, in bytes. It is several times the logs' bound.
 const lowDisk = 64 << 20
 
 // checkDisk checks the free space for the state directory.
@@ -82,7 +82,7 @@ func checkDisk(_ context.Context, m *machine) []Check {
 	return []Check{c}
 }
 
-// existing is the directory, or its nearest parent that exists.
+// existing returns the directory, or its nearest parent that exists.
 func existing(dir string) string {
 	for _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Lstat(dir) {
 		dir = filepath.Dir(dir)
@@ -109,7 +109,7 @@ func checkWriting(_ context.Context, m *machine) []Check {
 	return []Check{c}
 }
 
-// triedBytes is the size of the test file: more than file systems store inline with a file's name.
+// triedBytes is the size of the test file, in bytes: more than file systems store together with a file's name.
 const triedBytes = 8 << 10
 
 // tryWriting writes a file as the daemon does. If the directory does not exist, it creates a directory in the nearest parent instead.
@@ -128,7 +128,7 @@ func tryWriting(dir string) error {
 	return os.Remove(path)
 }
 
-// lowFiles is how many open files fifty terminals and their connections need.
+// lowFiles is the limit of open files below which doctor warns: fifty terminals and their connections need that many.
 const lowFiles = 1024
 
 func checkFiles(_ context.Context, m *machine) []Check {
@@ -145,7 +145,7 @@ func checkFiles(_ context.Context, m *machine) []Check {
 	return []Check{c}
 }
 
-// checkPTY runs this program on a pseudo-terminal.
+// checkPTY runs this program on a pseudo-terminal and checks its output.
 func checkPTY(ctx context.Context, m *machine) []Check {
 	c := Check{Name: "pseudo-terminal", Result: Fail, Fix: "terminals cannot start: check the limits of this session or container", Doc: "docs/PLATFORMS.md"}
 	system, err := m.console()
@@ -164,7 +164,7 @@ func checkPTY(ctx context.Context, m *machine) []Check {
 		return []Check{c}
 	}
 	defer context.AfterFunc(ctx, func() { _ = child.Kill(context.WithoutCancel(ctx), time.Second) })()
-	printed, _ := io.ReadAll(io.LimitReader(child, 4<<10)) // ends with an error on some systems
+	printed, _ := io.ReadAll(io.LimitReader(child, 4<<10)) // at the end, some systems report an error
 	child.Wait()
 	child.Close()
 	if !strings.Contains(string(printed), version.Text()) {
@@ -174,7 +174,7 @@ func checkPTY(ctx context.Context, m *machine) []Check {
 	return []Check{{Name: c.Name, Result: OK, Reason: "works: " + system, Doc: c.Doc}}
 }
 
-// checkRoot warns of a daemon that runs as root, or of a command that would start one.
+// checkRoot warns if the daemon runs as root, or if this command would start such a daemon. In a container, root is fine.
 func checkRoot(_ context.Context, m *machine) []Check {
 	c := Check{Name: "root", Result: Warn, Fix: "run it as yourself, unless this is a container", Doc: "docs/SECURITY.md"}
 	switch {
@@ -225,7 +225,7 @@ func checkSockets(_ context.Context, m *machine) []Check {
 	dead, err := agent.LeftDead(m.Dirs)
 	alive := 0
 	if errors.Is(m.down, localclient.ErrNotRunning) {
-		ids, _ := agent.LeftRunning(m.Dirs) // no terminals are reported if this fails
+		ids, _ := agent.LeftRunning(m.Dirs) // if this fails, the check reports no terminals
 		alive = len(ids)
 	}
 	switch {
@@ -245,7 +245,7 @@ func checkSockets(_ context.Context, m *machine) []Check {
 	return []Check{c}
 }
 
-// checkDegraded passes on the daemon's own warnings.
+// checkDegraded reports the daemon's own warnings.
 func checkDegraded(_ context.Context, m *machine) []Check {
 	var all []Check
 	for _, d := range m.status.Degraded {

@@ -15,10 +15,10 @@ import (
 	"tether/platform/shell"
 )
 
-// slowKeyring is the time from which a keyring counts as slow; each call may take a second.
+// slowKeyring is the duration above which a keyring counts as slow. Each of its calls is bounded by a second.
 const slowKeyring = 300 * time.Millisecond
 
-// checkKeyring reports where secrets are, and tests the keyring with an entry that it removes again.
+// checkKeyring reports where secrets are stored, and tests the keyring with an entry that it removes again.
 func checkKeyring(_ context.Context, m *machine) []Check {
 	c := Check{Name: "keyring", Result: OK, Doc: "docs/SECURITY.md"}
 	kept := m.status.Secrets
@@ -35,7 +35,7 @@ func checkKeyring(_ context.Context, m *machine) []Check {
 		if err == nil {
 			c.Reason += "; a keyring is available now"
 		}
-		if kept.Why != saidSo && kept.Why != "you said so" { // as earlier versions wrote it
+		if kept.Why != saidSo && kept.Why != "you said so" { // the wording of earlier versions
 			c.Result, c.Fix = Warn, "to move them to the keyring, unpair all hosts and pair again with --store keyring"
 		}
 	case err != nil && kept != nil:
@@ -50,10 +50,10 @@ func checkKeyring(_ context.Context, m *machine) []Check {
 	return []Check{c}
 }
 
-// saidSo is the recorded reason if the person chose the file.
+// saidSo is the recorded reason if the person chose to store secrets in a file.
 const saidSo = "--store file was given"
 
-// bareKeyring is the error without the name of the check.
+// bareKeyring returns the error's text without the prefix that repeats the name of the check.
 func bareKeyring(err error) string { return strings.TrimPrefix(err.Error(), "keyring: ") }
 
 func unlockFix(err error) string {
@@ -63,7 +63,7 @@ func unlockFix(err error) string {
 	return "log in at a desktop with a keyring, or pair with --store file"
 }
 
-// slowLogin is the time from which start-up files count as slow.
+// slowLogin is the duration above which start-up files count as slow.
 const slowLogin = 3 * time.Second
 
 // checkLogin asks the login shell for its environment, as the daemon does.
@@ -88,7 +88,7 @@ func checkLogin(ctx context.Context, m *machine) []Check {
 	return []Check{c}
 }
 
-// askLogin asks the person's login shell.
+// askLogin asks the person's login shell for its environment.
 func askLogin(ctx context.Context) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -97,7 +97,7 @@ func askLogin(ctx context.Context) ([]string, error) {
 	return shell.Environment(ctx, shell.Login(), self)
 }
 
-// checkAgents reports which of the installed agents have tether's MCP server in their configuration.
+// checkAgents reports which installed agents have tether's MCP server in their configuration.
 func checkAgents(_ context.Context, m *machine) []Check {
 	c := Check{Name: "agents", Result: OK, Doc: "docs/MCP.md"}
 	know, lack, broken := m.Agents()
