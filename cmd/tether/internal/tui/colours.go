@@ -8,21 +8,21 @@ import (
 	"tether/internal/escape"
 )
 
-// colourful makes lines of a terminal's output, with its colours and no other sequences. It is for output that continues line by line, as
-// that of servers and tests does; cursor movements need a screen.
+// colourful divides a terminal's output into lines, with its colours and no other sequences. It is for output that is printed line by line,
+// such as that of servers and tests; output with cursor movements needs a screen.
 type colourful struct {
 	lines []string
 	line  strings.Builder
-	text  []byte // of the line, not yet in it
-	style string // the sequences since the last that reset all
+	text  []byte // the end of the line, which is not in line yet
+	style string // the colour sequences since the last full reset
 }
 
-// maxStyle bounds style, in bytes. A program that changes colours more often without a reset loses them.
+// maxStyle bounds style, in bytes. If a program sets more without a full reset, its colours are reset.
 const maxStyle = 256
 
 const plainStyle = "\x1b[0m"
 
-// colouredLines returns the lines; ok is false for output that needs a screen. Each line begins and ends without a colour.
+// colouredLines returns data as lines. Each line begins and ends without colours. ok is false for output that needs a screen.
 func colouredLines(data []byte) (lines []string, ok bool) {
 	var c colourful
 	var s escape.Scanner
@@ -42,7 +42,7 @@ func colouredLines(data []byte) (lines []string, ok bool) {
 	return c.lines, true
 }
 
-// char takes a byte of text, and says whether a line can show it.
+// char takes a byte of text. It returns false if the byte needs a screen.
 func (c *colourful) char(b byte) bool {
 	switch b {
 	case '\n':
@@ -59,16 +59,16 @@ func (c *colourful) char(b byte) bool {
 	return true
 }
 
-// control takes a control sequence, and says whether a line can do with or without it.
+// control takes a control sequence. It returns false if the sequence needs a screen.
 func (c *colourful) control(final byte, params []byte) bool {
 	switch final {
-	case 'K': // in a line that grows, nothing is behind the cursor
+	case 'K': // nothing is behind the cursor, which is at the end of the line
 		return true
 	case 'h', 'l':
-		return !bytes.Contains(params, []byte("47")) && !bytes.Contains(params, []byte("1049")) // another screen
+		return !bytes.Contains(params, []byte("47")) && !bytes.Contains(params, []byte("1049")) // the alternate screen
 	case 'm':
 		if strings.Trim(string(params), "0123456789;:") != "" {
-			return true // something else: its parameters are of another kind
+			return true // not SGR: it has private parameters or intermediate bytes
 		}
 	default:
 		return false
@@ -85,13 +85,13 @@ func (c *colourful) control(final byte, params []byte) bool {
 	return true
 }
 
-// flush puts the text into the line.
+// flush appends the text to the line.
 func (c *colourful) flush() {
 	c.line.WriteString(display.Printable(string(c.text), 0))
 	c.text = c.text[:0]
 }
 
-// end ends the line; the next one has its colours again.
+// end ends the line. The next line begins with the same colours.
 func (c *colourful) end() {
 	c.flush()
 	if c.style != "" {

@@ -18,7 +18,7 @@ import (
 	"tether/cmd/tether/internal/display"
 )
 
-// Run shows the screen on a person's terminal until the person leaves it or ctx ends, whose error it then returns.
+// Run shows the screen on a person's terminal until the person quits or ctx ends. If ctx ends, it returns ctx's error.
 func Run(ctx context.Context, client *localclient.Client, in, out *os.File) error {
 	colours := display.Colours(out)
 	screen := model{backend: &daemon{client: client, colours: colours}, colours: colours}
@@ -36,25 +36,25 @@ type state struct {
 	hosts     []localapi.HostStatus
 	questions []localapi.Approval
 	degraded  int
-	of        string   // the id of the terminal that preview is of
-	preview   []string // its last lines
-	err       error    // why there is nothing else
+	of        string   // the id of the terminal that preview shows
+	preview   []string // the last lines of that terminal
+	err       error    // why the state could not be read; the other fields are then zero
 }
 
-// daemon is how the screen asks the daemon and acts. Its methods are called from goroutines of their own.
+// daemon is the backend that uses the daemon. Its methods are called concurrently, from goroutines of bubbletea's commands.
 type daemon struct {
 	client  *localclient.Client
-	colours bool // of the terminals' output
+	colours bool // previews keep their colours
 	ports   ports
 }
 
-// answerTimeout bounds a question to the daemon, which answers at once.
+// answerTimeout bounds the requests of one look. The daemon answers them at once.
 const answerTimeout = 3 * time.Second
 
-// actTimeout bounds an action of the person's, such as the end of a terminal.
+// actTimeout bounds an action of the person, such as killing a terminal.
 const actTimeout = 10 * time.Second
 
-// previewLines is how many lines are asked for.
+// previewLines is the number of lines that a preview requests.
 const previewLines = 100
 
 // look returns the state to display, with a preview of the chosen terminal.
@@ -88,7 +88,7 @@ func (d *daemon) look(chosen string) (s state) {
 	return s
 }
 
-// list is the terminals, with their ports as they were seconds ago at most.
+// list returns the terminals, with their ports as they were at most portsEvery ago.
 func (d *daemon) list(ctx context.Context) (localapi.TerminalList, error) {
 	if d.ports.due() {
 		if list, err := d.client.ListPorts(ctx); err == nil {
@@ -101,7 +101,7 @@ func (d *daemon) list(ctx context.Context) (localapi.TerminalList, error) {
 	return list, err
 }
 
-// preview is the end of a terminal's text, perhaps with colours. It may have more lines than its screen.
+// preview returns the end of a terminal's text, with its colours if d.colours. It may have more lines than the terminal.
 func (d *daemon) preview(ctx context.Context, t localapi.Terminal) []string {
 	lines, err := d.lines(ctx, t)
 	if lines == nil && err == nil {
@@ -120,7 +120,7 @@ func (d *daemon) preview(ctx context.Context, t localapi.Terminal) []string {
 	return lines
 }
 
-// lines are the last that a terminal has printed, nil where only a screen shows them.
+// lines returns the last lines that a terminal has printed. It returns nil if the output needs a screen.
 func (d *daemon) lines(ctx context.Context, t localapi.Terminal) ([]string, error) {
 	body, err := d.client.Read(ctx, t.ID, localclient.ReadOptions{Lines: previewLines})
 	if err != nil {
@@ -155,7 +155,7 @@ func (d *daemon) act(what action, id string) error {
 	return err
 }
 
-// lendTo lets some people watch the terminal at the default host, and stops those after "-" from watching, wherever it is shared.
+// lendTo lets people watch the terminal at the default host. It stops those whose names begin with "-" from watching, at all hosts.
 func (d *daemon) lendTo(id string, names []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), actTimeout)
 	defer cancel()
@@ -179,7 +179,7 @@ func (d *daemon) lendTo(id string, names []string) error {
 	return errors.Join(errs...)
 }
 
-// command is this program with other arguments, for commands that take the whole screen.
+// command returns a command that runs this program with the arguments, for commands that take the whole screen.
 func (d *daemon) command(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {

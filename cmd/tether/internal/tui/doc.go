@@ -1,3 +1,4 @@
-// Package tui is tether ui: all terminals on one screen of the person's, with the output of the selected one, and keys for what can be done
-// with them. The model is pure and owned by bubbletea's goroutine; it reaches the daemon through backend, from goroutines of its commands.
+// Package tui is tether ui: all terminals on one screen, with the output of the selected one, and keys that act on terminals. The model is
+// pure and owned by bubbletea's goroutine. It reaches the daemon through backend, in commands that bubbletea runs in goroutines of their
+// own.
 package tui

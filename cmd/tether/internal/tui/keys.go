@@ -11,7 +11,7 @@ import (
 	"tether/cmd/tether/internal/display"
 )
 
-// Help is every key of the screen.
+// Help lists the keys of the screen.
 const Help = `  ↑ ↓ or k j      select                 enter  attach; ~. detaches
   PgUp PgDn       page up, page down     n      start a shell
   Home End, g G   first, last            l      lend to the default host
@@ -76,7 +76,7 @@ func (m model) onChosen(k string) (tea.Model, tea.Cmd) {
 	t := m.state.terminals[i]
 	switch k {
 	case "enter":
-		if t.Exit != nil { // it would be left again before anything is seen
+		if t.Exit != nil { // attach would end before the person sees anything
 			m.said = display.NameOf(t) + " has exited; read its output with: tether read " + t.ID
 			return m, nil
 		}
@@ -95,7 +95,8 @@ func (m model) onChosen(k string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// answer takes y or n; any other key is neither.
+// answer takes the answer to a yes-or-no question: y, n, or any other key for neither. y does not approve a question that is not shown
+// whole.
 func (m model) answer(k string) (tea.Model, tea.Cmd) {
 	asked, id := m.asking, m.about
 	switch {
@@ -115,7 +116,7 @@ func (m model) answer(k string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// filtering takes the text that terminals are listed by.
+// filtering takes a key of the text that filters the list.
 func (m model) filtering(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k := x.String(); {
 	case k == "ctrl+c":
@@ -134,7 +135,7 @@ func (m model) filtering(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m.move(0)
 }
 
-// naming takes the names of people who may watch the terminal, and with "-" before them of those who may not any more.
+// naming takes a key of the names of people who may watch the terminal. A "-" before a name stops that person from watching.
 func (m model) naming(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k := x.String(); {
 	case k == "ctrl+c":
@@ -167,10 +168,10 @@ func (m model) move(by int) (tea.Model, tea.Cmd) {
 	return m, func() tea.Msg { return peek(backend.look(chosen)) }
 }
 
-// peek is a state that was requested in addition to the usual ones.
+// peek is a state that was requested besides the regular ones, because another terminal was chosen.
 type peek state
 
-// acting does something with a terminal or a question, and says so by its name.
+// acting returns the command that acts on a terminal or a question. Its message names the object by name.
 func (m model) acting(what action, id, name string) tea.Cmd {
 	backend := m.backend
 	return m.doing(what, name, func() error { return backend.act(what, id) })
@@ -185,7 +186,7 @@ func (m model) doing(what action, name string, do func() error) tea.Cmd {
 	}
 }
 
-// leaving gives the screen to another command of ours, until it ends.
+// leaving returns the command that gives the screen to this program with other arguments until that ends.
 func (m model) leaving(args ...string) tea.Cmd {
 	c, err := m.backend.command(args...)
 	if err != nil {
@@ -194,7 +195,7 @@ func (m model) leaving(args ...string) tea.Cmd {
 	return tea.ExecProcess(c, func(err error) tea.Msg { return back{err} })
 }
 
-// ring rings the terminal's bell for questions that were not there before.
+// ring returns the command that rings the terminal's bell if m has a question that the model before did not have.
 func (m model) ring(before model) tea.Cmd {
 	isNew := func(q localapi.Approval) bool {
 		return !slices.ContainsFunc(before.state.questions, func(old localapi.Approval) bool { return old.ID == q.ID })
@@ -205,7 +206,7 @@ func (m model) ring(before model) tea.Cmd {
 	return nil
 }
 
-// chosenName is the name of the chosen terminal.
+// chosenName returns the displayed name of the chosen terminal.
 func (m *model) chosenName() string {
 	if i := m.index(); i >= 0 {
 		return display.Printable(display.NameOf(m.state.terminals[i]), 40)
@@ -213,5 +214,5 @@ func (m *model) chosenName() string {
 	return m.chosen
 }
 
-// helpLines are the keys, under the name of the program.
+// helpLines returns the help screen.
 func helpLines() []string { return append([]string{"tether ui", ""}, strings.Split(Help, "\n")...) }

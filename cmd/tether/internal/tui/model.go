@@ -13,7 +13,7 @@ import (
 	"tether/cmd/tether/internal/display"
 )
 
-// action is a person's action, in the words of the last line.
+// action is a person's action, in the words of its message.
 type action string
 
 const (
@@ -26,10 +26,10 @@ const (
 	actDeny    action = "denied"
 )
 
-// verbs name actions that failed.
+// verbs are the words for an action in the message about its failure.
 var verbs = map[action]string{actLend: "lend", actLendTo: "change who may watch", actUnlend: "stop sharing", actPromote: "promote", actKill: "kill", actApprove: "approve", actDeny: "deny"}
 
-// refreshEvery is how long the screen stays unchanged if no key is pressed.
+// refreshEvery is the pause between an answer of the daemon and the next request.
 const refreshEvery = 500 * time.Millisecond
 
 // prompt is a question to the person.
@@ -38,49 +38,49 @@ type prompt uint8
 const (
 	askNothing prompt = iota
 	askKill           // the chosen terminal?
-	askApprove        // the first question of an agent's
+	askApprove        // the first question of an agent
 	askFilter         // which terminals to list
 	askNames          // the people who may watch the chosen terminal
 	askHelp           // nothing: the keys are shown
 )
 
-// backend is daemon, or a test's.
+// backend is implemented by daemon and by the fake of the tests. Its methods may block, and may be called concurrently.
 type backend interface {
 	look(chosen string) state
 	act(what action, id string) error
-	lendTo(id string, names []string) error // a name after "-" may watch no more
+	lendTo(id string, names []string) error // "-" before a name stops that person from watching
 	command(args ...string) (*exec.Cmd, error)
 }
 
-// model is the whole screen. Update gets a message and returns another model; nothing is shared with concurrent code.
+// model is the state of the whole screen. Update takes a message and returns another model. It shares no memory with concurrent code.
 type model struct {
 	backend backend
 	colours bool
 
 	cols, rows int
 	state      state
-	known      bool                // state is there
-	all        []localapi.Terminal // state.terminals is the listed part
-	filter     string              // lists only terminals with this text
-	exited     bool                // lists exited terminals, too
+	known      bool                // the daemon has answered, or failed to
+	all        []localapi.Terminal // all terminals; state.terminals are those that the list shows
+	filter     string              // the list shows only terminals with this text; "" shows all
+	exited     bool                // the list shows exited terminals, too
 	chosen     string              // the id of a terminal
 	asking     prompt
-	about      string // the id that the question is about
-	names      string // typed as an answer to askNames
-	said       string // of the last act
+	about      string // the id of the terminal or question that asking is about
+	names      string // the text typed so far for askNames
+	said       string // the message about the last action
 }
 
 // Messages besides those of bubbletea.
 type (
 	tick struct{}
 	done struct{ text string }
-	back struct{ err error } // from an attachment or a shell
+	back struct{ err error } // an attachment or a shell has ended
 )
 
 // Init implements tea.Model.
 func (m model) Init() tea.Cmd { return m.looking() }
 
-// looking asks for the state. Only when it has come the next is due, so that a slow daemon is not asked twice.
+// looking requests the state. The next request follows only after its answer, so that a slow daemon does not get two at once.
 func (m model) looking() tea.Cmd {
 	backend, chosen := m.backend, m.chosen
 	return func() tea.Msg { return backend.look(chosen) }
@@ -102,7 +102,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.said = x.text
 	case back:
 		m.said = ""
-		if left := new(exec.ExitError); x.err != nil && !errors.As(x.err, &left) { // an exit status is the terminal's
+		if left := new(exec.ExitError); x.err != nil && !errors.As(x.err, &left) { // an exit status comes from the terminal and is no failure
 			m.said = x.err.Error()
 		}
 	case tea.KeyPressMsg:
@@ -119,13 +119,13 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take displays another state. The chosen terminal stays chosen, if it still exists.
+// take returns the model with another state. The chosen terminal stays chosen if it still exists.
 func (m model) take(s state) model {
-	if s.err != nil { // the former state comes back with the daemon
+	if s.err != nil { // keep the former state, which is shown again when the daemon answers
 		m.state.err, m.known = s.err, true
 		return m
 	}
-	if s.of != m.chosen && m.state.of == m.chosen { // chosen while it was asked for
+	if s.of != m.chosen && m.state.of == m.chosen { // another terminal was chosen after the request
 		s.of, s.preview = m.state.of, m.state.preview
 	}
 	m.state, m.known, m.all = s, true, s.terminals
@@ -137,12 +137,12 @@ func (m model) take(s state) model {
 	return m
 }
 
-// index is where the chosen terminal stands, -1 if nowhere.
+// index returns the index of the chosen terminal in the list, or -1.
 func (m *model) index() int {
 	return slices.IndexFunc(m.state.terminals, func(t localapi.Terminal) bool { return t.ID == m.chosen })
 }
 
-// list fills state.terminals, and chooses the first if the chosen one is gone.
+// list fills state.terminals with the terminals to list. It chooses the first of them if the chosen one is gone.
 func (m *model) list() {
 	m.state.terminals = nil
 	for _, t := range m.all {
@@ -159,7 +159,7 @@ func (m *model) list() {
 	}
 }
 
-// matches reports whether a terminal's listed text contains the text; case does not matter.
+// matches reports whether a field of a terminal contains the text: id, name, title, directory, owner or command. It ignores case.
 func matches(t localapi.Terminal, text string) bool {
 	shown := strings.ToLower(strings.Join([]string{t.ID, t.Name, t.Title, t.Cwd, display.OwnerOf(t), display.ShellLine(t.Command)}, "\n"))
 	return strings.Contains(shown, strings.ToLower(text))

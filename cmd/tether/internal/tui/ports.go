@@ -7,17 +7,17 @@ import (
 	"tether/agent/localapi"
 )
 
-// portsEvery is how often the screen has the daemon look for ports: it takes longer than all else, on macOS some hundred milliseconds.
+// portsEvery is the least time between two requests for listening ports. They take longer than other requests, on macOS some 100 ms.
 const portsEvery = 5 * time.Second
 
-// ports remembers the terminals' listening ports between two looks. It is safe for concurrent use.
+// ports remembers the terminals' listening ports between two requests for them. It is safe for concurrent use.
 type ports struct {
 	mu    sync.Mutex
 	asked time.Time
 	known map[string][]localapi.Listening // by the terminal's id
 }
 
-// due reports whether it is time to look for them; then it is the caller's turn.
+// due reports whether the ports are to be requested now. If so, the caller must request them.
 func (p *ports) due() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,7 +28,7 @@ func (p *ports) due() bool {
 	return true
 }
 
-// note remembers the ports of a list.
+// note remembers the ports in a list.
 func (p *ports) note(all []localapi.Terminal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +38,7 @@ func (p *ports) note(all []localapi.Terminal) {
 	}
 }
 
-// fill puts them into a list without, except for terminals that have ended.
+// fill adds the remembered ports to a list without ports, except for exited terminals.
 func (p *ports) fill(all []localapi.Terminal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

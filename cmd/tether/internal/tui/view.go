@@ -12,7 +12,8 @@ import (
 	"tether/cmd/tether/internal/display"
 )
 
-// The lines of the screen besides the list and the preview: the first line, the head of the list, the line between, and the last two.
+// fixedColumns is the number of lines besides the list and the preview: the first line, the head of the list, the line between, and the
+// last two.
 const fixedColumns = 5
 
 // View implements tea.Model.
@@ -22,7 +23,7 @@ func (m model) View() tea.View {
 	return v
 }
 
-// picture is the screen's text. The display cuts lines that are too long.
+// picture returns the screen's text. bubbletea cuts lines that are too long.
 func (m *model) picture() string {
 	switch {
 	case m.cols == 0:
@@ -37,7 +38,7 @@ func (m *model) picture() string {
 	case m.asking == askApprove:
 		lines, _ := m.question()
 		return m.filled(lines[:min(len(lines), max(m.rows-1, 0))], m.footer())
-	case m.rows < fixedColumns+3: // only the list, and any message on the last line
+	case m.rows < fixedColumns+3: // show only the list, and the message or the keys on the last line
 		list, _ := m.listed(max(m.rows-1, 1))
 		return m.filled(list, cmp.Or(display.Printable(m.said, m.cols), m.footer()))
 	}
@@ -58,10 +59,10 @@ func (m *model) picture() string {
 	return m.filled(append(lines, preview...), display.Printable(m.said, m.cols), m.footer())
 }
 
-// room is how many lines the list and the preview have.
+// room returns the number of lines for the list and the preview together.
 func (m *model) room() int { return m.rows - fixedColumns }
 
-// filled is lines, and the last ones at the foot of the window.
+// filled joins lines, and last at the bottom of the window.
 func (m *model) filled(lines []string, last ...string) string {
 	for len(lines)+len(last) < m.rows {
 		lines = append(lines, "")
@@ -69,7 +70,7 @@ func (m *model) filled(lines []string, last ...string) string {
 	return strings.Join(append(lines, last...), "\n")
 }
 
-// listed is as much of the list as there is room for, including the chosen terminal, and the number of omitted lines.
+// listed returns the part of the list that fits into room lines, with the chosen terminal, and the number of omitted lines.
 func (m *model) listed(room int) (lines []string, hidden int) {
 	all := m.listLines()
 	shown := min(len(all), room)
@@ -77,8 +78,8 @@ func (m *model) listed(room int) (lines []string, hidden int) {
 	return all[from : from+shown], len(all) - shown
 }
 
-// question is an agent's question, in lines as wide as the window; whole is false if that is not all, or the window is too low, or shows
-// something else: nobody approves what they cannot see.
+// question returns the agent's question in lines as wide as the window. whole reports whether the window shows the whole question: a person
+// must not approve a command that they cannot see.
 func (m *model) question() (lines []string, whole bool) {
 	for _, q := range m.state.questions {
 		if q.ID != m.about {
@@ -92,7 +93,7 @@ func (m *model) question() (lines []string, whole bool) {
 	return lines, whole
 }
 
-// folded is a line in pieces of at most cols columns. A character that is not ASCII counts as two, which is the most that one takes.
+// folded divides a line into pieces of at most cols columns. A character that is not ASCII counts as two columns, the most that one takes.
 func folded(line string, cols int) (pieces []string) {
 	from, used := 0, 0
 	for i, r := range line {
@@ -108,7 +109,7 @@ func folded(line string, cols int) (pieces []string) {
 	return append(pieces, line[from:])
 }
 
-// summary is the first line.
+// summary returns the first line.
 func (m *model) summary() string {
 	running := 0
 	for _, t := range m.all {
@@ -132,7 +133,7 @@ func (m *model) summary() string {
 	return strings.Join(parts, " · ")
 }
 
-// listLines are the terminals, then declared ones that do not run.
+// listLines returns the lines of the list: the terminals, then declared terminals that are not running.
 func (m *model) listLines() []string {
 	var lines []string
 	for _, t := range m.state.terminals {
@@ -162,12 +163,12 @@ func (m *model) listLines() []string {
 	return lines
 }
 
-// row have fixed widths, so that nothing moves while it changes.
+// row returns a line of the list. The columns have fixed widths, so that they do not move when their text changes.
 func row(name, state, since, owner, lent, command string) string {
 	return strings.Join([]string{display.Fit(name, 24), display.Fit(state, 14), display.Fit(since, 5), display.Fit(owner, 8), display.Fit(lent, 16), command}, " ")
 }
 
-// rule is the line above the preview.
+// rule returns the line above the preview.
 func (m *model) rule() string {
 	title := ""
 	if i := m.index(); i >= 0 {
@@ -182,7 +183,7 @@ func (m *model) rule() string {
 	return "──" + title + strings.Repeat("─", max(m.cols-ansi.StringWidth(title)-2, 0))
 }
 
-// footer is the last line: a question, or the keys.
+// footer returns the last line: a question, or the keys.
 func (m *model) footer() string {
 	switch m.asking {
 	case askKill:
