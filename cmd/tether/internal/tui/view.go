@@ -12,9 +12,9 @@ import (
 	"tether/cmd/tether/internal/display"
 )
 
-// fixedColumns is the number of lines besides the list and the preview: the first line, the head of the list, the line between, and the
+// fixedLines is the number of lines besides the list and the preview: the first line, the head of the list, the line between, and the
 // last two.
-const fixedColumns = 5
+const fixedLines = 5
 
 // View implements tea.Model.
 func (m model) View() tea.View {
@@ -38,7 +38,7 @@ func (m *model) picture() string {
 	case m.asking == askApprove:
 		lines, _ := m.question()
 		return m.filled(lines[:min(len(lines), max(m.rows-1, 0))], m.footer())
-	case m.rows < fixedColumns+3: // show only the list, and the message or the keys on the last line
+	case m.rows < fixedLines+3: // show only the list, and the message or the keys on the last line
 		list, _ := m.listed(max(m.rows-1, 1))
 		return m.filled(list, cmp.Or(display.Printable(m.said, m.cols), m.footer()))
 	}
@@ -60,7 +60,7 @@ func (m *model) picture() string {
 }
 
 // room returns the number of lines for the list and the preview together.
-func (m *model) room() int { return m.rows - fixedColumns }
+func (m *model) room() int { return m.rows - fixedLines }
 
 // filled joins lines, and last at the bottom of the window.
 func (m *model) filled(lines []string, last ...string) string {
