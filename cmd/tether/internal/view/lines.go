@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// maxLine bounds a line in bytes; a longer one is shown in pieces.
+	// maxLine is the length, in bytes, from which a line is shown in pieces.
 	maxLine = 8 << 10
-	// history is how many lines of before are shown of each terminal.
+	// history is the number of earlier lines that are shown of each terminal.
 	history = 10
 )
 
-// Lines shows a terminal next to others: line by line, each after the terminal's title, without cursor movements.
+// Lines shows one terminal of several on the same writer: line by line, each line behind the terminal's title, without escape sequences.
 type Lines struct {
 	Out   io.Writer
 	Title string
@@ -26,7 +26,7 @@ type Lines struct {
 	trail   trail
 	started bool
 	joining bool
-	skip    int // lines that are not shown
+	skip    int // number of next lines that are not shown
 	strip   stripper
 	line    []byte
 }
@@ -66,7 +66,7 @@ func (v *Lines) Data(p []byte) error {
 	return nil
 }
 
-// flush shows the line as the last carriage return left it.
+// flush shows the line: the part behind its last carriage return.
 func (v *Lines) flush() error {
 	line := bytes.TrimRight(v.line, "\r")
 	line = line[bytes.LastIndexByte(line, '\r')+1:]
@@ -98,7 +98,7 @@ func (v *Lines) Action(a ahp.Action) error {
 	return nil
 }
 
-// Say shows a line of our own after the rest of the terminal's.
+// Say shows a message on a line of its own. It shows an incomplete line of the terminal first.
 func (v *Lines) Say(text string) error {
 	v.skip = 0
 	if len(v.line) > 0 {
@@ -109,7 +109,7 @@ func (v *Lines) Say(text string) error {
 	return v.print("── " + text)
 }
 
-// End says that the terminal is not shown any longer: because of reason, or because it is gone.
+// End says that the terminal is no longer shown, because of reason or, if that is nil, because the host no longer has it.
 func (v *Lines) End(reason error) error {
 	if reason != nil {
 		return v.Say("can no longer be shown: " + display.Printable(reason.Error(), 300))
@@ -117,14 +117,14 @@ func (v *Lines) End(reason error) error {
 	return v.Say("removed from the host")
 }
 
-// stripper leaves out escape sequences and control characters other than tab, carriage return and line feed. It is a pure state machine:
-// pieces of any size give the same.
+// stripper removes escape sequences and control characters other than tab, carriage return and line feed. It is a pure state machine:
+// pieces of any size give the same result.
 type stripper struct {
 	escape escape.Scanner
 	lead   bool // leadC1 was the last byte
 }
 
-// leadC1 is the first byte of U+0080 to U+00BF, of which those up to U+009F are controls (C1): terminals take U+009B for ESC [.
+// leadC1 is the first byte of U+0080 to U+00BF in UTF-8. Those up to U+009F are C1 controls; U+009B, for example, means ESC [ to terminals.
 const leadC1 = 0xc2
 
 func (s *stripper) append(dst, p []byte) []byte {
@@ -132,7 +132,7 @@ func (s *stripper) append(dst, p []byte) []byte {
 		text, lead := s.escape.Next(c) == escape.Text, s.lead
 		s.lead = text && c == leadC1
 		switch {
-		case !text, s.lead: // it is known with the next byte
+		case !text, s.lead: // after leadC1, the next byte decides
 		case lead && c >= 0x80 && c <= 0x9f:
 		case c >= ' ' && c != 0x7f || c == '\t' || c == '\n' || c == '\r':
 			if lead {

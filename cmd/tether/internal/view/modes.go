@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// Modes follows which private modes a program has changed on the person's terminal, so that they can be put back when the person leaves it
-// behind. It understands CSI ? Pm h and CSI ? Pm l (DECSET and DECRST) and whether colours were left on; it is an io.Writer that keeps
-// nothing but a list of at most maxModes numbers.
+// Modes is an io.Writer that tracks which private modes a program has changed on the person's terminal, so that they can be restored when
+// the program's output no longer goes there. It understands CSI ? Pm h and CSI ? Pm l (DECSET and DECRST), and whether colours were left
+// on. It keeps at most the numbers in restorable.
 type Modes struct {
-	changed  []int // of restorable, not as they are by default, in the order of their change
-	coloured bool  // something was printed since the last full reset that may have changed colours
+	changed  []int // modes of restorable that are not in their default state, in the order of their change
+	coloured bool  // the last SGR sequence did not reset all colours and styles
 
 	state  modeState
 	params []byte
@@ -30,10 +30,11 @@ const (
 	modeString            // in a DCS, SOS, PM or APC, to ESC
 )
 
-// maxModeParams bounds the numbers of one sequence, in bytes; longer ones are not followed.
+// maxModeParams bounds the parameters of one sequence, in bytes; longer ones are not followed.
 const maxModeParams = 64
 
-// restorable are the modes that make a terminal hard to use when they stay, with their state by default. Numbers: xterm's ctlseqs.
+// restorable are the modes that make a terminal hard to use if they stay changed, with their default state. The numbers are from xterm's
+// ctlseqs.
 var restorable = map[int]bool{
 	1:    false, // application cursor keys
 	7:    true,  // autowrap
@@ -133,15 +134,15 @@ func (m *Modes) set(mode int, changed bool) {
 	}
 }
 
-// InSequence reports whether the newest byte was within an escape sequence.
+// InSequence reports whether an escape sequence has begun and not ended.
 func (m *Modes) InSequence() bool { return m.state != modeGround }
 
-// WholeScreen reports whether a program has the alternate screen.
+// WholeScreen reports whether a program shows the alternate screen.
 func (m *Modes) WholeScreen() bool {
 	return slices.ContainsFunc(m.changed, func(n int) bool { return n == 47 || n == 1047 || n == 1049 })
 }
 
-// Restore returns the sequences that restore the terminal, the last change first. An unfinished sequence is cancelled (CAN).
+// Restore returns the bytes that restore the terminal, the last change first. They cancel an unfinished sequence (CAN). m is then as new.
 func (m *Modes) Restore() []byte {
 	var out []byte
 	if m.state != modeGround {

@@ -9,21 +9,22 @@ import (
 	"tether/internal/escape"
 )
 
-// Plain writes a terminal's output as plain text with one line feed per line: no escape sequences, no control characters but tabs.
-// Within a line it obeys carriage returns and backspaces, so that a progress bar is its last state. It handles single lines: a cursor that
-// moves to another row begins a line. Pieces of any size give the same result, unless it is live. The zero value writes nowhere.
+// Plain writes a terminal's output as plain text with one line feed per line, without escape sequences and without control characters other
+// than tabs. Within a line it obeys carriage returns and backspaces, so that only the last state of a progress bar remains. It knows one
+// line at a time: a movement of the cursor to another row begins a new line. Pieces of any size give the same result, unless Live is set.
+// Out must be set.
 type Plain struct {
 	Out  io.Writer
-	Live bool // write a line before it is complete; a carriage return then begins another one
+	Live bool // write a line before it is complete; a carriage return then begins another line
 
 	scan    escape.Scanner
 	lead    bool   // leadC1 was the last byte
-	line    []byte // not written yet
+	line    []byte // the part of the line that is not written yet
 	begun   bool   // a part of the line was written
-	restart bool   // after a carriage return
+	restart bool   // a carriage return came: the next character begins the line anew
 }
 
-// Write implements io.Writer. It fails only if the writer below fails.
+// Write implements io.Writer. It fails only if Out fails.
 func (t *Plain) Write(p []byte) (int, error) {
 	for _, c := range p {
 		var err error
@@ -46,7 +47,7 @@ func (t *Plain) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close writes the last line if nothing ended it. It does not close the writer below.
+// Close writes the last line if that was not ended. It does not close Out.
 func (t *Plain) Close() error {
 	if len(t.line) == 0 && !t.begun {
 		return nil
@@ -54,12 +55,12 @@ func (t *Plain) Close() error {
 	return t.end()
 }
 
-// text takes a byte that is in no sequence.
+// text takes a byte that belongs to no sequence.
 func (t *Plain) text(c byte) error {
 	lead := t.lead
 	t.lead = c == leadC1
 	switch {
-	case t.lead, lead && c >= 0x80 && c <= 0x9f: // U+0080 to U+009F are controls; the next byte tells
+	case t.lead, lead && c >= 0x80 && c <= 0x9f: // U+0080 to U+009F are controls; after leadC1, the next byte decides
 		return nil
 	case c == '\n':
 		return t.end()
@@ -105,7 +106,7 @@ func (t *Plain) fresh() error {
 	return nil
 }
 
-// control obeys cursor movements: consoles of Windows print positions instead of line feeds and blanks.
+// control obeys cursor movements, because Windows consoles print positions instead of line feeds and blanks.
 func (t *Plain) control(final byte) error {
 	n, err := strconv.Atoi(string(t.scan.Params()))
 	if err != nil {
@@ -128,7 +129,7 @@ func (t *Plain) control(final byte) error {
 	return nil
 }
 
-// maxColumns bounds a sequence's movement of the cursor.
+// maxColumns bounds the movement of the cursor by one sequence, in columns.
 const maxColumns = 1000
 
 func (t *Plain) end() error {

@@ -8,11 +8,12 @@ import (
 	"tether/shellint"
 )
 
-// watchImages bounds the bytes of images that are shown in all: the amount that lend.images lets out in a minute.
+// watchImages bounds the images that a Safe passes on in total, in bytes: as much as lend.images allows per minute.
 const watchImages = 2 << 20
 
-// Safe is a person's screen for output of others, at another machine or in a file. As in the view for hosts, nothing in it makes the
-// person's own terminal answer, set the clipboard or print. Undecided text waits for more, up to 4 KiB.
+// Safe passes output of others, from another machine or from a file, on to the person's terminal. As in the outward view, it removes
+// sequences that would make the terminal answer, set the clipboard or print. It holds back at most 4 KiB of undecided text until more
+// comes.
 //
 //	Write --scanner: no queries, no clipboard--> text --filter: everything else--> out
 type Safe struct {
@@ -20,25 +21,25 @@ type Safe struct {
 
 	scanner *shellint.Scanner
 	result  shellint.Result
-	raw     []byte // from rawAt on, not decided by the scanner
-	rawAt   int64
+	raw     []byte // output that the scanner has not decided
+	rawAt   int64  // offset of raw in the output
 
 	filter *redact.Filter
 	masks  []redact.Mask
-	text   []byte // from textAt on, not decided by the filter
-	textAt int64
+	text   []byte // text that the filter has not decided
+	textAt int64  // offset of text in the text
 }
 
 // NewSafe returns a view that writes to out.
 func NewSafe(out io.Writer) *Safe {
 	rules, err := redact.Compile(redact.Options{Images: watchImages})
 	if err != nil {
-		panic(err) // only a pattern of the person's could be wrong
+		panic(err) // only a pattern from the configuration could be wrong, and there is none
 	}
 	return &Safe{out: out, scanner: shellint.NewScanner(shellint.Options{Queries: true}), filter: redact.NewFilter(rules, 0)}
 }
 
-// Write takes whole characters.
+// Write implements io.Writer. p must not end within a character. Write fails only if the writer fails.
 func (v *Safe) Write(p []byte) (int, error) {
 	v.raw = append(v.raw, p...)
 	v.scanner.Scan(p, &v.result)
@@ -46,7 +47,7 @@ func (v *Safe) Write(p []byte) (int, error) {
 	return len(p), v.pass()
 }
 
-// Close shows the waiting text.
+// Close passes on the text that was held back. The Safe must not be used afterwards. Close does not close the writer.
 func (v *Safe) Close() error {
 	v.scanner.Close(&v.result)
 	v.scanned()
@@ -54,7 +55,7 @@ func (v *Safe) Close() error {
 	return v.pass()
 }
 
-// scanned passes on text that the scanner has decided.
+// scanned gives output that the scanner has decided to the filter, without the removed sequences.
 func (v *Safe) scanned() {
 	from := len(v.text)
 	plain := func(to int64) {
@@ -77,14 +78,14 @@ func (v *Safe) scanned() {
 	v.filter.Feed(v.text[from:])
 }
 
-// leave goes on behind the raw bytes up to an offset.
+// leave drops the raw bytes before the offset to.
 func (v *Safe) leave(to int64) {
 	if n := to - v.rawAt; n > 0 {
 		v.raw, v.rawAt = append(v.raw[:0], v.raw[n:]...), to
 	}
 }
 
-// pass shows text that the filter has decided.
+// pass writes text that the filter has decided, with its masks.
 func (v *Safe) pass() error {
 	secrets, sequences := v.filter.Take()
 	v.masks = append(append(v.masks, secrets...), sequences...)

@@ -12,23 +12,23 @@ import (
 	"tether/cmd/tether/internal/display"
 )
 
-// Stream shows one terminal's stream unchanged. On a terminal it adds faint lines where commands begin and end, and leaves out sequences
-// that would act on that terminal.
+// Stream shows the output of one terminal. To a file or pipe, it writes the output unchanged. At a person's terminal, it adds lines where
+// commands begin and end, and removes sequences that would act on that terminal, see Safe.
 type Stream struct {
-	out      io.Writer // for our own text
-	text     io.Writer // for the stream
+	out      io.Writer // for messages
+	text     io.Writer // for the output
 	isTTY    bool
 	coloured bool
 
 	trail   trail
 	started bool // something was shown
-	joining bool // the next text may repeat shown output
-	midLine bool // the last byte shown was not the end of a line
+	joining bool // the next output may repeat shown output
+	midLine bool // the last shown byte did not end a line
 	modes   Modes
-	before  *ahp.Screen // the screen at a place in the next text; nil: blank or unknown
+	before  *ahp.Screen // the screen at an offset of the next output; nil: blank or unknown
 }
 
-// NewStream returns a view that writes to out, which is a terminal if isTTY, and one with colours if coloured.
+// NewStream returns a view that writes to out. isTTY says that out is a terminal, coloured that messages may have colours.
 func NewStream(out io.Writer, isTTY, coloured bool) *Stream {
 	v := &Stream{out: out, text: out, isTTY: isTTY, coloured: coloured}
 	if isTTY {
@@ -61,7 +61,7 @@ func (v *Stream) Data(p []byte) error {
 	}
 	v.before = nil
 	if v.isTTY && before != nil {
-		n := int(before.After) - (all - len(p)) // bytes of p before the place of the screen
+		n := int(before.After) - (all - len(p)) // number of bytes of p before the screen's offset
 		if n >= 0 && n <= len(p) && !(joined && before.After == 0) {
 			if err := errors.Join(v.Data(p[:n]), v.draw(before.Data)); err != nil {
 				return err
@@ -80,7 +80,7 @@ func (v *Stream) Data(p []byte) error {
 	return err
 }
 
-// draw shows a former screen, to a person: it is no output.
+// draw draws an earlier screen on the person's terminal. data is not output of the terminal, so it is not remembered as shown.
 func (v *Stream) draw(data string) error {
 	if data == "" {
 		return nil
@@ -95,7 +95,7 @@ func (v *Stream) draw(data string) error {
 func (v *Stream) Action(a ahp.Action) error {
 	switch a := a.(type) {
 	case ahp.TerminalCleared:
-		v.joining = true // a host that brings us up to date clears and repeats
+		v.joining = true // a host clears and repeats the output to resynchronize
 	case ahp.TerminalCommandExecuted:
 		return v.boundary("── " + display.Printable(a.CommandLine, 200))
 	case ahp.TerminalCommandFinished:
@@ -104,7 +104,7 @@ func (v *Stream) Action(a ahp.Action) error {
 	return nil
 }
 
-// finishedText is how a command ended.
+// finishedText says how a command ended.
 func finishedText(a ahp.TerminalCommandFinished) string {
 	text := "── done"
 	if a.ExitCode != nil {
@@ -116,7 +116,7 @@ func finishedText(a ahp.TerminalCommandFinished) string {
 	return text
 }
 
-// boundary shows where a command begins or ends to a person, not to a program.
+// boundary shows where a command begins or ends. It shows nothing in a file or pipe.
 func (v *Stream) boundary(text string) error {
 	if !v.isTTY {
 		return nil
@@ -124,7 +124,7 @@ func (v *Stream) boundary(text string) error {
 	return v.faint(text)
 }
 
-// faint writes a line of our own.
+// faint writes a message on a line of its own, faint if there are colours.
 func (v *Stream) faint(text string) error {
 	if v.midLine {
 		text = "\r\n" + text
@@ -137,7 +137,7 @@ func (v *Stream) faint(text string) error {
 	return err
 }
 
-// Close ends the last line and puts the person's terminal back.
+// Close restores the person's terminal and ends the last line. It does not close the writer.
 func (v *Stream) Close() error {
 	if !v.isTTY {
 		return nil
@@ -151,8 +151,8 @@ func (v *Stream) Close() error {
 	return err
 }
 
-// trailBytes is the length of the remembered output, in bytes: enough to find it again only at its place, except in output that repeats
-// itself, where it does not matter.
+// trailBytes is the length of the remembered output, in bytes. It is long enough to occur only once in later output, except in output that
+// repeats itself, in which the place does not matter.
 const trailBytes = 4 << 10
 
 // trail remembers the end of the shown output.
@@ -169,8 +169,8 @@ func (t *trail) add(p []byte) {
 	t.last = append(t.last, p...)
 }
 
-// join returns the part of p after the shown output. p may begin anywhere in the past; joined is false if it does not contain the end of
-// the shown output, and then rest is all of it.
+// join returns the part of p after the shown output. p may begin at any earlier offset. If p does not contain the end of the shown output,
+// joined is false, and rest is p.
 func (t *trail) join(p []byte) (rest []byte, joined bool) {
 	if len(t.last) == 0 {
 		return p, true
@@ -178,7 +178,7 @@ func (t *trail) join(p []byte) (rest []byte, joined bool) {
 	if i := bytes.LastIndex(p, t.last); i >= 0 {
 		return p[i+len(t.last):], true
 	}
-	// The host may have kept less than we remember.
+	// The host may have kept less output than the trail remembers.
 	for n := min(len(p), len(t.last)-1); n >= leastOverlap; n-- {
 		if bytes.HasSuffix(t.last, p[:n]) {
 			return p[n:], true
@@ -187,5 +187,5 @@ func (t *trail) join(p []byte) (rest []byte, joined bool) {
 	return p, false
 }
 
-// leastOverlap is the shortest piece in bytes that is taken for a repetition.
+// leastOverlap is the shortest piece, in bytes, that counts as a repetition.
 const leastOverlap = 16
