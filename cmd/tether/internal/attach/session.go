@@ -40,6 +40,7 @@ type Session struct {
 	unsaid      string      // a message of lent that is not shown yet; owned by printed's goroutine
 	printing    sync.Mutex  // held while output is written; guards bell, and modes, which printed's goroutine alone changes
 	bell        string      // a bell that waits for the end of a control sequence
+	whole       atomic.Bool // modes.WholeScreen, for other goroutines
 	midLine     atomic.Bool // the last printed byte did not end a line
 	signals     chan os.Signal
 	left        chan struct{} // closed when the person detaches
@@ -157,10 +158,7 @@ func (s *Session) run() error {
 // Notice prints a message for the person, but drops it while a program shows the alternate screen, whose picture the message would damage.
 // It may be called concurrently.
 func (s *Session) Notice(format string, args ...any) {
-	s.printing.Lock()
-	whole := s.modes.WholeScreen()
-	s.printing.Unlock()
-	if !whole {
+	if !s.whole.Load() {
 		s.opts.Notice(format, args...)
 	}
 }
@@ -251,6 +249,7 @@ func (s *Session) print(p []byte) error {
 	}
 	if s.interactive {
 		_, _ = s.modes.Write(p) // never fails
+		s.whole.Store(s.modes.WholeScreen())
 		s.ringLocked()
 	}
 	return nil
