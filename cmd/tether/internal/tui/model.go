@@ -106,6 +106,12 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.said = x.err.Error()
 		}
 	case tea.KeyPressMsg:
+		if m.state.err != nil { // the screen shows only the error: no key may act on what it hides
+			if k := x.String(); k == "q" || k == "ctrl+c" {
+				return m, tea.Quit
+			}
+			return m, nil
+		}
 		switch m.asking {
 		case askNothing:
 			return m.key(x.String())

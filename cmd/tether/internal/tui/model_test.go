@@ -3,6 +3,7 @@ package tui
 import (
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -291,5 +292,30 @@ func TestUIQuestionIsNotAllShown(t *testing.T) {
 	m = step(press(screenOf(f), "a"), state{err: errors.New("nobody listens")})
 	if m = press(m, "y"); len(f.acts) > 0 {
 		t.Errorf("behind an error: did %q", f.acts)
+	}
+}
+
+// Behind an error the screen shows neither the chosen terminal nor a question about it, so no key acts on it. q quits, as the screen says.
+func TestUIKeysBehindAnError(t *testing.T) {
+	gone := state{err: errors.New("nobody listens")}
+	for _, keys := range [][]string{{"l"}, {"x", "y"}, {"p"}, {"\r"}, {"t", "a", "\r"}, {"n"}} {
+		f := threeTerminals()
+		if press(step(screenOf(f), gone), keys...); len(f.acts) > 0 {
+			t.Errorf("%q: did %q", keys, f.acts)
+		}
+		before, last := keys[:len(keys)-1], keys[len(keys)-1]
+		f = threeTerminals()
+		if press(step(press(screenOf(f), before...), gone), last); len(f.acts) > 0 {
+			t.Errorf("%q with an error before the last: did %q", keys, f.acts)
+		}
+	}
+	f := threeTerminals()
+	m := step(screenOf(f), gone)
+	if _, cmd := m.Update(tea.KeyPressMsg{Code: 'q', Text: "q"}); cmd == nil {
+		t.Error("q does not quit")
+	}
+	m = step(m, f.look(m.chosen))
+	if press(m, "l"); !slices.Equal(f.acts, []string{"lent pty-a"}) {
+		t.Errorf("afterwards: did %q", f.acts)
 	}
 }
