@@ -102,8 +102,9 @@ func TestEveryCommandAtATerminal(t *testing.T) {
 	defer h.stop()
 	dir := t.TempDir()
 	given := map[string]string{"TOKEN": filepath.Join(dir, "token"), "HOST": "ws://" + h.address, "FILE": filepath.Join(dir, "web.cast"), "REPORT": filepath.Join(dir, "r.tar.gz")}
+	// The declared terminal is not lent: it starts while the host is paired and, if lent, might keep the host from being renamed.
 	for path, text := range map[string]string{
-		given["TOKEN"]: "canary-token\n", filepath.Join(home, "config", "config.toml"): "[[terminal]]\nname = \"later\"\ncommand = [\"sleep\", \"1000\"]\n",
+		given["TOKEN"]: "canary-token\n", filepath.Join(home, "config", "config.toml"): "[[terminal]]\nname = \"later\"\ncommand = [\"sleep\", \"1000\"]\nlend = []\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
