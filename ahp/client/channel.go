@@ -51,9 +51,9 @@ func (c *channel) unsync() { c.synced, c.held, c.heldSize = false, nil, 0 }
 // hold copies an envelope for later and reports whether there was room for it.
 func (c *channel) hold(v *ahp.EnvelopeView) bool {
 	w := *v
-	w.Action, w.Data = slices.Clone(v.Action), slices.Clone(v.Data)
+	w.Action, w.Data, w.Screen = slices.Clone(v.Action), slices.Clone(v.Data), slices.Clone(v.Screen)
 	c.held = append(c.held, w)
-	c.heldSize += eventCost + len(w.Action) + len(w.Data)
+	c.heldSize += eventCost + len(w.Action) + len(w.Data) + len(w.Screen)
 	return c.heldSize <= maxHeldChannel
 }
 

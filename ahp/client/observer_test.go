@@ -221,6 +221,30 @@ func TestObserverHoldsUntilTheSnapshot(t *testing.T) {
 	})
 }
 
+// A screen that arrives before the answer to subscribe stays as it was, although the buffer that it arrived in is used for later messages.
+func TestObserverHoldsScreens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := observe(t, client.ObserverOptions{}, good)
+		r.drain()
+		h := r.host()
+		want := &ahp.Screen{Cols: 80, Rows: 24, Data: "drawn", Truncated: true}
+		h.serve(ahp.MethodSubscribe, func([]byte) (any, error) {
+			h.send("ahp-terminal:/2", 21, ahp.TerminalData{Data: "after a gap", Screen: want})
+			for i := range int64(100) {
+				h.send("ahp-terminal:/2", 22+i, ahp.TerminalData{Data: strings.Repeat("x", 200)})
+			}
+			s := snapshot("ahp-terminal:/2", 20, terminal(""))
+			return ahp.SubscribeResult{Snapshot: &s}, nil
+		})
+		r.Follow("ahp-terminal:/2")
+		synctest.Wait()
+		s, _ := r.State("ahp-terminal:/2")
+		if diff := cmp.Diff(want.At(int64(len("after a gap"))), s.Meta.Screen); diff != "" {
+			t.Errorf("the screen (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestObserverFloodBeforeTheSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := observe(t, client.ObserverOptions{}, func(n int, h *fakeHost) error {
