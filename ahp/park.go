@@ -20,8 +20,9 @@ const ParkKey = "tether/park"
 
 // Bounds of parking.
 const (
-	MaxPark   = 30 * 24 * time.Hour // longer times count as this one
-	MaxParked = 1024                // entries of a ParkedResult; further ones are only counted
+	MaxPark   = 30 * 24 * time.Hour       // a longer ForMs counts as this
+	MaxParked = 1024                      // entries of a ParkedResult; further ones are only counted
+	maxLoan   = 10 * 365 * 24 * time.Hour // a loan that ends later counts as one without an end
 )
 
 // Park is an owner's permission for the host to keep a terminal while its machine is away. LoanMs runs from when the host reads it, ForMs from
@@ -56,18 +57,16 @@ func (p Park) Validate() error {
 }
 
 // During is ForMs, at most MaxPark.
-func (p Park) During() time.Duration { return milliseconds(p.ForMs) }
-
-// LoanEnd is when the loan ends, counted from a time; zero if it has no end, or none before MaxPark.
-func (p Park) LoanEnd(from time.Time) time.Time {
-	if p.LoanMs == nil || *p.LoanMs > MaxPark.Milliseconds() {
-		return time.Time{}
-	}
-	return from.Add(milliseconds(*p.LoanMs))
+func (p Park) During() time.Duration {
+	return time.Duration(min(max(p.ForMs, 0), MaxPark.Milliseconds())) * time.Millisecond
 }
 
-func milliseconds(n int64) time.Duration {
-	return time.Duration(min(max(n, 0), MaxPark.Milliseconds())) * time.Millisecond
+// LoanEnd returns when the loan ends. read is when the host has read p. A loan without an end returns the zero time.
+func (p Park) LoanEnd(read time.Time) time.Time {
+	if p.LoanMs == nil || *p.LoanMs > maxLoan.Milliseconds() {
+		return time.Time{}
+	}
+	return read.Add(time.Duration(max(*p.LoanMs, 0)) * time.Millisecond)
 }
 
 // AddPark adds it to the _meta of a CreateTerminalParams.
