@@ -121,15 +121,20 @@ func final(err error) bool {
 	return version || errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrPin) || answered && said.Code == ahp.CodePermissionDenied
 }
 
-// connectWithin is connect with an equal part of ctx's time for each of the URLs that are left. The opened connection does not end with
-// that part.
+// connectWithin is connect within this URL's part of ctx's time. The opened connection outlives that time.
 func connectWithin(ctx context.Context, e Endpoint, o Options, left int) (*Conn, error) {
-	if end, bounded := ctx.Deadline(); bounded && left > 1 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
-		defer cancel()
-	}
+	ctx, cancel := withPart(ctx, left)
+	defer cancel()
 	return connect(ctx, e, o)
+}
+
+// withPart returns a context for the next of the URLs that are left to try. If ctx has a deadline, each URL gets an equal part of the time.
+func withPart(ctx context.Context, left int) (context.Context, context.CancelFunc) {
+	end, bounded := ctx.Deadline()
+	if !bounded || left <= 1 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
 }
 
 // connect is Connect for one URL.

@@ -42,12 +42,23 @@ var ErrNotKept = errors.New("the host keeps no text of the terminal any more")
 func (e Endpoint) ParkedText(ctx context.Context, id string) (s ahp.TerminalState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	for _, at := range e.urls() {
-		if s, err = e.parkedText(ctx, at, id); err == nil {
-			return s, nil
+	urls := e.urls()
+	for i, at := range urls {
+		one, wrong := e.parkedTextWithin(ctx, at, id, len(urls)-i)
+		if wrong == nil {
+			return one, nil
+		}
+		if err == nil || errors.Is(err, ErrNotKept) { // which is certain only if all say so
+			err = wrong
 		}
 	}
 	return s, err
+}
+
+func (e Endpoint) parkedTextWithin(ctx context.Context, at, id string, left int) (ahp.TerminalState, error) {
+	ctx, cancel := withPart(ctx, left)
+	defer cancel()
+	return e.parkedText(ctx, at, id)
 }
 
 func (e Endpoint) parkedText(ctx context.Context, at, id string) (s ahp.TerminalState, err error) {

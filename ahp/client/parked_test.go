@@ -1,12 +1,15 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"tether/ahp/client"
 )
@@ -47,5 +50,34 @@ func TestParkedText(t *testing.T) {
 	e.Token = "wrong"
 	if _, err := e.ParkedText(t.Context(), "kept"); !errors.Is(err, client.ErrUnauthorized) {
 		t.Errorf("a wrong token: %v", err)
+	}
+}
+
+// One node of a host keeps the text. A node that says nothing leaves time for it, and only if every node has answered is it certain that
+// nobody keeps the text.
+func TestParkedTextOfNodes(t *testing.T) {
+	keeps := node(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"resource":"x:/1","fromSeq":1,"state":{"title":"web","content":[]}}`)
+	}))
+	mute, lacks := silent(t), node(t, http.NotFoundHandler())
+	for name, c := range map[string]struct {
+		first, second string
+		want          error
+	}{
+		"the second keeps it":  {lacks, keeps, nil},
+		"the first is silent":  {mute, keeps, nil},
+		"one is not reached":   {mute, lacks, client.ErrUnreachable},
+		"one is not reached 2": {lacks, mute, client.ErrUnreachable},
+		"none keeps it":        {lacks, lacks, client.ErrNotKept},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := client.Endpoint{URL: c.first, Also: []string{c.second}, Last: new(atomic.Pointer[string])}
+			e.Last.Store(&c.first)
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			defer cancel()
+			if s, err := e.ParkedText(ctx, "1"); !errors.Is(err, c.want) || err == nil && s.Title != "web" {
+				t.Errorf("%+v, %v, want %v", s, err, c.want)
+			}
+		})
 	}
 }
