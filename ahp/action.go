@@ -25,8 +25,8 @@ type UnknownAction struct {
 // Type implements Action.
 func (a UnknownAction) Type() string { return a.Kind }
 
-// DecodeAction decodes one action, which keeps no reference to raw. Unknown kinds and members are no errors; an action without a kind, or a
-// known kind without a required member or with one of the wrong type, is.
+// DecodeAction decodes one action. The result keeps no reference to raw. Unknown kinds and unknown members are accepted. It returns an
+// error if the kind is missing, or if an action of a known kind lacks a required member or has a member of the wrong type.
 func DecodeAction(raw []byte) (Action, error) {
 	var kind, missing string
 	var present []string
@@ -111,7 +111,7 @@ func decodeAs[T Action](raw []byte) (Action, error) {
 	return a, err
 }
 
-// kinds is never changed.
+// kinds has the kinds that this package decodes. It is never changed.
 var kinds = map[string]kind{
 	ActionRootAgentsChanged:         {[]string{"agents"}, decodeAs[RootAgentsChanged]},
 	ActionRootActiveSessionsChanged: {[]string{"activeSessions"}, decodeAs[RootActiveSessionsChanged]},
@@ -161,7 +161,7 @@ var kinds = map[string]kind{
 	ActionChatToolCallResultConfirmed: {[]string{"turnId", "toolCallId", "approved"}, decodeAs[ChatToolCallResultConfirmed]},
 }
 
-// finite drops a number that JSON cannot hold.
+// finite returns f, or nil for a number that JSON cannot hold.
 func finite(f *float64) *float64 {
 	if f == nil || math.IsNaN(*f) || math.IsInf(*f, 0) {
 		return nil

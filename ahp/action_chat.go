@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// ChatTurnStarted begins a turn. A client may dispatch it with a message of MessageUser.
+// ChatTurnStarted begins a turn. A client may dispatch it if the message's origin is MessageUser.
 type ChatTurnStarted struct {
 	TurnID          string  `json:"turnId"`
 	StartedAt       string  `json:"startedAt,omitempty"` // ISO 8601
@@ -23,7 +23,7 @@ type ChatTurnComplete struct {
 	Meta     Meta    `json:"_meta,omitempty"`
 }
 
-// ChatTurnCancelled ends a turn before its time. A client may dispatch it.
+// ChatTurnCancelled ends a turn before it is complete. A client may dispatch it.
 type ChatTurnCancelled struct {
 	TurnID   string  `json:"turnId"`
 	Duration float64 `json:"duration"` // milliseconds
@@ -50,7 +50,7 @@ type ChatResponsePart struct {
 	Meta   Meta         `json:"_meta,omitempty"`
 }
 
-// ChatDelta appends to the part of markdown with that id.
+// ChatDelta appends text to the markdown part with that id.
 type ChatDelta struct {
 	TurnID  string `json:"turnId"`
 	PartID  string `json:"partId"`
@@ -62,7 +62,7 @@ type ChatDelta struct {
 type ToolCallRef struct {
 	TurnID     string `json:"turnId"`
 	ToolCallID string `json:"toolCallId"`
-	Meta       Meta   `json:"_meta,omitempty"` // replaces the call's
+	Meta       Meta   `json:"_meta,omitempty"` // replaces the call's; nil keeps it
 }
 
 // ChatToolCallStart begins a tool call; its input is not known yet.
@@ -74,18 +74,18 @@ type ChatToolCallStart struct {
 	Contributor *Contributor `json:"contributor,omitempty"` // nil = the host's tool
 }
 
-// ChatToolCallDelta appends to the part of the input that is known.
+// ChatToolCallDelta appends to the call's PartialInput.
 type ChatToolCallDelta struct {
 	ToolCallRef
 	Content           string `json:"content"`
 	InvocationMessage *Text  `json:"invocationMessage,omitempty"`
 }
 
-// ChatToolCallReady says that the input is complete: the call runs if it is Confirmed, and waits for that otherwise. A call that runs
-// already waits again.
+// ChatToolCallReady says that the input is complete. With Confirmed, the call runs. Without it, the call waits for a confirmation, even if
+// it was already running.
 type ChatToolCallReady struct {
 	ToolCallRef
-	Contributor       *Contributor    `json:"contributor,omitempty"` // never another client than at the start
+	Contributor       *Contributor    `json:"contributor,omitempty"` // the same client as in ChatToolCallStart, if any; ReduceChat ignores it
 	Intention         *string         `json:"intention,omitempty"`
 	InvocationMessage Text            `json:"invocationMessage"`
 	ToolInput         json.RawMessage `json:"toolInput,omitempty"` // see ToolCall.Arguments
@@ -97,15 +97,15 @@ type ChatToolCallReady struct {
 	Options           json.RawMessage `json:"options,omitempty"`
 }
 
-// ChatToolCallConfirmed says yes or no to a call that waits. A client whose tool it is and that does not know or cannot execute it must say
-// no.
+// ChatToolCallConfirmed approves or denies a call that waits for a confirmation. A client must deny a call of its own tool if it does not
+// know the tool or cannot execute it.
 type ChatToolCallConfirmed struct {
 	ToolCallRef
 	Approved         bool            `json:"approved"`
-	Confirmed        string          `json:"confirmed,omitempty"` // approved: how
+	Confirmed        string          `json:"confirmed,omitempty"` // if approved: ConfirmedUserAction, …
 	EditedToolInput  json.RawMessage `json:"editedToolInput,omitempty"`
 	SelectedOptionID string          `json:"selectedOptionId,omitempty"`
-	Reason           string          `json:"reason,omitempty"` // not approved: ReasonDenied or ReasonSkipped
+	Reason           string          `json:"reason,omitempty"` // if not approved: ReasonDenied or ReasonSkipped
 	ReasonMessage    *Text           `json:"reasonMessage,omitempty"`
 	UserSuggestion   json.RawMessage `json:"userSuggestion,omitempty"`
 }
@@ -117,14 +117,14 @@ type ChatToolCallContentChanged struct {
 	Content []ToolContent `json:"content"`
 }
 
-// ChatToolCallComplete is the end of a tool call, well or not. Of a client's tool, only that client may dispatch it.
+// ChatToolCallComplete ends a tool call, successfully or not. For a client's tool, only that client may dispatch it.
 type ChatToolCallComplete struct {
 	ToolCallRef
 	Result                     ToolResult `json:"result"`
 	RequiresResultConfirmation bool       `json:"requiresResultConfirmation,omitempty"`
 }
 
-// ChatToolCallResultConfirmed says yes or no to a result that waits for it.
+// ChatToolCallResultConfirmed approves or denies a result that waits for a confirmation.
 type ChatToolCallResultConfirmed struct {
 	ToolCallRef
 	Approved bool `json:"approved"`

@@ -8,7 +8,7 @@ import (
 // SessionReady says that the session can be used.
 type SessionReady struct{}
 
-// SessionCreationFailed says that it never will.
+// SessionCreationFailed says that the session could not be created.
 type SessionCreationFailed struct {
 	Error json.RawMessage `json:"error"`
 }
@@ -54,7 +54,7 @@ type SessionActiveClientSet struct {
 	ActiveClient ActiveClient `json:"activeClient"`
 }
 
-// SessionActiveClientRemoved removes a client. It may dispatch that for itself; a host does when it is gone.
+// SessionActiveClientRemoved removes a client. A client may dispatch it for itself. A host sends it when the client is gone.
 type SessionActiveClientRemoved struct {
 	ClientID string `json:"clientId"`
 }
@@ -117,7 +117,7 @@ func (a SessionActiveClientSet) Validate() error { return a.ActiveClient.Validat
 // Validate checks the id.
 func (a SessionActiveClientRemoved) Validate() error { return CheckClientID(a.ClientID) }
 
-// Validate checks that the request can be answered: it has a kind and a destination for the answer.
+// Validate checks the request's id. A request of a kind that this package reads must also have a tool call, and a chat for the answer.
 func (a SessionInputNeededSet) Validate() error {
 	r := a.Request
 	switch {

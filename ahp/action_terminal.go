@@ -7,19 +7,19 @@ import (
 	"fmt"
 )
 
-// TerminalData is output a host sends to subscribers.
+// TerminalData is output that a host sends to subscribers.
 type TerminalData struct {
 	Data   string
 	Screen *Screen // the whole screen after Data, if output before it was skipped; nil: Data continues the content
 }
 
-// TerminalOutput is output the owner of a client-executed terminal sends to the host. It reduces as TerminalData.
+// TerminalOutput is output that the owner of a client-executed terminal sends to the host. It changes the state as TerminalData does.
 type TerminalOutput struct {
 	Data   string
 	Offset *int64 // of the first byte in the terminal's UTF-8 text, in bytes; nil without the resume extension
 
-	// Screen is the terminal's screen after Data, for a host that lost or never had the output before and whose marker says that it takes
-	// screens. It is no larger than MaxOutputScreen. Nil: Data continues the content.
+	// Screen is the terminal's screen after Data. The owner sends it to a host that lost or never had earlier output, if the host's marker
+	// says that it takes screens. As JSON it has at most MaxOutputScreen bytes. Nil: Data continues the content.
 	Screen *Screen
 }
 
@@ -49,10 +49,10 @@ type TerminalCwdChanged struct {
 	Cwd string `json:"cwd"`
 }
 
-// TerminalExited says that the process ended; a nil ExitCode that no code is known.
+// TerminalExited says that the process ended. A nil ExitCode means that the code is unknown.
 type TerminalExited struct {
 	ExitCode *int64 `json:"exitCode,omitempty"`
-	Meta     Meta   `json:"_meta,omitempty"` // when it did, see ExitedKey
+	Meta     Meta   `json:"_meta,omitempty"` // when it ended, see ExitedKey
 }
 
 // TerminalCleared empties the content and keeps everything else.
@@ -70,7 +70,7 @@ type TerminalCommandExecuted struct {
 	Meta *CommandMeta `json:"_meta,omitempty"`
 }
 
-// TerminalCommandFinished completes the command part of that id.
+// TerminalCommandFinished completes the command part with that id.
 type TerminalCommandFinished struct {
 	CommandID  string   `json:"commandId"`
 	ExitCode   *int64   `json:"exitCode,omitempty"`
@@ -129,7 +129,7 @@ func (a TerminalOutput) Validate() error {
 // Validate bounds the data.
 func (a TerminalInput) Validate() error { return checkLength("data", a.Data, MaxData) }
 
-// Validate checks that both sides are 1 to MaxSize.
+// Validate checks that columns and rows are 1 to MaxSize.
 func (a TerminalResized) Validate() error {
 	return cmp.Or(checkSize("cols", a.Cols), checkSize("rows", a.Rows))
 }

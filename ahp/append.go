@@ -37,8 +37,8 @@ func AppendDispatch(dst []byte, channel string, clientSeq int64, a Action, versi
 	return append(AppendActionFor(dst, a, version), "}}"...)
 }
 
-// DispatchedTo returns the channel of a message that AppendOutput, AppendDispatch or AppendState has made for a URI without characters that
-// JSON escapes, "" for other messages.
+// DispatchedTo returns the channel of a message made by AppendOutput, AppendDispatch or AppendState, and "" for any other message. The
+// channel must have no characters that JSON escapes.
 func DispatchedTo(msg []byte) string {
 	rest, ok := bytes.CutPrefix(msg, []byte(dispatchHead+`"`))
 	if !ok {
@@ -51,14 +51,14 @@ func DispatchedTo(msg []byte) string {
 	return string(rest[:end])
 }
 
-// An action message is its params between these two.
+// An action message consists of envelopeHead, its params and envelopeTail.
 const (
 	envelopeHead = `{"jsonrpc":"2.0","method":"` + MethodAction + `","params":`
 	envelopeTail = `}`
 )
 
-// AppendEnvelope appends a whole action message to dst. A nil origin is left out, and so is the reason "" of an accepted action. action is
-// JSON and is copied unchanged.
+// AppendEnvelope appends a whole action message to dst. A nil origin is left out. So is an empty reason, which means that the action was
+// accepted. action is JSON and is copied unchanged.
 func AppendEnvelope(dst []byte, channel string, serverSeq int64, origin *Origin, reason string, action []byte) []byte {
 	dst = appendEnvelopeUpToAction(dst, channel, serverSeq, origin, reason)
 	dst = append(dst, action...)
@@ -84,7 +84,7 @@ func appendEnvelopeUpToAction(dst []byte, channel string, serverSeq int64, origi
 	return append(dst, `,"action":`...)
 }
 
-// EnvelopeParams is the params of a message that AppendEnvelope or AppendData has made, a part of it.
+// EnvelopeParams returns the params of a message made by AppendEnvelope or AppendData. They are a slice of msg.
 func EnvelopeParams(msg []byte) []byte {
 	return msg[len(envelopeHead) : len(msg)-len(envelopeTail)]
 }

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Methods of the extension for the audience of a lent terminal. All are between the host and the terminal's owner alone.
+// Methods of the extension for the audience of a lent terminal. Only the host and the terminal's owner exchange them.
 const (
-	// MethodAudience is the owner's request that replaces a terminal's audience; params are AudienceParams. It is sent behind the output
-	// before it. A host that does not take some of the names answers -32602, with RefusedNames as data, and changes nothing.
+	// MethodAudience is the owner's request that replaces a terminal's audience; params are AudienceParams. The owner sends it after all
+	// earlier output. A host that does not accept every name answers -32602, with RefusedNames as data, and changes nothing.
 	MethodAudience = "x-tether/audience"
-	// MethodWatchers is the host's notification of the people who may watch a terminal and those who do; params are WatchersParams.
+	// MethodWatchers is the host's notification of who may watch a terminal and who watches it now; params are WatchersParams.
 	MethodWatchers = "x-tether/watchers"
 	// MethodShare is the owner's request to let guests with a link watch one terminal; params are ShareParams. MethodUnshare ends that; params
 	// are UnshareParams.
@@ -24,26 +24,26 @@ const (
 	MethodUnshare = "x-tether/unshare"
 )
 
-// AudienceKey is in createTerminal, and only there: an [Audience]. No one but the owner is shown it.
+// AudienceKey is in createTerminal, and only there: an [Audience]. The host shows it to nobody but the owner.
 const AudienceKey = "tether/audience"
 
 // Bounds of an audience, a list of watchers and a share.
 const (
-	MaxGrants      = 64 // and as many denials
-	MaxWatchers    = 32 // entries of each list; the rest is a number
+	MaxGrants      = 64 // entries of Audience.Grants, and of Audience.Denied
+	MaxWatchers    = 32 // entries of each list in WatchersParams; More counts the rest of Watching
 	MaxShareTime   = 30 * 24 * time.Hour
-	maxAudience    = 64 // bytes of a name, without its kind
+	maxAudience    = 64 // bytes of a name, without its prefix
 	maxWatcherName = 256
 )
 
-// Words of a name in a Grant.
+// Parts of Grant.To that have a meaning.
 const (
 	ToEveryone  = "everyone" // anyone with a token or a login, never guests
 	GroupPrefix = "group:"
 	AgentPrefix = "agent:"
 )
 
-// Audiences is the part of the host's marker that says that it keeps audiences apart.
+// Audiences is a part of the host's marker. It says that the host shows each lent terminal only to its audience.
 type Audiences struct {
 	Version int64  `json:"version"`
 	Owner   string `json:"owner,omitempty"` // the person to whom this machine belongs; "": the administrators
@@ -55,11 +55,11 @@ const AudiencesVersion = 1
 // Audience lists who may watch one of a machine's terminals, besides the person to whom the machine belongs and that person's agents.
 type Audience struct {
 	Grants []Grant `json:"grants,omitempty"`
-	// Denied are people and agents that no grant lets watch: neither a grant by name nor one by group, nor a grant of the host.
+	// Denied are people and agents who may not watch, even if a grant by name, a grant by group or a grant of the host lets them.
 	Denied []string `json:"denied,omitempty"`
 	// HostGrants applies the grants that administrators of the host made for the whole machine to this terminal.
 	HostGrants bool `json:"hostGrants,omitempty"`
-	// GuestsOnly says that nobody may watch but guests with a link, not even the machine's owner at the host.
+	// GuestsOnly says that only guests with a link may watch. Not even the machine's owner at the host may.
 	GuestsOnly bool `json:"guestsOnly,omitempty"`
 }
 
@@ -69,10 +69,10 @@ type Grant struct {
 	From int64  `json:"from,omitempty"` // text offset in bytes: earlier output is not shown; 0: all retained output
 }
 
-// audienceName is a name in a Grant, without its kind.
+// audienceName matches a name in Grant.To, without its prefix.
 var audienceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]*$`)
 
-// CheckAudienceName returns an error if a name in a Grant, or in a denial if denied, is invalid.
+// CheckAudienceName returns an error if to is not valid as Grant.To or, if denied, not valid in Audience.Denied.
 func CheckAudienceName(to string, denied bool) error {
 	name := to
 	if rest, ok := strings.CutPrefix(to, AgentPrefix); ok {
@@ -154,8 +154,8 @@ type RefusedNames struct {
 	Names []string `json:"names"`
 }
 
-// FindRefusedNames returns the names in the data of an error that answers MethodAudience, at most MaxGrants. The other side may say
-// anything.
+// FindRefusedNames returns the names in the data of an error that answers MethodAudience, at most MaxGrants. The data comes from outside
+// and may be invalid.
 func FindRefusedNames(data json.RawMessage) []string {
 	var r RefusedNames
 	if json.Unmarshal(data, &r) != nil {
@@ -250,11 +250,11 @@ func (p UnshareParams) Validate() error { return cmp.Or(CheckURI(p.Channel), Che
 
 // ShareResult is the result of MethodShare.
 type ShareResult struct {
-	// URL is where the host's page for guests is, "" if the host does not know its own address.
+	// URL is the address of the host's page for guests, "" if the host does not know its own address.
 	URL string `json:"url,omitempty"`
 }
 
-// KeepsAudiences reports whether the host that shows the marker keeps audiences apart as this package knows it.
+// KeepsAudiences reports whether the marker has audiences in the version that this package speaks.
 func (t ClientTerminals) KeepsAudiences() bool {
 	return t.Audiences != nil && t.Audiences.Version == AudiencesVersion
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ReduceChat returns a chat's state after an accepted action. It changes nothing reachable from s. now becomes the state's time of
-// modification.
+// ReduceChat returns a chat's state after an accepted action. It changes nothing reachable from s. If the action starts or ends a turn, now
+// becomes the state's ModifiedAt.
 func ReduceChat(s ChatState, a Action, now time.Time) ChatState {
 	switch a := a.(type) {
 	case ChatTurnStarted:
@@ -36,7 +36,7 @@ func ReduceChat(s ChatState, a Action, now time.Time) ChatState {
 	return s
 }
 
-// FormatTime is a time as the protocol writes it: ISO 8601, UTC, with milliseconds.
+// FormatTime returns t as the protocol writes times: ISO 8601, UTC, with milliseconds.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func startTurn(s ChatState, a ChatTurnStarted) ChatState {
@@ -51,7 +51,8 @@ func startTurn(s ChatState, a ChatTurnStarted) ChatState {
 	return s
 }
 
-// endTurn files the active turn, if it is that one, with how it ended. Calls that have not ended are cancelled.
+// endTurn moves the active turn, if it has that id, to Turns, with the State, Duration and Error of end. It cancels tool calls that have
+// not ended.
 func endTurn(s ChatState, id string, end Turn, now time.Time) ChatState {
 	if s.ActiveTurn == nil || s.ActiveTurn.ID != id {
 		return s
@@ -83,7 +84,7 @@ func endTurn(s ChatState, id string, end Turn, now time.Time) ChatState {
 	return s
 }
 
-// changeTurn lets f change a copy of the active turn, if it is that one.
+// changeTurn replaces the active turn, if it has that id, by a copy that f has changed.
 func changeTurn(s ChatState, id string, f func(t *Turn)) ChatState {
 	if s.ActiveTurn == nil || s.ActiveTurn.ID != id {
 		return s
@@ -95,7 +96,7 @@ func changeTurn(s ChatState, id string, f func(t *Turn)) ChatState {
 	return s
 }
 
-// appendToPart: only the first part with that id counts, and only if it is text.
+// appendToPart appends to the first part with that id, and only if it is markdown.
 func appendToPart(parts []ResponsePart, a ChatDelta) {
 	i := slices.IndexFunc(parts, func(p ResponsePart) bool {
 		return p.text() && p.ID == a.PartID || p.ToolCall != nil && p.ToolCall.ToolCallID == a.PartID
@@ -105,7 +106,7 @@ func appendToPart(parts []ResponsePart, a ChatDelta) {
 	}
 }
 
-// activity is the status that follows from the chat's current work, with the unrelated bits unchanged.
+// activity returns the status that follows from the chat's active turn. Bits that do not depend on it stay unchanged.
 func (s ChatState) activity() SessionStatus {
 	now := SessionIdle
 	if s.ActiveTurn != nil {
@@ -124,7 +125,7 @@ func (c ToolCall) blocked() bool {
 	return c.Status == ToolPendingConfirmation || c.Status == ToolPendingResultConfirmation || c.Status == toolAuthRequired
 }
 
-// reduceToolCall changes one tool call of the active turn. Actions that do not fit its status change nothing.
+// reduceToolCall changes one tool call of the active turn. Actions that do not fit the call's status change nothing.
 func reduceToolCall(s ChatState, a Action) ChatState {
 	var ref ToolCallRef
 	var change func(c ToolCall) ToolCall
@@ -165,7 +166,7 @@ func startCall(a ChatToolCallStart) *ToolCall {
 		Intention: a.Intention, Contributor: a.Contributor, Meta: a.Meta}
 }
 
-// base holds the fields that a call keeps in every state.
+// base returns a call with another status and only the fields that a call keeps in every status. A nil meta keeps the call's own.
 func (c ToolCall) base(status string, meta Meta) ToolCall {
 	if meta == nil {
 		meta = c.Meta
@@ -220,7 +221,7 @@ func (a ChatToolCallReady) reduce(c ToolCall) ToolCall {
 	return next
 }
 
-// keep copies fields that the new question lacks from the call that waited before.
+// keep copies the fields that c lacks from the same call before it had to wait again.
 func (c *ToolCall) keep(before ToolCall) {
 	if c.ConfirmationTitle == nil {
 		c.ConfirmationTitle = before.ConfirmationTitle
@@ -255,7 +256,7 @@ func (a ChatToolCallConfirmed) reduce(c ToolCall) ToolCall {
 	return next
 }
 
-// findOption is the offered option with that id.
+// findOption returns the offered option with that id, or nil.
 func findOption(options json.RawMessage, id string) json.RawMessage {
 	var all []json.RawMessage
 	if id == "" || json.Unmarshal(options, &all) != nil {

@@ -62,11 +62,11 @@ const (
 type Turn struct {
 	ID            string          `json:"id"`
 	StartedAt     string          `json:"startedAt,omitempty"` // ISO 8601
-	Duration      *float64        `json:"duration,omitempty"`  // milliseconds; once it has ended
+	Duration      *float64        `json:"duration,omitempty"`  // milliseconds; once the turn has ended
 	Message       Message         `json:"message"`
 	ResponseParts []ResponsePart  `json:"responseParts"` // required, may be empty
 	Usage         json.RawMessage `json:"usage,omitempty"`
-	State         string          `json:"state,omitempty"` // TurnComplete, …; once it has ended
+	State         string          `json:"state,omitempty"` // TurnComplete, …; once the turn has ended
 	Error         json.RawMessage `json:"error,omitempty"`
 }
 
@@ -77,7 +77,7 @@ func (t Turn) MarshalJSON() ([]byte, error) {
 	return marshal(fields(t)), nil
 }
 
-// ToolCall returns the tool call with that id, or nil. It belongs to t.
+// ToolCall returns t's own tool call with that id, or nil.
 func (t *Turn) ToolCall(id string) *ToolCall {
 	for i := range t.ResponseParts {
 		if c := t.ResponseParts[i].ToolCall; c != nil && c.ToolCallID == id {

@@ -17,7 +17,7 @@ const (
 	ToolPendingResultConfirmation = "pending-result-confirmation"
 	ToolCompleted                 = "completed"
 	ToolCancelled                 = "cancelled"
-	toolAuthRequired              = "auth-required" // only of tools of MCP servers, which tether has none of
+	toolAuthRequired              = "auth-required" // only for tools of MCP servers, which tether-host does not run
 )
 
 // Values of ToolCall.Confirmed. The host's value is advice: a client that runs a tool asks its own person.
@@ -79,16 +79,16 @@ type ToolCall struct {
 	UserSuggestion json.RawMessage `json:"userSuggestion,omitempty"`
 }
 
-// Ended reports whether nothing more will come of the call.
+// Ended reports whether the call is completed or cancelled.
 func (c ToolCall) Ended() bool { return c.Status == ToolCompleted || c.Status == ToolCancelled }
 
-// CalledAt reports whether it is a call of a tool of that client.
+// CalledAt reports whether the called tool is that client's.
 func (c ToolCall) CalledAt(clientID string) bool {
 	return clientID != "" && c.Contributor != nil && c.Contributor.Kind == ContributorClient && c.Contributor.ClientID == clientID
 }
 
-// Arguments returns the input as a JSON object. On the wire it is a string that holds one; none at all is the empty object. An input that
-// is a reference to somewhere else is an error.
+// Arguments returns the input as a JSON object. On the wire, the input is a string that holds the object. A missing or empty input is the
+// empty object. It returns an error if the input is a reference to content elsewhere, or holds no object.
 func (c ToolCall) Arguments() (json.RawMessage, error) {
 	var text string
 	switch {
@@ -106,10 +106,10 @@ func (c ToolCall) Arguments() (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// NewToolInput returns arguments, a JSON object, as a ToolInput.
+// NewToolInput returns the value of ToolCall.ToolInput for arguments, a JSON object.
 func NewToolInput(arguments json.RawMessage) json.RawMessage { return marshal(string(arguments)) }
 
-// ToolError says why a tool has failed.
+// ToolError says why a tool call failed.
 type ToolError struct {
 	Message string `json:"message"`
 	Code    string `json:"code,omitempty"`
@@ -124,7 +124,8 @@ type ToolResult struct {
 	Error             *ToolError      `json:"error,omitempty"`
 }
 
-// Validate bounds the blocks and checks the structured content. The length of a message bounds the total.
+// Validate bounds the number of blocks, and checks the terminals among them and the structured content. The size of texts is bounded only
+// by the limit for a message.
 func (r ToolResult) Validate() error {
 	if r.Error != nil {
 		if err := checkLength("error.code", r.Error.Code, MaxID); err != nil {

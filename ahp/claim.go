@@ -34,7 +34,7 @@ func (c Claim) HeldBy(clientID string) bool {
 	return c.Problem == "" && c.Kind == ClaimClient && clientID != "" && c.ClientID == clientID
 }
 
-// Validate tells why c cannot be granted. Session claims may lack a chat, as before 0.9.0.
+// Validate returns why c cannot be granted. Session claims may lack a chat, as before 0.9.0.
 func (c Claim) Validate() error {
 	switch {
 	case c.Problem != "":
@@ -64,8 +64,8 @@ func (c Claim) validateSession() error {
 	return cmp.Or(checkLength("claim: turnId", c.TurnID, MaxURI), checkLength("claim: toolCallId", c.ToolCallID, MaxURI))
 }
 
-// UnmarshalJSON reads a claim strictly by type, but fails for nothing that is JSON: a claim that is not understood becomes one with nothing
-// but a Problem, so that one strange claim does not hide a whole catalogue.
+// UnmarshalJSON checks the types of all members, but fails for no JSON value. A claim that it cannot read becomes a Claim that has only a
+// Problem, so that one such claim does not make a whole catalogue unreadable.
 func (c *Claim) UnmarshalJSON(raw []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil || members == nil {

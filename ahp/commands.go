@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// CreateTerminalParams asks for a terminal under a URI the client chose. The result is null.
+// CreateTerminalParams asks for a terminal under a URI that the client chose. The result is null.
 type CreateTerminalParams struct {
 	Channel         string          `json:"channel"`
 	Claim           Claim           `json:"claim"` // required
 	Name            string          `json:"name,omitempty"`
-	Cwd             string          `json:"cwd,omitempty"`  // URI; plain paths are seen
+	Cwd             string          `json:"cwd,omitempty"`  // URI; some clients send a plain path
 	Cols            *int64          `json:"cols,omitempty"` // nil = the host's choice
 	Rows            *int64          `json:"rows,omitempty"` // nil = the host's choice
 	ExecutionTarget ExecutionTarget `json:"executionTarget,omitempty"`
 	Meta            Meta            `json:"_meta,omitempty"`
 }
 
-// Validate checks the params by themselves: also that the claim is a client's. Only the host can check that it is the sender's, as the
-// proposal demands for TargetClient.
+// Validate checks the params by themselves. For TargetClient the claim must be a client's; the proposal demands that it is the sender's,
+// which only the host can check.
 func (p CreateTerminalParams) Validate() error {
 	return cmp.Or(CheckURI(p.Channel), p.Claim.Validate(), p.checkTarget(), checkLength("name", p.Name, MaxTitle),
 		checkLength("cwd", p.Cwd, MaxCwd), checkOptionalSize("cols", p.Cols), checkOptionalSize("rows", p.Rows))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ExtensionVersion is the version of the client-terminals extension this package speaks.
+// ExtensionVersion is the version of the client-terminals extension that this package speaks.
 const ExtensionVersion = 1
 
 // Bounds of ClientTerminals.MaxDataBytes, bytes of text in one output action.
@@ -16,31 +16,32 @@ const (
 	MinMaxDataBytes     = 1 << 10
 )
 
-// ClientTerminals is a host's marker: it takes client-executed terminals. All but Version goes beyond the proposal.
+// ClientTerminals is a host's marker: the statement that the host takes client-executed terminals. Every field except Version goes beyond
+// the proposal.
 type ClientTerminals struct {
 	Version        int64 `json:"version"`                // 0 = the bare proposal
-	GraceMs        int64 `json:"graceMs,omitempty"`      // milliseconds a terminal outlives its owner's connection
+	GraceMs        int64 `json:"graceMs,omitempty"`      // milliseconds that a terminal outlives its owner's connection
 	Resume         bool  `json:"resume,omitempty"`       // offsets are read and acknowledged
 	CommandActions bool  `json:"commandActions"`         // the owner may dispatch command actions
 	MaxDataBytes   int64 `json:"maxDataBytes,omitempty"` // bytes of text in one output action
 	Screens        bool  `json:"screens,omitempty"`      // the owner may send the screen, see TerminalOutput
 	States         bool  `json:"states,omitempty"`       // the owner may report how the program uses its keyboard, see MethodState
-	HeartbeatMs    int64 `json:"heartbeatMs,omitempty"`  // milliseconds between signs of life that the host asks for; 0 = as the owner likes
+	HeartbeatMs    int64 `json:"heartbeatMs,omitempty"`  // how often the owner should check that the host still answers, in milliseconds; 0 = the owner decides
 	MayLend        *bool `json:"mayLend,omitempty"`      // whether this connection may create client-executed terminals; nil = not said
 
 	// Audiences says that the host shows a lent terminal only to its audience. Nil: everybody at the host sees it.
 	Audiences *Audiences `json:"audiences,omitempty"`
 	// Shares says that the host takes shares, see MethodShare.
 	Shares bool `json:"shares,omitempty"`
-	// ParkMs is the longest time, in milliseconds, that the host keeps terminals for its own doors while their machine is away, if their owner allows
-	// it; see Park. 0: it keeps none.
+	// ParkMs is the longest time, in milliseconds, for which the host keeps terminals for its own doors while their machine is away and their
+	// owner allows it; see Park. 0: it keeps none.
 	ParkMs int64 `json:"parkMs,omitempty"`
 }
 
 // Forbids reports whether the host says that this connection may not create client-executed terminals.
 func (t ClientTerminals) Forbids() bool { return t.MayLend != nil && !*t.MayLend }
 
-// NewClientTerminals returns the marker of a host that does all of version 1 with this grace time, in milliseconds.
+// NewClientTerminals returns the marker of a host that takes offsets and command actions, with this grace time in milliseconds.
 func NewClientTerminals(graceMs int64) ClientTerminals {
 	return ClientTerminals{Version: ExtensionVersion, GraceMs: graceMs, Resume: true, CommandActions: true,
 		MaxDataBytes: DefaultMaxDataBytes}
@@ -49,8 +50,9 @@ func NewClientTerminals(graceMs int64) ClientTerminals {
 // Meta returns the marker as the _meta of an InitializeResult.
 func (t ClientTerminals) Meta() Meta { return Meta{MarkerKey: marshal(t)} }
 
-// FindClientTerminals returns the host's marker: a typed clientTerminals member if there is one, else the one in _meta. It returns false if
-// there is none, if it is not an object, or if its version differs from ours. Numbers are brought into range.
+// FindClientTerminals returns the host's marker: the typed clientTerminals member if it can be read, else the one in _meta. It returns
+// false if there is no marker that is an object and has our version. A typed member may lack a version, which means the bare proposal.
+// Numbers out of range are replaced by the nearest one in range.
 func FindClientTerminals(r InitializeResult) (ClientTerminals, bool) {
 	if t, ok := readMarker(r.ClientTerminals); ok {
 		return t, true
@@ -59,7 +61,7 @@ func FindClientTerminals(r InitializeResult) (ClientTerminals, bool) {
 	return t, ok && t.Version == ExtensionVersion
 }
 
-// readMarker takes a marker without a version, as a typed member might be, for the bare proposal.
+// readMarker decodes a marker. One without a version, as a typed member might be, means the bare proposal.
 func readMarker(raw json.RawMessage) (t ClientTerminals, ok bool) {
 	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &t) != nil {
 		return ClientTerminals{}, false
@@ -93,13 +95,13 @@ func NewClientMeta() Meta {
 	return Meta{MarkerKey: marshal(ClientMarker{Versions: []int64{ExtensionVersion}})}
 }
 
-// OffersExtension reports whether a client's _meta offers the version this package speaks.
+// OffersExtension reports whether a client's _meta offers the version that this package speaks.
 func OffersExtension(m Meta) bool {
 	var c ClientMarker
 	return json.Unmarshal(m[MarkerKey], &c) == nil && slices.Contains(c.Versions, ExtensionVersion)
 }
 
-// NewAgentMeta returns the _meta of a tool call that this agent makes, nil without a name.
+// NewAgentMeta returns the _meta of a tool call made by the agent of that name, nil for an empty name.
 func NewAgentMeta(name string) Meta {
 	if name == "" {
 		return nil
@@ -110,7 +112,7 @@ func NewAgentMeta(name string) Meta {
 // maxAgentName bounds a name in AgentKey, in bytes.
 const maxAgentName = 64
 
-// FindAgent returns the host's name for the agent that makes a tool call; "" if there is none, or one that is too long.
+// FindAgent returns the host's name for the agent that makes a tool call, "" if it is missing or too long.
 func FindAgent(m Meta) string {
 	var name string
 	if json.Unmarshal(m[AgentKey], &name) != nil || len(name) > maxAgentName {
@@ -165,7 +167,7 @@ func NewTerminalMeta(former string, holds bool) Meta {
 	return m
 }
 
-// AddTime adds when something happened to a _meta, under CreatedKey or ExitedKey. A time that is not known, the zero time, is left out.
+// AddTime stores a time in a _meta, under CreatedKey or ExitedKey, and returns the _meta. The zero time, which means unknown, is left out.
 func AddTime(m Meta, key string, at time.Time) Meta {
 	if at.IsZero() {
 		return m
@@ -177,7 +179,7 @@ func AddTime(m Meta, key string, at time.Time) Meta {
 	return m
 }
 
-// AddCommands adds how many commands have ended to the _meta of a CreateTerminalParams.
+// AddCommands stores the number of ended commands in the _meta of a CreateTerminalParams, and returns the _meta. 0 is left out.
 func AddCommands(m Meta, ended int64) Meta {
 	if ended <= 0 {
 		return m
@@ -213,7 +215,7 @@ func FindHolds(m Meta) bool {
 	return json.Unmarshal(m[HoldsKey], &holds) == nil && holds
 }
 
-// FindFormer returns the URI in NewTerminalMeta, or "".
+// FindFormer returns the former URI that NewTerminalMeta stored, "" if it is missing or invalid.
 func FindFormer(m Meta) string {
 	var uri string
 	if json.Unmarshal(m[FormerKey], &uri) != nil || CheckURI(uri) != nil {
@@ -225,7 +227,7 @@ func FindFormer(m Meta) string {
 // AckParams is the params of MethodAck.
 type AckParams struct {
 	Channel string `json:"channel"`
-	Applied int64  `json:"applied"` // bytes: the position after the last one the host has
+	Applied int64  `json:"applied"` // text offset after the last byte that the host has, in bytes
 }
 
 // Validate checks the params.
@@ -254,14 +256,14 @@ const maxObservers = 1 << 20 // far more than any host serves
 
 func errNegativeOffset(n int64) error { return fmt.Errorf("%s is %d, want 0 or more", OffsetKey, n) }
 
-// CommandMeta is the _meta of a command's start and of its content part: how its boundaries are known.
+// CommandMeta is the _meta of TerminalCommandExecuted and of a command's content part. It says how far the command's boundaries can be
+// trusted.
 type CommandMeta struct {
-	// Unverified reports that marks without the terminal's nonce made the command: a shell that writes its own marks, or any program that
-	// prints them.
+	// Unverified says that the command's marks lacked the terminal's nonce: a shell with marks of its own, or any other program, printed them.
 	Unverified bool `json:"tether/unverified,omitempty"`
 }
 
-// IsUnverified says whether m marks a command as unverified. It may be called on nil.
+// IsUnverified reports whether m marks a command as unverified. It may be called on nil.
 func (m *CommandMeta) IsUnverified() bool { return m != nil && m.Unverified }
 
 // NewCommandMeta returns the _meta of a command, nil for a verified one, which needs none.

@@ -85,8 +85,7 @@ const (
 	ReconnectSnapshot = "snapshot"
 )
 
-// ReconnectResult is the host's answer: all that was missed, or where things stand now. The protocol version stays the one negotiated
-// before.
+// ReconnectResult is the host's answer: the missed actions, or the present states. The protocol version stays the one negotiated before.
 type ReconnectResult struct {
 	Type      string     `json:"type"`      // ReconnectReplay or ReconnectSnapshot
 	Actions   []Envelope `json:"actions"`   // replay: in serverSeq order
@@ -109,7 +108,7 @@ func (r ReconnectResult) MarshalJSON() ([]byte, error) {
 	}{ReconnectReplay, list(r.Actions), list(r.Missing)}), nil
 }
 
-// Validate tells whether the type is known.
+// Validate returns an error if the type is unknown.
 func (r ReconnectResult) Validate() error {
 	if r.Type != ReconnectReplay && r.Type != ReconnectSnapshot {
 		return fmt.Errorf("reconnect: type is %.40q, want %q or %q", r.Type, ReconnectReplay, ReconnectSnapshot)
@@ -117,7 +116,7 @@ func (r ReconnectResult) Validate() error {
 	return nil
 }
 
-// checkRoot takes an absent channel, as VS Code 1.131 sends it.
+// checkRoot accepts an absent channel, because VS Code 1.131 leaves it out.
 func checkRoot(channel string) error {
 	if channel != "" && channel != RootURI {
 		return fmt.Errorf("channel is %.80q, want %q", channel, RootURI)

@@ -8,22 +8,22 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// MethodState is the notification of a terminal's owner to a host that takes states, see [ClientTerminals]: how the program in the
-// foreground uses its keyboard, and whether a declared terminal is ready. Params are StateParams. It is sent behind the output before it,
-// and replaces the former state.
+// MethodState is an owner's notification to a host whose marker has States, see [ClientTerminals]. It says how the program in the
+// foreground uses its keyboard, and whether a declared terminal is ready. Params are StateParams. The owner sends it after all earlier
+// output. It replaces the former state.
 const MethodState = "x-tether/state"
 
-// AwaitsKey is in a terminal's entry in the catalogue while its program waits for somebody to type: InputAwaits or InputSecret.
+// AwaitsKey is in a terminal's entry in the catalogue while its program waits for input: InputAwaits or InputSecret.
 const AwaitsKey = "tether/awaits"
 
 // The states of input.
 const (
-	InputAwaits     = "awaiting_input"  // the program reads a line, or a key behind a prompt
+	InputAwaits     = "awaiting_input"  // the program reads a line, or a key after a prompt
 	InputSecret     = "awaiting_secret" // it reads a line without echo
 	InputRunning    = "running"         // it prints
-	InputQuiet      = "quiet"           // it prints nothing and asks nothing
+	InputQuiet      = "quiet"           // it neither prints nor asks for anything
 	InputFullScreen = "full_screen"     // it draws on the alternate screen
-	InputUnknown    = "unknown"         // this cannot be told
+	InputUnknown    = "unknown"         // the owner cannot tell
 )
 
 var inputs = []string{InputAwaits, InputSecret, InputRunning, InputQuiet, InputFullScreen, InputUnknown}
@@ -39,29 +39,29 @@ const (
 	ReadyStopped  = "stopped"  // it was ready, and its program has ended
 )
 
-// readies are the states by their Readiness.
+// readies has the states of readiness; a Readiness is an index.
 var readies = []string{"", ReadyStarting, ReadyYes, ReadyFailed, ReadyStopped}
 
 // maxReadyWhy bounds StateParams.ReadyWhy, in bytes.
 const maxReadyWhy = 256
 
-// StateParams is the params of MethodState. No output of the terminal is in it: the host has that.
+// StateParams is the params of MethodState. It holds no output of the terminal, which the host has already.
 type StateParams struct {
 	Channel    string `json:"channel"`
 	Input      string `json:"input"`                // one of the states of input
-	InputSince int64  `json:"inputSince,omitempty"` // when it became so by the owner's clock, in Unix milliseconds; 0: not said
+	InputSince int64  `json:"inputSince,omitempty"` // when Input became so by the owner's clock, in Unix milliseconds; 0: unknown
 
 	Ready      string `json:"ready,omitempty"`      // a state of readiness; "": there is no condition
-	ReadySince int64  `json:"readySince,omitempty"` // as InputSince
-	ReadyWhy   string `json:"readyWhy,omitempty"`   // which condition holds, or why none does; secrets are masked
+	ReadySince int64  `json:"readySince,omitempty"` // when Ready became so, as InputSince
+	ReadyWhy   string `json:"readyWhy,omitempty"`   // which condition holds, or why none holds; secrets are masked
 }
 
-// NewState returns the params for a program's state, and since when.
+// NewState returns params which say that the program has been in that state of input since that time.
 func NewState(channel, input string, since time.Time) StateParams {
 	return StateParams{Channel: channel, Input: input, InputSince: since.UnixMilli()}
 }
 
-// Since is when it became so by the owner's clock, the zero time if that is not said.
+// Since returns when Input became so by the owner's clock, the zero time if that is unknown.
 func (p StateParams) Since() time.Time {
 	if p.InputSince == 0 {
 		return time.Time{}
@@ -69,12 +69,12 @@ func (p StateParams) Since() time.Time {
 	return time.UnixMilli(p.InputSince)
 }
 
-// SetReady adds how far the terminal is.
+// SetReady sets the terminal's readiness, since when, and why.
 func (p *StateParams) SetReady(state string, since time.Time, why string) {
 	p.Ready, p.ReadySince, p.ReadyWhy = state, since.UnixMilli(), why
 }
 
-// BecameReady is when it became Ready by the owner's clock, the zero time if that is not said.
+// BecameReady returns when Ready became so by the owner's clock, the zero time if that is unknown.
 func (p StateParams) BecameReady() time.Time {
 	if p.ReadySince == 0 {
 		return time.Time{}
@@ -82,7 +82,7 @@ func (p StateParams) BecameReady() time.Time {
 	return time.UnixMilli(p.ReadySince)
 }
 
-// Validate checks the params. An unknown state, as newer programs may have, becomes InputUnknown, or no readiness.
+// Validate checks the params. An unknown state, which a newer owner may send, is no error: it becomes InputUnknown, or an empty Ready.
 func (p *StateParams) Validate() error {
 	if p.InputSince < 0 || p.ReadySince < 0 {
 		return fmt.Errorf("inputSince is %d and readySince is %d, want 0 or more", p.InputSince, p.ReadySince)
@@ -99,17 +99,17 @@ func (p *StateParams) Validate() error {
 	return CheckURI(p.Channel)
 }
 
-// Awaiting says in a catalogue whether somebody is to type; it is small, since hosts may list many terminals.
+// Awaiting says in a catalogue whether the program waits for input. It is small, since hosts may list many terminals.
 type Awaiting uint8
 
-// The values.
+// Values of Awaiting.
 const (
 	AwaitsNothing Awaiting = iota
 	AwaitsInput            // InputAwaits
 	AwaitsSecret           // InputSecret
 )
 
-// Awaits is the part of a state of input for the catalogue.
+// Awaits returns the Awaiting of a state of input.
 func Awaits(input string) Awaiting {
 	switch input {
 	case InputAwaits:
@@ -120,7 +120,7 @@ func Awaits(input string) Awaiting {
 	return AwaitsNothing
 }
 
-// String is the state of input, "" for AwaitsNothing.
+// String returns the state of input, "" for AwaitsNothing.
 func (a Awaiting) String() string {
 	switch a {
 	case AwaitsInput:
@@ -134,13 +134,13 @@ func (a Awaiting) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (a Awaiting) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// Readiness is a state of readiness in a catalogue, 0 for none; it is small, as Awaiting is.
+// Readiness is a state of readiness in a catalogue, 0 for none. It is small, as Awaiting is.
 type Readiness uint8
 
-// ReadinessOf returns a state of readiness, 0 for a word that is none.
+// ReadinessOf returns the Readiness of a state such as ReadyYes, 0 for any other text.
 func ReadinessOf(ready string) Readiness { return Readiness(max(slices.Index(readies, ready), 0)) }
 
-// String is the state, "" for none.
+// String returns the state, "" for none.
 func (r Readiness) String() string {
 	if int(r) >= len(readies) {
 		return ""

@@ -60,9 +60,9 @@ func list[T any](s []T) []T {
 	return s
 }
 
-// members calls f for each member of object, a span that jsonspan.Object has already found to be valid JSON, as Object would. Because
-// nothing is checked again, a long string is skipped by looking for its closing quote only: terminal output is full of escapes, but has few
-// quotes. It returns false, without a call, if the span is not an object.
+// members calls f for each member of object, as jsonspan.Object does. The object must be known to be valid JSON. Since members checks
+// nothing, it skips a long string by searching only for its closing quote: terminal output has many escapes, but few quotes. It returns
+// false, without calling f, if the JSON is not an object.
 func members(object []byte, f func(key, value []byte)) bool {
 	if len(object) == 0 || object[0] != '{' {
 		return false
@@ -120,7 +120,7 @@ func skipNested(valid []byte, i int) int {
 	return i
 }
 
-// skipString returns where the string that begins at i ends. A quote with an odd number of backslashes before it is one of the text.
+// skipString returns where the string that begins at i ends. A quote after an odd number of backslashes belongs to the text.
 func skipString(valid []byte, i int) int {
 	for i++; ; i++ {
 		n := bytes.IndexByte(valid[i:], '"')

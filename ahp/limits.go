@@ -86,7 +86,7 @@ func CheckClientID(s string) error {
 	return checkLength("clientId", s, MaxClientID)
 }
 
-// printable: valid UTF-8 without C0 and C1 controls.
+// printable reports whether s is valid UTF-8 without C0 and C1 controls.
 func printable(s string) bool {
 	control := func(r rune) bool { return r < ' ' || (r >= 0x7f && r < 0xa0) }
 	return utf8.ValidString(s) && strings.IndexFunc(s, control) < 0

@@ -3,8 +3,8 @@ package ahp
 // RootURI is the channel of the root state (AHP since 0.2.0; older documents call it agenthost:/root).
 const RootURI = "ahp-root://"
 
-// TerminalScheme starts the URI of every terminal tether mints. Official mirrors route terminal state by this prefix only; a terminal of
-// another host may have any scheme, so it is no test for "is a terminal".
+// TerminalScheme starts the URI of every terminal that tether makes. The official state mirrors route terminal state by this prefix only. A
+// terminal of another host may have any scheme, so the prefix does not tell whether a URI is a terminal's.
 const TerminalScheme = "ahp-terminal:/"
 
 // NewTerminalURI returns the URI of a terminal whose id, without a slash, is uuid.
@@ -49,7 +49,8 @@ const (
 	// FormerKey is in createTerminal, and then in the terminal's state and entry: the URI under which the host knew the same terminal before
 	// it ended there.
 	FormerKey = "tether/formerTerminal"
-	// CommandsKey is in createTerminal: how many commands of the shell have ended, so that offsets behind their ends are the same for every host.
+	// CommandsKey is in createTerminal: how many commands of the shell have ended. The end of a command takes one position in the offsets that
+	// a host's agents count; with the number, offsets are the same at every host.
 	CommandsKey = "tether/commands"
 	// HoldsKey is in createTerminal: true if the child waits for slow readers, so that the host may pace it by the slowest observer.
 	HoldsKey = "tether/holds"
@@ -74,7 +75,7 @@ const (
 	ActionRootConfigChanged         = "root/configChanged"
 )
 
-// Kinds of terminal actions. The proposal (client-executed terminals) adds TerminalOutput; the eleven others are in AHP since 0.1.0.
+// Kinds of terminal actions. The proposal (client-executed terminals) adds TerminalOutput; the eleven others have been in AHP since 0.1.0.
 const (
 	ActionTerminalData                      = "terminal/data"
 	ActionTerminalOutput                    = "terminal/output"

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Methods of the extension for terminals of machines that are away. Both are requests of a client.
+// Methods of the extension for terminals whose machine is away. Both are requests of a client.
 const (
-	// MethodPark replaces the permission to keep a terminal while its machine is away; params are ParkParams. It is sent in order with the
-	// terminal's output.
+	// MethodPark replaces the permission to keep a terminal while its machine is away; params are ParkParams. The owner sends it after all
+	// earlier output.
 	MethodPark = "x-tether/park"
 	// MethodParked asks for the parked terminals that the client may see; the result is a ParkedResult.
 	MethodParked = "x-tether/parked"
@@ -25,11 +25,10 @@ const (
 	maxLoan   = 10 * 365 * 24 * time.Hour // a loan that ends later counts as one without an end
 )
 
-// Park is an owner's permission for the host to keep a terminal while its machine is away. LoanMs runs from when the host reads it, ForMs from
-// when the host notices that the machine is away: no clocks are compared.
+// Park is an owner's permission for the host to keep a terminal while its machine is away. LoanMs counts from when the host reads the
+// message, ForMs from when the host notices that the machine is away: no clocks are compared.
 type Park struct {
-	// ForMs is how long the host may keep the terminal's text for its own interfaces, in milliseconds since it last heard of the machine; 0:
-	// only for the grace time.
+	// ForMs is how long the host may keep the terminal's text for its own interfaces, in milliseconds. 0: only for the grace time.
 	ForMs int64 `json:"forMs"`
 	// LoanMs is the rest of the loan, in milliseconds; nil: no end. Nothing is kept beyond it.
 	LoanMs *int64 `json:"loanMs,omitempty"`
@@ -56,7 +55,7 @@ func (p Park) Validate() error {
 	return nil
 }
 
-// During is ForMs, at most MaxPark.
+// During returns ForMs, at most MaxPark.
 func (p Park) During() time.Duration {
 	return time.Duration(min(max(p.ForMs, 0), MaxPark.Milliseconds())) * time.Millisecond
 }
@@ -69,7 +68,7 @@ func (p Park) LoanEnd(read time.Time) time.Time {
 	return read.Add(time.Duration(max(*p.LoanMs, 0)) * time.Millisecond)
 }
 
-// AddPark adds it to the _meta of a CreateTerminalParams.
+// AddPark stores p in the _meta of a CreateTerminalParams, and returns the _meta.
 func AddPark(m Meta, p Park) Meta {
 	if m == nil {
 		m = Meta{}
@@ -109,8 +108,8 @@ type Parked struct {
 	Name    string `json:"name"` // as announced
 	Title   string `json:"title,omitempty"`
 	AwayMs  int64  `json:"awayMs"`            // time since the machine went away
-	LeftMs  int64  `json:"leftMs"`            // remaining time
-	Dropped string `json:"dropped,omitempty"` // why its text is not kept any more
+	LeftMs  int64  `json:"leftMs"`            // remaining time that it is kept
+	Dropped string `json:"dropped,omitempty"` // why its text is not kept any more; "" = it is kept
 	Own     bool   `json:"own,omitempty"`     // lent by the client itself
 }
 

@@ -20,7 +20,7 @@ func ReduceRoot(s RootState, a Action) RootState {
 	return s
 }
 
-// reduceConfig: a host that shows no configuration has none to change.
+// reduceConfig changes nothing if the host shows no configuration.
 func reduceConfig(c *RootConfig, a RootConfigChanged) *RootConfig {
 	if c == nil {
 		return nil
@@ -79,7 +79,7 @@ func reduceOutput(s TerminalState, data string, screen *Screen) TerminalState {
 	return s
 }
 
-// length is the length of the whole text, in bytes.
+// length returns the length of the whole text, in bytes.
 func length(parts []ContentPart) (n int64) {
 	for _, p := range parts {
 		n += int64(len(p.Text()))

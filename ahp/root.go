@@ -37,7 +37,7 @@ type RootConfig struct {
 
 type rootFields RootState
 
-// rootWire writes an empty catalogue as [] and an unknown one not at all.
+// rootWire writes an empty catalogue as [] and leaves an unknown one out.
 type rootWire struct {
 	rootFields
 	Terminals *[]infoWire `json:"terminals,omitempty"`

@@ -17,7 +17,7 @@ const (
 	SessionIsRead      SessionStatus = 32
 	SessionIsArchived  SessionStatus = 64
 
-	sessionActivity SessionStatus = 31 // the bits of which only one is set at a time
+	sessionActivity SessionStatus = 31 // the bits that say what the session is doing
 )
 
 // SessionSummary is an entry of a host's session list. Fields that only a session's view needs are kept as received.
@@ -51,7 +51,7 @@ type PartialSessionSummary struct {
 	Meta               Meta            `json:"_meta,omitempty"`
 }
 
-// CreateSessionParams asks for a session under a URI the client chose. The result is null.
+// CreateSessionParams asks for a session under a URI that the client chose. The result is null.
 type CreateSessionParams struct {
 	Channel            string          `json:"channel"`
 	Provider           string          `json:"provider,omitempty"`           // one of RootState.Agents; "" = the host's choice
@@ -73,7 +73,7 @@ func (p CreateSessionParams) Validate() error {
 	return p.ActiveClient.Validate()
 }
 
-// DisposeSessionParams asks for the end of a session, of its chats and of the terminals it holds. The result is null.
+// DisposeSessionParams asks for the end of a session, with its chats and the terminals that it holds. The result is null.
 type DisposeSessionParams struct {
 	Channel string `json:"channel"`
 	Meta    Meta   `json:"_meta,omitempty"`
@@ -89,7 +89,7 @@ type ListSessionsParams struct {
 	Cursor  string `json:"cursor,omitempty"`
 }
 
-// ListSessionsResult is that page.
+// ListSessionsResult is a page of sessions.
 type ListSessionsResult struct {
 	Items      []SessionSummary `json:"items"` // required, may be empty
 	NextCursor string           `json:"nextCursor,omitempty"`

@@ -79,14 +79,14 @@ func updateChat(chats []ChatSummary, a SessionChatUpdated) []ChatSummary {
 	return chats
 }
 
-// replace sets a field that a change contains.
+// replace sets a field if the change has it.
 func replace[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-// upsert returns items with x instead of the equal item, or appended.
+// upsert returns a copy of items in which x replaces the first item that is the same, or is appended.
 func upsert[T any](items []T, x T, same func(T) bool) []T {
 	if i := slices.IndexFunc(items, same); i >= 0 {
 		items = slices.Clone(items)
@@ -96,7 +96,7 @@ func upsert[T any](items []T, x T, same func(T) bool) []T {
 	return append(slices.Clip(items), x)
 }
 
-// without is items but the first that is the same.
+// without returns items without the first one that is the same. It does not change items.
 func without[T any](items []T, same func(T) bool) []T {
 	i := slices.IndexFunc(items, same)
 	if i < 0 {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// SessionScheme and ChatScheme start the URIs of the sessions and chats that tether mints; others may have any scheme.
+// SessionScheme and ChatScheme start the URIs of the sessions and chats that tether makes. Those of others may have any scheme.
 const (
 	SessionScheme = "ahp-session:/"
 	ChatScheme    = "ahp-chat:/"
@@ -118,7 +118,7 @@ func isToolNameByte(c byte) bool {
 	return letter || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
 }
 
-// checkObject bounds raw JSON that, if it is there, must be an object.
+// checkObject checks the size of an optional member, and that it is an object.
 func checkObject(name string, raw json.RawMessage, most int) error {
 	switch {
 	case !present(raw):
@@ -131,7 +131,7 @@ func checkObject(name string, raw json.RawMessage, most int) error {
 	return nil
 }
 
-// present reports whether an optional member was there.
+// present reports whether an optional member was there; null counts as absent.
 func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // Kinds of an InputRequest that this package reads; others are kept as they came.
@@ -140,8 +140,8 @@ const (
 	InputToolClientExecution = "toolClientExecution"
 )
 
-// InputRequest is something that a session waits for, so that a client need not follow its chats. One that asks for the execution of a
-// client's tool is for that client alone; the answer goes to the chat.
+// InputRequest is something that a session waits for. The session lists it, so that a client need not follow the chats. A request to
+// execute a client's tool is for that client alone. The answer goes to the chat.
 type InputRequest struct {
 	ID       string    // of the request, in the session
 	Kind     string    // one of the constants above or another one

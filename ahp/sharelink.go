@@ -16,14 +16,14 @@ const SharePath = "/s/"
 // ShareSecretSize is the size of a link's secret, in bytes.
 const ShareSecretSize = 32
 
-// ShareLink is a link with which a guest watches one terminal. Its secret is in the part behind the '#', which browsers send to nobody.
+// ShareLink is a link with which a guest watches one terminal. Its secret is in the part after the '#', which browsers send to nobody.
 type ShareLink struct {
 	URL    string // of the host's page for guests, with the '#' at its end
 	ID     string // of the share, see CheckShareID
 	Secret [ShareSecretSize]byte
 }
 
-// ErrShareLink is why ParseShareLink refuses a text. It says nothing of the text, which may have a secret.
+// ErrShareLink is the error of ParseShareLink. It does not quote the text, which may hold a secret.
 var ErrShareLink = errors.New("this is not a whole link: a guest's link is https://HOST" + SharePath + "#, an id, a dot and a secret")
 
 // maxShareLink bounds the text of a link, in bytes.
@@ -36,13 +36,13 @@ func NewShareLink() ShareLink {
 	return l
 }
 
-// Text is the link as a guest gets it. Nobody else may see it.
+// Text returns the link as a guest gets it. Nobody else may see it.
 func (l ShareLink) Text() string { return l.URL + l.ID + "." + l.SecretText() }
 
-// SecretText is the secret as it is in the link.
+// SecretText returns the secret as it is in the link.
 func (l ShareLink) SecretText() string { return base64.RawURLEncoding.EncodeToString(l.Secret[:]) }
 
-// SecretHash is the hash of the secret for the host, see ShareParams.
+// SecretHash returns the hash of the secret for the host, see ShareParams.
 func (l ShareLink) SecretHash() string {
 	sum := sha256.Sum256(l.Secret[:])
 	return hex.EncodeToString(sum[:])

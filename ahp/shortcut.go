@@ -1,7 +1,8 @@
 package ahp
 
-// In a flood nearly every message is one of two kinds, in the form that this package makes. These functions find its parts without scanning
-// the text, and accept no message of another form. The parts equal those of Decode if data is a valid string, which the caller must check.
+// In a flood, nearly every message is of one of two kinds and has the form that this package writes. The functions here find the parts of
+// such a message without scanning its text, and refuse messages of any other form. The parts equal those of Decode if Data is a valid JSON
+// string, which the caller must check.
 
 // CutOutput reads a message in the form of AppendOutput. Otherwise it returns false, and d is unchanged. As long as the channel stays the
 // same, it does not allocate.
@@ -48,7 +49,7 @@ func same(old string, now []byte) string {
 	return string(now)
 }
 
-// cutter takes a message apart from its beginning. Where it is not of the form, nothing is left.
+// cutter parses a message from its beginning. A mismatch empties rest.
 type cutter struct{ rest []byte }
 
 func (c *cutter) begins(with string) bool {
@@ -65,13 +66,13 @@ func (c *cutter) literal(text string) {
 	}
 }
 
-// ends reports whether this is all that is left.
+// ends reports whether rest is exactly text.
 func (c *cutter) ends(text string) bool { return string(c.rest) == text }
 
-// maxChannel is the longest channel that is looked for, in bytes.
+// maxChannel is the longest channel that head accepts, in bytes.
 const maxChannel = 256
 
-// head takes the beginning of a message, and a channel, which it returns without its quotes. The channel must be printable ASCII without an
+// head consumes text and a quoted channel, and returns the channel without its quotes. The channel must be printable ASCII without an
 // escape.
 func (c *cutter) head(text string) []byte {
 	c.literal(text + `"`)
@@ -90,7 +91,7 @@ func (c *cutter) head(text string) []byte {
 	return nil
 }
 
-// number takes one that is not negative, of at most 18 digits.
+// number consumes a number of at most 18 digits, without a sign.
 func (c *cutter) number() (n int64) {
 	i := 0
 	for i < min(len(c.rest), 18) && c.rest[i] >= '0' && c.rest[i] <= '9' {
@@ -105,7 +106,7 @@ func (c *cutter) number() (n int64) {
 	return n
 }
 
-// str takes a string with its quotes, in which nothing is checked.
+// str consumes a string and returns it with its quotes. It does not check what is between them.
 func (c *cutter) str() []byte {
 	if len(c.rest) == 0 || c.rest[0] != '"' {
 		c.rest = nil

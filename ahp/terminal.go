@@ -53,10 +53,10 @@ type infoWire struct {
 	ExitCode  *int64     `json:"exitCode,omitempty"`
 }
 
-// unknownCode stands for an exit without a code in the old shape, where a terminal without a code looks running.
+// unknownCode stands for an exit without a code in the old shape, in which a terminal without a code looks running.
 const unknownCode = -1
 
-// endFor chooses the shape.
+// endFor returns the members that say in a version's shape whether the terminal has ended.
 func endFor(l Lifecycle, version string) (*Lifecycle, *int64) {
 	switch {
 	case HasLifecycle(version):
@@ -69,7 +69,7 @@ func endFor(l Lifecycle, version string) (*Lifecycle, *int64) {
 	return nil, nil
 }
 
-// endOf reads either shape.
+// endOf returns the Lifecycle that the members of either shape mean.
 func endOf(l *Lifecycle, code *int64) Lifecycle {
 	switch {
 	case l != nil:
@@ -162,19 +162,19 @@ func (s TerminalState) Text() string {
 	return string(b)
 }
 
-// Clone returns a copy that shares no memory a caller could change.
+// Clone returns a copy with a Content of its own. Both share what pointers point to, which is never changed.
 func (s TerminalState) Clone() TerminalState {
 	s.Content = slices.Clone(s.Content)
 	return s
 }
 
-// FileURI returns the file URI of an absolute path, of Unix or Windows: "" for an empty path, or for one whose URI is longer than MaxCwd,
-// since escaping may make it three times as long. Any other text, such as a URI, is returned unchanged.
+// FileURI returns the file URI of an absolute path of Unix or Windows. It returns "" if the URI would be longer than MaxCwd; escaping may
+// make a path three times as long. Any other text, such as a URI or "", is returned unchanged.
 func FileURI(path string) string {
 	switch {
 	case isDrive(path):
 		path = "/" + strings.ReplaceAll(path, `\`, "/")
-	case strings.HasPrefix(path, `\\`): // of a server
+	case strings.HasPrefix(path, `\\`): // a UNC path
 		path = strings.ReplaceAll(path, `\`, "/")
 	case !strings.HasPrefix(path, "/"):
 		return path
@@ -186,8 +186,8 @@ func FileURI(path string) string {
 	return uri
 }
 
-// PathOf returns the path for a file URI of this machine, a Windows path for one with a drive. Any other text, such as a plain path or
-// another machine's URI, is returned unchanged.
+// PathOf returns the path of a file URI of this machine. If the URI has a drive, that is a Windows path. Any other text, such as a plain
+// path or another machine's URI, is returned unchanged.
 func PathOf(cwd string) string {
 	u, err := url.Parse(cwd)
 	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || u.Path == "" {
@@ -199,7 +199,7 @@ func PathOf(cwd string) string {
 	return u.Path
 }
 
-// isDrive reports whether a path begins with a drive of Windows: C:\x, C:/x or C: alone.
+// isDrive reports whether a path begins with a Windows drive: C:\x, C:/x or C: alone.
 func isDrive(path string) bool {
 	return len(path) >= 2 && path[1] == ':' && (path[0]|0x20) >= 'a' && (path[0]|0x20) <= 'z' && (len(path) == 2 || path[2] == '\\' || path[2] == '/')
 }

@@ -33,9 +33,9 @@ func (e *VersionError) Data() json.RawMessage {
 	return marshal(VersionErrorData{SupportedVersions: list(e.Supported)})
 }
 
-// Negotiate chooses the version a host speaks with a client that offered these: the highest offered one inside the caret range of a version
-// in Versions, verbatim, in any order. A *VersionError means that none fits. Any other error means that an entry is malformed; such an
-// entry is never skipped silently.
+// Negotiate returns the version that a host speaks with a client that offered these: the highest offered one inside the caret range of a
+// version in Versions, verbatim. The order of the offer does not matter. A *VersionError means that none fits. Any other error means that
+// the offer is too long or an entry is malformed; such an entry is never skipped silently.
 func Negotiate(offered []string) (string, error) {
 	if len(offered) > MaxVersions {
 		return "", fmt.Errorf("protocolVersions has %d entries, at most %d are allowed", len(offered), MaxVersions)
@@ -73,7 +73,7 @@ func supported(v version) bool {
 // version is MAJOR, MINOR, PATCH.
 type version [3]int
 
-// parseVersion takes three decimal numbers without leading zeros; AHP versions have no pre-release tags.
+// parseVersion reads three decimal numbers without leading zeros; AHP versions have no pre-release tags.
 func parseVersion(s string) (version, error) {
 	var v version
 	parts := strings.Split(s, ".")
@@ -92,7 +92,7 @@ func parseVersion(s string) (version, error) {
 
 func (v version) compare(w version) int { return slices.Compare(v[:], w[:]) }
 
-// inCaretOf: not below base, and equal to it up to and including the first number that is not zero.
+// inCaretOf reports whether v is not below base, and equals it up to and including base's first number that is not zero.
 func (v version) inCaretOf(base version) bool {
 	for i := range base {
 		if v[i] != base[i] {

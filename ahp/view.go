@@ -165,7 +165,7 @@ func (v *EnvelopeView) decodeOrigin(raw []byte) error {
 	return reuseString(&v.Origin.ClientID, "origin: clientId", id)
 }
 
-// ActionError says that an action is not valid, although its type and the message around it are: it can be rejected by name.
+// ActionError means that an action is invalid, although its type and the message around it are valid. So the host can reject that action.
 type ActionError struct{ Err error }
 
 // Error implements error.
@@ -219,12 +219,13 @@ func (a *actionView) decode(raw []byte) error {
 			return &ActionError{fmt.Errorf("%s: %w", a.kind, err)}
 		}
 	case a.kind == ActionTerminalData:
-		_ = a.setMeta(meta) // the host may say anything there
+		_ = a.setMeta(meta) // an invalid _meta of a host is ignored
 	}
 	return nil
 }
 
-// setKind uses the constants for the two kinds that arrive in floods, whichever kind the last message had.
+// setKind sets a.kind. For the two kinds that arrive in floods it uses constants, so that it does not allocate whatever kind the last
+// message had.
 func (a *actionView) setKind(quoted []byte) error {
 	switch string(quoted) {
 	case `"` + ActionTerminalOutput + `"`:
@@ -309,7 +310,7 @@ func asObject(is bool) error {
 // given reports whether a member was there; null reads as absent.
 func given(value []byte) bool { return value != nil && string(value) != "null" }
 
-// reuseString sets *s to a required, non-empty JSON string; it keeps the old one if that is equal.
+// reuseString sets *s to the value of a required, non-empty JSON string. If *s has that value already, it keeps the old string.
 func reuseString(s *string, name string, quoted []byte) error {
 	if n := len(quoted); n > 2 && quoted[0] == '"' && string(quoted[1:n-1]) == *s && strings.IndexByte(*s, '\\') < 0 {
 		return nil // without a backslash, the text between the quotes is the string
