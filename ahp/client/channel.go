@@ -6,15 +6,15 @@ import (
 	"tether/ahp"
 )
 
-// maxHeldChannel bounds the messages held for a channel without a snapshot, in bytes; a host that sends more before its answer is
-// disconnected, and a new connection is made.
+// maxHeldChannel bounds the messages held for a channel without a snapshot, in bytes. If a host sends more before the snapshot, the
+// observer closes the connection and makes a new one.
 const maxHeldChannel = 4 << 20
 
 // channel is a subscription that outlives connections. It is guarded by the observer's mutex.
 //
 //	unsynced ──snapshot──▶ synced ──not resumed, missing from the answer──▶ unsynced
 //
-// While it is unsynced, envelopes are held: a host may send some before the answer that holds the snapshot.
+// While the channel is unsynced, its envelopes are held: a host may send some before the answer with the snapshot.
 type channel struct {
 	uri      string
 	o        *Observer
@@ -31,7 +31,7 @@ type body interface {
 	apply(v *ahp.EnvelopeView) error
 }
 
-// install takes a snapshot and the messages held meanwhile.
+// install applies a snapshot, then the held messages.
 func (c *channel) install(s ahp.Snapshot) error {
 	if err := c.body.install(s.State); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *channel) install(s ahp.Snapshot) error {
 // unsync makes the channel wait for a snapshot.
 func (c *channel) unsync() { c.synced, c.held, c.heldSize = false, nil, 0 }
 
-// hold copies an envelope for later and reports whether there was room for it.
+// hold keeps a copy of an envelope and reports whether the held messages are still within their bound.
 func (c *channel) hold(v *ahp.EnvelopeView) bool {
 	w := *v
 	w.Action, w.Data, w.Screen = slices.Clone(v.Action), slices.Clone(v.Data), slices.Clone(v.Screen)

@@ -14,12 +14,12 @@ import (
 	"tether/jsonrpc"
 )
 
-// ErrNotResumed is returned by Connect when Options.Resume was set and the host refused it, most often because it does not know the client
-// any more. The caller connects again without.
+// ErrNotResumed is returned by Connect when Options.Resume was set and the host refused to resume, most often because it does not know the
+// client any more. The caller connects again without Resume.
 var ErrNotResumed = errors.New("the host does not resume the connection")
 
-// maxHeld bounds the messages that arrive before the handshake is done, in bytes; a host that sends more is cut off. Each notification
-// counts heldCost besides its text, so that many empty ones are bounded too.
+// maxHeld bounds the messages that arrive before the handshake is done, in bytes. If a host sends more, the connection is closed. Each
+// notification counts heldCost besides its text, so that many empty ones are bounded too.
 const (
 	maxHeld  = 4 << 20
 	heldCost = 128
@@ -27,9 +27,10 @@ const (
 
 // Options configures a Conn. ClientID is required.
 //
-// The callbacks are called one at a time, in the order of arrival, from the read goroutine or, for messages that arrived before the
-// handshake was done, from the connecting goroutine. They must not block, must not call Close and must not wait for a call of the same
-// Conn. Their arguments are valid until they return.
+// The callbacks except OnRequest are called one at a time, in the order of arrival. The read goroutine calls them; for messages that
+// arrived before the handshake was done, the connecting goroutine does. The read goroutine calls OnRequest at once, which may be before
+// OnReady and at the same time as the others. No callback may block, call Close or wait for a call of the same Conn. Arguments are valid
+// until the callback returns.
 type Options struct {
 	ClientID      string
 	Info          ahp.Implementation // left out if it has no name
@@ -40,11 +41,11 @@ type Options struct {
 	ReadLimit     int64              // bytes per message, for Connect; 0 = DefaultReadLimit
 	MaxValues     int                // JSON values per message, see jsonrpc.Options; 0 = DefaultMaxValues
 
-	OnReady        func(c *Conn)                                 // once, before the first of the others
-	OnEnvelope     func(v ahp.EnvelopeView)                      // replayed ones included; whether Data is valid is not checked
-	OnNotification func(method string, params []byte)            // all but MethodAction
+	OnReady        func(c *Conn)                                 // once, before the first envelope and notification
+	OnEnvelope     func(v ahp.EnvelopeView)                      // also for replayed ones; Data is not checked to be a valid string
+	OnNotification func(method string, params []byte)            // for all methods but MethodAction
 	OnRequest      func(ctx context.Context, r *jsonrpc.Request) // nil = -32601; see jsonrpc.Handler
-	OnInvalid      func(err error)                               // an envelope that could not be read and was skipped
+	OnInvalid      func(err error)                               // for an envelope that could not be read and was skipped
 }
 
 // Resume says which connection a new one continues.
@@ -67,23 +68,23 @@ type Conn struct {
 	done    chan struct{} // closed by run
 
 	seq  atomic.Int64 // clientSeq of the last dispatch
-	live atomic.Bool  // the handshake is done and held is empty; true for ever once it is
+	live atomic.Bool  // the handshake is done and held is empty; never becomes false again
 
 	mu   sync.Mutex // guards the fields below; held while held notifications are delivered
 	held []notification
-	size int // bytes, cost of held
+	size int // cost of held, in bytes
 
 	view ahp.EnvelopeView // owned by the delivering goroutine
 }
 
-// notification is a copy of one that came early.
+// notification is a copy of a notification that arrived before the handshake was done.
 type notification struct {
 	method string
 	params []byte
 }
 
-// ConnectChannel is Connect over a channel that is already open and that it owns from now on. It returns a *ahp.VersionError if there is no
-// common version, ErrNotResumed, or another error with the reason.
+// ConnectChannel is Connect over a channel that is already open. The Conn owns the channel; if ConnectChannel fails, it has closed the
+// channel. It returns a *ahp.VersionError if there is no common version, ErrNotResumed, or another error with the reason.
 func ConnectChannel(ctx context.Context, ch jsonrpc.Channel, o Options) (*Conn, error) {
 	if o.Versions == nil {
 		o.Versions = ahp.Versions()
@@ -96,7 +97,7 @@ func ConnectChannel(ctx context.Context, ch jsonrpc.Channel, o Options) (*Conn, 
 		handshake = c.reconnect
 	}
 	if err := handshake(ctx); err != nil {
-		_ = c.peer.Close() // without the delay of parting on good terms
+		_ = c.peer.Close() // at once, without a closing handshake
 		<-c.done
 		return nil, err
 	}
@@ -127,14 +128,14 @@ func (c *Conn) initialize(ctx context.Context) error {
 	return nil
 }
 
-// versionError makes a *ahp.VersionError of the host's refusal.
+// versionError returns the host's refusal as a *ahp.VersionError if it is one, else err.
 func (c *Conn) versionError(err error) error {
 	refused, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok || refused.Code != ahp.CodeUnsupportedProtocolVersion {
 		return err
 	}
 	var data ahp.VersionErrorData
-	_ = json.Unmarshal(refused.Data, &data) // a host that says nothing supports nothing we know of
+	_ = json.Unmarshal(refused.Data, &data) // without readable data, the supported versions are unknown
 	return &ahp.VersionError{Offered: c.opts.Versions, Supported: data.SupportedVersions}
 }
 
@@ -157,7 +158,7 @@ func (c *Conn) reconnect(ctx context.Context) error {
 	return nil
 }
 
-// begin delivers the missed and the early messages, then lets the later ones through.
+// begin calls OnReady, delivers the replayed and the held messages, and lets later ones through.
 func (c *Conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +182,7 @@ func (c *Conn) begin() {
 	c.live.Store(true)
 }
 
-// shortcut delivers output in the form that hosts of ours send.
+// shortcut delivers output that has the form of ahp.AppendData, which tether-host sends.
 func (c *Conn) shortcut(_ context.Context, msg []byte) (done bool, err error) {
 	if !c.live.Load() || !c.view.CutData(msg) {
 		return false, nil
@@ -206,7 +207,7 @@ func (c *Conn) handle(ctx context.Context, r *jsonrpc.Request) {
 	}
 }
 
-// hold keeps a notification until the handshake is done. The answer to it has been read by then, or will be, so only begin is waited for.
+// hold keeps a notification until the handshake is done. While begin runs, it waits for begin, and then delivers the notification.
 func (c *Conn) hold(method string, params []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,11 +241,11 @@ func (c *Conn) deliver(method string, params []byte) {
 	}
 }
 
-// Result returns the host's answer to initialize; on a resumed connection the one of Resume.
+// Result returns the host's answer to initialize; on a resumed connection, Resume.Initial.
 func (c *Conn) Result() ahp.InitializeResult { return c.result }
 
-// Resumed returns the host's answer to reconnect, without the actions once OnEnvelope has got them; false if the connection was
-// initialized.
+// Resumed returns the host's answer to reconnect, and false if the connection was initialized instead. After the replayed actions were
+// passed to OnEnvelope, the answer is without them.
 func (c *Conn) Resumed() (ahp.ReconnectResult, bool) {
 	if c.resumed == nil {
 		return ahp.ReconnectResult{}, false
@@ -258,14 +259,14 @@ func (c *Conn) Version() string { return c.result.ProtocolVersion }
 // Peer returns the connection's peer, for messages that have no method here.
 func (c *Conn) Peer() *jsonrpc.Peer { return c.peer }
 
-// Done returns a channel that is closed when the connection has ended and no callback will be called any more.
+// Done returns a channel that is closed when the connection has ended and no callback will be called any more. Nothing is sent on it.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Err returns why the connection has ended, nil while it has not.
 func (c *Conn) Err() error { return c.peer.Err() }
 
-// Close parts from the host and waits until the last callback has returned. It may block for a few seconds if the host does not answer, and
-// may be called more than once.
+// Close closes the connection with a closing handshake and waits until the last callback has returned. It may block for a few seconds if
+// the host does not answer. It may be called more than once.
 func (c *Conn) Close() {
 	_ = c.peer.CloseReason(closeNormal, "") // the connection ends in any case
 	<-c.done

@@ -17,14 +17,15 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// ErrUnauthorized is returned by Connect when the host refused the credential (HTTP 401 or 403): trying again helps only with another one.
+// ErrUnauthorized is returned by Connect when the host refused the credential (HTTP 401 or 403). Trying again helps only with another
+// credential.
 var ErrUnauthorized = errors.New("the host refused the token")
 
 // ErrUnreachable is returned by Connect when no WebSocket could be opened; trying again later may help.
 var ErrUnreachable = errors.New("the host cannot be reached")
 
-// Bounds of one message from the host. An observer receives snapshots of many terminals as one message. A lending client receives little,
-// and a hostile host must not bring it down: at most 2 MiB, and as many values as decode to less than 32 MiB.
+// Bounds of one message from the host. An observer receives the snapshots of many terminals in one message. A lending client receives
+// little, and a hostile host must not exhaust its memory: it takes at most 2 MiB, and as many values as decode to less than 32 MiB.
 const (
 	DefaultReadLimit = 16 << 20 // bytes
 	DefaultMaxValues = 1 << 20  // JSON values, at any depth
@@ -32,22 +33,23 @@ const (
 	LenderMaxValues  = 19 << 10
 )
 
-// Endpoint is where a host is and how to get in.
+// Endpoint is a host's address, with the credential to connect to it.
 type Endpoint struct {
 	URL    string      // ws or wss
 	Token  string      // sent as the query parameter tkn, as VS Code's host takes it; "" = none
 	Header http.Header // added to the upgrade request
 	Pin    Pin         // of the host's certificate, for wss
-	// Credential, if not nil, is asked for the token before each connection to a URL, instead of Token. Connect returns its error.
+	// Credential, if not nil, returns the token for each connection to a URL; Token is then ignored. Connect returns its error.
 	Credential func(ctx context.Context, url string) (token string, err error)
-	// Also are further URLs of the same host, which may be several nodes. Connect tries another one where one does not answer.
+	// Also are further URLs of the same host, which may have several nodes. If a URL does not answer, Connect tries another one.
 	Also []string
-	// Last, if not nil, is where Connect notes the URL that has answered, to begin with it the next time. Reset it with "".
+	// Last, if not nil, is the URL that answered last. Connect sets it if there are several URLs, and tries it first. A pointer to "" resets
+	// it.
 	Last *atomic.Pointer[string]
 }
 
-// urls are those to try: first that which has answered last, the others in any order, so that the machines of a node that has died do not
-// all come to the same one.
+// urls returns the URLs in the order in which they are tried: the one that answered last, then the others in random order, so that the
+// machines of a dead node do not all move to the same other node.
 func (e Endpoint) urls() []string {
 	all := append([]string{e.URL}, e.Also...)
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -61,7 +63,7 @@ func (e Endpoint) urls() []string {
 	return all
 }
 
-// TLS is the configuration of a TLS connection to it; nil means Go's defaults.
+// TLS returns the configuration of a TLS connection to the host; nil means Go's defaults.
 func (e Endpoint) TLS() *tls.Config {
 	u, err := url.Parse(e.URL)
 	if err != nil {
@@ -70,7 +72,8 @@ func (e Endpoint) TLS() *tls.Config {
 	return e.Pin.TLS(u.Hostname())
 }
 
-// http is a client for a few requests to the host beside AHP. It follows no redirects, since the requests hold secrets; close its idle connections.
+// http returns a client for a few requests to the host outside AHP. It follows no redirects, since the requests hold secrets. The caller
+// closes its idle connections.
 func (e Endpoint) http() *http.Client {
 	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: e.TLS(), ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -90,8 +93,8 @@ func (e Endpoint) withToken() (string, error) {
 	return u.String(), nil
 }
 
-// Connect dials the host and initializes, or resumes if o.Resume is set. It blocks until that is done or ctx is; later ctx has no effect.
-// Besides the errors of ConnectChannel it returns ErrUnauthorized, ErrUnreachable and ErrPin.
+// Connect dials the host and initializes, or resumes if o.Resume is set. It blocks until that is done or ctx ends. Afterwards ctx has no
+// effect. Besides the errors of ConnectChannel it returns ErrUnauthorized, ErrUnreachable and ErrPin.
 func Connect(ctx context.Context, e Endpoint, o Options) (conn *Conn, err error) {
 	if len(e.Also) == 0 {
 		return connect(ctx, e, o)
@@ -114,7 +117,7 @@ func Connect(ctx context.Context, e Endpoint, o Options) (conn *Conn, err error)
 	return nil, err
 }
 
-// final reports whether another node of the host would say the same.
+// final reports whether every node of the host would answer with this error.
 func final(err error) bool {
 	_, version := errors.AsType[*ahp.VersionError](err)
 	said, answered := errors.AsType[*jsonrpc.Error](err)

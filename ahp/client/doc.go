@@ -8,9 +8,9 @@
 //	go o.Run(ctx)
 //	o.Follow("ahp-terminal:/6d1e")
 //	for {
-//	e, err := o.Next(ctx)
-//	…
+//		e, err := o.Next(ctx)
+//		…
 //	}
 //
-// Not here: the decision which terminals are lent (agent/uplink) and their display (the command).
+// It does not decide which terminals are lent (agent/uplink does), and does not display them (the command does).
 package client

@@ -8,12 +8,12 @@ type Kind int
 // Kinds of events.
 const (
 	Up        Kind = iota + 1 // the link is up; Host names the host
-	Down                      // it is lost, or an attempt failed; Err says why; the next attempt follows by itself
+	Down                      // the link is lost, or an attempt to connect failed; Err says why; unless Run returns, it tries again
 	Terminals                 // the host's list of terminals is now Terminals
 	Resync                    // State is now the state of Terminal, whatever earlier events reported
 	Data                      // Terminal printed Data
-	Action                    // Action happened to Terminal: anything but output and input
-	Gone                      // Terminal does not exist any more, or cannot be followed (Err); it is not followed any more
+	Action                    // Action changed Terminal: any action but output and input
+	Gone                      // Terminal does not exist any more, or cannot be followed (Err says why); the observer has stopped following it
 )
 
 // String returns the kind's name in lower case.
@@ -37,15 +37,16 @@ type Event struct {
 	Err       error
 }
 
-// source is where events wait: the link, the root state, each terminal. Each is bounded in its own way.
+// source holds the events that wait: those of the link, of the root state, or of one terminal. Each source has a bound of its own. All are
+// guarded by the observer's mutex.
 type source interface {
 	// pop returns the next event; ok is false if there is none.
 	pop() (e Event, ok bool)
-	// enlisted is where the observer notes that the source is in its queue of sources.
+	// enlisted points to the flag by which the observer remembers that the source is in its queue of sources.
 	enlisted() *bool
 }
 
-// maxLinkEvents bounds the events of the link that wait; of more only the last is told.
+// maxLinkEvents bounds the waiting events of the link. If there are more, the waiting ones are dropped and only the newest stays.
 const maxLinkEvents = 16
 
 // linkEvents is the source of Up and Down.

@@ -11,17 +11,17 @@ import (
 // partCost is the cost of a part besides its text, in bytes, so that many empty parts are bounded too.
 const partCost = 64
 
-// history is the retained tail of a terminal's output. It equals the result of package ahp's reducer, but appending does not copy the
-// existing text, and it is bounded. It has no lock.
+// history is the retained tail of a terminal's output. It holds what package ahp's reducer would return, but it is bounded, and appending
+// does not copy the existing text. It has no lock.
 type history struct {
 	limit int // bytes, of text and of parts' costs
 	parts []part
-	size  int // sum of the parts' costs
+	size  int // sum of the parts' costs, in bytes
 
 	trimmed bool // something was dropped since the last clear or the last known screen
 }
 
-// part is a ContentPart with its text apart.
+// part is a ContentPart whose text is in a buffer of its own.
 type part struct {
 	head ahp.ContentPart // without Value and Output
 	buf  []byte          // buf[off:] is the text
@@ -40,7 +40,7 @@ func (h *history) load(content []ahp.ContentPart) {
 	for _, c := range content {
 		p := part{head: c, buf: []byte(c.Text())}
 		p.head.Value, p.head.Output = "", ""
-		// The host does not have to keep to our limits.
+		// The host may exceed our limits.
 		p.head.CommandLine = clip.Text(c.CommandLine, ahp.MaxCommandLine)
 		p.head.CommandID = clip.Text(c.CommandID, ahp.MaxCommandID)
 		if len(c.Raw) > ahp.MaxCommandLine {
@@ -74,7 +74,8 @@ func open(p ahp.ContentPart) bool {
 	return p.Type == ahp.PartUnclassified || (p.Type == ahp.PartCommand && !p.IsComplete)
 }
 
-// write moves the text to the front of its buffer rather than let the buffer grow, once half of it is dead.
+// write appends text. If the buffer is full and more than half of it is trimmed text, it moves the text to the front instead of growing the
+// buffer.
 func (p *part) write(text []byte) {
 	if len(p.buf)+len(text) > cap(p.buf) && p.off > len(p.buf)/2 {
 		p.buf = p.buf[:copy(p.buf, p.text())]
@@ -88,7 +89,7 @@ func (h *history) start(a ahp.TerminalCommandExecuted) {
 	h.push(part{head: ahp.ContentPart{Type: ahp.PartCommand, CommandID: a.CommandID, CommandLine: a.CommandLine, Timestamp: a.Timestamp, Meta: a.Meta}})
 }
 
-// finish completes the command of that id, if it is still there.
+// finish completes the command with that id, if it is still there.
 func (h *history) finish(a ahp.TerminalCommandFinished) {
 	for i := range h.parts {
 		if p := &h.parts[i].head; p.Type == ahp.PartCommand && p.CommandID == a.CommandID {
@@ -97,11 +98,11 @@ func (h *history) finish(a ahp.TerminalCommandFinished) {
 	}
 }
 
-// trim drops whole parts from the front, then the head of the first one that stays, at a character's border.
+// trim drops whole parts from the front, then the beginning of the first remaining part, up to a character's start.
 func (h *history) trim() {
 	for len(h.parts) > 1 && h.size-h.parts[0].cost() >= h.limit {
 		h.size -= h.parts[0].cost()
-		h.parts[0] = part{} // let go of its text
+		h.parts[0] = part{} // release its text
 		h.trimmed = true
 		h.parts = h.parts[1:]
 	}
@@ -119,7 +120,7 @@ func (h *history) trim() {
 	h.trimmed = true
 }
 
-// length is the length of the text, in bytes.
+// length returns the length of the text, in bytes.
 func (h *history) length() (n int64) {
 	for i := range h.parts {
 		n += int64(len(h.parts[i].text()))

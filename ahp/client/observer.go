@@ -23,16 +23,18 @@ type ObserverOptions struct {
 	ClientID string
 	Info     ahp.Implementation
 
-	// ContentLimit bounds the retained output of each terminal in bytes; beyond it the oldest goes, whole parts first. Default
+	// ContentLimit bounds the retained output of each terminal, in bytes. Beyond it the oldest output is dropped, whole parts first. Default
 	// DefaultContentLimit.
 	ContentLimit int
-	// QueueLimit bounds the events of each terminal that wait for Next, in bytes. Beyond it (by one message at most) nothing more is read from
-	// the host for up to Patience; if there is still no room, they are replaced by one Resync, and reading goes on. Default DefaultQueueLimit.
+	// QueueLimit bounds the events of each terminal that wait for Next, in bytes. One message may exceed it; then the observer reads nothing
+	// from the host for up to Patience. If the events still exceed the limit, one Resync replaces them, and reading continues. Default
+	// DefaultQueueLimit.
 	QueueLimit int
-	// Patience is how long a slow consumer may hold up the connection, before each Resync. It delays all terminals and the answers to pings.
+	// Patience is how long a slow consumer may hold up the connection before each Resync. It delays all terminals and the answers to pings.
 	// Default DefaultPatience; negative means not at all.
 	Patience time.Duration
-	// Heartbeat is the time between two pings; a host that does not answer within it is given up. Default DefaultHeartbeat.
+	// Heartbeat is the time between two pings. If the host does not answer a ping within the same time, the connection is closed. Default
+	// DefaultHeartbeat.
 	Heartbeat time.Duration
 	// Connect replaces the function Connect in tests.
 	Connect func(context.Context, Endpoint, Options) (*Conn, error)
@@ -57,26 +59,26 @@ func (o ObserverOptions) withDefaults() ObserverOptions {
 	return o
 }
 
-// Stats are numbers about an Observer since it began.
+// Stats count what an Observer has done since Run began.
 type Stats struct {
-	Connects int64 // connections that came about
-	Resumed  int64 // of them, continued without a gap
+	Connects int64 // connections that were made
+	Resumed  int64 // those of them that continued the one before without a gap
 	Resyncs  int64 // times that a slow consumer was brought up to date by a Resync
 	Invalid  int64 // envelopes and snapshots that could not be read and were skipped
 }
 
-// Observer follows a host: its list of terminals, and the terminals that it is told to follow, across any number of connections. Next
-// returns events; State and Terminals return the current state. Nothing is lost silently: if the consumer is too slow, or a lost connection
-// cost messages, it gets a Resync.
+// Observer follows a host's list of terminals and chosen terminals, across any number of connections. Next returns events; State and
+// Terminals return the current state. Nothing is lost silently: if the consumer is too slow, or messages were lost with a connection, it
+// gets a Resync.
 //
-// All methods may be called by any goroutine, Next by one at a time.
+// All methods may be called concurrently, except Next, which only one goroutine may call at a time.
 //
-// Goroutines: Run's caller connects and subscribes; a connection's read goroutine reduces messages and waits for the consumer at most for
-// Patience.
+// Goroutines: the caller of Run connects and subscribes. A connection's read goroutine reduces messages, and waits at most Patience for the
+// consumer.
 type Observer struct {
 	opts   ObserverOptions // set at construction
 	news   chan struct{}   // 1 slot: there may be an event
-	room   chan struct{}   // 1 slot: a terminal's events have become fewer
+	room   chan struct{}   // 1 slot: a terminal has fewer waiting events
 	change chan struct{}   // 1 slot: Run has something to do
 	ended  chan struct{}   // closed by Run
 
@@ -84,19 +86,19 @@ type Observer struct {
 	root      *root
 	terminals map[string]*terminal // followed, by URI
 	leaving   []string             // to be unsubscribed from
-	sources   []source             // that may have an event, in the order in which they got it
+	sources   []source             // those that may have an event, in turn
 	link      linkEvents
 	stats     Stats
-	err       error // why Run returned
+	err       error // the error that Run returned
 
-	initial  *ahp.InitializeResult // of the connection to resume; nil = there is none
+	initial  *ahp.InitializeResult // of the connection to resume; nil = nothing to resume
 	lastSeen int64                 // greatest ServerSeq of that host
 	conn     *Conn                 // the connection being set up or served
-	full     *terminal             // set while an envelope is applied: its events wait beyond their bound
+	full     *terminal             // set while an envelope is applied, if the events of its terminal exceed their bound
 
 	view        ahp.EnvelopeView // the one being applied
-	scratch     []byte           // decoded output, between terminal.output's steps
-	lent, spare []byte           // Data of the last event, and a buffer to use again
+	scratch     []byte           // buffer in which terminal.output decodes
+	lent, spare []byte           // Data of the last event that Next returned; a buffer to reuse, or nil
 }
 
 // NewObserver returns an Observer that does nothing until Run.
@@ -123,7 +125,7 @@ func (o *Observer) Follow(uri string) {
 	o.wake()
 }
 
-// Unfollow ends it. No event about the terminal follows.
+// Unfollow stops following a terminal. Next returns no more events about it.
 func (o *Observer) Unfollow(uri string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -134,8 +136,8 @@ func (o *Observer) Unfollow(uri string) {
 	}
 }
 
-// State returns the reduced state of a followed terminal, with at most ContentLimit of its output; false while there is none. While the
-// link is down it is the last one known.
+// State returns the reduced state of a followed terminal, with at most ContentLimit of its output, and false if there is no state yet.
+// While the link is down it returns the last known state.
 func (o *Observer) State(uri string) (ahp.TerminalState, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,22 +148,22 @@ func (o *Observer) State(uri string) (ahp.TerminalState, bool) {
 	return t.snapshot(), true
 }
 
-// Terminals returns the host's list as last known; it is not to be changed.
+// Terminals returns the last known list of the host. The caller must not change it.
 func (o *Observer) Terminals() []ahp.TerminalInfo {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.root.state.Terminals
 }
 
-// Stats returns the numbers of this moment.
+// Stats returns the present counts.
 func (o *Observer) Stats() Stats {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.stats
 }
 
-// Next returns the next event. Events of one terminal arrive in order, those of several take turns. Next blocks until there is an event or
-// ctx is done. After Run has returned and all events were delivered, it returns Run's error.
+// Next returns the next event. Events of one terminal come in order; several terminals take turns. Next blocks until there is an event or
+// ctx ends. After Run has returned and all events were delivered, Next returns Run's error.
 func (o *Observer) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok := o.next(); ok {
@@ -199,7 +201,7 @@ func (o *Observer) next() (Event, bool) {
 	return Event{}, false
 }
 
-// enlist puts a source into the queue, unless it is there, and wakes the consumer.
+// enlist puts a source into the queue, unless it is there already, and wakes the consumer. The caller holds the mutex.
 func (o *Observer) enlist(s source) {
 	if q := s.enlisted(); !*q {
 		*q = true
@@ -208,24 +210,24 @@ func (o *Observer) enlist(s source) {
 	signal(o.news)
 }
 
-// wake makes Run look for something to do.
+// wake makes Run check for work.
 func (o *Observer) wake() { signal(o.change) }
 
-// takeSpare returns an empty buffer that nobody uses, or nil.
+// takeSpare returns an empty buffer that nobody else uses, or nil.
 func (o *Observer) takeSpare() []byte {
 	b := o.spare
 	o.spare = nil
 	return b
 }
 
-// dropLocked stops following.
+// dropLocked stops following t.
 func (o *Observer) dropLocked(t *terminal) {
 	delete(o.terminals, t.uri)
 	o.leaving = append(o.leaving, t.uri)
 	o.wake()
 }
 
-// goneLocked stops following and tells the consumer, after everything else about the terminal.
+// goneLocked stops following t. The consumer gets Gone after all other events of t.
 func (o *Observer) goneLocked(t *terminal, reason error) {
 	if o.terminals[t.uri] != t {
 		return

@@ -13,8 +13,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// Parked asks the host which terminals it keeps, of those that this client may see, while their machines are away: they are in no
-// catalogue. A host that does not know the question has none. It fails without a connection.
+// Parked asks the host for the parked terminals that this client may see. They are not in the catalogue. A host that does not know the
+// method has none. Without a connection it returns an error.
 func (o *Observer) Parked(ctx context.Context) (ahp.ParkedResult, error) {
 	o.mu.Lock()
 	conn := o.conn
@@ -33,12 +33,12 @@ func (o *Observer) Parked(ctx context.Context) (ahp.ParkedResult, error) {
 	return r, err
 }
 
-// ErrNotKept is returned by ParkedText when the host does not have the terminal, any more or at all.
+// ErrNotKept is returned by ParkedText when the host has no such terminal, or no longer keeps its text.
 var ErrNotKept = errors.New("the host keeps no text of the terminal any more")
 
-// ParkedText gets a terminal that Parked has named, by its ID there, from the host's own interface for people, since AHP does not have it.
-// It asks each URL of the endpoint, because only one node of a host keeps it, and blocks for 20 s at most. It returns ErrUnauthorized where
-// the token is not that of somebody who may see the host's page, ErrUnreachable, and ErrNotKept.
+// ParkedText returns a parked terminal; id is its Parked.ID. It asks the host's own interface for people, because AHP does not have parked
+// terminals. It asks each URL of the endpoint, because only one node of a host keeps the text, and blocks for at most 20 s. It returns
+// ErrNotKept, ErrUnreachable, or ErrUnauthorized if the token's person may not see the host's page.
 func (e Endpoint) ParkedText(ctx context.Context, id string) (s ahp.TerminalState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -48,7 +48,7 @@ func (e Endpoint) ParkedText(ctx context.Context, id string) (s ahp.TerminalStat
 		if wrong == nil {
 			return one, nil
 		}
-		if err == nil || errors.Is(err, ErrNotKept) { // which is certain only if all say so
+		if err == nil || errors.Is(err, ErrNotKept) { // certain only if every node says so
 			err = wrong
 		}
 	}

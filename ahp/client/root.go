@@ -7,7 +7,7 @@ import (
 	"tether/ahp"
 )
 
-// root is the followed root state; it waits as a single event, since each list replaces the one before.
+// root is the followed root state. At most one event of it waits, since each list replaces the one before.
 type root struct {
 	channel
 	state   ahp.RootState
@@ -37,7 +37,7 @@ func (r *root) apply(v *ahp.EnvelopeView) error {
 	return nil
 }
 
-// list tells the consumer, and finds out which followed terminals are not listed any more.
+// list tells the consumer of a new list, and notes which followed terminals are not in it any more.
 func (r *root) list() {
 	r.changed = true
 	r.o.enlist(r)

@@ -13,18 +13,18 @@ import (
 
 const (
 	connectTimeout = 20 * time.Second // dialling and the handshake together
-	callTimeout    = 30 * time.Second // of a subscribe; hosts may take long to make a snapshot
-	unlistedQuiet  = time.Second      // how long a terminal that is not listed any more must be quiet to be gone
+	callTimeout    = 30 * time.Second // for a subscribe; hosts may take long to make a snapshot
+	unlistedQuiet  = time.Second      // how long a terminal that is not listed any more must be quiet to count as gone
 
 	firstRetry   = 250 * time.Millisecond
 	maxRetry     = 30 * time.Second
-	healthyAfter = time.Minute // a connection this long resets the interval
+	healthyAfter = time.Minute // a connection that lasted this long resets the interval
 )
 
 var errNoState = errors.New("the host has no state for this channel")
 
-// Run connects and follows until ctx is done, and returns its error. It returns earlier where trying again cannot help: ErrUnauthorized, or
-// a *ahp.VersionError. It is called once.
+// Run connects and follows until ctx ends, and returns ctx's error. It returns earlier, with ErrUnauthorized or a *ahp.VersionError, if
+// trying again cannot help. It must be called only once.
 func (o *Observer) Run(ctx context.Context) error {
 	err := o.run(ctx)
 	o.mu.Lock()
@@ -35,7 +35,7 @@ func (o *Observer) Run(ctx context.Context) error {
 }
 
 func (o *Observer) run(ctx context.Context) error {
-	var ceiling time.Duration // of the time to the next attempt
+	var ceiling time.Duration // upper bound of the wait for the next attempt
 	for {
 		conn, err := o.connect(ctx)
 		if err == nil {
@@ -53,7 +53,7 @@ func (o *Observer) run(ctx context.Context) error {
 		if _, ok := errors.AsType[*ahp.VersionError](err); ok || errors.Is(err, ErrUnauthorized) {
 			return err
 		}
-		// Full jitter: many observers do not return at once after a host's restart.
+		// Full jitter: after a host's restart, its observers do not all come back at the same moment.
 		ceiling = min(max(2*ceiling, firstRetry), maxRetry)
 		select {
 		case <-time.After(rand.N(ceiling)):
@@ -81,7 +81,7 @@ func (o *Observer) connect(ctx context.Context) (*Conn, error) {
 			return conn, err
 		}
 		o.mu.Lock()
-		o.initial = nil // a host that spoils reconnect would do so for ever
+		o.initial = nil // if reconnect fails at a host, it might fail every time
 		o.mu.Unlock()
 		if !errors.Is(err, ErrNotResumed) {
 			return nil, err
@@ -92,7 +92,7 @@ func (o *Observer) connect(ctx context.Context) (*Conn, error) {
 	return o.opts.Connect(ctx, o.opts.Endpoint, opts)
 }
 
-// wanted lists the channels to which a new connection subscribes at once; the rest follows later.
+// wanted returns the channels to which a new connection subscribes during the handshake. The others follow later.
 func (o *Observer) wanted() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,7 +105,7 @@ func (o *Observer) wanted() []string {
 	return uris
 }
 
-// resumption returns how to continue, or nil. Only channels in sync can be continued.
+// resumption returns how to continue the last connection, or nil. Only synced channels can be continued.
 func (o *Observer) resumption() *Resume {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -131,14 +131,14 @@ func (o *Observer) channelsLocked() []*channel {
 	return out
 }
 
-// ready takes the answer to the handshake, before the first envelope.
+// ready handles the answer to the handshake. It is called before the first envelope.
 func (o *Observer) ready(c *Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.conn, o.leaving = c, nil
 	o.stats.Connects++
 	snapshots := c.result.Snapshots
-	c.result.Snapshots = nil // taken; they may be large
+	c.result.Snapshots = nil // not kept: they may be large
 	result, initial := c.result, c.result
 	o.link.push(Event{Kind: Up, Host: &result})
 	o.enlist(&o.link)
@@ -147,7 +147,7 @@ func (o *Observer) ready(c *Conn) {
 		o.stats.Resumed++
 		for _, uri := range resumed.Missing {
 			if ch := o.channelLocked(uri); ch != nil {
-				ch.unsync() // asked for once more, which tells whether it is gone
+				ch.unsync() // serve subscribes again, and learns whether it is gone
 			}
 		}
 		return
@@ -170,7 +170,7 @@ func (o *Observer) ready(c *Conn) {
 	}
 }
 
-// channelLocked returns the channel of that name, nil if it is not followed.
+// channelLocked returns the channel with that URI, nil if it is not followed.
 func (o *Observer) channelLocked(uri string) *channel {
 	if uri == ahp.RootURI {
 		return &o.root.channel
@@ -191,17 +191,17 @@ func (o *Observer) installLocked(ch *channel, s ahp.Snapshot) {
 		o.goneLocked(t, fmt.Errorf("read the snapshot: %w", err))
 		return
 	}
-	ch.synced = true // the root state stays as it was; asking again would not help
+	ch.synced = true // keep the old root state: asking again would not help
 }
 
-// envelope is called on the read goroutine, or by connect for replayed actions.
+// envelope is called by the read goroutine or, during the handshake, by the connecting goroutine.
 func (o *Observer) envelope(v ahp.EnvelopeView) {
 	if t, conn := o.reduce(v); t != nil {
 		o.await(t, conn)
 	}
 }
 
-// reduce applies an envelope and returns the terminal for whose events there is no room.
+// reduce applies an envelope. If the events of its terminal then exceed their bound, it returns the terminal, and the connection.
 func (o *Observer) reduce(v ahp.EnvelopeView) (full *terminal, conn *Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -211,19 +211,19 @@ func (o *Observer) reduce(v ahp.EnvelopeView) (full *terminal, conn *Conn) {
 	switch {
 	case ch == nil:
 	case ch.synced:
-		o.view = v // rather than let v escape
+		o.view = v // a copy, so that v does not escape to the heap
 		ch.envelope(&o.view)
 	default:
 		o.view = v
 		if !ch.hold(&o.view) {
-			_ = o.conn.Peer().Close() // begin anew rather than lose something
+			_ = o.conn.Peer().Close() // connect again rather than lose something
 		}
 	}
 	return o.full, o.conn
 }
 
-// await gives the consumer time to make room. While it waits nothing is read from the host, so that the terminal's child slows down if
-// every hop keeps up; but a consumer that does not pull cannot stop the others for good.
+// await gives the consumer time to make room. While it waits, nothing is read from the host, so that back-pressure may reach the terminal's
+// child. The wait is bounded: a consumer that does not pull must not stop the other terminals for good.
 func (o *Observer) await(t *terminal, conn *Conn) {
 	patience := time.NewTimer(o.opts.Patience)
 	defer patience.Stop()
@@ -231,7 +231,7 @@ func (o *Observer) await(t *terminal, conn *Conn) {
 		select {
 		case <-o.room:
 		case <-conn.Peer().Done():
-			return // the waiting events exceed their bound by one message, until the next one
+			return // the events exceed their bound by one message, until the next message
 		case <-patience.C:
 			o.mu.Lock()
 			defer o.mu.Unlock()
@@ -256,7 +256,7 @@ func (o *Observer) invalid(error) {
 	o.stats.Invalid++
 }
 
-// serve keeps the subscriptions as they should be until the connection or ctx ends.
+// serve subscribes and unsubscribes as needed, and pings, until the connection or ctx ends.
 func (o *Observer) serve(ctx context.Context, conn *Conn) error {
 	heartbeat := time.NewTicker(o.opts.Heartbeat)
 	defer heartbeat.Stop()
@@ -285,7 +285,7 @@ func call(ctx context.Context, timeout time.Duration, f func(context.Context) er
 	return f(ctx)
 }
 
-// settle does the pending work, one step at a time.
+// settle makes all pending subscriptions and unsubscriptions, one at a time.
 func (o *Observer) settle(ctx context.Context, conn *Conn) error {
 	for {
 		leave, join := o.todo()
@@ -304,7 +304,7 @@ func (o *Observer) settle(ctx context.Context, conn *Conn) error {
 	}
 }
 
-// todo returns a channel to leave, else one to subscribe to.
+// todo returns a channel to unsubscribe from or, if there is none, one to subscribe to. It also drops terminals that are overdue.
 func (o *Observer) todo() (leave string, join *channel) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -327,7 +327,7 @@ func (o *Observer) todo() (leave string, join *channel) {
 	return "", nil
 }
 
-// subscribe asks for a channel. That the host refuses is not an error of the connection.
+// subscribe asks for a channel. A refusal by the host is no error of the connection.
 func (o *Observer) subscribe(ctx context.Context, conn *Conn, ch *channel) error {
 	var r ahp.SubscribeResult
 	err := call(ctx, callTimeout, func(ctx context.Context) (err error) {
@@ -360,10 +360,10 @@ func (o *Observer) refusedLocked(ch *channel, reason error) {
 		o.goneLocked(t, reason)
 		return
 	}
-	ch.synced = true // a host without a root state is followed without one
+	ch.synced = true // a host may have no root state
 }
 
-// overdue returns a channel that fires when an unlisted terminal has been quiet for long enough, or nil if there is none.
+// overdue returns a channel that fires when the first unlisted terminal may be overdue, or nil if there is no unlisted terminal.
 func (o *Observer) overdue() <-chan time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,11 +17,11 @@ import (
 
 // Errors of OpenShare, beside ErrUnreachable.
 var (
-	// ErrShare: the host does not take the link. It does not say why.
+	// ErrShare means that the host refuses the link. It does not say why.
 	ErrShare = errors.New("this link does not work: it was ended, has expired, was already opened elsewhere, or was not copied whole")
-	// ErrShareLimit: the host takes no links from this address for a while.
+	// ErrShareLimit means that the host takes no links from this address for a while.
 	ErrShareLimit = errors.New("the host has seen too many wrong links from this address; try again in a minute")
-	// ErrNoShares: who answers is not a host that lets guests in.
+	// ErrNoShares means that the address does not belong to a host that takes guests.
 	ErrNoShares = errors.New("there is no host for this link")
 )
 
@@ -30,8 +30,9 @@ const (
 	maxOpened   = 64 << 10 // bytes of the answer
 )
 
-// OpenShare opens a guest's link as a program, and returns where the guest watches the one terminal, under which URI that was lent, and when the
-// link ends. It uses up a link for one browser. pin is of the host's certificate. It blocks until the host has answered, 20 s at most, or ctx ends.
+// OpenShare opens a guest's link as a browser would. It returns the endpoint at which the guest watches, the URI of the one terminal, and
+// when the link ends. A link that is good for one browser is used up. pin is for the host's certificate. It blocks until the host answers,
+// for at most 20 s, or ctx ends.
 func OpenShare(ctx context.Context, link ahp.ShareLink, pin Pin) (e Endpoint, terminal string, until time.Time, err error) {
 	page, err := url.Parse(strings.TrimSuffix(link.URL, "#"))
 	if err != nil {
@@ -74,11 +75,11 @@ func OpenShare(ctx context.Context, link ahp.ShareLink, pin Pin) (e Endpoint, te
 		return e, "", until, ErrNoShares
 	}
 	lasts := time.Duration(min(max(opened.ExpiresMs, 0), ahp.MaxShareTime.Milliseconds())) * time.Millisecond
-	e.Header = http.Header{"Authorization": {"Bearer " + opened.Token}} // not in the URL, which others on the way may keep
+	e.Header = http.Header{"Authorization": {"Bearer " + opened.Token}} // not in the URL, which proxies may log
 	return e, opened.Terminal, time.Now().Add(lasts), nil
 }
 
-// guestURL is where the guests of a page connect.
+// guestURL returns the URL at which guests of a page connect.
 func guestURL(page url.URL) string {
 	page.Scheme = map[string]string{"https": "wss", "http": "ws"}[page.Scheme]
 	return page.JoinPath("ahp").String()

@@ -10,21 +10,21 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// terminal is a followed terminal: its reduced state, and the events that wait for the consumer. If they exceed their bound for too long,
-// one Resync replaces them, whose state is made when it is pulled. It is guarded by the observer's mutex.
+// terminal is a followed terminal: its reduced state, and the events that wait for the consumer. If the events exceed their bound for too
+// long, one Resync replaces them; its state is made when the consumer pulls it. A terminal is guarded by the observer's mutex.
 type terminal struct {
 	channel
 
 	known    bool              // there is a state
 	state    ahp.TerminalState // without Content
 	history  history
-	listed   bool      // it was in the host's list
-	unlisted time.Time // since when it is not any more, or the last thing heard after; zero = it is, or never was
+	listed   bool      // it is in the host's list
+	unlisted time.Time // when it left the list, or the time of its last envelope after that; zero = it is listed, or never was
 
 	queued  bool
-	resync  bool // takes the place of all that would wait
+	resync  bool // a Resync waits; it replaces all other events but Gone
 	waiting []waiting
-	size    int // bytes, cost of waiting
+	size    int // cost of waiting, in bytes
 	gone    bool
 	reason  error // of gone
 }
@@ -65,7 +65,7 @@ func (t *terminal) apply(v *ahp.EnvelopeView) error {
 	case ahp.ActionTerminalData, ahp.ActionTerminalOutput:
 		return t.output(v.Data, v.Screen)
 	case ahp.ActionTerminalInput:
-		return nil // keystrokes that some hosts repeat to every subscriber; their effects arrive as data
+		return nil // some hosts send keystrokes to every subscriber; their echo arrives as data
 	}
 	a, err := ahp.DecodeAction(v.Action)
 	if err == nil {
@@ -87,7 +87,7 @@ func (t *terminal) apply(v *ahp.EnvelopeView) error {
 	case ahp.UnknownAction:
 		return nil
 	case ahp.TerminalExited:
-		t.o.wake() // it may be all that was waited for
+		t.o.wake() // an unlisted terminal that has exited is overdue
 	}
 	at := t.state.Meta.Screen
 	t.state = ahp.ReduceTerminal(t.state, a)
@@ -99,8 +99,8 @@ func (t *terminal) apply(v *ahp.EnvelopeView) error {
 	return nil
 }
 
-// output decodes the text once, into the observer's scratch buffer. After a gap the message has the screen after the text: the consumer
-// gets the state with it.
+// output decodes the text once, into the observer's scratch buffer. After a gap, the message has the screen after the text; the consumer
+// then gets a Resync.
 func (t *terminal) output(quoted, screen []byte) error {
 	text, err := jsonspan.AppendUnquote(t.o.scratch[:0], quoted)
 	if err != nil {
@@ -140,7 +140,7 @@ func (t *terminal) push(w waiting) {
 func (t *terminal) grow(cost int) {
 	t.size += cost
 	if t.overfull() {
-		t.o.full = t // envelope waits, once the state is whole
+		t.o.full = t // Observer.envelope waits after the state is complete
 	}
 }
 
@@ -187,8 +187,8 @@ func (t *terminal) snapshot() ahp.TerminalState {
 	return s
 }
 
-// overdue reports whether a terminal that the host does not list any more has nothing more to say: it has exited, or was quiet for a while.
-// The list may overtake its last output, for which there is no barrier.
+// overdue reports whether a terminal that the host does not list any more counts as gone: it has exited, or has been quiet for a while. It
+// may still have output to come, because the list may overtake the terminal's last messages.
 func (t *terminal) overdue(now time.Time) bool {
 	return !t.unlisted.IsZero() && (t.state.Lifecycle.Exited() || now.Sub(t.unlisted) >= unlistedQuiet)
 }
