@@ -26,7 +26,7 @@ type ClientTerminals struct {
 	MaxDataBytes   int64 `json:"maxDataBytes,omitempty"` // bytes of text in one output action
 	Screens        bool  `json:"screens,omitempty"`      // the owner may send the screen, see TerminalOutput
 	States         bool  `json:"states,omitempty"`       // the owner may report how the program uses its keyboard, see MethodState
-	HeartbeatMs    int64 `json:"heartbeatMs,omitempty"`  // how often the owner should check that the host still answers, in milliseconds; 0 = the owner decides
+	HeartbeatMs    int64 `json:"heartbeatMs,omitempty"`  // milliseconds between the owner's checks that the host still answers; 0 = the owner decides
 	MayLend        *bool `json:"mayLend,omitempty"`      // whether this connection may create client-executed terminals; nil = not said
 
 	// Audiences says that the host shows a lent terminal only to its audience. Nil: everybody at the host sees it.

@@ -1,13 +1,13 @@
-// Package pairing is the vocabulary with which a machine and a host learn each other's keys, and with which the machine later proves that
-// it is the same: the messages and the texts that are signed. It does no I/O; docs/PROTOCOL.md describes the steps.
+// Package pairing has the messages with which a machine and a host learn each other's keys, and with which the machine later proves its
+// identity, and the texts that they sign. It does no I/O. docs/PROTOCOL.md describes the steps.
 //
 //	c := pairing.Commit(key.Public().(ed25519.PublicKey), "laptop", nonce)
 //	…
-//	s := pairing.Session{Host: hostKey, Device: deviceKey, Challenge: answer.Challenge, Time: answer.Time}
-//	request.Signature = s.Sign(key)
+//	s := pairing.Session{Host: hostKey, Device: deviceKey, Challenge: answer.Challenge, Nonce: nonce, Time: answer.Time}
+//	request.Signature = s.Sign(key, pairing.ForSession)
 //
-// Every signed message begins with its purpose, and each part is preceded by its length, so no message can be taken for another. No clocks
-// are compared: the only signed time is the host's own, which the machine sends back.
+// Every signed text begins with its purpose, and each part of it is preceded by its length, so that no text can be taken for another. No
+// clocks are compared: the only signed time is the host's, which the machine signs as it got it.
 package pairing
 
 import (
@@ -20,29 +20,29 @@ import (
 )
 
 const (
-	// Version is the version of the protocol, in Identity.
+	// Version is the version of the protocol, as in Identity.
 	Version = 1
-	// Path is where the host serves it, below its URL.
+	// Path is the path of the protocol below the host's URL.
 	Path = "/device/v1/"
-	// TokenPrefix begins pairing tokens. They open nothing but a pairing, and only one.
+	// TokenPrefix begins pairing tokens. A pairing token is good for one pairing and for nothing else.
 	TokenPrefix = "tetherpair_"
 	// NonceSize is the size of nonces, challenges and commitments, in bytes.
 	NonceSize = 32
 	// MaxMessage bounds each body, in bytes.
 	MaxMessage = 8 << 10
-	// MaxName bounds the name by which a machine calls itself, in bytes.
+	// MaxName bounds a machine's name for itself, in bytes.
 	MaxName = 64
 )
 
-// Times that both sides know.
+// Time limits, the same on both sides.
 const (
 	PairingTime   = 10 * time.Minute // bound for approving the code
 	ChallengeTime = time.Minute      // bound for answering a challenge
-	SessionTime   = time.Minute      // bound for using a session's token
-	WaitTime      = 20 * time.Second // that one Wait takes at most
+	SessionTime   = time.Minute      // bound for connecting with a session's token
+	WaitTime      = 20 * time.Second // bound for the answer to one Wait
 )
 
-// Identity is the answer to GET identity: that the host speaks this protocol.
+// Identity is the answer to GET identity. It says that the host speaks this protocol.
 type Identity struct {
 	Version int    `json:"version"`
 	HostKey []byte `json:"host_key"` // Ed25519
@@ -57,15 +57,15 @@ type Begin struct {
 
 // Begun is the answer to Begin.
 type Begun struct {
-	ID      string `json:"id"` // of the pairing, a secret of both
+	ID      string `json:"id"` // of the pairing; secret
 	HostKey []byte `json:"host_key"`
-	Nonce   []byte `json:"nonce"` // the host's, made after it had the commitment
+	Nonce   []byte `json:"nonce"` // the host's, made after it received the commitment
 }
 
 // Reveal is the body of POST reveal. Signature signs the Pair.
 type Reveal struct {
 	ID        string `json:"id"`
-	Nonce     []byte `json:"nonce"` // the machine's, that it had committed to
+	Nonce     []byte `json:"nonce"` // the machine's, to which it had committed
 	Signature []byte `json:"signature"`
 }
 
@@ -74,7 +74,7 @@ type Revealed struct {
 	Signature []byte `json:"signature"`
 }
 
-// Wait is the body of POST wait, which is answered when the pairing is decided, or after WaitTime.
+// Wait is the body of POST wait. The host answers when the machine is approved, or after WaitTime.
 type Wait struct {
 	ID string `json:"id"`
 }
@@ -85,7 +85,7 @@ type Waited struct {
 	Principal string `json:"principal,omitempty"` // the host's name for the machine
 }
 
-// Redeem is the body of POST redeem, with which a machine pairs that has a pairing token. The token is in the Authorization header.
+// Redeem is the body of POST redeem, with which a machine pairs by a pairing token. The token is in the Authorization header.
 type Redeem struct {
 	DeviceKey []byte `json:"device_key"`
 	Nonce     []byte `json:"nonce"`
@@ -104,11 +104,11 @@ type Ask struct {
 	DeviceKey []byte `json:"device_key"`
 }
 
-// Challenge is the answer to Ask. It is good once.
+// Challenge is the answer to Ask. It is good for one Answer.
 type Challenge struct {
 	HostKey   []byte `json:"host_key"`
 	Challenge []byte `json:"challenge"`
-	Time      int64  `json:"time"` // the host's clock, to be returned as it is
+	Time      int64  `json:"time"` // the host's clock, in Unix milliseconds; part of the signed Session
 }
 
 // Answer is the body of POST session and POST leave.
@@ -116,7 +116,7 @@ type Answer struct {
 	DeviceKey []byte `json:"device_key"`
 	Challenge []byte `json:"challenge"`
 	Nonce     []byte `json:"nonce"`     // the machine's
-	Signature []byte `json:"signature"` // signs the Session, for that purpose
+	Signature []byte `json:"signature"` // signs the Session, for the purpose of the request
 }
 
 // Opened is the answer to POST session.
@@ -136,9 +136,9 @@ type Refusal struct {
 const (
 	CodeBadRequest    = "bad_request"
 	CodeUnknownDevice = "unknown_device" // never paired, or revoked
-	CodeWrongToken    = "wrong_token"    // used, expired, or none
-	CodeExpired       = "expired"        // the pairing or the challenge
-	CodeWrongKey      = "wrong_key"      // a signature or a nonce that does not fit
+	CodeWrongToken    = "wrong_token"    // used, expired or unknown
+	CodeExpired       = "expired"        // the pairing or the challenge has expired, or is unknown
+	CodeWrongKey      = "wrong_key"      // a signature or a nonce is wrong
 	CodeTooMany       = "too_many"
 	CodeNotFound      = "not_found"
 )
@@ -154,15 +154,15 @@ func (p Pair) message(purpose string) []byte {
 	return message(purpose, p.Host, p.Device, []byte(p.Name), p.HostNonce, p.DeviceNonce)
 }
 
-// Commit is sent before the machine knows the host's nonce. So the machine can choose neither nonce nor key nor name to get a code that it
-// wants.
+// Commit returns the commitment that a machine sends before it knows the host's nonce. So the machine cannot choose nonce, key or name to
+// get a wanted code.
 func Commit(device ed25519.PublicKey, name string, nonce []byte) []byte {
 	sum := sha256.Sum256(message("commit", device, []byte(name), nonce))
 	return sum[:]
 }
 
-// Code is the number that people compare: six digits that depend on both keys and nonces. An attacker between both sides has one chance in
-// a million for each pairing that is begun.
+// Code returns the number that people compare: six digits that depend on both keys, both nonces and the name. An attacker between both
+// sides has one chance in a million for each pairing that is begun.
 func (p Pair) Code() string {
 	const most = 1_000_000
 	sum := sha256.Sum256(p.message("code"))
@@ -219,7 +219,7 @@ func (r Redemption) VerifyHost(signature []byte) bool {
 	return verify(r.Host, r.message("redeem host"), signature)
 }
 
-// A Purpose is the reason for which a challenge is answered.
+// A Purpose says why a machine answers a challenge.
 type Purpose string
 
 // The purposes.
@@ -250,7 +250,7 @@ func (s Session) Verify(p Purpose, signature []byte) bool {
 	return verify(s.Device, s.message(string(p)+" device", nil), signature)
 }
 
-// SignToken is the host's signature of the token it answers with.
+// SignToken is the host's signature of the Session and of the token that it answers with.
 func (s Session) SignToken(k ed25519.PrivateKey, token string) []byte {
 	return ed25519.Sign(k, s.message("session host", []byte(token)))
 }
@@ -260,16 +260,16 @@ func (s Session) VerifyToken(token string, signature []byte) bool {
 	return verify(s.Host, s.message("session host", []byte(token)), signature)
 }
 
-// Fingerprint is how keys are shown to people, as ssh shows its own.
+// Fingerprint returns the form in which people see a key, as ssh shows keys.
 func Fingerprint(key ed25519.PublicKey) string {
 	sum := sha256.Sum256(key)
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// domain begins every message that is signed or hashed.
+// domain begins every text that is signed or hashed.
 const domain = "tether pairing v1"
 
-// message joins parts so that no two lists of parts give the same.
+// message joins parts so that different lists of parts give different results.
 func message(purpose string, parts ...[]byte) []byte {
 	m := append([]byte(domain), 0)
 	for _, part := range append([][]byte{[]byte(purpose)}, parts...) {
@@ -278,7 +278,7 @@ func message(purpose string, parts ...[]byte) []byte {
 	return m
 }
 
-// verify does not panic for a key of a wrong size, as the library does.
+// verify returns false for a key of a wrong size, for which ed25519.Verify panics.
 func verify(key ed25519.PublicKey, message, signature []byte) bool {
 	return len(key) == ed25519.PublicKeySize && ed25519.Verify(key, message, signature)
 }
