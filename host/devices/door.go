@@ -20,27 +20,28 @@ import (
 
 // Bounds of the state kept for clients.
 const (
-	maxPending    = 8    // pairings that wait to be approved
+	maxPending    = 8    // pairings under way
 	maxChallenges = 1024 // of all machines
-	maxSessions   = 1024 // tokens that were not used yet
-	maxPlaces     = 4096 // places whose wrong tokens, and whose refusals, are counted
+	maxSessions   = 1024 // tokens not used yet
+	maxPlaces     = 4096 // places whose wrong tokens and refusals are counted
 )
 
-// How often guessable secrets may be tried. A code is one of a million, and at most beginBurst pairings and one more every beginEvery are
-// begun: within the ten minutes that one is open, an attacker between both has about 25 chances in a million.
+// How often guessable secrets may be tried. A code is one of a million. A door begins at most beginBurst pairings at once, and then one
+// every beginEvery. Within the ten minutes that a pairing is open, an attacker between both sides has about 25 chances in a million at each
+// node.
 const (
 	beginBurst, beginEvery   = 5, 30 * time.Second
 	redeemBurst, redeemEvery = 10, 6 * time.Second // wrong pairing tokens from one place
-	noiseBurst, noiseEvery   = 10, 3 * time.Second // refusals of one place that are written down
+	noiseBurst, noiseEvery   = 10, 3 * time.Second // refusals of one place that are logged
 )
 
 // Options are the settings of a Door. Key and Tokens are required.
 type Options struct {
 	Key    ed25519.PrivateKey // the host's identity
 	Tokens *access.Tokens     // the machines that are let in
-	// Pending shows waiting pairings to those who may approve them; nil shows them nowhere.
+	// Pending holds the waiting pairings, for the people who may approve them; nil shows them to nobody.
 	Pending access.Place
-	// Nodes are the other nodes of the cluster, whose doors have the same Key, Tokens and Pending; nil means that there are none.
+	// Nodes are the nodes of the cluster, whose doors have the same Key, Tokens and Pending; nil means that there is only this node.
 	Nodes  Nodes
 	Audit  func(host.AuditEvent) // nil keeps no record
 	Logger *zerolog.Logger       // nil means silence
@@ -49,32 +50,33 @@ type Options struct {
 // Types of audit events.
 const (
 	AuditPairing  = "pairing"  // a machine has asked to be paired
-	AuditPaired   = "paired"   // it was
-	AuditUnpaired = "unpaired" // it has left
+	AuditPaired   = "paired"   // a machine was paired
+	AuditUnpaired = "unpaired" // a machine has left
 )
 
-// Door is the door. It is an http.Handler and a host.Authenticator, and safe for concurrent use. It has no goroutines.
+// Door serves the pairing protocol. It is an http.Handler and a host.Authenticator, and safe for concurrent use. It has no goroutines.
 //
-// At one of several nodes, each door keeps what was begun at it, and the others ask it: what a machine is given names that node. So each
-// challenge is answered once and each token used once, wherever that happens, and strangers leave nothing in the cluster's bucket.
+// If there are several nodes, each door keeps the pairings, challenges and tokens that began there, and their ids name the node. The other
+// doors ask it. So each challenge is answered once and each token is used once, at whichever node, and unpaired clients leave nothing in
+// the cluster's bucket but their waiting pairings.
 type Door struct {
 	opts   Options
 	log    zerolog.Logger
 	public ed25519.PublicKey
 
-	writing sync.Mutex      // held while Pending is written, so that the newest state stays
-	shown   map[string]bool // commitments of the pairings shown there; guarded by writing
+	writing sync.Mutex      // held while Pending is written, so that the newest state is written last
+	shown   map[string]bool // commitments of this door's pairings in Pending; guarded by writing
 
 	mu         sync.Mutex
 	pending    map[string]*pending // by id
 	challenges map[string]challenge
 	sessions   map[[sha256.Size]byte]session // by the token's hash
 	begins     *rate.Limiter
-	redeems    map[string]*rate.Limiter // wrong ones, by place
-	noise      map[string]*rate.Limiter // refusals that were written down, by place
+	redeems    map[string]*rate.Limiter // limits of wrong pairing tokens, by place
+	noise      map[string]*rate.Limiter // limits of logged refusals, by place
 }
 
-// challenge is one that was not answered yet.
+// challenge is a challenge that was not answered yet.
 type challenge struct {
 	device  ed25519.PublicKey
 	time    int64
@@ -84,11 +86,11 @@ type challenge struct {
 // session is a token that was not used yet.
 type session struct {
 	device  ed25519.PublicKey
-	live    context.Context // the machine's
+	live    context.Context // ends when the machine is revoked
 	expires time.Time
 }
 
-// New returns a door at which nobody waits. It forgets who waited at another one with that Pending.
+// New returns a door at which no machine waits. Without Nodes, it also removes the pairings that an earlier door left in Pending.
 func New(o Options) (*Door, error) {
 	if len(o.Key) != ed25519.PrivateKeySize || o.Tokens == nil {
 		return nil, errors.New("devices: Key and Tokens are required")
@@ -107,8 +109,8 @@ func New(o Options) (*Door, error) {
 	return d, d.show()
 }
 
-// Authenticate implements host.Authenticator for the tokens of sessions. Each is good for one connection, which lasts until the machine is
-// revoked.
+// Authenticate implements host.Authenticator for the tokens of sessions. It uses up the token: each is good for one connection, which lasts
+// until the machine is revoked.
 func (d *Door) Authenticate(token string) (host.Principal, bool) {
 	hash := sha256.Sum256([]byte(token))
 	after, ours := strings.CutPrefix(token, sessionPrefix)
@@ -124,7 +126,7 @@ func (d *Door) Authenticate(token string) (host.Principal, bool) {
 	return d.opts.Tokens.Device(device) // it may have been revoked meanwhile
 }
 
-// used uses up the token of a session and returns the machine that has got it.
+// used uses up the token of a session and returns the machine that it was made for.
 func (d *Door) used(hash [sha256.Size]byte) (ed25519.PublicKey, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,10 +135,10 @@ func (d *Door) used(hash [sha256.Size]byte) (ed25519.PublicKey, bool) {
 	return s.device, ok && time.Now().Before(s.expires) && s.live.Err() == nil
 }
 
-// Known implements host.Authenticator: like Authenticate, which reads no file.
+// Known implements host.Authenticator. It is Authenticate, which reads no file for a wrong token.
 func (d *Door) Known(token string) (host.Principal, bool) { return d.Authenticate(token) }
 
-// Both knows the tokens of two.
+// Both returns an Authenticator that knows the tokens of a and of b.
 func Both(a, b host.Authenticator) host.Authenticator { return both{a, b} }
 
 type both [2]host.Authenticator
@@ -157,10 +159,11 @@ func (b both) Known(token string) (host.Principal, bool) {
 	return b[1].Known(token)
 }
 
-// sharedTime is how long a change at another node may take to come here.
+// sharedTime is how long a change at another node may take to reach this one.
 const sharedTime = time.Second
 
-// knows reports whether a machine is paired. One that was paired at another node a moment ago may not be known here yet: that is waited for.
+// knows reports whether a machine is paired. If it is unknown and there are other nodes, knows waits for sharedTime: the machine may have
+// been paired at another node a moment ago.
 func (d *Door) knows(device ed25519.PublicKey) bool {
 	for began := time.Now(); ; time.Sleep(look) {
 		if _, ok := d.opts.Tokens.Device(device); ok || d.opts.Nodes == nil || time.Since(began) > sharedTime {
@@ -177,7 +180,7 @@ func (d *Door) challengeFor(device ed25519.PublicKey) (pairing.Challenge, error)
 	now := time.Now()
 	c := challenge{device: device, time: now.UnixMilli(), expires: now.Add(pairing.ChallengeTime)}
 	text := random()
-	copy(text, d.node()) // which leaves 176 bits of chance
+	copy(text, d.node()) // 10 bytes; the other 22 stay random: 176 bits
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	bound(d.challenges, maxChallenges, func(c challenge) time.Time { return c.expires })
@@ -185,7 +188,7 @@ func (d *Door) challengeFor(device ed25519.PublicKey) (pairing.Challenge, error)
 	return pairing.Challenge{HostKey: d.public, Challenge: text, Time: c.time}, nil
 }
 
-// answered checks the answer to a challenge, which is good for one.
+// answered checks the answer to a challenge, and uses up the challenge.
 func (d *Door) answered(a pairing.Answer, why pairing.Purpose) (pairing.Session, host.Principal, error) {
 	d.mu.Lock()
 	c, ok := d.challenges[string(a.Challenge)]
@@ -205,7 +208,7 @@ func (d *Door) answered(a pairing.Answer, why pairing.Purpose) (pairing.Session,
 	return s, p, nil
 }
 
-// open makes a token for a machine that has answered.
+// open makes a token for a machine that has answered a challenge.
 func (d *Door) open(s pairing.Session, p host.Principal) pairing.Opened {
 	token := sessionPrefix + d.node() + nodeEnds + rand.Text()
 	now := time.Now()
@@ -249,14 +252,14 @@ func (d *Door) wrong(place string) {
 	limiterOf(d.redeems, place, redeemBurst, redeemEvery).Allow()
 }
 
-// noted reports whether one more refusal of a place is to be written down.
+// noted reports whether to log one more refusal of a place.
 func (d *Door) noted(place string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return limiterOf(d.noise, place, noiseBurst, noiseEvery).Allow()
 }
 
-// limiterOf is a place's limiter, which is made if there is none.
+// limiterOf returns a place's limiter, and makes it if there is none.
 func limiterOf(all map[string]*rate.Limiter, place string, most int, every time.Duration) *rate.Limiter {
 	if all[place] == nil {
 		bound(all, maxPlaces, func(l *rate.Limiter) time.Time { return time.Now().Add(missing(l)) })
@@ -265,7 +268,7 @@ func limiterOf(all map[string]*rate.Limiter, place string, most int, every time.
 	return all[place]
 }
 
-// missing is how long a limiter that nobody uses needs to be as new.
+// missing returns how long an unused limiter needs until it is full again.
 func missing(l *rate.Limiter) time.Duration {
 	return time.Duration((float64(l.Burst()) - l.Tokens()) / float64(l.Limit()) * float64(time.Second))
 }
@@ -282,7 +285,7 @@ func (d *Door) audit(kind, from, principal, detail string) {
 	d.opts.Audit(ev)
 }
 
-// bound makes room for one more: it removes expired entries or, if that is not enough, the one that expires next.
+// bound makes room for one more entry: it removes expired entries or, if none has expired, the entry that expires next.
 func bound[K comparable, V any](all map[K]V, most int, expires func(V) time.Time) {
 	if len(all) < most {
 		return

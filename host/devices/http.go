@@ -35,19 +35,19 @@ var statuses = map[string]int{
 	pairing.CodeNotFound: http.StatusNotFound,
 }
 
-// Serves reports whether a request is for a Door: also below a path, where a proxy has put the host.
+// Serves reports whether a request is for a Door. A proxy may have put the host below another path.
 func Serves(r *http.Request) bool {
 	return strings.Contains(r.URL.Path, pairing.Path) && r.Header.Get("Upgrade") == ""
 }
 
-// ServeHTTP answers one request of the protocol. No page may ask: one that comes from a browser is refused.
+// ServeHTTP answers one request of the protocol. It refuses requests of web pages.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := d.serve(w, r)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err == nil {
-		_ = json.NewEncoder(w).Encode(answer) // the client is gone
+		_ = json.NewEncoder(w).Encode(answer) // fails only if the client is gone
 		return
 	}
 	why, ok := errors.AsType[*refusal](err)
@@ -69,7 +69,7 @@ func lastPart(r *http.Request) string {
 	return what
 }
 
-// serve is ServeHTTP without HTTP.
+// serve returns the answer to a request, or the error that ServeHTTP answers with.
 func (d *Door) serve(w http.ResponseWriter, r *http.Request) (any, error) {
 	what := lastPart(r)
 	if r.Header.Get("Origin") != "" {
@@ -99,7 +99,7 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) (any, error) {
 	return d.answer(r.Context(), q)
 }
 
-// answer answers a request that came here, or to another node.
+// answer answers a request that belongs to this node. It came to this node or to another one.
 func (d *Door) answer(ctx context.Context, q question) (any, error) {
 	switch q.What {
 	case "begin":
@@ -118,7 +118,7 @@ func (d *Door) answer(ctx context.Context, q question) (any, error) {
 	return nil, errNotFound
 }
 
-// with decodes the body and answers it.
+// with decodes the body and calls f with it.
 func with[T any](body []byte, f func(T) (any, error)) (any, error) {
 	var in T
 	if err := json.Unmarshal(body, &in); err != nil {

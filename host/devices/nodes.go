@@ -12,40 +12,41 @@ import (
 	"tether/pairing"
 )
 
-// Nodes carries questions between the doors of a cluster's nodes. It is safe for concurrent use.
+// Nodes carries questions between the doors of a cluster's nodes. Implementations are safe for concurrent use.
 type Nodes interface {
-	// ID names this node. All have names of the same length.
+	// ID returns this node's name. The names of all nodes have the same length.
 	ID() string
-	// Ask asks a node about something and returns its answer. The error is host.ErrNoNode if there is no such node any more.
+	// Ask sends a question to a node and returns its answer. about names the service that answers. The error is host.ErrNoNode if the node
+	// does not exist any more.
 	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
-	// Answer says who answers the other nodes' questions about something. Its ctx ends when nobody waits for the answer any more.
+	// Answer sets the function that answers the other nodes' questions to a service. Its ctx ends when nobody waits for the answer any more.
 	Answer(about string, by func(ctx context.Context, question []byte) []byte)
 }
 
 const (
 	aboutPairing  = "pairing"
 	sessionPrefix = "tethersession_"
-	nodeEnds      = "-" // behind the name of a node, in an id or a token
-	// useToken is the question for the machine that has got a token: its body is the token's hash.
+	nodeEnds      = "-" // follows the name of a node in an id or a token
+	// useToken asks a node to use up a token, and which machine it was made for. The question's body is the token's hash.
 	useToken = "use"
-	// askMargin is how much longer than the request takes a question to another node may take.
+	// askMargin is how much longer a request may take if another node answers it.
 	askMargin = 3 * time.Second
 )
 
-// question is a request that belongs to another node than the one that it has reached.
+// question is a request that reached another node than the one to which it belongs.
 type question struct {
 	What string `json:"what"`
 	From string `json:"from"`
 	Body []byte `json:"body"`
 }
 
-// reply is the answer to a question, or why there is none.
+// reply is the answer to a question, or its refusal. If both are empty, the other node's log has the error.
 type reply struct {
 	Answer  json.RawMessage `json:"answer,omitempty"`
 	Refusal pairing.Refusal `json:"refusal,omitzero"`
 }
 
-// node is the name of this node, "" without others.
+// node returns the name of this node, "" if it is the only one.
 func (d *Door) node() string {
 	if d.opts.Nodes == nil {
 		return ""
@@ -53,18 +54,19 @@ func (d *Door) node() string {
 	return d.opts.Nodes.ID()
 }
 
-// elsewhere reports whether that may be the name of another node.
+// elsewhere reports whether node may be the name of another node.
 func (d *Door) elsewhere(node string) bool {
 	return d.opts.Nodes != nil && len(node) == len(d.node()) && node != d.node()
 }
 
-// beganAt returns the name, of that length, of the node at which that began to which a request belongs; ok is false for one that begins something.
+// beganAt returns the node's name, of that length, in the id or challenge of a request. If a request has neither, it begins something, and
+// ok is false.
 func beganAt(body []byte, length int) (node string, ok bool) {
 	var of struct {
 		ID        string `json:"id"`
 		Challenge []byte `json:"challenge"`
 	}
-	_ = json.Unmarshal(body, &of) // an invalid one is refused where it is answered
+	_ = json.Unmarshal(body, &of) // the node that answers refuses an invalid body
 	switch {
 	case len(of.ID) > length:
 		return of.ID[:length], true
@@ -74,7 +76,7 @@ func beganAt(body []byte, length int) (node string, ok bool) {
 	return "", false
 }
 
-// askNode has another node answer.
+// askNode lets another node answer a question.
 func (d *Door) askNode(ctx context.Context, node string, q question) (json.RawMessage, error) {
 	data, err := json.Marshal(q)
 	if err != nil {
@@ -105,7 +107,7 @@ func (d *Door) askNode(ctx context.Context, node string, q question) (json.RawMe
 	return r.Answer, nil
 }
 
-// asked answers another node.
+// asked answers another node's question.
 func (d *Door) asked(ctx context.Context, data []byte) []byte {
 	var q question
 	var answer any
@@ -126,13 +128,14 @@ func (d *Door) asked(ctx context.Context, data []byte) []byte {
 	} else if err != nil {
 		d.log.Warn().Str("path", q.What).Err(err).Msg("pairing request of another node refused")
 	} else {
-		r.Answer, _ = json.Marshal(answer) // can be encoded, as for HTTP
+		r.Answer, _ = json.Marshal(answer) // answers can be encoded: they are also sent over HTTP
 	}
-	data, _ = json.Marshal(r) // as above
+	data, _ = json.Marshal(r) // cannot fail, as above
 	return data
 }
 
-// usedAt uses up the token of a session that another node has made, and returns the machine that has got it, once it is known here.
+// usedAt uses up a session's token at the node that made it, and returns the machine that the token was made for. It waits until this node
+// knows the machine.
 func (d *Door) usedAt(node string, hash [sha256.Size]byte) (ed25519.PublicKey, bool) {
 	answer, err := d.askNode(context.Background(), node, question{What: useToken, Body: hash[:]})
 	var device ed25519.PublicKey

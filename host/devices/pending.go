@@ -17,10 +17,10 @@ import (
 	"tether/pairing"
 )
 
-// revealTime is how long a machine has to reveal the values behind its commitment: it does so at once.
+// revealTime bounds the time until a machine reveals the values of its commitment, which it does at once.
 const revealTime = 30 * time.Second
 
-// look is how often a wait looks whether the machine was let in.
+// look is how often a wait checks whether the machine was approved.
 const look = 200 * time.Millisecond
 
 // pending is a pairing by code that is under way.
@@ -29,8 +29,8 @@ type pending struct {
 	commitment []byte
 	from       string
 	expires    time.Time
-	revealed   bool          // then it has a code
-	newer      chan struct{} // closed when another request waits for it; nil before the first
+	revealed   bool          // the machine has revealed its values, so that there is a code
+	newer      chan struct{} // closed when another request waits for the pairing; nil before the first one
 }
 
 // Pending is a pairing that waits to be approved.
@@ -38,13 +38,13 @@ type Pending struct {
 	Code        string    `json:"code"`
 	Name        string    `json:"name"` // the machine's name for itself
 	Fingerprint string    `json:"fingerprint"`
-	Remote      string    `json:"remote"` // where it asks from
+	Remote      string    `json:"remote"` // the address that it asks from
 	Expires     time.Time `json:"expires"`
 	DeviceKey   []byte    `json:"device_key"`
-	Commitment  []byte    `json:"commitment"` // tells this pairing from others
+	Commitment  []byte    `json:"commitment"` // identifies this pairing
 }
 
-// begin keeps a machine's commitment.
+// begin begins a pairing: it stores the machine's commitment and makes the host's nonce.
 func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 	if len(b.DeviceKey) != ed25519.PublicKeySize || len(b.Commitment) != pairing.NonceSize {
 		return pairing.Begun{}, errBadRequest
@@ -70,7 +70,7 @@ func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 	return pairing.Begun{ID: id, HostKey: d.public, Nonce: p.pair.HostNonce}, nil
 }
 
-// reveal checks the revealed values against the commitment. Then there is a code, which is shown.
+// reveal checks the revealed values against the commitment. If they fit, it writes the pairing with its code to Pending.
 func (d *Door) reveal(r pairing.Reveal) (pairing.Revealed, error) {
 	p, err := d.check(r)
 	if err == nil {
@@ -96,14 +96,14 @@ func (d *Door) check(r pairing.Reveal) (*pending, error) {
 	p.pair.DeviceNonce = r.Nonce
 	fits := len(r.Nonce) == pairing.NonceSize && subtle.ConstantTimeCompare(p.commitment, pairing.Commit(p.pair.Device, p.pair.Name, r.Nonce)) == 1
 	if !fits || !p.pair.VerifyDevice(r.Signature) {
-		delete(d.pending, r.ID) // there is no second try
+		delete(d.pending, r.ID) // a machine has only one try
 		return nil, errWrongKey
 	}
 	p.revealed, p.expires = true, time.Now().Add(pairing.PairingTime)
 	return p, nil
 }
 
-// openLocked is the pairing of that id.
+// openLocked returns the pairing with that id, or errExpired.
 func (d *Door) openLocked(id string) (*pending, error) {
 	p := d.pending[id]
 	if p == nil || !time.Now().Before(p.expires) {
@@ -113,7 +113,7 @@ func (d *Door) openLocked(id string) (*pending, error) {
 	return p, nil
 }
 
-// show writes the waiting pairings for those who may approve them.
+// show writes the waiting pairings of this door to Pending, and leaves those of other nodes there.
 func (d *Door) show() error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -128,7 +128,7 @@ func (d *Door) show() error {
 		all := slices.Clone(ours)
 		if d.opts.Nodes != nil {
 			var f pendingFile
-			_ = json.Unmarshal(old, &f) // what cannot be read shows nobody
+			_ = json.Unmarshal(old, &f) // if it cannot be read, only this door's pairings are shown
 			now := time.Now()
 			for _, p := range f.Pending {
 				if !d.shown[string(p.Commitment)] && !known[string(p.Commitment)] && now.Before(p.Expires) {
@@ -160,7 +160,7 @@ func (d *Door) waiting() (all []Pending) {
 	return all
 }
 
-// claim lets one wait for a pairing at a time: the former one ends, whose client may be gone without a word.
+// claim returns the pairing for a wait. Only one wait per pairing goes on: claim ends the former one, whose client may be gone.
 func (d *Door) claim(id string) (p *pending, newer <-chan struct{}, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -177,7 +177,8 @@ func (d *Door) claim(id string) (p *pending, newer <-chan struct{}, err error) {
 	return p, p.newer, nil
 }
 
-// wait waits until the machine is approved, or the time is up.
+// wait waits until the machine is approved. It gives up after WaitTime, when another request waits for the same pairing, and when done is
+// closed.
 func (d *Door) wait(done <-chan struct{}, id string) (pairing.Waited, error) {
 	p, newer, err := d.claim(id)
 	if err != nil {
@@ -205,7 +206,7 @@ func (d *Door) wait(done <-chan struct{}, id string) (pairing.Waited, error) {
 	}
 }
 
-// forget ends a pairing that was approved. If the file cannot be written, it shows the pairing for some more minutes, without effect.
+// forget removes an approved pairing. If Pending cannot be written, the pairing stays there until it expires, without effect.
 func (d *Door) forget(id string) {
 	d.mu.Lock()
 	delete(d.pending, id)
@@ -213,7 +214,7 @@ func (d *Door) forget(id string) {
 	_ = d.show()
 }
 
-// pendingFile is the content of the file.
+// pendingFile is the content of Pending.
 type pendingFile struct {
 	Version int       `json:"version"`
 	Pending []Pending `json:"pending"`
@@ -221,7 +222,7 @@ type pendingFile struct {
 
 const pendingVersion = 1
 
-// ReadPending returns the pairings that are shown at a place and wait now, the oldest first.
+// ReadPending returns the pairings in Pending that wait now, the one that expires first at the beginning.
 func ReadPending(at access.Place) ([]Pending, error) {
 	data, err := at.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -244,12 +245,12 @@ func ReadPending(at access.Place) ([]Pending, error) {
 var (
 	// ErrNoPairing is returned by Approve if no pairing that waits has the code.
 	ErrNoPairing = errors.New("no machine waits with this code")
-	// ErrSameCode is returned by Approve if several have it. Nobody is let in then.
+	// ErrSameCode is returned by Approve if several pairings have the code. Then it approves none.
 	ErrSameCode = errors.New("several machines wait with this code, which may be an attack; let them pair again")
 )
 
-// Approve lets the machine in that waits with that code, under a name; "" is the one by which it calls itself. Spaces and dashes in the
-// code do not count.
+// Approve approves the machine that waits with that code, under a name; "" is the machine's name for itself. Spaces and dashes in the code
+// are ignored.
 func Approve(at access.Place, tokens *access.Tokens, code, name string) (access.Info, error) {
 	one, err := Waiting(at, code)
 	if err != nil {
@@ -261,7 +262,7 @@ func Approve(at access.Place, tokens *access.Tokens, code, name string) (access.
 	return tokens.AddDevice(name, one.DeviceKey, one.Commitment)
 }
 
-// Waiting returns the machine that waits with a code. The errors are ErrNoPairing and ErrSameCode, or why the document cannot be read.
+// Waiting returns the machine that waits with a code. Its errors are ErrNoPairing and ErrSameCode, or say why Pending cannot be read.
 func Waiting(at access.Place, code string) (Pending, error) {
 	code = strings.NewReplacer(" ", "", "-", "").Replace(code)
 	all, err := ReadPending(at)
