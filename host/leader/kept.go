@@ -11,7 +11,7 @@ import (
 	"tether/host/access"
 )
 
-// epochSize is the size of the epoch that precedes the content of a document.
+// epochSize is the size, in bytes, of the epoch before the content of a document.
 const epochSize = 8
 
 var (
@@ -19,7 +19,7 @@ var (
 	errShort      = errors.New("the document has no epoch")
 )
 
-// sealed is the document of a service, as the leader of an epoch changes it.
+// sealed is the document of a service for the leader of one epoch. It encrypts the document, and stores the epoch with it.
 type sealed struct {
 	access.Place
 	seal  cipher.AEAD
@@ -40,8 +40,8 @@ func (d sealed) Read() ([]byte, error) {
 	return content, err
 }
 
-// Change implements access.Place. A leader that has been replaced changes nothing. Content that cannot be read, such as that of another key,
-// is lost.
+// Change implements access.Place. After another node has become the leader, it changes nothing and returns errSuperseded. A document that
+// cannot be decrypted, for example because it has another key, is replaced and lost.
 func (d sealed) Change(do func([]byte) ([]byte, error)) error {
 	return d.Place.Change(func(old []byte) ([]byte, error) {
 		var content []byte
@@ -64,7 +64,7 @@ func (d sealed) Change(do func([]byte) ([]byte, error)) error {
 	})
 }
 
-// open returns what a document has; the content is nil if there is none.
+// open decrypts a document. The content is nil if it is empty.
 func (d sealed) open(data []byte) (epoch int64, content []byte, err error) {
 	text, err := d.seal.Open(nil, nil, data, []byte("document"))
 	if err == nil && len(text) < epochSize {

@@ -1,6 +1,6 @@
-// Package leader has what services share that one node of a host, the leader, does for all nodes: questions of the other nodes to it, and the
-// document that it keeps for the next leader. Both are sealed, since they pass through the nodes' engine, whose operator must not be able to
-// act for people.
+// Package leader helps services that one node of a host, the leader, runs for all nodes. It carries the other nodes' questions to the
+// leader, and keeps a document for the next leader. Both are encrypted, because they pass through the nodes' engine, whose operator must not
+// be able to act for people.
 package leader
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// waitTime is how long a question waits for a node that leads, and waitEvery how often it looks.
+	// waitTime is how long a question waits for a leader, and waitEvery is how often it looks for one.
 	waitTime  = 12 * time.Second
 	waitEvery = 250 * time.Millisecond
 	// maxQuestion bounds an encoded question, in bytes.
@@ -28,34 +28,35 @@ const (
 
 // Errors of Ask.
 var (
-	// ErrNone means that no node leads, or that the leader did not answer in time; then it may have done what was asked.
+	// ErrNone means that no node leads, or that the leader did not answer in time. In the latter case it may have carried out the request.
 	ErrNone = errors.New("no node of the host answers")
 	// ErrTooLong means that the question takes more than 128 KiB.
 	ErrTooLong = errors.New("the question is too long for the nodes")
 )
 
-// Nodes are the nodes of a host. host/cluster implements it.
+// Nodes are the nodes of a host. host/cluster implements it. about is the name of a service.
 type Nodes interface {
 	ID() string
-	// Leader is the node that leads now; empty: none.
+	// Leader returns the node that leads now, "" if none does.
 	Leader(about string) (node string)
-	// Lead calls serve whenever this node becomes the leader, with an epoch higher than that of any leader before, until ctx ends.
+	// Lead calls serve whenever this node becomes the leader, with an epoch that is higher than those of all leaders before, until ctx ends.
 	Lead(ctx context.Context, about string, serve func(ctx context.Context, epoch int64))
 	Ask(ctx context.Context, node, about string, question []byte) (answer []byte, err error)
 	Answer(about string, by func(ctx context.Context, question []byte) (answer []byte))
 }
 
-// Shared are the means by which the nodes of a host share one service.
+// Shared is what the nodes of a host use to share one service.
 type Shared struct {
 	Nodes Nodes
-	// Place has the leader's document.
+	// Place holds the leader's document.
 	Place access.Place
-	// Key, of 32 bytes, is the same at all nodes and known to nobody else.
+	// Key has 32 bytes. It is the same at all nodes, known to nobody else, and used for no other service.
 	Key    []byte
 	Logger *zerolog.Logger // nil means silence
 }
 
-// Service is a service at one node. Q is a question to the leader and A its answer, encoded as JSON. It is safe for concurrent use.
+// Service is a service at one node. Q is the type of questions to the leader and A that of answers; both are encoded as JSON. It is safe
+// for concurrent use.
 type Service[Q, A any] struct {
 	shared Shared
 	log    zerolog.Logger
@@ -65,8 +66,8 @@ type Service[Q, A any] struct {
 	serve  func(context.Context, Q) (A, bool)
 }
 
-// New returns the service that the nodes call about, a lower-case word. serve answers a question within that time; leads is false while this
-// node does not lead. New must be called before the node runs.
+// New returns the service with the name about, a lower-case word. serve answers a question, and returns leads = false if this node does not
+// lead. within bounds how long another node waits for the answer. New must be called before the node runs.
 func New[Q, A any](shared Shared, about string, within time.Duration, serve func(context.Context, Q) (answer A, leads bool)) (*Service[Q, A], error) {
 	seal, err := NewCipher(shared.Key)
 	if err != nil {
@@ -80,7 +81,7 @@ func New[Q, A any](shared Shared, about string, within time.Duration, serve func
 	return s, nil
 }
 
-// NewCipher returns AES-256-GCM with a key of 32 bytes. It makes its own nonces: callers give none.
+// NewCipher returns AES-256-GCM with a key of 32 bytes. It makes a random nonce for each message; callers pass nil.
 func NewCipher(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -89,19 +90,20 @@ func NewCipher(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// question is a question on its way.
+// question is a question as it is sent to another node.
 type question[Q any] struct {
 	ID       string `json:"id"` // binds the answer to it
 	Question Q      `json:"question"`
 }
 
-// answer is the answer to it. Leads is false if the node that was asked does not lead any more.
+// answer is the answer to a question. Leads is false if the asked node does not lead any more.
 type answer[A any] struct {
 	Leads  bool `json:"leads"`
 	Answer A    `json:"answer"`
 }
 
-// Ask returns the leader's answer, which may be this node. It waits 12 s for a leader. Errors: ErrNone, ErrTooLong, or ctx's.
+// Ask returns the answer of the leader, which may be this node. It waits 12 s for a leader, and for the answer. Its error is ErrNone,
+// ErrTooLong or ctx's.
 func (s *Service[Q, A]) Ask(ctx context.Context, q Q) (a A, err error) {
 	for began := time.Now(); ; {
 		if a, leads := s.serve(ctx, q); leads {
@@ -113,7 +115,7 @@ func (s *Service[Q, A]) Ask(ctx context.Context, q Q) (a A, err error) {
 			case err == nil && there.Leads, errors.Is(err, ErrTooLong):
 				return there.Answer, err
 			case errors.Is(err, context.DeadlineExceeded):
-				return a, fmt.Errorf("%w: %w", ErrNone, err) // it may have been done: asking again is up to the caller
+				return a, fmt.Errorf("%w: %w", ErrNone, err) // the leader may have carried out the request: the caller decides whether to ask again
 			}
 		}
 		if time.Since(began) > waitTime {
@@ -148,7 +150,7 @@ func (s *Service[Q, A]) askNode(ctx context.Context, node string, q Q) (a answer
 	return a, err
 }
 
-// answer answers another node's question; nil if it is not a node that asks.
+// answer answers another node's question. It returns nil if no node of the host has sealed the question.
 func (s *Service[Q, A]) answer(ctx context.Context, sealed []byte) []byte {
 	var q question[Q]
 	text, err := s.seal.Open(nil, nil, sealed, []byte("question"))
@@ -165,12 +167,12 @@ func (s *Service[Q, A]) answer(ctx context.Context, sealed []byte) []byte {
 	return s.seal.Seal(nil, nil, data, []byte("answer "+q.ID))
 }
 
-// Run calls lead whenever this node becomes the leader, until ctx ends. kept has what the former leader has kept, which it cannot change any
-// more. lead returns when the context that it gets ends; its error is logged.
+// Run calls lead whenever this node becomes the leader, until ctx ends. kept is the document with the content of the former leader, which
+// cannot change it any more. lead must return when its context ends. Run logs its error.
 func (s *Service[Q, A]) Run(ctx context.Context, lead func(ctx context.Context, kept access.Place) error) {
 	s.shared.Nodes.Lead(ctx, s.about, func(ctx context.Context, epoch int64) {
 		kept := sealed{s.shared.Place, s.seal, s.log, epoch}
-		err := kept.Change(func(old []byte) ([]byte, error) { return old, nil }) // the former leader can keep nothing more
+		err := kept.Change(func(old []byte) ([]byte, error) { return old, nil }) // writes the new epoch, so that the former leader cannot write any more
 		if err == nil {
 			err = lead(ctx, kept)
 		}
@@ -180,5 +182,5 @@ func (s *Service[Q, A]) Run(ctx context.Context, lead func(ctx context.Context, 
 	})
 }
 
-// Kept is the leader's document. Only Read and Version may be called.
+// Kept returns the leader's document. Only Read and Version of it may be called.
 func (s *Service[Q, A]) Kept() access.Place { return sealed{s.shared.Place, s.seal, s.log, 0} }
