@@ -1,8 +1,8 @@
-// Package web is the page that a host shows to people: only its files, without any access decision.
+// Package web has the files of the page that a host shows to people. It decides nothing about access.
 //
-// The page is a client of the host like any other: it speaks AHP over a WebSocket and draws with xterm.js, which "make web" takes from npm
-// and puts next to the page's own files. If that was not done, as on a machine without Node, Complete reports it and the host shows its
-// plain page instead.
+// The page is a client of the host like any other: it speaks AHP over a WebSocket. It draws with xterm.js, which "make web" takes from npm
+// and puts next to the page's own files. If "make web" has not run, for example on a machine without Node, Complete returns false and the
+// host shows its plain page instead.
 package web
 
 import (
@@ -10,7 +10,7 @@ import (
 	"io/fs"
 )
 
-// files are the page's own and those that make web has added.
+// files are the page's own files and those that make web has added.
 //
 //go:embed all:static
 var files embed.FS
@@ -22,7 +22,7 @@ var needed = []string{"vendor/xterm.mjs", "vendor/xterm.css", "vendor/addon-sear
 func Files() fs.FS {
 	sub, err := fs.Sub(files, "static")
 	if err != nil {
-		panic("web: " + err.Error()) // cannot be: the name is right
+		panic("web: " + err.Error()) // cannot happen: the name is valid
 	}
 	return sub
 }
