@@ -9,11 +9,10 @@ import (
 	"tether/jsonrpc"
 )
 
-// audienceRules apply to hosts whose marker says that they separate audiences. The other client belongs to a person who does not own the
-// machine.
+// audienceRules hold for hosts whose marker has audiences. The other client belongs to a person who does not own the machine.
 var audienceRules = []rule{
 	{"a terminal that is granted to nobody does not exist for others", func(r *run) error {
-		if _, err := r.listed(r.other); err != nil { // it is notified of changes
+		if _, err := r.listed(r.other); err != nil { // subscribes it to changes of the catalogue
 			return err
 		}
 		if err := r.create(r.terminal(ahp.Audience{})); err != nil {
@@ -33,7 +32,7 @@ var audienceRules = []rule{
 		if e, _ := errors.AsType[*jsonrpc.Error](err); len(ahp.FindRefusedNames(e.Data)) != 1 || ahp.FindRefusedNames(e.Data)[0] != nobody {
 			return fmt.Errorf("the error's data is %s, want the name %s alone", e.Data, nobody)
 		}
-		return r.hidden("secret") // nothing was changed
+		return r.hidden("secret") // the refused request changed nothing
 	}},
 	{"only the owner changes an audience", func(r *run) error {
 		err := r.audience(r.other, ahp.Grant{To: ahp.ToEveryone})
@@ -88,12 +87,12 @@ var audienceRules = []rule{
 	}},
 }
 
-// audience has a client ask for an audience of these grants.
+// audience requests an audience of these grants, as a client.
 func (r *run) audience(s *session, grants ...ahp.Grant) error {
 	return s.conn.Peer().Call(r.ctx, ahp.MethodAudience, ahp.AudienceParams{Channel: r.uri, Audience: ahp.Audience{Grants: grants}}, nil)
 }
 
-// hidden checks that the terminal is not there for the other client, which was not sent a text.
+// hidden checks that the terminal does not exist for the other client, and that the client was not sent text, unless that is "".
 func (r *run) hidden(text string) error {
 	if err := r.settled(); err != nil {
 		return err

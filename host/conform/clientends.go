@@ -11,7 +11,7 @@ import (
 	"tether/ahp"
 )
 
-// disposedByOthers is for hosts that let anybody dispose, as AHP has it; others refuse it by a role.
+// disposedByOthers lets the other client dispose of a terminal. AHP lets any client do that; some hosts refuse it by role.
 func (r *run) disposedByOthers() error {
 	r.text = 0
 	r.uri += "-2"
@@ -44,8 +44,8 @@ func (r *run) disposedByOthers() error {
 	return r.unlisted()
 }
 
-// departs makes a terminal of a client that does not know the marker, whose connection then ends. Where a host has time of grace for such
-// clients too, it is waited for.
+// departs makes a terminal as a client that does not offer the extension, and ends its connection. It waits for the grace time, too,
+// because a host may have one for such clients.
 func (r *run) departs() error {
 	r.text = 0
 	r.uri += "-3"
@@ -76,7 +76,7 @@ func (r *run) departs() error {
 	return r.unlisted()
 }
 
-// unlisted says whether the terminal is still in the catalogue.
+// unlisted returns an error if the terminal is still in the catalogue.
 func (r *run) unlisted() error {
 	info, err := r.listed(r.other)
 	if err == nil && info != nil {
@@ -85,7 +85,7 @@ func (r *run) unlisted() error {
 	return err
 }
 
-// longest prints as much at once as the marker allows.
+// longest prints as much text in one action as the marker allows, but at most ahp.DefaultMaxDataBytes.
 func (r *run) longest() error {
 	n := int(min(r.marker.MaxDataBytes, ahp.DefaultMaxDataBytes))
 	if n <= 0 {
@@ -121,7 +121,8 @@ func (r *run) unsubscribes() error {
 	return r.unsubscribed(func() error { return r.print("unseen\r\n") })
 }
 
-// unsubscribed has something printed that ends with unseen, which who watches no more must not be told.
+// unsubscribed unsubscribes the other client and calls print, which prints text that ends with "unseen". The other client must not receive
+// it.
 func (r *run) unsubscribed(print func() error) error {
 	if err := r.other.conn.Unsubscribe(r.ctx, r.uri); err != nil {
 		return err
@@ -132,7 +133,7 @@ func (r *run) unsubscribed(print func() error) error {
 	if err := print(); err != nil {
 		return err
 	}
-	st, err := r.state(r.other) // messages in transit have arrived before
+	st, err := r.state(r.other) // messages in transit arrive before the answer
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// clientRules hold for hosts that show the marker. The terminal in them is client-executed: this program plays its pty.
+// clientRules hold for hosts that show the marker. Their terminal is client-executed: this program takes the place of its pty.
 var clientRules = []rule{
 	{"a claim for another client is refused with -32602", func(r *run) error {
 		p := r.terminal(r.forAll())
@@ -24,7 +24,7 @@ var clientRules = []rule{
 		return wantCode(r.create(p), ahp.MethodCreateTerminal, jsonrpc.CodeInvalidParams)
 	}},
 	{"createTerminal starts no process, and the snapshot has executionTarget client", func(r *run) error {
-		if _, err := r.listed(r.other); err != nil { // watchers of the root are notified
+		if _, err := r.listed(r.other); err != nil { // subscribes the other client to changes of the catalogue
 			return err
 		}
 		if err := r.create(r.terminal(r.forAll())); err != nil {
@@ -175,7 +175,7 @@ var clientRules = []rule{
 	{"a terminal whose owner has disconnected exits with -1 and is removed", (*run).departs},
 }
 
-// lists reports whether a is a catalogue with the terminal in it, as one of a client's.
+// lists reports whether a is a new catalogue that has the terminal, as a client-executed one.
 func lists(a ahp.Action, uri string) bool {
 	changed, ok := a.(ahp.RootTerminalsChanged)
 	return ok && slices.ContainsFunc(changed.Terminals, func(t ahp.TerminalInfo) bool {
@@ -183,7 +183,7 @@ func lists(a ahp.Action, uri string) bool {
 	})
 }
 
-// exited reports whether a client that connects now finds the terminal exited with that code.
+// exited returns an error unless a new snapshot and the catalogue show the terminal exited with that code.
 func (r *run) exited(code int64) error {
 	st, err := r.state(r.other)
 	if err != nil {
@@ -210,10 +210,10 @@ func (r *run) terminal(a ahp.Audience) ahp.CreateTerminalParams {
 	return p
 }
 
-// forAll is an audience of everybody, so that the other client sees the terminal.
+// forAll returns an audience of everybody, so that the other client sees the terminal.
 func (r *run) forAll() ahp.Audience { return ahp.Audience{Grants: []ahp.Grant{{To: ahp.ToEveryone}}} }
 
-// act dispatches actions of the owner's and returns when the host has taken them.
+// act dispatches actions as the owner, and returns when the host has applied them.
 func (r *run) act(all ...ahp.Action) error {
 	for _, a := range all {
 		if _, err := r.owner.conn.Dispatch(r.ctx, r.uri, a); err != nil {
@@ -223,7 +223,7 @@ func (r *run) act(all ...ahp.Action) error {
 	return r.settled()
 }
 
-// print dispatches output, at its offset if the host reads offsets.
+// print dispatches output as the owner, with its offset if the host reads offsets.
 func (r *run) print(text string) error {
 	a := ahp.TerminalOutput{Data: text}
 	if at := r.text; r.marker.Resume {
@@ -233,7 +233,7 @@ func (r *run) print(text string) error {
 	return r.act(a)
 }
 
-// says sends a client's word on how the terminal's program uses its keyboard, and returns what the catalogue has then.
+// says sends a state of input and readiness as a client, and returns what the catalogue then has.
 func (r *run) says(s *session, input, ready string) (ahp.TerminalMeta, error) {
 	if !r.marker.States {
 		return ahp.TerminalMeta{}, skip("the marker has no states")
@@ -316,7 +316,7 @@ func (r *run) commands() error {
 	return fmt.Errorf("the content is %+v", st.Content)
 }
 
-// marks prints the marks that owners must remove, whole and in two parts.
+// marks prints marks that owners must remove, one whole and one in two parts. The host must remove them, too.
 func (r *run) marks() error {
 	for _, text := range []string{"\x1b]133;A\a$ \x1b]6", "33;C\aran\r\n"} {
 		if err := r.print(text); err != nil {
@@ -379,7 +379,7 @@ func (r *run) gap() error {
 	return err
 }
 
-// comesBack cuts the owner's connection and goes on.
+// comesBack cuts the owner's connection, connects again and announces the terminal again.
 func (r *run) comesBack() error {
 	if r.marker.GraceMs <= 0 {
 		return skip("the marker has no graceMs")

@@ -15,7 +15,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// plainRules hold for every host. The terminal in them is a shell of the host's.
+// plainRules hold for every host. Their terminal is a shell that the host runs.
 var plainRules = []rule{
 	{"initialize selects an offered protocol version", func(r *run) error {
 		if v := r.owner.conn.Version(); !slices.Contains(ahp.Versions(), v) {
@@ -152,7 +152,7 @@ var plainRules = []rule{
 	{"disposeTerminal removes a terminal", func(r *run) error { return r.withShell(r.dispose) }},
 }
 
-// withShell applies a check if there is a shell.
+// withShell makes a check if the host has started a shell, else it skips the rule.
 func (r *run) withShell(check func() error) error {
 	if info, err := r.listed(r.owner); err != nil || info == nil {
 		return skip("the host runs no shell")
@@ -160,7 +160,8 @@ func (r *run) withShell(check func() error) error {
 	return check()
 }
 
-// types makes the shell run a line and waits until the typing client has received its output. The line's echo differs from the output.
+// types makes the shell run a line and waits until the owner has received the output. The line must differ from the output that it prints,
+// so that its echo does not count.
 func (r *run) types(line, prints string) error {
 	if _, err := r.owner.conn.Dispatch(r.ctx, r.uri, ahp.TerminalInput{Data: line + "\r"}); err != nil {
 		return err
@@ -168,7 +169,7 @@ func (r *run) types(line, prints string) error {
 	return r.until(r.owner, "output of the shell", func() bool { return strings.Contains(r.owner.textLocked(r.uri), prints) })
 }
 
-// watcherComesBack cuts the connection of who watches while something is printed.
+// watcherComesBack cuts the connection of the other client while the shell prints, and reconnects it.
 func (r *run) watcherComesBack() error {
 	if _, err := r.state(r.other); err != nil {
 		return err
@@ -221,7 +222,7 @@ func (r *run) watcherComesBack() error {
 	return nil
 }
 
-// exits waits for the exit.
+// exits waits until a client has received the exit, and checks its code.
 func (r *run) exits(s *session, want int64) error {
 	return r.exitsWithin(r.opts.Timeout, s, want)
 }

@@ -16,15 +16,17 @@ import (
 // Options configure Run. Endpoint is required.
 type Options struct {
 	Endpoint client.Endpoint
-	// Observer is how a second client gets in, without the right to lend; the zero value is Endpoint.
+	// Observer is the endpoint of a second client, which needs no right to lend; the zero value means Endpoint.
 	Observer client.Endpoint
 	// Timeout is how long the host may take for each step, default 10 s.
 	Timeout time.Duration
-	// Plain leaves the rules for client-executed terminals out.
+	// Plain leaves out the rules for client-executed terminals.
 	Plain bool
-	// Assume checks the rules for client-executed terminals also at a host that does not show the marker: one that follows the bare proposal.
+	// Assume checks the rules for client-executed terminals even if the host does not show the marker. It is for hosts that follow the bare
+	// proposal.
 	Assume bool
-	// Settle, if not nil, returns when what the host has taken from the owner is at the observer's address, which may be another node's.
+	// Settle, if not nil, returns when everything that the host has read from the owner has reached the observer's address, which may be
+	// another node's.
 	Settle func(context.Context) error
 	// Connect replaces client.Connect in tests.
 	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)
@@ -37,10 +39,10 @@ type Verdict string
 const (
 	Pass Verdict = "pass"
 	Fail Verdict = "FAIL"
-	Skip Verdict = "skip" // it does not apply to this host
+	Skip Verdict = "skip" // the rule does not apply to this host
 )
 
-// Result is one rule, its verdict, and why if it did not pass.
+// Result is a rule and its verdict, with the reason if it did not pass.
 type Result struct {
 	Group   string  `json:"group"` // plain, client or audience
 	Rule    string  `json:"rule"`
@@ -52,7 +54,7 @@ type Result struct {
 type Report struct {
 	Server  string   `json:"server,omitempty"` // the host's name for itself
 	Version string   `json:"version"`          // of the protocol
-	Marker  bool     `json:"marker"`           // it takes client-executed terminals
+	Marker  bool     `json:"marker"`           // the host takes client-executed terminals
 	Results []Result `json:"results"`
 }
 
@@ -66,7 +68,7 @@ func (r *Report) Failed() bool {
 	return false
 }
 
-// errSkip is wrapped by a rule that does not apply.
+// errSkip is wrapped by the errors of rules that do not apply.
 var errSkip = errors.New("does not apply")
 
 func skip(why string) error { return fmt.Errorf("%w: %s", errSkip, why) }
@@ -77,7 +79,7 @@ type rule struct {
 	check func(*run) error
 }
 
-// run is a check under way.
+// run is one run of all checks.
 type run struct {
 	ctx    context.Context
 	opts   Options
@@ -87,10 +89,11 @@ type run struct {
 	has    bool // the marker
 	uri    string
 	ids    [2]string
-	text   int64 // bytes of text dispatched
+	text   int64 // bytes of text printed to the terminal so far
 }
 
-// Run checks the host. Its error says that there was nothing to check: no such host, or the token was refused.
+// Run checks the host. It returns an error and no report if it cannot connect, for example because the host refuses the token. If ctx ends,
+// it returns ctx's error, and a report in which the remaining rules have failed.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	if o.Connect == nil {
@@ -104,7 +107,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if r.owner, err = r.open(o.Endpoint, r.ids[0], ahp.NewClientMeta()); err != nil {
 		return nil, err
 	}
-	defer func() { r.owner.conn.Close() }() // the one there is then
+	defer func() { r.owner.conn.Close() }() // comesBack replaces the owner
 	if r.other, err = r.open(o.Observer, r.ids[1], ahp.NewClientMeta()); err != nil {
 		return nil, err
 	}
@@ -133,7 +136,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return report, ctx.Err()
 }
 
-// check applies the rules of a table, or says why none applies.
+// check applies the rules of a table to a new terminal. If none is not "", it skips them all for that reason.
 func (r *run) check(report *Report, group string, rules []rule, none string) {
 	r.uri, r.text = "ahp-terminal:/conform-"+rand.Text(), 0
 	for _, one := range rules {
@@ -154,7 +157,7 @@ func (r *run) check(report *Report, group string, rules []rule, none string) {
 	}
 }
 
-// code is the JSON-RPC code of an error; 0 if it has none.
+// code returns the JSON-RPC code of an error, 0 if it has none.
 func code(err error) jsonrpc.Code {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e.Code
@@ -162,7 +165,7 @@ func code(err error) jsonrpc.Code {
 	return 0
 }
 
-// wantCode says whether a request was refused as it should be.
+// wantCode returns an error unless err is a refusal of the request with one of these codes.
 func wantCode(err error, what string, codes ...jsonrpc.Code) error {
 	if err == nil {
 		return fmt.Errorf("%s was accepted", what)

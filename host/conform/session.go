@@ -17,22 +17,22 @@ import (
 // maxSeen bounds the envelopes that a session keeps; the oldest are forgotten.
 const maxSeen = 4096
 
-// connectTime is the least time that connecting may take: a host that is slow at that is not judged for it.
+// connectTime is how long connecting may take, even if Options.Timeout is shorter: a slow connection breaks no rule.
 const connectTime = 30 * time.Second
 
-// session is one connection and its received messages.
+// session is one connection with the messages that it received.
 type session struct {
 	conn *client.Conn
 	id   string
 
 	mu    sync.Mutex
 	seen  []envelope
-	last  int64 // serverSeq of the newest that it knows
+	last  int64 // greatest serverSeq received
 	acked map[string]int64
-	moved change.Signal // something has come
+	moved change.Signal // raised for each message
 }
 
-// envelope is a copy of one.
+// envelope is a copy of a received envelope.
 type envelope struct {
 	channel  string
 	rejected bool
@@ -45,12 +45,12 @@ type envelope struct {
 	raw      string
 }
 
-// open connects as id. With meta, it is a client that knows the marker.
+// open connects as id, with meta in initialize: ahp.NewClientMeta for a client that offers the extension.
 func (r *run) open(e client.Endpoint, id string, meta ahp.Meta) (*session, error) {
 	return r.openAs(e, client.Options{ClientID: id, Meta: meta})
 }
 
-// reopen connects as a client that was connected before, by reconnect.
+// reopen connects by reconnect, as the client id that was connected before.
 func (r *run) reopen(e client.Endpoint, id string, before client.Resume) (*session, error) {
 	return r.openAs(e, client.Options{ClientID: id, Resume: &before})
 }
@@ -101,7 +101,7 @@ func (s *session) notification(method string, params []byte) {
 	s.moved.Raise()
 }
 
-// until waits until ok, which is called with the lock, holds.
+// until waits until ok returns true. It calls ok with s.mu held.
 func (r *run) until(s *session, what string, ok func() bool) error {
 	return r.within(r.opts.Timeout, s, what, ok)
 }
@@ -127,8 +127,8 @@ func (r *run) within(timeout time.Duration, s *session, what string, ok func() b
 	}
 }
 
-// settled sends a ping on both sessions' connections behind their dispatches: afterwards the host has taken those, and its messages before
-// the answers have arrived.
+// settled sends a ping behind the dispatches of both sessions. When the pings are answered, the host has read the dispatches, and messages
+// that it sent before the answers have arrived.
 func (r *run) settled() error {
 	for _, s := range []*session{r.owner, r.other, r.owner} {
 		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
@@ -144,7 +144,7 @@ func (r *run) settled() error {
 	return nil
 }
 
-// text is all that was printed in a channel, in the order of arrival.
+// textLocked returns all output that arrived in a channel, in order.
 func (s *session) textLocked(channel string) string {
 	var b strings.Builder
 	for _, e := range s.seen {
@@ -155,7 +155,7 @@ func (s *session) textLocked(channel string) string {
 	return b.String()
 }
 
-// toldLocked reports whether an action that was not refused has come for a channel.
+// toldLocked reports whether an accepted action for which is returns true has arrived in a channel.
 func (s *session) toldLocked(channel string, is func(ahp.Action) bool) bool {
 	for _, e := range s.seen {
 		if e.channel == channel && !e.rejected && e.action != nil && is(e.action) {
@@ -165,7 +165,7 @@ func (s *session) toldLocked(channel string, is func(ahp.Action) bool) bool {
 	return false
 }
 
-// hears waits until a session was told an action of the terminal's.
+// hears waits until a session has received an action of the terminal for which is returns true.
 func (r *run) hears(s *session, what string, is func(ahp.Action) bool) error {
 	return r.until(s, what, func() bool { return s.toldLocked(r.uri, is) })
 }
@@ -185,7 +185,7 @@ func (r *run) answer(s *session, seq int64) (envelope, error) {
 	return found, err
 }
 
-// refused dispatches an action that must be refused.
+// refused dispatches actions, each of which the host must refuse with a reason.
 func (r *run) refused(s *session, who string, all ...ahp.Action) error {
 	for _, a := range all {
 		seq, err := s.conn.Dispatch(r.ctx, r.uri, a)
@@ -205,7 +205,7 @@ func (r *run) refused(s *session, who string, all ...ahp.Action) error {
 	return nil
 }
 
-// state is the terminal's in a new snapshot.
+// state subscribes to the terminal and returns the state in the new snapshot.
 func (r *run) state(s *session) (ahp.TerminalState, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 	defer cancel()
@@ -223,7 +223,7 @@ func (r *run) state(s *session) (ahp.TerminalState, error) {
 	return st, json.Unmarshal(got.Snapshot.State, &st)
 }
 
-// listed is the terminal's entry in the catalogue; nil if it has none.
+// listed subscribes to the root and returns the terminal's entry in the catalogue, nil if it has none.
 func (r *run) listed(s *session) (*ahp.TerminalInfo, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 	defer cancel()
