@@ -70,7 +70,7 @@ func TestHostsThatDoNotKeepAudiencesApart(t *testing.T) {
 	o.Observer.Token = "another"
 	_, by := check(t, o)
 	failed := strings.Join(by[conform.Fail], "\n")
-	for _, rule := range []string{"granted to nobody", "names that nobody has", "only the owner", "withdrawn ends", "with from", "announced again"} {
+	for _, rule := range []string{"granted to nobody", "unknown names", "only the owner", "withdrawn ends", "a grant with from", "announced again"} {
 		if !strings.Contains(failed, rule) {
 			t.Errorf("%s is not among what is broken:\n%s", rule, failed)
 		}

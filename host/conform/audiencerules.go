@@ -23,7 +23,7 @@ var audienceRules = []rule{
 		}
 		return r.hidden("secret")
 	}},
-	{"names that nobody has are refused with -32602 and named", func(r *run) error {
+	{"unknown names are refused with -32602, and the error lists them", func(r *run) error {
 		const nobody = "conform-nobody-has-this-name"
 		err := r.audience(r.owner, ahp.Grant{To: ahp.ToEveryone}, ahp.Grant{To: nobody})
 		if err := wantCode(err, ahp.MethodAudience, jsonrpc.CodeInvalidParams); err != nil {
@@ -66,7 +66,7 @@ var audienceRules = []rule{
 		}
 		return r.hidden("later")
 	}},
-	{"with from, nothing older is shown", func(r *run) error {
+	{"a grant with from shows no earlier output", func(r *run) error {
 		if err := r.audience(r.owner, ahp.Grant{To: ahp.ToEveryone, From: r.text}); err != nil {
 			return fmt.Errorf("%s: %w", ahp.MethodAudience, err)
 		}
@@ -109,7 +109,7 @@ func (r *run) hidden(text string) error {
 	_, want := r.state(r.other)
 	r.uri = uri
 	if code(got) != code(want) || strings.ReplaceAll(got.Error(), uri, "") != strings.ReplaceAll(want.Error(), uri+"x", "") {
-		return fmt.Errorf("it is answered %q, and one that is not there %q", got, want)
+		return fmt.Errorf("subscribing is refused with %q, but for a missing terminal with %q", got, want)
 	}
 	r.other.mu.Lock()
 	defer r.other.mu.Unlock()

@@ -127,13 +127,13 @@ var clientRules = []rule{
 		}
 		return err
 	}},
-	{"states: the catalogue has what the owner says of input and readiness, until it says otherwise", (*run).states},
-	{"states: other clients say nothing of it", (*run).strangeStates},
+	{"states: the catalogue has the owner's last report of input and readiness", (*run).states},
+	{"states: reports from other clients have no effect", (*run).strangeStates},
 	{"one terminal/output with maxDataBytes of text is accepted", (*run).longest},
 	{"clearing by the owner removes the text, and offsets continue", (*run).clears},
 	{"a client receives nothing after it unsubscribes", (*run).unsubscribes},
 	{"the owner's commands are in the state, with output and exit code", (*run).commands},
-	{"OSC 133 and 633 in terminal/output never reach observers, also when they are divided", (*run).marks},
+	{"OSC 133 and 633 in terminal/output never reach observers, not even in two parts", (*run).marks},
 	{"offsets: repeated text is dropped, and positions are acknowledged", (*run).overlap},
 	{"offsets: missing text is shown as missing", (*run).gap},
 	{"a terminal survives the loss of its owner's connection for graceMs", (*run).comesBack},
@@ -279,7 +279,7 @@ func (r *run) states() error {
 func (r *run) strangeStates() error {
 	got, err := r.says(r.other, ahp.InputSecret, ahp.ReadyYes)
 	if err == nil && (got.Awaits != ahp.AwaitsNothing || got.Ready.String() != "") {
-		err = fmt.Errorf("the catalogue has what another client says: %q and %q", got.Awaits, got.Ready)
+		err = fmt.Errorf("the catalogue has the report of another client: %q and %q", got.Awaits, got.Ready)
 	}
 	return err
 }

@@ -129,7 +129,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	switch {
 	case o.Plain || !r.marker.KeepsAudiences():
 	case r.opts.Observer.URL == r.opts.Endpoint.URL && r.opts.Observer.Token == r.opts.Endpoint.Token:
-		r.check(report, "audience", audienceRules, "it takes an observer's token, of a person to whom the machine does not belong")
+		r.check(report, "audience", audienceRules, "these rules need an observer's token of a person who does not own the machine")
 	default:
 		r.check(report, "audience", audienceRules, "")
 	}

@@ -380,10 +380,10 @@ var clientWrongs = map[string][]wrong{
 		lose(other, ahp.ActionTerminalResized, nil), lose(other, ahp.ActionTerminalTitleChanged, nil), lose(other, ahp.ActionTerminalCwdChanged, nil)},
 	"the owner's size, title and directory are in the state": {
 		snapshots(false, with("cols", 80)), snapshots(false, with("title", "conform")), snapshots(false, with("cwd", "file:///conform"))},
-	"states: the catalogue has what the owner says of input and readiness, until it says otherwise": {
+	"states: the catalogue has the owner's last report of input and readiness": {
 		{ask: func(x *twist, m message) bool { return x.n != owner || m["method"] != ahp.MethodState }},
 		entries(func(e message) { delete(e, "_meta") }), entries(func(e message) { e["_meta"] = message{ahp.AwaitsKey: ahp.InputAwaits} })},
-	"states: other clients say nothing of it": {
+	"states: reports from other clients have no effect": {
 		{ask: func(x *twist, m message) bool { x.forged = x.forged || m["method"] == ahp.MethodState; return true },
 			say: snapshots(true, func(x *twist, s message) {
 				for _, one := range s["terminals"].([]any) {
@@ -404,7 +404,7 @@ var clientWrongs = map[string][]wrong{
 				delete(part.(message), "exitCode")
 			}
 		})},
-	"OSC 133 and 633 in terminal/output never reach observers, also when they are divided": {
+	"OSC 133 and 633 in terminal/output never reach observers, not even in two parts": {
 		rewrites("$ ", "\x1b]133;A\a$ "), rewrites("ran\r\n", "\x1b]633;C\aran\r\n"), rewrites("ran\r\n", "")},
 	"offsets: repeated text is dropped, and positions are acknowledged": {
 		dispatches(owner, ahp.ActionTerminalOutput, func(_ *twist, a message) bool { delete(a, "_meta"); return true }),
