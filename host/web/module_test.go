@@ -35,10 +35,8 @@ func script(t *testing.T, file, program string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// A terminal that was chosen while the connection was lost, or before its first state arrived, is requested on the next connection: without
-// a state, replayed actions are useless.
-func TestATerminalChosenWithoutAConnection(t *testing.T) {
-	got := script(t, "ahp.js", `
+// fakeHost begins a program that connects a Host of ahp.js. The program's function answer(socket, message) is the other end.
+const fakeHost = `
 globalThis.location = {origin: "http://localhost"};
 globalThis.CustomEvent ??= class extends Event { constructor(type, o) { super(type); this.detail = o.detail; } };
 globalThis.fetch = () => new Promise(() => {});
@@ -55,6 +53,12 @@ const until = async ok => { while (!ok()) await new Promise(done => setTimeout(d
 const host = new Host();
 const log = [];
 const sub = name => ({load: (s, how) => log.push(name + " " + s.title + " " + how), apply: a => log.push(name + " " + a.type), gone: () => log.push(name + " gone"), replayed: () => {}});
+`
+
+// A terminal that was chosen while the connection was lost, or before its first state arrived, is requested on the next connection: without
+// a state, replayed actions are useless.
+func TestATerminalChosenWithoutAConnection(t *testing.T) {
+	got := script(t, "ahp.js", fakeHost+`
 function answer(s, m) {
   const reply = result => s.say({jsonrpc: "2.0", id: m.id, result});
   const state = uri => ({resource: uri, fromSeq: 5, state: {title: uri}});
@@ -76,6 +80,33 @@ console.log(log.join("\n"));
 process.exit();
 `)
 	want := strings.Join([]string{"had x:/had first", "reconnect x:/had", "chosen x:/chosen late", "had new", "chosen new"}, "\n")
+	if got != want {
+		t.Errorf("the page does\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A host that answers a reconnect with snapshots leaves out the terminals that are gone: the page says so.
+func TestATerminalThatIsGoneAfterAReconnect(t *testing.T) {
+	got := script(t, "ahp.js", fakeHost+`
+function answer(s, m) {
+  const reply = result => s.say({jsonrpc: "2.0", id: m.id, result});
+  const state = (uri, fromSeq) => ({resource: uri, fromSeq, state: {title: uri}});
+  if (m.method === "initialize") reply({serverSeq: 5, snapshots: []});
+  if (m.method === "reconnect") reply({type: "snapshot", snapshots: [state("x:/there", 9)]});
+  if (m.method === "subscribe") reply({snapshot: state(m.params.channel, 5)});
+}
+await until(() => host.known);
+host.subscribe("x:/there", sub("there"));
+host.subscribe("x:/gone", sub("gone"));
+await until(() => log.length === 2);
+sockets[0].close();
+let links = 0;
+host.addEventListener("link", () => links++);
+await until(() => links === 2);
+console.log(log.join("\n"));
+process.exit();
+`)
+	want := strings.Join([]string{"there x:/there first", "gone x:/gone first", "there x:/there resync", "gone gone"}, "\n")
 	if got != want {
 		t.Errorf("the page does\n%s\nwant\n%s", got, want)
 	}

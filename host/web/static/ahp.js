@@ -38,8 +38,9 @@ export class Host extends EventTarget {
     try {
       if (this.known) {
         try {
+          const resumable = uris.filter(uri => this.subs.get(uri)?.from !== Infinity);
           this.resumed(await this.call("reconnect", {channel: "ahp-root://", clientId: this.id, lastSeenServerSeq: this.last,
-            subscriptions: uris.filter(uri => this.subs.get(uri)?.from !== Infinity)}));
+            subscriptions: resumable}), resumable);
           this.up(true);
           for (const [uri, s] of waiting) if (this.subs.get(uri) === s) this.subscribe(uri, s, "late");
           return;
@@ -114,10 +115,12 @@ export class Host extends EventTarget {
     if (s && e.serverSeq > (s.from ?? Infinity)) s.apply(e.action);
   }
 
-  resumed(r) {
-    if (r.type === "snapshot") for (const s of r.snapshots) { this.last = Math.max(this.last, s.fromSeq); this.snapshot(s, "resync"); }
+  // resumed applies the answer to a reconnect. Snapshots leave out the terminals that are gone, a replay names them.
+  resumed(r, asked) {
+    const there = new Set();
+    for (const s of r.snapshots ?? []) { there.add(s.resource); this.last = Math.max(this.last, s.fromSeq); this.snapshot(s, "resync"); }
     for (const e of r.actions ?? []) this.envelope(e);
-    for (const uri of r.missing ?? []) this.subs.get(uri)?.gone();
+    for (const uri of r.type === "snapshot" ? asked.filter(uri => !there.has(uri)) : r.missing ?? []) this.subs.get(uri)?.gone();
     if (r.type === "replay") for (const s of this.subs.values()) s.replayed?.(r.actions.length);
   }
 
