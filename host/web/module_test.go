@@ -10,8 +10,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// script runs a program with a file of the page in Node, without a browser, and returns its output.
-func script(t *testing.T, file, program string) string {
+// script runs a program in Node, without a browser, and returns its output. The program imports the page's files from ./. In place of
+// xterm.js there is a Terminal that draws what was written later, as xterm.js does, and has it as drawn.
+func script(t *testing.T, program string) string {
 	t.Helper()
 	testkit.Unix(t, testkit.Programs)
 	node, err := exec.LookPath("node")
@@ -19,12 +20,31 @@ func script(t *testing.T, file, program string) string {
 		t.Skip(err)
 	}
 	dir := t.TempDir()
-	module, err := os.ReadFile(filepath.Join("static", file))
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob("static/*.js")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%q, %v", files, err)
 	}
-	for name, text := range map[string]string{"page.mjs": string(module), "main.mjs": program} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+	texts := map[string]string{"main.mjs": program, "package.json": `{"type": "module"}`,
+		"vendor/addon-search.mjs": `export class SearchAddon { onDidChangeResults() {} }`,
+		"vendor/xterm.mjs": `export class Terminal {
+  drawn = ""; options = {}; textarea = {setAttribute() {}}; buffer = {active: {viewportY: 0, baseY: 0}};
+  loadAddon() {} open() {} attachCustomKeyEventHandler() {} onScroll() {} onRender() {} resize() {}
+  reset() { this.drawn = ""; }
+  write(text, done) { setTimeout(() => { this.drawn += text; done?.(); }); }
+}`}
+	for _, file := range files {
+		module, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[filepath.Base(file)] = string(module)
+	}
+	for name, text := range texts {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +68,7 @@ globalThis.WebSocket = class {
   send(text) { setTimeout(() => answer(this, JSON.parse(text))); }
   say(m) { this.onmessage?.({data: JSON.stringify(m)}); }
 };
-const {Host} = await import("./page.mjs");
+const {Host} = await import("./ahp.js");
 const until = async ok => { while (!ok()) await new Promise(done => setTimeout(done, 5)); };
 const host = new Host();
 const log = [];
@@ -58,7 +78,7 @@ const sub = name => ({load: (s, how) => log.push(name + " " + s.title + " " + ho
 // A terminal that was chosen while the connection was lost, or before its first state arrived, is requested on the next connection: without
 // a state, replayed actions are useless.
 func TestATerminalChosenWithoutAConnection(t *testing.T) {
-	got := script(t, "ahp.js", fakeHost+`
+	got := script(t, fakeHost+`
 function answer(s, m) {
   const reply = result => s.say({jsonrpc: "2.0", id: m.id, result});
   const state = uri => ({resource: uri, fromSeq: 5, state: {title: uri}});
@@ -87,7 +107,7 @@ process.exit();
 
 // A host that answers a reconnect with snapshots leaves out the terminals that are gone: the page says so.
 func TestATerminalThatIsGoneAfterAReconnect(t *testing.T) {
-	got := script(t, "ahp.js", fakeHost+`
+	got := script(t, fakeHost+`
 function answer(s, m) {
   const reply = result => s.say({jsonrpc: "2.0", id: m.id, result});
   const state = (uri, fromSeq) => ({resource: uri, fromSeq, state: {title: uri}});
@@ -114,16 +134,42 @@ process.exit();
 
 // Output that leaves wide gaps is few elements: a browser takes seconds for a million.
 func TestGapsAreFewElements(t *testing.T) {
-	got := script(t, "text.js", `
+	got := script(t, `
 let made = 0;
 globalThis.document = {
   createDocumentFragment: () => ({append() { made++; }}), createTextNode: text => text, createElement: () => ({style: {}}),
 };
-const {draw, lines} = await import("./page.mjs");
+const {draw, lines} = await import("./text.js");
 draw({replaceChildren() {}}, lines("\x1b[1000Cx\n".repeat(100), 2000));
 console.log(made < 1000 ? "few" : made);
 `)
 	if got != "few" {
 		t.Errorf("100 lines with a gap are %s elements", got)
+	}
+}
+
+// What is still to be drawn belongs to the state before: it is not on the screen of the terminal that is chosen next, and not below a clear.
+func TestOutputIsDrawnWhereItBelongs(t *testing.T) {
+	got := script(t, `
+const element = () => ({hidden: true, dataset: {}, style: {}, childNodes: [], append() {}, replaceChildren() {}, setAttribute() {}});
+globalThis.document = {getElementById: element, createElement: element};
+globalThis.ResizeObserver = class { observe() {} };
+const {View} = await import("./view.js");
+const subs = [], host = {subscribe(uri, sub) { subs.push(sub); }, unsubscribe() {}};
+const view = new View(host), terminal = n => ({id: "pty-" + n, uri: "x:/" + n, state: "running", machine: "m", name: "n"});
+const drawn = () => new Promise(done => setTimeout(() => done(view.term.drawn), 100));
+view.show(terminal(1));
+subs[0].load({content: []}, "first");
+subs[0].apply({type: "terminal/data", data: "of the first"});
+view.show(terminal(2));
+subs[1].load({content: [{type: "unclassified", value: "of the second"}]}, "first");
+console.log(await drawn());
+subs[1].apply({type: "terminal/data", data: "before"});
+subs[1].apply({type: "terminal/cleared"});
+subs[1].apply({type: "terminal/data", data: "after"});
+console.log(await drawn());
+`)
+	if want := "of the second\nafter"; got != want {
+		t.Errorf("the page draws\n%s\nwant\n%s", got, want)
 	}
 }

@@ -66,7 +66,7 @@ export class View {
     if (!first) return;
     this.state = null;
     this.over = false;
-    this.term.reset();
+    this.reset();
     this.blocks.reset(false);
     this.problems.reset(t.id);
     this.note("");
@@ -116,8 +116,8 @@ export class View {
 
   load(s, how) {
     this.state = s;
-    this.term.reset();
-    if (s.cols && s.rows) this.term.resize(clamp(s.cols), clamp(s.rows));
+    this.reset();
+    if (s.cols && s.rows) this.resize(s.cols, s.rows);
     this.fit();
     this.blocks.load(s.content, s.supportsCommandDetection);
     this.problems.changed();
@@ -145,7 +145,7 @@ export class View {
       if (a._meta?.["tether/skippedBytes"]) this.note("This page fell behind; " + bytes(a._meta["tether/skippedBytes"]) + " were skipped.", "", 6000);
       return;
     case "terminal/cleared":
-      this.term.reset();
+      this.reset();
       this.blocks.reset(s.supportsCommandDetection);
       break;
     case "terminal/resized":
@@ -190,6 +190,9 @@ export class View {
     this.resize(cols, rows);
     this.write(data ?? "");
   }
+
+  // reset empties the terminal after everything that was written before is drawn. CAN ends a control sequence that is not complete.
+  reset() { this.term.write("\x18", () => this.term.reset()); }
 
   // resize changes the size behind what is still to be drawn.
   resize(cols, rows) {
