@@ -1,10 +1,10 @@
-// A client of the host that watches and never sends anything else: handshake, subscriptions, loss of the connection.
+// A client of the host that only watches: handshake, subscriptions, reconnection. It sends nothing else.
 
 const versions = ["1.0.0", "0.9.0"];
 const quiet = 20000, patience = 10000, longest = 15000; // ms
 
 export class Host extends EventTarget {
-  // path is where the host serves the protocol, alive where it tells by its status whether the login still counts.
+  // path is where the host serves the protocol. The status of alive says whether the login is still valid.
   constructor(path = "/ahp", alive = "/events") {
     super();
     this.path = path;
@@ -15,11 +15,11 @@ export class Host extends EventTarget {
     this.seq = 0;
     this.last = 0; // serverSeq
     this.tries = 0;
-    this.known = false; // to the host, so that it can be reconnected
+    this.known = false; // the host knows this client, so that it can reconnect
     this.connect();
   }
 
-  // tell announces how the link is: up, wait (with the time of the next try) or down for good.
+  // tell announces the state of the link: up, wait (with the ms until the next try) or down for good.
   tell(state, detail) { this.dispatchEvent(new CustomEvent("link", {detail: {state, ...detail}})); }
 
   connect() {
@@ -33,7 +33,7 @@ export class Host extends EventTarget {
   async handshake(socket) {
     this.heard = performance.now();
     const uris = [...this.subs.keys()];
-    // What waits for its first state cannot be resumed: the host would send what came since, of which nothing can be made.
+    // A channel that waits for its first state cannot be resumed: without a state, the missed actions are useless.
     const waiting = [...this.subs].filter(([, s]) => s.from === Infinity);
     try {
       if (this.known) {
@@ -69,7 +69,7 @@ export class Host extends EventTarget {
     this.beat = setInterval(() => this.check(), 5000);
   }
 
-  // check notices a connection that is dead and does not look it.
+  // check closes a connection on which nothing has arrived for too long, even after a ping.
   check() {
     const silent = performance.now() - this.heard;
     if (silent > quiet + patience) this.socket.close();

@@ -1,4 +1,4 @@
-// The page: what is where, keys, and the address that says which terminal is shown (#pty-…).
+// The page: its parts, its keys, and its address, whose fragment says which terminal is shown (#pty-…).
 import {Host} from "./ahp.js";
 import {List} from "./list.js";
 import {clean, place} from "./text.js";
@@ -21,7 +21,7 @@ function show() {
   start(id && !t);
 }
 
-// start fills the page that is there while no terminal is shown: it offers the newest ones, or says how to share one.
+// start fills the part that is visible while no terminal is shown. It offers the newest terminals, or says how to share one.
 function start(lost) {
   const offered = list.newest(6), none = list.size === 0;
   $("welcome").textContent = lost ? "That terminal is not there any more" : none ? "No terminals yet" : "Choose a terminal";
@@ -100,12 +100,12 @@ addEventListener("keydown", e => {
     if (e.key === "Escape") { e.target.value = ""; e.target.dispatchEvent(new Event("input")); e.target.blur(); }
     return;
   }
-  if (e.target.matches?.("pre") && /^(Page|Home|End|Arrow)/.test(e.key)) return; // it scrolls by itself
+  if (e.target.matches?.("pre") && /^(Page|Home|End|Arrow)/.test(e.key)) return; // the browser scrolls it
   const act = keys[e.key];
   if (act) { e.preventDefault(); act(); }
 });
 
-// For tests: how things are, read only.
+// For tests: the page's state, read only.
 Object.defineProperty(globalThis, "tetherPage", {value: Object.freeze({
   screen: () => { const b = view.term.buffer.active, out = []; for (let i = 0; i < b.length; i++) out.push(b.getLine(i).translateToString(true)); return out.join("\n"); },
   waiting: () => view.waiting,

@@ -1,9 +1,8 @@
-// The commands of a terminal as blocks that fold. The model follows the protocol's reducer: output belongs to the last command while
-// that is not finished.
+// The commands of a terminal, as blocks that fold. As in the protocol's reducer, output belongs to the last command until that is finished.
 import {clean, draw, duration, lines, bytes} from "./text.js";
 
-const maxCommands = 300, maxOutput = 256 << 10, maxLines = 2000; // of each command, characters and lines
-const maxAll = 4 << 20; // characters of all commands together; what is searched must be searched while somebody types
+const maxCommands = 300, maxOutput = 256 << 10, maxLines = 2000; // commands; characters and lines of each command
+const maxAll = 4 << 20; // characters of all commands together, so that a search is quick enough for each key typed
 const redraw = 200; // ms
 
 export class Blocks {
@@ -71,7 +70,7 @@ export class Blocks {
     this.later();
   }
 
-  // find marks what matches and hides the commands that do not.
+  // find marks the matches and hides commands without one. It returns the number of commands that match, -1 without a text.
   find(text) {
     this.search = text.toLowerCase();
     for (const c of this.all) c.changed = true;
@@ -79,7 +78,7 @@ export class Blocks {
     return this.search ? this.all.filter(c => c.block && !c.block.hidden).length : -1;
   }
 
-  // recolour draws all again, since colours are fitted to the theme.
+  // recolour draws all commands again, since colours depend on the theme.
   recolour() {
     for (const c of this.all) c.changed = true;
     this.draw();
@@ -159,7 +158,7 @@ export class Blocks {
   }
 }
 
-// plain is a command's output without colours.
+// plain returns a command's output without colours.
 function plain(c) {
   return lines(c.out.join(""), maxLines).map(row => {
     let s = "";

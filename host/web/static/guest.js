@@ -1,5 +1,5 @@
-// The page of a guest: one terminal, by a link whose secret is in its fragment (#ID.SECRET). It is opened by a click, so that programs that look at
-// links use nothing up. The secret leaves the address once the host knows the browser.
+// The page of a guest: one terminal, by a link whose secret is in its fragment (#ID.SECRET). The guest opens it with a click, so that
+// programs that only look at links do not use it up. Once the host knows the browser, the secret is removed from the address.
 import {Host} from "./ahp.js";
 import {View} from "./view.js";
 
@@ -36,7 +36,7 @@ function watch(opened) {
   });
 }
 
-// follow looks what has become of a terminal that AHP does not know any more: its machine may be away, or back.
+// follow asks for the present state of a terminal that AHP does not know any more: its machine may be away, or back.
 async function follow() {
   const state = await fetch("/s/state").catch(() => null), row = state?.ok && (await state.json()).row;
   if (row) view.show(row);
@@ -65,7 +65,7 @@ $("previous").onclick = () => view.find(true);
 $("find").onkeydown = e => { if (e.key === "Enter") { e.preventDefault(); view.find(e.shiftKey); } };
 $("go").onclick = () => $("ask").close();
 
-// A browser that has opened the link before goes on at once.
+// A browser that has opened the link before continues without a click.
 const state = await fetch("/s/state");
 if (state.ok) {
   const opened = await state.json();

@@ -1,5 +1,5 @@
-// The list of terminals, grouped by machine: running ones first, the newest on top, exited ones folded. The host sends all of it, and
-// then what changes. Tab stops once in it; arrow keys move within.
+// The list of terminals, grouped by machine: running ones first, the newest on top, exited ones folded. The host sends the whole list, then
+// changes. Tab stops once in the list; arrow keys move within it.
 import {clean, place, when} from "./text.js";
 
 export const states = {
@@ -13,7 +13,7 @@ export class List extends EventTarget {
     super();
     this.nav = nav;
     this.filter = filter;
-    this.rows = new Map(); // id -> what the host says
+    this.rows = new Map(); // id -> the host's entry
     this.items = new Map(); // id -> element
     this.groups = new Map(); // machine -> {section, live, fold, head, ended}
     this.mine = this.part("My machines");
@@ -25,7 +25,7 @@ export class List extends EventTarget {
     this.listen();
   }
 
-  // part is one of the two parts of the list; its heading is shown once the host tells owners.
+  // part makes one of the two parts of the list. Its heading is shown if the host sends owners.
   part(title) {
     const box = this.nav.appendChild(document.createElement("div"));
     box.append(Object.assign(document.createElement("h2"), {textContent: title, hidden: true}));
@@ -47,7 +47,7 @@ export class List extends EventTarget {
 
   find(id) { return this.rows.get(id); }
 
-  // newest are the running terminals, the newest first, at most n.
+  // newest returns the running terminals, at most n, the newest first.
   newest(n) { return [...this.rows.values()].filter(t => t.state === "running").sort(order).slice(0, n); }
 
   choose(id) {
@@ -60,13 +60,14 @@ export class List extends EventTarget {
     this.stop(item);
   }
 
-  // shown are the rows that can be seen and, where exited ones are folded, what unfolds them.
+  // shown returns the visible rows, and the summaries that unfold exited terminals.
   shown() {
     return [...this.nav.querySelectorAll("a:not([hidden]), summary")].filter(e =>
       !e.closest("[hidden]") && (e.tagName === "SUMMARY" || (e.closest("details")?.open ?? true)));
   }
 
-  // stop makes an element the one at which Tab stops; without one, the first that is shown.
+  // stop makes Tab stop at an element of the list. Without one, Tab stops where it did or, if that is not visible, at the first visible
+  // element.
   stop(element) {
     const next = element && this.nav.contains(element) && element.matches("a, summary") ? element : this.tabbed;
     const here = next?.isConnected && !next.closest("[hidden]") && (next.tagName === "SUMMARY" || (next.closest("details")?.open ?? true));
@@ -87,7 +88,7 @@ export class List extends EventTarget {
     else all[i + step]?.focus();
   }
 
-  // take brings the list up to date; only what has changed is drawn.
+  // take applies an update. It draws only what has changed.
   take(update) {
     if (update.whole) this.me = update.me;
     const touched = new Set();
@@ -100,7 +101,7 @@ export class List extends EventTarget {
       this.rows.delete(id);
     }
     const words = this.words();
-    update.rows.sort(order).reverse(); // so that each goes to the top of what is there
+    update.rows.sort(order).reverse(); // oldest first, so that each row is inserted at the top
     for (const t of update.rows) {
       touched.add(this.rows.get(t.id)?.machine);
       touched.add(t.machine);
@@ -111,7 +112,7 @@ export class List extends EventTarget {
     this.tidy(touched);
   }
 
-  // draw applies the filter to all.
+  // draw applies the filter to all rows.
   draw() {
     const words = this.words();
     for (const t of this.rows.values()) this.items.get(t.id).hidden = !matches(t, words);
@@ -120,7 +121,7 @@ export class List extends EventTarget {
 
   words() { return this.filter.value.toLowerCase().split(/\s+/).filter(Boolean); }
 
-  // put draws one row, at its place.
+  // put draws one row and moves it to its place.
   put(t, words) {
     let item = this.items.get(t.id);
     if (!item) this.items.set(t.id, item = make());
@@ -138,7 +139,7 @@ export class List extends EventTarget {
     box.insertBefore(item, next);
   }
 
-  // group is the section of the list for a terminal's machine, among the others by its name.
+  // group returns the section for a terminal's machine. It makes the section if there is none; sections are sorted by name.
   group({machine, owner}) {
     let group = this.groups.get(machine);
     if (group) return group;
@@ -156,8 +157,8 @@ export class List extends EventTarget {
     return group;
   }
 
-  // tidy hides the groups of machines of which nothing is shown, and takes out those that are empty. While a filter is set, exited
-  // terminals that match are unfolded.
+  // tidy hides the groups of machines without a visible row, and removes empty ones. While a filter is set, it unfolds exited terminals
+  // that match.
   tidy(machines) {
     const filtered = this.words().length > 0;
     for (const machine of machines) {
@@ -182,7 +183,7 @@ export class List extends EventTarget {
   }
 }
 
-// order puts newer terminals before older ones. It does not depend on when a machine was last connected.
+// order sorts newer terminals before older ones. It does not depend on when a machine was last connected.
 function order(a, b) { return b.created - a.created || (a.name < b.name ? -1 : a.name > b.name ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0); }
 
 function matches(t, words) {

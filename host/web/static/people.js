@@ -1,9 +1,10 @@
-// What is kept of who may do what at the host: a person's own, and for administrators everybody's. Each can be ended, and nothing granted.
+// The machines, people, tokens, grants, links and logins at the host: a person's own and, for administrators, everybody's. The page can end
+// each of them, and can grant nothing.
 import {clean} from "./text.js";
 
 const $ = id => document.getElementById(id);
 
-// kinds are the tables: what they are called, their columns, and what ending one of them does.
+// kinds are the tables: their titles, their columns, and what happens when an entry is ended.
 const kinds = {
   machine: {title: "Machines", columns: ["Name", "Owner", "State", "Terminals", "Since"], ends: "It cannot lend terminals any more, and has to be paired anew."},
   person: {title: "People", columns: ["Name", "Groups", "Since"], ends: "They are logged out, and their machines and agents may do nothing any more. Nobody can have the name again."},
@@ -33,7 +34,7 @@ async function load() {
   draw();
 }
 
-// draw makes all tables anew. A thousand rows are made in one fragment.
+// draw makes all tables again, before it puts them into the page at once.
 function draw() {
   const focused = document.activeElement?.dataset?.key;
   drawn = [];
@@ -75,7 +76,7 @@ function row(e, k) {
   return tr;
 }
 
-// filter hides what does not match. Layout is read nowhere, so that many rows stay quick.
+// filter hides the rows that do not match. It reads no layout, so that it is quick with many rows.
 function filter() {
   const words = $("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
   for (const [tr, text] of drawn) tr.hidden = !words.every(w => text.includes(w));

@@ -1,7 +1,8 @@
-// What compilers, linters and tests complain about in a terminal. The host looks for it while somebody asks: that is, while this tab is shown.
+// What compilers, linters and tests report in a terminal. The host looks for problems only when it is asked, which the page does while this
+// tab is shown.
 import {bytes, clean} from "./text.js";
 
-const every = 1000; // ms between two questions, while something is printed
+const every = 1000; // ms between two requests, while the terminal prints
 
 export class Problems {
   constructor(box, count) {
@@ -10,7 +11,7 @@ export class Problems {
     this.search = "";
   }
 
-  // reset turns to another terminal.
+  // reset switches to another terminal.
   reset(id) {
     this.id = id;
     this.answer = null;
@@ -20,7 +21,7 @@ export class Problems {
     this.changed();
   }
 
-  // changed has the host asked again, soon, if the tab is shown.
+  // changed schedules another request to the host, if the tab is shown.
   changed() {
     this.stale = true;
     if (this.box.hidden || this.timer || this.asking) return;
@@ -45,7 +46,7 @@ export class Problems {
     if (this.stale) this.changed();
   }
 
-  // show draws the tab when it is turned to.
+  // show draws the tab. It is called when the tab is chosen.
   show() {
     this.draw();
     if (this.stale) this.changed();
@@ -75,7 +76,7 @@ export class Problems {
     return row;
   }
 
-  // find hides the problems that do not match, and returns how many do, -1 for no text.
+  // find hides the problems that do not match. It returns the number of those that match, -1 without a text.
   find(text) {
     this.search = text.toLowerCase();
     const all = [...this.box.querySelectorAll(".problem")];

@@ -1,13 +1,14 @@
-// Text from programs, made fit for a page: nothing in it is ever markup, and nothing in it changes how the rest is read.
+// Text from programs, made safe for a page: it never becomes markup, and it does not change the direction or order of other text.
 
-// Controls, changes of the direction of writing, what has no width, and tags (SEC-35).
+// Controls, changes of the direction of writing, characters without a width, and tags (SEC-35).
 const bidi = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 const unseen = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|\u{e0001}|[\u{e0020}-\u{e007f}]/gu;
 
-// clean is a title, path or command line in one line.
+// clean returns a title, path or command line as one line.
 export const clean = s => String(s ?? "").replace(unseen, "").slice(0, 2000);
 
-// shown is output for the screen: changes of direction become visible instead of swapping letters.
+// shown returns output for the screen. Characters that change the direction of writing become U+FFFD, so that they are visible and swap no
+// letters.
 export const shown = s => s.replace(bidi, "\ufffd");
 
 export function duration(ms) {
@@ -18,7 +19,7 @@ export function duration(ms) {
   return m < 60 ? m + " min " + Math.round(ms / 1000 % 60) + " s" : Math.floor(m / 60) + " h " + m % 60 + " min";
 }
 
-// when is a time of day, with the date if it is not today.
+// when returns a time of day, with the date if it is not today.
 export function when(ms) {
   const at = new Date(ms), day = at.toDateString() === new Date().toDateString();
   return day ? at.toLocaleTimeString([], {hour: "2-digit", minute: "2-digit"}) : at.toLocaleString([], {dateStyle: "short", timeStyle: "short"});
@@ -26,14 +27,14 @@ export function when(ms) {
 
 export function bytes(n) { return n < 1000 ? n + " bytes" : n < 1e6 ? (n / 1000).toFixed(0) + " kB" : (n / 1e6).toFixed(1) + " MB"; }
 
-// place is a working directory without the form of a URL.
+// place returns a working directory as a path, also if it is a file URL.
 export function place(cwd) {
   try {
     return clean(cwd?.startsWith("file:") ? decodeURIComponent(new URL(cwd).pathname) : cwd);
   } catch { return clean(cwd); }
 }
 
-// safeLink is the URL if a page may offer it, else null.
+// safeLink returns the URL if a page may offer it, else null.
 export function safeLink(text) {
   try {
     const u = new URL(text);
@@ -52,7 +53,7 @@ export function colour(n) {
   return `rgb(${c(Math.floor(n / 36))},${c(Math.floor(n / 6) % 6)},${c(n % 6)})`;
 }
 
-// sgr applies the numbers of one "select graphic rendition".
+// sgr returns the style after the numbers of one "select graphic rendition" sequence.
 function sgr(style, numbers) {
   const s = {...style};
   for (let i = 0; i < numbers.length; i++) {
@@ -72,9 +73,9 @@ function sgr(style, numbers) {
   return s;
 }
 
-// Colours that the page draws text on.
+// The page's background and text colours.
 const grounds = {light: "#ffffff", dark: "#0f1216"}, inks = {light: "#1b1f24", dark: "#e4e8ee"};
-const least = 4.5; // contrast of text (WCAG AA)
+const least = 4.5; // least contrast of text (WCAG AA)
 
 function rgb(colour) {
   if (colour[0] === "#") return [1, 3, 5].map(i => parseInt(colour.slice(i, i + 2), 16));
@@ -91,7 +92,7 @@ export function contrast(a, b) {
   return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
 }
 
-// readable is a colour of text moved towards black or white until it can be read on the ground.
+// readable returns a colour of text, moved towards black or white until it can be read on the ground.
 export function readable(ink, ground) {
   if (contrast(ink, ground) >= least) return ink;
   const end = contrast("#000000", ground) > contrast("#ffffff", ground) ? 0 : 255, from = rgb(ink);
@@ -104,8 +105,8 @@ export function readable(ink, ground) {
 
 const sequence = /\x1b\[([0-9:;<=>?]*)[ -/]*([@-~])|\x1b[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]|[\r\n\b\t]|[\x00-\x1f\x7f-\x9f]/g;
 
-// lines renders output as a person would have seen it scroll by: carriage returns overwrite, colours stay, all else that moves the
-// cursor is left out. It returns rows of cells [text, style].
+// lines renders output as a person saw it scroll by. Carriage returns and moves within a row overwrite; colours stay; moves between rows
+// are left out. It returns the last rows, as many as most, each of cells [text, style].
 export function lines(output, most) {
   const rows = [];
   let row = [], at = 0, style = {};
@@ -131,9 +132,9 @@ export function lines(output, most) {
   return rows.slice(-most);
 }
 
-// draw fills an element with rows. Text nodes and styles alone: there is no way from here to markup.
+// draw fills an element with rows. It makes only text nodes and styles, so that text cannot become markup.
 export function draw(element, rows, search) {
-  const parts = document.createDocumentFragment(), hole = [" ", {}]; // one for all: each change of style is an element
+  const parts = document.createDocumentFragment(), hole = [" ", {}]; // shared, because each change of style makes an element
   for (const row of rows) {
     let run = "", style = null;
     const flush = () => {

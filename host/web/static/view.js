@@ -1,5 +1,5 @@
-// One terminal, live. Nothing that is typed goes anywhere: no handler of xterm.js that produces input is connected, so neither keys nor
-// what a program asks the terminal for reach the host.
+// One terminal, live. The page sends no input: no input handler of xterm.js is connected, so that neither keys nor xterm.js's answers to a
+// program reach the host.
 import {Terminal} from "./vendor/xterm.mjs";
 import {SearchAddon} from "./vendor/addon-search.mjs";
 import {Blocks} from "./blocks.js";
@@ -8,8 +8,8 @@ import {bytes, clean, colour, place, readable, safeLink, shown, when} from "./te
 import {states} from "./list.js";
 
 const scrollback = 5000; // lines
-// enough is how much may wait to be drawn. Beyond it the view lets go of the terminal until it has caught up, and then asks for the
-// newest state: a flood costs neither memory nor the page's attention.
+// If more than enough + newest waits to be drawn, the view unsubscribes until everything is drawn, and then requests the newest state. So a
+// flood needs little memory and the page stays responsive. Of a long state, the view draws the newest characters.
 const enough = 1 << 20, newest = 512 << 10; // characters
 const dark = {background: "#0f1216", foreground: "#e4e8ee", cursor: "#e4e8ee", selectionBackground: "#2f5b8f", black: "#3b4048", red: "#f2646b", green: "#4cc37b",
   yellow: "#d3a61c", blue: "#6ba4f8", magenta: "#cf8be0", cyan: "#3fbccb", white: "#c9d1d9", brightBlack: "#7d8794", brightRed: "#ff8f94", brightGreen: "#7ddba0",
@@ -17,12 +17,11 @@ const dark = {background: "#0f1216", foreground: "#e4e8ee", cursor: "#e4e8ee", s
 const light = {background: "#ffffff", foreground: "#1b1f24", cursor: "#1b1f24", selectionBackground: "#b5d5ff", black: "#1b1f24", red: "#b3202c", green: "#1c7a35",
   yellow: "#8a6100", blue: "#0b57b8", magenta: "#8a2fa8", cyan: "#0b6e7d", white: "#6b7480", brightBlack: "#59626e", brightRed: "#d03a44", brightGreen: "#1f8f40",
   brightYellow: "#9a6f00", brightBlue: "#1f6fd6", brightMagenta: "#a044be", brightCyan: "#12828f", brightWhite: "#3b4048"};
-// lineHeight: at 1 the lowest row of pixels of a line is cut off, and with it the underscores of common fonts.
 const marks = {matchBackground: "#ffd54d", activeMatchBackground: "#ff9a3d", matchOverviewRuler: "#d9a400", activeMatchColorOverviewRuler: "#ff7a00"};
 const $ = id => document.getElementById(id);
 
 export class View {
-  // stored is where the host serves the state of a parked terminal, whose machine is away: AHP does not know it.
+  // stored returns where the host serves the state of a parked terminal. Its machine is away, and AHP does not know it.
   constructor(host, stored = t => "/terminals/" + t.id + "/state") {
     this.host = host;
     this.stored = stored;
@@ -30,6 +29,7 @@ export class View {
     this.blocks = new Blocks($("commands"), $("count"));
     this.problems = new Problems($("problems"), $("problem-count"));
     this.blocks.oncopy = text => this.put(text);
+    // lineHeight: at 1, the lowest row of pixels of a line is cut off, and with it the underscores of common fonts.
     this.term = new Terminal({disableStdin: true, scrollback, allowProposedApi: true, cursorBlink: false, cursorInactiveStyle: "outline", fontSize: 14,
       fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace', logLevel: "off", minimumContrastRatio: 4.5, lineHeight: 1.1,
       linkHandler: {activate: (_, text) => this.ask(text), allowNonHttpProtocols: false}});
@@ -48,7 +48,7 @@ export class View {
   theme(isDark) {
     const theme = isDark ? dark : light;
     this.term.options.theme = theme;
-    // xterm.js fits colours to their background, but not the default colour of inverse text (its class 257).
+    // xterm.js adapts colours to their background, but not the default colour of inverse text (its class 257).
     const named = Object.values(theme).slice(4);
     $("inverse").textContent = Array.from({length: 256}, (_, n) => {
       const ground = named[n] ?? colour(n), ink = readable(theme.background, ground);
@@ -57,7 +57,7 @@ export class View {
     this.blocks.recolour();
   }
 
-  // show turns to a terminal of the list.
+  // show switches to a terminal of the list.
   show(t) {
     if (this.t && (this.t.uri !== t.uri || !this.t.until !== !t.until)) this.leave();
     const first = !this.t;
@@ -77,10 +77,10 @@ export class View {
     else this.host.subscribe(t.uri, this.sub);
   }
 
-  // parked says that what is shown is kept by the host alone.
+  // parked reports whether the terminal's machine is away, so that only the host has its text.
   get parked() { return Boolean(this.t?.until); }
 
-  // fetch shows what the host has kept of a parked terminal.
+  // fetch shows the text that the host keeps of a parked terminal.
   async fetch(t, sub) {
     try {
       const answer = await fetch(this.stored(t));
@@ -169,8 +169,8 @@ export class View {
     this.facts();
   }
 
-  // replay draws the screen at before.after, a place in the retained text, and then the text from there on, in the sizes that the terminal
-  // had. Earlier text stays above it.
+  // replay draws the retained text up to before.after, then the screen before, then the rest of the text in the sizes that the terminal
+  // had.
   replay(before, text, s) {
     const data = new TextEncoder().encode(text), decoder = new TextDecoder();
     let at = before.after ?? 0;
@@ -184,7 +184,7 @@ export class View {
     if (s.cols && s.rows) this.resize(s.cols, s.rows);
   }
 
-  // draw shows a screen. What was printed before stays above it.
+  // draw shows a screen. Earlier output stays above it.
   draw({cols, rows, data}) {
     this.write("\x18\x1b[?1049l\x1b[?20;45;1000;1002;1003;1006l\x1b[!p\x1b[999H" + "\n".repeat(clamp(rows)) + "\x1b[H");
     this.resize(cols, rows);
@@ -194,7 +194,7 @@ export class View {
   // reset empties the terminal after everything that was written before is drawn. CAN ends a control sequence that is not complete.
   reset() { this.term.write("\x18", () => this.term.reset()); }
 
-  // resize changes the size behind what is still to be drawn.
+  // resize changes the size after everything that was written before is drawn.
   resize(cols, rows) {
     const {sub} = this;
     this.term.write("", () => {
@@ -224,7 +224,7 @@ export class View {
     });
   }
 
-  // facts are what is known of the terminal beside its output; the list knows some of it first.
+  // facts shows what is known of the terminal besides its output, from its state or, before that has arrived, from the list.
   facts() {
     const {t, state: s} = this;
     $("machine").textContent = clean(t.machine);
@@ -248,7 +248,7 @@ export class View {
     document.title = clean(t.machine) + "/" + clean(t.name) + " – tether-host";
   }
 
-  // fit makes the text as large as lets every column be seen, within reason.
+  // fit chooses the largest font size, from 8.5 to 14, at which all columns are visible.
   fit() {
     const box = $("screen"), drawn = this.term.element?.querySelector(".xterm-screen");
     if (!drawn || !box.clientWidth || box.hidden) return;
@@ -297,7 +297,7 @@ export class View {
     if (back) this.search.findPrevious(text, o); else this.search.findNext(text, o);
   }
 
-  // copy takes what is selected, or everything.
+  // copy copies the selection, or everything.
   copy() {
     if (!$("screen").hidden && this.term.hasSelection()) return this.put(this.term.getSelection());
     if (String(getSelection())) return this.put(String(getSelection()));
@@ -325,7 +325,7 @@ export class View {
     }
   }
 
-  // ask shows where a link leads before it is followed.
+  // ask shows where a link leads, and opens it only if the person agrees.
   ask(text) {
     const url = safeLink(text);
     if (!url) { this.note("A program wrote a link that is not to a web page; it is not opened.", "bad", 5000); return; }

@@ -5,7 +5,7 @@ import {createInterface} from "node:readline";
 
 const [modules, program] = process.argv.slice(2);
 const {chromium} = createRequire(modules + "/")("playwright-core");
-// A machine that does much else may let everything wait for minutes; what never comes is noticed all the same.
+// On a busy machine everything may take minutes. What never happens still ends the test.
 const patience = 240000; // ms
 const browser = await chromium.launch({executablePath: program, timeout: patience, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]});
 const seen = {requests: [], errors: [], dialogs: [], popups: [], sent: []};
@@ -27,7 +27,7 @@ const ops = {
   },
   async size({width, height}) { await page.setViewportSize({width, height}); },
   async goto({url}) { return (await page.goto(url)).status(); },
-  // The page's policy lets nothing evaluate text in it, so this looks from outside.
+  // The page's policy forbids the evaluation of text within it, so this polls from outside.
   async wait({js}) {
     for (const end = Date.now() + patience; ; await new Promise(r => setTimeout(r, 50))) {
       const is = await page.evaluate(js).catch(e => { if (!/context was destroyed|navigation/.test(String(e))) throw e; });
