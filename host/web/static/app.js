@@ -25,7 +25,7 @@ function show() {
 function start(lost) {
   const offered = list.newest(6), none = list.size === 0;
   $("welcome").textContent = lost ? "That terminal is not there any more" : none ? "No terminals yet" : "Choose a terminal";
-  $("hint").textContent = none ? "On a machine, pair with this host and share a terminal:" : offered.length ? "The newest that run now:" : "None runs now; those that have exited are in the list.";
+  $("hint").textContent = none ? "On a machine, pair with this host and share a terminal:" : offered.length ? "The newest running terminals:" : "No terminal is running now. The list has those that have exited.";
   $("how").hidden = !none;
   $("how").textContent = "tether pair " + location.origin.replace(/^http/, "ws") + "\ntether run -- npm run dev";
   const text = offered.map(t => t.id + t.machine + t.name + t.running + t.cwd).join();
@@ -49,14 +49,14 @@ host.addEventListener("link", ({detail: d}) => {
   if (d.state === "up") l.textContent = "live";
   else if (d.state === "down") {
     l.textContent = "logged out";
-    view.note("Session expired. Log in again to go on.", "bad");
+    view.note("Session expired. Log in again to continue.", "bad");
     if (!$("again")) $("notice").append(" ", Object.assign(document.createElement("a"), {id: "again", href: "/", textContent: "Log in"}));
   } else {
     const until = performance.now() + d.wait;
     const tick = () => { l.textContent = "reconnecting in " + Math.max(0, Math.ceil((until - performance.now()) / 1000)) + " s"; };
     tick();
     countdown = setInterval(tick, 500);
-    if (view.t) view.note("Connection to the host lost. What is shown may be old.", "bad");
+    if (view.t) view.note("Connection to the host lost. What you see may be old.", "bad");
   }
   if (d.state === "up" && !d.again) view.note("");
 });

@@ -24,7 +24,7 @@ function watch(opened) {
   host.addEventListener("link", ({detail: d}) => {
     $("link").dataset.state = d.state;
     $("link").textContent = d.state === "up" ? "live" : d.state === "down" ? "ended" : "reconnecting…";
-    if (d.state === "down") view.note("This link was ended, or has expired. What is shown here is the last of it.", "bad");
+    if (d.state === "down") view.note("This link was ended or has expired. You see the terminal's last state.", "bad");
   });
   $("empty").hidden = true;
   $("view").hidden = false;
@@ -44,7 +44,7 @@ async function follow() {
 
 function take(opened) {
   if (opened.row) watch(opened);
-  else wrong("The machine of this terminal is away now, or shares it no more. Try again later.");
+  else wrong("The terminal's machine is away now, or does not share the terminal any more. Try again later.");
 }
 
 async function open() {

@@ -6,12 +6,12 @@ const $ = id => document.getElementById(id);
 
 // kinds are the tables: their titles, their columns, and what happens when an entry is ended.
 const kinds = {
-  machine: {title: "Machines", columns: ["Name", "Owner", "State", "Terminals", "Since"], ends: "It cannot lend terminals any more, and has to be paired anew."},
-  person: {title: "People", columns: ["Name", "Groups", "Since"], ends: "They are logged out, and their machines and agents may do nothing any more. Nobody can have the name again."},
-  agent: {title: "Agents and tokens", columns: ["Name", "Owner", "Role", "Since", "Until"], ends: "The token is revoked, and what it has opened ends."},
-  grant: {title: "Grants", columns: ["Machine", "To", "Owner", "Since"], ends: "They see nothing more of it by this grant."},
-  share: {title: "Shared links", columns: ["Terminal", "Owner", "State", "Since", "Until"], ends: "The link opens nothing any more, and who watches by it is sent nothing more."},
-  session: {title: "Logins", columns: ["Name", "How", "Since", "Until"], ends: "It is logged out."},
+  machine: {title: "Machines", columns: ["Name", "Owner", "State", "Terminals", "Since"], ends: "It can lend no terminals until it is paired again."},
+  person: {title: "People", columns: ["Name", "Groups", "Since"], ends: "They are logged out, and their machines and agents lose all access. The name cannot be used again."},
+  agent: {title: "Agents and tokens", columns: ["Name", "Owner", "Role", "Since", "Until"], ends: "The token is revoked, and its connections end."},
+  grant: {title: "Grants", columns: ["Machine", "To", "Owner", "Since"], ends: "They cannot watch the machine's terminals by this grant any more."},
+  share: {title: "Shared links", columns: ["Terminal", "Owner", "State", "Since", "Until"], ends: "The link stops working, and guests who watch by it are sent nothing more."},
+  session: {title: "Logins", columns: ["Name", "How", "Since", "Until"], ends: "This login ends."},
   terminal: {title: "Terminals", columns: ["Name", "Owner", "Size", "Since"]},
 };
 
@@ -68,7 +68,7 @@ function row(e, k) {
     const button = Object.assign(document.createElement("button"), {type: "button", textContent: "End", disabled: !state.secure});
     button.dataset.key = e.kind + " " + e.id;
     button.setAttribute("aria-label", "End " + e.kind + " " + words[0]);
-    if (!state.secure) button.title = "Only over https can anything be ended";
+    if (!state.secure) button.title = "Entries can be ended only over https";
     button.onclick = () => ask(e, words[0], k);
     tr.insertCell().append(button);
   }

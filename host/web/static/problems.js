@@ -56,7 +56,7 @@ export class Problems {
     const {answer: a} = this, say = text => Object.assign(document.createElement("p"), {textContent: text});
     if (a) this.count.textContent = a.errors + a.warnings || "";
     if (this.box.hidden) return;
-    if (!a) { this.box.replaceChildren(say(this.failed ? "The host does not say which problems there are." : "Looking…")); return; }
+    if (!a) { this.box.replaceChildren(say(this.failed ? "The host did not answer the request for problems." : "Looking…")); return; }
     const all = a.problems.map(p => this.row(p)), notes = [];
     if (!all.length) notes.push("No problems found.");
     else notes.push(count(a.errors, "error") + ", " + count(a.warnings, "warning") + (a.more || a.dropped ? ". The first " + all.length + " are shown." : ""));

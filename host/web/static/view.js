@@ -89,7 +89,7 @@ export class View {
       const kept = await answer.json();
       if (this.sub !== sub) return;
       this.load(kept.state, "first");
-      this.note("The machine is away since " + when(t.away) + ". " + (t.dropped ? "What it had printed is not kept any more: " + clean(t.dropped) + "." : "This is what it had printed by then; the host keeps it until " + when(t.until) + "."));
+      this.note("The machine is away since " + when(t.away) + ". " + (t.dropped ? "The host does not keep its output any more: " + clean(t.dropped) + "." : "This is its output until then; the host keeps it until " + when(t.until) + "."));
     } catch {
       if (this.sub === sub) this.note("The host cannot be reached.", "bad");
     }
@@ -103,7 +103,7 @@ export class View {
     this.behind = false;
   }
 
-  gone() { this.over = true; this.note("This terminal is gone from the host. What is shown here is the last of it.", "bad"); }
+  gone() { this.over = true; this.note("This terminal is gone from the host. You see its last state.", "bad"); }
 
   note(text, kind = "", ms = 0) {
     clearTimeout(this.noted);
@@ -125,10 +125,10 @@ export class View {
     if (text.length > enough) this.write(text.slice(text.indexOf("\n", text.length - newest) + 1));
     else if (before) this.replay(before, text, s);
     else this.write(text);
-    if (how === "resync") this.note("Connected again. More was printed than could be caught up with: this is the newest state.", "", 8000);
-    else if (how === "anew") this.note("The host has forgotten this page, perhaps it was restarted. This is the present state.", "", 8000);
+    if (how === "resync") this.note("Connected again. Too much was printed meanwhile to send all of it: this is the newest state.", "", 8000);
+    else if (how === "anew") this.note("The host does not know this page any more; perhaps it was restarted. This is the present state.", "", 8000);
     else if (how === "late") this.note("Connected again.", "good", 4000);
-    else if (how === "caught") this.note("Output came faster than this page can draw it. This is the newest of it.", "", 4000);
+    else if (how === "caught") this.note("Output came faster than this page can draw it. This is the newest state.", "", 4000);
     this.facts();
   }
 
