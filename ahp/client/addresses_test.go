@@ -24,7 +24,7 @@ func node(t *testing.T, h http.Handler) (url string) {
 	return strings.Replace(s.URL, "http", "ws", 1)
 }
 
-// silent is an address at which somebody takes connections and says nothing, as a host that is stopped does.
+// silent returns an address that accepts connections and never answers, as a stopped process does.
 func silent(t *testing.T) (url string) {
 	t.Helper()
 	l, err := testkit.Listen()
@@ -35,7 +35,7 @@ func silent(t *testing.T) (url string) {
 	return "ws://" + l.Addr().String()
 }
 
-// A host with several addresses is reached through those that answer, whichever do not, and the one that has answered is tried first.
+// A host with several addresses is reached at any of them that answers. The next connection begins with the one that has answered.
 func TestAnotherAddressIsTried(t *testing.T) {
 	testkit.Leaks(t)
 	h := host.New(host.Options{})
@@ -61,7 +61,7 @@ func TestAnotherAddressIsTried(t *testing.T) {
 	}
 }
 
-// An address that says nothing takes only its part of the time.
+// An address that never answers takes only its part of the time.
 func TestASilentAddressLeavesTimeForOthers(t *testing.T) {
 	testkit.Leaks(t)
 	h := host.New(host.Options{})
@@ -78,7 +78,7 @@ func TestASilentAddressLeavesTimeForOthers(t *testing.T) {
 	c.Close()
 }
 
-// What every node would say is not asked of another one.
+// After an error that every node would return, no other node is asked.
 func TestARefusalIsFinal(t *testing.T) {
 	var asked atomic.Int64
 	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { asked.Add(1); w.WriteHeader(http.StatusForbidden) })

@@ -11,7 +11,7 @@ import (
 	"tether/ahp/client"
 )
 
-// envelopes returns a function that makes the params of one data envelope after the other, in one buffer.
+// envelopes returns a function that makes the params of the next data envelope, always in the same buffer.
 func envelopes(t testing.TB, text string) func() []byte {
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -34,7 +34,7 @@ func envelopes(t testing.TB, text string) func() []byte {
 
 const coloured = "\x1b[1;31mcompile\x1b[0m \x1b[90m0042\x1b[0m src/parts/module7.ts \x1b[32m✓\x1b[0m 12 ms\r\n"
 
-// The path of output from an envelope to the consumer reuses its memory.
+// The path of output from an envelope to the consumer reuses memory.
 func TestObserverDataDoesNotAllocate(t *testing.T) {
 	f := client.NewFeed(client.ObserverOptions{ContentLimit: 64 << 10}, uri)
 	next := envelopes(t, strings.Repeat(coloured, 50))
@@ -47,7 +47,7 @@ func TestObserverDataDoesNotAllocate(t *testing.T) {
 	for range 100 {
 		turn()
 	}
-	// The queues of events grow again each time they are empty; making the message takes one, too.
+	// Queues of events that were empty grow again, and making the message allocates once.
 	if n := testing.AllocsPerRun(200, turn); n > 5 {
 		t.Errorf("%v allocations per envelope, want at most 5", n)
 	}

@@ -40,17 +40,17 @@ func TestHostileAnswersCostLittleMemory(t *testing.T) {
 // compared with that of encoding/json for a message with as many values: about 16 ms on a machine where a terminal may wait for at most 50
 // ms.
 func TestHostileAnswersCostLittleTime(t *testing.T) {
-	yardstick := testkit.LargeObject(client.LenderMaxValues-100, client.LenderReadLimit-client.LenderReadLimit/8) // as many values, in as long a message
-	const most = 6                                                                                                // two goroutines and the collector work on an answer, on processors that others use; what grows faster than the answer takes far more
+	yardstick := testkit.LargeObject(client.LenderMaxValues-100, client.LenderReadLimit-client.LenderReadLimit/8) // as many values in a message of that size
+	const most = 6                                                                                                // two goroutines and the collector work on an answer, on processors that others use; work that grows faster than the answer takes far longer
 	tick := time.Duration(0)
 	if runtime.GOOS == "windows" {
-		tick = 16 * time.Millisecond // of the clock, in which waking a goroutine takes one, too
+		tick = 16 * time.Millisecond // of the clock; waking a goroutine may take as long
 	}
 	for name, c := range testkit.HostileAnswers {
 		t.Run(name, func(t *testing.T) {
 			answer := c.Result(client.LenderMaxValues - 100)
 			decode, take := time.Hour, time.Hour
-			for n := 0; n == 0 || n < 50 && take > most*decode+tick; n++ { // the best of them: something else may run
+			for n := 0; n == 0 || n < 50 && take > most*decode+tick; n++ { // the best try counts: other programs may disturb some
 				began := time.Now()
 				var v any
 				_ = json.Unmarshal(yardstick, &v)
@@ -68,7 +68,7 @@ func TestHostileAnswersCostLittleTime(t *testing.T) {
 	}
 }
 
-// costOf is how much is allocated for an answer, in bytes: more than is in use at any time.
+// costOf returns how many bytes are allocated for an answer in all, which is more than is in use at any time.
 func costOf(t *testing.T, method string, answer json.RawMessage) uint64 {
 	t.Helper()
 	var before, after runtime.MemStats

@@ -194,7 +194,7 @@ func TestNotResumed(t *testing.T) {
 	})
 }
 
-// A host that talks without end before it answers the handshake is cut off.
+// The connection of a host that sends without end before it answers the handshake is closed.
 func TestFloodBeforeTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, ch := newHost(t)
@@ -214,7 +214,7 @@ func TestFloodBeforeTheHandshake(t *testing.T) {
 	})
 }
 
-// Many notifications that hold next to nothing are bounded, too.
+// Many small notifications are bounded, too.
 func TestTinyFloodBeforeTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, ch := newHost(t)

@@ -2,7 +2,7 @@ package client
 
 import "tether/ahp"
 
-// History is history for tests.
+// History is a history that tests can use.
 type History struct{ h history }
 
 func NewHistory(limit int) *History { return &History{history{limit: limit}} }
@@ -25,7 +25,7 @@ func (h *History) Load(content []ahp.ContentPart) { h.h.load(content) }
 
 func (h *History) Content() []ahp.ContentPart { return h.h.content() }
 
-// Size is the cost as counted, and the real cost.
+// Size returns the counted cost and the real cost.
 func (h *History) Size() (counted, real int) {
 	for i := range h.h.parts {
 		real += h.h.parts[i].cost()
@@ -33,7 +33,7 @@ func (h *History) Size() (counted, real int) {
 	return h.h.size, real
 }
 
-// Feed is an observer without a connection whose terminal has a state, to be given envelopes by hand.
+// Feed is an observer without a connection. Its terminal has a state, and tests give it envelopes.
 type Feed struct {
 	*Observer
 	conn Conn
@@ -49,5 +49,5 @@ func NewFeed(opts ObserverOptions, uri string) *Feed {
 	return f
 }
 
-// Give takes the params of an envelope the way a connection does.
+// Give handles the params of an envelope as a connection does.
 func (f *Feed) Give(params []byte) { f.conn.deliver(ahp.MethodAction, params) }

@@ -12,7 +12,7 @@ import (
 	"tether/ahp/client"
 )
 
-// actions turns bytes into possible actions of a terminal.
+// actions turns fuzzed bytes into actions of a terminal.
 func actions(program []byte) (out []ahp.Action) {
 	texts := []string{"", "x", "line\r\n", "端末🖥", strings.Repeat("é", 50)}
 	for i, b := range program {
@@ -33,7 +33,8 @@ func actions(program []byte) (out []ahp.Action) {
 	return out
 }
 
-// FuzzHistory: without a limit the history equals the reducer's result; with one it is a tail of that, as long as the limit allows.
+// FuzzHistory: without a limit, the history equals the reducer's result. With a limit, it is the longest tail of that result within the
+// limit.
 func FuzzHistory(f *testing.F) {
 	f.Add([]byte("abcdefghijklmnopqrstuvwxyz"), uint16(300))
 	f.Add([]byte{0, 3, 8, 13, 18, 23, 1, 3, 0, 5, 10, 242}, uint16(100))
@@ -98,7 +99,7 @@ func TestHistoryOfAStream(t *testing.T) {
 	}
 }
 
-// A host that keeps to no limit does not make us keep everything.
+// A snapshot beyond all limits is kept within our limits.
 func TestHistoryOfAHostileSnapshot(t *testing.T) {
 	h := client.NewHistory(1000)
 	big := strings.Repeat("端", 100_000)

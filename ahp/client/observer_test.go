@@ -19,7 +19,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// rig is an observer with the hosts it connects to, one per connection.
+// rig is an observer with the fake hosts that it connects to, one per connection.
 type rig struct {
 	*client.Observer
 	t       *testing.T
@@ -373,7 +373,7 @@ func TestObserverReconnects(t *testing.T) {
 	}
 }
 
-// A host that answers reconnect with nonsense is met anew.
+// After a host has answered reconnect with nonsense, the observer initializes again.
 func TestObserverIsNotStuckWithReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := observe(t, client.ObserverOptions{}, func(n int, h *fakeHost) error {
@@ -426,7 +426,7 @@ func TestObserverGone(t *testing.T) {
 	}
 }
 
-// A terminal that leaves the list is gone after its last actions, some of which the list may have overtaken.
+// A terminal that leaves the list is gone only after its last actions, some of which may arrive after the list.
 func TestObserverUnlisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := observe(t, client.ObserverOptions{}, good, uri)
@@ -521,7 +521,7 @@ func TestObserverSlowConsumer(t *testing.T) {
 	})
 }
 
-// A consumer that is slow, but not too slow, loses nothing: the host is not read from meanwhile.
+// A consumer that is slow, but not too slow, loses nothing: the observer does not read from the host meanwhile.
 func TestObserverPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := observe(t, client.ObserverOptions{QueueLimit: 2000}, good, uri)
@@ -552,7 +552,7 @@ func TestObserverPatience(t *testing.T) {
 	})
 }
 
-// Neither the end of Run nor the end of the interest waits for a consumer that never pulls.
+// Neither the end of Run nor Unfollow waits for a consumer that never pulls.
 func TestObserverPatienceEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end  func(r *rig)
@@ -627,7 +627,7 @@ func TestObserverNext(t *testing.T) {
 	})
 }
 
-// Attempts come at random times below a growing limit, and after a healthy connection soon again.
+// The waits between attempts are random, below a growing limit. After a healthy connection the limit is small again.
 func TestObserverBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("no route")

@@ -22,7 +22,7 @@ import (
 	"tether/ahp/client"
 )
 
-// certificate is one that it signs itself.
+// certificate makes a self-signed certificate.
 func certificate(t *testing.T, name string, from, to time.Time) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -44,18 +44,18 @@ func certificate(t *testing.T, name string, from, to time.Time) tls.Certificate 
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// secureHost answers every request with a plain 418, so that a client that gets it has trusted the certificate.
+// secureHost answers every request with status 418. A client that gets it has trusted the certificate.
 func secureHost(t *testing.T, c tls.Certificate, most uint16) (url string) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{c}, MaxVersion: most}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that come to nothing
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // no log of failed handshakes
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return strings.Replace(s.URL, "https", "wss", 1)
 }
 
-// A pin decides instead of the authorities, but not about names, dates and old TLS; each failure says which it was.
+// A pin replaces the authorities, but not the checks of names, dates and the TLS version. Each error says which check failed.
 func TestCertificateVerification(t *testing.T) {
 	now := time.Now()
 	day := 24 * time.Hour
@@ -70,7 +70,7 @@ func TestCertificateVerification(t *testing.T) {
 		most   uint16
 		want   string // in the error
 		isPin  bool
-		offers bool // tells which pin would do
+		offers bool // the error has the certificate's pin
 	}{
 		{"signed by nobody", good, client.Pin{}, 0, "unknown authority", false, true},
 		{"pinned", good, client.PinOf(good.Leaf), 0, "418", false, false},
