@@ -64,7 +64,7 @@ func TestWatchersAndShares(t *testing.T) {
 		{new(ahp.ShareParams), `{"channel":"a:/b","id":"../../etc","secretHash":"` + hash + `","expiresAt":"2026-01-02T03:04:05Z"}`, "not the id"},
 		{new(ahp.UnshareParams), `{"channel":"a:/b","id":"ABCDEFGH"}`, "not the id"},
 		{new(ahp.AudienceParams), `{"channel":"a:/b","grants":[{"to":"ann"}],"guestsOnly":true}`, ""},
-		{new(ahp.AudienceParams), `{"grants":[{"to":"Ann@x.example"}]}`, ""}, // to ask which names the host takes
+		{new(ahp.AudienceParams), `{"grants":[{"to":"Ann@x.example"}]}`, ""}, // without a channel: asks which names the host accepts
 		{new(ahp.AudienceParams), `{"channel":"b","grants":[]}`, "no scheme"},
 	} {
 		err := ahp.DecodeParams([]byte(c.text), c.into)
@@ -83,7 +83,7 @@ func TestWatchersAndShares(t *testing.T) {
 	}
 }
 
-// The marker says whether a host keeps audiences apart.
+// The marker says whether a host shows each terminal only to its audience.
 func TestMarkerOfAudiences(t *testing.T) {
 	m := ahp.NewClientTerminals(0)
 	m.Audiences, m.Shares = &ahp.Audiences{Version: 1, Owner: "ann"}, true

@@ -14,7 +14,7 @@ import (
 	"tether/ahp"
 )
 
-// The published cases, and the same files (perhaps newer, perhaps more) outside the project where they are at hand.
+// elsewhere is a folder outside the project that may have the published cases, too, newer or more.
 const elsewhere = "../../shared/cases/ahp"
 
 type reducerCase struct {
@@ -45,7 +45,7 @@ func TestReducerFixtures(t *testing.T) {
 					runReducer(t, c, dir.version, ahp.ReduceSession)
 				case "chat":
 					runReducer(t, c, dir.version, func(s ahp.ChatState, a ahp.Action) ahp.ChatState {
-						return ahp.ReduceChat(s, a, time.UnixMilli(9999)) // as the cases have it
+						return ahp.ReduceChat(s, a, time.UnixMilli(9999)) // the time in the cases
 					})
 				default:
 					t.Fatalf("reducer %q is not known", c.Reducer)
@@ -114,7 +114,7 @@ const (
 	messageShape   = "JSON-RPC message shape: package jsonrpc"
 )
 
-// outOfScope lists every round trip that is not run, with the reason.
+// outOfScope lists the round trips that are not run, each with the reason.
 var outOfScope = map[string]string{
 	"003-customization-unknown-type-preserved.json": sessionSurface,
 	"008-jsonrpc-request.json":                      messageShape,
@@ -191,7 +191,7 @@ func through[T any](raw []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// TestEnvelopedActionFixtures decodes the actions in envelopes too, which envelopes themselves keep as they came.
+// TestEnvelopedActionFixtures decodes the actions in envelopes, which an Envelope keeps undecoded.
 func TestEnvelopedActionFixtures(t *testing.T) {
 	for _, file := range files(t, "testdata/round-trips") {
 		var c roundTripCase
@@ -218,7 +218,8 @@ func throughAction(raw []byte) ([]byte, error) {
 	return ahp.AppendAction(nil, a), nil
 }
 
-// files lists the cases of a folder: none if it is elsewhere and absent, at least one if it is ours.
+// files lists the cases of a folder. A folder outside the project may be absent and has none then; the project's own folder must have at
+// least one.
 func files(t *testing.T, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(dir + "/*.json")
@@ -242,7 +243,7 @@ func decode(t *testing.T, file string, v any) {
 	}
 }
 
-// equalJSON compares without regard to the order of keys and to nulls, as the reducer cases want it.
+// equalJSON compares JSON as the reducer cases demand: the order of keys does not matter, and null is absent.
 func equalJSON(t *testing.T, what string, want, got []byte) {
 	t.Helper()
 	if diff := cmp.Diff(withoutNulls(value(t, want)), withoutNulls(value(t, got))); diff != "" {
@@ -250,7 +251,7 @@ func equalJSON(t *testing.T, what string, want, got []byte) {
 	}
 }
 
-// equalExactly tells null from absent, as the round trips want it.
+// equalExactly compares JSON as the round trips demand: null is not absent.
 func equalExactly(t *testing.T, want, got []byte) {
 	t.Helper()
 	if diff := cmp.Diff(value(t, want), value(t, got)); diff != "" {

@@ -59,7 +59,7 @@ func FuzzDecodeAction(f *testing.F) {
 	})
 }
 
-// reduceTwice: a session and a chat to which anything was done can still be written and read.
+// reduceTwice: after any action, a session and a chat can still be encoded and decoded.
 func reduceTwice(t *testing.T, a ahp.Action) {
 	t.Helper()
 	session := ahp.ReduceSession(ahp.SessionState{}, a)
@@ -77,7 +77,8 @@ func FuzzTerminalState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { stableState[ahp.TerminalState](t, raw) })
 }
 
-// FuzzScreen: a decoded screen keeps its bounds for any input and stays the same; the reducer keeps to the bounds.
+// FuzzScreen: for any input, a decoded screen is within its bounds and stays the same when it is encoded and decoded; the reducer keeps it
+// within the bounds.
 func FuzzScreen(f *testing.F) {
 	for _, seed := range []string{`{"cols":80,"rows":24,"data":"\u001b[2Jx","sizes":[[0,80,25],[7,100,30]]}`, `{"cols":1,"rows":1001}`, `{"cols":1,"rows":1,"sizes":[[-1,2,2]]}`,
 		`{"cols":1,"rows":1,"sizes":[[9,2,2],[8,2,2]]}`, `{"cols":1,"rows":1,"truncated":true}`, `[]`, `null`} {
@@ -139,7 +140,7 @@ func stableState[S any](t *testing.T, raw []byte) {
 	}
 }
 
-// FuzzDecodeParams: any params from a peer end in a value or an error of bounded length.
+// FuzzDecodeParams: any params from a peer give a value, or an error of bounded length.
 func FuzzDecodeParams(f *testing.F) {
 	f.Add([]byte(`{"channel":"ahp-root://","protocolVersions":["1.0.0"],"clientId":"c","initialSubscriptions":["ahp-root://"]}`))
 	f.Add([]byte(`{"channel":"a:b","claim":{"kind":"client","clientId":"c"},"cols":80,"rows":24,"executionTarget":"client"}`))

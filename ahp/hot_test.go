@@ -16,7 +16,7 @@ import (
 
 const channel = "ahp-terminal:/6d1e0c1e-9c0f-4a53-8f4e-0d1f5a7b2c3d"
 
-// message is a JSON-RPC notification with its params left alone.
+// message is a JSON-RPC notification whose params are not decoded.
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	Method  string          `json:"method"`
@@ -188,7 +188,7 @@ func TestDecodeDispatch(t *testing.T) {
 	}
 }
 
-// A text that is equal to the last one before, but not after decoding, is not the last one.
+// A channel that equals the last one only before its escapes are decoded is another channel.
 func TestDecodeReuseSeesEscapes(t *testing.T) {
 	var d ahp.Dispatch
 	for _, tt := range []struct{ quoted, want string }{
@@ -346,7 +346,7 @@ func eachBad(s string) string {
 	return string([]rune(s))
 }
 
-// strictDispatch decodes with encoding/json by exact member names, the last duplicate winning.
+// strictDispatch decodes with encoding/json, by exact member names. The last of duplicate members counts.
 func strictDispatch(raw []byte) (d ahp.Dispatch, err error) {
 	var p, a, m map[string]json.RawMessage
 	d.Offset = -1
@@ -428,7 +428,8 @@ func FuzzDecodeDispatch(f *testing.F) {
 	})
 }
 
-// The parts cut out of a message equal those that decoding finds, and the message is valid if its text is. Other messages are left alone.
+// CutOutput and CutData find the same parts as Decode, and a message that they accept is valid if its text is. They refuse messages of
+// another form.
 func FuzzCut(f *testing.F) {
 	f.Add(ahp.AppendOutput(nil, "ahp-terminal:/1", 7, []byte("a \"\\\x1b[1mtext\r\n"), 1<<40))
 	f.Add(ahp.AppendOutput(nil, "ahp-terminal:/1", 0, nil, -1))
@@ -458,14 +459,14 @@ func FuzzCut(f *testing.F) {
 			}
 			return nil
 		})
-		output.Action = decodedOutput.Action // not cut out: text is refused without it
+		output.Action = decodedOutput.Action // CutOutput does not set it
 		if diff := cmp.Diff(decodedOutput, output) + cmp.Diff(decodedData, data); diff != "" || err != nil {
 			t.Fatalf("%q: %v (-decoded +cut):\n%s", msg, err, diff)
 		}
 	})
 }
 
-// Floods are in the form that is cut out.
+// The messages of a flood have the form that CutOutput and CutData accept.
 func TestFloodsAreCutOut(t *testing.T) {
 	var d ahp.Dispatch
 	var v ahp.EnvelopeView

@@ -11,7 +11,7 @@ import (
 	"tether/ahp"
 )
 
-// The wire of a client's tool call, from the tools that it publishes to the result.
+// The messages of a client's tool call, from the tools that the client publishes to the result.
 func TestClientToolActions(t *testing.T) {
 	ref := ahp.ToolCallRef{TurnID: "t", ToolCallID: "c"}
 	running := ahp.ToolCall{Status: ahp.ToolRunning, ToolCallID: "c", ToolName: "run", DisplayName: "Run",
@@ -125,7 +125,7 @@ func TestToolArguments(t *testing.T) {
 	}
 }
 
-// Work that a client does is no question to a person; anything else that is needed is.
+// A request that a client executes does not need a person's input; all other requests do.
 func TestInputNeededStatus(t *testing.T) {
 	need := func(id, kind string) ahp.Action {
 		return ahp.SessionInputNeededSet{Request: ahp.InputRequest{ID: id, Kind: kind, Chat: "a:b"}}

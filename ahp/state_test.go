@@ -54,7 +54,7 @@ func reads[T any](t *testing.T, raw string) T {
 	return v
 }
 
-// A host may write both; the newer member is the truth, and null is nothing.
+// A host may write both members. The newer one counts, and null means absent.
 func TestReadingBothMembers(t *testing.T) {
 	for raw, want := range map[string]ahp.Lifecycle{
 		`{"lifecycle":{"status":"exited","exitCode":1},"exitCode":2}`: ahp.Exited(new(int64(1))),

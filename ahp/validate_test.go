@@ -7,7 +7,7 @@ import (
 	"tether/ahp"
 )
 
-// check decodes raw into a T and compares the error's text; want "" stands for none.
+// check decodes raw into a T and compares the error's text; want "" means no error.
 func check[T any](t *testing.T, raw, want string) {
 	t.Helper()
 	var v T

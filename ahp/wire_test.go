@@ -9,7 +9,7 @@ import (
 	"tether/ahp"
 )
 
-// wire checks that text and value are the same thing, in both directions.
+// wire checks that text decodes to value, and that value encodes to text.
 func wire[T any](text string, value T) func(t *testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
@@ -24,7 +24,7 @@ func wire[T any](text string, value T) func(t *testing.T) {
 	}
 }
 
-// The messages of the proposal's flow and those around it, as they are on the wire.
+// The messages of the proposal and those around them, as they are on the wire.
 func TestWire(t *testing.T) {
 	running := ahp.Lifecycle{Status: ahp.StatusRunning}
 	claim := ahp.ClientClaim("laptop-7f3a")
@@ -104,7 +104,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// Every action that has a type, both ways.
+// Every action that has a type, encoded and decoded.
 func TestWireActions(t *testing.T) {
 	for text, want := range map[string]ahp.Action{
 		`{"type":"terminal/data","data":"x"}`:                                                                      ahp.TerminalData{Data: "x"},
