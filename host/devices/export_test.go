@@ -1,6 +1,6 @@
 package devices
 
-// BeginBurst and BeginEvery are known to tests.
+// BeginBurst and BeginEvery are limits that tests need.
 const (
 	BeginBurst    = beginBurst
 	BeginEvery    = beginEvery
@@ -9,7 +9,7 @@ const (
 	MaxChallenges = maxChallenges
 )
 
-// Kept is how many challenges, sessions and addresses are kept.
+// Kept returns how many challenges, sessions and addresses are kept.
 func (d *Door) Kept() (challenges, sessions, places int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 
 const patience = testkit.Patience
 
-// key is one of a fixed seed.
+// key returns a key made from a fixed seed.
 func key(n byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
 }
@@ -29,7 +29,7 @@ func public(k ed25519.PrivateKey) ed25519.PublicKey { return k.Public().(ed25519
 
 func nonce(n byte) []byte { return bytes.Repeat([]byte{n}, pairing.NonceSize) }
 
-// world is a door with its files.
+// world is a door and its files.
 type world struct {
 	t       *testing.T
 	door    *devices.Door
@@ -94,7 +94,7 @@ func (w *world) ask(from, what, token string, in, out any) (status int, code str
 	return rec.Code, refused.Code
 }
 
-// must is ask for requests that are not refused.
+// must sends a request that the door must not refuse.
 func (w *world) must(what string, in, out any) {
 	w.t.Helper()
 	if status, code := w.ask("192.0.2.1", what, "", in, out); code != "" {
@@ -102,7 +102,7 @@ func (w *world) must(what string, in, out any) {
 	}
 }
 
-// admit lets a machine in.
+// admit approves a machine.
 func (w *world) admit(k ed25519.PrivateKey) {
 	w.t.Helper()
 	if _, err := w.tokens.AddDevice("laptop", public(k), nil); err != nil {

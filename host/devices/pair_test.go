@@ -24,7 +24,7 @@ import (
 	"tether/platform/secret"
 )
 
-// begin begins to pair a machine, up to the code.
+// begin pairs a machine up to the code.
 func (w *world) begin(k ed25519.PrivateKey, name string) (p pairing.Pair, id string) {
 	w.t.Helper()
 	p = pairing.Pair{Device: public(k), Name: name, DeviceNonce: nonce(3)}
@@ -85,7 +85,7 @@ func TestPairingByACode(t *testing.T) {
 	})
 }
 
-// A former approval does not count for a new pairing: the person sees a code for each, and none counts for another.
+// A former approval does not count for a new pairing: each pairing has a code of its own, which a person must approve.
 func TestAnApprovalIsForOnePairing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -125,8 +125,8 @@ func TestTheCommitmentBinds(t *testing.T) {
 	}
 }
 
-// An attacker between a machine and the host needs about a million pairings to match the machine's code. A thousand tries within the ten
-// minutes of one pairing come to 25.
+// An attacker between a machine and the host needs about a million pairings to match the machine's code. Of a thousand tries within the ten
+// minutes of one pairing, the door allows 25.
 func TestAThousandGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -146,7 +146,7 @@ func TestAThousandGuesses(t *testing.T) {
 			t.Errorf("%d pairings were begun", begun)
 		}
 		time.Sleep(time.Duration(devices.BeginBurst) * devices.BeginEvery)
-		for n := range devices.BeginBurst { // as many as may wait for a person
+		for n := range devices.BeginBurst { // as many as may be begun at once
 			w.begin(key(byte(n+10)), "waits")
 		}
 		for range devices.MaxPending - devices.BeginBurst {
@@ -163,7 +163,7 @@ func TestAThousandGuesses(t *testing.T) {
 			t.Error("afterwards nobody can pair")
 		}
 
-		// The same for pairing tokens, by address.
+		// Pairing tokens are limited, too, by address.
 		right, _, err := w.tokens.CreatePairing("desk", time.Hour)
 		if err != nil {
 			t.Fatal(err)
@@ -183,7 +183,7 @@ func TestAThousandGuesses(t *testing.T) {
 		if code := redeem("192.0.2.9", right); code != pairing.CodeTooMany {
 			t.Errorf("who has guessed is told %q about the right one", code)
 		}
-		for n := range devices.RedeemBurst { // a network of IPv6 has more addresses than there are guesses
+		for n := range devices.RedeemBurst { // an IPv6 network counts as one address
 			redeem(fmt.Sprintf("[2001:db8::%x]", n+1), pairing.TokenPrefix+"x")
 		}
 		if code := redeem("[2001:db8::ffff]", right); code != pairing.CodeTooMany {
@@ -198,8 +198,7 @@ func TestAThousandGuesses(t *testing.T) {
 	})
 }
 
-// A client that sends invalid requests, or tries pairing tokens, is recorded, but fills neither the log nor the record; and the tried
-// tokens are not recorded.
+// Invalid requests and wrong pairing tokens are recorded, but fill neither the log nor the audit record. The tried tokens are not recorded.
 func TestRefusedPairingsFillNoLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log testkit.Output
@@ -253,7 +252,7 @@ func TestReusedCodesAreRefused(t *testing.T) {
 	}
 }
 
-// Invalid requests are refused before anything is kept; none causes a panic.
+// Invalid requests are refused before the door keeps anything for them, and none causes a panic.
 func TestRequestsThatAreNone(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct {
@@ -316,7 +315,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// Who looks at a file of another version is told so.
+// The error for a file of another version says so.
 func TestPendingOfAnotherVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pending.json")
 	if err := secret.WriteFile(path, []byte(`{"version":9}`)); err != nil {

@@ -43,7 +43,7 @@ func TestASessionIsOneConnection(t *testing.T) {
 	}
 	if status, code := w.ask("x", "challenge", "", pairing.Ask{DeviceKey: public(key(1))}, nil); code != "" {
 		t.Logf("it asks again: %d %s", status, code)
-	} else if _, ok := w.tokens.Device(public(key(2))); ok { // makes the host look at the file
+	} else if _, ok := w.tokens.Device(public(key(2))); ok { // makes the host read the file
 		t.Error("another machine is known")
 	}
 	select {
