@@ -18,7 +18,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// rig is two nodes with a service that says who answers.
+// rig is two nodes with a service whose answers name the node.
 type rig struct {
 	*testkit.Nodes
 	t     *testing.T
@@ -71,7 +71,7 @@ func keep(place access.Place, content string) error {
 	return place.Change(func([]byte) ([]byte, error) { return []byte(content), nil })
 }
 
-// A question reaches the leader from every node, and waits for the next leader while none answers.
+// A question reaches the leader from every node. While no node leads, it waits for the next leader.
 func TestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -96,7 +96,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("a leader that is too slow: %v", err)
 		}
 		r.all["a"].delay.Store(0)
-		r.Stop("a") // the nodes still take it for the leader
+		r.Stop("a") // the nodes still believe that it leads
 		go func() {
 			time.Sleep(5 * time.Second)
 			r.Lead("b")
@@ -111,7 +111,7 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// Nobody without the key gets an answer, and an answer counts for its own question alone.
+// Without the key there is no answer, and an answer is accepted only for its own question.
 func TestStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -145,7 +145,7 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-// What a leader keeps is sealed, and the next one's. A former leader changes nothing any more.
+// The document is encrypted, and passes to the next leader. A former leader cannot change it.
 func TestKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -167,7 +167,7 @@ func TestKept(t *testing.T) {
 		if data, err := r.all["b"].Kept().Read(); err != nil || string(data) != "secret" {
 			t.Errorf("at the other node: %q, %v", data, err)
 		}
-		r.Lead("b") // a does not know yet
+		r.Lead("b") // a does not know that yet
 		synctest.Wait()
 		second := *r.all["b"].kept.Load()
 		if data, err := second.Read(); err != nil || string(data) != "secret" {
@@ -188,7 +188,7 @@ func TestKept(t *testing.T) {
 	})
 }
 
-// A document that cannot be read is replaced, which is logged once.
+// A document that cannot be decrypted is replaced. That is logged once.
 func TestUnreadable(t *testing.T) {
 	for _, content := range []string{"", "x", strings.Repeat("x", 1000)} {
 		synctest.Test(t, func(t *testing.T) {
