@@ -10,7 +10,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// apart is a host for Ann, whose machine lends, and Bob, who watches.
+// apart is a host with audiences, for Ann, whose machine lends, and for Bob, who watches.
 type apart struct{ roles }
 
 func (a apart) Authenticate(token string) (host.Principal, bool) {
@@ -23,7 +23,7 @@ func (a apart) Known(token string) (host.Principal, bool) { return a.Authenticat
 
 func (apart) Look() *host.Roster { return together }
 
-// Withdraw implements host.People. Nobody does here.
+// Withdraw implements host.People. These tests do not call it.
 func (apart) Withdraw(string, string, host.Grantee) error { return nil }
 
 func (apart) Agent(string) (string, bool) { return "", false }
@@ -53,7 +53,7 @@ func TestOwnHostKeepsAudiencesApart(t *testing.T) {
 	}
 }
 
-// A host whose marker says that it keeps audiences apart, and which does not, breaks the rules.
+// A host whose marker has audiences, but which shows every terminal to everybody, breaks the rules.
 func TestHostsThatDoNotKeepAudiencesApart(t *testing.T) {
 	boasting := wrong{say: func(x *twist, m message) bool {
 		if x.about != nil && x.about["method"] == ahp.MethodInitialize {

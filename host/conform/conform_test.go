@@ -18,7 +18,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// verdicts are the rules by their verdict, as text for messages.
+// verdicts returns the rules by their verdict, as text for messages.
 func verdicts(r *conform.Report) map[conform.Verdict][]string {
 	all := map[conform.Verdict][]string{}
 	for _, one := range r.Results {
@@ -36,7 +36,7 @@ func check(t *testing.T, o conform.Options) (*conform.Report, map[conform.Verdic
 	return r, verdicts(r)
 }
 
-// at serves a handler and returns where.
+// at serves a handler and returns its URL.
 func at(t *testing.T, h http.Handler) client.Endpoint {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -106,7 +106,7 @@ func yes(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn
 	return client.ConnectChannel(ctx, near, o)
 }
 
-// Every rule that can be broken is found broken at a host that keeps none.
+// At a host that keeps no rule, the check finds every rule broken that can be.
 func TestRulesCanFail(t *testing.T) {
 	synctest.Test(t, rulesCanFail) // expired waits take no real time
 }
@@ -118,7 +118,7 @@ func rulesCanFail(t *testing.T) {
 	}
 	for _, passed := range by[conform.Pass] {
 		known := false
-		// A host that says yes and does nothing still satisfies these.
+		// A host that accepts everything and does nothing keeps these rules.
 		for _, harmless := range []string{"initialize selects", "ping is", "root returns", "changes nothing", "does not receive its own", "disposeTerminal removes the terminal"} {
 			known = known || strings.Contains(passed, harmless)
 		}
@@ -143,7 +143,7 @@ func vscodeHost(t *testing.T) client.Endpoint {
 	return e
 }
 
-// The same client passes at a host that nobody here wrote, as far as the plain protocol goes.
+// A host from elsewhere, VS Code's, passes the rules of the plain protocol.
 func TestVSCodeKeepsThePlainRules(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	r, by := check(t, conform.Options{Endpoint: vscodeHost(t), Timeout: testkit.Patience})

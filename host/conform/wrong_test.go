@@ -21,23 +21,23 @@ import (
 // The connections of a check, in the order in which they are made.
 const (
 	owner     = iota
-	other     // watches
-	stranger  // that the host does not know
+	other     // the client that watches
+	stranger  // a client that the host does not know
 	ownerBack // the owner after its connection was lost
 
-	otherBack = ownerBack // who watches, in the plain rules
+	otherBack = ownerBack // in the plain rules: the watching client after its connection was lost
 )
 
 type message = map[string]any
 
-// wrong makes a good host wrong: it sees passing messages and may change them. A message for which it returns false is dropped; nil lets
-// all pass.
+// wrong makes a good host break a rule. Its functions see passing messages and may change them. A message for which they return false is
+// dropped; a nil function lets all messages pass.
 type wrong struct {
 	ask func(x *twist, m message) bool // from the client
 	say func(x *twist, m message) bool // from the host
 }
 
-// twist is a channel to a host that is made wrong.
+// twist is a channel to a host whose messages a wrong changes.
 type twist struct {
 	jsonrpc.Channel
 	wrong wrong
@@ -48,7 +48,7 @@ type twist struct {
 	id     string          // clientId
 	asked  map[any]message // requests under way
 	about  message         // the request that the message from the host answers; nil if it answers none
-	forged bool            // for wrongs that remember something
+	forged bool            // state for wrongs that need it
 }
 
 // Send implements jsonrpc.Channel.
@@ -74,7 +74,7 @@ func (x *twist) Send(ctx context.Context, raw []byte) error {
 	return x.Channel.Send(ctx, raw)
 }
 
-// pump passes the host's messages on until their end.
+// pump passes the host's messages on until the channel ends.
 func (x *twist) pump() {
 	defer close(x.out)
 	for {
@@ -95,14 +95,14 @@ func (x *twist) pump() {
 	}
 }
 
-// tell says something to the client.
+// tell sends a message to the client.
 func (x *twist) tell(m message) {
 	m["jsonrpc"] = "2.0"
 	raw, _ := json.Marshal(m) // came from JSON
 	x.out <- raw
 }
 
-// yes answers a request as if the host had taken it.
+// yes answers a request as if the host had accepted it.
 func (x *twist) yes(m message) bool {
 	x.tell(message{"id": m["id"], "result": nil})
 	return false
@@ -130,7 +130,7 @@ func dig(v any, names ...string) any {
 	return v
 }
 
-// action is the action in a message, and whether it was refused; nil if there is none.
+// action returns the action in a message, nil if there is none, and whether it was refused.
 func action(m message) (a message, refused bool) {
 	a, _ = dig(m, "params", "action").(message)
 	return a, dig(m, "params", "rejectionReason") != nil
@@ -142,7 +142,7 @@ func isAction(m message, kind string) bool {
 	return a != nil && a["type"] == kind
 }
 
-// state is the state in the answer to a subscription; nil if m is not such an answer.
+// state returns the state in the answer to a subscription, nil if m is no such answer.
 func (x *twist) state(m message) (s message, root bool) {
 	if x.about == nil || x.about["method"] != ahp.MethodSubscribe {
 		return nil, false
@@ -151,7 +151,7 @@ func (x *twist) state(m message) (s message, root bool) {
 	return s, dig(x.about, "params", "channel") == ahp.RootURI
 }
 
-// snapshots lets f change the state of a terminal, or with root the state of the root.
+// snapshots lets f change the state of a terminal in snapshots or, if root, that of the root.
 func snapshots(root bool, f func(x *twist, s message)) wrong {
 	return wrong{say: func(x *twist, m message) bool {
 		if s, isRoot := x.state(m); s != nil && isRoot == root {
@@ -171,7 +171,7 @@ func entries(f func(entry message)) wrong {
 	})
 }
 
-// lose keeps an action from the client of a connection, if is allows.
+// lose drops actions of a kind to the client of a connection: all, or those for which is returns true.
 func lose(n int, kind string, is func(m message) bool) wrong {
 	return wrong{say: func(x *twist, m message) bool {
 		_, refused := action(m)
@@ -179,7 +179,7 @@ func lose(n int, kind string, is func(m message) bool) wrong {
 	}}
 }
 
-// accept lets a refusal on a connection look as if the action had been taken.
+// accept makes a refused action on a connection look accepted.
 func accept(n int, kind string) wrong {
 	return wrong{say: func(x *twist, m message) bool {
 		if x.n == n && isAction(m, kind) {
@@ -189,7 +189,7 @@ func accept(n int, kind string) wrong {
 	}}
 }
 
-// requests answers matching requests with yes, without doing anything.
+// requests answers matching requests as accepted, and does not pass them on.
 func requests(method string, is func(x *twist, params message) bool) wrong {
 	return wrong{ask: func(x *twist, m message) bool {
 		params, _ := m["params"].(message)
@@ -200,7 +200,7 @@ func requests(method string, is func(x *twist, params message) bool) wrong {
 	}}
 }
 
-// unrefused answers requests of a method with yes that were refused with a code.
+// unrefused turns refusals with a code, of requests of a method, into acceptance.
 func unrefused(method string, code jsonrpc.Code) wrong {
 	return wrong{say: func(x *twist, m message) bool {
 		if x.about["method"] == method && dig(m, "error", "code") == float64(code) {
@@ -211,7 +211,7 @@ func unrefused(method string, code jsonrpc.Code) wrong {
 	}}
 }
 
-// withoutSnapshots answers who subscribes to a channel without its state.
+// withoutSnapshots leaves the state out of answers to subscriptions to a channel.
 func withoutSnapshots(channel string) wrong {
 	return wrong{say: func(x *twist, m message) bool {
 		if x.about["method"] == ahp.MethodSubscribe && dig(x.about, "params", "channel") == channel {
@@ -221,7 +221,7 @@ func withoutSnapshots(channel string) wrong {
 	}}
 }
 
-// dispatches lets f change actions that the client of a connection dispatches; false loses them.
+// dispatches lets f change actions that the client of a connection dispatches. If f returns false, the action is dropped.
 func dispatches(n int, kind string, f func(x *twist, a message) bool) wrong {
 	return wrong{ask: func(x *twist, m message) bool {
 		a, _ := action(m)
@@ -229,7 +229,7 @@ func dispatches(n int, kind string, f func(x *twist, a message) bool) wrong {
 	}}
 }
 
-// exitCode changes the one that the client of a connection is told for terminals whose URI ends with suffix.
+// exitCode changes the exit code that the client of a connection receives, for terminals whose URI ends with suffix.
 func exitCode(n int, suffix string, code int) wrong {
 	return wrong{say: func(x *twist, m message) bool {
 		channel, _ := dig(m, "params", "channel").(string)
@@ -262,18 +262,18 @@ func without(name string) func(*twist, message) {
 	return func(_ *twist, s message) { delete(s, name) }
 }
 
-// with sets one.
+// with sets a member of the changed object.
 func with(name string, value any) func(*twist, message) {
 	return func(_ *twist, s message) { s[name] = value }
 }
 
-// told is a terminal/data that no host would send.
+// told makes a terminal/data that a good host would not send.
 func told(text string, channel any) message {
 	return message{"method": ahp.MethodAction, "params": message{"channel": channel, "serverSeq": 1,
 		"action": message{"type": ahp.ActionTerminalData, "data": text}}}
 }
 
-// plainWrongs are, for each rule of the plain protocol, hosts that break it and none before it.
+// plainWrongs has, for each rule of the plain protocol, hosts that break this rule and no earlier one.
 var plainWrongs = map[string][]wrong{
 	"initialize selects an offered protocol version": {{say: func(x *twist, m message) bool {
 		if x.about["method"] == ahp.MethodInitialize && m["result"] != nil {
@@ -442,7 +442,7 @@ var clientWrongs = map[string][]wrong{
 		lose(other, ahp.ActionTerminalExited, onChannel("-3")), exitCode(other, "-3", 0)},
 }
 
-// forges is a host that refuses other clients' titles and still applies them: later states show that.
+// forges is a host that refuses other clients' titles but applies them: later states show them.
 func forges(name string, value any) wrong {
 	w := dispatches(other, ahp.ActionTerminalTitleChanged, func(x *twist, _ message) bool { x.forged = true; return true })
 	w.say = snapshots(false, func(x *twist, s message) {
@@ -453,7 +453,7 @@ func forges(name string, value any) wrong {
 	return w
 }
 
-// repeats is a host that sends others the actions that it has refused.
+// repeats is a host that refuses another client's output, but sends it to that client as terminal/data.
 func repeats() wrong {
 	return wrong{ask: func(x *twist, m message) bool {
 		if a, _ := action(m); x.n == other && isAction(m, ahp.ActionTerminalOutput) {
@@ -476,10 +476,10 @@ func rewrites(text, by string) wrong {
 	})
 }
 
-// keeps is a host that tells others of a clearing and keeps the text.
+// keeps is a host that reports a clearing to others but keeps the text.
 func keeps() wrong { return keeping("before\r\n") }
 
-// keepsAll is one of whose text the shell has printed.
+// keepsAll is keeps for text that the shell has printed.
 func keepsAll() wrong { return keeping("conform\r\n") }
 
 func keeping(text string) wrong {
@@ -492,7 +492,7 @@ func keeping(text string) wrong {
 	}}
 }
 
-// connect lets the check meet a host that is wrong. Its connections are counted.
+// connect connects the check to a host whose messages w changes. It counts the connections.
 func (w wrong) connect(h *host.Host) func(context.Context, client.Endpoint, client.Options) (*client.Conn, error) {
 	n := -1
 	return func(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
@@ -505,7 +505,7 @@ func (w wrong) connect(h *host.Host) func(context.Context, client.Endpoint, clie
 	}
 }
 
-// lookAt checks a host that is made wrong, without waiting in real time.
+// lookAt checks a host whose messages w changes, without waiting in real time.
 func lookAt(t *testing.T, w wrong, o host.Options) (report *conform.Report, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.New(o)
@@ -515,17 +515,17 @@ func lookAt(t *testing.T, w wrong, o host.Options) (report *conform.Report, err 
 	return report, err
 }
 
-// late is a channel whose Send returns some time after the message has gone, as on a busy machine: messages sent meanwhile are queued.
+// late is a channel whose Send returns some time after it has sent the message, as on a busy machine. Messages sent meanwhile are queued.
 type late struct{ jsonrpc.Channel }
 
 // Send implements jsonrpc.Channel.
 func (l late) Send(ctx context.Context, raw []byte) error {
 	err := l.Channel.Send(ctx, raw)
-	<-time.After(time.Millisecond) // not a wait for anything: this is how slow it is
+	<-time.After(time.Millisecond) // the delay itself, not a wait for a result
 	return err
 }
 
-// A good host passes on a busy machine, too: no check looks before the host has its message.
+// A good host passes on a busy machine, too: no check reads a result before the host has the message.
 func TestAGoodHostOnABusyMachine(t *testing.T) {
 	for group, o := range map[string]host.Options{"plain": {Runner: runner{}}, "client": {}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -544,7 +544,7 @@ func TestAGoodHostOnABusyMachine(t *testing.T) {
 	}
 }
 
-// Every rule finds the hosts that break it, and those break none before it.
+// Every rule fails at the hosts that break it, and no earlier rule fails there.
 func TestWrongHosts(t *testing.T) {
 	for group, o := range map[string]host.Options{"plain": {Runner: runner{}}, "client": {}} {
 		good, err := lookAt(t, wrong{}, o)
