@@ -135,14 +135,14 @@ func (b *browser) wait(js string) {
 	b.do("wait", args{"js": js}, nil)
 }
 
-// text evaluates an expression that is a string.
+// text evaluates an expression whose value is a string.
 func (b *browser) text(js string) (s string) {
 	b.t.Helper()
 	b.do("eval", args{"js": js}, &s)
 	return s
 }
 
-// shot keeps a picture of the page where TETHER_SCREENSHOTS says, for people to look at.
+// shot saves a picture of the page in the directory TETHER_SCREENSHOTS, for people to look at.
 func (b *browser) shot(name string) {
 	b.t.Helper()
 	b.do("shot", args{"path": filepath.Join(os.Getenv("TETHER_SCREENSHOTS"), name+".png")}, nil)
@@ -151,10 +151,10 @@ func (b *browser) shot(name string) {
 // seen is the browser's activity besides showing the page.
 type seen struct{ Requests, Errors, Dialogs, Popups, Sent []string }
 
-// says are the messages that the page may send its host: an observer needs no others, for any output and input.
+// says are the methods that the page may send to its host. An observer needs no others, whatever is printed or typed.
 var says = []string{ahp.MethodInitialize, ahp.MethodReconnect, ahp.MethodSubscribe, ahp.MethodUnsubscribe, ahp.MethodPing}
 
-// clean fails the test if the page has done anything but talk to its host, and there but watch.
+// clean fails the test if the page has connected to anything but its host, or has done anything there but watch.
 func (b *browser) clean(origin string) {
 	b.t.Helper()
 	var s seen
@@ -181,10 +181,10 @@ func (b *browser) clean(origin string) {
 	}
 }
 
-// site is a host with its page and one machine.
+// site is a host with its page and a machine.
 type site struct {
 	t       *testing.T
-	owner   *host.Host // to which machines connect
+	owner   *host.Host // machines connect to it
 	host    *host.Host // serves the page; the same host, or another node (startNodes)
 	server  *httptest.Server
 	conns   *connections
@@ -194,7 +194,7 @@ type site struct {
 	heads []string // address and header of each request so far
 }
 
-// connections are those that a listener has accepted.
+// connections is a listener with the connections that it has accepted.
 type connections struct {
 	net.Listener
 	mu  sync.Mutex
@@ -216,7 +216,7 @@ func (c *connections) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// cut ends them all silently, and new ones until they are allowed again.
+// cut ends all connections silently, and refuses new ones until they are allowed again.
 func (c *connections) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,7 +257,7 @@ func newSite(t *testing.T, o host.Options) *site {
 // join connects a machine.
 func (s *site) join(name string) *client.Conn {
 	s.t.Helper()
-	near, far := jsonrpc.Pipe()                                         // apart from the listener, so that the browser's connections can be cut alone
+	near, far := jsonrpc.Pipe()                                         // not through the listener, so that cut ends only the browser's connections
 	go func() { _ = s.owner.ServeChannel(context.Background(), far) }() // ends with the host
 	c, err := client.ConnectChannel(s.t.Context(), near,
 		client.Options{ClientID: name + "-client", Info: ahp.Implementation{Name: "test", Title: name}, Meta: ahp.NewClientMeta()})
@@ -274,7 +274,7 @@ func (s *site) lend(c *client.Conn, machine, name string) string {
 	return s.lendAs(c, machine, name, name)
 }
 
-// lendAs does it under a name that does not fit into a URI.
+// lendAs is lend with a name that need not fit into a URI.
 func (s *site) lendAs(c *client.Conn, machine, id, name string) string {
 	s.t.Helper()
 	cols, rows := int64(80), int64(24)
@@ -286,7 +286,7 @@ func (s *site) lendAs(c *client.Conn, machine, id, name string) string {
 	return uri
 }
 
-// act dispatches an action of the machine's and returns when the host has it.
+// act dispatches actions as the machine, and returns when the host has applied them.
 func (s *site) act(uri string, all ...ahp.Action) {
 	s.t.Helper()
 	for _, a := range all {
@@ -301,7 +301,7 @@ func (s *site) act(uri string, all ...ahp.Action) {
 
 func print(text string) ahp.Action { return ahp.TerminalOutput{Data: text} }
 
-// command is a finished one.
+// command returns the actions of a finished command.
 func command(id, line, output string, code int64, ms float64) []ahp.Action {
 	return []ahp.Action{ahp.TerminalCommandExecuted{CommandID: id, CommandLine: line, Timestamp: 1_760_000_000_000}, print(output),
 		ahp.TerminalCommandFinished{CommandID: id, ExitCode: &code, DurationMs: &ms}}
@@ -314,7 +314,7 @@ func (s *site) login(b *browser) {
 	b.wait("document.querySelector('#link')?.dataset.state === 'up'")
 }
 
-// choose shows a terminal.
+// choose shows a terminal on the page.
 func (s *site) choose(b *browser, name string) {
 	s.t.Helper()
 	js, err := json.Marshal(name)

@@ -12,7 +12,8 @@ import (
 	"tether/host"
 )
 
-// A guest opens a link by a click, watches the one terminal, reloads the page, and is told when the link ends. The secret leaves the address.
+// A guest opens a link by a click, watches the one terminal, reloads the page, and is told when the link ends. The page removes the secret
+// from the address.
 func TestPageOfGuests(t *testing.T) {
 	oneNode(t, "links are kept by a command; host/cluster tests guests at other nodes")
 	b := newBrowser(t)
@@ -50,7 +51,7 @@ func TestPageOfGuests(t *testing.T) {
 	b.wait("document.querySelector('#wrong').textContent.includes('does not work')")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, head := range s.heads { // of a referrer, too
+	for _, head := range s.heads { // a referrer would be among them
 		if strings.Contains(head, text) {
 			t.Errorf("the browser sent the secret outside a body: %s", head)
 		}

@@ -18,10 +18,10 @@ import (
 	"tether/internal/testkit"
 )
 
-// rect is the place of an element on the page, in CSS pixels, which are those of a picture.
+// rect is the place of an element on the page, in CSS pixels, which equal the pixels of a picture.
 type rect struct{ X, Y, Width, Height int }
 
-// ink is how far the darkest and the lightest pixel of a part of the page are apart, from 0 to 65535.
+// ink returns the difference between the darkest and the lightest pixel of a part of the page, from 0 to 65535.
 func (b *browser) ink(where rect) int {
 	b.t.Helper()
 	path := filepath.Join(b.t.TempDir(), "page.png")
@@ -45,7 +45,7 @@ func (b *browser) ink(where rect) int {
 	return max(0, lightest-darkest)
 }
 
-// An underscore can be seen, wherever in the screen it stands.
+// An underscore is visible on every line of the screen.
 func TestPageShowsUnderscores(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
@@ -92,7 +92,7 @@ const contrasts = `(selector => {
 	return {seen, bad};
 })`
 
-// All text can be read, in both themes: states of chosen rows, all 16 colours, and inverse text, on the screen and in commands.
+// All text is readable in both themes: states of chosen rows, all 16 colours, and inverse text, on the screen and in commands.
 func TestPageHasContrast(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
@@ -161,7 +161,7 @@ func quote(s string) string {
 	return string(text)
 }
 
-// Names of any length leave the page as wide as the window, and the terminal's scroll bar stands at its edge.
+// Names of any length leave the page as wide as the window, and the terminal's scroll bar at the window's edge.
 func TestPageWithLongNames(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
@@ -197,7 +197,7 @@ func TestPageWithLongNames(t *testing.T) {
 	}
 }
 
-// lendLater lends a terminal and waits until the next one is newer: the list knows milliseconds.
+// lendLater lends a terminal and waits until the next one will be newer: the list compares milliseconds.
 func (s *site) lendLater(c *client.Conn, machine, name string) string {
 	s.t.Helper()
 	uri := s.lend(c, machine, name)
@@ -250,7 +250,7 @@ func TestPageOrdersTheList(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// Tab stops once in the list, wherever in it the focus was; arrow keys reach all of it.
+// Tab stops once in the list, wherever the focus was; arrow keys reach every row.
 func TestPageListIsOneTabStop(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})

@@ -11,7 +11,7 @@ import (
 )
 
 // script runs a program in Node, without a browser, and returns its output. The program imports the page's files from ./. In place of
-// xterm.js there is a Terminal that draws what was written later, as xterm.js does, and has it as drawn.
+// xterm.js there is a Terminal that draws text some time after write, as xterm.js does. Its drawn is that text.
 func script(t *testing.T, program string) string {
 	t.Helper()
 	testkit.Unix(t, testkit.Programs)
@@ -93,7 +93,7 @@ sockets[0].close();
 await until(() => sockets[0].onclose === null);
 host.subscribe("x:/chosen", sub("chosen"));
 await until(() => log.some(l => l.startsWith("reconnect")));
-setTimeout(() => { console.log(log.join("\n")); process.exit(); }, 20000); // what does not come
+setTimeout(() => { console.log(log.join("\n")); process.exit(); }, 20000); // gives up if it never comes
 await until(() => log.some(l => l.includes("late")));
 for (const uri of ["x:/had", "x:/chosen"]) sockets[1].say({jsonrpc: "2.0", method: "action", params: {channel: uri, serverSeq: 9, action: {type: "new"}}});
 console.log(log.join("\n"));
@@ -132,7 +132,7 @@ process.exit();
 	}
 }
 
-// Output that leaves wide gaps is few elements: a browser takes seconds for a million.
+// Output with wide gaps makes few elements: a browser takes seconds for a million.
 func TestGapsAreFewElements(t *testing.T) {
 	got := script(t, `
 let made = 0;
@@ -148,7 +148,8 @@ console.log(made < 1000 ? "few" : made);
 	}
 }
 
-// What is still to be drawn belongs to the state before: it is not on the screen of the terminal that is chosen next, and not below a clear.
+// Output that waits to be drawn belongs to the state before. It does not appear on the screen of the terminal that is chosen next, or after
+// a clear.
 func TestOutputIsDrawnWhereItBelongs(t *testing.T) {
 	got := script(t, `
 const element = () => ({hidden: true, dataset: {}, style: {}, childNodes: [], append() {}, replaceChildren() {}, setAttribute() {}});

@@ -14,7 +14,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// nodesVariable makes the tests of this package see the page at another node than that of the machines. make test-cluster sets it.
+// nodesVariable is an environment variable. If it is set, as by make test-cluster, the tests open the page at another node than that of the
+// machines.
 const nodesVariable = "TETHER_TEST_NODES"
 
 // startNodes starts two nodes of one host: machines come to the owner, browsers to the other one. Without nodesVariable both are one host.

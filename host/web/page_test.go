@@ -75,7 +75,7 @@ func TestPageShowsTerminals(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// Text that a program has drawn long ago is on the page, too, although the host has not kept it; the size may have changed since.
+// The page shows text that a program has drawn long ago, although the host has not kept that output and the size may have changed since.
 func TestPageShowsTheScreenOfALateJoiner(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Scrollback: 64 << 10})
@@ -96,7 +96,7 @@ func TestPageShowsTheScreenOfALateJoiner(t *testing.T) {
 	s.showsMonitor(b, "counter 79999")
 }
 
-// A page that was busy while a program printed more than the host's log holds shows the screen that it had seen otherwise.
+// A page that was busy while a program printed more than the host's log holds shows the same screen as a page that was not.
 func TestPageThatFellBehindShowsTheScreen(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Scrollback: 64 << 10, LogBytes: 64 << 10})
@@ -124,7 +124,7 @@ func (s *site) lendMonitor() (uri string) {
 	return uri
 }
 
-// showsMonitor waits until a page shows the header and the newest counter, and nothing of older ones.
+// showsMonitor waits until a page shows the header and only the newest counter.
 func (s *site) showsMonitor(b *browser, newest string) {
 	b.wait("tetherPage.screen().includes('THE HEADER') && tetherPage.screen().includes('" + newest + "') && tetherPage.waiting() === 0")
 	if text := b.text("tetherPage.screen()"); strings.Count(text, "counter") != 1 {
@@ -209,7 +209,7 @@ func TestPageFindsCopiesAndDownloads(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// Of commands with much output, the page keeps the newest part, so that a search finishes while somebody types.
+// The page keeps the newest part of a command's output, so that a search is quick enough for each key typed.
 func TestPageBoundsCommands(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
@@ -276,7 +276,7 @@ func TestPageReconnects(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// Nothing that a program prints or a machine says does anything in the page but appear.
+// Whatever a program prints or a machine says, the page only shows it.
 func TestPageShowsHostileOutput(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
@@ -309,7 +309,7 @@ func TestPageShowsHostileOutput(t *testing.T) {
 			}
 		})(` + fmt.Sprintf("%q", link.text) + `)`}, nil)
 		}
-		testkit.Eventually(t, testkit.Patience, link.js, func() (is bool) { // the screen may not have seen the mouse come before it clicks
+		testkit.Eventually(t, testkit.Patience, link.js, func() (is bool) { // the click may come before the screen has noticed the mouse
 			click()
 			b.do("eval", args{"js": link.js}, &is)
 			return is
@@ -350,7 +350,7 @@ func TestPageInAFlood(t *testing.T) {
 	for i := 0; chunk.Len() < 60<<10; i++ {
 		fmt.Fprintf(&chunk, line, i%8, i)
 	}
-	const flood, uses = 100 << 20, 10 // bytes, and number of uses of the page meanwhile: it continues until both are reached
+	const flood, uses = 100 << 20, 10 // bytes, and number of uses of the page meanwhile; the flood continues until both are reached
 	done := make(chan error, 1)
 	var used atomic.Int32
 	go func() {
@@ -381,7 +381,7 @@ func TestPageInAFlood(t *testing.T) {
 	b.do("eval", args{"js": "window.gap"}, &gap)
 	b.do("eval", args{"js": "performance.memory?.usedJSHeapSize ?? 0"}, &heap)
 	t.Logf("longest pause of the page %.0f ms, %.0f MB of scripts' memory", gap, heap/1e6)
-	if gap > 60_000 || heap > 400e6 { // here it is half a second; a machine that does much else pauses it, too
+	if gap > 60_000 || heap > 400e6 { // an idle machine takes half a second; a busy one also pauses the page
 		t.Errorf("the page paused for %.0f ms and takes %.0f MB", gap, heap/1e6)
 	}
 	b.clean(s.server.URL)
@@ -409,7 +409,7 @@ func TestPageByKeyboardDarkAndNarrow(t *testing.T) {
 	b.do("key", args{"key": "Escape"}, nil)
 	b.do("key", args{"key": "Escape"}, nil)
 	b.wait("document.querySelector('#view').hidden")
-	for _, want := range []string{"lightrgb(246, 247, 249)", "darkrgb(18, 21, 26)"} { // for any setting of the system, and permanently
+	for _, want := range []string{"lightrgb(246, 247, 249)", "darkrgb(18, 21, 26)"} { // whatever the system's setting is, and after a reload
 		b.do("click", args{"selector": "#theme"}, nil)
 		b.do("reload", nil, nil)
 		b.wait("document.querySelector('#link')?.dataset.state === 'up'")
@@ -432,7 +432,7 @@ func TestPageByKeyboardDarkAndNarrow(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// Every key in the help has its effect, and text typed at a terminal goes nowhere.
+// Every key in the help has its effect, and text typed at a terminal is not sent.
 func TestPageKeys(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
@@ -578,7 +578,7 @@ func TestLaunchLinkInABrowser(t *testing.T) {
 	})
 }
 
-// A list of thousands is usable, and a change in it is one row, not all of them.
+// A list of thousands of rows is usable, and a change of one terminal draws one row only.
 func TestPageWithThousandsOfTerminals(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{MaxTerminals: 6000})

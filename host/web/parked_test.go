@@ -13,7 +13,7 @@ import (
 	"tether/host"
 )
 
-// park has a machine announce a terminal that the host may keep, which had another URI before if that is not empty.
+// park announces, as a machine, a terminal that the host may keep. former, if not empty, is the URI that the terminal had before.
 func (s *site) park(c *client.Conn, uri, former, name string) {
 	s.t.Helper()
 	cols, rows := int64(80), int64(24)
@@ -27,8 +27,9 @@ func (s *site) park(c *client.Conn, uri, former, name string) {
 // back connects the machine again.
 func (s *site) back() { s.machine = s.join("laptop") }
 
-// The page shows a terminal whose machine is away, which AHP does not know, as it was: while somebody looks at it, and to who comes then. When the machine is
-// back, the page goes on under the same address; when it is not kept any more, the page says so and keeps what it shows.
+// The page shows a parked terminal, which AHP does not know, with its last state, to people who watched it before and to people who come
+// later. When the machine is back, the page continues under the same address. When the host does not keep the terminal any more, the page
+// says so and keeps its last state.
 func TestPageOfAParkedTerminal(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Grace: time.Millisecond, Park: time.Hour})
@@ -70,7 +71,7 @@ func TestPageOfAParkedTerminal(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// A guest sees the shared terminal while its machine is away, and goes on watching when it is back.
+// A guest sees the shared terminal while its machine is away, and watches it again when the machine is back.
 func TestPageOfGuestsOfAParkedTerminal(t *testing.T) {
 	oneNode(t, "links are kept by a command; host/cluster tests guests at other nodes")
 	b := newBrowser(t)

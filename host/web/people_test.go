@@ -11,7 +11,7 @@ import (
 	"tether/host"
 )
 
-// register is the content of the page of people in tests.
+// register has the entries of the page of people.
 type register struct {
 	mu  sync.Mutex
 	all []host.Entry
@@ -35,7 +35,7 @@ func (r *register) End(kind host.EntryKind, id string) error {
 // Session implements host.Register.
 func (r *register) Session([sha256.Size]byte) bool { return false }
 
-// An administrator finds one of a thousand machines and ends it with the keyboard, also on a phone; names are text and no markup.
+// An administrator finds one of a thousand machines and ends it with the keyboard, also in a phone's window. Names never become markup.
 func TestPageOfPeople(t *testing.T) {
 	b := newBrowser(t)
 	kept := &register{all: []host.Entry{{Kind: host.EntryAgent, ID: "a", Name: "<img src=x onerror=alert(1)>", Detail: "agent"}, {Kind: host.EntryPerson, ID: "p", Name: "ann", Detail: "web, ops"}}}
@@ -99,7 +99,7 @@ type team struct{ roster *host.Roster }
 // Look implements host.People.
 func (t *team) Look() *host.Roster { return t.roster }
 
-// Withdraw implements host.People. Nobody does here.
+// Withdraw implements host.People. These tests do not call it.
 func (t *team) Withdraw(string, string, host.Grantee) error { return nil }
 
 // Agent implements host.People.

@@ -10,8 +10,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Without npm, or without a network for it, the build continues without the page's packages, and says so; make web fails. npm's packages
-// are put where they are embedded, and not requested again until other versions are wanted.
+// Without npm, or without a network for it, the build continues without the page's packages, and says so; make web fails. The packages are
+// put where they are embedded, and are not requested again until other versions are needed.
 func TestScriptsOfThePage(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	root := t.TempDir()
@@ -36,7 +36,7 @@ func TestScriptsOfThePage(t *testing.T) {
 	if err := os.MkdirAll(vendor, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// Of the system's programs the script has these alone, so that no npm is among them.
+	// These are the only programs that the script finds, so that there is no npm.
 	for _, name := range []string{"bash", "cp", "cmp", "dirname", "mkdir", "sed", "timeout", "cat", "rm"} {
 		path, err := exec.LookPath(name)
 		if err != nil {

@@ -44,7 +44,7 @@ func hostProcess(t *testing.T) (address, token string) {
 	return address, strings.TrimSpace(string(data))
 }
 
-// get is a server's answer, "" while it does not answer.
+// get returns a server's answer, "" while it does not answer.
 func get(t *testing.T, url, token string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, url, nil)
@@ -66,14 +66,14 @@ func get(t *testing.T, url, token string) string {
 	return string(body)
 }
 
-// firstRow is the first row of VS Code's list of commands.
+// firstRow returns the first row of VS Code's list of commands.
 const firstRow = `(document.querySelector('.quick-input-widget:not([style*="display: none"]) .quick-input-list .monaco-list-row')?.getAttribute('aria-label') ?? '')`
 
-// pick types into the list and takes the first row when it is the one.
+// pick types a name into the list, and takes the first row once that is the command.
 func (b *browser) pick(name string) {
 	b.t.Helper()
 	b.do("type", args{"text": name}, nil)
-	_, row, found := strings.Cut(name, ": ") // the category is not shown where all that fit are of one
+	_, row, found := strings.Cut(name, ": ") // the list omits the category if all matches have the same one
 	if !found {
 		row = name
 	}
@@ -85,17 +85,17 @@ func (b *browser) pick(name string) {
 	b.do("key", args{"key": "Enter"}, nil)
 }
 
-// command has VS Code do something.
+// command runs a command of VS Code.
 func (b *browser) command(name string) {
 	b.t.Helper()
 	testkit.Eventually(b.t, testkit.Patience, "the list of commands", func() bool {
-		b.do("key", args{"key": "F1"}, nil) // before the workbench is ready it does nothing
+		b.do("key", args{"key": "F1"}, nil) // F1 has no effect before the workbench is ready
 		return b.text(firstRow) != ""
 	})
 	b.pick(name)
 }
 
-// VS Code's own workbench, as it comes, uses tether-host as its agent host: it connects, starts a shell there, types into it, and ends it.
+// An unmodified VS Code uses tether-host as its agent host: it connects, starts a shell there, types into it, and ends it.
 func TestVSCodesWorkbench(t *testing.T) {
 	oneNode(t, "the workbench speaks AHP, which host/cluster tests at every node")
 	b := newBrowser(t)
@@ -113,7 +113,7 @@ func TestVSCodesWorkbench(t *testing.T) {
 	b.do("goto", args{"url": url + "/?ew=true"}, nil) // without a folder no question about trust appears
 	b.wait("document.querySelector('.monaco-workbench .part.statusbar')")
 
-	testkit.Eventually(t, testkit.Patience, "VS Code offers terminals of the host", func() bool { // once it is connected
+	testkit.Eventually(t, testkit.Patience, "VS Code offers terminals of the host", func() bool { // after it has connected
 		b.command("Terminal: Create New Terminal (With Profile)")
 		b.wait(`/profile/i.test(document.querySelector('.quick-input-widget input')?.placeholder ?? '')`)
 		there := b.text(`String([...document.querySelectorAll('.quick-input-list .monaco-list-row')].some(r => r.getAttribute('aria-label').includes('Agent Host (Local)')))`)
