@@ -174,3 +174,31 @@ console.log(await drawn());
 		t.Errorf("the page draws\n%s\nwant\n%s", got, want)
 	}
 }
+
+// A guest who clicks while the host cannot be reached is told so, and can click again.
+func TestAGuestWithoutAConnection(t *testing.T) {
+	got := script(t, `
+const elements = {};
+globalThis.document = {getElementById: id => elements[id] ??= {hidden: true}};
+globalThis.location = {hash: "#id.secret"};
+globalThis.fetch = async () => { throw new TypeError("offline"); };
+await import("./guest.js");
+await elements.open.onclick();
+console.log(elements.wrong.hidden, elements.wrong.textContent);
+`)
+	if want := "false The host cannot be reached. Try again later."; got != want {
+		t.Errorf("the page says %q, want %q", got, want)
+	}
+}
+
+// A move to the right never overwrites the end of a line that is longer than the widest terminal.
+func TestLongLinesAreKept(t *testing.T) {
+	got := script(t, `
+const {lines} = await import("./text.js");
+const [row] = lines("x".repeat(3000) + "\x1b[5Cy\n", 10);
+console.log(row.length, row.at(-1)[0]);
+`)
+	if want := "3001 y"; got != want {
+		t.Errorf("a line of 3000 characters and one more is %q, want %q", got, want)
+	}
+}

@@ -49,8 +49,9 @@ function take(opened) {
 
 async function open() {
   $("wrong").hidden = true;
-  const answer = await fetch("/s/open", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({id, secret: secret ?? ""})});
-  if (answer.ok) take(await answer.json());
+  const answer = await fetch("/s/open", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({id, secret: secret ?? ""})}).catch(() => null);
+  if (!answer) wrong("The host cannot be reached. Try again later.");
+  else if (answer.ok) take(await answer.json());
   else wrong((await answer.text()).trim());
 }
 
@@ -66,8 +67,8 @@ $("find").onkeydown = e => { if (e.key === "Enter") { e.preventDefault(); view.f
 $("go").onclick = () => $("ask").close();
 
 // A browser that has opened the link before continues without a click.
-const state = await fetch("/s/state");
-if (state.ok) {
+const state = await fetch("/s/state").catch(() => null);
+if (state?.ok) {
   const opened = await state.json();
   if (opened.share === id) take(opened);
 }

@@ -125,7 +125,7 @@ export function lines(output, most) {
     else if (m[2] === "K" && !m[1].startsWith("1")) { if (m[1] === "2") row = []; else row.length = Math.min(row.length, at); }
     else if (m[2] === "J" && m[1] === "2") { row = []; at = 0; }
     else if (m[2] === "G") at = Math.min(1000, Math.max(0, (parseInt(m[1], 10) || 1) - 1));
-    else if (m[2] === "C") at = Math.min(1000, at + (parseInt(m[1], 10) || 1));
+    else if (m[2] === "C") at = Math.max(at, Math.min(1000, at + (parseInt(m[1], 10) || 1)));
   }
   if (from < output.length) put(output.slice(from));
   if (row.length) rows.push(row);
