@@ -202,3 +202,17 @@ console.log(row.length, row.at(-1)[0]);
 		t.Errorf("a line of 3000 characters and one more is %q, want %q", got, want)
 	}
 }
+
+// A parameter with parts between colons (ISO 8613-6) is one parameter: its parts are not others.
+func TestStylesWithColons(t *testing.T) {
+	got := script(t, `
+const {lines} = await import("./text.js");
+for (const text of ["\x1b[4:3ma", "\x1b[1;4;4:0ma", "\x1b[38:2::1:2:3ma", "\x1b[38:2:1:2:3ma", "\x1b[48:5:231;1ma", "\x1b[58:2::1:2:3ma", "\x1b[38;2;1;2;3;1ma"])
+  console.log(JSON.stringify(lines(text, 1)[0][0][1]));
+`)
+	want := strings.Join([]string{`{"under":true}`, `{"bold":true}`, `{"fg":"rgb(1,2,3)"}`, `{"fg":"rgb(1,2,3)"}`, `{"bg":"rgb(255,255,255)","bold":true}`, `{}`,
+		`{"fg":"rgb(1,2,3)","bold":true}`}, "\n")
+	if got != want {
+		t.Errorf("the styles are\n%s\nwant\n%s", got, want)
+	}
+}

@@ -53,21 +53,28 @@ export function colour(n) {
   return `rgb(${c(Math.floor(n / 36))},${c(Math.floor(n / 6) % 6)},${c(n % 6)})`;
 }
 
-// sgr returns the style after the numbers of one "select graphic rendition" sequence.
-function sgr(style, numbers) {
+// sgr returns the style after the parameters of one "select graphic rendition" sequence, each a list of the numbers between its colons.
+function sgr(style, parameters) {
   const s = {...style};
-  for (let i = 0; i < numbers.length; i++) {
-    const n = numbers[i];
+  for (let i = 0; i < parameters.length; i++) {
+    const p = parameters[i], n = p[0];
     if (n === 0) for (const k in s) delete s[k];
-    else if (n === 1) s.bold = true; else if (n === 2) s.dim = true; else if (n === 3) s.italic = true; else if (n === 4) s.under = true; else if (n === 7) s.swap = true;
+    else if (n === 1) s.bold = true; else if (n === 2) s.dim = true; else if (n === 3) s.italic = true; else if (n === 7) s.swap = true;
+    else if (n === 4) { if (p[1] === 0) delete s.under; else s.under = true; }
     else if (n === 22) { delete s.bold; delete s.dim; } else if (n === 23) delete s.italic; else if (n === 24) delete s.under; else if (n === 27) delete s.swap;
     else if (n >= 30 && n <= 37) s.fg = basic[n - 30]; else if (n >= 90 && n <= 97) s.fg = basic[n - 82]; else if (n === 39) delete s.fg;
     else if (n >= 40 && n <= 47) s.bg = basic[n - 40]; else if (n >= 100 && n <= 107) s.bg = basic[n - 92]; else if (n === 49) delete s.bg;
-    else if (n === 38 || n === 48) {
+    else if (n === 38 || n === 48 || n === 58) { // 58 is the underline's
+      const apart = p.length === 1; // its numbers are the next parameters
+      const [kind, ...v] = apart ? parameters.slice(i + 1, i + 5).map(q => q[0]) : p.slice(1);
       let c;
-      if (numbers[i + 1] === 5) { c = colour(numbers[i + 2] & 255); i += 2; }
-      else if (numbers[i + 1] === 2) { c = `rgb(${numbers[i + 2] & 255},${numbers[i + 3] & 255},${numbers[i + 4] & 255})`; i += 4; }
-      if (c) s[n === 38 ? "fg" : "bg"] = c;
+      if (kind === 5) { c = colour(v[0] & 255); if (apart) i += 2; }
+      else if (kind === 2) {
+        const [r, g, b] = v.length > 3 ? v.slice(1) : v; // with colons, a colour space may come first
+        c = `rgb(${r & 255},${g & 255},${b & 255})`;
+        if (apart) i += 4;
+      }
+      if (c && n !== 58) s[n === 38 ? "fg" : "bg"] = c;
     }
   }
   return s;
@@ -121,7 +128,7 @@ export function lines(output, most) {
     else if (m[0] === "\r") at = 0;
     else if (m[0] === "\b") at = Math.max(0, at - 1);
     else if (m[0] === "\t") { const to = at - at % 8 + 8; while (at < to) put(" "); }
-    else if (m[2] === "m") style = sgr(style, (m[1] || "0").split(/[;:]/).map(Number));
+    else if (m[2] === "m") style = sgr(style, (m[1] || "0").split(";").map(p => p.split(":").map(Number)));
     else if (m[2] === "K" && !m[1].startsWith("1")) { if (m[1] === "2") row = []; else row.length = Math.min(row.length, at); }
     else if (m[2] === "J" && m[1] === "2") { row = []; at = 0; }
     else if (m[2] === "G") at = Math.min(1000, Math.max(0, (parseInt(m[1], 10) || 1) - 1));
