@@ -134,7 +134,7 @@ func (r ParkedResult) Validate() error {
 			}
 		}
 		if t.AwayMs < 0 || t.LeftMs < 0 {
-			return fmt.Errorf("a time is negative")
+			return fmt.Errorf("awayMs is %d and leftMs is %d, want 0 or more", t.AwayMs, t.LeftMs)
 		}
 	}
 	return nil

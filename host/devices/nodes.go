@@ -102,7 +102,7 @@ func (d *Door) askNode(ctx context.Context, node string, q question) (json.RawMe
 	case statuses[r.Refusal.Code] != 0:
 		return nil, &refusal{r.Refusal.Code, r.Refusal.Message}
 	case r.Answer == nil:
-		return nil, errors.New("the node at which this began cannot save it; its log says why")
+		return nil, errors.New("the node at which the pairing began could not answer; its log says why")
 	}
 	return r.Answer, nil
 }

@@ -141,7 +141,7 @@ func (d *Door) show() error {
 		return append(data, '\n'), err
 	})
 	if err != nil {
-		return fmt.Errorf("pairings that wait: %w", err)
+		return fmt.Errorf("write the waiting pairings: %w", err)
 	}
 	d.shown = known
 	return nil
@@ -236,7 +236,7 @@ func ReadPending(at access.Place) ([]Pending, error) {
 		err = fmt.Errorf("it has version %d, this program knows %d", f.Version, pendingVersion)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("pairings that wait: %s cannot be read (%w); start the host again", at, err)
+		return nil, fmt.Errorf("the waiting pairings: %s cannot be read (%w); start the host again", at, err)
 	}
 	now := time.Now()
 	return slices.DeleteFunc(f.Pending, func(p Pending) bool { return !now.Before(p.Expires) }), nil

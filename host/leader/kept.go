@@ -48,7 +48,7 @@ func (d sealed) Change(do func([]byte) ([]byte, error)) error {
 		if old != nil {
 			epoch, before, err := d.open(old)
 			if err != nil {
-				d.log.Error().Err(err).Str("document", d.String()).Msg("what the former leader has kept cannot be read and is replaced")
+				d.log.Error().Err(err).Str("document", d.String()).Msg("the former leader's document cannot be read and is replaced")
 			}
 			if epoch > d.epoch {
 				return nil, errSuperseded
