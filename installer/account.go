@@ -10,7 +10,7 @@ import (
 	"tether/platform/dirs"
 )
 
-// For fills in the user that a service runs as: the one named, or with "" the one who calls.
+// For fills in the user that a service runs as: the user with this name, or the user of this process if name is "".
 func (s *Service) For(ctx context.Context, run Runner, name string) error {
 	u, err := user.Current()
 	if name != "" {
@@ -22,18 +22,18 @@ func (s *Service) For(ctx context.Context, run Runner, name string) error {
 	s.User, s.UserHome = u.Username, u.HomeDir
 	s.UID, err = strconv.Atoi(u.Uid)
 	if err != nil {
-		s.UID = -1 // Windows has no numbers, nor a 0 among them
+		s.UID = -1 // Windows users have no numbers; -1 is not root's 0
 	}
 	return nil
 }
 
-// lookup also finds users who are only in a directory on the network, which the system's own command asks and a program without C does not.
+// lookup also finds users that only a directory service on the network knows. getent asks it; package os/user without cgo does not.
 func lookup(ctx context.Context, run Runner, name string) (*user.User, error) {
 	u, err := user.Lookup(name)
 	if err == nil {
 		return u, nil
 	}
-	if self, err := user.Current(); err == nil && strings.HasSuffix(self.Username, `\`+name) { // Windows puts the machine before it
+	if self, err := user.Current(); err == nil && strings.HasSuffix(self.Username, `\`+name) { // on Windows, the user name begins with the machine's name
 		return self, nil
 	}
 	out, failed := run(ctx, "getent", "passwd", name)
@@ -44,8 +44,8 @@ func lookup(ctx context.Context, run Runner, name string) (*user.User, error) {
 	return nil, &Problem{Text: fmt.Sprintf("there is no user %q on this machine", name), Next: "give a user with --user NAME, or create the user first"}
 }
 
-// Dirs are the directories of the service's daemon, on the system goos. Of one that is not known, and on Windows, they are the caller's
-// own.
+// Dirs returns the directories of the service's daemon on the system goos. If the service's user is not known, and on Windows, it returns
+// the directories of this process's user.
 func (s *Service) Dirs(goos string) (dirs.Dirs, error) {
 	if s.User == "" || goos == "windows" {
 		return dirs.Get()

@@ -9,9 +9,10 @@ import (
 	"os"
 )
 
-// control installs a file of the service and has it obeyed. kardianos/service is one for the services of the machine.
+// control writes and removes the service's file, and starts and stops the service. For services of the machine, kardianos/service
+// implements it.
 type control interface {
-	Install() error   // writes the file, which is not there, and enables the service
+	Install() error   // writes the file, which must not exist yet, and enables the service
 	Uninstall() error // disables it and removes the file
 	Start() error
 	Stop() error
@@ -21,7 +22,7 @@ type control interface {
 // maxFile bounds the bytes read of an installed file.
 const maxFile = 1 << 20
 
-// installed reads a file that Install may have written. ok is false if there is none; a file of another program is a Problem.
+// installed reads a file that Install may have written. ok is false if there is no such file. A file that tether did not make is a Problem.
 func installed(path string) (text string, s Service, ok bool, err error) {
 	b, err := os.ReadFile(path)
 	switch {

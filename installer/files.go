@@ -12,7 +12,7 @@ func foreign(path string) error {
 	return &Problem{Text: path + " was not made by tether service install", Next: "move it away, or use it in place of this command"}
 }
 
-// write replaces a file in one step: it is there whole, or as before.
+// write replaces a file in one step: afterwards it has the whole new text or, after an error, the old one.
 func write(path, text string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return notWritten(path, err)
@@ -42,13 +42,13 @@ func notWritten(path string, err error) error {
 	return &Problem{Text: "write " + path, Next: next, Err: err}
 }
 
-// remove removes a file and, where they are empty then, the directories it was in, up to but not including stop.
+// remove removes a file and each directory above it that is then empty, up to but not including stop. A missing file is no error.
 func remove(path, stop string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the installed files: %w", err)
 	}
 	for dir := filepath.Dir(path); len(dir) > len(stop); dir = filepath.Dir(dir) {
-		if os.Remove(dir) != nil { // something else is in it
+		if os.Remove(dir) != nil { // dir is not empty
 			break
 		}
 	}

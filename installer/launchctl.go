@@ -16,14 +16,15 @@ type launchd struct {
 	run    Runner
 	system bool
 	uid    int
-	dir    string // where the list goes
-	daemon string // directory of the machine's daemons
+	dir    string // directory of the property list
+	daemon string // directory of the machine's LaunchDaemons
 	log    func(s Service) string
-	// newControl writes and removes the list; nil does so itself.
+	// newControl returns the control that writes a new property list. If it is nil, launchd writes the list itself.
 	newControl func(s Service, list string) (control, error)
 }
 
-// bootPatience is how long launchd may take to forget a service: bootout returns before that, and commands fail meanwhile.
+// bootPatience is how long launchd may take to unload a service or to end its daemon. bootout and kill return before that, and commands
+// fail meanwhile. bootPause is the time between two looks.
 const (
 	bootPatience = 6 * time.Second // the daemon has 5 s to end
 	bootPause    = 50 * time.Millisecond
@@ -31,7 +32,8 @@ const (
 
 func (m *launchd) path() string { return filepath.Join(m.dir, PlistName) }
 
-// domain is where launchd keeps the service: the domain of the person's screen, or without one, as over ssh, that of the user.
+// domain returns the launchd domain of the service: "system" for a service of the machine, otherwise the user's graphical session, or the
+// user's own domain if there is no such session, as over ssh.
 func (m *launchd) domain(ctx context.Context) string {
 	if m.system {
 		return "system"
@@ -43,7 +45,7 @@ func (m *launchd) domain(ctx context.Context) string {
 	return "user/" + strconv.Itoa(m.uid)
 }
 
-// loaded returns launchd's description of the service, and its domain.
+// loaded returns launchd's description of the service and its service target (domain and label). ok is false if it is not loaded.
 func (m *launchd) loaded(ctx context.Context) (said, target string, ok bool) {
 	target = m.domain(ctx) + "/" + Label
 	said, err := m.run(ctx, "launchctl", "print", target)
@@ -117,7 +119,7 @@ func (m *launchd) conflict(s, was Service, found bool) error {
 	return nil
 }
 
-// bootout has launchd forget the service, and waits until it has.
+// bootout makes launchd unload the service and waits until it has done so.
 func (m *launchd) bootout(ctx context.Context) error {
 	_, target, ok := m.loaded(ctx)
 	if !ok {
@@ -146,7 +148,7 @@ func (m *launchd) Uninstall(ctx context.Context) error {
 	if err := m.bootout(ctx); err != nil {
 		return err
 	}
-	return remove(m.path(), m.dir) // the directory is the system's
+	return remove(m.path(), m.dir) // m.dir belongs to the system
 }
 
 // Start implements Manager.
@@ -159,7 +161,7 @@ func (m *launchd) Start(ctx context.Context) error {
 		_, err := m.run(ctx, "launchctl", "kickstart", target)
 		return err
 	}
-	// A service that was disabled cannot be loaded; the error would be a number.
+	// A service that was disabled cannot be loaded, and the error would only be a number. So it is enabled first.
 	if _, err := m.run(ctx, "launchctl", "enable", target); err != nil {
 		return err
 	}
@@ -203,7 +205,7 @@ func (m *launchd) Restart(ctx context.Context) error {
 	return m.Start(ctx)
 }
 
-// isRunning reads the state line of launchctl print, which indents it once; deeper ones are of other things.
+// isRunning reads the state line of launchctl print. The service's own line is indented once; lines with more indent describe other things.
 func isRunning(said string) bool { return launchState(said) == "running" }
 
 func launchState(said string) string {

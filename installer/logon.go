@@ -2,14 +2,14 @@ package installer
 
 import "strings"
 
-// RunKey is the registry key, below HKEY_CURRENT_USER, whose values are run when the user logs on to Windows. RunValue is the name of ours.
+// RunKey is the registry key, below HKEY_CURRENT_USER, whose values Windows runs when the user logs on. RunValue is the name of tether's value.
 const (
 	RunKey   = `Software\Microsoft\Windows\CurrentVersion\Run`
 	RunValue = Name
 )
 
-// LogonCommand returns the command line that starts the daemon of s at logon. The daemon goes on without a window of its own. A home
-// directory is handed over as an argument, because a logon entry has no environment. s must have passed Check.
+// LogonCommand returns the command line that starts the daemon of s at logon. The daemon then runs without a window of its own. s.Home is
+// passed as an argument, because a logon entry cannot set environment variables. s must have passed Check.
 func LogonCommand(s Service) string {
 	args := append([]string{s.Program, "service", "logon"}, s.homeArgs()...)
 	for i, arg := range args {
@@ -18,7 +18,7 @@ func LogonCommand(s Service) string {
 	return strings.Join(args, " ")
 }
 
-// windowsWord quotes one argument as CommandLineToArgvW takes it apart: a backslash is one unless it stands before a quote.
+// windowsWord quotes one argument for CommandLineToArgvW, which takes a backslash literally unless a quote follows it.
 func windowsWord(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\"") {
 		return s
@@ -43,7 +43,7 @@ func windowsWord(s string) string {
 	return b.String()
 }
 
-// homeArgs hand TETHER_HOME over where there is no environment to put it in.
+// homeArgs returns the arguments that pass TETHER_HOME where the environment cannot be set.
 func (s *Service) homeArgs() []string {
 	if s.Home == "" {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/kardianos/service"
 )
 
-// machineControl is kardianos/service for services of the machine. Its options hold our own text for the file; args are for a system that
-// has no file.
+// machineControl returns kardianos/service's control of a service of the machine. options hold the text of the file on systems that have
+// one; args are the program's arguments on Windows, which has no file.
 func machineControl(name string, s Service, args []string, options service.KeyValue) (service.Service, error) {
 	c, err := service.New(idle{}, &service.Config{
 		Name: name, DisplayName: Name, Description: description, Executable: s.Program, Arguments: args, UserName: s.User, Option: options,
@@ -20,7 +20,7 @@ func machineControl(name string, s Service, args []string, options service.KeyVa
 
 const description = "lends terminals of this machine to agent hosts"
 
-// idle is the program that kardianos/service would run. It is only used to install one.
+// idle is the program that kardianos/service would run. It does nothing: here that package only installs and controls services.
 type idle struct{}
 
 // Start is never called.

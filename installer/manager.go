@@ -9,25 +9,27 @@ import (
 	"strings"
 )
 
-// A Manager makes a Service start by itself with the means of one system, and takes that back. There is at most one tether service per
-// user, and one of the machine. Its methods are for one goroutine; all of them run commands of the system and wait for them. Their errors
-// are *Problem wherever a person can do something about it.
+// A Manager installs a Service so that one system starts it automatically, and removes it again. There is at most one tether service per
+// user, and one of the machine. A Manager's methods are for one goroutine; all of them run commands of the system and wait for them. Their
+// errors are *Problem wherever a person can do something about it.
 type Manager interface {
-	// Install installs and starts s, or updates the installed service to match it; the Change tells which. Calling it twice is harmless. It
-	// returns when the daemon answers. After a failure, everything is as before.
+	// Install installs and starts s, or updates the installed service to match it; the Change says which. Calling it twice is harmless. On
+	// Linux and with a Windows logon entry it returns when the daemon answers; launchd and the Windows service manager only start the daemon.
+	// After a failure, everything is as before, except that a Windows service of another program path was removed for the new one.
 	Install(ctx context.Context, s Service) (Change, error)
-	// Uninstall stops the service and removes all that Install made. The terminals of the daemon run on. It is no error if nothing is
+	// Uninstall stops the service and removes everything that Install made. The daemon's terminals continue. It is no error if nothing is
 	// installed.
 	Uninstall(ctx context.Context) error
-	// Start, Stop and Restart do so to the daemon; its terminals run on. They return when it is done, and it is no error if there was nothing
-	// to do.
+	// Start, Stop and Restart start, stop and restart the daemon; its terminals continue. They return when that is done. If there was nothing
+	// to do, that is no error.
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	Restart(ctx context.Context) error
-	// Status asks for the state of things.
+	// Status asks the system for the state of the service.
 	Status(ctx context.Context) (Status, error)
-	// Printed is a command that prints the service's output outside its log, such as why it did not start: at most the last lines, and with
-	// follow later ones. nil means that the system keeps none.
+	// Printed returns the argv of a command that prints the output of the service that is not in the daemon's log, such as why it did not
+	// start: the last lines of it, at most as many as lines says, and later lines if follow is set. nil means that the system keeps no such
+	// output.
 	Printed(lines int, follow bool) []string
 }
 
@@ -36,7 +38,7 @@ type Change uint8
 
 // The effects of Install.
 const (
-	Unchanged Change = iota // it was installed like this already
+	Unchanged Change = iota // the same service was installed already
 	Installed
 	Updated // something else was installed before
 )
@@ -44,12 +46,12 @@ const (
 // Status is the state of a service.
 type Status struct {
 	Installed bool
-	Service   Service // as installed; only User is known of one that another program installed
+	Service   Service // as installed, as far as the system shows it; zero if another program installed it
 	Path      string  // of the installed file
-	Enabled   bool    // it starts by itself
+	Enabled   bool    // the system starts it automatically
 	Running   bool
 	State     string   // in the words of the system
-	Advice    []string // obstacles to its start or its running on, and the remedies
+	Advice    []string // what may keep it from starting or end it, and the remedies
 }
 
 // Problem is an error that a person can do something about.
@@ -80,8 +82,7 @@ func errNotInstalled(system bool) error {
 // A Runner runs a command of the system and returns its output. The error of a failed command holds its message. Tests replace it.
 type Runner func(ctx context.Context, name string, args ...string) (string, error)
 
-// Execute is the Runner of real life. The commands find the session's own service manager also where the environment does not say where it
-// is.
+// Execute is the Runner that runs real commands. They find the user's own service manager even if the environment does not name it.
 func Execute(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = sessionEnv()
@@ -98,7 +99,7 @@ func Execute(ctx context.Context, name string, args ...string) (string, error) {
 	return out.String(), fmt.Errorf("%s: %w", what, err)
 }
 
-// undo runs the steps back and adds their errors to err.
+// undo runs the steps in this order and adds their errors to err.
 func undo(err error, steps ...func() error) error {
 	for _, step := range steps {
 		if e := step(); e != nil {

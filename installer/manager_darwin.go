@@ -13,7 +13,7 @@ const machineLists = "/Library/LaunchDaemons"
 
 // New returns the Manager for services of the user who calls, or of the machine.
 func New(system bool) Manager {
-	home, _ := os.UserHomeDir() // without it nothing of the user's can be found, and the error says so
+	home, _ := os.UserHomeDir() // without a home, the paths are relative
 	m := &launchd{run: Execute, system: system, uid: os.Getuid(), dir: filepath.Join(home, "Library/LaunchAgents"), daemon: machineLists,
 		log: func(s Service) string { return filepath.Join(s.UserHome, "Library/Logs/tether.log") }}
 	if system {

@@ -22,7 +22,7 @@ func New(system bool) Manager {
 
 var usualPlaces = places{running: "/run/systemd/system", system: "/etc/systemd/system", linger: "/var/lib/systemd/linger", procs: "/proc"}
 
-// sessionEnv adds where the user's own systemd is, which su and cron leave out.
+// sessionEnv returns the environment with XDG_RUNTIME_DIR, where systemctl finds the user's systemd. su and cron do not set it.
 func sessionEnv() []string {
 	env := os.Environ()
 	dir := "/run/user/" + strconv.Itoa(os.Getuid())

@@ -75,7 +75,7 @@ func sessionEnv() []string { return os.Environ() }
 // AdministratorHint is how one becomes an administrator here.
 const AdministratorHint = "a command line that was started by Run as administrator"
 
-// IsAdministrator reports whether this process may change services of the machine. It asks the one who decides.
+// IsAdministrator reports whether this process may change services of the machine. It asks the service manager, which decides that.
 func IsAdministrator() bool {
 	m, err := mgr.Connect()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// logon is the Manager of a Windows user: a value of the registry that is run at logon. Windows does not supervise the program, so the
-// daemon is started and stopped by its own commands.
+// logon is the Manager of a Windows user: a registry value whose command Windows runs at logon. Windows does not supervise the program, so
+// tether's own commands start and stop the daemon.
 type logon struct {
 	run   Runner
 	key   values
@@ -17,7 +17,7 @@ type logon struct {
 type values interface {
 	Value(name string) (string, error)
 	Set(name, value string) error
-	Delete(name string) error // it is no error if it is not there
+	Delete(name string) error // a missing value is no error
 }
 
 // Install implements Manager.
@@ -57,12 +57,12 @@ func (m *logon) restore(old string) error {
 	return m.key.Set(RunValue, old)
 }
 
-// isLogonCommand tells our entries from others.
+// isLogonCommand reports whether LogonCommand made the line.
 func isLogonCommand(line string) bool {
 	return strings.HasSuffix(line, " service logon") || strings.Contains(line, " service logon --home ")
 }
 
-// program takes the first word off a line of windowsWord. A path of a program has no quotes in it.
+// program returns the first word of a line whose words windowsWord quoted. The path of a program contains no quotes.
 func program(line string) string {
 	if rest, ok := strings.CutPrefix(line, `"`); ok {
 		first, _, _ := strings.Cut(rest, `"`)

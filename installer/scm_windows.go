@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/windows/svc"
 )
 
-// PasswordVar is the environment variable with the password of the account of a service of the machine. A variable, because an argument can
-// be seen by all.
+// PasswordVar is the environment variable with the password of the account of a service of the machine. It is not an argument, because
+// other users can see arguments.
 const PasswordVar = "TETHER_SERVICE_PASSWORD"
 
-// scm is the Manager of Windows services. It runs as an account, in a session without a screen.
+// scm is the Manager of Windows services. The service runs as an account's user, in a session without a screen.
 type scm struct {
 	run        Runner
 	newControl func(s Service) (service.Service, error)
 }
 
-// control also serves an installed service: it is known by its name.
+// control returns the control of s. For an installed service s may be zero, because Windows finds the service by its name.
 func (m *scm) control(s Service) (service.Service, error) { return m.newControl(s) }
 
 // Install implements Manager.
@@ -53,7 +53,7 @@ func (m *scm) Install(ctx context.Context, s Service) (Change, error) {
 	return change, nil
 }
 
-// known is the service as Windows has written it down, where everybody may read it; without a Program if it is not ours.
+// known returns the service that the registry lists, which every user may read. Program is "" if tether did not install it.
 func known() (s Service, found bool) {
 	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `System\CurrentControlSet\Services\`+Name, registry.QUERY_VALUE)
 	if err != nil {
@@ -63,12 +63,12 @@ func known() (s Service, found bool) {
 	line, _, err := k.GetStringValue("ImagePath")
 	if err == nil && strings.Contains(line, serviceRun) {
 		s = Service{System: true, Program: program(line)}
-		s.User, _, _ = k.GetStringValue("ObjectName") // "" if it cannot be had
+		s.User, _, _ = k.GetStringValue("ObjectName") // "" if it cannot be read
 	}
 	return s, true
 }
 
-// serviceRun is in the command line of our service and of no other.
+// serviceRun is in the command line of tether's service and of no other service.
 const serviceRun = " service run"
 
 func (m *scm) start(c service.Service) error {
@@ -144,8 +144,8 @@ func (m *scm) Status(context.Context) (Status, error) {
 // Printed implements Manager.
 func (m *scm) Printed(int, bool) []string { return nil }
 
-// RunAsService runs the daemon under the service manager of Windows, until that ends it. It does not look around whether it is a service:
-// only the command line of one says so.
+// RunAsService runs the daemon under the service manager of Windows, until that manager stops it or run returns. It does not check whether
+// this process is a service: only the command line of the installed service calls it.
 func RunAsService(run func(context.Context) error) error {
 	h := &handler{run: run}
 	if err := svc.Run(Name, h); err != nil {
@@ -163,7 +163,7 @@ type handler struct {
 func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes chan<- svc.Status) (bool, uint32) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	ended := make(chan error, 1) // 1: the service manager may be told first
+	ended := make(chan error, 1) // 1: run may return while this goroutine sends a status
 	go func() { ended <- h.run(ctx) }()
 	changes <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop | svc.AcceptShutdown}
 	for {

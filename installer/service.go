@@ -9,37 +9,37 @@ import (
 	"unicode/utf8"
 )
 
-// Name is the service's name where the system wants a short one.
+// Name is the service's name where the system wants a short name.
 const Name = "tether"
 
-// Label is its name in launchd, which wants a reversed domain.
+// Label is the service's name in launchd, which wants a reversed domain name.
 const Label = "dev.tether.daemon"
 
 // A Service describes the program and its user. The installed file contains it, as JSON.
 type Service struct {
 	// Program is the absolute path of the tether binary.
 	Program string `json:"program"`
-	// Home is the value of TETHER_HOME for the daemon, "" to leave it to the system's own directories.
+	// Home is the value of TETHER_HOME for the daemon. "" leaves the variable unset, so that the daemon uses the system's usual directories.
 	Home string `json:"home,omitempty"`
-	// Env are further entries of the daemon's environment, NAME=value: those that decide where it keeps its files. A Windows logon entry has
-	// none.
+	// Env are further entries of the daemon's environment, NAME=value: those that decide where it keeps its files. They have no effect on
+	// Windows.
 	Env []string `json:"env,omitempty"`
 	// System makes it a service of the machine that runs as User. Otherwise it is a service of the user who installs it.
 	System bool `json:"system,omitempty"`
-	// User is the name of the user it runs as, UID the number and UserHome the home directory. On Windows there are no numbers.
+	// User, UID and UserHome are the name, the number and the home directory of the user that the service runs as. UID is -1 on Windows.
 	User     string `json:"user"`
 	UID      int    `json:"uid"`
 	UserHome string `json:"user_home"`
 	// AllowRoot lets it run as root.
 	AllowRoot bool `json:"allow_root,omitempty"`
-	// Lingers says that the installation let the user linger, which its removal takes back. Install sets it.
+	// Lingers says that Install enabled lingering for the user, which Uninstall then disables. Install sets it.
 	Lingers bool `json:"lingers,omitempty"`
 }
 
-// ErrRootService is returned for a service that would lend shells of root without being told to.
+// ErrRootService is returned by Check for a service that would run as root without AllowRoot.
 var ErrRootService = errors.New("the service would run terminals as root")
 
-// Check returns why s cannot be installed on the system goos, which is named as in runtime.GOOS.
+// Check returns an error if s cannot be installed on the system goos, a value of runtime.GOOS.
 func (s *Service) Check(goos string) error {
 	if err := checkPath("program", s.Program, goos); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *Service) Check(goos string) error {
 	return nil
 }
 
-// checkPath finds paths that no service manager accepts: relative ones, characters that end a line or a text, and characters that
+// checkPath refuses paths that no service manager accepts: relative paths, and paths with control characters, invalid UTF-8, or the "{{" that
 // kardianos/service takes for a template.
 func checkPath(what, p, goos string) error {
 	switch {
@@ -92,7 +92,7 @@ func isAbs(p, goos string) bool {
 	return drive || strings.HasPrefix(p, `\\`)
 }
 
-// args are the daemon's arguments. It takes the place of one that tether run has started, with its terminals.
+// args returns the daemon's arguments. With --replace it takes over from a daemon that tether run has started, with that daemon's terminals.
 func (s *Service) args() []string {
 	args := []string{"daemon", "--replace"}
 	if s.AllowRoot {
@@ -104,7 +104,7 @@ func (s *Service) args() []string {
 // recordMark begins the line of an installed file that holds its record.
 const recordMark = "tether service: "
 
-// record is s on one line, for a comment. JSON in Go has no line ends, < or >.
+// record returns s on one line, for a comment. Go's JSON escapes line ends, < and >.
 func (s *Service) record() string {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Service) record() string {
 	return recordMark + string(text)
 }
 
-// recorded finds the service that an installed file was rendered from. ok is false for a file that is not ours.
+// recorded returns the service from which an installed file was rendered. ok is false for a file that tether did not make.
 func recorded(text string) (s Service, ok bool) {
 	_, rest, found := strings.Cut(text, recordMark)
 	if !found || !strings.Contains(text, madeBy) {

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// systemd is the Manager of systemd's user managers and of its own.
+// systemd is the Manager of Linux: units of users' systemd managers and of the system's manager.
 type systemd struct {
 	run    Runner
 	system bool
 	places places
-	// newControl makes the control for a unit; nil takes our own.
+	// newControl returns the control for a unit. If it is nil, unitControl is used.
 	newControl func(s Service, unit string) (control, error)
 }
 
-// places are where systemd has things. Tests have them elsewhere.
+// places are systemd's paths. Tests use other paths.
 type places struct {
-	running string // is there when systemd runs
-	system  string // units of the machine
-	linger  string // a file for each user who lingers
-	procs   string // processes
+	running string // exists while systemd runs
+	system  string // directory of the machine's units
+	linger  string // directory with a file for each user who lingers
+	procs   string // the /proc file system
 }
 
-// systemctl talks to the user's manager or the machine's.
+// systemctl runs systemctl for the user's manager or, if m.system is set, the machine's manager.
 func (m *systemd) systemctl(ctx context.Context, args ...string) (string, error) {
 	if !m.system {
 		args = append([]string{"--user"}, args...)
@@ -80,7 +80,7 @@ func (m *systemd) check() error {
 	return nil
 }
 
-// path is where the unit goes. A user's manager has been started with an environment of its own, so it is asked.
+// path returns the path of the unit file. For a unit of a user it asks the user's manager, whose environment may differ from this process's.
 func (m *systemd) path(ctx context.Context) (string, error) {
 	if err := m.check(); err != nil {
 		return "", err
@@ -93,7 +93,7 @@ func (m *systemd) path(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for dir := range strings.FieldsSeq(out) {
-		if strings.HasSuffix(dir, "/systemd/user") { // the first is the person's; .control and generated ones have other names
+		if strings.HasSuffix(dir, "/systemd/user") { // the first match is the user's own directory; systemd's .control and generated directories have other names
 			return filepath.Join(dir, UnitName), nil
 		}
 	}
@@ -142,7 +142,7 @@ func (m *systemd) installNew(ctx context.Context, s Service, path, unit string) 
 	if err != nil {
 		return err
 	}
-	leave := context.WithoutCancel(ctx) // changes are also undone after Ctrl-C
+	leave := context.WithoutCancel(ctx) // Ctrl-C must not stop the undoing of changes
 	if err := c.Install(); err != nil {
 		return undo(m.explain(err), func() error { return m.clean(leave, path) })
 	}
@@ -155,7 +155,7 @@ func (m *systemd) installNew(ctx context.Context, s Service, path, unit string) 
 	return nil
 }
 
-// installOver replaces a unit of ours, or finds that there is nothing to do.
+// installOver replaces a unit that tether installed before, or finds that there is nothing to do.
 func (m *systemd) installOver(ctx context.Context, s Service, path, unit, old string) (Change, error) {
 	leave := context.WithoutCancel(ctx)
 	change := Unchanged
@@ -189,10 +189,10 @@ func (m *systemd) installOver(ctx context.Context, s Service, path, unit, old st
 	return change, nil
 }
 
-// start says why the service did not start, in its own words.
+// start runs start. If that fails, the error has the last lines that the service printed.
 func (m *systemd) start(ctx context.Context, start func() error) error {
-	// After a row of crashes systemd refuses until it is told to forget them.
-	_, _ = m.systemctl(ctx, "reset-failed", UnitName) // fails if there are none
+	// After several crashes systemd refuses to start a service until reset-failed.
+	_, _ = m.systemctl(ctx, "reset-failed", UnitName) // fails if there were no crashes
 	began := time.Now()
 	err := m.explain(start())
 	if err == nil {
@@ -248,21 +248,21 @@ func (m *systemd) control(s Service, path, unit string) (control, error) {
 
 // clean removes all parts of the service that exist.
 func (m *systemd) clean(ctx context.Context, path string) error {
-	// A missing unit cannot be stopped or disabled; in the end only the files count.
+	// disable fails for a missing unit; only the result of removing the files counts.
 	_, _ = m.systemctl(ctx, "disable", "--now", UnitName)
 	err := remove(path, m.keepDir(path))
 	_, reload := m.systemctl(ctx, "daemon-reload")
-	_, _ = m.systemctl(ctx, "reset-failed", UnitName) // it may not have failed
+	_, _ = m.systemctl(ctx, "reset-failed", UnitName) // fails if the unit had not failed
 	return errors.Join(err, reload)
 }
 
-// keepDir is the directory that is not removed though it be empty.
+// keepDir returns the directory at which remove stops: it is kept even if it is empty.
 func (m *systemd) keepDir(path string) string {
 	dir := filepath.Dir(path)
 	if m.system {
 		return dir
 	}
-	_ = os.Remove(filepath.Join(dir, "default.target.wants")) // only if it is empty
+	_ = os.Remove(filepath.Join(dir, "default.target.wants")) // succeeds only if it is empty
 	return filepath.Dir(filepath.Dir(dir))
 }
 
@@ -315,7 +315,7 @@ func (m *systemd) Restart(ctx context.Context) error {
 	return m.act(ctx, func(c control) error { return m.start(ctx, c.Restart) })
 }
 
-// act does something to an installed service.
+// act calls do with the control of the installed service.
 func (m *systemd) act(ctx context.Context, do func(control) error) error {
 	path, err := m.path(ctx)
 	if err != nil {
@@ -328,7 +328,7 @@ func (m *systemd) act(ctx context.Context, do func(control) error) error {
 	if shown["LoadState"] == "not-found" {
 		return errNotInstalled(m.system)
 	}
-	_, s, _, _ := installed(path) // a unit that a package brought will do as well
+	_, s, _, _ := installed(path) // ignores the error, because a unit from a package is accepted, too
 	c, err := m.control(s, path, "")
 	if err != nil {
 		return err

@@ -8,13 +8,13 @@ import (
 // UnitName is the file name of the systemd unit.
 const UnitName = Name + ".service"
 
-// madeBy begins every file of ours, so that no other program's file is overwritten.
+// madeBy is in every file that Install writes. A file without it belongs to another program and is never overwritten.
 const madeBy = "Made by tether service install. Removed by tether service uninstall."
 
 // unit is written so that:
-//   - the processes that hold terminals outlive a restart of the daemon, so
-//     only the daemon is killed (KillMode) and one of them that runs out of
-//     memory does not stop the service (OOMPolicy);
+//   - the processes that hold terminals outlive a restart of the daemon: only
+//     the daemon is killed (KillMode), and a holder that the kernel kills for
+//     lack of memory does not stop the service (OOMPolicy);
 //   - a crash is followed by a restart within two seconds, a wrong
 //     configuration (exit code 2) does not cause a restart;
 //   - no restriction affects programs in terminals: every restriction
@@ -47,7 +47,7 @@ func SystemdUnit(s Service) string {
 	var after, settings strings.Builder
 	target := "default.target"
 	if s.System {
-		// The socket is in the user's runtime directory, where a shell of that user looks for it, so this is there first.
+		// The daemon's socket is in the user's runtime directory, where shells of that user look for it. So the unit waits for that directory.
 		target = "multi-user.target"
 		fmt.Fprintf(&after, "Wants=user-runtime-dir@%d.service\nAfter=user-runtime-dir@%d.service\n", s.UID, s.UID)
 		fmt.Fprintf(&settings, "User=%s\n", s.User)
@@ -61,8 +61,8 @@ func SystemdUnit(s Service) string {
 	return fmt.Sprintf(unit, after.String(), settings.String(), strings.Join(command, " "), target, s.record())
 }
 
-// unitWord quotes one word as systemd.syntax(7) takes it apart again. A dollar stays one in Environment= and in the path of a program, for
-// which alone this is used.
+// unitWord quotes one word by the rules of systemd.syntax(7). It does not quote dollar signs: systemd takes them literally in Environment=
+// and in the path of a program, and unitWord is used only for these.
 func unitWord(s string) string {
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(s)
 	if s == "" || strings.ContainsAny(s, " \t'\"\\;") {
@@ -71,5 +71,5 @@ func unitWord(s string) string {
 	return s
 }
 
-// unitPath is a setting that is a single path and is not taken apart.
+// unitPath quotes the value of a setting that is a single path, which systemd does not split into words.
 func unitPath(s string) string { return strings.ReplaceAll(s, "%", "%%") }

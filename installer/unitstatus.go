@@ -40,7 +40,7 @@ func (m *systemd) Status(ctx context.Context) (Status, error) {
 	}
 	_, s, found, err := installed(path)
 	if errors.Is(err, fs.ErrPermission) {
-		err = nil // the rest is known
+		err = nil // everything else is known from show
 	}
 	if _, ok := errors.AsType[*Problem](err); ok {
 		err = nil // a unit of another program
@@ -82,20 +82,21 @@ func (m *systemd) Printed(lines int, follow bool) []string {
 	return argv
 }
 
-// How many lines are shown of a service that does not start, and how long the journal may take to have them: it writes when it has time to.
+// lastLines is the number of lines shown of a service that does not start. wordsPatience is how long the journal may take to have them,
+// because it writes with a delay; wordsPause is the time between two looks.
 const (
 	lastLines     = 6
 	wordsPatience = 5 * time.Second
 	wordsPause    = 50 * time.Millisecond
 )
 
-// lastLogLines are the lines that the service itself, and not systemd, has printed since then, "" if they are not available.
+// lastLogLines returns the last lines that the service itself, not systemd, has printed since then, or "" if there are none.
 func (m *systemd) lastLogLines(ctx context.Context, since time.Time) string {
 	argv := []string{"--no-pager", "--quiet", "--output=cat", "--lines=" + strconv.Itoa(lastLines), fmt.Sprintf("--since=@%d", since.Unix())}
 	if m.system {
 		argv = append(argv, "_SYSTEMD_UNIT="+UnitName)
 	} else {
-		// The journal cannot tell the unit of a program that has ended before it looked; the name of the program is always there.
+		// The journal does not know the unit of a program that ended before the journal looked it up, but always the program's name.
 		argv = append(argv, "--user", "_SYSTEMD_USER_UNIT="+UnitName, "+", "SYSLOG_IDENTIFIER="+strings.TrimSuffix(UnitName, ".service"))
 	}
 	for end := time.Now().Add(wordsPatience); ; {
