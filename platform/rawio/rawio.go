@@ -1,12 +1,12 @@
-// Package rawio reads and writes sockets and terminals without telling Go's scheduler. On Linux a system call that cannot block needs no
-// scheduler: an ordinary one wakes the runtime's monitor thread after each silence, and loses its processor when it takes more than 20 µs.
-// With all sockets in the path of a key and of output like this, an echo takes a seventh less time, and coloured output a tenth less CPU
-// (docs/PERFORMANCE.md). On other systems everything is as usual.
+// Package rawio reads and writes sockets and terminals without telling Go's scheduler. On Linux a system call that cannot block does not
+// need the scheduler. An ordinary system call wakes the runtime's monitor thread if the process was idle before, and its goroutine loses its
+// processor when the call takes more than 20 µs. With rawio on all sockets in the path of a key and of output, an echo takes a seventh less
+// time, and coloured output a tenth less CPU (docs/PERFORMANCE.md). On other systems reads and writes are ordinary.
 package rawio
 
 import "net"
 
-// A Listener wraps the connections of another one, see [Wrap].
+// A Listener wraps the connections of another listener, see [Wrap].
 type Listener struct{ net.Listener }
 
 // Accept implements net.Listener.

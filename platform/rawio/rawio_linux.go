@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read is read(2), repeated when a signal interrupted it; at the end it returns 0 and no error. The descriptor must be non-blocking: a call
-// that blocks keeps one of Go's processors. p must not be empty.
+// Read is read(2), repeated when a signal interrupted it; at the end of the input it returns 0 and no error. The descriptor must be
+// non-blocking: a call that blocks keeps one of Go's processors. p must not be empty.
 func Read(fd uintptr, p []byte) (int, error) {
 	n, err := transfer(unix.SYS_READ, fd, p, 0)
 	noteRead(fd)
@@ -42,9 +42,9 @@ func transfer(trap, fd uintptr, p []byte, flags uintptr) (int, error) {
 	}
 }
 
-// The runtime's monitor thread polls the network and interrupts long computations every 10 ms, which a process needs when it has more to do
-// than processors. The thread sleeps once all of them are idle, and only an ordinary system call or a timer wakes it. So there is one after
-// each monitorEvery bytes, where a call counts for callBytes besides those that it moves.
+// The runtime's monitor thread polls the network and interrupts long computations every 10 ms. A process needs that when it has more work
+// than processors. The thread sleeps once all processors are idle, and only an ordinary system call or a timer wakes it. So count makes an
+// ordinary system call after each monitorEvery bytes. Each call counts as the bytes that it moves plus callBytes.
 const (
 	monitorEvery = 1 << 20
 	callBytes    = 1 << 10
@@ -52,7 +52,7 @@ const (
 
 var counted atomic.Int64
 
-// count counts a call that has moved n bytes.
+// count adds a call that has moved n bytes, and wakes the monitor thread when it is time to.
 func count(n int64) {
 	if counted.Add(n+callBytes) >= monitorEvery {
 		counted.Store(0)
@@ -60,8 +60,8 @@ func count(n int64) {
 	}
 }
 
-// Wrap returns a connection that reads and writes c in this package's way. It owns c. If c is such a connection already, or neither a TCP nor
-// a unix socket, it returns c.
+// Wrap returns a connection that reads and writes c without telling the scheduler. The result owns c: closing it closes c. Wrap returns c
+// itself if c is wrapped already, is closed, or is neither a TCP nor a unix socket.
 func Wrap(c net.Conn) net.Conn {
 	s, ok := c.(socket)
 	if _, wrapped := c.(*conn); wrapped || !ok {
@@ -76,30 +76,30 @@ func Wrap(c net.Conn) net.Conn {
 	return w
 }
 
-// socket is a *net.TCPConn or *net.UnixConn, which have such methods in common.
+// socket has the methods that *net.TCPConn and *net.UnixConn have in common.
 type socket interface {
 	net.Conn
 	syscall.Conn
 	CloseWrite() error
 }
 
-// conn is a wrapped connection. Deadlines, Close and waiting are the socket's.
+// conn is a wrapped connection. The socket keeps the deadlines, closes, and waits until it is ready.
 type conn struct {
 	socket
 	raw     syscall.RawConn
 	in, out direction
 }
 
-// direction is the present Read or Write.
+// direction is one direction of a connection, with the state of the Read or Write under way. A second call waits for mu.
 type direction struct {
-	mu  sync.Mutex // held by the caller of Read or Write
-	try func(fd uintptr) bool
-	p   []byte
+	mu  sync.Mutex            // held by the caller of Read or Write
+	try func(fd uintptr) bool // set once: receive or send
+	p   []byte                // guarded by mu, as n and err
 	n   int
 	err error
 }
 
-// NetConn returns the wrapped connection, as that of crypto/tls does.
+// NetConn returns the wrapped connection, as tls.Conn.NetConn does.
 func (c *conn) NetConn() net.Conn { return c.socket }
 
 // Read implements net.Conn.
@@ -129,7 +129,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// run has poll call try, at once and each time the socket may be ready, until that is true.
+// run makes poll call d.try at once, and again each time the socket may be ready, until d.try returns true.
 func (d *direction) run(poll func(func(fd uintptr) bool) error, p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,7 +163,7 @@ func (c *conn) send(fd uintptr) bool {
 	return true
 }
 
-// named is err as the socket itself would return it.
+// named returns err in the form in which the socket itself would return it.
 func (c *conn) named(op string, err error) error {
 	e := &net.OpError{Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 	var errno unix.Errno
