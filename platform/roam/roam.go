@@ -1,10 +1,10 @@
-// Package roam reports that the machine has slept or its network has changed: an older connection may be dead without knowing, and one that
-// failed may be possible now.
+// Package roam reports that the machine has slept or that its network has changed. After that a connection may be dead although nothing has
+// reported it, and a connection that failed before may be possible.
 //
 //	err := roam.Watch(ctx, func(why roam.Change) { link.Moved() })
 //
-// It compares a few numbers every three seconds, so that it hardly wakes an idle process, and asks no other program. A report is a hint to
-// look, never a fact about a connection: it may come late, twice, or for an unused address.
+// It compares a few numbers every three seconds, so that it rarely wakes an idle process, and asks no other program. A report is a hint to
+// check a connection, never a fact about it: it may come late, twice, or for an unused address.
 package roam
 
 import (
@@ -27,9 +27,9 @@ const (
 func (c Change) String() string { return [...]string{"nothing", "woke up", "network changed"}[c] }
 
 const (
-	// tick is the time between two looks: how late a change may be noticed.
+	// tick is the time between two looks, and so the longest delay of a report.
 	tick = 3 * time.Second
-	// stopped is how late a look must be for this process to have been stopped, and slept how much the machine must have slept.
+	// Woke is reported if two looks are at least stopped apart, or if the machine has slept for at least slept between them.
 	stopped = 5 * time.Second
 	slept   = 2 * time.Second
 )
@@ -41,11 +41,11 @@ func Watch(ctx context.Context, changed func(Change)) error {
 	return watch(next, asleep, addresses, changed)
 }
 
-// watch is Watch with its sources: next blocks until it is time for another look, or fails at the end; asleep says how long the machine has
-// slept since some fixed moment; addrs are the addresses it has.
+// watch is Watch with its sources. next blocks until it is time for another look; its error ends watch. asleep returns how long the machine
+// has slept since some fixed moment. addrs returns the machine's addresses.
 func watch(next func() error, asleep func() time.Duration, addrs func() ([]string, error), changed func(Change)) error {
 	last, sleep := time.Now(), asleep()
-	known, err := addrs() // err: they are not known yet
+	known, err := addrs() // if err is not nil, the addresses are not known yet
 	for {
 		if err := next(); err != nil {
 			return err
@@ -67,7 +67,8 @@ func watch(next func() error, asleep func() time.Duration, addrs func() ([]strin
 	}
 }
 
-// goTicks returns a function that blocks until the next of its ticks, one in every, and fails with ctx's error when ctx ends.
+// goTicks returns next, which blocks until the next tick and returns ctx's error when ctx ends, and stop, which releases the ticker. There is
+// one tick per every.
 func goTicks(ctx context.Context, every time.Duration) (next func() error, stop func()) {
 	t := time.NewTicker(every)
 	next = func() error {
@@ -81,7 +82,7 @@ func goTicks(ctx context.Context, every time.Duration) (next func() error, stop 
 	return next, t.Stop
 }
 
-// addresses are those under which other machines can be reached, in a fixed order.
+// addresses returns this machine's addresses in a fixed order, without loopback and link-local ones.
 func addresses() ([]string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -23,7 +23,7 @@ func ticks(ctx context.Context, every time.Duration) (next func() error, stop fu
 	}
 	detach := context.AfterFunc(ctx, func() { _ = timer.Close() })
 	next = func() error {
-		var count [8]byte // how many ticks there have been since the last read
+		var count [8]byte // the number of ticks since the last read, which is not used
 		if _, err := timer.Read(count[:]); ctx.Err() == nil {
 			return err
 		}
