@@ -1,4 +1,4 @@
 package browser
 
-// command shows a URL without parsing it as a command line, as cmd's start would.
+// command returns a program that shows a URL. Unlike cmd's start, it does not parse the URL as a command line.
 func command() []string { return []string{"rundll32", "url.dll,FileProtocolHandler"} }
