@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check names the directory on the way to these that keeps this user out, its owner, and the remedy. It explains failures: nil means that
-// it finds no cause, not that everything works.
+// Check looks for a directory in the paths of d.Runtime and d.State that this user cannot use. Its error names that directory, its owner, and
+// the remedy. It explains failures: nil means that it finds no cause, not that everything works.
 func (d Dirs) Check() error {
 	for _, dir := range []string{d.Runtime, d.State} {
 		if err := usable(dir); err != nil {
@@ -26,12 +26,12 @@ func (d Dirs) Check() error {
 	return nil
 }
 
-// usable looks at dir, or at the directory in which it would be made.
+// usable checks dir or, if dir does not exist, the directory in which it would be made.
 func usable(dir string) error {
 	for at := dir; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		if err != nil && at != filepath.Dir(at) {
-			continue // not there, or behind one that keeps us out
+			continue // at does not exist, or a directory above it is closed to this user
 		}
 		if err != nil {
 			return nil
@@ -55,7 +55,7 @@ func usable(dir string) error {
 	}
 }
 
-// nameOf is the name of a user, or the number if there is no name.
+// nameOf returns the name of a user, or "user" with the number if there is no name.
 func nameOf(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(id); err == nil {
@@ -64,7 +64,7 @@ func nameOf(uid uint32) string {
 	return "user " + id
 }
 
-// Full returns the directory in which a file could not be written because the disk is full, or the person's share of it.
+// Full returns the directory in which a file could not be written because the disk or the user's quota on it is full.
 func Full(err error) (dir string, full bool) {
 	at, ok := errors.AsType[*fs.PathError](err)
 	if !ok || !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {

@@ -1,4 +1,4 @@
-// Package dirs says where tether keeps its files. It makes none of the directories.
+// Package dirs determines the directories for tether's files. It does not make them.
 //
 //	d, err := dirs.Get()
 //	config := filepath.Join(d.Config, "config.toml")
@@ -20,7 +20,7 @@ import (
 // HomeVar is the environment variable that puts everything below one directory, so that several daemons can run side by side.
 const HomeVar = "TETHER_HOME"
 
-// MaxSocketName is how long a file name in Dirs.Runtime may be, in bytes, so that it can be a socket's.
+// MaxSocketName is the length in bytes of the longest file name in Dirs.Runtime with which a path still fits a unix socket.
 const MaxSocketName = 32
 
 // Dirs are absolute paths.
@@ -31,8 +31,8 @@ type Dirs struct {
 	Cache   string // files that can be made again
 }
 
-// Get is For on this system, with this process's environment. If a Linux session does not say where its runtime directory is, as in cron or
-// after su, but the usual one is there, it is taken: the daemon and the commands must agree, however each was started.
+// Get is For on this system with this process's environment. If XDG_RUNTIME_DIR is not set, as in cron or after su, but the usual directory
+// exists, Get uses that: the daemon and the commands must agree, however each was started.
 func Get() (Dirs, error) {
 	return For(runtime.GOOS, func(name string) string {
 		value := os.Getenv(name)
@@ -43,7 +43,7 @@ func Get() (Dirs, error) {
 	})
 }
 
-// usualRuntimeDir is where systemd and elogind put it, "" if this user has none there.
+// usualRuntimeDir returns the runtime directory that systemd and elogind make for this user, or "" if it does not exist or is open to others.
 func usualRuntimeDir(parent string) string {
 	dir := parent + "/" + strconv.Itoa(os.Getuid())
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
@@ -52,8 +52,8 @@ func usualRuntimeDir(parent string) string {
 	return dir
 }
 
-// For returns the directories on the system goos (as runtime.GOOS has it) with the environment getenv. TETHER_HOME comes first; without it
-// Linux follows the XDG base directory specification 0.8, macOS and Windows their own habits, any other system Linux. An error names the
+// For returns the directories on the system goos (a value of runtime.GOOS) with the environment getenv. TETHER_HOME takes precedence. Without
+// it macOS and Windows follow their own conventions, and every other system the XDG base directory specification 0.8. An error names the
 // variable that is missing or not an absolute path.
 func For(goos string, getenv func(string) string) (Dirs, error) {
 	s := system{goos: goos, getenv: getenv}
@@ -150,8 +150,8 @@ func (s system) required(name string) (string, error) {
 	return dir, nil
 }
 
-// short replaces a directory in which a socket's path would be too long by one in /tmp. Its name depends only on the long one, so that
-// every process finds it; that it belongs to this user is for package ipc to check.
+// short replaces a directory in which a socket's path would be too long by a directory in /tmp. That name depends only on the long one, so
+// that every process finds it. Package ipc checks that the directory belongs to this user.
 func (s system) short(dir string) string {
 	limit := map[string]int{"linux": 107, "darwin": 103}[s.goos] // sun_path without its NUL, see ipc.MaxPath
 	if limit == 0 || len(dir)+len(s.separator)+MaxSocketName <= limit {
