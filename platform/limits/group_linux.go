@@ -18,11 +18,11 @@ import (
 // requestTimeout is how long systemd may take for one request.
 const requestTimeout = 5 * time.Second
 
-// taken looks whether the kernel has the bounds that canGroup asks for: a manager without the controllers, as in many containers, takes
-// them without a word.
+// taken is a shell script that succeeds if the kernel has the bounds that canGroup asks for. A manager without the cgroup controllers, as in
+// many containers, accepts the bounds without an error and does not apply them.
 const taken = `d=/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup); read -r p <"$d/pids.max" && read -r m <"$d/memory.max" && [ "$p $m" = "4000 1073741824" ]`
 
-// canGroup tries it: it must work, not only be installed.
+// canGroup runs a command with bounds once: systemd-run must work, not only be installed.
 var canGroup = sync.OnceValue(func() bool {
 	var fs unix.Statfs_t
 	if unix.Statfs("/sys/fs/cgroup", &fs) != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC || runtimeDir() == "" {
@@ -31,7 +31,7 @@ var canGroup = sync.OnceValue(func() bool {
 	return run("systemd-run", "--user", "--scope", "--quiet", "--collect", "--description=tether", "--property=TasksMax=4000", "--property=MemoryMax=1G", "--", "/bin/sh", "-c", taken) == nil
 })
 
-// runtimeDir is where the user's systemd listens.
+// runtimeDir returns XDG_RUNTIME_DIR, or "" if the user's systemd does not listen there.
 func runtimeDir() string {
 	dir := os.Getenv("XDG_RUNTIME_DIR")
 	if _, err := os.Stat(filepath.Join(dir, "systemd/private")); dir == "" || err != nil {
@@ -52,7 +52,7 @@ func run(name string, args ...string) error {
 	return nil
 }
 
-// made are the groups whose bounds are set, by name.
+// made holds the groups whose bounds are set, by name.
 var made = struct {
 	sync.Mutex
 	all map[string]Group
@@ -73,7 +73,7 @@ func join(g Group, argv, env []string) ([]string, []string, error) {
 	return g.wrap(argv), withRuntimeDir(env, runtimeDir()), nil
 }
 
-// properties are the words that set the group's bounds, until the machine restarts.
+// properties returns the arguments of systemctl that set the group's bounds until the machine restarts.
 func (g Group) properties() []string {
 	args := []string{"--user", "set-property", "--runtime", g.slice()}
 	if g.Processes > 0 {
@@ -85,13 +85,14 @@ func (g Group) properties() []string {
 	return args
 }
 
-// wrap: with --scope, systemd-run registers its own process and becomes the command. The description keeps the command's words out of the
-// journal.
+// wrap returns the argv that runs argv in the group. With --scope, systemd-run registers its own process and then becomes the command. The
+// description keeps the words of the command out of the journal.
 func (g Group) wrap(argv []string) []string {
 	return append([]string{"systemd-run", "--user", "--scope", "--quiet", "--collect", "--description=tether", "--slice=" + g.slice(), "--"}, argv...)
 }
 
-// withRuntimeDir lets systemd-run find the user's systemd.
+// withRuntimeDir returns env with XDG_RUNTIME_DIR, by which systemd-run finds the user's systemd. nil stands for the environment of this
+// process, which has the variable.
 func withRuntimeDir(env []string, dir string) []string {
 	if env == nil || slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "XDG_RUNTIME_DIR=") }) {
 		return env
@@ -99,7 +100,8 @@ func withRuntimeDir(env []string, dir string) []string {
 	return append(slices.Clone(env), "XDG_RUNTIME_DIR="+dir)
 }
 
-// slice is the name of the group for systemd, where a dash means a level. An agent's own name may hold anything.
+// slice returns systemd's name for the group. It contains a hash of the group's name, because an agent's name may contain any character and
+// systemd takes a dash for a level of its hierarchy.
 func (g Group) slice() string {
 	sum := sha256.Sum256([]byte(g.Name))
 	return fmt.Sprintf("tether-agent_%x.slice", sum[:6])

@@ -8,8 +8,8 @@ import (
 
 func canGroup() bool { return true }
 
-// carrier is a group whose bounds are set, and the job that carries them. The job stays open, so that the bounds hold from one terminal of
-// the agent to the next.
+// carrier is a group whose bounds are set, and the job that applies them. The job stays open, so that the bounds stay in force from one
+// terminal of the agent to the next.
 type carrier struct {
 	group Group
 	job   *proc.Job
@@ -20,7 +20,7 @@ var made = struct {
 	all map[string]carrier
 }{all: map[string]carrier{}}
 
-// join sets the bounds. It is the agent's mark in its environment that brings a command into the job, see pty.Start.
+// join sets the bounds. pty.Start puts a command into the job if its environment has the agent's tag.
 func join(g Group, argv, env []string) ([]string, []string, error) {
 	made.Lock()
 	defer made.Unlock()

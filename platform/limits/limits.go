@@ -1,4 +1,4 @@
-// Package limits reports the room on a disk and the limit of open files.
+// Package limits reports the free space of a disk and the limit of open files, and bounds the resources that commands use.
 //
 //	free, err := limits.Free(d.State)
 package limits
@@ -11,11 +11,12 @@ import (
 // ErrUnsupported is returned where the system has no such limit, or this package does not know how to ask for it.
 var ErrUnsupported = errors.New("not available on this system")
 
-// Free returns how many bytes this user may still write to the file system that has the directory, which must be there. It may block on a
-// file system of the network.
+// Free returns how many bytes this user may still write to the file system of the directory, which must exist. It may block on a network
+// file system.
 func Free(dir string) (uint64, error) { return free(dir) }
 
-// Files returns how many files this process may have open at the same time. A program in Go that starts has raised it as far as it may.
+// Files returns how many files this process may have open at the same time. Go's runtime raises this limit as far as it may when a program
+// starts.
 func Files() (uint64, error) { return files() }
 
 // Group bounds the resources that several programs use together. Zero values bound nothing.
@@ -25,14 +26,15 @@ type Group struct {
 	Memory    int64 // bytes
 }
 
-// CanGroup reports whether this system can bound a Group: on Linux through the systemd of the user, where cgroups are of version 2, on
-// Windows by a job. It asks once, which may take up to 5 s; later calls do not block.
+// CanGroup reports whether this system can bound a Group: on Linux through the user's systemd and cgroups of version 2, on Windows by a job.
+// The first call may take up to 6 s; later calls do not block.
 func CanGroup() bool { return canGroup() }
 
-// Join returns argv as a command that runs in the group: with all others of the same name it takes no more than the group allows. It makes
-// the group first, or changes its bounds, which may take up to 5 s. env is the environment in which the command will run; the result also
-// has the variables that it needs. The process stays the same: no process remains between it and its parent. On Windows the command is
-// returned unchanged, and pty.Start puts it into the group by the agent's mark.
+// Join returns the argv that runs argv in the group: together with all commands of groups with the same name it uses no more than the group
+// allows. Join first makes the group or changes its bounds, which may take up to 6 s. env is the environment in which the command will run;
+// the second result is env with the variables that Join's argv needs. No process remains between the command and its parent. On Windows Join
+// returns the command unchanged, and pty.Start puts it into the group by the agent's tag in its environment. Join returns ErrUnsupported
+// where CanGroup is false.
 func Join(g Group, argv, env []string) ([]string, []string, error) { return join(g, argv, env) }
 
 // CPUTime returns argv as a command whose processes take at most limit of the processor's time each, in whole seconds. It returns

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime: the shell sets its own limit, and becomes the command.
+// cpuTime returns a shell that sets its own limit and then becomes the command.
 func cpuTime(limit time.Duration, argv []string) ([]string, error) {
 	return append([]string{"/bin/sh", "-c", `ulimit -t "$0" && exec "$@"`, seconds(limit)}, argv...), nil
 }
@@ -28,7 +28,7 @@ func files() (uint64, error) {
 	return r.Cur, err
 }
 
-// seconds is the limit in whole seconds, at least one.
+// seconds returns the limit in whole seconds, rounded up, at least one.
 func seconds(limit time.Duration) string {
 	return strconv.FormatInt(max(1, int64((limit+time.Second-1)/time.Second)), 10)
 }
