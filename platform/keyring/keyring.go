@@ -1,15 +1,16 @@
-// Package keyring keeps small secrets in the keyring of the desktop: Secret Service, Keychain, Credential Manager.
+// Package keyring keeps small secrets in the desktop's keyring: Secret Service, Keychain or Credential Manager.
 //
 //	k := keyring.System()
 //	err := k.Probe()
 //	err = k.Set("hosts/laptop", token)
 //	token, err := k.Get("hosts/laptop")
 //
-// Keyrings hang: a locked one waits for a password, perhaps on a machine without a person, and its bus may be dead. So every call takes a
-// second at most. A call that hangs continues in the background, and until it returns all others fail at once: at most one goroutine is
-// lost.
+// Keyrings hang: a locked one waits for a password, perhaps on a machine without a person, and its bus may be dead. So every call takes at
+// most a second. A call that hangs continues in the background, and until it returns every other call fails after its second: at most one
+// goroutine hangs.
 //
-// A keyring is no border against programs of the same user, who can ask it too. It keeps secrets encrypted on the disk and out of backups.
+// A keyring does not protect secrets from other programs of the same user, which can also ask it. It keeps secrets encrypted on the disk and
+// out of backups.
 package keyring
 
 import (
@@ -24,13 +25,13 @@ import (
 // Timeout is how long one call may take.
 const Timeout = time.Second
 
-// service tells our items from others.
+// service marks tether's items in the keyring.
 const service = "tether"
 
 var (
 	// ErrNotFound is returned by Get and Delete if there is no such secret.
 	ErrNotFound = errors.New("the keyring has no such secret")
-	// ErrTooLarge is returned by Set for a secret that does not fit: 2500 bytes fit everywhere.
+	// ErrTooLarge is returned by Set for a secret that is too large for the keyring. Every keyring takes 2500 bytes.
 	ErrTooLarge = errors.New("the secret is too large for the keyring")
 	// ErrSilent is returned when the keyring does not answer in time: it is locked, or its backend hangs.
 	ErrSilent = errors.New("the keyring does not answer; check whether it is locked")
@@ -52,10 +53,10 @@ type Keyring struct {
 // New returns a Keyring over p.
 func New(p Provider) *Keyring { return &Keyring{provider: p, turn: make(chan struct{}, 1)} }
 
-// System is the keyring of this user's desktop. Whether there is one shows when it is asked.
+// System returns the keyring of this user's desktop. It does not check whether there is one: Probe does.
 func System() *Keyring { return New(desktop{}) }
 
-// desktop is go-keyring, asked only where that does no harm.
+// desktop is go-keyring. It is called only if reachable finds no reason against that.
 type desktop struct{}
 
 func (desktop) Set(service, user, password string) error {
@@ -98,24 +99,24 @@ func (k *Keyring) Probe() error {
 	return err
 }
 
-// Set keeps a secret under a name, in place of the one it has.
+// Set stores a secret under a name, in place of the secret with that name.
 func (k *Keyring) Set(name, secret string) error {
 	_, err := k.within(func() (string, error) { return "", k.provider.Set(service, name, secret) })
 	return err
 }
 
-// Get returns the secret of that name.
+// Get returns the secret with that name.
 func (k *Keyring) Get(name string) (string, error) {
 	return k.within(func() (string, error) { return k.provider.Get(service, name) })
 }
 
-// Delete forgets the secret of that name.
+// Delete removes the secret with that name.
 func (k *Keyring) Delete(name string) error {
 	_, err := k.within(func() (string, error) { return "", k.provider.Delete(service, name) })
 	return err
 }
 
-// within does f when it is its turn, and leaves it behind when the time is up.
+// within waits for its turn and calls f in a goroutine. If that takes longer than Timeout in all, it returns ErrSilent, and f continues.
 func (k *Keyring) within(f func() (string, error)) (string, error) {
 	late := time.NewTimer(Timeout)
 	defer late.Stop()
@@ -140,14 +141,14 @@ func (k *Keyring) within(f func() (string, error)) (string, error) {
 	case <-late.C:
 	}
 	select {
-	case r := <-done: // in time, and it was this process that was late
+	case r := <-done: // the keyring answered in time, but this goroutine ran late
 		return r.text, plain(r.err)
 	default:
 		return "", ErrSilent
 	}
 }
 
-// plain gives errors of the library their names here.
+// plain translates errors of the library into errors of this package.
 func plain(err error) error {
 	switch {
 	case err == nil:

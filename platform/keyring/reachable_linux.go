@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// reachable says why there can be no keyring. Without a bus the library would start one by dbus-launch, which stays behind for ever.
+// reachable returns an error if there is no session bus. Without a bus the library would start one with dbus-launch, which never ends.
 func reachable() error {
 	if os.Getenv("DBUS_SESSION_BUS_ADDRESS") != "" {
 		return nil
