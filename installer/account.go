@@ -33,7 +33,7 @@ func lookup(ctx context.Context, run Runner, name string) (*user.User, error) {
 	if err == nil {
 		return u, nil
 	}
-	if self, err := user.Current(); err == nil && strings.HasSuffix(self.Username, `\`+name) { // on Windows, the user name begins with the machine's name
+	if self, err := user.Current(); err == nil && strings.HasSuffix(self.Username, `\`+name) { // Windows names begin with the machine
 		return self, nil
 	}
 	out, failed := run(ctx, "getent", "passwd", name)

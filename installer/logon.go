@@ -2,7 +2,8 @@ package installer
 
 import "strings"
 
-// RunKey is the registry key, below HKEY_CURRENT_USER, whose values Windows runs when the user logs on. RunValue is the name of tether's value.
+// RunKey is the registry key, below HKEY_CURRENT_USER, whose values Windows runs when the user logs on. RunValue is the name of tether's
+// value.
 const (
 	RunKey   = `Software\Microsoft\Windows\CurrentVersion\Run`
 	RunValue = Name

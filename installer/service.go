@@ -70,8 +70,8 @@ func (s *Service) Check(goos string) error {
 	return nil
 }
 
-// checkPath refuses paths that no service manager accepts: relative paths, and paths with control characters, invalid UTF-8, or the "{{" that
-// kardianos/service takes for a template.
+// checkPath refuses paths that no service manager accepts: relative paths, and paths with control characters, invalid UTF-8, or the "{{"
+// that kardianos/service takes for a template.
 func checkPath(what, p, goos string) error {
 	switch {
 	case p == "":
@@ -92,7 +92,8 @@ func isAbs(p, goos string) bool {
 	return drive || strings.HasPrefix(p, `\\`)
 }
 
-// args returns the daemon's arguments. With --replace it takes over from a daemon that tether run has started, with that daemon's terminals.
+// args returns the daemon's arguments. With --replace it takes over from a daemon that tether run has started, with that daemon's
+// terminals.
 func (s *Service) args() []string {
 	args := []string{"daemon", "--replace"}
 	if s.AllowRoot {

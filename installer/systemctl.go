@@ -80,7 +80,8 @@ func (m *systemd) check() error {
 	return nil
 }
 
-// path returns the path of the unit file. For a unit of a user it asks the user's manager, whose environment may differ from this process's.
+// path returns the path of the unit file. For a unit of a user it asks the user's manager, whose environment may differ from this
+// process's.
 func (m *systemd) path(ctx context.Context) (string, error) {
 	if err := m.check(); err != nil {
 		return "", err
@@ -93,7 +94,7 @@ func (m *systemd) path(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for dir := range strings.FieldsSeq(out) {
-		if strings.HasSuffix(dir, "/systemd/user") { // the first match is the user's own directory; systemd's .control and generated directories have other names
+		if strings.HasSuffix(dir, "/systemd/user") { // the first match is the user's own directory
 			return filepath.Join(dir, UnitName), nil
 		}
 	}
