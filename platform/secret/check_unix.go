@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noWait keeps from waiting for the other end of a pipe.
+// noWait keeps open from waiting if the path is a named pipe without another end.
 const noWait = unix.O_NONBLOCK
 
 func makeDir(path string) error { return os.MkdirAll(path, 0o700) }
 
-// openFile opens or makes a file, closed to others if it makes it. It follows no link.
+// openFile opens a file, or makes it if flags say so; a new file is closed to others. It does not follow a link.
 func openFile(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|noWait, 0o600)
 	if errors.Is(err, unix.ELOOP) {
@@ -28,7 +28,7 @@ func openFile(path string, flags int) (*os.File, error) {
 
 func openRead(path string) (*os.File, error) { return os.Open(path) }
 
-// createTemp makes a file of a new name that begins with prefix.
+// createTemp makes a file with a new name that begins with prefix.
 func createTemp(dir, prefix string) (*os.File, error) { return os.CreateTemp(dir, prefix+"*") } // 0600 and O_EXCL
 
 func check(path string, info fs.FileInfo, fix string) error {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// noWait has no counterpart here.
+// noWait is not needed on Windows.
 const noWait = 0
 
 // Rights to read the contents of a file or directory, or to change it.
@@ -36,7 +36,7 @@ func check(path string, _ fs.FileInfo, _ string) error {
 
 func checkOwned(path string, _ fs.FileInfo) error { return closed(path, mayWrite, "is writable by") }
 
-// closed makes sure that the file is this user's, or a trusted one's, and that nobody else has one of these rights.
+// closed checks that the file belongs to this user or to a trusted account, and that no other account has one of these rights.
 func closed(path string, rights windows.ACCESS_MASK, what string) error {
 	descriptor, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT,
 		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
@@ -53,7 +53,7 @@ func closed(path string, rights windows.ACCESS_MASK, what string) error {
 		return errors.Join(fmt.Errorf("%s belongs to another user", path), err)
 	}
 	list, _, err := descriptor.DACL()
-	if err != nil || list == nil { // no list lets everybody in
+	if err != nil || list == nil { // without a list, everybody has access
 		return errors.Join(openTo(path, what, "everybody"), err)
 	}
 	for i := range uint32(list.AceCount) {
@@ -83,7 +83,7 @@ func isTrusted(sid *windows.SID) bool {
 	return false
 }
 
-// nameOf is the readable name of a user or group.
+// nameOf returns the readable name of a user or group.
 func nameOf(sid *windows.SID) string {
 	name, domain, _, err := sid.LookupAccount("")
 	switch {
@@ -95,8 +95,8 @@ func nameOf(sid *windows.SID) string {
 	return domain + `\` + name
 }
 
-// onlyUser are the rights of files made here: this user's, administrators' and the system's, also for later contents of a directory,
-// whatever the directory above gives to others.
+// onlyUser returns the permissions of files and directories that this package makes: all rights for this user, administrators and the
+// system, and none for others, whatever the directory above grants. The later contents of a directory inherit them.
 func onlyUser() (*windows.SecurityAttributes, error) {
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {
@@ -150,10 +150,10 @@ func openRead(path string) (*os.File, error) {
 	return os.NewFile(uintptr(h), path), nil
 }
 
-// shareAll lets others rename, replace and remove an open file, as on other systems.
+// shareAll lets other processes rename, replace and remove an open file, as on other systems.
 const shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
 
-// openFile opens or makes a file; a new file is closed to others. It does not follow links: it opens the link itself.
+// openFile opens a file, or makes it if flags say so; a new file is closed to others. It does not follow a link: a link is an error.
 func openFile(path string, flags int) (*os.File, error) {
 	access, how := uint32(windows.GENERIC_READ), uint32(windows.OPEN_EXISTING)
 	switch {
@@ -189,13 +189,13 @@ func openFile(path string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(h), path), nil
 }
 
-// createTemp makes a file of a new name that begins with prefix.
+// createTemp makes a file with a new name that begins with prefix.
 func createTemp(dir, prefix string) (*os.File, error) {
 	return openFile(filepath.Join(dir, prefix+rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
-// replaceTime is how long replace waits for processes that have the file open: Windows forbids replacing it meanwhile, but readers and
-// virus scanners are soon done.
+// replaceTime is how long replace waits for processes that have the file open: Windows forbids replacing an open file, but readers and virus
+// scanners close it soon. replaceLook is the time between two attempts.
 const (
 	replaceTime = time.Second
 	replaceLook = 10 * time.Millisecond
@@ -212,5 +212,5 @@ func replace(from, to string) error {
 	}
 }
 
-// syncDir does nothing: directories cannot be synced here, a rename is journaled.
+// syncDir does nothing: Windows cannot sync directories, and NTFS journals a rename.
 func syncDir(string) error { return nil }

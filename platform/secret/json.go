@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ReadJSON is ReadFile for files of our own programs: a JSON object with a member "version", which must be the given one. It decodes into
-// into, a pointer to a struct. A member for which the struct has no field is an error, too: a newer program has written it, and writing the
-// file again would lose it silently. Errors name the file, the member, and the remedy.
+// ReadJSON is ReadFile for files that tether's own programs write: a JSON object whose member "version" must equal version. It decodes the
+// object into into, a pointer to a struct. A member without a field in the struct is an error, too: a newer program has written it, and
+// writing the file again would lose it silently. Errors name the file, the member, and the remedy.
 func ReadJSON(path string, version int, into any) error {
 	data, err := ReadFile(path)
 	if err != nil {
@@ -18,7 +18,7 @@ func ReadJSON(path string, version int, into any) error {
 	return DecodeJSON(data, path, version, into)
 }
 
-// DecodeJSON is ReadJSON for data that was read already from path.
+// DecodeJSON is ReadJSON for data that was already read from path.
 func DecodeJSON(data []byte, path string, version int, into any) (err error) {
 	var head struct{ Version int }
 	if err := json.Unmarshal(data, &head); err != nil {
@@ -40,7 +40,7 @@ func DecodeJSON(data []byte, path string, version int, into any) (err error) {
 	return damaged(path, err)
 }
 
-// DamagedError is returned by ReadJSON for a file that is no JSON, or not of the kind that this program writes.
+// DamagedError is returned by ReadJSON for a file that is not JSON, or whose values have other types than this program writes.
 type DamagedError struct {
 	Path string
 	Err  error // the JSON decoder's error

@@ -4,8 +4,8 @@
 //	err = secret.WriteFile(filepath.Join(d.State, "hosts.json"), data)
 //	data, err := secret.ReadFile(filepath.Join(d.State, "hosts.json"))
 //
-// A file that belongs to another user, or is open to others, is refused with a sentence that says how to put it right: it may have been
-// read or replaced already, and closing it quietly would hide that.
+// A file that belongs to another user, or is open to others, is refused. The error says how to make the file private. The package does not
+// do so itself: others may have read or replaced the file already, and closing it silently would hide that.
 package secret
 
 import (
@@ -23,12 +23,13 @@ const maxFile = 1 << 20
 // ErrTooLarge is returned by ReadFile for a file of more than 1 MiB.
 var ErrTooLarge = errors.New("larger than 1 MiB")
 
-// Dir makes the directory with its parents, closed to others, or makes sure that it is one, is this user's and is closed to others.
+// Dir makes the directory with its parents, closed to others. If the path exists already, Dir checks that it is a directory, belongs to this
+// user and is closed to others.
 func Dir(path string) error {
 	if err := makeDir(path); err != nil {
 		return err
 	}
-	info, err := os.Lstat(path) // a link could be turned elsewhere by its owner
+	info, err := os.Lstat(path) // Lstat, because the owner of a link could change its target later
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func Dir(path string) error {
 	return check(path, info, "700")
 }
 
-// ReadFile returns the contents of the file. It follows no link.
+// ReadFile returns the contents of the file, at most 1 MiB. A link is an error.
 func ReadFile(path string) ([]byte, error) {
 	f, err := open(path, os.O_RDONLY)
 	if err != nil {
@@ -56,8 +57,8 @@ func readAll(f *os.File, path string) ([]byte, error) {
 	return data, err
 }
 
-// ReadOwned returns the contents of a file that others may read but not change: one of this user's or root's. It follows links, so that a
-// configuration may live elsewhere; the rule applies to the file at the end.
+// ReadOwned returns the contents of a file, at most 1 MiB, that others may read but not change: it must belong to this user or root.
+// ReadOwned follows links, so that a configuration may be stored elsewhere; the rule applies to the file to which they lead.
 func ReadOwned(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|noWait, 0)
 	if err != nil {
@@ -77,21 +78,21 @@ func ReadOwned(path string) ([]byte, error) {
 	return readAll(f, path)
 }
 
-// OpenRead opens a file for reading; others may be able to read it, too. Meanwhile others may rename, replace and remove it, which Windows
-// otherwise forbids.
+// OpenRead opens a file for reading, without checking who else can read it. While it is open, other processes may rename, replace and remove
+// it, which Windows otherwise forbids.
 func OpenRead(path string) (*os.File, error) { return openRead(path) }
 
-// OpenAppend opens the file for appending and makes it if it is missing. It follows no link.
+// OpenAppend opens the file for appending and makes it if it is missing. A link is an error.
 func OpenAppend(path string) (*os.File, error) {
 	return open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 }
 
-// OpenWrite opens the file for reading and writing in place and makes it if it is missing. It follows no link.
+// OpenWrite opens the file for reading and writing in place and makes it if it is missing. A link is an error.
 func OpenWrite(path string) (*os.File, error) {
 	return open(path, os.O_RDWR|os.O_CREATE)
 }
 
-// open opens a regular file of this user's that is closed to others.
+// open opens a regular file that belongs to this user and is closed to others; any other file is an error.
 func open(path string, flags int) (*os.File, error) {
 	f, err := openFile(path, flags)
 	if err != nil {
