@@ -44,17 +44,17 @@ func asking(path string) ([]string, error) {
 	return nil, fmt.Errorf("%w: %s", ErrUnsupported, path)
 }
 
-// quote writes s for all the shells that asking knows.
+// quote quotes s in a form that all the shells in asking understand.
 func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'"
 }
 
-// kept are the variables that a login begins with: who the user is, and how to reach the user's session and agents. Everything else of this
-// process, which may have been started from anywhere, is left behind.
+// kept are the variables with which a login begins: who the user is, and how to reach the user's session and key agents. The other variables
+// of this process are left out, because it may have been started from anywhere.
 var kept = []string{"HOME", "USER", "LOGNAME", "LANG", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "DISPLAY",
 	"WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "__CF_USER_TEXT_ENCODING"}
 
-// bare is the environment before any start-up file was read.
+// bare returns the environment of a login before any start-up file is read.
 func bare(env []string, path string) []string {
 	out := []string{"SHELL=" + path, "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "TERM=dumb", "TETHER_RESOLVING_ENVIRONMENT=1"}
 	for _, e := range env {
@@ -72,7 +72,7 @@ func bare(env []string, path string) []string {
 	return out
 }
 
-// between returns the output of PrintEnvironment.
+// between returns the entries that PrintEnvironment has printed between the marks; false if the output does not have both marks.
 func between(out []byte, mark string) ([]string, bool) {
 	_, rest, begun := bytes.Cut(out, []byte(mark+"\x00"))
 	env, _, ended := bytes.Cut(rest, []byte("\x00"+mark))

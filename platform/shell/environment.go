@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// ErrUnsupported is returned by Environment for shells it cannot ask.
+// ErrUnsupported is returned by Environment for shells that it does not know how to ask.
 var ErrUnsupported = errors.New("cannot read the environment of this shell")
 
-// PrintVerb is the argument after which this program is to call PrintEnvironment with the next one: the login shell runs it as its only
-// command.
+// PrintVerb is the first argument with which the login shell runs this program as its only command. The program must then call
+// PrintEnvironment with the next argument as the mark.
 const PrintVerb = "print-environment"
 
 // loginTimeout bounds the time for start-up files. Those of frameworks need a second or two on a cold disk.
@@ -27,9 +27,10 @@ func PrintEnvironment(w io.Writer, mark string) error {
 	return err
 }
 
-// Environment returns the environment of an interactive login of the user: the one that the start-up files of the login shell at path make
-// of a bare one. self is this program, see PrintVerb. It waits for the shell for at most ten seconds and then ends all its processes.
-// Variables that exist only for this query are left out. On Windows no shell is asked: the result is the environment of the user's account.
+// Environment returns the environment of an interactive login of the user: the variables after the login shell at path has read its start-up
+// files in a bare environment. self is the path of this program, see PrintVerb. Environment waits for the shell for at most ten seconds and
+// then ends all its processes. Variables that exist only for this query are left out. On Windows no shell is asked: the result is the
+// environment of the user's account.
 func Environment(ctx context.Context, path, self string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
 	defer cancel()
@@ -37,7 +38,7 @@ func Environment(ctx context.Context, path, self string) ([]string, error) {
 	return slices.DeleteFunc(env, ofAsking), err
 }
 
-// ofAsking tells the variables that mean nothing outside the shell that was asked.
+// ofAsking reports whether an entry has a meaning only in the shell that was asked.
 func ofAsking(entry string) bool {
 	name, _, ok := strings.Cut(entry, "=")
 	switch name {
@@ -52,9 +53,9 @@ type Cache struct {
 	Path string // of the login shell
 	Self string // of this program, see PrintVerb
 
-	ask chan struct{} // 1 slot, made by the first call: one asks at a time
+	ask chan struct{} // 1 slot, held by the call that asks; made by the first such call, guarded by mu
 	mu  sync.Mutex
-	env []string // nil = not asked yet
+	env []string // nil = not asked yet; guarded by mu
 }
 
 // Get returns the environment, asking the shell the first time. An error is not remembered. The slice is the caller's.
@@ -68,14 +69,14 @@ func (c *Cache) Get(ctx context.Context) ([]string, error) {
 // Refresh asks the shell again.
 func (c *Cache) Refresh(ctx context.Context) ([]string, error) { return c.fill(ctx, true) }
 
-// Known returns the environment if the shell was asked before, else nil. It does not block.
+// Known returns the environment if the shell was asked before, or nil otherwise. It does not block.
 func (c *Cache) Known() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.env)
 }
 
-// fill asks, unless another caller has done so meanwhile and that result is good enough.
+// fill asks the shell when no other call does so. Unless again is set, it returns the result of a call that it waited for instead.
 func (c *Cache) fill(ctx context.Context, again bool) ([]string, error) {
 	c.mu.Lock()
 	if c.ask == nil {

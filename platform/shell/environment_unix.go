@@ -15,14 +15,14 @@ import (
 // maxEnvironment bounds the bytes read of the shell's output; Linux lets a program have 2 MiB of environment by default.
 const maxEnvironment = 4 << 20
 
-// runLogin runs the shell without a terminal, in its own session, and returns its output. If ctx ends first, it ends the whole tree;
-// otherwise an agent that the start-up files began may live on.
+// runLogin runs the shell without a terminal, in its own session, and returns its output. If ctx ends first, it ends the whole process tree.
+// Otherwise background processes that the start-up files have started, such as ssh-agent, continue.
 func runLogin(ctx context.Context, path string, args, env []string) ([]byte, error) {
 	tag := proc.Tag("login-" + rand.Text())
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Env = "/", append(env, tag)
 	proc.InSession(cmd)
-	cmd.WaitDelay = time.Second // for processes that keep the pipe open
+	cmd.WaitDelay = time.Second // for background processes that keep the pipe open
 	out := &limited{left: maxEnvironment}
 	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
@@ -30,7 +30,7 @@ func runLogin(ctx context.Context, path string, args, env []string) ([]byte, err
 	}
 	leader, err := proc.Lookup(cmd.Process.Pid)
 	if err != nil {
-		leader.Pid = cmd.Process.Pid // it has ended already
+		leader.Pid = cmd.Process.Pid // the shell has ended already
 	}
 	killed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -2,12 +2,12 @@ package shell
 
 import "strings"
 
-// windowsKinds are the shells that Windows has or people install there, in the order in which Login prefers them. Git's bash is never
-// preferred: everybody with git has it, wanted or not.
+// windowsKinds are the shells that Windows includes or that people install there, in the order in which Login prefers them. Git's bash is
+// last: everybody with git has it, wanted or not.
 var windowsKinds = []string{"pwsh", "powershell", "cmd", "bash"}
 
-// places returns where on Windows the shell of this name may be, best first. It is a pure function of the environment and of where Git says
-// that it was installed, so that it is tested everywhere.
+// places returns the paths on Windows where the shell with this name may be, the preferred one first. git is the directory of Git for
+// Windows, or "". places is a pure function, so that every system can test it.
 func places(name string, getenv func(string) string, git string) []string {
 	var found []string
 	add := func(variable string, elements ...string) {
@@ -16,7 +16,7 @@ func places(name string, getenv func(string) string, git string) []string {
 		}
 	}
 	switch strings.TrimSuffix(strings.ToLower(name), ".exe") {
-	case "pwsh": // 7 and newer: the installer's, then those on PATH, which include the Store's
+	case "pwsh": // 7 and newer: first the installer's, then those on PATH, which include the Microsoft Store's
 		add("ProgramFiles", "PowerShell", "7", "pwsh.exe")
 		add("ProgramW6432", "PowerShell", "7", "pwsh.exe")
 		found = append(found, onPath(getenv("PATH"), "pwsh.exe")...)
@@ -28,7 +28,7 @@ func places(name string, getenv func(string) string, git string) []string {
 			found = append(found, path)
 		}
 		add("SystemRoot", "System32", "cmd.exe")
-	case "bash", "git-bash": // not the one in System32, which starts Linux, and is first on PATH
+	case "bash", "git-bash": // not System32's bash, which starts Linux and is first on PATH
 		if git != "" {
 			found = append(found, strings.TrimRight(git, `\`)+`\bin\bash.exe`)
 		}

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Line returns the argv that runs a line as the system's own shell understands it: sh -c, or cmd /c on Windows. It is not the person's
-// shell, and no start-up files are read: programs that write such lines count on the one that is everywhere.
+// Line returns the argv that runs a line in the system's own shell: sh -c, or cmd /c on Windows. That is not the person's shell, and it
+// reads no start-up files: programs that write such lines rely on the shell that every system has.
 func Line(line string) []string { return onLine(line) }
 
-// Merge returns env with the entries of set, NAME=value, replacing those with the same name. The last of set wins. Names are compared as
-// the system does: on Windows without regard to case.
+// Merge returns env with the entries of set, NAME=value, in place of entries with the same name. The last entry of a name wins. On Windows
+// names that differ only in case are equal.
 func Merge(env, set []string) []string {
 	var out []string
 	seen := map[string]bool{}

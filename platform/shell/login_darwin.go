@@ -2,7 +2,7 @@ package shell
 
 import "os/user"
 
-// account asks Open Directory: /etc/passwd has no people on macOS.
+// account asks Open Directory, because /etc/passwd on macOS lists no ordinary users.
 func account() string {
 	u, err := user.Current()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// account reads the local accounts, then asks for network accounts (LDAP, SSSD), which are not in the file.
+// account reads /etc/passwd, then asks getent, which also knows network accounts (LDAP, SSSD).
 func account() string {
 	lines, err := os.ReadFile("/etc/passwd")
 	if err == nil {

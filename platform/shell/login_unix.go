@@ -30,7 +30,7 @@ func ask(tool string, args ...string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, args...)
-	cmd.WaitDelay = askTimeout // for children of it that keep the pipe open
+	cmd.WaitDelay = askTimeout // for child processes of the tool that keep the pipe open
 	out, err := cmd.Output()
 	if err != nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// login returns the best shell there is, unless SHELL names one: accounts have none on Windows.
+// login returns the shell that SHELL names, or the first available one of windowsKinds: on Windows, accounts have no shell.
 func login() string {
 	candidates := []func() string{func() string { return os.Getenv("SHELL") }}
 	for _, kind := range windowsKinds {
@@ -17,10 +17,10 @@ func login() string {
 	return choose(usable, `C:\Windows\System32\cmd.exe`, candidates...)
 }
 
-// listed reports nothing: Windows has no list of shells.
+// listed always returns false: Windows has no list of shells.
 func listed(string) bool { return false }
 
-// find looks a shell up by its bare name.
+// find returns the path of a shell with a bare name; a name with a path, or an unknown name, is returned unchanged.
 func find(name string) string {
 	if strings.ContainsAny(name, `\/:`) {
 		return name
@@ -41,7 +41,7 @@ func first(name string) string {
 	return ""
 }
 
-// gitFolder is where the installer of Git for Windows has put it, for all users or for this one.
+// gitFolder returns the directory in which Git for Windows is installed, for this user or for all users, or "".
 func gitFolder() string {
 	for _, root := range []registry.Key{registry.CURRENT_USER, registry.LOCAL_MACHINE} {
 		key, err := registry.OpenKey(root, `SOFTWARE\GitForWindows`, registry.QUERY_VALUE)
@@ -57,7 +57,7 @@ func gitFolder() string {
 	return ""
 }
 
-// usable also takes the Store's programs, which are links of a kind that only CreateProcess follows.
+// usable also accepts programs of the Microsoft Store, which are links of a kind that only CreateProcess follows.
 func usable(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && !info.IsDir() && (info.Mode().IsRegular() || info.Mode()&fs.ModeIrregular != 0)

@@ -11,7 +11,7 @@ const foldNames = false
 
 func onLine(line string) []string { return []string{"/bin/sh", "-c", line} }
 
-// listed reports whether /etc/shells, which only the administrator changes, has the path.
+// listed reports whether /etc/shells, which only the administrator can change, contains the path.
 func listed(path string) bool {
 	data, err := os.ReadFile("/etc/shells")
 	if err != nil {
@@ -25,5 +25,5 @@ func listed(path string) bool {
 	return false
 }
 
-// Editor is the editor that every system of this kind has.
+// Editor is the editor that every Linux and macOS has.
 const Editor = "vi"
