@@ -21,8 +21,9 @@ func openConsole(name string) (windows.Handle, error) {
 		windows.OPEN_EXISTING, 0, 0)
 }
 
-// Raw hands every key to the program: none is echoed, edited or turned into a signal, and special keys come as the sequences other systems'
-// terminals send. The screen understands sequences, too. restore undoes it and may be called twice.
+// Raw switches the console to raw mode: the program gets every key, and the console neither echoes nor edits keys nor turns them into
+// signals. Special keys arrive as the escape sequences that terminals of other systems send, and the screen interprets escape sequences.
+// restore undoes it and may be called twice.
 func Raw(f *os.File) (restore func(), err error) {
 	in, err := term.MakeRaw(int(f.Fd()))
 	if err != nil {
@@ -35,7 +36,7 @@ func Raw(f *os.File) (restore func(), err error) {
 	}
 	return func() {
 		restoreScreen()
-		_ = term.Restore(int(f.Fd()), in) // nothing helps when the console is gone
+		_ = term.Restore(int(f.Fd()), in) // fails only if the console is gone
 	}, nil
 }
 
@@ -52,7 +53,7 @@ func sequences() (restore func(), err error) {
 	}
 	const wanted = windows.ENABLE_PROCESSED_OUTPUT | windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING
 	if err := windows.SetConsoleMode(out, before|wanted|windows.DISABLE_NEWLINE_AUTO_RETURN); err != nil {
-		if err := windows.SetConsoleMode(out, before|wanted); err != nil { // the line feed is not that important
+		if err := windows.SetConsoleMode(out, before|wanted); err != nil { // without the mode for line feeds, which is not needed
 			return nil, fmt.Errorf("this console does not support escape sequences (Windows 10 1607 or later is needed): %w", err)
 		}
 	}
@@ -64,8 +65,8 @@ func sequences() (restore func(), err error) {
 	}, nil
 }
 
-// Keys returns the input typed at f. Reading a console through os.File ends at Ctrl+Z, as if it were the end of a file; this does not. It
-// is for one goroutine.
+// Keys returns the input typed at f. Reading a console through os.File ends at Ctrl+Z, as if that were the end of a file; the reader that
+// Keys returns does not end there. The reader is for one goroutine.
 func Keys(f *os.File) io.Reader {
 	if !Is(f) {
 		return f
@@ -73,12 +74,12 @@ func Keys(f *os.File) io.Reader {
 	return &keys{handle: windows.Handle(f.Fd())}
 }
 
-// keys reads a console in UTF-16 and hands it out in UTF-8.
+// keys reads a console in UTF-16 and returns the input in UTF-8.
 type keys struct {
 	handle windows.Handle
 	units  [1024]uint16
-	high   uint16 // first half of a pair whose second has not come yet
-	rest   []byte
+	high   uint16 // first half of a surrogate pair whose second half has not been read yet, or 0
+	rest   []byte // input that was read and not returned yet
 }
 
 // Read implements io.Reader.
@@ -98,7 +99,7 @@ func (k *keys) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// decode keeps a first half at the end for the next time.
+// decode converts units to UTF-8. If they end with the first half of a surrogate pair, it keeps that for the next call.
 func (k *keys) decode(units []uint16) []byte {
 	if k.high != 0 {
 		units = append([]uint16{k.high}, units...)
@@ -114,7 +115,7 @@ func (k *keys) decode(units []uint16) []byte {
 	return b
 }
 
-// Ctrl+Z counts only at the start of a line, which has to be ended as any other.
+// Ctrl+Z ends the input only at the start of a line, and that line must be ended with Enter.
 const (
 	endOfLine  = "\r"
 	endOfInput = "\x1a\r"

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// sizeLook is how often the size is asked for. Windows reports a change only among the keys, and another reader of those would lose some.
+// sizeLook is the time between two looks at the size. Windows reports a change only as one of the input events, and reading these here would
+// take keys away from the reader of the keys.
 const sizeLook = 250 * time.Millisecond
 
-// Resized returns a channel that receives a value after the terminal got another size, and a function that ends that. Several changes may
-// be one value.
+// Resized returns a channel that receives a value after the size of the terminal has changed, and a function that ends this. Several changes
+// may arrive as one value. Nobody closes the channel.
 func Resized() (changes <-chan os.Signal, stop func()) {
 	ch, end, ended := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	go func() { // ends with stop
@@ -46,13 +47,13 @@ func watchSize(ch chan<- os.Signal, end <-chan struct{}) {
 		}
 		last = now
 		select {
-		case ch <- syscall.Signal(0): // there is no number for it
+		case ch <- syscall.Signal(0): // Windows has no signal for a change of size
 		default:
 		}
 	}
 }
 
-// windowOf is the part of the console that is seen.
+// windowOf returns the size of the visible part of the console, one less than the cells in each direction; zero if it is not known.
 func windowOf(out windows.Handle) windows.Coord {
 	var info windows.ConsoleScreenBufferInfo
 	if windows.GetConsoleScreenBufferInfo(out, &info) != nil {

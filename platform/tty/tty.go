@@ -1,4 +1,4 @@
-// Package tty is the person's own terminal, at which a command runs: its size, its raw mode, and input without echo. It is not for lent
+// Package tty handles the person's own terminal, in which a command runs: its size, its raw mode, and input without echo. It is not for lent
 // terminals: package pty runs those.
 //
 //	if tty.Is(os.Stdin) {
@@ -25,13 +25,13 @@ func Size(f *os.File) (cols, rows int, ok bool) {
 	return cols, rows, err == nil && cols > 0 && rows > 0
 }
 
-// ReadSecret reads a line without echo. When ctx ends first it restores the terminal and returns ctx's error; the reading then goes on in
-// the background until a line is typed, so the program should end.
+// ReadSecret reads a line without echo. If ctx ends first, it restores the terminal and returns ctx's error. A goroutine then continues to
+// read until a line is typed, so the program should end.
 func ReadSecret(ctx context.Context, f *os.File) (string, error) {
 	return readSecret(ctx, f, term.ReadPassword)
 }
 
-// beginning is how long reading may take to begin: to switch off the echo.
+// beginning is how long a cancelled readSecret waits for its reader to switch off the echo.
 const beginning = time.Second
 
 func readSecret(ctx context.Context, f *os.File, readPassword func(fd int) ([]byte, error)) (string, error) {
@@ -44,7 +44,7 @@ func readSecret(ctx context.Context, f *os.File, readPassword func(fd int) ([]by
 		text []byte
 		err  error
 	}
-	read := make(chan line, 1) // 1: the reader ends even when nobody waits any more
+	read := make(chan line, 1) // 1: the reader can end after readSecret has returned
 	go func() {
 		text, err := readPassword(fd)
 		read <- line{text, err}
@@ -54,13 +54,13 @@ func readSecret(ctx context.Context, f *os.File, readPassword func(fd int) ([]by
 		return string(l.text), l.err
 	case <-ctx.Done():
 	}
-	// Without echo is how the terminal would stay if it were restored before the reader has begun.
+	// Wait until the reader has switched off the echo. If the terminal were restored before that, it would stay without echo.
 	for began := time.Now(); time.Since(began) < beginning; {
 		if now, err := term.GetState(fd); err != nil || *now != *state {
 			break
 		}
 		select {
-		case <-read: // which has restored it
+		case <-read: // the reader has restored the terminal
 			return "", ctx.Err()
 		case <-time.After(time.Millisecond):
 		}
@@ -69,7 +69,7 @@ func readSecret(ctx context.Context, f *os.File, readPassword func(fd int) ([]by
 	return "", ctx.Err()
 }
 
-// EndOfInput is the input with which a person ends a program's input, at the start of a line or within one.
+// EndOfInput returns the keys that end a program's input. atLineStart says whether they are typed at the start of a line or within one.
 func EndOfInput(atLineStart bool) []byte {
 	if atLineStart {
 		return []byte(endOfInput)
