@@ -17,23 +17,24 @@ const (
 	bus     = "org.freedesktop.DBus"
 	// showWithin bounds how long the desktop takes to show a notification.
 	showWithin = 5 * time.Second
-	// maxSignals bounds the signals that wait to be handled. In a flood, further ones are dropped.
+	// maxSignals bounds the signals that wait to be handled. Signals above it are dropped.
 	maxSignals = 64
 )
 
-// pressable are desktops that let every program of the user press a button: dunstctl action, makoctl invoke, swaync-client and fnottctl.
+// pressable are notification programs that let every program of the user press a button: by dunstctl action, makoctl invoke, swaync-client
+// and fnottctl.
 var pressable = []string{"dunst", "mako", "swaync", "swaynotificationcenter", "fnott"}
 
 // session is a connection to the program that shows notifications.
 type session struct {
 	conn  *dbus.Conn
-	owner string // the program's name on the bus, which nobody has after it
+	owner string // the program's unique name on the bus, which no other program gets later
 	shows dbus.BusObject
 }
 
 func ask(ctx context.Context, title, body string, buttons []Button, trust func(int) error) (string, error) {
 	address := busAddress()
-	if address == "" || strings.HasPrefix(address, "autolaunch:") { // that would start one
+	if address == "" || strings.HasPrefix(address, "autolaunch:") { // connecting to autolaunch: would start a bus
 		return "", ErrUnsupported
 	}
 	open, end := context.WithCancel(context.Background())
@@ -82,7 +83,8 @@ func ask(ctx context.Context, title, body string, buttons []Button, trust func(i
 	}
 }
 
-// find looks for the program that shows notifications, and whether it is one that may ask the person.
+// find returns a session with the program that shows notifications. It starts that program if necessary. It returns ErrUnsupported if the
+// program has no buttons or lets other programs press them, and an error if trust does.
 func find(ctx context.Context, conn *dbus.Conn, trust func(int) error) (*session, error) {
 	s := &session{conn: conn}
 	owner := func() error {
@@ -118,8 +120,8 @@ func find(ctx context.Context, conn *dbus.Conn, trust func(int) error) (*session
 	return s, nil
 }
 
-// answer returns the meaning of a signal for a notification. Other programs can send signals directly to us, whatever we match: only the
-// sender's name on the bus cannot be forged.
+// answer returns the meaning of a signal for the notification id. done is false for signals that do not end it. Other programs can send
+// signals directly to this connection, whatever it matches: only the sender's name on the bus cannot be forged.
 func (s *session) answer(signal *dbus.Signal, id uint32, buttons []Button) (key string, done bool, err error) {
 	if signal.Sender != s.owner || signal.Path != object || len(signal.Body) != 2 || signal.Body[0] != any(id) {
 		return "", false, nil

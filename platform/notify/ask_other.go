@@ -4,7 +4,7 @@ package notify
 
 import "context"
 
-// ask has nothing here: the notification center of macOS has buttons for signed applications alone, and the notification area of Windows
+// ask always returns ErrUnsupported: macOS's notification center has buttons only for signed applications, and Windows's notification area
 // has none.
 func ask(context.Context, string, string, []Button, func(int) error) (string, error) {
 	return "", ErrUnsupported

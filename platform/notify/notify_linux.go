@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// send uses the programs that desktops have for it: notify-send, else gdbus.
+// send uses a program that desktops include: notify-send, or gdbus if that is missing.
 func send(ctx context.Context, title, body string) error {
 	bus := busAddress()
 	if bus == "" {
@@ -35,7 +35,7 @@ func send(ctx context.Context, title, body string) error {
 	return ErrUnsupported
 }
 
-// busAddress is the address of the session's bus, or "". Programs without an address would start one.
+// busAddress returns the address of the session's bus, or "" if there is none. Without an address, programs would start a bus.
 func busAddress() string {
 	if bus := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); bus != "" {
 		return bus
@@ -47,10 +47,10 @@ func busAddress() string {
 	return "unix:path=" + path
 }
 
-// markup is text in the language of notifications' bodies.
+// markup returns text in the markup language of notifications' bodies.
 func markup(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }
 
-// gvariant is a string as gdbus reads it.
+// gvariant returns text as a string in the format that gdbus reads.
 func gvariant(text string) string { return strconv.Quote(text) }

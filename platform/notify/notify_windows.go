@@ -18,14 +18,14 @@ var (
 	loadIcon        = windows.NewLazySystemDLL("user32.dll").NewProc("LoadIconW")
 )
 
-// Of Shell_NotifyIcon, see shellapi.h.
+// Constants of Shell_NotifyIcon, see shellapi.h.
 const (
 	nimAdd, nimDelete        = 0, 2
 	nifIcon, nifTip, nifInfo = 0x02, 0x04, 0x10
 	niifRespectQuietTime     = 0x80
-	hwndMessage              = ^uintptr(2) // -3: a window that nobody sees, not even broadcasts
+	hwndMessage              = ^uintptr(2) // -3: an invisible window that gets no broadcasts either
 	idiQuestion              = 32514
-	shownFor                 = 10 * time.Second // Windows takes the notification away with its icon
+	shownFor                 = 10 * time.Second // then send removes the icon, and Windows the notification with it
 )
 
 // notifyIconData is NOTIFYICONDATAW.
@@ -44,7 +44,7 @@ type notifyIconData struct {
 	balloonIcon         uintptr
 }
 
-// balloon is an icon in the notification area that says title and body.
+// balloon returns an icon for the notification area, with a notification that shows title and body.
 func balloon(window, icon uintptr, title, body string) *notifyIconData {
 	d := &notifyIconData{window: window, id: 1, flags: nifIcon | nifTip | nifInfo, icon: icon, infoFlags: niifRespectQuietTime}
 	d.size = uint32(unsafe.Sizeof(*d))
@@ -54,7 +54,7 @@ func balloon(window, icon uintptr, title, body string) *notifyIconData {
 	return d
 }
 
-// put writes as much of text as fits, and the zero that ends it.
+// put writes as many whole characters of text as fit, and the zero that ends them.
 func put(to []uint16, text string) {
 	n := 0
 	for _, r := range text {
@@ -67,7 +67,8 @@ func put(to []uint16, text string) {
 	to[n] = 0
 }
 
-// send shows a balloon. Its window belongs to a thread, which stays until the balloon has been there for a while.
+// send shows a balloon. The balloon needs a window, which belongs to one thread: a goroutine keeps that thread for shownFor, also after send
+// has returned.
 func send(ctx context.Context, title, body string) error {
 	done := make(chan error, 1)
 	go func() {
@@ -83,7 +84,7 @@ func send(ctx context.Context, title, body string) error {
 		icon, _, _ := loadIcon.Call(0, idiQuestion)
 		d := balloon(window, icon, title, body)
 		if ok, _, _ := shellNotifyIcon.Call(nimAdd, uintptr(unsafe.Pointer(d))); ok == 0 {
-			done <- ErrUnsupported // a service, or no Explorer
+			done <- ErrUnsupported // this process is a service, or Explorer does not run
 			return
 		}
 		done <- nil
