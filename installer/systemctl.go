@@ -93,8 +93,9 @@ func (m *systemd) path(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// The first match is the user's own directory. systemd's .control and generated directories have other names.
 	for dir := range strings.FieldsSeq(out) {
-		if strings.HasSuffix(dir, "/systemd/user") { // the first match is the user's own directory
+		if strings.HasSuffix(dir, "/systemd/user") {
 			return filepath.Join(dir, UnitName), nil
 		}
 	}
