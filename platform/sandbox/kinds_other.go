@@ -14,5 +14,5 @@ func inner([]string) int {
 	return complain(statusConfine, fmt.Errorf("%w: namespaces need Linux", ErrUnsupported))
 }
 
-// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside.
+// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside. It is always false here.
 func ClosesAbstractSockets() bool { return false }

@@ -30,7 +30,7 @@ func confine(k Kind, p Profile, argv []string) int {
 	}
 }
 
-// fence becomes the command, with Landlock and the filter of system calls.
+// fence becomes the command, confined by Landlock and the filter of system calls. It returns the exit status only if that fails.
 func fence(p Profile, argv []string) int {
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return complain(statusConfine, fmt.Errorf("close_range: %w", err))
@@ -52,10 +52,10 @@ func fence(p Profile, argv []string) int {
 	return notStarted(argv[0], become(path, argv))
 }
 
-// leastABI is the version of Landlock that also bounds truncation (Linux 6.2); before it files could be emptied.
+// leastABI is the first version of Landlock that also controls truncation (Linux 6.2). With an older one, commands could empty any file.
 const leastABI = 3
 
-// abi is the version of Landlock that the kernel has.
+// abi returns the kernel's version of Landlock.
 var abi = sync.OnceValues(func() (int, error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -64,7 +64,7 @@ var abi = sync.OnceValues(func() (int, error) {
 	return int(v), nil
 })
 
-// landlockMissing says why Landlock cannot be used, if it cannot.
+// landlockMissing returns an error if Landlock cannot be used.
 func landlockMissing() error {
 	v, err := abi()
 	if err == nil && v < leastABI {
@@ -73,7 +73,7 @@ func landlockMissing() error {
 	return err
 }
 
-// Rights refused outside the profile, and rights for a file of it.
+// changes are the rights that are refused outside the profile. fileChanges are those of them that can be granted for a file.
 const (
 	changes = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
@@ -85,7 +85,8 @@ const (
 // devices are files that programs write to although they are not regular files.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts"}
 
-// scopeABI is the version from which on signals to processes outside and their abstract sockets can be refused (Linux 6.12).
+// scopeABI is the first version of Landlock that can refuse signals to processes outside and connections to their abstract sockets (Linux
+// 6.12).
 const scopeABI = 6
 
 // ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside, which a Wall that shares the network
@@ -103,7 +104,8 @@ func scope() error {
 	return restrict(nil, 0)
 }
 
-// restrict gives up the handled rights for this thread and its children, except for these paths and devices, and applies scope.
+// restrict gives up the handled rights of this thread and its children, except those for the paths in writable and for devices. Where the
+// kernel can, it also refuses signals and connections to abstract sockets that leave the sandbox.
 func restrict(writable []string, handled uint64) error {
 	if err := landlockMissing(); err != nil {
 		return err
@@ -139,7 +141,7 @@ func restrict(writable []string, handled uint64) error {
 	return nil
 }
 
-// allow permits changes to path and everything below it. A missing path is left out.
+// allow grants the rights in access for path and everything below it. A missing path is left out.
 func allow(ruleset int, path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -164,7 +166,7 @@ func allow(ruleset int, path string, access uint64) error {
 	return nil
 }
 
-// become executes the program in place of this one, from the thread that was confined.
+// become executes the program in place of this one. It must be called on the thread that was confined.
 func become(path string, argv []string) error {
 	if !strings.Contains(path, "/") {
 		path = "./" + path

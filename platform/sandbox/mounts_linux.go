@@ -12,21 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The file system of a wall is a memory file system with only the mounts made here. Sources are opened below oldRoot and places below
-// newRoot, both with openat2 or os.Root, so that a link that the agent has made in a granted directory leads nowhere else.
+// The file system of a wall is a memory file system with only the mounts that are made here. The sources of mounts are opened below oldRoot
+// and their mount points below newRoot, both with openat2 or os.Root, so that a link that the agent has made in a granted directory leads
+// nowhere else.
 
-// baseDir is hidden by the new file system while that is built. Any directory that is always there would do.
+// baseDir is the first mount point of the new file system, which hides it while the file system is built. Any directory that always exists
+// would do.
 const (
 	baseDir = "/tmp"
 	oldRoot = "/old"
 	newRoot = "/new"
 )
 
-// attributes of mounts
+// Attributes of mounts.
 const (
 	readOnly  = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	mayChange = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	device    = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC // read-only means the node, not the device
+	device    = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC // the node is read-only, not the device
 )
 
 type builder struct {
@@ -34,7 +36,7 @@ type builder struct {
 	new *os.Root // newRoot
 }
 
-// build makes the file system of the profile and leaves the old one.
+// build makes the file system of the profile, makes it the root, and unmounts the former root.
 func build(in order) error {
 	if err := begin(); err != nil {
 		return fmt.Errorf("mount namespace: %w", err)
@@ -82,13 +84,13 @@ func begin() error {
 	return nil
 }
 
-// Mounts that cover hidden paths.
+// Empty paths that are mounted over hidden paths.
 const (
 	nothingDir  = "/nothing"
 	nothingFile = "/nothing.file"
 )
 
-// end makes the new tree the root and leaves the former one. The root itself is then read-only.
+// end makes the new tree the root, read-only apart from the mounts in it, and unmounts the former root.
 func (b *builder) end() error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, newRoot, 0, &unix.MountAttr{Attr_set: readOnly}); err != nil {
 		return fmt.Errorf("make the root read-only: %w", err)
@@ -105,14 +107,14 @@ func (b *builder) end() error {
 	return os.Chdir("/")
 }
 
-// system shows the directories of the system, and mounts nothing where one is missing.
+// system shows the directories of the system. Missing ones are left out.
 func (b *builder) system() error {
 	for _, path := range systemDirs {
 		if err := b.show(path, readOnly); err != nil {
 			return err
 		}
 	}
-	return b.show("/etc/resolv.conf", readOnly) // which often is a link to a place below /run
+	return b.show("/etc/resolv.conf", readOnly) // often a link to a file below /run
 }
 
 // devices gives the wall a /dev with the devices that any user may use, and terminals of its own.
@@ -142,7 +144,8 @@ func (b *builder) devices() error {
 	return b.console()
 }
 
-// console shows the command's own terminal, so that it has a name. It is a device outside, already open in the command.
+// console shows the command's own terminal at /dev/console, so that it has a name inside. The terminal is a device outside, and the command
+// inherits it as standard input.
 func (b *builder) console() error {
 	var own, named unix.Stat_t
 	name, err := os.Readlink(oldRoot + "/proc/self/fd/0")
@@ -150,12 +153,13 @@ func (b *builder) console() error {
 		return nil
 	}
 	if unix.Stat(oldRoot+name, &named) != nil || own.Rdev != named.Rdev || own.Ino != named.Ino {
-		return nil // of another devpts
+		return nil // the terminal belongs to another devpts
 	}
 	return b.bind(name, "/dev/console", device)
 }
 
-// processes gives the wall a /proc with its own processes. Root, even in a user namespace, can change the kernel's settings there.
+// processes gives the wall a /proc with its own processes. The kernel's settings in it are read-only, because root, even in a user
+// namespace, could change them.
 func (b *builder) processes() error {
 	if err := b.new.MkdirAll("proc", 0o755); err != nil {
 		return err
@@ -178,7 +182,7 @@ func (b *builder) processes() error {
 	return nil
 }
 
-// private makes the directories that the command can write to, besides the granted ones.
+// private makes the directories, besides the granted ones, to which the command can write.
 func (b *builder) private(p Profile) error {
 	type dir struct{ from, to, mode string }
 	dirs := []dir{{"tmp", "/tmp", "mode=1777"}, {"tmp", "/var/tmp", "mode=1777"}}
@@ -203,7 +207,7 @@ func (b *builder) private(p Profile) error {
 	return b.memory(runtime, "mode=0700", unix.MS_NOSUID|unix.MS_NODEV)
 }
 
-// grants shows the profile's grants, directories before their contents.
+// grants shows the paths of the profile, each directory before the paths below it.
 func (b *builder) grants(in order) error {
 	type grant struct {
 		path string
@@ -227,7 +231,7 @@ func (b *builder) grants(in order) error {
 	return nil
 }
 
-// hide covers hidden paths below grants with empty mounts. The private directories hide nothing: their contents belong to the agent.
+// hide covers hidden paths below grants with empty mounts. It hides nothing in the private directories, whose contents belong to the agent.
 func (b *builder) hide(in order) error {
 	granted := in.shown()
 	for _, path := range in.Hidden {
@@ -265,7 +269,7 @@ func (b *builder) sockets(paths []string) error {
 	return nil
 }
 
-// door shows a directory of sockets. A connection needs no right to change the file system.
+// door shows a directory of sockets, read-only: connecting to a socket does not change the file system.
 func (b *builder) door(d Door) error {
 	if d.From == "" {
 		return nil
@@ -273,7 +277,7 @@ func (b *builder) door(d Door) error {
 	return b.bind(d.From, d.At, readOnly)
 }
 
-// show is bind for a path of the system or the person, which may be a link: its target is shown at the path.
+// show is bind for a path of the system or the person, which may be a link: the target of the link is shown at the path.
 func (b *builder) show(path string, attr uint64) error {
 	real, err := b.real(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -285,7 +289,7 @@ func (b *builder) show(path string, attr uint64) error {
 	return b.bind(real, path, attr)
 }
 
-// real resolves links below oldRoot.
+// real returns the path without links, as seen from the former root.
 func (b *builder) real(path string) (string, error) {
 	fd, err := unix.Openat2(b.old, inRoot(path), &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
 	if err != nil {
@@ -314,7 +318,7 @@ func (b *builder) bind(path, at string, attr uint64) error {
 	return b.attach(tree, at, attr)
 }
 
-// attach mounts the tree, which it closes.
+// attach mounts the tree at a path inside, with attr for all its mounts. It closes tree.
 func (b *builder) attach(tree int, at string, attr uint64) error {
 	defer unix.Close(tree)
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
@@ -335,7 +339,7 @@ func (b *builder) attach(tree int, at string, attr uint64) error {
 	return nil
 }
 
-// place opens the directory or file at which something is to be mounted, and makes it if it is not there.
+// place opens the directory or file of a mount point, and makes it if it does not exist. The caller closes the descriptor.
 func (b *builder) place(at string, dir bool) (int, error) {
 	root, err := unix.Open(newRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -346,7 +350,7 @@ func (b *builder) place(at string, dir bool) (int, error) {
 	open := func() (int, error) {
 		return unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 	}
-	fd, err := open() // first: it may be in a directory that cannot be read
+	fd, err := open() // before makePlace, which fails in a directory that cannot be read
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = b.makePlace(name, dir); err == nil {
 			fd, err = open()
@@ -386,7 +390,8 @@ func (b *builder) memory(at, options string, flags uintptr) error {
 	return nil
 }
 
-// cache shows a directory in which changes go to a layer over it. Where the kernel cannot do that, it is read-only.
+// cache shows a directory. Changes go to a layer over it below layers. If layers is "" or the kernel cannot mount such a layer, the
+// directory is read-only.
 func (b *builder) cache(path, layers string) error {
 	real, err := b.real(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -419,7 +424,7 @@ func (b *builder) cache(path, layers string) error {
 	return nil
 }
 
-// inRoot is a path as openat2 and os.Root want it.
+// inRoot returns an absolute path in the form that openat2 and os.Root take: relative to the root.
 func inRoot(path string) string {
 	if path == "/" {
 		return "."

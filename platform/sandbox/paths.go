@@ -2,7 +2,7 @@ package sandbox
 
 import "path/filepath"
 
-// Toolchains are directories and files below the home directory with programs and settings without secrets.
+// Toolchains returns directories and files below the home directory that hold programs and settings, and no secrets.
 func Toolchains(home string) []string {
 	return below(home, ".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes", ".editorconfig", ".tool-versions",
 		".local/bin", "bin", ".cargo/bin", ".cargo/env", ".rustup", "go/bin", "sdk", ".local/go", ".nvm", ".volta", ".fnm", ".local/share/fnm",
@@ -10,7 +10,7 @@ func Toolchains(home string) []string {
 		".bun/bin", ".deno/bin", ".dotnet", ".sdkman/candidates", ".ghcup", ".juliaup", ".nix-profile", ".npm-global", ".local/share/pnpm")
 }
 
-// Caches are directories below the home directory with files that package managers and compilers have fetched and built.
+// Caches returns directories below the home directory with files that package managers and compilers have fetched or built.
 func Caches(home string) []string {
 	return below(home, "go/pkg/mod", ".cache/go-build", ".cargo/registry", ".cargo/git", ".npm/_cacache", ".cache/yarn", ".cache/pnpm",
 		".yarn/berry/cache", ".bun/install/cache", ".cache/deno", ".cache/pip", ".cache/uv", ".cache/pypoetry/cache", ".m2/repository",
@@ -18,7 +18,8 @@ func Caches(home string) []string {
 		".cache/sccache", ".cache/ccache", ".cache/pre-commit")
 }
 
-// Secrets are never shown, even inside a grant: keys, credentials of clouds and services, keyrings and profiles of browsers.
+// Secrets returns directories and files that are always hidden, even inside a grant: keys, credentials of clouds and services, keyrings and
+// profiles of browsers.
 func Secrets(home string) []string {
 	return append(below(home, ".ssh", ".gnupg", ".pki", ".aws", ".azure", ".config/gcloud", ".config/doctl", ".config/hcloud", ".config/linode-cli",
 		".oci", ".aliyun", ".bluemix", ".kube", ".docker", ".config/containers/auth.json", ".config/gh", ".config/glab-cli", ".config/hub",
@@ -30,7 +31,7 @@ func Secrets(home string) []string {
 		".config/microsoft-edge", ".config/vivaldi", ".config/opera", ".cache/mozilla", ".cache/google-chrome", ".cache/chromium", ".thunderbird",
 		".config/Slack", ".config/discord", ".config/Signal", ".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history",
 		"Library/Keychains", "Library/Cookies", "Library/Safari", "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox"),
-		// of the machine, for root
+		// secrets of the machine, which root can read
 		"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssh", "/etc/ssl/private", "/etc/sudoers", "/etc/sudoers.d",
 		"/etc/wireguard", "/etc/NetworkManager", "/etc/krb5.keytab", "/etc/docker", "/etc/kubernetes", "/etc/rancher")
 }

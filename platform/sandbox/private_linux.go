@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept is the private directory of an agent while one of its commands runs. Each command holds a shared lock on a file next to it; the last
-// one removes the directory.
+// kept is the private directory of an agent while one of its commands runs. Each command holds a shared lock on a file next to the
+// directory; the last command removes the directory.
 type kept struct {
-	dir    string
-	lock   *os.File
-	layers string // of this command alone
+	dir    string   // "" if there is none
+	lock   *os.File // nil if there is no directory, and after leave
+	layers string   // the directory for changes of caches, for this command alone
 }
 
-// occupy makes the directory, if one is wanted.
+// occupy makes the directory, unless dir is "", and locks it.
 func occupy(dir string) (*kept, error) {
 	k := &kept{dir: dir}
 	if dir == "" {
@@ -35,7 +35,7 @@ func occupy(dir string) (*kept, error) {
 		return nil, err
 	}
 	k.lock = lock
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH); err != nil { // waits while another removes the directory
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH); err != nil { // waits while another process removes the directory
 		return nil, errors.Join(fmt.Errorf("%s: %w", lock.Name(), err), lock.Close())
 	}
 	for name, mode := range map[string]fs.FileMode{"": 0o700, "tmp": 0o1777 | os.ModeSticky, "home": 0o700, "layers": 0o700} {
@@ -50,7 +50,7 @@ func occupy(dir string) (*kept, error) {
 	return k, nil
 }
 
-// leave removes the directory once no command needs it. It may be called again.
+// leave removes this command's layers, and the directory if no other command uses it. It may be called again.
 func (k *kept) leave() {
 	if k.lock == nil {
 		return
@@ -63,8 +63,8 @@ func (k *kept) leave() {
 	k.lock = nil
 }
 
-// removeAll removes a directory whose subdirectories may be closed to entering or changing, as those of Go's modules. No process can reach
-// it now.
+// removeAll removes a directory whose subdirectories may be closed even to their owner, as those of Go's modules are. No confined process
+// may be able to reach the directory any more.
 func removeAll(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
@@ -78,10 +78,11 @@ func removeAll(dir string) {
 	_ = os.RemoveAll(dir)
 }
 
-// shown are the paths outside that can be seen inside.
+// shown returns the paths outside that the command can see.
 func (o *order) shown() []string { return slices.Concat(o.Writable, o.Readable, o.Caches, systemDirs) }
 
-// hideSockets hides sockets that others have made in shown directories: to connect, seeing a socket is enough.
+// hideSockets adds the sockets that exist in shown directories to Hidden, except granted ones: a program that sees a socket can connect to
+// it.
 func (o *order) hideSockets() error {
 	f, err := os.Open("/proc/net/unix")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,15 +1,15 @@
-// Package sandbox confines a command and everything that it starts. There are two ways on Linux:
+// Package sandbox confines a command and everything that it starts. There are two kinds on Linux:
 //
 //   - [Wall]: namespaces of the kernel. The command has its own processes, devices, /tmp and home, sees only granted paths, and
 //     reaches neither sockets nor processes outside.
-//   - [Landlock], a fence: the command changes only files that are granted. It reads all files of the user and connects to all sockets.
+//   - [Landlock], a fence: the command changes only granted files. It can read all files of the user and connect to all sockets.
 //
-// On macOS sandbox-exec is similar to Landlock. docs/SECURITY.md states the promises of each way.
+// On macOS sandbox-exec is similar to Landlock. docs/SECURITY.md states the promises of each kind.
 //
 //	argv, err := sandbox.Wrap(sandbox.Auto, sandbox.Profile{Writable: []string{dir}, Home: home}, self, []string{"npm", "test"})
 //
-// The program self must hand over to [Main] when its first argument is [Verb]: a process can give up rights only for itself and its
-// children, so a helper does so and then starts the command. The daemon is never confined.
+// The program self must call [Main] when its first argument is [Verb]. It is then the helper, which gives up rights and starts the command:
+// a process can give up rights only for itself and its children. The daemon is never confined.
 package sandbox
 
 import (
@@ -29,19 +29,19 @@ type Kind string
 
 // The kinds.
 const (
-	Auto     Kind = "auto"     // the best that works here
+	Auto     Kind = "auto"     // the best kind that works here
 	Wall     Kind = "wall"     // Linux with user namespaces
 	Landlock Kind = "landlock" // Linux 6.2 or later
 	Seatbelt Kind = "seatbelt" // macOS
 )
 
-// Verb is the first argument by which a program is asked to be the helper.
+// Verb is the first argument with which a program is the helper.
 const Verb = "confine"
 
-// Statuses of the helper when the command does not run, as shells have them.
+// Exit statuses of the helper if the command does not run; shells use the same 126 and 127.
 const (
-	statusConfine  = 125 // it could not be confined
-	statusExec     = 126 // it could not be executed
+	statusConfine  = 125 // the command could not be confined
+	statusExec     = 126 // the command could not be executed
 	statusNotFound = 127
 )
 
@@ -51,42 +51,42 @@ var ErrUnsupported = errors.New("the sandbox is not available")
 // Profile lists the paths that a confined command may reach. Paths are absolute; those that do not exist when the command starts are left
 // out.
 type Profile struct {
-	// Writable are the directories and files that may be changed, and read. A Wall opens them without following links.
+	// Writable are the directories and files that the command may change and read. A Wall opens them without following links.
 	Writable []string
-	// Readable are directories and files that a Wall shows, besides those of the system; links are followed.
+	// Readable are directories and files that a Wall shows read-only, besides those of the system. Links are followed.
 	Readable []string `json:",omitempty"`
-	// Hidden are directories and files that a Wall never shows, even inside a grant. Landlock cannot hide anything.
+	// Hidden are directories and files that a Wall and Seatbelt never show, even inside a grant. Landlock cannot hide anything.
 	Hidden []string `json:",omitempty"`
-	// Sockets are unix sockets that a Wall lets be connected to.
+	// Sockets are unix sockets to which the command may connect.
 	Sockets []string `json:",omitempty"`
-	// Door is a directory of sockets that a Wall shows at another path, read-only: a socket that replaces another there later is visible, too.
+	// Door is a directory of sockets that a Wall shows at another path, read-only. A socket that replaces another there later is visible, too.
 	Door Door `json:",omitzero"`
-	// Temporary are directories for temporary files that Landlock, which cannot make private ones, lets be changed.
+	// Temporary are directories for temporary files that the command may change, except behind a Wall, which has private ones.
 	Temporary []string `json:",omitempty"`
-	// Private is a directory for /tmp and the home directory within a Wall. All commands with the same one share them; when the last of these
-	// commands has ended, the directory is removed. Without it each command has its own in memory.
+	// Private is a directory that holds /tmp and the home directory of a Wall. All commands with the same Private share them; when the last of
+	// these commands has ended, the directory is removed. If it is "", each command has its own in memory.
 	Private string `json:",omitempty"`
 	// Home is the user's home directory. A Wall shows its Toolchains and Caches and hides its Secrets.
 	Home string `json:",omitempty"`
-	// NoNetwork leaves a Wall's command with a loopback interface of its own.
+	// NoNetwork gives a Wall's command only a loopback interface of its own. Seatbelt refuses it the network. Landlock ignores NoNetwork.
 	NoNetwork bool `json:",omitempty"`
 }
 
-// Door is a directory with sockets, and the path where a Wall shows it, covering the path's own contents.
+// Door is a directory with sockets, and the path where a Wall shows it, in place of the path's own contents.
 type Door struct {
 	From string `json:",omitempty"`
 	At   string `json:",omitempty"`
 }
 
-// Temporary is where programs put temporary files.
+// Temporary returns the directories in which programs make temporary files.
 func Temporary() []string {
 	all := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Wrap returns the argv that runs argv confined. The error is ErrUnsupported, wrapped, or names the fault of the profile. The first call in
-// a process tries which kinds work, which takes some 50 ms.
+// Wrap returns the argv that runs argv confined. Its error wraps ErrUnsupported, or says what is wrong with the profile or argv. The first
+// call in a process tries which kinds work, which takes about 50 ms.
 func Wrap(k Kind, p Profile, self string, argv []string) ([]string, error) {
 	if err := p.check(self); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func within(path, dir string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// Best is the best kind that works here; self as for Wrap.
+// Best returns the best kind that works here; self as for Wrap.
 func Best(self string) (Kind, error) {
 	var missing error
 	for _, k := range kinds {
@@ -157,7 +157,8 @@ var tried struct {
 	all map[[2]string]error // by kind and program
 }
 
-// Works tries whether the kind works here, once. The error is ErrUnsupported, wrapped.
+// Works tries whether the kind works here. It tries each kind and self only once; later calls return the same result. The error wraps
+// ErrUnsupported.
 func Works(k Kind, self string) error {
 	if !slices.Contains(kinds, k) {
 		return fmt.Errorf("%w: %q is not supported on this system", ErrUnsupported, k)
@@ -176,7 +177,7 @@ func Works(k Kind, self string) error {
 	return err
 }
 
-// try has the helper confine another helper that does nothing.
+// try makes the helper confine another helper that does nothing.
 func try(k Kind, self string) error {
 	dir := filepath.Dir(self)
 	text, err := json.Marshal(Profile{Readable: []string{dir}, Home: dir})
@@ -197,11 +198,11 @@ func try(k Kind, self string) error {
 
 // Jobs of the helper besides confining a command.
 const (
-	verbNothing = "nothing" // to end at once
-	verbInit    = "init"    // to be the first process of a wall
+	verbNothing = "nothing" // end at once
+	verbInit    = "init"    // be the first process of a wall
 )
 
-// Main is the helper: it confines the command and runs it, or becomes it. It returns the status of its process.
+// Main is the helper: it confines the command and runs it, or becomes it. It returns the exit status of its process.
 func Main(args []string) int {
 	if len(args) == 1 && args[0] == verbNothing {
 		return 0

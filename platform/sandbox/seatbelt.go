@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// seatbelt is the profile for sandbox-exec of macOS: writing only below granted directories, no reading of secrets, signals and sockets by
-// path kept within. Programs outside can still be reached through launchd's services (mach-lookup).
+// seatbelt returns the profile for sandbox-exec of macOS. The command writes only below granted directories, does not read secrets, and
+// sends signals only to processes of the sandbox. It connects only to unix sockets that are granted. Programs outside can still be reached
+// through launchd's services (mach-lookup).
 func seatbelt(p Profile) string {
 	var b strings.Builder
 	b.WriteString("(version 1)\n(allow default)\n")
@@ -42,7 +43,7 @@ func unixSockets(paths []string) []string {
 	return all
 }
 
-// schemeString is a string of the profile's language.
+// schemeString returns s as a string of the profile's language.
 func schemeString(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused are the system calls that a confined command may not make, besides those that refuseSyscalls examines more closely.
+// refused are the system calls that a confined command may not make at all. filter also refuses some uses of other calls.
 var refused = []uint32{
-	// Keys of the person's session are found by the user's id, not by a namespace.
+	// Keyrings: the kernel finds the keys of the person's session by the user's id, not by the namespace.
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
-	// Namespaces and mounts: they give rights over the parts of the wall.
+	// Namespaces and mounts, with which a command could change the wall.
 	unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT,
 	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
 	unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT,
@@ -22,19 +22,19 @@ var refused = []uint32{
 	unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
 }
 
-// absent are the system calls that a program is to believe the kernel does not have, so that it uses others.
+// absent are the system calls that fail as if the kernel did not have them, so that programs use others instead.
 var absent = []uint32{
-	unix.SYS_CLONE3,                                                              // its flags are in memory, where a filter cannot look
-	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // would make the calls that are refused
+	unix.SYS_CLONE3,                                                              // its flags are in memory, which a filter cannot read
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // could do what refused calls do
 }
 
 // newNamespaces are the flags of clone and unshare that make a namespace.
 const newNamespaces = namespaces | unix.CLONE_NEWNET
 
-// x32 marks system calls of another calling convention of amd64, which have numbers of their own.
+// x32 is the lowest number of the system calls of x32, a second calling convention of amd64.
 const x32 = 0x40000000
 
-// architectures whose system calls the filter knows. On them the first arguments of clone and socket are the flags and the family.
+// architectures are those whose system calls the filter knows. On them the first argument of clone is the flags, and of socket the family.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
 // Offsets in struct seccomp_data of linux/seccomp.h, little endian.
@@ -58,7 +58,7 @@ func refuseSyscalls() error {
 	return nil
 }
 
-// filter is the program. It is a list of tests that each return or fall through to the next.
+// filter returns the program of the filter: a list of tests, each of which returns or continues with the next.
 func filter(arch uint32) []unix.SockFilter {
 	var f []unix.SockFilter
 	add := func(code uint16, jt, jf uint8, k uint32) {
@@ -67,7 +67,7 @@ func filter(arch uint32) []unix.SockFilter {
 	load := func(offset uint32) { add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0, offset) }
 	fail := func(errno uint32) { add(unix.BPF_RET, 0, 0, unix.SECCOMP_RET_ERRNO|errno) }
 	allow := func() { add(unix.BPF_RET, 0, 0, unix.SECCOMP_RET_ALLOW) }
-	is := func(k uint32, then func()) { // runs then to add one instruction that returns
+	is := func(k uint32, then func()) { // then adds one instruction, which returns
 		add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 1, k)
 		then()
 	}
@@ -75,13 +75,13 @@ func filter(arch uint32) []unix.SockFilter {
 		add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 0, 1, flags)
 		then()
 	}
-	call := func(number uint32, tests func()) { // runs tests, which return, for one system call
+	call := func(number uint32, tests func()) { // tests adds instructions for one system call, the last of which returns
 		at := len(f)
 		add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 0, number)
 		tests()
 		f[at].Jf = uint8(len(f) - at - 1)
 	}
-	argument := func(i uint32) { load(dataArg0 + i*argSize) } // its lower half
+	argument := func(i uint32) { load(dataArg0 + i*argSize) } // loads the lower 32 bits
 	eperm := func() { fail(uint32(unix.EPERM)) }
 	enosys := func() { fail(uint32(unix.ENOSYS)) }
 
@@ -128,5 +128,5 @@ func filter(arch uint32) []unix.SockFilter {
 	return f
 }
 
-// tioclinux is TIOCLINUX of linux/tty.h, with which a console's selection is pasted.
+// tioclinux is TIOCLINUX of linux/tty.h, which can paste a console's selection as input.
 const tioclinux = 0x541c

@@ -15,28 +15,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A wall has two helpers. The outer one keeps the agent's private directory and the exit status:
+// A wall has two helpers:
 //
 //	holder ── outer helper ── inner helper (process 1 of the new namespaces) ── command ── …
 //
-// The inner one builds the file system, drops all rights and starts the command. When the command ends, so does the inner helper, and with
-// it the kernel ends all that is left in the namespaces. It also ends with the outer helper.
+// The outer helper manages the agent's private directory and returns the command's exit status. The inner helper builds the file system,
+// drops all rights and starts the command. When the command ends, the inner helper ends, and then the kernel ends all processes that are
+// left in the namespaces. If the outer helper ends, the kernel kills the inner helper.
 
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
 // Descriptors of the inner helper.
 const (
-	statusFD = 3 // where it writes the wait status of the command
-	orderFD  = 4 // where it reads its order
+	statusFD = 3 // to which it writes the wait status of the command
+	orderFD  = 4 // from which it reads its order
 )
 
-// outer runs the command behind a wall and returns its exit status. If a signal has ended the command, it ends this process, too.
+// outer runs the command behind a wall and returns its exit status. If a signal has ended the command, outer ends this process by the same
+// signal, or returns 128 plus its number for signals at which Go would print its stacks.
 func outer(p Profile, argv []string) int {
-	// Descriptors that the helper has inherited are not for the command.
+	// The command must not get descriptors that the helper has inherited.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return complain(statusConfine, fmt.Errorf("close_range: %w", err))
 	}
-	runtime.LockOSThread() // the inner helper ends with the thread that has started it
+	runtime.LockOSThread() // the kernel kills the inner helper when the thread that started it ends
 	kept, err := occupy(p.Private)
 	if err != nil {
 		return complain(statusConfine, err)
@@ -50,7 +52,7 @@ func outer(p Profile, argv []string) int {
 		return status.ExitStatus()
 	}
 	switch sig := status.Signal(); sig {
-	case unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGKILL: // Go dumps its stacks for others
+	case unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGKILL: // other signals make Go print its stacks
 		kept.leave()
 		signal.Reset()
 		_ = unix.Kill(os.Getpid(), sig)
@@ -65,16 +67,17 @@ func outer(p Profile, argv []string) int {
 type order struct {
 	Profile
 	Caches []string
-	Layers string // where changes of caches go; "" if nowhere
+	Layers string // directory for changes of caches; "" makes caches read-only
 }
 
-// run starts the inner helper and waits for it. If that ends without a word, its own status is returned.
+// run starts the inner helper and waits for it. It returns the status of the command, or the status of the inner helper if that ended
+// without reporting one.
 func (k *kept) run(p Profile, argv []string) (syscall.WaitStatus, error) {
 	o := order{Profile: p, Caches: Caches(p.Home), Layers: k.layers}
 	o.Readable = slices.Concat(p.Readable, Toolchains(p.Home))
 	o.Hidden = slices.Concat(p.Hidden, Secrets(p.Home))
 	if self, err := os.Executable(); err == nil && !underAny(self, systemDirs) {
-		o.Readable = append(o.Readable, self) // tether mcp
+		o.Readable = append(o.Readable, self) // so that the command can run tether mcp
 	}
 	if err := o.hideSockets(); err != nil {
 		return 0, err
@@ -125,7 +128,7 @@ func (k *kept) run(p Profile, argv []string) (syscall.WaitStatus, error) {
 	}()
 	var said [4]byte
 	n, _ := r.Read(said[:])
-	_ = c.Wait() // the status is the reported one, else that of the state
+	_ = c.Wait() // the status comes from said or c.ProcessState
 	takeForeground(front)
 	if n == len(said) {
 		return syscall.WaitStatus(uint32(said[0]) | uint32(said[1])<<8 | uint32(said[2])<<16 | uint32(said[3])<<24), nil
@@ -133,8 +136,8 @@ func (k *kept) run(p Profile, argv []string) (syscall.WaitStatus, error) {
 	return c.ProcessState.Sys().(syscall.WaitStatus), nil
 }
 
-// passedOn are the signals that both helpers hand to the command. Where there is a terminal, the others are for all of the terminal's
-// processes and reach the command without help.
+// passedOn returns the signals that both helpers pass to the command. With a terminal that is only SIGHUP: the terminal sends the other
+// signals to its foreground processes, so that they reach the command anyway.
 func passedOn() []os.Signal {
 	if terminal() {
 		return []os.Signal{unix.SIGHUP}
@@ -145,7 +148,8 @@ func passedOn() []os.Signal {
 // terminal reports whether standard input is the controlling terminal.
 func terminal() bool { return foreground() > 0 }
 
-// foreground is the terminal's process group in front, as seen here: 0 for one that is not visible, -1 without a terminal.
+// foreground returns the terminal's foreground process group. It returns 1 if that group is not visible in this namespace, and -1 if
+// standard input is not the controlling terminal.
 func foreground() int {
 	group, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	if err != nil {
@@ -154,7 +158,7 @@ func foreground() int {
 	return max(group, 1)
 }
 
-// takeForeground gives the terminal back to this process's group if it had it.
+// takeForeground makes this process's group the terminal's foreground group again if it was the foreground group before.
 func takeForeground(was int) {
 	if group := unix.Getpgrp(); was == group {
 		signal.Ignore(unix.SIGTTOU)
@@ -162,7 +166,7 @@ func takeForeground(was int) {
 	}
 }
 
-// inner is the inner helper.
+// inner is the inner helper. It returns the exit status of its process; the command's status goes to statusFD.
 func inner(argv []string) int {
 	var in order
 	orders := os.NewFile(orderFD, "order")
@@ -176,7 +180,7 @@ func inner(argv []string) int {
 		return complain(statusConfine, err)
 	}
 	unix.CloseOnExec(statusFD)
-	// Nothing in the namespaces may look into this process, which has rights in them.
+	// No process in the namespaces may inspect this process, which has rights in them.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return complain(statusConfine, err)
 	}
@@ -217,7 +221,7 @@ func inner(argv []string) int {
 	return 0
 }
 
-// start drops the rights of this thread, which is not used for anything else after, and starts the command from it.
+// start drops the rights of the calling thread and starts the command from it. The goroutine stays locked to that thread.
 func start(path string, argv []string) (pid int, err error) {
 	runtime.LockOSThread()
 	if err := dropCapabilities(); err != nil {
@@ -229,7 +233,7 @@ func start(path string, argv []string) (pid int, err error) {
 	if err := refuseSyscalls(); err != nil {
 		return 0, err
 	}
-	// A process group of its own: kill(0, …) reaches the members of the caller's group in all namespaces.
+	// The command gets its own process group, because kill(0, …) reaches the members of the caller's group in all namespaces.
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if terminal() {
 		attr = &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: 0}
@@ -237,7 +241,7 @@ func start(path string, argv []string) (pid int, err error) {
 	return syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 }
 
-// reap waits for all children, as process 1 has to, until the command has ended.
+// reap waits for all children, as process 1 must, until the command has ended. It returns the command's status.
 func reap(command int) unix.WaitStatus {
 	for {
 		var status unix.WaitStatus
@@ -246,7 +250,7 @@ func reap(command int) unix.WaitStatus {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return statusConfine << 8
-		case pid == command && status.Stopped(): // by ^Z, and no shell is there to go on
+		case pid == command && status.Stopped(): // by ^Z, and there is no shell that would continue it
 			_ = unix.Kill(-command, unix.SIGCONT)
 		case pid == command:
 			return status
@@ -274,7 +278,7 @@ func dropCapabilities() error {
 	return nil
 }
 
-// loopback switches on the only interface of a new network namespace.
+// loopback switches on the loopback interface, the only one of a new network namespace.
 func loopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
