@@ -38,19 +38,20 @@ func lsof(conditions ...string) ([]byte, error) {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 && ctx.Err() == nil {
 		err = nil // it has found nothing, or not everything
 	}
-	return out.Bytes(), err
+	return out.kept.Bytes(), err
 }
 
-// atMost keeps the beginning of the written bytes, and accepts and drops the rest.
+// atMost keeps the beginning of the written bytes, and accepts and drops the rest. It does not embed the buffer: io.Copy would use the buffer's
+// ReadFrom, which has no limit.
 type atMost struct {
-	bytes.Buffer
-	left int
+	kept bytes.Buffer
+	left int // bytes that still fit
 }
 
 // Write implements io.Writer.
 func (b *atMost) Write(p []byte) (int, error) {
 	kept := p[:min(len(p), b.left)]
 	b.left -= len(kept)
-	b.Buffer.Write(kept)
+	b.kept.Write(kept)
 	return len(p), nil
 }

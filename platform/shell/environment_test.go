@@ -121,6 +121,15 @@ func TestEnvironmentThatIsNotPrintedIsAnError(t *testing.T) {
 	}
 }
 
+// The daemon keeps no more of a start-up file's output than the bound, however much it prints.
+func TestEnvironmentAfterMuchOutputIsAnError(t *testing.T) {
+	self, _ := os.Executable()
+	path := home(t, "sh", ".profile", "head -c 5000000 /dev/zero")
+	if env, err := shell.Environment(t.Context(), path, self); err == nil {
+		t.Errorf("after 5 MB of other output it has read %q", env)
+	}
+}
+
 func TestCacheAsksOnceAndOnRequest(t *testing.T) {
 	self, _ := os.Executable()
 	count := filepath.Join(t.TempDir(), "count")

@@ -41,17 +41,18 @@ func runLogin(ctx context.Context, path string, args, env []string) ([]byte, err
 	if !stop() {
 		<-killed
 	}
-	return out.Bytes(), err
+	return out.kept.Bytes(), err
 }
 
-// limited keeps the beginning of the bytes written to it.
+// limited keeps the beginning of the bytes written to it. It does not embed the buffer: io.Copy would use the buffer's ReadFrom, which has no
+// limit.
 type limited struct {
-	bytes.Buffer
-	left int
+	kept bytes.Buffer
+	left int // bytes that still fit
 }
 
 func (l *limited) Write(p []byte) (int, error) {
-	n, _ := l.Buffer.Write(p[:min(len(p), l.left)])
+	n, _ := l.kept.Write(p[:min(len(p), l.left)])
 	l.left -= n
 	return len(p), nil
 }
