@@ -332,7 +332,11 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 		}
 	}
 	c.Policy.Principals = []config.PolicyIdentity{{Name: "agent:boxed", Sandbox: "auto", Roots: []string{"/"}}, {Name: "agent:rootless", Sandbox: "auto"},
-		{Name: "agent:writer", Sandbox: "auto", Writable: []string{in}}, {Name: "agent:free", Sandbox: "none"}}
+		{Name: "agent:writer", Sandbox: "auto", Writable: []string{in}}, {Name: "agent:free", Sandbox: "none"},
+		{Name: "agent:linker", Sandbox: "auto", Roots: []string{in}, Writable: []string{filepath.Join(in, "link")}}}
+	if err := os.Symlink(out, filepath.Join(in, "link")); err != nil {
+		t.Fatal(err)
+	}
 	daemon := start(t, agent.Config{Dirs: d, Settings: &c})
 	run := func(client *localclient.Client, cwd string) (int, error) {
 		tm, err := client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "echo x > ../out/file"}, Cwd: cwd})
@@ -378,6 +382,10 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 	}
 	if _, err := run(daemon.client.As("writer"), in); err != nil {
 		t.Errorf("in a directory that it may change anyway: %v", err)
+	}
+	// It may have put the link there itself.
+	if code, err := run(daemon.client.As("linker"), in); err == nil || !strings.Contains(err.Error(), "link cannot be granted") {
+		t.Errorf("linker: status %d, %v", code, err)
 	}
 	for _, wide := range []string{"/", d.Config, filepath.Dir(d.Config)} {
 		if err := os.MkdirAll(wide, 0o700); err != nil {

@@ -155,6 +155,17 @@ func (e *Engine) Sandboxed() bool {
 	return slices.ContainsFunc(e.book.identities, func(i identity) bool { return i.sandbox.Kind != "" })
 }
 
+// Granted returns the directories in which agents with a sandbox may run a command or change files.
+func (e *Engine) Granted() []string {
+	var dirs []string
+	for _, i := range e.book.identities {
+		if i.sandbox.Kind != "" {
+			dirs = slices.Concat(dirs, i.sandbox.Roots, i.sandbox.Writable)
+		}
+	}
+	return dirs
+}
+
 // Adopt counts an agent's terminal that runs already, because an earlier daemon started it or because the connection to its holder was lost
 // and it was adopted again. It ignores other terminals.
 func (e *Engine) Adopt(h term.Handle) {

@@ -3,6 +3,7 @@ package start
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,9 +81,18 @@ func (c *Confiner) behind(actor term.Actor, rule policy.Sandbox, dir string, arg
 	if err != nil {
 		return nil, cannot("the directory does not exist: %v", err)
 	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, cannot("there is no home directory: %v", err)
+	}
+	p := sandbox.Profile{Writable: append([]string{cwd}, rule.Writable...), Roots: c.Policy.Granted(), Home: home}
 	var writable []string
 	for _, path := range rule.Writable {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
+		real, err := p.Resolve(path)
+		if errors.Is(err, sandbox.ErrAgentLink) {
+			return nil, cannot("%s cannot be granted: %v; grant the directory to which it leads", path, err)
+		}
+		if err == nil { // otherwise it does not exist
 			writable = append(writable, real)
 		}
 	}
@@ -103,13 +113,10 @@ func (c *Confiner) behind(actor term.Actor, rule policy.Sandbox, dir string, arg
 	if err != nil {
 		return nil, cannot("cannot find the tether program: %v", err)
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return nil, cannot("there is no home directory: %v", err)
-	}
 	sum := sha256.Sum256([]byte(actor.Name)) // a name may hold anything
-	p := sandbox.Profile{
+	p = sandbox.Profile{
 		Writable: append([]string{cwd}, writable...), Readable: rule.Readable, NoNetwork: rule.NoNetwork, Temporary: sandbox.Temporary(), Home: home,
+		Roots:   p.Roots,
 		Hidden:  c.ownDirs(),
 		Sockets: append(slices.Clone(rule.Sockets), c.Socket),
 		Private: filepath.Join(c.Dirs.State, "sandbox", hex.EncodeToString(sum[:6])),

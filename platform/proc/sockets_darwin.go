@@ -41,8 +41,8 @@ func lsof(conditions ...string) ([]byte, error) {
 	return out.kept.Bytes(), err
 }
 
-// atMost keeps the beginning of the written bytes, and accepts and drops the rest. It does not embed the buffer: io.Copy would use the buffer's
-// ReadFrom, which has no limit.
+// atMost keeps the beginning of the written bytes, and accepts and drops the rest. It does not embed the buffer: io.Copy would use the
+// buffer's ReadFrom, which has no limit.
 type atMost struct {
 	kept bytes.Buffer
 	left int // bytes that still fit

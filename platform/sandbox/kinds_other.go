@@ -2,7 +2,10 @@
 
 package sandbox
 
-import "fmt"
+import (
+	"fmt"
+	"path/filepath"
+)
 
 var kinds []Kind
 
@@ -13,6 +16,9 @@ func confine(k Kind, _ Profile, _ []string) int {
 func inner([]string) int {
 	return complain(statusConfine, fmt.Errorf("%w: namespaces need Linux", ErrUnsupported))
 }
+
+// Resolve returns path without links.
+func (p Profile) Resolve(path string) (string, error) { return filepath.EvalSymlinks(path) }
 
 // ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside. It is always false here.
 func ClosesAbstractSockets() bool { return false }

@@ -34,6 +34,7 @@ const (
 type builder struct {
 	old int      // the directory oldRoot
 	new *os.Root // newRoot
+	in  order
 }
 
 // build makes the file system of the profile, makes it the root, and unmounts the former root.
@@ -51,7 +52,7 @@ func build(in order) error {
 		return err
 	}
 	defer root.Close()
-	b := builder{old: old, new: root}
+	b := builder{old: old, new: root, in: in}
 	for _, step := range []func() error{
 		b.system, b.devices, b.processes, func() error { return b.private(in.Profile) }, func() error { return b.grants(in) },
 		func() error { return b.hide(in) }, func() error { return b.sockets(in.Sockets) }, func() error { return b.door(in.Door) }, b.end,
@@ -289,26 +290,17 @@ func (b *builder) show(path string, attr uint64) error {
 	return b.bind(real, path, attr)
 }
 
-// real returns the path without links, as seen from the former root.
-func (b *builder) real(path string) (string, error) {
-	fd, err := unix.Openat2(b.old, inRoot(path), &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	defer unix.Close(fd)
-	name, err := os.Readlink(fmt.Sprintf("%s/proc/self/fd/%d", oldRoot, fd))
-	return strings.TrimPrefix(name, oldRoot), err
-}
+// real returns the path without links, as seen from the former root. A path through a link that an agent may have made does not exist.
+func (b *builder) real(path string) (string, error) { return b.in.resolve(oldRoot, path) }
 
 // bind shows a path outside at a path inside. No part of the path outside may be a link. A missing path is left out.
 func (b *builder) bind(path, at string, attr uint64) error {
-	fd, err := unix.Openat2(b.old, inRoot(path), &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+	fd, err := b.open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return err
 	}
 	defer unix.Close(fd)
 	tree, err := unix.OpenTree(fd, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
@@ -316,6 +308,16 @@ func (b *builder) bind(path, at string, attr uint64) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return b.attach(tree, at, attr)
+}
+
+// open opens a path outside, no part of which may be a link.
+func (b *builder) open(path string) (int, error) {
+	fd, err := unix.Openat2(b.old, inRoot(path), &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return -1, fmt.Errorf("%s: %w", path, err)
+	}
+	return fd, nil
 }
 
 // attach mounts the tree at a path inside, with attr for all its mounts. It closes tree.
@@ -400,9 +402,14 @@ func (b *builder) cache(path, layers string) error {
 	if err != nil {
 		return err
 	}
-	if layers == "" || strings.ContainsAny(real+layers, `,:\`) {
+	if layers == "" || strings.ContainsAny(layers, `,:\`) {
 		return b.bind(real, path, readOnly)
 	}
+	lower, err := b.open(real)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(lower)
 	upper, err := os.MkdirTemp(oldRoot+layers, "")
 	if err != nil {
 		return err
@@ -417,7 +424,7 @@ func (b *builder) cache(path, layers string) error {
 		return err
 	}
 	defer unix.Close(place)
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work,userxattr", oldRoot+real, upper, upper)
+	options := fmt.Sprintf("lowerdir=%s/proc/self/fd/%d,upperdir=%s/upper,workdir=%s/work,userxattr", oldRoot, lower, upper, upper)
 	if unix.Mount("overlay", fmt.Sprintf("%s/proc/self/fd/%d", oldRoot, place), "overlay", unix.MS_NOSUID|unix.MS_NODEV, options) != nil {
 		return b.bind(real, path, readOnly)
 	}
@@ -430,8 +437,4 @@ func inRoot(path string) string {
 		return "."
 	}
 	return strings.TrimPrefix(filepath.Clean(path), "/")
-}
-
-func underAny(path string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return within(path, dir) })
 }

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,13 +49,28 @@ const (
 // ErrUnsupported is returned by Wrap if the kind is not available. Its text names the missing feature.
 var ErrUnsupported = errors.New("the sandbox is not available")
 
+// ErrAgentLink is returned by Resolve for a path through a link that an agent may have made. It also is fs.ErrNotExist: such paths are left
+// out like missing ones.
+var ErrAgentLink error = agentLink{}
+
+type agentLink struct{}
+
+func (agentLink) Error() string { return "it is a link in a directory that agents may change" }
+
+// Is implements what errors.Is asks for.
+func (agentLink) Is(err error) bool { return err == fs.ErrNotExist }
+
 // Profile lists the paths that a confined command may reach. Paths are absolute; those that do not exist when the command starts are left
 // out.
 type Profile struct {
 	// Writable are the directories and files that the command may change and read. A Wall opens them without following links.
 	Writable []string
-	// Readable are directories and files that a Wall shows read-only, besides those of the system. Links are followed.
+	// Readable are directories and files that a Wall shows read-only, besides those of the system. Links are followed, except those in
+	// Writable and Roots.
 	Readable []string `json:",omitempty"`
+	// Roots are directories of which agents may be granted any part at another time, except Home and the directories above it. A Wall follows
+	// no link in them or in Writable, because an agent may have made it.
+	Roots []string `json:",omitempty"`
 	// Hidden are directories and files that a Wall and Seatbelt never show, even inside a grant. Landlock cannot hide anything.
 	Hidden []string `json:",omitempty"`
 	// Sockets are unix sockets to which the command may connect.

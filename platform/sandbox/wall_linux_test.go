@@ -425,6 +425,37 @@ func TestLinksIntoGrants(t *testing.T) {
 	_ = end()
 }
 
+// A toolchain or setting that the person keeps in a granted directory, behind a link, is shown; a link that an agent has put in its place
+// is not followed. That holds in a directory that is granted now, and in one that an agent may be granted.
+func TestLinksToGrants(t *testing.T) {
+	base := t.TempDir()
+	home := base + "/home"
+	makeFiles(t, base+"/out/file", base+"/src/dots/tool", home+"/.cache/x")
+	for link, target := range map[string]string{
+		home + "/.gitconfig": "../src/dots/gitconfig", home + "/.editorconfig": base + "/src/dots/tool", home + "/.rustup": base + "/src/dots/dir",
+		base + "/src/dots/gitconfig": "../../out/file", base + "/src/dots/dir": base + "/out", home + "/.cache/pip": "../../src/dots/dir",
+	} {
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	line := "cd " + home + "; cat .editorconfig; cat .gitconfig .rustup/file .cache/pip/file 2>/dev/null; true"
+	for name, p := range map[string]sandbox.Profile{
+		"granted":              {Writable: []string{base + "/src/dots"}},
+		"granted another time": {Writable: []string{t.TempDir()}, Roots: []string{base + "/src"}},
+	} {
+		p.Home = home
+		if got := output(t, wall(t, p, line)); got != "secret" {
+			t.Errorf("%s: it has read %q, want the file that is no link", name, got)
+		}
+	}
+	// Only commands in the home directory itself could have made links there.
+	p := sandbox.Profile{Writable: []string{t.TempDir()}, Roots: []string{home}, Home: home}
+	if got := output(t, wall(t, p, "cat "+home+"/.editorconfig")); got != "secret" {
+		t.Errorf("it has read %q through a link of the person's", got)
+	}
+}
+
 // startAndWait starts a command and returns when it has printed something; end closes its input, and returns when it has ended.
 func startAndWait(t *testing.T, c *exec.Cmd) (end func() error) {
 	t.Helper()
@@ -471,6 +502,21 @@ func TestPrivateDirectory(t *testing.T) {
 	left, err := filepath.Glob(base + "/state/*")
 	if want := []string{base + "/state/agent.lock", base + "/state/other.lock"}; err != nil || !slices.Equal(left, want) {
 		t.Errorf("left are %q, %v", left, err)
+	}
+}
+
+// Changes in a cache are seen by the command that makes them, and by nobody else.
+func TestCachesAreLayered(t *testing.T) {
+	base := t.TempDir()
+	made := base + "/home/.cache/go-build/made"
+	makeFiles(t, made)
+	p := sandbox.Profile{Writable: []string{t.TempDir()}, Home: base + "/home", Private: base + "/state/agent"}
+	got := output(t, wall(t, p, "echo changed > "+made+"; cat "+made))
+	if strings.Contains(got, "Read-only") {
+		t.Skip("no layers here: " + got)
+	}
+	if data, err := os.ReadFile(made); got != "changed" || string(data) != "secret\n" || err != nil {
+		t.Errorf("inside it is %q, outside %q, %v", got, data, err)
 	}
 }
 
