@@ -32,9 +32,10 @@ const (
 )
 
 type builder struct {
-	old int      // the directory oldRoot
-	new *os.Root // newRoot
-	in  order
+	old   int      // the directory oldRoot
+	new   *os.Root // newRoot
+	in    order
+	fixed []string // directories inside that fix has made mount points
 }
 
 // build makes the file system of the profile, makes it the root, and unmounts the former root.
@@ -233,29 +234,71 @@ func (b *builder) grants(in order) error {
 }
 
 // hide covers hidden paths below grants with empty mounts. It hides nothing in the private directories, whose contents belong to the agent.
+// A link is followed inside: one that leads to a path that is not shown hides nothing.
 func (b *builder) hide(in order) error {
 	granted := in.shown()
 	for _, path := range in.Hidden {
 		if !underAny(path, granted) {
 			continue
 		}
-		info, err := b.new.Lstat(inRoot(path))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		fd, err := b.inside(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 			continue
-		case err != nil:
-			return err
 		}
-		over := nothingFile
-		if info.IsDir() {
-			over = nothingDir
-		}
-		tree, err := unix.OpenTree(unix.AT_FDCWD, over, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 		if err == nil {
-			err = b.attach(tree, path, readOnly)
+			err = errors.Join(b.cover(fd), unix.Close(fd))
 		}
 		if err != nil {
 			return fmt.Errorf("hide %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// cover mounts an empty file or directory over an open path.
+func (b *builder) cover(fd int) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return err
+	}
+	path, err := os.Readlink(fmt.Sprintf("%s/proc/self/fd/%d", oldRoot, fd))
+	if err != nil {
+		return err
+	}
+	path = strings.TrimPrefix(path, newRoot)
+	if err := b.fix(filepath.Dir(path)); err != nil {
+		return err
+	}
+	over := nothingFile
+	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
+		over = nothingDir
+	}
+	tree, err := unix.OpenTree(unix.AT_FDCWD, over, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	return b.attach(tree, path, readOnly)
+}
+
+// fix makes mount points of a directory and those above it, in Writable, so that the command cannot rename them. Otherwise a hidden path
+// below would have another name in the next wall, and be shown there.
+func (b *builder) fix(dir string) error {
+	for ; dir != "/" && underAny(dir, b.in.Writable); dir = filepath.Dir(dir) {
+		if slices.Contains(b.in.Writable, dir) || slices.Contains(b.fixed, dir) {
+			continue
+		}
+		b.fixed = append(b.fixed, dir)
+		fd, err := b.inside(dir)
+		if err != nil {
+			return err
+		}
+		tree, err := unix.OpenTree(fd, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		err = errors.Join(err, unix.Close(fd))
+		if err == nil {
+			err = b.attach(tree, dir, 0)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -343,25 +386,26 @@ func (b *builder) attach(tree int, at string, attr uint64) error {
 
 // place opens the directory or file of a mount point, and makes it if it does not exist. The caller closes the descriptor.
 func (b *builder) place(at string, dir bool) (int, error) {
-	root, err := unix.Open(newRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(root)
-	name := inRoot(at)
-	open := func() (int, error) {
-		return unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
-	}
-	fd, err := open() // before makePlace, which fails in a directory that cannot be read
+	fd, err := b.inside(at) // before makePlace, which fails in a directory that cannot be read
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = b.makePlace(name, dir); err == nil {
-			fd, err = open()
+		if err = b.makePlace(inRoot(at), dir); err == nil {
+			fd, err = b.inside(at)
 		}
 	}
 	if err != nil {
 		return -1, fmt.Errorf("cannot create a mount point for %s: %w", at, err)
 	}
 	return fd, nil
+}
+
+// inside opens a path inside. Links are followed there.
+func (b *builder) inside(path string) (int, error) {
+	root, err := unix.Open(newRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(root)
+	return unix.Openat2(root, inRoot(path), &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 }
 
 // makePlace makes a directory or an empty file, with the directories above it.

@@ -396,6 +396,36 @@ func TestHiddenBelowAGrant(t *testing.T) {
 	}
 }
 
+// A hidden path is hidden also if it or a directory above it is a link, and a link to a path that is not shown needs no hiding.
+func TestHiddenLinks(t *testing.T) {
+	base := t.TempDir()
+	home := base + "/home"
+	makeFiles(t, home+"/dots/aws/x", home+"/dots/netrc", home+"/dots/config/gh/x", base+"/out/kube/x")
+	for link, target := range map[string]string{
+		".aws": "dots/aws", ".netrc": home + "/dots/netrc", ".config": home + "/dots/config", ".kube": base + "/out/kube", ".gnupg": "nowhere",
+	} {
+		if err := os.Symlink(target, filepath.Join(home, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := sandbox.Profile{Writable: []string{home}, Home: home}
+	if got := output(t, wall(t, p, "ls -A .aws .config/gh dots/aws dots/config/gh; cat dots/netrc .netrc .kube/x 2>/dev/null; true")); strings.Contains(got, "secret") || strings.Contains(got, "x") {
+		t.Errorf("it has read %q", got)
+	}
+}
+
+// A directory above a hidden path cannot be renamed, so that the path is hidden for the next command, too.
+func TestHiddenInARenamedDirectory(t *testing.T) {
+	home := t.TempDir()
+	makeFiles(t, home+"/.config/gh/hosts", home+"/.config/other", home+"/.local/share/keyrings/login")
+	p := sandbox.Profile{Writable: []string{home}, Home: home}
+	_ = wall(t, p, "mv .config seen; mv .local/share seen2; mv .local seen3; true").Run()
+	got := output(t, wall(t, p, "cat seen*/gh/hosts seen*/share/keyrings/login seen*/keyrings/login 2>/dev/null; cat .config/other; echo new > .config/new; cat .config/new"))
+	if got != "secret\nnew" {
+		t.Errorf("it has read %q, want .config/other and .config/new", got)
+	}
+}
+
 // A granted path that has become a link, as an agent in another terminal can make it, is not followed; nor is one where the wall mounts
 // something.
 func TestLinksIntoGrants(t *testing.T) {
