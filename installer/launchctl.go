@@ -76,6 +76,9 @@ func (m *launchd) Install(ctx context.Context, s Service) (Change, error) {
 		}
 		return Installed, nil
 	}
+	if err := m.valid(ctx, s); err != nil {
+		return Unchanged, err
+	}
 	if err := write(m.path(), list); err != nil {
 		return Unchanged, err
 	}
@@ -199,10 +202,18 @@ func (m *launchd) Stop(ctx context.Context) error {
 
 // Restart implements Manager.
 func (m *launchd) Restart(ctx context.Context) error {
+	_, s, _, _ := installed(m.path()) // ignores the error, because a list of another program is accepted, too
+	if err := m.valid(ctx, s); err != nil {
+		return err
+	}
 	if err := m.Stop(ctx); err != nil {
 		return err
 	}
 	return m.Start(ctx)
+}
+
+func (m *launchd) valid(ctx context.Context, s Service) error {
+	return s.valid(ctx, m.run, "sudo", "-u", s.User)
 }
 
 // isRunning reads the state line of launchctl print. The service's own line is indented once; lines with more indent describe other things.

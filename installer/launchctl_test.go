@@ -20,10 +20,14 @@ type fakeLaunchd struct {
 	lingering       int // looks for which a service stays after bootout
 	fail            string
 	calls           []string
+	check           error // the result of a check of the configuration
 }
 
 func (f *fakeLaunchd) run(_ context.Context, name string, args ...string) (string, error) {
 	call := strings.Join(args, " ")
+	if strings.HasSuffix(call, "tether config check") {
+		return "", f.check
+	}
 	if args[0] == "print" {
 		return f.print(args[1])
 	}

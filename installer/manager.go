@@ -21,7 +21,8 @@ type Manager interface {
 	// installed.
 	Uninstall(ctx context.Context) error
 	// Start, Stop and Restart start, stop and restart the daemon; its terminals continue. They return when that is done. If there was nothing
-	// to do, that is no error.
+	// to do, that is no error. Restart, and Install when it restarts, change nothing if the service's
+	// program finds the configuration wrong; for a Windows service of the machine nothing checks that.
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	Restart(ctx context.Context) error
@@ -94,10 +95,20 @@ func Execute(ctx context.Context, name string, args ...string) (string, error) {
 	}
 	what := name + " " + strings.Join(args, " ")
 	if said := strings.TrimSpace(complaint.String()); said != "" {
-		return out.String(), fmt.Errorf("%s: %s", what, said)
+		return out.String(), &commandError{what, said, err}
 	}
 	return out.String(), fmt.Errorf("%s: %w", what, err)
 }
+
+// commandError is the error of a command that has printed why it failed.
+type commandError struct {
+	what, said string // the command and its error output
+	err        error
+}
+
+func (e *commandError) Error() string { return e.what + ": " + e.said }
+
+func (e *commandError) Unwrap() error { return e.err }
 
 // undo runs the steps in this order and adds their errors to err.
 func undo(err error, steps ...func() error) error {

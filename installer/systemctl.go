@@ -162,6 +162,12 @@ func (m *systemd) installOver(ctx context.Context, s Service, path, unit, old st
 	leave := context.WithoutCancel(ctx)
 	change := Unchanged
 	restore := func() error { return nil }
+	restarts := unit != old || m.outdated(ctx, s.Program)
+	if restarts {
+		if err := m.valid(ctx, s); err != nil {
+			return Unchanged, err
+		}
+	}
 	if unit != old {
 		change = Updated
 		restore = func() error {
@@ -181,7 +187,7 @@ func (m *systemd) installOver(ctx context.Context, s Service, path, unit, old st
 		return Unchanged, undo(err, restore)
 	}
 	verb := "start"
-	if change == Updated || m.outdated(ctx, s.Program) {
+	if restarts {
 		verb, change = "restart", Updated
 	}
 	err := m.start(ctx, func() error { _, err := m.systemctl(ctx, verb, UnitName); return err })
@@ -304,21 +310,30 @@ func (m *systemd) unlinger(ctx context.Context, s Service) error {
 
 // Start implements Manager.
 func (m *systemd) Start(ctx context.Context) error {
-	return m.act(ctx, func(c control) error { return m.start(ctx, c.Start) })
+	return m.act(ctx, func(_ Service, c control) error { return m.start(ctx, c.Start) })
 }
 
 // Stop implements Manager.
 func (m *systemd) Stop(ctx context.Context) error {
-	return m.act(ctx, func(c control) error { return m.explain(c.Stop()) })
+	return m.act(ctx, func(_ Service, c control) error { return m.explain(c.Stop()) })
 }
 
 // Restart implements Manager.
 func (m *systemd) Restart(ctx context.Context) error {
-	return m.act(ctx, func(c control) error { return m.start(ctx, c.Restart) })
+	return m.act(ctx, func(s Service, c control) error {
+		if err := m.valid(ctx, s); err != nil {
+			return err
+		}
+		return m.start(ctx, c.Restart)
+	})
 }
 
-// act calls do with the control of the installed service.
-func (m *systemd) act(ctx context.Context, do func(control) error) error {
+func (m *systemd) valid(ctx context.Context, s Service) error {
+	return s.valid(ctx, m.run, "runuser", "-u", s.User, "--")
+}
+
+// act calls do with the installed service and its control. The service is zero if another program installed it.
+func (m *systemd) act(ctx context.Context, do func(Service, control) error) error {
 	path, err := m.path(ctx)
 	if err != nil {
 		return err
@@ -335,7 +350,7 @@ func (m *systemd) act(ctx context.Context, do func(control) error) error {
 	if err != nil {
 		return err
 	}
-	return do(c)
+	return do(s, c)
 }
 
 // unitControl is the control of a user's unit.

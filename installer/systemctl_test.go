@@ -25,6 +25,8 @@ type fakeSystemd struct {
 
 	enabled, active bool
 	calls           []string
+	checks          []string // of the configuration
+	check           error    // the result of these
 }
 
 func (f *fakeSystemd) run(_ context.Context, name string, args ...string) (string, error) {
@@ -37,6 +39,9 @@ func (f *fakeSystemd) run(_ context.Context, name string, args ...string) (strin
 	}
 	unit := filepath.Join(f.dir, UnitName)
 	switch {
+	case strings.HasSuffix(call, "tether config check"):
+		f.checks = append(f.checks, call)
+		return "", f.check
 	case call == "systemctl show --property=UnitPath --value":
 		return "/run/user/1000/systemd/user.control " + f.dir + " /usr/lib/systemd/user\n", nil
 	case strings.HasPrefix(call, "systemctl show"):
