@@ -122,7 +122,7 @@ func (m *systemd) Install(ctx context.Context, s Service) (Change, error) {
 			return Unchanged, m.explain(err)
 		}
 		s.Lingers = true
-		undoLinger = func() error { return m.unlinger(ctx, s) }
+		undoLinger = func() error { return m.unlinger(context.WithoutCancel(ctx), s) }
 	}
 	unit := SystemdUnit(s)
 	if !found {

@@ -233,6 +233,29 @@ func TestSystemdProblems(t *testing.T) {
 	}
 }
 
+// After Ctrl-C everything is as before, too.
+func TestSystemdInterrupted(t *testing.T) {
+	m, f := newSystemd(t, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	m.run = func(ctx context.Context, name string, args ...string) (string, error) {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		if slices.Contains(args, "start") {
+			cancel()
+			return "", errors.New("interrupted")
+		}
+		return f.run(ctx, name, args...)
+	}
+	s := serviceIn(m)
+	if _, err := m.Install(ctx, s); err == nil || strings.Contains(err.Error(), "to undo it failed") {
+		t.Error(err)
+	}
+	if left := files(t, m.places.running); len(left) > 0 || f.enabled {
+		t.Errorf("left: %q, enabled %v", left, f.enabled)
+	}
+}
+
 func put(dir, text string) {
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
