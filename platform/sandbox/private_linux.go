@@ -82,7 +82,8 @@ func removeAll(dir string) {
 func (o *order) shown() []string { return slices.Concat(o.Writable, o.Readable, o.Caches, systemDirs) }
 
 // hideSockets adds the sockets that exist in shown directories to Hidden, except granted ones: a program that sees a socket can connect to
-// it.
+// it. The kernel lists the names by which sockets were bound. A relative name is looked for where programs of this user run now, and in
+// the shown directories: a program that has since gone elsewhere may have bound it there.
 func (o *order) hideSockets() error {
 	f, err := os.Open("/proc/net/unix")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,15 +94,57 @@ func (o *order) hideSockets() error {
 	}
 	defer f.Close()
 	shown := o.shown()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		i := strings.IndexByte(lines.Text(), '/') // in the last column; the others are numbers
-		if i < 0 {
-			continue
+	hide := func(path string) {
+		if slices.Contains(o.Sockets, path) {
+			return
 		}
-		if path := lines.Text()[i:]; underAny(path, shown) && !slices.Contains(o.Sockets, path) {
+		if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			path = filepath.Join(real, filepath.Base(path))
+		}
+		if underAny(path, shown) {
 			o.Hidden = append(o.Hidden, path)
 		}
 	}
+	var relative []string
+	lines := bufio.NewScanner(f)
+	lines.Scan() // names of the columns
+	for lines.Scan() {
+		switch name := socketName(lines.Text()); {
+		case filepath.IsAbs(name):
+			hide(name)
+		case name != "" && name[0] != '@': // abstract sockets have no file
+			relative = append(relative, name)
+		}
+	}
+	if len(relative) > 0 {
+		for _, dir := range slices.Concat(workingDirs(), shown) {
+			for _, name := range relative {
+				if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode()&os.ModeSocket != 0 {
+					hide(filepath.Join(dir, name))
+				}
+			}
+		}
+	}
 	return lines.Err()
+}
+
+// socketName returns the last column of a line of /proc/net/unix, which seven without spaces precede; "" if the socket has no name.
+func socketName(line string) string {
+	for range 7 {
+		_, line, _ = strings.Cut(strings.TrimLeft(line, " "), " ")
+	}
+	return line
+}
+
+// workingDirs returns the working directories of the processes that this user may inspect, each once.
+func workingDirs() []string {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is valid
+	var dirs []string
+	for _, link := range links {
+		if dir, err := os.Readlink(link); err == nil { // otherwise it has ended, or is another user's
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }

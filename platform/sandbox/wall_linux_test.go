@@ -486,6 +486,25 @@ func TestLinksToGrants(t *testing.T) {
 	}
 }
 
+// A socket that the person has in a granted directory is hidden, also if it was bound by a relative name and from another directory.
+func TestSocketsOfRelativeNames(t *testing.T) {
+	dir := t.TempDir()
+	makeFiles(t, dir+"/sub/x")
+	for _, bound := range []struct{ cwd, name string }{{dir, "app.sock"}, {dir, "sub/app.sock"}, {dir + "/sub", "../up.sock"}} {
+		c := exec.Command("python3", "-c", "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\ns.listen()\nprint(flush=True)\nsys.stdin.read()", bound.name)
+		c.Dir = bound.cwd
+		if _, err := exec.LookPath("python3"); err != nil {
+			t.Skip(err)
+		}
+		end := startAndWait(t, c)
+		defer func() { _ = end() }()
+	}
+	got := output(t, wall(t, sandbox.Profile{Writable: []string{dir}}, "for f in app.sock sub/app.sock up.sock; do test -S $f && echo $f; done; true"))
+	if got != "" {
+		t.Errorf("it sees %q", got)
+	}
+}
+
 // startAndWait starts a command and returns when it has printed something; end closes its input, and returns when it has ended.
 func startAndWait(t *testing.T, c *exec.Cmd) (end func() error) {
 	t.Helper()
