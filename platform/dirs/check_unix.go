@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check looks for a directory in the paths of d.Runtime and d.State that this user cannot use. Its error names that directory, its owner, and
-// the remedy. It explains failures: nil means that it finds no cause, not that everything works.
+// Check looks for a directory in the paths of d.Runtime and d.State that this user cannot use. Its error names that directory, its owner,
+// and the remedy. It explains failures: nil means that it finds no cause, not that everything works.
 func (d Dirs) Check() error {
 	for _, dir := range []string{d.Runtime, d.State} {
 		if err := usable(dir); err != nil {

@@ -43,7 +43,8 @@ func Get() (Dirs, error) {
 	})
 }
 
-// usualRuntimeDir returns the runtime directory that systemd and elogind make for this user, or "" if it does not exist or is open to others.
+// usualRuntimeDir returns the runtime directory that systemd and elogind make for this user, or "" if it does not exist or is open to
+// others.
 func usualRuntimeDir(parent string) string {
 	dir := parent + "/" + strconv.Itoa(os.Getuid())
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
@@ -52,9 +53,9 @@ func usualRuntimeDir(parent string) string {
 	return dir
 }
 
-// For returns the directories on the system goos (a value of runtime.GOOS) with the environment getenv. TETHER_HOME takes precedence. Without
-// it macOS and Windows follow their own conventions, and every other system the XDG base directory specification 0.8. An error names the
-// variable that is missing or not an absolute path.
+// For returns the directories on the system goos (a value of runtime.GOOS) with the environment getenv. TETHER_HOME takes precedence.
+// Without it macOS and Windows follow their own conventions, and every other system the XDG base directory specification 0.8. An error
+// names the variable that is missing or not an absolute path.
 func For(goos string, getenv func(string) string) (Dirs, error) {
 	s := system{goos: goos, getenv: getenv}
 	if goos == "windows" {

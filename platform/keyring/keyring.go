@@ -9,8 +9,8 @@
 // most a second. A call that hangs continues in the background, and until it returns every other call fails after its second: at most one
 // goroutine hangs.
 //
-// A keyring does not protect secrets from other programs of the same user, which can also ask it. It keeps secrets encrypted on the disk and
-// out of backups.
+// A keyring does not protect secrets from other programs of the same user, which can also ask it. It keeps secrets encrypted on the disk
+// and out of backups.
 package keyring
 
 import (

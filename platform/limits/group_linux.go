@@ -18,8 +18,8 @@ import (
 // requestTimeout is how long systemd may take for one request.
 const requestTimeout = 5 * time.Second
 
-// taken is a shell script that succeeds if the kernel has the bounds that canGroup asks for. A manager without the cgroup controllers, as in
-// many containers, accepts the bounds without an error and does not apply them.
+// taken is a shell script that succeeds if the kernel has the bounds that canGroup asks for. A manager without the cgroup controllers, as
+// in many containers, accepts the bounds without an error and does not apply them.
 const taken = `d=/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup); read -r p <"$d/pids.max" && read -r m <"$d/memory.max" && [ "$p $m" = "4000 1073741824" ]`
 
 // canGroup runs a command with bounds once: systemd-run must work, not only be installed.

@@ -28,8 +28,8 @@ var ErrClosed = errors.New("the notification was closed")
 // removes the notification and returns ctx's error. title and body are plain text, not markup.
 //
 // Every program of the user can register on the session's bus as the program that shows notifications. So Ask calls trust with the process
-// that has done so, and shows nothing if trust returns an error. Ask returns ErrUnsupported if the desktop has no buttons, if other programs
-// can press them (see pressable), and on other systems than Linux.
+// that has done so, and shows nothing if trust returns an error. Ask returns ErrUnsupported if the desktop has no buttons, if other
+// programs can press them (see pressable), and on other systems than Linux.
 func Ask(ctx context.Context, title, body string, buttons []Button, trust func(pid int) error) (key string, err error) {
 	return ask(ctx, title, body, buttons, trust)
 }

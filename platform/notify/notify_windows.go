@@ -67,8 +67,8 @@ func put(to []uint16, text string) {
 	to[n] = 0
 }
 
-// send shows a balloon. The balloon needs a window, which belongs to one thread: a goroutine keeps that thread for shownFor, also after send
-// has returned.
+// send shows a balloon. The balloon needs a window, which belongs to one thread: a goroutine keeps that thread for shownFor, also after
+// send has returned.
 func send(ctx context.Context, title, body string) error {
 	done := make(chan error, 1)
 	go func() {

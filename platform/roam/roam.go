@@ -67,8 +67,8 @@ func watch(next func() error, asleep func() time.Duration, addrs func() ([]strin
 	}
 }
 
-// goTicks returns next, which blocks until the next tick and returns ctx's error when ctx ends, and stop, which releases the ticker. There is
-// one tick per every.
+// goTicks returns next, which blocks until the next tick and returns ctx's error when ctx ends, and stop, which releases the ticker. every
+// is the time between two ticks.
 func goTicks(ctx context.Context, every time.Duration) (next func() error, stop func()) {
 	t := time.NewTicker(every)
 	next = func() error {

@@ -194,8 +194,8 @@ func createTemp(dir, prefix string) (*os.File, error) {
 	return openFile(filepath.Join(dir, prefix+rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
-// replaceTime is how long replace waits for processes that have the file open: Windows forbids replacing an open file, but readers and virus
-// scanners close it soon. replaceLook is the time between two attempts.
+// replaceTime is how long replace waits for processes that have the file open: Windows forbids replacing an open file, but readers and
+// virus scanners close it soon. replaceLook is the time between two attempts.
 const (
 	replaceTime = time.Second
 	replaceLook = 10 * time.Millisecond

@@ -23,8 +23,8 @@ const maxFile = 1 << 20
 // ErrTooLarge is returned by ReadFile for a file of more than 1 MiB.
 var ErrTooLarge = errors.New("larger than 1 MiB")
 
-// Dir makes the directory with its parents, closed to others. If the path exists already, Dir checks that it is a directory, belongs to this
-// user and is closed to others.
+// Dir makes the directory with its parents, closed to others. If the path exists already, Dir checks that it is a directory, belongs to
+// this user and is closed to others.
 func Dir(path string) error {
 	if err := makeDir(path); err != nil {
 		return err
@@ -78,8 +78,8 @@ func ReadOwned(path string) ([]byte, error) {
 	return readAll(f, path)
 }
 
-// OpenRead opens a file for reading, without checking who else can read it. While it is open, other processes may rename, replace and remove
-// it, which Windows otherwise forbids.
+// OpenRead opens a file for reading, without checking who else can read it. While it is open, other processes may rename, replace and
+// remove it, which Windows otherwise forbids.
 func OpenRead(path string) (*os.File, error) { return openRead(path) }
 
 // OpenAppend opens the file for appending and makes it if it is missing. A link is an error.

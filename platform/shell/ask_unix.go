@@ -49,8 +49,8 @@ func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'"
 }
 
-// kept are the variables with which a login begins: who the user is, and how to reach the user's session and key agents. The other variables
-// of this process are left out, because it may have been started from anywhere.
+// kept are the variables with which a login begins: who the user is, and how to reach the user's session and key agents. The other
+// variables of this process are left out, because it may have been started from anywhere.
 var kept = []string{"HOME", "USER", "LOGNAME", "LANG", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "DISPLAY",
 	"WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "__CF_USER_TEXT_ENCODING"}
 

@@ -27,10 +27,10 @@ func PrintEnvironment(w io.Writer, mark string) error {
 	return err
 }
 
-// Environment returns the environment of an interactive login of the user: the variables after the login shell at path has read its start-up
-// files in a bare environment. self is the path of this program, see PrintVerb. Environment waits for the shell for at most ten seconds and
-// then ends all its processes. Variables that exist only for this query are left out. On Windows no shell is asked: the result is the
-// environment of the user's account.
+// Environment returns the environment of an interactive login of the user: the variables after the login shell at path has read its
+// start-up files in a bare environment. self is the path of this program, see PrintVerb. Environment waits for the shell for at most ten
+// seconds and then ends all its processes. Variables that exist only for this query are left out. On Windows no shell is asked: the result
+// is the environment of the user's account.
 func Environment(ctx context.Context, path, self string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
 	defer cancel()

@@ -18,8 +18,8 @@ import (
 // PowerShell and cmd.exe.
 func Login() string { return login() }
 
-// Find returns the path of the shell with a bare name if that is not simply the first on PATH. On Windows it knows pwsh, powershell, cmd and
-// bash, which means Git's bash and not the one that starts Linux. It returns any other name unchanged.
+// Find returns the path of the shell with a bare name if that is not simply the first on PATH. On Windows it knows pwsh, powershell, cmd
+// and bash, which means Git's bash and not the one that starts Linux. It returns any other name unchanged.
 func Find(name string) string { return find(name) }
 
 // Usual reports whether path is one of this system's usual shells: the user's login shell, or a shell that the administrator lists in

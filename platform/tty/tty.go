@@ -1,5 +1,5 @@
-// Package tty handles the person's own terminal, in which a command runs: its size, its raw mode, and input without echo. It is not for lent
-// terminals: package pty runs those.
+// Package tty handles the person's own terminal, in which a command runs: its size, its raw mode, and input without echo. It is not for
+// lent terminals: package pty runs those.
 //
 //	if tty.Is(os.Stdin) {
 //	restore, err := tty.Raw(os.Stdin)
