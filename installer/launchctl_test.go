@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeLaunchd answers launchctl as its manual page and others' logs have it; no Mac was asked.
+// fakeLaunchd answers launchctl as its manual page and published logs show it. It was not compared with a Mac.
 type fakeLaunchd struct {
 	screen          bool // a person is logged in at the screen
 	loaded, running bool
-	lingering       int // looks for which a service stays after bootout
+	lingering       int // number of print calls that still find the service after bootout
 	fail            string
 	calls           []string
 	check           error // the result of a check of the configuration

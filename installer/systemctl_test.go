@@ -16,17 +16,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeSystemd answers systemctl and loginctl as systemd 252 does, as far as a Manager looks.
+// fakeSystemd answers systemctl and loginctl as systemd 252 does, as far as a Manager uses the answers.
 type fakeSystemd struct {
 	t      *testing.T
-	dir    string // of units
+	dir    string // directory of units
 	linger string
-	fail   map[string]string // error message by command: its verb or all its words
+	fail   map[string]string // error messages by the beginning of the command that fails with them
 
 	enabled, active bool
 	calls           []string
-	checks          []string // of the configuration
-	check           error    // the result of these
+	checks          []string // the commands that checked the configuration
+	check           error    // the result of such a command
 }
 
 func (f *fakeSystemd) run(_ context.Context, name string, args ...string) (string, error) {
@@ -81,7 +81,7 @@ func (f *fakeSystemd) show(unit string) string {
 	return fmt.Sprintf("LoadState=loaded\nActiveState=%s\nUnitFileState=%s\nFragmentPath=%s\nMainPID=0\nResult=success\n", state, file, unit)
 }
 
-// newSystemd is a Manager on a system of its own below a temporary directory.
+// newSystemd returns a Manager whose system is a temporary directory and the fake.
 func newSystemd(t *testing.T, system bool) (*systemd, *fakeSystemd) {
 	t.Helper()
 	root := t.TempDir()
@@ -159,7 +159,7 @@ func TestSystemdInstallAndUninstall(t *testing.T) {
 	}
 }
 
-// Whichever step fails, everything is as before.
+// Whichever step of an installation fails, everything is as before it.
 func TestSystemdHalfInstalled(t *testing.T) {
 	for _, verb := range []string{"daemon-reload", "enable", "start"} {
 		m, f := newSystemd(t, true)
@@ -233,7 +233,7 @@ func TestSystemdProblems(t *testing.T) {
 	}
 }
 
-// After Ctrl-C everything is as before, too.
+// After an installation that Ctrl-C has ended, everything is as before it.
 func TestSystemdInterrupted(t *testing.T) {
 	m, f := newSystemd(t, true)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -273,7 +273,7 @@ func TestSystemdVerbs(t *testing.T) {
 			t.Errorf("%s of nothing: %v", name, err)
 		}
 	}
-	put(f.dir, "[Service]\nExecStart=/bin/true\n") // such as a package brings
+	put(f.dir, "[Service]\nExecStart=/bin/true\n") // as a package may install it
 	for _, do := range []func(context.Context) error{m.Start, m.Restart, m.Stop} {
 		if err := do(t.Context()); err != nil {
 			t.Error(err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// wrong is the error of a check that finds the configuration wrong.
+// wrong returns the error of a check that finds the configuration wrong.
 func wrong(t *testing.T) error {
 	t.Helper()
 	return &commandError{"tether config check", "tether: config.toml:1: x\n  correct it", exec.Command("sh", "-c", "exit 2").Run()}
@@ -26,7 +26,7 @@ func wantLeft(t *testing.T, what string, err error) {
 	}
 }
 
-// A restart, and an update that restarts, leaves a daemon alone that no other could follow.
+// With a wrong configuration, a restart and an update that restarts change nothing and leave the daemon running.
 func TestSystemdRestartWithAWrongConfiguration(t *testing.T) {
 	for _, system := range []bool{false, true} {
 		m, f := newSystemd(t, system)

@@ -30,7 +30,7 @@ func TestRunKey(t *testing.T) {
 	}
 }
 
-// The daemon of a service ends when Windows says so, and Windows is told when it ends by itself.
+// The daemon of a service ends when Windows stops the service, and Windows gets its exit code when it ends by itself.
 func TestServiceHandler(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ask  svc.Cmd

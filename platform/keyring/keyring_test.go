@@ -78,7 +78,7 @@ func (f *fake) Delete(service, user string) error {
 	return nil
 }
 
-// In a bubble, where a machine that stands still does not make the keyring slow.
+// The test runs in a bubble, so that a busy machine does not make the keyring slow.
 func TestSecretsAreKept(t *testing.T) { synctest.Test(t, secretsAreKept) }
 
 func secretsAreKept(t *testing.T) {

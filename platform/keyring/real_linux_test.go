@@ -17,10 +17,10 @@ import (
 	"tether/platform/keyring"
 )
 
-// realVar says in a process below dbus-run-session that it is there.
+// realVar is set in the process below dbus-run-session.
 const realVar = "KEYRING_TEST_REAL"
 
-// GNOME's keyring on a session bus of its own: it keeps secrets, encrypted; locked or stopped it delays nobody.
+// GNOME's keyring, on a session bus of its own, keeps secrets encrypted. While it is locked or stopped, calls end in time.
 func TestRealKeyring(t *testing.T) {
 	if os.Getenv(realVar) != "" {
 		realKeyring(t)
@@ -42,7 +42,7 @@ func TestRealKeyring(t *testing.T) {
 
 func realKeyring(t *testing.T) {
 	daemon := exec.Command("gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets")
-	daemon.Stdin = strings.NewReader("password of the keyring") // it makes one with this password
+	daemon.Stdin = strings.NewReader("password of the keyring") // it makes a keyring with this password
 	if err := daemon.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func pause(t *testing.T, p *os.Process, s os.Signal) {
 	}
 }
 
-// lookFor wants no file to hold the text, and at least one to be there.
+// lookFor fails the test if a file contains the text, or if there is no file.
 func lookFor(t *testing.T, dir, text string) {
 	t.Helper()
 	seen := 0

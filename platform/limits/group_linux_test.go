@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// inGroup starts a shell in the group. All that the group runs ends with the test.
+// inGroup starts a shell in the group. All processes of the group end with the test.
 func inGroup(t *testing.T, g Group, script string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	argv, env, err := Join(g, []string{"/bin/sh", "-c", script}, os.Environ())
@@ -56,7 +56,7 @@ func line(t *testing.T, r *bufio.Reader) string {
 	return strings.TrimSpace(text)
 }
 
-// Where the user's systemd carries groups, a command in one has its bounds; where it does not, that is said.
+// If the user's systemd can bound groups, a command in a group has its bounds; otherwise Join returns ErrUnsupported.
 func TestJoin(t *testing.T) {
 	g := Group{Name: "tether test", Processes: 4096}
 	if _, out := inGroup(t, g, "sed -n s/^0:://p /proc/self/cgroup"); !strings.Contains(line(t, out), "/"+g.slice()+"/") {
@@ -64,7 +64,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// All that an agent runs shares one bound of processes. Another agent has its own.
+// All commands of an agent share one bound of processes. Another agent has its own bound.
 func TestJoinBoundsProcesses(t *testing.T) {
 	const five = "for i in 1 2 3 4 5; do sleep 1000 & done; echo all run; wait"
 	g := Group{Name: "tether test processes", Processes: 9}
@@ -80,9 +80,10 @@ func TestJoinBoundsProcesses(t *testing.T) {
 	}
 }
 
-// A program that takes more memory than its group may have is killed, and one that takes less is not. Systemd may end the rest of its terminal.
+// A program that uses more memory than its group may have is killed, and one that uses less is not. systemd may end the other processes of
+// its terminal, too.
 func TestJoinBoundsMemory(t *testing.T) {
-	const script = "head -c 200000000 /dev/zero | tail -n 1 | wc -c" // tail keeps the line, which is all there is
+	const script = "head -c 200000000 /dev/zero | tail -n 1 | wc -c" // tail keeps the whole input, which is one line
 	for memory, want := range map[int64]bool{64 << 20: false, 1 << 30: true} {
 		_, out := inGroup(t, Group{Name: fmt.Sprint("tether test memory ", memory), Memory: memory}, script)
 		said, err := io.ReadAll(out)
@@ -92,7 +93,7 @@ func TestJoinBoundsMemory(t *testing.T) {
 	}
 }
 
-// The messages to systemd: a slice for the agent with its bounds, and a scope in it that becomes the command.
+// The commands for systemd set the bounds of the agent's slice, and run the command in a scope of that slice.
 func TestGroupInWords(t *testing.T) {
 	g := Group{Name: "bob's", Processes: 4096, Memory: 1 << 30}
 	if got, want := strings.Join(g.properties(), " "), "--user set-property --runtime tether-agent_ee27442e4ca2.slice TasksMax=4096 MemoryMax=1073741824 MemorySwapMax=0"; got != want {

@@ -16,7 +16,7 @@ import (
 	"tether/platform/notify"
 )
 
-// privateBus starts a session's bus of its own, and connects to it twice.
+// privateBus starts a session bus for the test and connects to it twice.
 func privateBus(t *testing.T) (desktop, other *dbus.Conn) {
 	t.Helper()
 	path, err := exec.LookPath("dbus-daemon")
@@ -142,12 +142,12 @@ func TestAsk(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.say(func(conn *dbus.Conn, name string, values ...any) {
-				for _, to := range names { // a signal to one alone needs no match
+				for _, to := range names { // a signal to one connection alone needs no match
 					if err := emitTo(conn, to, name, values...); err != nil {
 						t.Fatal(err)
 					}
 				}
-				var id string // it has taken the signals before this answer
+				var id string // the bus has delivered the signals before this answer
 				if err := conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Store(&id); err != nil {
 					t.Fatal(err)
 				}

@@ -10,7 +10,7 @@ import (
 	"tether/platform/notify"
 )
 
-// fake puts a program before all others that writes its arguments, one a line.
+// fake puts a program first on PATH. The program writes its arguments to a file, one per line.
 func fake(t *testing.T, name string) (said func() string) {
 	t.Helper()
 	dir := t.TempDir()

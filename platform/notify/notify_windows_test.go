@@ -26,7 +26,7 @@ func TestBalloon(t *testing.T) {
 	}
 }
 
-// A notification is shown, or nobody is there to show it.
+// Send shows a notification, or returns ErrUnsupported.
 func TestSendOnWindows(t *testing.T) {
 	if err := Send(t.Context(), "tether approvals", "agent bob asks to run: make"); err != nil && !errors.Is(err, ErrUnsupported) {
 		t.Error(err)

@@ -18,7 +18,7 @@ import (
 	"tether/platform/rawio"
 )
 
-// pair returns both ends of a connection, wrapped, until the test ends.
+// pair returns both ends of a wrapped connection. They are closed when the test ends.
 func pair(t *testing.T, network string) (a, b net.Conn) {
 	t.Helper()
 	address := "127.0.0.1:0"
@@ -52,7 +52,7 @@ func forEachNetwork(t *testing.T, test func(t *testing.T, network string)) {
 	}
 }
 
-// What is wrapped stays as it is: other tests ask so whether a connection is.
+// Wrap returns a wrapped connection unchanged. Other tests use that to find out whether a connection is wrapped.
 func TestWrapTwice(t *testing.T) {
 	a, b := pair(t, "unix")
 	if rawio.Wrap(a) != a || rawio.Wrap(b) != b {
@@ -60,7 +60,7 @@ func TestWrapTwice(t *testing.T) {
 	}
 }
 
-// Both directions at once, in pieces that no buffer of the system takes whole.
+// Both directions carry data at once, in pieces that are larger than the system's buffers.
 func TestContent(t *testing.T) {
 	forEachNetwork(t, func(t *testing.T, network string) {
 		a, b := pair(t, network)
@@ -106,13 +106,13 @@ func TestEnd(t *testing.T) {
 		}
 		b.Close()
 		testkit.Eventually(t, testkit.Patience, "a write fails", func() bool {
-			_, err := a.Write([]byte("x")) // and no signal ends the process
+			_, err := a.Write([]byte("x")) // it must not end the process by SIGPIPE
 			return err != nil
 		})
 	})
 }
 
-// Deadlines and Close end calls that wait, and errors are those of the socket.
+// Deadlines and Close end calls that wait. Errors are the same as those of an ordinary socket.
 func TestWaitingCallsEnd(t *testing.T) {
 	forEachNetwork(t, func(t *testing.T, network string) {
 		a, b := pair(t, network)

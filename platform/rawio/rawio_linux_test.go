@@ -18,7 +18,7 @@ import (
 	"tether/platform/rawio"
 )
 
-// A descriptor that somebody has made blocking does not block a processor of Go's.
+// A read of a descriptor that has become blocking does not block: the deadline still ends it.
 func TestBlockingSocket(t *testing.T) {
 	a, _ := pair(t, "unix")
 	raw, err := a.(interface{ NetConn() net.Conn }).NetConn().(*net.UnixConn).SyscallConn()
@@ -39,7 +39,7 @@ func TestBlockingSocket(t *testing.T) {
 	}
 }
 
-// A loop of calls that never wait, on the only processor and in a process that was idle before, leaves the others their turn: the monitor
+// A loop of calls that never wait lets other goroutines run, even on the only processor and in a process that was idle before: the monitor
 // thread is awake.
 func TestOthersRun(t *testing.T) {
 	const inChild = "RAWIO_TEST_OTHERS"
@@ -110,7 +110,7 @@ func TestOthersRun(t *testing.T) {
 	}
 }
 
-// switches is how often each thread of a process has been switched to.
+// switches returns the counts of voluntary context switches of the threads of a process, as text.
 func switches(t *testing.T, pid int) (all string) {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
@@ -118,7 +118,7 @@ func switches(t *testing.T, pid int) (all string) {
 		t.Fatal("no threads:", err)
 	}
 	for _, name := range threads {
-		status, _ := os.ReadFile(name) // it may have ended
+		status, _ := os.ReadFile(name) // the thread may have ended
 		_, line, _ := strings.Cut(string(status), "\nvoluntary_ctxt_switches:")
 		line, _, _ = strings.Cut(line, "\n")
 		all += line

@@ -7,7 +7,7 @@ import (
 	"tether/platform/rawio"
 )
 
-// What is no socket stays as it is.
+// Wrap returns a connection that is no socket unchanged.
 func TestWrapOther(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()

@@ -13,7 +13,7 @@ import (
 	"tether/platform/roam"
 )
 
-// surroundings are a machine's, as a test changes them between two looks.
+// surroundings are the sources of a watch. A test changes them between two looks.
 type surroundings struct {
 	mu     sync.Mutex
 	asleep time.Duration
@@ -61,7 +61,7 @@ func (s *surroundings) note(c roam.Change) {
 	s.seen = append(s.seen, c)
 }
 
-// during returns the changes noted after the change.
+// during calls change and returns the changes that are reported within wait after it.
 func (s *surroundings) during(change func(), wait time.Duration) []roam.Change {
 	s.mu.Lock()
 	s.seen = nil
@@ -98,7 +98,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// An idle process is woken rarely, on a battery, too.
+// watch looks rarely, so that an idle process hardly uses the battery.
 func TestLooksAreRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, looks := &surroundings{}, 0
@@ -111,7 +111,7 @@ func TestLooksAreRare(t *testing.T) {
 	})
 }
 
-// While this process is stopped its clock goes on and the looks do not come.
+// While this process is stopped, the clock continues and there are no looks.
 func TestStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &surroundings{}
@@ -131,7 +131,7 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// The real sources stand still while nothing happens.
+// The real sources do not change while nothing happens.
 func TestSources(t *testing.T) {
 	testkit.Eventually(t, testkit.Patience, "nothing is slept between two calls", func() bool { // each reads two clocks, one after the other
 		before := roam.Asleep()
@@ -158,7 +158,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 }
 
-// Each system's own ticks come again and again, and end with their context.
+// Each system's own ticks repeat, and end with their context.
 func TestTicks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	began := time.Now() // before the first tick is set

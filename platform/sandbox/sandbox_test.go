@@ -13,10 +13,10 @@ import (
 	"tether/platform/sandbox"
 )
 
-// helpers are the jobs of the test's own program when it is started with one of these arguments.
+// helpers are the jobs of the test program when it is started with one of these arguments.
 var helpers = map[string]func(args []string) int{}
 
-// The test's own program is the helper.
+// The test program is the helper of the sandbox, too.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb {
 		os.Exit(sandbox.Main(os.Args[2:]))
@@ -129,7 +129,7 @@ func TestConfined(t *testing.T) {
 	})
 }
 
-// A set-user-id program gives nothing back, and nobody outside is signalled.
+// A set-user-id program gives no rights back, and no process outside gets a signal.
 func TestNoWayBack(t *testing.T) {
 	kinds(t, func(t *testing.T, k sandbox.Kind) {
 		p := sandbox.Profile{Writable: []string{t.TempDir()}, Home: t.TempDir()}
@@ -198,7 +198,7 @@ func TestWrap(t *testing.T) {
 }
 
 // The profile for macOS is rendered on every system.
-// A kind that does not work here is refused: nothing is run instead. On Windows that is each.
+// Wrap refuses a kind that does not work here; nothing is run instead. On Windows no kind works.
 func TestWrapRefusesUnavailableKinds(t *testing.T) {
 	dir := testkit.Abs("/work")
 	p := sandbox.Profile{Writable: []string{dir}, Home: testkit.Abs("/home")}

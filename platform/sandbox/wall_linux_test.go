@@ -34,7 +34,7 @@ func tryAll(args []string) int {
 	for _, name := range args[2:] {
 		tried := make(chan error)
 		go func() {
-			runtime.LockOSThread() // for good: a way may change its thread
+			runtime.LockOSThread() // never unlocked, because a way may change its thread
 			tried <- ways[name](o)
 		}()
 		if err := <-tried; err != nil {
@@ -200,7 +200,7 @@ func tryWays(t *testing.T, all []way, user string, as *syscall.Credential, name 
 	}
 }
 
-// place makes a directory that the user has, with this program in it.
+// place makes a directory that belongs to the user, with this program in it.
 func place(t *testing.T, as *syscall.Credential) (base, program string) {
 	t.Helper()
 	base, err := os.MkdirTemp("", "ways")
@@ -237,7 +237,7 @@ func own(t *testing.T, as *syscall.Credential, paths ...string) {
 	}
 }
 
-// needs skips where the kind does not work for the user.
+// needs skips the test if the kind does not work for the user.
 func needs(t *testing.T, k sandbox.Kind, program string, as *syscall.Credential) {
 	t.Helper()
 	dir := filepath.Dir(program)
@@ -528,7 +528,7 @@ func startAndWait(t *testing.T, c *exec.Cmd) (end func() error) {
 	}
 }
 
-// Terminals of an agent share /tmp and the home; nobody else does, and they are gone with the last one.
+// Terminals of an agent share /tmp and the home with nobody else. Both are removed with the last terminal.
 func TestPrivateDirectory(t *testing.T) {
 	base := t.TempDir()
 	p := sandbox.Profile{Writable: []string{t.TempDir()}, Home: base + "/home", Private: base + "/state/agent"}
@@ -574,7 +574,7 @@ func TestNothingIsLeft(t *testing.T) {
 	dir := t.TempDir()
 	c := wall(t, sandbox.Profile{Writable: []string{dir}}, "mkfifo hold; (setsid sh -c 'exec 3<>hold; sleep 1000' & ); (trap '' HUP TERM; sh -c 'exec 3<>hold; sleep 1000' &) ; true")
 	_ = output(t, c)
-	// The kernel has ended them before the helper could be waited for: nobody has the pipe open.
+	// The kernel has ended them before the helper ended, so no process has the pipe open.
 	if fd, err := unix.Open(filepath.Join(dir, "hold"), unix.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
 		unix.Close(fd)
 		t.Error("a process is left")

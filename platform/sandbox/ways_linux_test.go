@@ -22,8 +22,8 @@ type outside struct {
 	In, Out, Home, Run, State, Tmp string // directories; only In is granted
 	Pid                            int    // of a process
 	Pty                            string // of that process's terminal
-	PtyFD                          int    // there
-	Address                        uint64 // there
+	PtyFD                          int    // its descriptor in that process
+	Address                        uint64 // of a number in that process
 	Port                           int
 	Shared, Queue                  int // identifiers
 	Shm                            string
@@ -156,7 +156,7 @@ var ways = map[string]func(o outside) error{
 	},
 	"request-key": func(outside) error {
 		_, err := unix.RequestKey("user", "tether-no-such-key", "", 0)
-		if errors.Is(err, unix.ENOKEY) || errors.Is(err, unix.ENOENT) { // it was searched for
+		if errors.Is(err, unix.ENOKEY) || errors.Is(err, unix.ENOENT) { // the kernel has searched for the key
 			return nil
 		}
 		return err
@@ -279,7 +279,7 @@ var ways = map[string]func(o outside) error{
 		binary.LittleEndian.PutUint32(caps[4:], 1<<unix.CAP_SYS_ADMIN)
 		return unix.Setxattr(name, "security.capability", caps, 0)
 	},
-	"setuid": func(o outside) error { // which the test has made root's
+	"setuid": func(o outside) error { // the test has made the program root's
 		out, err := exec.Command(filepath.Join(o.In, "setuid"), "-u").CombinedOutput()
 		if err == nil && strings.TrimSpace(string(out)) != "0" {
 			return fmt.Errorf("it runs as %s", out)
@@ -299,7 +299,7 @@ func write(name string) error {
 	return errors.Join(err, onOutside(f))
 }
 
-// onOutside fails for a file of a private file system: data written there reaches nobody.
+// onOutside returns an error for a file of a private file system, because nobody outside sees data that is written there.
 func onOutside(f *os.File) error {
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
@@ -360,7 +360,7 @@ func socket(family, kind, protocol int) error {
 	return err
 }
 
-// call makes a system call; an error that shows that it was made counts as success.
+// call makes a system call. The error made, which shows that the kernel made the call, counts as success.
 func call(number, a, b, c, d, e, f uintptr, made syscall.Errno) error {
 	if _, _, errno := unix.Syscall6(number, a, b, c, d, e, f); errno != 0 && errno != made {
 		return errno
@@ -384,7 +384,7 @@ func inject(request uintptr, b byte) error {
 	return call(unix.SYS_IOCTL, uintptr(slave), request, uintptr(unsafe.Pointer(&b)), 0, 0, 0, 0)
 }
 
-// renameRace swaps a directory and a link to one outside, and writes to that name.
+// renameRace swaps a directory and a link to a directory outside, and writes below their name.
 func renameRace(o outside) error {
 	dir, link, way := filepath.Join(o.In, "real"), filepath.Join(o.In, "false"), filepath.Join(o.In, "way")
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.Symlink(o.Out, link), os.Rename(dir, way)); err != nil {

@@ -14,7 +14,7 @@ import (
 	"tether/platform/secret"
 )
 
-// Others may read such a file, and it may be reached through a link; nobody else may change it.
+// ReadOwned accepts a file that others may read, also through a link, and refuses one that others may change.
 func TestReadOwned(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

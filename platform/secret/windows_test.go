@@ -18,7 +18,7 @@ import (
 	"tether/platform/secret"
 )
 
-// rightsOf are the entries of a file's list, as in "S-1-1-0 1f01ff".
+// rightsOf returns the entries of a file's access list, such as "S-1-1-0 1f01ff".
 func rightsOf(t *testing.T, path string) string {
 	t.Helper()
 	descriptor, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
@@ -67,7 +67,7 @@ func wantClosed(t *testing.T, _ os.FileMode, paths ...string) {
 	}
 }
 
-// open makes a file or directory with rights of its own, in the language of security descriptors.
+// open makes a file or directory with the given security descriptor.
 func open(t *testing.T, path, rights string, isDir bool) {
 	t.Helper()
 	descriptor, err := windows.SecurityDescriptorFromString("D:P" + rights)
@@ -176,7 +176,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	}
 }
 
-// A short read does not keep the file from being replaced.
+// A file that another program reads for a short time can be replaced.
 func TestReplaceWaitsForReaders(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "f")
 	if err := secret.WriteFile(name, []byte("old")); err != nil {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startFile is which file a login of the shell reads, and how it sets a variable there.
+// startFiles are the files that a login of each shell reads, and a command that sets a variable there.
 var startFiles = []struct{ shell, file, set string }{
 	{"bash", ".bash_profile", "export FROM_LOGIN='a b\nc'"},
 	{"zsh", ".zprofile", "export FROM_LOGIN='a b\nc'"},

@@ -23,7 +23,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// The user's permanent settings count, not the environment of this process.
+// The environment comes from the user's permanent settings, not from this process.
 func TestEnvironmentIsThatOfTheAccount(t *testing.T) {
 	key, err := registry.OpenKey(registry.CURRENT_USER, "Environment", registry.SET_VALUE)
 	if err != nil {
@@ -93,7 +93,7 @@ func TestFind(t *testing.T) {
 	} {
 		got := shell.Find(name)
 		if name == "bash" && strings.Contains(got, "Git") {
-			continue // there is a real one
+			continue // a real one is installed
 		}
 		if !strings.EqualFold(got, want) {
 			t.Errorf("Find(%q) = %q, want %q", name, got, want)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// An interrupt before the echo is switched off leaves it on.
+// If ctx ends before the reader has switched off the echo, the echo is on afterwards.
 func TestReadSecretIsCalledOffEarly(t *testing.T) {
 	person, terminal, err := pty.Open()
 	if errors.Is(err, pty.ErrUnsupported) {

@@ -103,7 +103,7 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-// That it can be called off is tested with the command, which then ends.
+// The end of ctx is tested with the command, which then ends.
 func TestReadSecret(t *testing.T) {
 	person, terminal := open(t)
 	type result struct {

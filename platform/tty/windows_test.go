@@ -15,7 +15,7 @@ import (
 	"tether/platform/tty"
 )
 
-// helperVar makes the test binary run as a program on a console instead of the tests: a console can only be had by being on it.
+// helperVar makes the test binary run as a program on a console instead of the tests: only a program on a console can use it.
 const helperVar = "TTY_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -72,7 +72,7 @@ func calledOff() {
 	defer cancel()
 	_, err := tty.ReadSecret(ctx, os.Stdin)
 	fmt.Printf("called off: %v.\n", err)
-	os.Exit(0) // the reading goes on
+	os.Exit(0) // a goroutine still reads
 }
 
 // on runs a helper on a console of its own.
