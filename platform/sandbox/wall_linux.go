@@ -104,7 +104,9 @@ func (k *kept) run(p Profile, argv []string) (syscall.WaitStatus, error) {
 		Cloneflags:  uintptr(flags),
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}},
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP},
+		// An overlay file system needs CAP_DAC_OVERRIDE of the one who mounts it, because it gives its work directory the mode 0. Over files of
+		// others the capability has no power: only this user is mapped.
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE},
 		Pdeathsig:   unix.SIGKILL,
 	}
 	front := foreground()

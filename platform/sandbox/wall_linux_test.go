@@ -554,18 +554,36 @@ func TestPrivateDirectory(t *testing.T) {
 	}
 }
 
-// Changes in a cache are seen by the command that makes them, and by nobody else.
+// Changes in a cache are seen by the command that makes them, and by nobody else. Where root has that, an ordinary user has it.
 func TestCachesAreLayered(t *testing.T) {
-	base := t.TempDir()
-	made := base + "/home/.cache/go-build/made"
-	makeFiles(t, made)
-	p := sandbox.Profile{Writable: []string{t.TempDir()}, Home: base + "/home", Private: base + "/state/agent"}
-	got := output(t, wall(t, p, "echo changed > "+made+"; cat "+made))
-	if strings.Contains(got, "Read-only") {
-		t.Skip("no layers here: " + got)
-	}
-	if data, err := os.ReadFile(made); got != "changed" || string(data) != "secret\n" || err != nil {
-		t.Errorf("inside it is %q, outside %q, %v", got, data, err)
+	for _, as := range []*syscall.Credential{nil, {Uid: 65534, Gid: 65534}} {
+		if as != nil && os.Geteuid() != 0 {
+			break
+		}
+		base, program := place(t, as)
+		needs(t, sandbox.Wall, program, as)
+		made := base + "/home/.cache/go-build/made"
+		makeFiles(t, made)
+		for path := made; path != base; path = filepath.Dir(path) {
+			own(t, as, path)
+		}
+		p := sandbox.Profile{Writable: []string{base}, Home: base + "/home", Private: base + "/state/agent"}
+		argv, err := sandbox.Wrap(sandbox.Wall, p, program, []string{"sh", "-c", "echo changed > " + made + "; mkdir " + made + ".d; cat " + made})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command(argv[0], argv[1:]...)
+		c.Dir, c.SysProcAttr = base, &syscall.SysProcAttr{Credential: as}
+		got := output(t, c)
+		if as == nil && strings.Contains(got, "Read-only") {
+			t.Skip("no layers here: " + got)
+		}
+		if data, err := os.ReadFile(made); got != "changed" || string(data) != "secret\n" || err != nil {
+			t.Errorf("%v: inside it is %q, outside %q, %v", as, got, data, err)
+		}
+		if _, err := os.Stat(p.Private); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v: the layer is left: %v", as, err)
+		}
 	}
 }
 
