@@ -136,14 +136,26 @@ func (p Profile) check(self string) error {
 			return fmt.Errorf("sandbox: %q is not an absolute path", path)
 		}
 	}
+	always := p.hidden()
 	for _, path := range granted {
-		for _, hidden := range slices.Concat(p.Hidden, Secrets(p.Home)) {
+		for _, hidden := range always {
 			if within(path, hidden) {
 				return fmt.Errorf("sandbox: cannot grant %s: %s is always hidden", path, hidden)
 			}
 		}
 	}
 	return nil
+}
+
+// hidden returns Hidden and the secrets of Home, also by the names to which links lead: grants have names without links.
+func (p Profile) hidden() []string {
+	all := slices.Concat(p.Hidden, Secrets(p.Home))
+	for _, path := range all {
+		if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+			all = append(all, real)
+		}
+	}
+	return all
 }
 
 // within reports whether path is dir or below it.

@@ -75,7 +75,7 @@ type order struct {
 func (k *kept) run(p Profile, argv []string) (syscall.WaitStatus, error) {
 	o := order{Profile: p, Caches: Caches(p.Home), Layers: k.layers}
 	o.Readable = slices.Concat(p.Readable, Toolchains(p.Home))
-	o.Hidden = slices.Concat(p.Hidden, Secrets(p.Home))
+	o.Hidden = p.hidden()
 	if self, err := os.Executable(); err == nil && !underAny(self, systemDirs) {
 		o.Readable = append(o.Readable, self) // so that the command can run tether mcp
 	}

@@ -414,6 +414,26 @@ func TestHiddenLinks(t *testing.T) {
 	}
 }
 
+// Secrets stay hidden in a home that is reached through a link, and if they are links themselves. They cannot be granted by their real
+// name.
+func TestSecretsByTheirRealNames(t *testing.T) {
+	base := t.TempDir()
+	makeFiles(t, base+"/disk/home/.aws/x", base+"/disk/home/keys/x")
+	if err := errors.Join(os.Symlink("disk/home", base+"/home"), os.Symlink("keys", base+"/disk/home/.ssh")); err != nil {
+		t.Fatal(err)
+	}
+	p := sandbox.Profile{Writable: []string{base + "/disk/home"}, Home: base + "/home"}
+	if got := output(t, wall(t, p, "cat .aws/x .ssh/x keys/x 2>/dev/null; true")); got != "" {
+		t.Errorf("it has read %q", got)
+	}
+	for _, secret := range []string{base + "/disk/home/.aws", base + "/disk/home/keys"} {
+		p.Writable = []string{secret}
+		if _, err := sandbox.Wrap(sandbox.Wall, p, self(t), []string{"true"}); err == nil || !strings.Contains(err.Error(), "is always hidden") {
+			t.Errorf("%s is granted: %v", secret, err)
+		}
+	}
+}
+
 // A directory above a hidden path cannot be renamed, so that the path is hidden for the next command, too.
 func TestHiddenInARenamedDirectory(t *testing.T) {
 	home := t.TempDir()
