@@ -60,6 +60,9 @@ func (p Profile) agentsChange(root, dir string) bool {
 	if err != nil {
 		return true
 	}
+	if home, err := os.Stat(root + p.Home); err == nil && os.SameFile(info, home) { // Home is a link, or below one
+		return false
+	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || int(stat.Uid) == os.Geteuid() || unix.Access(root+dir, unix.W_OK) == nil
 }

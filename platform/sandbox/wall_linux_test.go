@@ -500,9 +500,14 @@ func TestLinksToGrants(t *testing.T) {
 		}
 	}
 	// Only commands in the home directory itself could have made links there.
-	p := sandbox.Profile{Writable: []string{t.TempDir()}, Roots: []string{home}, Home: home}
-	if got := output(t, wall(t, p, "cat "+home+"/.editorconfig")); got != "secret" {
-		t.Errorf("it has read %q through a link of the person's", got)
+	if err := os.Symlink("home", base+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{home, base + "/link"} {
+		p := sandbox.Profile{Writable: []string{t.TempDir()}, Roots: []string{home}, Home: name}
+		if got := output(t, wall(t, p, "cat "+name+"/.editorconfig")); got != "secret" {
+			t.Errorf("it has read %q through a link of the person's in %s", got, name)
+		}
 	}
 }
 
