@@ -9,22 +9,22 @@ import (
 	"unicode"
 )
 
-// asker asks the person at the editor. Its requests have ids that neither the editor nor the agent uses, and their answers do not reach the
-// agent.
+// asker asks the person at the editor whether a command may run. The ids of its requests differ from those of the agent, and the editor's
+// answers to them are not passed to the agent.
 type asker struct {
-	prefix string // of its ids
+	prefix string // of the ids
 	out    *writer
 
 	mu      sync.Mutex
-	asked   int
-	waiting map[string]chan json.RawMessage // results by id; each has 1 slot; nil stands for an error
+	asked   int                             // requests so far
+	waiting map[string]chan json.RawMessage // result by id of the request; 1 slot, sent to once; a nil result stands for an error
 }
 
 func newAsker(prefix string, out *writer) *asker {
 	return &asker{prefix: prefix, out: out, waiting: map[string]chan json.RawMessage{}}
 }
 
-// The options that a person has.
+// The ids of the options that the person can choose.
 const (
 	optionRun  = "run"
 	optionDont = "refuse"
@@ -52,8 +52,9 @@ type permissionOption struct {
 
 var options = []permissionOption{{optionRun, "Run it", "allow_once"}, {optionDont, "Do not run it", "reject_once"}}
 
-// ask asks whether a command may run, and why that is asked, in a tool call of its own: which of the agent's it belongs to is not known. It
-// waits for the answer, for ctx or for the editor's end. A turn that is cancelled meanwhile gives context.Canceled.
+// ask asks whether a command may run. reason says why approval is needed. The question is a tool call of its own, because it is not known to
+// which of the agent's calls the command belongs. ask waits until the person answers, ctx ends or the editor is gone. It returns
+// context.Canceled if the editor cancels the turn.
 func (a *asker) ask(ctx context.Context, session string, c Command, reason string) (bool, error) {
 	id, answer := a.begin()
 	defer a.end(id)
@@ -71,7 +72,7 @@ func (a *asker) ask(ctx context.Context, session string, c Command, reason strin
 	case result = <-answer:
 	case <-a.out.closed:
 		return false, context.Canceled
-	case <-ctx.Done(): // somebody has answered elsewhere, or the answer is no longer needed
+	case <-ctx.Done(): // the person has answered in another interface, or the answer is no longer needed
 		a.tell(rpcLine("$/cancel_request", "", map[string]string{"requestId": id}))
 		a.tell(callKey{session, id}.line(toolCallUpdate{Status: "completed"}))
 		return false, ctx.Err()
@@ -79,7 +80,7 @@ func (a *asker) ask(ctx context.Context, session string, c Command, reason strin
 	var r struct {
 		Outcome struct{ Outcome, OptionID string }
 	}
-	_ = json.Unmarshal(result, &r) // an invalid answer allows nothing
+	_ = json.Unmarshal(result, &r) // an invalid answer counts as a refusal
 	if r.Outcome.Outcome == "cancelled" {
 		return false, context.Canceled
 	}
@@ -107,12 +108,12 @@ func (a *asker) end(id string) {
 	delete(a.waiting, id)
 }
 
-// tell sends a line that the editor may do without.
+// tell sends a line and ignores errors: nothing depends on the line.
 func (a *asker) tell(line []byte) {
 	_ = a.out.send(context.Background(), func() []byte { return line })
 }
 
-// heard takes the editor's answer to a request of ours, also a late one.
+// heard reports whether m is the editor's answer to one of the asker's requests, and hands it to ask. A late answer is dropped.
 func (a *asker) heard(m message) bool {
 	id := stringOf(m.id)
 	if !strings.HasPrefix(id, a.prefix) {
@@ -127,7 +128,7 @@ func (a *asker) heard(m message) bool {
 	return true
 }
 
-// rpcLine is a request, or without id a notification.
+// rpcLine returns a request, or a notification if id is "".
 func rpcLine(method, id string, params any) []byte {
 	return append(encode(struct {
 		JSONRPC string `json:"jsonrpc"`
@@ -137,8 +138,8 @@ func rpcLine(method, id string, params any) []byte {
 	}{"2.0", id, method, params}), '\n')
 }
 
-// question is everything that the person must know: the command, its directory, and the variables that are set for it. An agent has written
-// it.
+// question returns the text for the person: the command, its directory, the names of the variables that are set for it, and the reason. The
+// agent wrote most of it, so unusual characters are spelt out.
 func (c Command) question(reason string) string {
 	text := fenced(visible(c.text())) + "\n\nin " + strings.ReplaceAll(visible(c.Cwd), "\n", `\n`)
 	if len(c.Env) > 0 {
@@ -151,7 +152,7 @@ func (c Command) question(reason string) string {
 	return text + "\n\n" + visible(reason)
 }
 
-// visible is text in which invisible characters, and those that change the look of others, are spelt out.
+// visible returns s with a name such as <U+202E> in place of each character that is invisible or changes how others look.
 func visible(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
@@ -164,7 +165,7 @@ func visible(s string) string {
 	return b.String()
 }
 
-// text is the command as people read it.
+// text returns the command as a line for people.
 func (c Command) text() string {
 	if c.Line != "" {
 		return c.Line

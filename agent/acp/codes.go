@@ -12,11 +12,11 @@ type code int
 const (
 	codeInvalidParams code = -32602
 	codeInternal      code = -32603
-	codeCancelled     code = -32800 // by $/cancel_request, or released meanwhile
-	codeNotFound      code = -32002 // no such terminal, or not one of this session
+	codeCancelled     code = -32800 // by $/cancel_request, or because the terminal was released
+	codeNotFound      code = -32002 // no such terminal in this session
 )
 
-// rpcError is the answer in place of a result.
+// rpcError is the error object of an answer.
 type rpcError struct {
 	Code    code       `json:"code"`
 	Message string     `json:"message"`
@@ -28,13 +28,13 @@ type errorData struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// ErrStopped is returned by Stream.Next when the serving side has ended in order and did not lose the terminal.
+// ErrStopped is returned by Stream.Next when the daemon shut down in order. The terminal is not lost.
 var ErrStopped = errors.New("the daemon has stopped")
 
-// errReleased answers requests that wait for a terminal that was released and could not be ended.
+// errReleased answers requests that wait for the exit of a terminal that was released but could not be killed.
 var errReleased = errors.New("the terminal was released")
 
-// kinds is the one place where a failure gets its code.
+// kinds maps each kind of failure to its code. No other place does.
 var kinds = map[FailureKind]struct {
 	code   code
 	reason string
@@ -46,7 +46,7 @@ var kinds = map[FailureKind]struct {
 	Denied:      {codeInternal, "denied"},
 }
 
-// rpcErrorFor gives any error its code.
+// rpcErrorFor returns the error object for err.
 func rpcErrorFor(err error) *rpcError {
 	var failure *Failure
 	switch {
@@ -59,7 +59,7 @@ func rpcErrorFor(err error) *rpcError {
 	return &rpcError{codeInternal, err.Error(), &errorData{Reason: "internal"}}
 }
 
-// encode returns the form of v, which is one of ours and always has one.
+// encode returns v as JSON. v must be of a type that can always be encoded.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

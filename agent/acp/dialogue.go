@@ -6,39 +6,40 @@ import (
 	"sync"
 )
 
-// Mode says whose terminals an agent gets.
+// Mode says which terminals an agent gets: ours or the editor's.
 type Mode string
 
 // The modes.
 const (
 	Take   Mode = "take"   // ours, even if the editor has terminals
-	Auto   Mode = "auto"   // the editor's if it has some, else ours
+	Auto   Mode = "auto"   // the editor's if the editor has terminals, else ours
 	Editor Mode = "editor" // the editor's or none: every line passes unchanged
 )
 
-// maxPending bounds the requests whose answers are awaited, and maxSessions the sessions whose directory is known; a peer with more is
-// broken.
+// maxPending bounds the editor's requests whose answers are awaited. maxSessions bounds the sessions whose directory is known. Only a
+// broken peer has more.
 const (
 	maxPending  = 1000
 	maxSessions = 10_000
 )
 
-// dialogue holds facts learned by listening. It is safe for concurrent use.
+// dialogue holds what the proxy has learned from the messages of both sides. It is safe for concurrent use.
 type dialogue struct {
+	// Set at construction.
 	mode   Mode
 	notice func(string)
 	server *MCPServer
 	serve  Server
 
 	mu       sync.Mutex
-	taking   bool // the agent's terminals are ours
-	given    bool // the agent is one that gets the server by default
+	taking   bool // the proxy serves the agent's terminal/* requests
+	given    bool // the agent is one that gets the MCP server by default
 	rich     bool // the editor shows terminals that we run, see screen
 	pending  map[string]pending
 	sessions map[string]string // session → its directory
 }
 
-// pending is a request of the editor.
+// pending is a request of the editor that the agent has not answered.
 type pending struct {
 	method  string
 	session string
@@ -49,14 +50,14 @@ func newDialogue(o Options) *dialogue {
 	return &dialogue{mode: o.Mode, notice: o.Notice, server: o.MCP, serve: o.Serve, pending: map[string]pending{}, sessions: map[string]string{}}
 }
 
-// state returns whether terminals are taken over, and whether the editor shows ours as terminals.
+// state reports whether the proxy serves the agent's terminals, and whether the editor shows them as terminals.
 func (d *dialogue) state() (taking, rich bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.taking, d.rich
 }
 
-// cwd is the directory of a session, "" if it is not known.
+// cwd returns the directory of a session, or "" if it is not known.
 func (d *dialogue) cwd(session string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,8 +75,9 @@ type offer struct {
 	} `json:"clientCapabilities"`
 }
 
-// initialize decides whether to take over, and returns the line that announces it, or nil to let the line pass unchanged. A newer version's
-// offer is left alone unless it has a part for version 1: it has no place for terminals.
+// initialize decides whether the proxy serves the agent's terminals. It returns the changed line that offers terminals to the agent, or nil
+// to let the line pass unchanged. An editor that speaks version 2 or later and sends no clientCapabilities for version 1 cannot offer
+// terminals, so its line passes unchanged.
 func (d *dialogue) initialize(line []byte, m message) []byte {
 	var o offer
 	understood := json.Unmarshal(m.params, &o) == nil
@@ -103,13 +105,13 @@ func (d *dialogue) initialize(line []byte, m message) []byte {
 	}), ending(line)...)
 }
 
-// isNewer reports whether the version is 2 or later: a version without terminals of the client's.
+// isNewer reports whether the version is 2 or later. Those versions have no client terminals.
 func isNewer(version json.RawMessage) bool {
 	var n float64
 	return json.Unmarshal(version, &n) == nil && n >= 2
 }
 
-// expect remembers a request for its answer.
+// expect remembers a request until its answer arrives.
 func (d *dialogue) expect(id []byte, p pending) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,7 +120,7 @@ func (d *dialogue) expect(id []byte, p pending) {
 	}
 }
 
-// request listens to the editor's requests to the agent.
+// request learns from a request of the editor to the agent.
 func (d *dialogue) request(m message) {
 	var p struct {
 		SessionID string `json:"sessionId"`
@@ -128,14 +130,15 @@ func (d *dialogue) request(m message) {
 		return // the agent reports the fault
 	}
 	if m.method == "session/load" || m.method == "session/resume" {
-		d.learn(p.SessionID, p.Cwd) // its commands may come before its answer
+		d.learn(p.SessionID, p.Cwd) // the agent may run commands before it answers
 	}
 	d.expect(m.id, pending{m.method, p.SessionID, p.Cwd})
 }
 
-// listened are the requests whose answers say something about terminals.
+// listened are the editor's requests that begin or end a session.
 var listened = map[string]bool{"session/new": true, "session/load": true, "session/resume": true, "session/fork": true, "session/close": true}
 
+// learn remembers the directory of a session.
 func (d *dialogue) learn(session, cwd string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,7 +147,7 @@ func (d *dialogue) learn(session, cwd string) {
 	}
 }
 
-// answer listens to the agent's answers. It returns the session that was closed, if one was.
+// answer learns from an answer of the agent. It returns the id of the session that the answer closes, or "".
 func (d *dialogue) answer(m message) (closed string) {
 	d.mu.Lock()
 	if len(d.pending) == 0 {
@@ -165,7 +168,7 @@ func (d *dialogue) answer(m message) (closed string) {
 			Name string `json:"name"`
 		} `json:"agentInfo"`
 	}
-	_ = json.Unmarshal(m.result, &r) // missing fields are not learned
+	_ = json.Unmarshal(m.result, &r) // fields that are missing or wrong stay empty
 	switch p.method {
 	case "initialize":
 		d.agreed(r.ProtocolVersion)
@@ -178,7 +181,7 @@ func (d *dialogue) answer(m message) (closed string) {
 	return ""
 }
 
-// agreed steps aside where the protocol has no terminals of the client's.
+// agreed stops serving terminals if both sides agreed on a version without client terminals.
 func (d *dialogue) agreed(version json.RawMessage) {
 	if !isNewer(version) {
 		return

@@ -7,35 +7,35 @@ import (
 	"strings"
 )
 
-// Server says which agents get an MCP server of ours with their sessions.
+// Server says which agents get our MCP server in their sessions.
 type Server string
 
 // The choices.
 const (
-	ServerKnown  Server = "known" // agents that are known to run their commands themselves
+	ServerKnown  Server = "known" // the agents in runsItself
 	ServerAlways Server = "always"
 	ServerNever  Server = "never"
 )
 
-// runsItself are agents that run their commands themselves whichever terminals their editor has, by the last part of agentInfo.name in
-// lower case. docs/ACP.md lists the observed versions.
+// runsItself are the agents that run their commands themselves and never use the editor's terminals. The key is the last path element of
+// agentInfo.name in lower case. docs/ACP.md lists the observed versions.
 var runsItself = map[string]bool{"gemini-cli": true, "opencode": true, "claude-agent-acp": true, "codex-acp": true}
 
-// MCPServer is a server that sessions are given: a member of mcpServers as session/new has it.
+// MCPServer is an MCP server for sessions: an item of mcpServers in session/new.
 type MCPServer struct {
 	Name    string   `json:"name"`
-	Command string   `json:"command"` // an absolute path where the agent runs
+	Command string   `json:"command"` // an absolute path on the machine where the agent runs
 	Args    []string `json:"args"`
 	Env     []EnvVar `json:"env"`
 }
 
-// EnvVar is a variable of a server's environment.
+// EnvVar is an environment variable of an MCP server.
 type EnvVar struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// meet notes who the agent is, and tells the person of one that will run nothing in our terminals.
+// meet learns the agent's name. It tells the person if the agent will run nothing in our terminals.
 func (d *dialogue) meet(agent string) {
 	if !runsItself[strings.ToLower(path.Base(agent))] {
 		return
@@ -57,7 +57,7 @@ func (d *dialogue) meet(agent string) {
 	d.notice(text)
 }
 
-// withServer returns the line of a request that begins a session with our server in it, or nil to let it pass unchanged.
+// withServer returns the line of a request that begins a session, with our MCP server added, or nil to let the line pass unchanged.
 func (d *dialogue) withServer(line []byte, m message) []byte {
 	d.mu.Lock()
 	give := d.taking && d.server != nil && (d.given || d.serve == ServerAlways)
@@ -79,7 +79,8 @@ func (d *dialogue) withServer(line []byte, m message) []byte {
 	return append(out, ending(line)...)
 }
 
-// withItem returns a list of servers with one more, nil if it has one of that name or is no list. No list at all is an empty one.
+// withItem returns the list of servers with one more. It returns nil if the list has a server of that name, or is not a list. A nil list
+// counts as an empty one.
 func withItem(list []byte, server *MCPServer) []byte {
 	var there []struct{ Name string }
 	if list != nil && json.Unmarshal(list, &there) != nil {

@@ -7,7 +7,7 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// message holds the parts of a line that decide its treatment. The spans alias the line.
+// message holds the parts of a line that decide how the proxy treats it. The slices alias the line.
 type message struct {
 	method string
 	id     []byte // as sent; nil if there is none
@@ -19,7 +19,7 @@ type message struct {
 func (m *message) isRequest() bool { return m.method != "" && m.id != nil }
 func (m *message) isAnswer() bool  { return m.method == "" && m.id != nil }
 
-// parse looks at a line. ok is false if it is not a single message: the proxy passes it on and lets the other side judge it.
+// parse reads a line. ok is false if the line is not a single message: the proxy passes it on, and the receiver judges it.
 func parse(line []byte) (m message, ok bool) {
 	err := jsonspan.Object(line, func(key, value []byte) error {
 		switch string(key) {
@@ -39,7 +39,7 @@ func parse(line []byte) (m message, ok bool) {
 	return m, err == nil && (m.method != "" || m.id != nil)
 }
 
-// stringOf is the text of a JSON string, "" for any other value.
+// stringOf returns the text of a JSON string, or "" for any other value.
 func stringOf(value []byte) string {
 	var s string
 	if json.Unmarshal(value, &s) != nil {
@@ -48,7 +48,7 @@ func stringOf(value []byte) string {
 	return s
 }
 
-// idKey makes ids comparable that mean the same in another spelling: an agent decodes and encodes them.
+// idKey returns the same key for all spellings of an id. Peers decode and encode ids, so an answer may spell its id differently.
 func idKey(id []byte) string {
 	if len(id) > 0 && id[0] == '"' {
 		return `"` + stringOf(id)
@@ -56,8 +56,9 @@ func idKey(id []byte) string {
 	return string(id)
 }
 
-// withMember returns the object with edit's result for the member called name. edit gets nil if there is no such member and returns nil to
-// leave the object unchanged. All other bytes stay as sent, in their order. Anything that is not an object becomes one.
+// withMember returns the object with edit's result as the value of the member called name. edit gets nil if there is no such member, and
+// returns nil to leave the member unchanged. All other members keep their order and the bytes of their values; the spaces between members
+// are dropped. If object is not a JSON object, the result has this member only.
 func withMember(object []byte, name string, edit func(old []byte) []byte) []byte {
 	out := []byte{'{'}
 	found := false
@@ -89,10 +90,10 @@ func withMember(object []byte, name string, edit func(old []byte) []byte) []byte
 	return append(out, '}')
 }
 
-// set is an edit that puts a value in any case.
+// set returns an edit for withMember that always returns value.
 func set(value []byte) func([]byte) []byte { return func([]byte) []byte { return value } }
 
-// ending is the white space after the message, its line end above all.
+// ending returns the white space after the message: its line end and any spaces before that.
 func ending(line []byte) []byte {
 	if end := line[len(bytes.TrimRight(line, " \t\r\n")):]; len(end) > 0 {
 		return end

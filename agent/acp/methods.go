@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 )
 
-// reply makes the result of a request when its turn to be written has come.
+// reply returns the result of a request. It is called just before the answer is written.
 type reply func() (result []byte)
 
-// method answers one of the agent's requests in two steps. The first runs in the order in which the requests arrived and does not block;
-// the returned function may wait, concurrently with other requests, until ctx ends.
+// method answers one of the agent's requests in two steps. The first step is the method itself: it runs in the order in which the requests
+// arrive and does not block. The second step is the returned function: it runs concurrently with other requests and may wait until ctx ends.
 type method func(p *Proxy, params []byte) (func(ctx context.Context) (reply, error), error)
 
 // methods are the client methods that the proxy serves.
@@ -21,7 +21,7 @@ var methods = map[string]method{
 	"terminal/release":       (*Proxy).release,
 }
 
-// fixed is a reply that is known already.
+// fixed returns a reply with a result that is already known.
 func fixed(v any) reply {
 	data := encode(v)
 	return func() []byte { return data }
@@ -37,9 +37,9 @@ type createMeta struct {
 	Tether created `json:"tether"`
 }
 
-// created says how the command was understood.
+// created says how the proxy understood the command.
 type created struct {
-	Shell bool   `json:"shell"` // as a line for the shell, not as a program
+	Shell bool   `json:"shell"` // the command was run by the shell, not as a program
 	Cwd   string `json:"cwd"`
 }
 
@@ -79,7 +79,7 @@ type outputResult struct {
 	Meta       *outputMeta     `json:"_meta,omitempty"`
 }
 
-// outputMeta says how many places of all that was printed are not shown as they were.
+// outputMeta says how many places were masked in everything that the command has printed so far.
 type outputMeta struct {
 	Masked int `json:"tether/masked"`
 }
@@ -92,7 +92,7 @@ func (p *Proxy) output(params []byte) (func(context.Context) (reply, error), err
 	return func(context.Context) (reply, error) { return t.result, nil }, nil
 }
 
-// result is the answer to terminal/output.
+// result returns the answer to terminal/output.
 func (t *terminal) result() []byte {
 	t.mu.Lock()
 	quoted, truncated, exit, masked := t.out.snapshot(), t.out.truncated(), statusOf(t.exit), t.masked
@@ -104,7 +104,7 @@ func (t *terminal) result() []byte {
 	rest := encode(result)
 	const before = `{"output":`
 	out := make([]byte, 0, len(quoted)+len(rest))
-	out = append(append(out, before...), quoted...) // not through encoding/json, which would check megabytes once more
+	out = append(append(out, before...), quoted...) // without encoding/json, which would validate megabytes again
 	return append(out, rest[len(before+"null"):]...)
 }
 

@@ -15,19 +15,19 @@ const (
 	maxLimit     = 8 << 20 // bytes; upper bound of the agent's limit
 )
 
-// output is the text that terminal/output returns: the newest within a limit. It is guarded by the terminal's mutex.
+// output is the text that terminal/output returns: the newest text within a limit. It is guarded by the terminal's mutex.
 type output struct {
-	limit int
-	ansi  bool // with escape sequences
+	limit int  // bytes
+	ansi  bool // keep escape sequences
 	plain plain
-	log   *ring.Log // finished lines; with ansi everything
-	after bool      // ansi: the last byte was CR, which is decided by the next
+	log   *ring.Log // without ansi: finished lines; with ansi: everything
+	after bool      // with ansi: the last byte was CR; the next byte decides whether it is kept
 
 	scratch []byte
-	quoted  []byte // the last result of snapshot, nil if there was more output since
+	quoted  []byte // the last result of snapshot; nil if output has arrived since
 }
 
-// newOutput takes the limit as the agent gave it, nil for none.
+// newOutput returns an empty output. limit is the agent's, nil if it gave none.
 func newOutput(limit *uint64, ansi bool) *output {
 	o := &output{limit: defaultLimit, ansi: ansi}
 	if limit != nil {
@@ -58,7 +58,7 @@ func (o *output) note(text string) {
 	o.write([]byte(text + "\n"))
 }
 
-// lineEnds appends p with LF for CR LF.
+// lineEnds appends p to dst with each CR LF replaced by LF.
 func (o *output) lineEnds(dst, p []byte) []byte {
 	for _, c := range p {
 		if o.after && c != '\n' {
@@ -71,10 +71,10 @@ func (o *output) lineEnds(dst, p []byte) []byte {
 	return dst
 }
 
-// truncated reports whether the limit has cost anything.
+// truncated reports whether text was dropped because of the limit.
 func (o *output) truncated() bool { return o.log.End()+int64(len(o.plain.line)) > int64(o.limit) }
 
-// tail returns the newest text, at most n bytes of it, from a character on and not from within an escape sequence.
+// tail returns the newest text, at most n bytes. It begins at a character and, as far as cutSequence can tell, outside escape sequences.
 func (o *output) tail(n int) []byte {
 	line := o.plain.line
 	if len(line) > n {
@@ -95,11 +95,11 @@ func (o *output) tail(n int) []byte {
 	return text
 }
 
-// cutLook is how far the end of a sequence is looked for, in bytes.
+// cutLook bounds how far cutSequence looks, in bytes.
 const cutLook = 256
 
-// cutSequence is where text can begin if its beginning may lie within an escape sequence: at the first line or sequence that is near, else
-// at once.
+// cutSequence returns the index at which text can begin if its first bytes may be the rest of an escape sequence. That is the begin of the
+// next line or sequence within cutLook, or 0 if there is none.
 func cutSequence(text []byte) int {
 	near := text[:min(len(text), cutLook)]
 	if i := bytes.IndexAny(near, "\n\x1b"); i >= 0 {
@@ -111,7 +111,8 @@ func cutSequence(text []byte) int {
 	return 0
 }
 
-// snapshot returns the text as a JSON string. It is made once for the same text: agents poll. The slice is not changed any more.
+// snapshot returns the text as a JSON string. The string is cached until more output arrives, because agents poll. The returned slice is
+// never changed.
 func (o *output) snapshot() []byte {
 	if o.quoted == nil {
 		o.quoted = jsonspan.AppendQuote(nil, o.tail(o.limit))
@@ -119,7 +120,7 @@ func (o *output) snapshot() []byte {
 	return o.quoted
 }
 
-// shrunk returns an output that keeps the last n bytes and takes less memory.
+// shrunk returns a smaller output that keeps the last n bytes. o stays unchanged.
 func (o *output) shrunk(n int) *output {
 	s := &output{limit: n, ansi: o.ansi, plain: o.plain, log: ring.New(n), after: o.after}
 	text := o.tail(n)

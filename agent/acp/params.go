@@ -25,13 +25,13 @@ type envVar struct {
 	Value *string `json:"value"`
 }
 
-// terminalParams is the parameters of the other four methods.
+// terminalParams are the parameters of the other four methods.
 type terminalParams struct {
 	SessionID  string `json:"sessionId"`
 	TerminalID string `json:"terminalId"`
 }
 
-// decode reads parameters; errors say which one was wrong.
+// decode reads parameters. Its errors name the wrong parameter.
 func decode(params []byte, into any) error {
 	if params == nil {
 		params = []byte("{}")
@@ -86,8 +86,8 @@ func decodeCreate(params []byte) (*createParams, error) {
 	return &p, nil
 }
 
-// commands are the possible meanings of the request, in the order in which to try them. Real agents send whole shell lines in command,
-// without args.
+// commands returns the possible meanings of the request, in the order in which to try them. Several agents send a whole shell line in
+// command, without args.
 func (p *createParams) commands(cwd string) []Command {
 	c := Command{Cwd: cwd, Name: p.name()}
 	for _, v := range p.Env {
@@ -103,7 +103,7 @@ func (p *createParams) commands(cwd string) []Command {
 	case len(p.Args) > 0 || p.isFile(cwd):
 		return []Command{program}
 	case isWord(p.Command):
-		return []Command{program, line} // it may be a builtin, and otherwise the shell's error is the best one
+		return []Command{program, line} // the word may be a shell builtin; if it is not, the shell's error is the clearest
 	}
 	return []Command{line}
 }
@@ -121,7 +121,7 @@ func (p *createParams) isFile(cwd string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isWord reports whether no shell would see more in it than one word.
+// isWord reports whether every shell reads command as one plain word.
 func isWord(command string) bool {
 	return !strings.ContainsFunc(command, func(r rune) bool {
 		switch {
@@ -135,7 +135,8 @@ func isWord(command string) bool {
 // maxName bounds a terminal's name, in characters.
 const maxName = 60
 
-// name is the name in a person's list: the script if a shell runs one, else the command with its arguments, up to the end of the line.
+// name returns the terminal's name for people: the first line of the script if the request is "shell -c script", else the first line of the
+// command with its arguments.
 func (p *createParams) name() string {
 	words := []string{p.Command}
 	for _, a := range p.Args {

@@ -7,20 +7,21 @@ import (
 	"tether/internal/escape"
 )
 
-// maxEdited bounds the part of a line that later output can still change, in bytes: progress bars are shorter, and each change may move the
-// rest.
+// maxEdited bounds the part of a line that later output can still change, in bytes. Progress bars are shorter. A change may move the rest of
+// the line, so its cost grows with the bound.
 const maxEdited = 4 << 10
 
 // plain turns a terminal's output into the text that a person would have read, for a model: without escape sequences and control
-// characters, with lines that end in LF. Of a line that was overwritten (a progress bar) it keeps the final text. It does not follow the
-// cursor to other lines. It is a pure state machine: pieces of any size, cut between characters, give the same result.
+// characters, and with lines that end in LF. If a line was overwritten, like a progress bar, plain keeps its final text. It does not follow
+// cursor movements to other lines. It is a pure state machine: the result does not depend on how the output is cut into pieces, as long as
+// no character is cut.
 type plain struct {
-	line   []byte // the line that is not finished
+	line   []byte // the unfinished line
 	col    int    // where the next character goes, in bytes of line
 	escape escape.Scanner
 }
 
-// write appends the lines that p finishes to dst.
+// write reads p and appends the lines that are finished to dst.
 func (t *plain) write(dst, p []byte) []byte {
 	for len(p) > 0 {
 		if !t.escape.Outside() {
@@ -36,7 +37,7 @@ func (t *plain) write(dst, p []byte) []byte {
 			dst, taken = t.add(dst, p[:n])
 			p = p[taken:]
 		case p[0] >= utf8.RuneSelf:
-			p = p[runeAt(p):] // not for readers, see hidden
+			p = p[runeAt(p):] // a hidden character is left out
 		default:
 			dst = t.control(dst, p[0])
 			p = p[1:]
@@ -45,7 +46,8 @@ func (t *plain) write(dst, p []byte) []byte {
 	return dst
 }
 
-// printable is the length of the text at the start of p, at most maxEdited.
+// printable returns the length of the printable text at the start of p in bytes. It stops at the first character that ends at maxEdited or
+// later.
 func printable(p []byte) int {
 	i := 0
 	for i < len(p) && i < maxEdited {
@@ -65,8 +67,8 @@ func printable(p []byte) int {
 	return i
 }
 
-// hidden recognises characters that no reader sees and that can give a text another meaning for a model than for a person: C1 controls,
-// those that turn the direction of text, and tags.
+// hidden reports whether r is invisible and can make a model read a text differently from a person: a C1 control, a character that changes
+// the direction of text, or a tag character.
 func hidden(r rune) bool {
 	switch {
 	case r >= 0x80 && r < 0xa0, r == 0x200e, r == 0x200f, r == 0x061c:
@@ -77,7 +79,8 @@ func hidden(r rune) bool {
 	return false
 }
 
-// add appends text to the line, as much as can be kept for changes; a full line goes to dst.
+// add appends text to the end of the line, up to maxEdited bytes, and returns how many bytes of p it took. If the line is full, add moves
+// the line to dst and takes none.
 func (t *plain) add(dst, p []byte) ([]byte, int) {
 	n := min(len(p), max(maxEdited-len(t.line), 0))
 	for n > 0 && n < len(p) && !utf8.RuneStart(p[n]) {
@@ -92,7 +95,7 @@ func (t *plain) add(dst, p []byte) ([]byte, int) {
 	return dst, n
 }
 
-// over writes text at the cursor over existing text, up to its end.
+// over replaces existing text at the cursor by text of p, up to the end of the line. It returns how many bytes of p it took.
 func (t *plain) over(p []byte) (n int) {
 	end := t.col
 	for n < len(p) && end < len(t.line) {
@@ -104,13 +107,13 @@ func (t *plain) over(p []byte) (n int) {
 	return n
 }
 
-// runeAt is the length of the first character of p, 0 if it is empty.
+// runeAt returns the length of the first character of p in bytes, or 0 if p is empty.
 func runeAt(p []byte) int {
 	_, size := utf8.DecodeRune(p)
 	return size
 }
 
-// control obeys a control character.
+// control applies a control character.
 func (t *plain) control(dst []byte, c byte) []byte {
 	switch c {
 	case '\n':
@@ -127,7 +130,7 @@ func (t *plain) control(dst []byte, c byte) []byte {
 	return dst
 }
 
-// sequence reads on in an escape sequence and returns by how many bytes: one, or none where it turns out to be none.
+// sequence reads the next byte of an escape sequence. It returns 1, or 0 if c is not part of the sequence but text.
 func (t *plain) sequence(c byte) int {
 	switch t.escape.Next(c) {
 	case escape.Text:
@@ -138,7 +141,7 @@ func (t *plain) sequence(c byte) int {
 	return 1
 }
 
-// obey applies a control sequence within a line: erase in line, and moves of the cursor to the left and right (ECMA-48, 8.3).
+// obey applies the control sequences that work within a line: erase in line, and cursor movements to the left and right (ECMA-48, 8.3).
 func (t *plain) obey(final byte) {
 	switch n := t.number(); final {
 	case 'K':
@@ -157,7 +160,7 @@ func (t *plain) obey(final byte) {
 	}
 }
 
-// number is the sequence's one parameter, at most twice maxEdited, 0 if there is none or it is of another kind.
+// number returns the parameter of the control sequence, at most twice maxEdited. It returns 0 if there is none, or anything but one number.
 func (t *plain) number() int {
 	n := 0
 	for _, c := range t.escape.Params() {
@@ -169,7 +172,7 @@ func (t *plain) number() int {
 	return n
 }
 
-// moveTo puts the cursor behind the first n characters; there are blanks where nothing was written.
+// moveTo puts the cursor after the first n characters of the line, and extends the line with blanks if it is shorter.
 func (t *plain) moveTo(n int) {
 	t.col = 0
 	for n = min(n, maxEdited); n > 0; n-- {

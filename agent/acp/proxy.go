@@ -15,27 +15,29 @@ import (
 type Options struct {
 	Terminals Terminals
 	Mode      Mode // "" means Take
-	// ANSI keeps escape sequences in the agent's output. Otherwise it gets plain text.
+	// ANSI keeps escape sequences in the output that the agent gets. Without it, the agent gets plain text.
 	ANSI bool
-	// MCP is a server that agents are given with their sessions; nil means none. Serve says which agents, "" means ServerKnown.
+	// MCP is an MCP server that the proxy adds to new sessions; nil means none. Serve says which agents get it; "" means ServerKnown.
 	MCP   *MCPServer
 	Serve Server
 	// Notice receives messages for the person, one line each; nil drops them.
 	Notice func(string)
 }
 
-// Pipe is one side's end: lines from it and lines to it.
+// Pipe is the connection to one side: In has the lines from it, Out takes the lines to it.
 type Pipe struct {
 	In  io.Reader
 	Out io.Writer
 }
 
-// maxRequests bounds the agent's requests that are being answered. The next one then waits, and all that the agent says after it.
+// maxRequests bounds the agent's requests that are being answered. At the bound, the proxy reads nothing more from the agent until it has
+// answered one.
 const maxRequests = 1024
 
-// Proxy is one conversation between an editor and an agent. It is used for one Run.
+// Proxy serves one conversation between an editor and an agent. It is used for one Run.
 //
-// Goroutines: one per direction, one per request that is being answered, one per terminal that is followed, one per terminal that is shown.
+// Goroutines: one per direction, one per request that is being answered, one per terminal that is followed, and one per terminal that is
+// shown in a tool call.
 type Proxy struct {
 	// Set at construction.
 	dialogue *dialogue
@@ -46,11 +48,11 @@ type Proxy struct {
 	toEditor, toAgent *writer
 	screen            *screen
 	asker             *asker
-	ctx               context.Context // of the answers
+	ctx               context.Context // for the answers to the agent's requests
 	answers           sync.WaitGroup
 
 	mu       sync.Mutex
-	underWay map[string]context.CancelFunc // by id of the request
+	underWay map[string]context.CancelFunc // requests that are being answered, by idKey
 }
 
 // New returns a proxy that does nothing until Run.
@@ -70,9 +72,9 @@ func New(o Options) *Proxy {
 	}
 }
 
-// Run passes lines until the agent's output ends, or cannot be passed on. When the editor's input or ctx ends, it closes agent.Out if that
-// is an io.Closer and still passes the agent's remaining lines. Then it kills the agent's terminals. It returns nil, or the failure; a read
-// from the editor may still be waiting then, and ends with editor.In.
+// Run passes lines until the agent's output ends or cannot be passed on. When editor.In or ctx ends, Run closes agent.Out if that is an
+// io.Closer, and still passes the agent's remaining lines. At the end it kills the agent's terminals. It returns nil, or the error of the
+// direction from agent to editor. One goroutine may still be reading editor.In then; it ends when editor.In does.
 func (p *Proxy) Run(ctx context.Context, editor, agent Pipe) error {
 	p.toEditor, p.toAgent = newWriter(editor.Out), newWriter(agent.Out)
 	var cancel context.CancelFunc
@@ -81,8 +83,8 @@ func (p *Proxy) Run(ctx context.Context, editor, agent Pipe) error {
 	p.screen = newScreen(p.ctx, p.table, p.dialogue.cwd, p.toEditor)
 	p.asker = newAsker("tether-"+rand.Text()+"-", p.toEditor)
 
-	hangUp := sync.OnceFunc(func() { // once: it is the end of the input, ctx's or Run's
-		go func() { // not by its caller: a line to an agent that does not read has to fail first
+	hangUp := sync.OnceFunc(func() { // called when editor.In, ctx or Run ends
+		go func() { // in its own goroutine: a blocked write to the agent fails only when agent.Out is closed below
 			p.toAgent.close()
 		}()
 		if c, ok := agent.Out.(io.Closer); ok {
@@ -105,15 +107,15 @@ func (p *Proxy) Run(ctx context.Context, editor, agent Pipe) error {
 	return err
 }
 
-// maxInspect bounds the lines that are looked at, in bytes; the largest message of the official SDK is half of it. A longer one passes in
-// pieces, unseen.
+// maxInspect bounds the lines that the proxy reads, in bytes. The largest message of the official SDK is half of that. A longer line passes
+// in pieces and is not read.
 const maxInspect = 64 << 20
 
-// pass moves lines until the stream ends or to cannot take any more. see decides about each line: the line to pass on, nil for none, and a
-// function to call once it is written.
+// pass copies lines from one side to the other until the stream ends or a write fails. see decides about each line: it returns the line to
+// pass on, or nil to drop it, and a function to call after the write, which may be nil.
 func (p *Proxy) pass(from io.Reader, to *writer, see func(line []byte) (pass []byte, then func())) error {
 	in := lines.NewReader(from, maxInspect)
-	held := false // within a line: no other may come between, or after a half one
+	held := false // the slot stays held within a line, so that no other line is written into it or after an incomplete one
 	defer func() {
 		if held {
 			to.closeHeld()
@@ -151,7 +153,7 @@ func (p *Proxy) pass(from io.Reader, to *writer, see func(line []byte) (pass []b
 	}
 }
 
-// fromEditor sees a line of the editor's.
+// fromEditor decides about a line of the editor, see pass.
 func (p *Proxy) fromEditor(line []byte) ([]byte, func()) {
 	if p.dialogue.mode == Editor {
 		return line, nil
@@ -178,7 +180,7 @@ func (p *Proxy) fromEditor(line []byte) ([]byte, func()) {
 	return line, nil
 }
 
-// fromAgent sees a line of the agent's.
+// fromAgent decides about a line of the agent, see pass.
 func (p *Proxy) fromAgent(line []byte) ([]byte, func()) {
 	taking, rich := p.dialogue.state()
 	if !taking {
@@ -207,7 +209,7 @@ func (p *Proxy) fromAgent(line []byte) ([]byte, func()) {
 	return line, nil
 }
 
-// endSession kills the terminals that a closed session has left.
+// endSession releases and kills the terminals that a closed session has not released.
 func (p *Proxy) endSession(session string) {
 	for _, t := range p.table.of(session) {
 		p.table.release(t)
@@ -215,7 +217,7 @@ func (p *Proxy) endSession(session string) {
 	}
 }
 
-// serve answers a request, or obeys a notification.
+// serve carries out a terminal/* message and answers it if it is a request. It blocks while maxRequests are being answered.
 func (p *Proxy) serve(f method, m message) {
 	answer, err := f(p, m.params)
 	var id []byte
@@ -236,12 +238,12 @@ func (p *Proxy) serve(f method, m message) {
 			result, err = answer(ctx)
 		}
 		if id != nil {
-			_ = p.toAgent.send(p.ctx, func() []byte { return response(id, result, err) }) // fails when the agent has gone
+			_ = p.toAgent.send(p.ctx, func() []byte { return response(id, result, err) }) // fails only if the agent is gone
 		}
 	})
 }
 
-// response is the line that answers a request.
+// response returns the line that answers a request.
 func response(id []byte, result reply, err error) []byte {
 	line := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
 	if err != nil {
@@ -252,7 +254,7 @@ func response(id []byte, result reply, err error) []byte {
 	return append(line, "}\n"...)
 }
 
-// remember makes a request one that can be cancelled until forget is called.
+// remember lets $/cancel_request cancel the request until forget is called.
 func (p *Proxy) remember(id []byte, cancel context.CancelFunc) (forget func()) {
 	if id == nil {
 		return func() {}
@@ -271,7 +273,7 @@ func (p *Proxy) remember(id []byte, cancel context.CancelFunc) (forget func()) {
 // cancelled cancels the request that $/cancel_request names, if the proxy answers it.
 func (p *Proxy) cancelled(params []byte) bool {
 	var id []byte
-	_ = jsonspan.Object(params, func(key, value []byte) error { // without id it is the editor's
+	_ = jsonspan.Object(params, func(key, value []byte) error { // a cancellation without an id goes to the editor
 		if string(key) == "requestId" {
 			id = value
 		}

@@ -11,25 +11,26 @@ import (
 )
 
 const (
-	// richPause and textPause are how long the editor is left alone between two looks at a terminal that goes on printing. The first look is
-	// at once.
+	// richPause and textPause are the shortest times between two updates to the editor about one terminal that keeps printing: richPause for
+	// terminals, textPause for text. The first update is sent at once.
 	richPause = 30 * time.Millisecond
 	textPause = 250 * time.Millisecond
-	// frameBytes bounds the output in one line to the editor.
+	// frameBytes bounds the output in one line to the editor, in bytes.
 	frameBytes = 32 << 10
-	// maxCalls bounds the tool calls that are remembered; the oldest go first.
+	// maxCalls bounds the tool calls that are remembered; the oldest are forgotten first.
 	maxCalls = 1000
 )
 
-// screen shows the agent's terminals to the editor, which does not know their ids. An agent shows one by putting it into the content of a
-// tool call.
+// screen shows the agent's terminals to the editor, which does not know their ids. An agent shows a terminal by putting its id into the
+// content of a tool call.
 //
-// An editor with the capability _meta.terminal_output accepts the output of a terminal that another program runs: announced in a tool call
-// by _meta.terminal_info, fed by _meta.terminal_output and _meta.terminal_exit in updates of that call. Editors learn of such a terminal
-// only from a tool_call, not from an update, and agents create terminals after the call. So each call that executes something announces
-// one, which is used if needed. For all other editors, the terminal is a text that is refreshed.
+// An editor with the capability _meta.terminal_output accepts the output of a terminal that another program runs. A tool_call announces the
+// terminal with _meta.terminal_info; updates of the call carry _meta.terminal_output and _meta.terminal_exit. Editors accept the
+// announcement only in a tool_call, not in an update, but agents create terminals after the tool_call. So the proxy announces a terminal in
+// each call of kind "execute", before it knows whether the call needs one. For all other editors, screen replaces the terminal by text and
+// refreshes the text.
 //
-// Goroutines: one per shown terminal and call, until the terminal's end or ctx's.
+// Goroutines: one per shown terminal and call. It ends when the terminal or ctx does.
 type screen struct {
 	// Set at construction.
 	ctx   context.Context
@@ -38,7 +39,7 @@ type screen struct {
 	out   *writer
 	shows sync.WaitGroup
 
-	refreshed atomic.Int32 // texts that are kept up to date
+	refreshed atomic.Int32 // number of texts that are being refreshed
 
 	mu    sync.Mutex
 	calls map[callKey]*call
@@ -49,17 +50,17 @@ type callKey struct{ session, id string }
 
 // call is a tool call. It is guarded by screen.mu.
 type call struct {
-	announced string            // the editor's id for a terminal of this call, "" if it was told of none
-	inside    string            // our id of the terminal that is shown under it
-	content   []json.RawMessage // the agent's last, while it has a terminal that is shown as text
-	texts     map[string]bool   // our ids of those that are being refreshed
+	announced string            // the id of the terminal that was announced to the editor, or ""
+	inside    string            // our id of the terminal whose output goes to the announced one, or ""
+	content   []json.RawMessage // the call's last content if it has a terminal that is shown as text, else nil
+	texts     map[string]bool   // our ids of the terminals that are shown as text and refreshed
 }
 
 func newScreen(ctx context.Context, tb *table, cwd func(string) string, out *writer) *screen {
 	return &screen{ctx: ctx, table: tb, cwd: cwd, out: out, calls: map[callKey]*call{}}
 }
 
-// wait returns when nothing is shown any more.
+// wait returns when all goroutines of the screen have ended.
 func (s *screen) wait() { s.shows.Wait() }
 
 // toolUpdate is the part of a tool_call or tool_call_update that matters here.
@@ -70,21 +71,22 @@ type toolUpdate struct {
 	Content       []json.RawMessage `json:"content"`
 }
 
-// A large update is not decoded unless one of these is in it.
+// An update is decoded only if it contains one of these.
 var (
 	mentionsCall     = []byte(`"tool_call"`)
 	mentionsUpdate   = []byte(`"tool_call_update"`)
 	mentionsTerminal = []byte(`"terminal"`)
 )
 
-// matters reports whether the parameters of a session/update may have to do with terminals: they show one, they may have to announce one,
-// or they may take one away.
+// matters reports whether the parameters of a session/update may concern terminals: they may show one, need the announcement of one, or
+// remove one from a call.
 func (s *screen) matters(params []byte, rich bool) bool {
 	return bytes.Contains(params, mentionsTerminal) || rich && bytes.Contains(params, mentionsCall) ||
 		s.refreshed.Load() > 0 && bytes.Contains(params, mentionsUpdate)
 }
 
-// update handles a session/update. It returns the parameters for the editor, nil to pass them unchanged, and a function to call after that.
+// update handles a session/update. It returns the parameters for the editor, or nil to pass them unchanged, and a function to call after the
+// line was written.
 func (s *screen) update(m message, rich bool) (params []byte, then func()) {
 	if !s.matters(m.params, rich) {
 		return nil, nil
@@ -111,8 +113,8 @@ func (s *screen) update(m message, rich bool) (params []byte, then func()) {
 	}
 }
 
-// rewrite returns the update in a form that the editor understands, nil if that is the original, and the goroutines that keep it up to
-// date.
+// rewrite returns the update in a form that the editor understands, or nil to pass it unchanged. It also returns the functions that keep the
+// shown terminals up to date; each needs a goroutine.
 func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (changed []byte, shows []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +123,7 @@ func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (c
 	announce := rich && u.SessionUpdate == "tool_call" && (u.Kind == "execute" || len(ours) > 0) && (c == nil || c.announced == "")
 	if len(ours) == 0 && !announce {
 		if c != nil && u.Content != nil {
-			c.content = nil // the agent shows something else now
+			c.content = nil // the new content has no terminal of ours
 		}
 		return nil, nil
 	}
@@ -152,7 +154,7 @@ func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (c
 			}
 			continue
 		}
-		c.content = content // with our ids where there is text
+		c.content = content // it keeps our ids where the editor gets text
 		if !c.texts[t.id] {
 			c.texts[t.id] = true
 			s.refreshed.Add(1)
@@ -166,7 +168,7 @@ func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (c
 	return withMember(changed, "content", set(encode(shown))), shows
 }
 
-// oursLocked returns those of our terminals that the content holds, by their index in it.
+// oursLocked returns our terminals in the content, by their index in it.
 func (s *screen) oursLocked(key callKey, content []json.RawMessage) map[int]*terminal {
 	ours := map[int]*terminal{}
 	for i, item := range content {
@@ -177,7 +179,7 @@ func (s *screen) oursLocked(key callKey, content []json.RawMessage) map[int]*ter
 	return ours
 }
 
-// terminalIn returns our terminal if the item of a content is one.
+// terminalIn returns the terminal of ours that a content item shows, or nil.
 func (s *screen) terminalIn(session string, item json.RawMessage) *terminal {
 	var v struct {
 		Type       string `json:"type"`
@@ -189,7 +191,7 @@ func (s *screen) terminalIn(session string, item json.RawMessage) *terminal {
 	return s.table.shown(session, v.TerminalID)
 }
 
-// withTexts returns the content with a text for each of our terminals that is still in it under our own id.
+// withTexts returns a copy of the content with a text in place of each terminal that still has our own id.
 func (s *screen) withTexts(key callKey, content []json.RawMessage) []json.RawMessage {
 	out := make([]json.RawMessage, len(content))
 	for i, item := range content {
@@ -201,6 +203,7 @@ func (s *screen) withTexts(key callKey, content []json.RawMessage) []json.RawMes
 	return out
 }
 
+// rememberLocked adds a call, and forgets the oldest if there are more than maxCalls.
 func (s *screen) rememberLocked(key callKey) *call {
 	c := &call{texts: map[string]bool{}}
 	s.calls[key] = c

@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// The members of _meta by which an editor shows a terminal that it does not run. Editors with this feature share the names.
+// The members of _meta with which an editor shows a terminal that it does not run. They are not part of ACP; all editors that have the
+// feature use these names.
 type (
 	terminalInfo struct {
 		TerminalID string `json:"terminal_id"`
@@ -30,7 +31,7 @@ type (
 	}
 )
 
-// notificationParams is a session/update with a tool_call_update of ours.
+// notificationParams are the parameters of a session/update with a tool_call_update that the proxy sends.
 type notificationParams struct {
 	SessionID string         `json:"sessionId"`
 	Update    toolCallUpdate `json:"update"`
@@ -44,13 +45,13 @@ type toolCallUpdate struct {
 	Meta          *toolMeta         `json:"_meta,omitempty"`
 }
 
+// line returns a session/update with the update of the call.
 func (k callKey) line(u toolCallUpdate) []byte {
 	u.SessionUpdate, u.ToolCallID = "tool_call_update", k.id
 	return rpcLine("session/update", "", notificationParams{k.session, u})
 }
 
-// stream feeds the editor's terminal called shown with the output of t, and its end. It returns after that, or when nobody takes it any
-// more.
+// stream sends the output and the exit of t to the editor's terminal with the id shown. It returns after the exit, or when the proxy ends.
 func (s *screen) stream(key callKey, shown string, t *terminal) {
 	for at := int64(0); ; {
 		data, next, exit, changed := t.look(at)
@@ -63,7 +64,7 @@ func (s *screen) stream(key callKey, shown string, t *terminal) {
 		at = next
 		if exit != nil && len(data) == 0 {
 			meta := &toolMeta{Exit: &terminalExit{shown, exit.ExitCode, exit.Signal}}
-			_ = s.out.send(s.ctx, func() []byte { return key.line(toolCallUpdate{Meta: meta}) }) // nobody is left to be told
+			_ = s.out.send(s.ctx, func() []byte { return key.line(toolCallUpdate{Meta: meta}) }) // fails only if the editor is gone
 			t.update(func() { t.view = nil })
 			return
 		}
@@ -73,8 +74,8 @@ func (s *screen) stream(key callKey, shown string, t *terminal) {
 	}
 }
 
-// look returns the output from an offset on, at most frameBytes, and its end; the exit if there is one; and a channel that is closed at the
-// next change.
+// look returns the output from the offset at on, at most frameBytes, and the offset after it. It also returns the exit status, nil while the
+// command runs, and a channel that is closed at the next change.
 func (t *terminal) look(at int64) (data []byte, next int64, exit *exitStatus, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +102,7 @@ func (t *terminal) look(at int64) (data []byte, next int64, exit *exitStatus, ch
 	return append(data, text...), next, exit, changed
 }
 
-// partial is where the character begins that p ends within, else its length.
+// partial returns the index of an incomplete character at the end of p, or len(p) if there is none.
 func partial(p []byte) int {
 	for i := len(p) - 1; i >= max(0, len(p)-utf8.UTFMax+1); i-- {
 		if utf8.RuneStart(p[i]) {
@@ -114,8 +115,8 @@ func partial(p []byte) int {
 	return len(p)
 }
 
-// pause waits for changed, which t closes, or t's end, and then a little for more, unless that was its end. It returns false when the proxy
-// ends.
+// pause waits until changed is closed or t has ended. If t has not ended, it then waits up to more, to gather further output. It returns
+// false when the proxy ends.
 func (s *screen) pause(t *terminal, changed <-chan struct{}, more time.Duration) bool {
 	select {
 	case <-changed:
@@ -133,8 +134,8 @@ func (s *screen) pause(t *terminal, changed <-chan struct{}, more time.Duration)
 	}
 }
 
-// refresh sends the call's content with the terminal's text while that changes and the agent shows it. changed is closed at the first
-// change after the last content was sent: it is taken before the text, as the later ones are here, so that no change is missed.
+// refresh sends the call's content again each time the terminal's text changes, until the terminal ends. changed is closed at the first
+// change after the last content was sent. It was taken before the text was read, as later ones are here, so that no change is missed.
 func (s *screen) refresh(key callKey, c *call, t *terminal, changed <-chan struct{}) {
 	defer s.refreshed.Add(-1)
 	for last := false; !last; {
@@ -150,7 +151,7 @@ func (s *screen) refresh(key callKey, c *call, t *terminal, changed <-chan struc
 	}
 }
 
-// contentLine is the update with the call's current content, nil if the agent shows something else.
+// contentLine returns the update with the call's current content, or nil if the agent no longer shows a terminal as text.
 func (s *screen) contentLine(key callKey, c *call) []byte {
 	s.mu.Lock()
 	content := c.content
@@ -161,7 +162,7 @@ func (s *screen) contentLine(key callKey, c *call) []byte {
 	return key.line(toolCallUpdate{Content: s.withTexts(key, content)})
 }
 
-// asText is the terminal as a block of text, in the Markdown that editors render.
+// asText returns the terminal's newest output and its exit as a content block, in Markdown, which editors render.
 func (t *terminal) asText() json.RawMessage {
 	t.mu.Lock()
 	text, ansi, exit := t.out.tail(tombBytes), t.out.ansi, t.exit
@@ -189,7 +190,7 @@ func (t *terminal) asText() json.RawMessage {
 	return textBlock(body)
 }
 
-// fenced is text as Markdown that shows it literally.
+// fenced returns Markdown that shows text literally.
 func fenced(text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {
@@ -198,7 +199,7 @@ func fenced(text string) string {
 	return fence + "\n" + text + "\n" + fence
 }
 
-// textBlock is a ToolCallContent of the schema.
+// textBlock returns text as a ToolCallContent of the schema.
 func textBlock(text string) json.RawMessage {
 	return encode(map[string]any{"type": "content", "content": map[string]string{"type": "text", "text": text}})
 }

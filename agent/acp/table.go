@@ -12,36 +12,36 @@ import (
 )
 
 const (
-	// maxTerminals bounds the terminals that an agent has not released. Of more than that the oldest that have ended are released for it.
+	// maxTerminals bounds the terminals that an agent has not released. To create one more, the proxy releases the oldest one that has ended.
 	maxTerminals = 256
-	// maxTombs bounds the released ones that are remembered, because agents show them again with the end of their tool call.
+	// maxTombs bounds the released terminals that are remembered. Agents show a released terminal again at the end of its tool call.
 	maxTombs = 256
-	// tombBytes bounds the text that is kept of each.
+	// tombBytes bounds the text that is kept of each released terminal, in bytes.
 	tombBytes = 16 << 10
-	// killWithin bounds how long the end of a terminal is waited for: the daemon's grace and its sweep.
+	// killWithin bounds the wait for a kill. The daemon needs time for its grace period and for its search for remaining processes.
 	killWithin = 15 * time.Second
-	// hearWithin is how long after a kill its exit may take to be heard of.
+	// hearWithin bounds the wait for the exit event after a kill.
 	hearWithin = 2 * time.Second
-	// closeWithin bounds the end of all of them.
+	// closeWithin bounds the wait for all kills in close.
 	closeWithin = 10 * time.Second
 )
 
 // table holds the agent's terminals.
 //
-// Goroutines: one per terminal follows it; close waits for all.
+// Goroutines: one per terminal, which follows it. close waits for all of them.
 type table struct {
 	// Set at construction.
 	terminals Terminals
 	ansi      bool
-	ctx       context.Context // of the following
+	ctx       context.Context // for the followers
 	cancel    context.CancelFunc
 	followers sync.WaitGroup
 
 	mu     sync.Mutex
-	made   int // terminals so far
-	live   map[string]*terminal
-	tombs  map[string]*terminal
-	order  []string // of tombs, the oldest first
+	made   int                  // terminals so far
+	live   map[string]*terminal // not released
+	tombs  map[string]*terminal // released, see maxTombs
+	order  []string             // keys of tombs, the oldest first
 	closed bool
 	making sync.WaitGroup // spawns under way
 }
@@ -51,7 +51,8 @@ func newTable(t Terminals, ansi bool) *table {
 	return &table{terminals: t, ansi: ansi, ctx: ctx, cancel: cancel, live: map[string]*terminal{}, tombs: map[string]*terminal{}}
 }
 
-// create starts a command; commands are tried in turn when a program does not exist. It ends with ctx, and then leaves nothing behind.
+// create starts a command. It tries each of commands in turn until one can be started, and returns the index of the last one that it tried.
+// If ctx ends first, it fails and leaves nothing running.
 func (tb *table) create(ctx context.Context, p *createParams, commands []Command, viewed bool) (t *terminal, ran int, err error) {
 	if err := tb.begin(); err != nil {
 		return nil, 0, err
@@ -78,7 +79,7 @@ func (tb *table) create(ctx context.Context, p *createParams, commands []Command
 	return t, ran, nil
 }
 
-// begin counts a spawn, unless there are too many terminals or none is wanted any more.
+// begin counts a spawn. It fails if there are too many terminals or the table is closed. After a success, the caller calls making.Done.
 func (tb *table) begin() error {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -93,7 +94,7 @@ func (tb *table) begin() error {
 	return nil
 }
 
-// makeRoomLocked releases the oldest terminal that has ended, if there is one.
+// makeRoomLocked releases the oldest terminal that has ended. It returns false if none has ended.
 func (tb *table) makeRoomLocked() bool {
 	var oldest *terminal
 	for _, t := range tb.live {
@@ -109,7 +110,7 @@ func (tb *table) makeRoomLocked() bool {
 	return true
 }
 
-// add lists the terminal and follows it.
+// add lists the terminal and starts the goroutine that follows it. It returns false if the table is closed.
 func (tb *table) add(t *terminal) bool {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -128,7 +129,7 @@ func (tb *table) add(t *terminal) bool {
 	return true
 }
 
-// find returns the terminal that a session of the agent may use.
+// find returns the terminal with that id if it belongs to the session and was not released.
 func (tb *table) find(session, id string) (*terminal, error) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -141,7 +142,7 @@ func (tb *table) find(session, id string) (*terminal, error) {
 	return nil, &Failure{Kind: Gone, Message: fmt.Sprintf("no terminal %.80q in this session", id)}
 }
 
-// shown returns the terminal for display in the editor, also a released one; nil if it is not ours.
+// shown returns the terminal with that id for display in the editor, even if it was released. It returns nil if the session has none.
 func (tb *table) shown(session, id string) *terminal {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -155,7 +156,7 @@ func (tb *table) shown(session, id string) *terminal {
 	return t
 }
 
-// release takes the terminal from the agent; end ends it.
+// release makes the terminal unusable for the agent. The caller must then call end, which kills it.
 func (tb *table) release(t *terminal) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -174,16 +175,16 @@ func (tb *table) releaseLocked(t *terminal) {
 	}
 }
 
-// end kills a released terminal and returns when its end is known, or nothing more will be.
+// end kills a released terminal. It returns when the exit is known or the kill failed.
 func (tb *table) end(t *terminal) {
 	if err := tb.kill(t); err != nil {
 		close(t.given)
-		t.unfollow() // the person's now, or lost: its output no longer belongs to the agent
+		t.unfollow() // the person owns the terminal now, or it is lost: the agent may not see further output
 	}
 	t.update(t.buryLocked)
 }
 
-// buryLocked releases the parts that only the agent could ask for.
+// buryLocked frees the output of a released terminal, except for the last part, which the editor may still show.
 func (t *terminal) buryLocked() {
 	t.out = t.out.shrunk(tombBytes)
 	if t.view != nil && !t.streamed {
@@ -196,7 +197,7 @@ func (t *terminal) buryLocked() {
 	}
 }
 
-// kill ends the process tree and waits until its exit was heard of.
+// kill ends the process tree and waits for the exit event, at most hearWithin.
 func (tb *table) kill(t *terminal) error {
 	if t.hasEnded() {
 		return nil
@@ -232,7 +233,7 @@ func (tb *table) of(session string) (some []*terminal) {
 	return some
 }
 
-// close kills all terminals that run and ends the following.
+// close kills all terminals that still run, and returns when no goroutine follows a terminal any more.
 func (tb *table) close() {
 	tb.mu.Lock()
 	tb.closed = true
@@ -244,11 +245,11 @@ func (tb *table) close() {
 	}
 	tb.mu.Unlock()
 	done := make(chan struct{})
-	go func() { // ends with the daemon's answers, at the latest after killWithin
+	go func() { // ends when the daemon has answered, at the latest after killWithin
 		defer close(done)
 		var wg sync.WaitGroup
 		for _, t := range all {
-			wg.Go(func() { _ = tb.kill(t) }) // one that cannot be killed is not ours, or the daemon is gone
+			wg.Go(func() { _ = tb.kill(t) }) // fails if the terminal is the person's by now, or the daemon is gone
 		}
 		wg.Wait()
 		tb.making.Wait()

@@ -12,34 +12,36 @@ import (
 )
 
 const (
-	// lostAfter is how long a terminal that cannot be followed may still return before waiting requests are told that it is lost.
+	// lostAfter is how long follow retries a terminal that it cannot follow. Then the terminal counts as lost, and waiting requests are
+	// answered.
 	lostAfter  = 20 * time.Second
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = time.Second
-	// viewBytes bounds how far an editor that shows terminals may lag behind, and tombView the output that it can still be shown later if
-	// nothing had asked for it.
+	// viewBytes bounds the output that is kept for an editor that shows terminals, in bytes: the editor may lag behind by that much.
+	// tombView is the bound for a released terminal that no tool call has shown yet.
 	viewBytes = 1 << 20
 	tombView  = 64 << 10
 )
 
-// terminal is one of the agent's. It lives until the proxy has forgotten it, longer than the agent knows it: its output is still shown.
+// terminal is one terminal of the agent. The proxy keeps it for some time after the agent has released it, because the editor still shows
+// its output.
 //
 //	running ──(exit)──▶ ended
 //	   └────(release)──▶ released, killed, ended
 type terminal struct {
-	// Set before anybody else knows it.
+	// Set before table.add lists the terminal.
 	id, session, cwd string
-	ended            chan struct{} // closed with exit
-	given            chan struct{} // closed when it was released but could not be ended
+	ended            chan struct{} // closed when exit is set
+	given            chan struct{} // closed when the terminal was released but could not be killed
 	unfollow         context.CancelFunc
-	number           int // counts an agent's terminals
+	number           int // the first terminal of the agent has 1
 
 	mu       sync.Mutex
 	out      *output
 	masked   int       // masked places in the output so far
-	view     *ring.Log // unchanged output; nil when no editor can show it
-	exit     *Exit
-	streamed bool // view is being, or was, sent to the editor
+	view     *ring.Log // output with its escape sequences; nil if no editor can show it
+	exit     *Exit     // nil while the command runs
+	streamed bool      // the editor was sent view, or a part of it
 	changed  change.Signal
 }
 
@@ -54,7 +56,7 @@ func newTerminal(id string, p *createParams, cwd string, ansi, viewed bool) *ter
 	return t
 }
 
-// update changes the terminal under its lock and notifies everything that shows it.
+// update changes the terminal under its lock and wakes the goroutines that show it.
 func (t *terminal) update(change func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,6 +64,7 @@ func (t *terminal) update(change func()) {
 	t.changed.Raise()
 }
 
+// hear applies an event of the terminal's stream.
 func (t *terminal) hear(e Event) {
 	t.update(func() {
 		switch {
@@ -79,6 +82,7 @@ func (t *terminal) hear(e Event) {
 	})
 }
 
+// noteLocked adds a line of our own to the output.
 func (t *terminal) noteLocked(text string) {
 	t.out.note(text)
 	if t.view != nil {
@@ -86,7 +90,7 @@ func (t *terminal) noteLocked(text string) {
 	}
 }
 
-// endLocked records the end, once.
+// endLocked records how the command ended. Only the first call has an effect.
 func (t *terminal) endLocked(e Exit) {
 	if t.exit != nil {
 		return
@@ -98,22 +102,22 @@ func (t *terminal) endLocked(e Exit) {
 	close(t.ended)
 }
 
-// lose ends a terminal whose further state cannot be known.
+// lose ends the terminal because its further state cannot be known. why says so in its output.
 func (t *terminal) lose(why string) {
 	t.update(func() { t.endLocked(Exit{Lost: why}) })
 }
 
-// follow reads the terminal's output until its end or ctx's. The daemon may crash and return in between.
+// follow reads the terminal's output until the command or ctx ends. It continues after the daemon crashed or was restarted.
 func (t *terminal) follow(ctx context.Context, from Terminals) {
 	var at int64
-	var stopped bool // in order, and it must not be restarted
+	var stopped bool // the daemon was shut down in order: follow must not restart it
 	deadline, pause := time.Now().Add(lostAfter), firstRetry
 	for {
 		next, up, err := t.followOnce(ctx, from, at)
 		if t.hasEnded() || ctx.Err() != nil {
 			return
 		}
-		if next > at || up >= lastRetry { // a terminal that prints nothing for a while was followed, too
+		if next > at || up >= lastRetry { // a terminal that prints nothing was followed if the stream lasted
 			at, stopped = next, false
 			deadline, pause = time.Now().Add(lostAfter), firstRetry
 		}
@@ -127,7 +131,7 @@ func (t *terminal) follow(ctx context.Context, from Terminals) {
 			t.lose(fmt.Sprintf("the daemon does not answer; the state of this command is unknown: %v", err))
 			return
 		case !stopped:
-			_ = from.Revive(ctx) // again and again, as the old one may seem to be there while it dies; the deadline ends this
+			_ = from.Revive(ctx) // at every retry: a dying daemon may still seem to run; the deadline bounds the retries
 		}
 		select {
 		case <-time.After(pause):
@@ -138,7 +142,8 @@ func (t *terminal) follow(ctx context.Context, from Terminals) {
 	}
 }
 
-// followOnce returns how far it got, and how long there was something to follow.
+// followOnce follows the terminal from the offset at until the stream ends. It returns the offset that it reached and how long the stream
+// lasted.
 func (t *terminal) followOnce(ctx context.Context, from Terminals, at int64) (next int64, up time.Duration, err error) {
 	s, err := from.Follow(ctx, t.id, at)
 	if err != nil {
@@ -168,14 +173,14 @@ func (t *terminal) hasEnded() bool {
 	}
 }
 
-// status returns the exit, nil while it runs.
+// status returns the exit status, or nil while the command runs.
 func (t *terminal) status() *exitStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return statusOf(t.exit)
 }
 
-// exitStatus is TerminalExitStatus and WaitForTerminalExitResponse of the schema. Both null means that nothing is known.
+// exitStatus is TerminalExitStatus and WaitForTerminalExitResponse of the schema. Both members are null if the end is not known.
 type exitStatus struct {
 	ExitCode *uint32 `json:"exitCode"`
 	Signal   *string `json:"signal"`
@@ -190,6 +195,6 @@ func statusOf(e *Exit) *exitStatus {
 	case e.Signal != "":
 		return &exitStatus{Signal: &e.Signal}
 	}
-	exitCode := uint32(e.Code) // Windows counts to 1<<32-1
+	exitCode := uint32(e.Code) // exit codes of Windows go up to 1<<32-1
 	return &exitStatus{ExitCode: &exitCode}
 }

@@ -5,53 +5,54 @@ import (
 	"fmt"
 )
 
-// Terminals runs commands for one agent. Methods may be called concurrently. An error that is a *Failure is reported to the agent; others
-// are reported as internal.
+// Terminals runs commands for one agent. Methods may be called concurrently. The agent gets an error that is a *Failure with its kind, and
+// any other error as an internal one.
 type Terminals interface {
-	// Spawn starts a command in a terminal of its own and returns its id. It may wait for the person's approval, and use Command.Ask for it;
-	// when ctx ends before it has returned, nothing is left running.
+	// Spawn starts a command in a new terminal and returns the terminal's id. It may wait for the person's approval, and may ask for it with
+	// Command.Ask. If ctx ends before Spawn returns, nothing is left running.
 	Spawn(context.Context, Command) (id string, err error)
-	// Follow streams the terminal's output from an offset on, see Event. The caller must Close the stream, which ends with ctx too.
+	// Follow streams the terminal's output from an offset, see Event.Next. The stream ends when ctx does; the caller must still Close it.
 	Follow(ctx context.Context, id string, from int64) (Stream, error)
-	// Kill ends the terminal's process tree, asking first, and returns when it is gone. It is idempotent.
+	// Kill ends the terminal's process tree, first with a signal that the processes may handle, and returns when all processes are gone. It
+	// is idempotent.
 	Kill(ctx context.Context, id string) error
-	// Revive restarts the daemon that serves the terminals after it crashed.
+	// Revive restarts the daemon that serves the terminals if it has crashed.
 	Revive(context.Context) error
 }
 
-// Stream is a terminal's output. Next is for one goroutine; it returns ErrStopped when the serving side ended in order, and any other error
-// when it crashed.
+// Stream is a terminal's output. Next is for one goroutine. It returns ErrStopped if the daemon was shut down in order, and any other error
+// if the daemon crashed.
 type Stream interface {
 	Next() (Event, error)
 	Close()
 }
 
-// Command is a command to run.
+// Command is a command to run. Either Argv or Line is set.
 type Command struct {
-	Argv []string // or
-	Line string   // for the system's shell
+	Argv []string // a program and its arguments
+	Line string   // a line for the system's shell
 	Cwd  string   // absolute
-	Env  []string // NAME=value, in addition to those of a login
-	Name string   // for people
-	// Ask, if not nil, asks the person whether the command may run, and says why it is asked. It waits for the answer or ctx. An error means
-	// that nobody wants the command any more.
+	Env  []string // NAME=value, added to the variables of a login
+	Name string   // the terminal's name, for people
+	// Ask, if not nil, asks the person whether the command may run. reason says why approval is needed. Ask waits until the person answers
+	// or ctx ends. An error means that the command is no longer wanted.
 	Ask func(ctx context.Context, reason string) (allowed bool, err error)
 }
 
-// Event is one of: Data, Lost, Exit.
+// Event has exactly one of Data, Lost and Exit.
 type Event struct {
-	Data   []byte // valid UTF-8 with escape sequences; valid until the next call
-	Masked int    // places of Data that the agent is not shown
-	Lost   int64  // bytes that are missing before this output
-	Exit   *Exit  // the last event
-	Next   int64  // offset to follow from after this event
+	Data   []byte // output: UTF-8 with escape sequences; valid until the next call of Stream.Next
+	Masked int    // number of masked places in Data
+	Lost   int64  // number of bytes that are missing before the next output
+	Exit   *Exit  // the command has ended; the last event
+	Next   int64  // offset with which Follow continues after this event
 }
 
-// Exit is how a command ended.
+// Exit says how a command ended.
 type Exit struct {
 	Code   int
-	Signal string // the signal that ended it, "" for none
-	// Lost says why nothing is known of the end; "" if it is known.
+	Signal string // the signal that ended the command, or ""
+	// Lost says why the end of the command is not known; "" if it is known.
 	Lost string
 }
 
@@ -61,17 +62,17 @@ type FailureKind uint8
 // The kinds of Failure.
 const (
 	Internal    FailureKind = iota
-	Invalid                 // something else of the request is not usable
-	CannotStart             // the program or the directory is not usable
+	Invalid                 // the request is invalid, other than by CannotStart
+	CannotStart             // the program or the directory cannot be used
 	Gone                    // no such terminal
-	Denied                  // the policy, a limit or a person said no
+	Denied                  // the policy, a limit or a person refused
 )
 
 // Failure is an error for the agent.
 type Failure struct {
 	Kind    FailureKind
-	Message string // the fault
-	Hint    string // the remedy, may be ""
+	Message string // what is wrong
+	Hint    string // what to do about it; may be ""
 }
 
 func (f *Failure) Error() string { return f.Message }

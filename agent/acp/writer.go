@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// writer writes whole lines for several goroutines. The next writer waits for the one slot; its holder may block while the other side does
-// not read.
+// writer writes whole lines for several goroutines. A goroutine waits for the one slot before it writes. The goroutine that holds the slot
+// blocks while the other side does not read.
 type writer struct {
 	w      io.Writer
 	slot   chan struct{} // 1: held while a line is being written
-	closed chan struct{} // closed with the slot held: nobody else writes any more
+	closed chan struct{} // closed by the holder of the slot; later calls of lock and send fail
 	once   sync.Once
 }
 
@@ -19,8 +19,8 @@ func newWriter(w io.Writer) *writer {
 	return &writer{w: w, slot: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
-// send writes the line that make returns, unless the writer was closed or ctx ended before its turn came. make is called when it has come,
-// so that a line that waits takes no memory and is not old; it may return nil for none.
+// send writes the line that make returns. It fails if the writer is closed or ctx ends before send gets the slot. It calls make while it
+// holds the slot, so that a waiting line takes no memory and is up to date. make returns nil to write nothing.
 func (w *writer) send(ctx context.Context, make func() []byte) error {
 	if err := w.lock(ctx); err != nil {
 		return err
@@ -32,6 +32,7 @@ func (w *writer) send(ctx context.Context, make func() []byte) error {
 	return nil
 }
 
+// lock takes the slot. It fails if the writer is closed or ctx ends first.
 func (w *writer) lock(ctx context.Context) error {
 	select {
 	case w.slot <- struct{}{}:
@@ -51,19 +52,19 @@ func (w *writer) lock(ctx context.Context) error {
 
 func (w *writer) unlock() { <-w.slot }
 
-// write needs the slot.
+// write writes p. The caller holds the slot.
 func (w *writer) write(p []byte) error {
 	_, err := w.w.Write(p)
 	return err
 }
 
-// close permits no more writes; it waits for the running one.
+// close ends the writer. It waits until the current write has returned.
 func (w *writer) close() {
 	w.slot <- struct{}{}
 	w.closeHeld()
 }
 
-// closeHeld is close for the slot's holder, and gives the slot back.
+// closeHeld is close for the holder of the slot. It releases the slot.
 func (w *writer) closeHeld() {
 	w.once.Do(func() { close(w.closed) })
 	w.unlock()
