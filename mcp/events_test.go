@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"tether/agenttools"
@@ -101,6 +102,33 @@ func meta(version string) string {
 		return "{}"
 	}
 	return `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/events":{}}}}`
+}
+
+// A client that asks for streams and does not listen is not served without bound.
+func TestFloodOfStreams(t *testing.T) {
+	s, _, _ := eventServer(t)
+	c := talkLines(t, s, "2026-07-28")
+	const n = 5000
+	var sent atomic.Int32
+	go func() { // ends with the pipe
+		for i := range n {
+			if _, err := fmt.Fprintf(c.say, `{"jsonrpc":"2.0","id":%d,"method":"events/stream","params":{"_meta":%s,"name":"no.such"}}`+"\n", i, meta("2026-07-28")); err != nil {
+				return
+			}
+			sent.Add(1)
+		}
+	}()
+	was, same := int32(0), 0
+	eventually(t, "it is not read any more", func() bool {
+		now := sent.Load()
+		if same++; now != was || now == 0 {
+			was, same = now, 0
+		}
+		return same == 10
+	})
+	if was > n/10 {
+		t.Errorf("%d requests were read while no answer is taken", was)
+	}
 }
 
 func TestEventsOverLines(t *testing.T) {

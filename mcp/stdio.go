@@ -19,7 +19,8 @@ import (
 // maxMessage bounds one message of a client, in bytes.
 const maxMessage = 1 << 20
 
-// maxCalls bounds the requests of a session that are being answered. Further ones wait to be read, so that a client that sends and does not
+// maxCalls bounds the requests of a session that are being answered: those for a stream, and separately all others. It is more than the
+// streams that the engine permits, so that a refusal still has room. Further requests are not read, so that a client that sends and does not
 // listen costs no more than this.
 const maxCalls = 256
 
@@ -128,7 +129,7 @@ type lineTransport struct {
 func (t *lineTransport) Connect(context.Context) (sdk.Connection, error) {
 	closed := make(chan struct{})
 	close(closed)
-	c := &lineConn{server: t.server, conn: t.conn, lines: make(chan received), ended: make(chan struct{}), over: closed, held: map[jsonrpc.ID]held{}, calls: make(chan struct{}, maxCalls), answered: make(chan struct{}, 1)}
+	c := &lineConn{server: t.server, conn: t.conn, lines: make(chan received), ended: make(chan struct{}), over: closed, held: map[jsonrpc.ID]held{}, calls: make(chan struct{}, maxCalls), streams: make(chan struct{}, maxCalls), answered: make(chan struct{}, 1)}
 	go c.read()
 	return c, nil
 }
@@ -144,7 +145,8 @@ type lineConn struct {
 
 	over <-chan struct{} // closed when the next message may be handed over; Read's alone
 
-	calls    chan struct{} // a slot for each request without an answer
+	calls    chan struct{} // a slot for each request without an answer, except those for a stream
+	streams  chan struct{} // a slot for each request for a stream without an answer
 	answered chan struct{} // 1 slot: one was given back
 
 	mu    sync.Mutex
@@ -154,8 +156,8 @@ type lineConn struct {
 
 // held are the resources of a request.
 type held struct {
-	done func() // called when it is answered
-	slot bool   // it has one of calls
+	done  func()        // called when it is answered
+	slots chan struct{} // where it has one
 }
 
 // received is a message as Messages has it.
@@ -232,21 +234,18 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 				over := make(chan struct{})
 				c.over, done = over, func() { close(over); line.done() }
 			}
-			stream := r.Method == methodStream && c.server.opts.Events != nil
-			if stream { // it may last for days, and is bounded by the engine
+			slots := c.calls
+			if r.Method == methodStream && c.server.opts.Events != nil { // it may last for days
 				done()
-				done = c.carry(r)
+				slots, done = c.streams, c.carry(r)
 			}
-			if !c.hold(r.ID, held{done, !stream}) {
+			if !c.hold(r.ID, held{done, slots}) {
 				done()
 				c.refuse(nil, jsonrpc.CodeInvalidRequest, "a request has the id of one that is being answered")
 				continue
 			}
-			if stream {
-				return m, nil
-			}
 			select {
-			case c.calls <- struct{}{}:
+			case slots <- struct{}{}:
 				return m, nil
 			case <-c.ended: // Close releases the held resources
 				return nil, io.EOF
@@ -358,10 +357,7 @@ func (c *lineConn) release(id jsonrpc.ID) {
 		return // an answer without a call
 	}
 	was.done()
-	if !was.slot {
-		return
-	}
-	<-c.calls
+	<-was.slots
 	select {
 	case c.answered <- struct{}{}:
 	default:
