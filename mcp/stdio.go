@@ -189,10 +189,18 @@ func (c *lineConn) read() {
 	}
 }
 
-// settle gives the answers under way a moment: a script that pipes its requests in closes its side before it has read them.
+// settle waits until the requests so far are answered, at most lastAnswers. A script that pipes its requests in closes its side before it has
+// read the answers, and the SDK cancels all requests at the end of the stream.
 func (c *lineConn) settle() {
 	patience := time.NewTimer(lastAnswers)
 	defer patience.Stop()
+	select {
+	case c.lines <- received{}: // Read takes this only after it has given the last request its slot of calls
+	case <-patience.C:
+		return
+	case <-c.ended:
+		return
+	}
 	for len(c.calls) > 0 {
 		select {
 		case <-c.answered:
@@ -219,6 +227,9 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case line, ok := <-c.lines:
 			if !ok {
 				return nil, io.EOF
+			}
+			if line.done == nil {
+				continue // see settle
 			}
 			m := c.message(line.data)
 			r, ok := m.(*jsonrpc.Request)

@@ -186,6 +186,43 @@ func TestAnswersAfterEnd(t *testing.T) {
 	}
 }
 
+// endingMessages hands over its messages, and ends at once after the last.
+type endingMessages struct {
+	lines []string
+	io.WriteCloser
+}
+
+func (m *endingMessages) Next() (data []byte, done func(), err error) {
+	if len(m.lines) == 0 {
+		return nil, nil, io.EOF
+	}
+	data, m.lines = []byte(m.lines[0]), m.lines[1:]
+	return data, func() {}, nil
+}
+
+// A request that comes directly before the end is answered, too: the end was seen before the request counted as being answered.
+func TestAnswerToLastRequest(t *testing.T) {
+	for range 20 {
+		f := &fakeTerminals{killing: time.Millisecond}
+		f.add("pty-a", agenttools.OwnerAgent)
+		s := newServer(t, mcp.Options{Tools: toolsOver(f)})
+		out, answers := io.Pipe()
+		go s.ServeMessages(t.Context(), &endingMessages{[]string{
+			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+			`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"kill_terminal","arguments":{"terminalId":"pty-a"}}}`,
+		}, answers})
+		var last message
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			last = message{}
+			unmarshal(t, lines.Text(), &last)
+		}
+		if last.ID != 2.0 || last.Error != nil {
+			t.Fatalf("the last answer is to %v, with error %+v", last.ID, last.Error)
+		}
+	}
+}
+
 func TestSessionsAreBounded(t *testing.T) {
 	s := newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{}), Sessions: 2})
 	connect(t, s, nil)
