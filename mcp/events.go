@@ -12,8 +12,8 @@ import (
 	"tether/events"
 )
 
-// extension is the key of MCP's events (SEP-3415) in capabilities. The published text of the extension may change its error codes and its
-// rule for webhook-id: the codes are in errorCodes alone.
+// extension is the key of MCP's events extension (SEP-3415) in capabilities. The final text of the extension may change its error codes and
+// its rule for webhook-id. The codes are only in errorCodes.
 const extension = "io.modelcontextprotocol/events"
 
 // Methods of the extension.
@@ -25,10 +25,10 @@ const (
 	methodUnsubscribe = "events/unsubscribe"
 )
 
-const complete = "complete" // the resultType of every result of ours
+const complete = "complete" // the resultType of each result of the extension's methods
 
-// errorCodes are the codes of the proposal's text, for clients that declare the extension, and those of the earlier sketch, for which all
-// other clients were written.
+// errorCodes are the codes of each reason: proposal has the code in the proposal's text, for clients that declare the extension; sketch has
+// the code in the earlier sketch, for all other clients, which were written for that.
 var errorCodes = map[events.Reason]struct{ proposal, sketch int64 }{
 	events.InvalidParams:     {jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidParams},
 	events.NotFound:          {-32023, -32011},
@@ -49,7 +49,7 @@ type listResult struct {
 	Events     []events.Kind `json:"events"`
 }
 
-// eventParams are the parameters of poll and stream.
+// eventParams are the parameters of events/poll and events/stream.
 type eventParams struct {
 	sdk.ParamsBase
 	Name      string          `json:"name"`
@@ -78,7 +78,7 @@ type endResult struct {
 func (s *Server) addEvents() {
 	add := func(err error) {
 		if err != nil {
-			panic(err) // the SDK has a method of that name
+			panic(err) // the SDK already has a method with that name
 		}
 	}
 	add(sdk.AddReceivingCustomMethod(s.server, methodList, func(_ context.Context, ss *sdk.ServerSession, p *listParams) (*listResult, error) {
@@ -100,7 +100,7 @@ func metaOf(p *eventParams) sdk.Meta {
 	return p.Meta
 }
 
-// request converts parameters to the engine's request.
+// request converts the parameters to a request for the engine.
 func (p *eventParams) request() (*events.Request, error) {
 	if p == nil {
 		return &events.Request{}, nil
@@ -134,7 +134,7 @@ func (s *Server) poll(ctx context.Context, ss *sdk.ServerSession, p *eventParams
 	return &pollResult{ResultType: complete, Events: page.Events, Cursor: page.Cursor, Truncated: page.Truncated, HasMore: page.More, NextPollMs: page.Next.Milliseconds()}, nil
 }
 
-// eventError is an error as the protocol wants it.
+// eventError converts an *events.Error to a JSON-RPC error. It returns other errors unchanged.
 func eventError(ss *sdk.ServerSession, meta sdk.Meta, err error) error {
 	var e *events.Error
 	if !errors.As(err, &e) {
@@ -144,9 +144,9 @@ func eventError(ss *sdk.ServerSession, meta sdk.Meta, err error) error {
 	return wire
 }
 
-// ErrorObject is an error in the form for receivers of webhooks. declared is that of the Webhook.
+// ErrorObject returns the JSON-RPC error object for a receiver of webhooks. declared is Webhook.Declared.
 func ErrorObject(e *events.Error, declared bool) json.RawMessage {
-	object, _ := json.Marshal(wireError(e, declared)) // numbers, a string and JSON
+	object, _ := json.Marshal(wireError(e, declared)) // cannot fail: it has numbers, a string and JSON
 	return object
 }
 
@@ -156,11 +156,12 @@ func wireError(e *events.Error, declared bool) *jsonrpc.Error {
 	if declared {
 		code = codes.proposal
 	}
-	data, _ := json.Marshal(e.Data) // strings and numbers
+	data, _ := json.Marshal(e.Data) // cannot fail: the values are strings and numbers
 	return &jsonrpc.Error{Code: code, Message: string(e.Reason) + ": " + e.Text, Data: data}
 }
 
-// declares reports whether the client has declared the extension: only clients written after the proposal's text do.
+// declares reports whether the client has declared the extension in its capabilities. Only clients that were written for the proposal's text
+// do that.
 func declares(ss *sdk.ServerSession, meta sdk.Meta) bool {
 	if caps, ok := meta["io.modelcontextprotocol/clientCapabilities"].(map[string]any); ok {
 		known, ok := caps["extensions"].(map[string]any)
@@ -172,7 +173,7 @@ func declares(ss *sdk.ServerSession, meta sdk.Meta) bool {
 	return ss.InitializeParams().Capabilities.Extensions[extension] != nil
 }
 
-// advertise adds the capability at the place where clients of the sketch look for it.
+// advertise is a middleware that adds the capability "events", for which clients of the sketch look.
 func advertise(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		answer, err := next(ctx, method, req)
@@ -183,7 +184,7 @@ func advertise(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// advertised is the answer to a handshake with the capability of events.
+// advertised is an answer to initialize or server/discover, with the capability "events" added.
 type advertised struct {
 	sdk.Result
 	discovered bool
@@ -203,7 +204,7 @@ func (a advertised) MarshalJSON() ([]byte, error) {
 		caps["events"] = struct{}{}
 	}
 	if a.discovered {
-		members["resultType"] = complete // which the SDK adds to its own types alone
+		members["resultType"] = complete // the SDK adds this only to its own types
 	}
 	return json.Marshal(members)
 }

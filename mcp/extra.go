@@ -10,19 +10,20 @@ import (
 	"tether/agenttools"
 )
 
-// Extra is a tool outside the set: it may come and go, and its answers come from elsewhere.
+// Extra is a tool that is not part of Options.Tools. It may be added and removed while the server runs, and another program provides its
+// answers.
 type Extra struct {
 	agenttools.Tool
-	// Call calls it with arguments that are a JSON object, or nothing. The text, or the error's, is for the model. It blocks until ctx ends at
-	// the most.
+	// Call carries out the tool. args is a JSON object, or empty. The model gets the returned text, or the text of the error. Call returns
+	// when ctx ends, at the latest.
 	Call func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
-// anyObject is the schema of a tool that has none that can be used.
+// anyObject is the input schema of a tool without a usable schema.
 const anyObject = `{"type":"object"}`
 
-// Sync updates the announced tools to those of Options.Extra, and notifies the sessions of changes. It may be called at any time, and is
-// called before tools are listed or called.
+// Sync registers the tools that Options.Extra returns, removes those that it no longer returns, and notifies the sessions of changes. It may
+// be called at any time. The server calls it before each tools/list and tools/call.
 func (s *Server) Sync() {
 	if s.opts.Extra == nil {
 		return
@@ -36,7 +37,7 @@ func (s *Server) Sync() {
 	now := make(map[string]Extra)
 	for _, e := range s.opts.Extra() {
 		if own[e.Name] {
-			continue // the set's own come first
+			continue // a tool of the set has the name already
 		}
 		if now[e.Name] = e; !same(s.extra[e.Name].Tool, e.Tool) {
 			s.addExtra(e)
@@ -50,13 +51,14 @@ func (s *Server) Sync() {
 	s.extra = now
 }
 
+// same reports whether both tools are announced to clients in the same way.
 func same(a, b agenttools.Tool) bool {
 	return a.Name == b.Name && a.Title == b.Title && a.Description == b.Description && a.ReadOnly == b.ReadOnly &&
 		string(a.InputSchema) == string(b.InputSchema)
 }
 
-// addExtra registers a tool. go-sdk (v1.8.0) panics at schemas that it does not like; who offers the tool may be anybody, so such a tool
-// takes any object.
+// addExtra registers a tool. go-sdk (v1.8.0) panics at a schema that it does not accept, and the schema comes from another program. Such a
+// tool is registered with the schema anyObject.
 func (s *Server) addExtra(e Extra) {
 	defer func() {
 		if recover() != nil {
@@ -82,10 +84,10 @@ func (s *Server) register(e Extra) {
 		})
 }
 
-// errToolGone is answered to a call of a tool that is not offered any more.
+// errToolGone is the answer to a call of a tool that is no longer offered.
 var errToolGone = errors.New("this tool is no longer offered: list the tools again")
 
-// callExtra calls the present tool with that name. Its answer was written elsewhere.
+// callExtra calls the extra tool that has the name now. The answer is marked as untrusted, because another program wrote it.
 func (s *Server) callExtra(ctx context.Context, name string, args json.RawMessage) *sdk.CallToolResult {
 	s.extraMu.Lock()
 	e, ok := s.extra[name]
@@ -100,13 +102,13 @@ func (s *Server) callExtra(ctx context.Context, name string, args json.RawMessag
 	return &sdk.CallToolResult{IsError: err != nil, Content: text(answer), Meta: sdk.Meta{metaUntrusted: true}}
 }
 
-// callSafely is the tool's Call, which ends alone when it meets a bug.
+// callSafely calls the tool. If it panics, only this call fails, with agenttools.ErrBug.
 func (s *Server) callSafely(ctx context.Context, e Extra, args json.RawMessage) (answer string, err error) {
 	defer s.tools.Survive(e.Name, func() { answer, err = "", agenttools.ErrBug })
 	return e.Call(ctx, args)
 }
 
-// syncing brings the tools up to date before they are listed or called.
+// syncing is a middleware that calls Sync before tools are listed or called.
 func (s *Server) syncing(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if method == "tools/list" || method == "tools/call" {

@@ -16,15 +16,15 @@ import (
 // statelessSince is the first version of the protocol without sessions.
 const statelessSince = "2026-07-28"
 
-// Stateless reports whether a request is in a version of the protocol without sessions: each call is one by itself.
+// Stateless reports whether a request is in a version of the protocol without sessions.
 func Stateless(r *http.Request) bool { return r.Header.Get("Mcp-Protocol-Version") >= statelessSince }
 
-// requestHeader ties a call to its HTTP request. ServeHTTP sets it, overwriting a client's value.
+// requestHeader has the id by which callContext finds the HTTP request of a call. ServeHTTP sets it and overwrites a client's value.
 const requestHeader = "Tether-Request"
 
-// ServeHTTP serves sessions over streamable HTTP, those of protocol versions with and without sessions. The caller has established that the
-// request is the principal's. A session of another node (see Options.Node) is served as far as it needs no memory: calls have their answers,
-// but the client hears of nothing by itself and cannot subscribe to resources.
+// ServeHTTP serves the principal over streamable HTTP, in protocol versions with and without sessions. The caller must have checked that the
+// request is the principal's. A request in a session of another node (see Options.Node) is served without the state of that session: calls
+// are answered, but the client gets no notifications and cannot subscribe to resources.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.ctx.Err() != nil {
 		http.Error(w, "the server is shutting down", http.StatusServiceUnavailable)
@@ -43,7 +43,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	session := r.Header.Get(sessionHeader)
 	if s.elsewhere(session) {
 		if r.Method == http.MethodDelete {
-			w.WriteHeader(http.StatusNoContent) // its node forgets it when it needs the room
+			w.WriteHeader(http.StatusNoContent) // the session's node ends it later, when it needs room
 			return
 		}
 		r.Header.Set(elsewhereHeader, "1")
@@ -62,13 +62,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const sessionHeader = "Mcp-Session-Id"
 
-// elsewhereHeader marks requests of sessions of other nodes. ServeHTTP sets it, overwriting a client's value.
+// elsewhereHeader marks a request in a session of another node. ServeHTTP sets or removes it, whatever the client sent.
 const elsewhereHeader = "Tether-Elsewhere"
 
 // maxNode bounds the name of a node, in bytes.
 const maxNode = 32
 
-// newSession is the id of a session of a node.
+// newSession returns a new id for a session of the node.
 func newSession(node string) string {
 	if node == "" {
 		return rand.Text()
@@ -76,14 +76,14 @@ func newSession(node string) string {
 	return node + "-" + rand.Text()
 }
 
-// elsewhere reports whether a session is of another node. A client that invents the id of one gets no more than without a session.
+// elsewhere reports whether the session id is one of another node. A client may invent such an id; it gains nothing by that.
 func (s *Server) elsewhere(session string) bool {
 	node, _, ok := strings.Cut(session, "-")
 	return ok && s.opts.Node != "" && node != s.opts.Node && node != "" && len(node) <= maxNode
 }
 
-// room reports whether there is room for another session. It may end an unused one over HTTP: clients come and go and seldom say that they
-// are gone.
+// room reports whether there is room for another session. It ends sessions over HTTP that were idle for SessionIdle, and more if there is no
+// room otherwise: few clients end their sessions.
 func (s *Server) room() bool {
 	all := map[string]*sdk.ServerSession{}
 	n := 0
@@ -93,23 +93,25 @@ func (s *Server) room() bool {
 	}
 	for _, id := range s.uses.old(all, s.opts.SessionIdle, n-s.opts.Sessions+1) {
 		n--
-		all[id].Close() // quick: its waiting calls ended with its requests
+		all[id].Close() // does not block: the session has no request, so no call waits
 	}
 	return n < s.opts.Sessions
 }
 
-// uses are the times of use of the sessions over HTTP. The SDK could end silent ones by itself, but counts an open stream as silence.
+// uses records when each session over HTTP was last used. The SDK can end idle sessions itself, but counts a session with an open stream as
+// idle.
 type uses struct {
 	mu  sync.Mutex
-	all map[string]*use
+	all map[string]*use // by id of the session
 }
 
-// use is that of one session.
+// use records the use of one session.
 type use struct {
-	requests int // under way
-	last     time.Time
+	requests int       // requests being served
+	last     time.Time // the end of the last request
 }
 
+// begin notes that a request of the session begins.
 func (u *uses) begin(session string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -118,7 +120,7 @@ func (u *uses) begin(session string) {
 	}
 }
 
-// end notes the end of a request of a session, or of the one that began made.
+// end notes that a request of the session has ended. If the request had no session and created one, that is made.
 func (u *uses) end(session, made string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -138,8 +140,8 @@ func (u *uses) end(session, made string) {
 	one.last = time.Now()
 }
 
-// left is how long a session may go on before it was silent for idle; idle while a request is under way. ok is false for one that is not
-// over HTTP.
+// left returns how long it takes until the session was idle for the time idle, or idle if a request is being served. ok is false if the
+// session is not over HTTP.
 func (u *uses) left(session string, idle time.Duration) (left time.Duration, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -153,8 +155,8 @@ func (u *uses) left(session string, idle time.Duration) (left time.Duration, ok 
 	return idle - time.Since(one.last), true
 }
 
-// old chooses the sessions to end: those that were silent for idle and, if that is less than n, those that were silent longest. It forgets
-// them, and those that no longer exist.
+// old returns the sessions to end: all that were idle for the time idle and, if those are fewer than n, the next ones that were idle longest.
+// It removes the records of those sessions, and of sessions that are not in there.
 func (u *uses) old(there map[string]*sdk.ServerSession, idle time.Duration, n int) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -177,14 +179,15 @@ func (u *uses) old(there map[string]*sdk.ServerSession, idle time.Duration, n in
 	return silent
 }
 
-// requests are the HTTP requests under way. A session outlives them, and the protocol does not end a call when its request goes away; but
-// then nobody can hear the answer any more, and nothing should wait for it.
+// requests holds the contexts of the HTTP requests that are being served. The protocol does not end a call when the client drops its HTTP
+// request, but nobody can get the answer then. So callContext ends such a call.
 type requests struct {
 	mu   sync.Mutex
 	last int64
-	open map[string]context.Context
+	open map[string]context.Context // by id
 }
 
+// add records a request until forget is called.
 func (q *requests) add(ctx context.Context) (id string, forget func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -201,7 +204,8 @@ func (q *requests) add(ctx context.Context) (id string, forget func()) {
 	}
 }
 
-// callContext is a context that ends with the call, the HTTP request that brought it and the server.
+// callContext returns a context that ends when ctx, the HTTP request of the call or the server ends. The caller calls the returned function
+// after the call.
 func (s *Server) callContext(ctx context.Context, req *sdk.CallToolRequest) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stops := []func() bool{context.AfterFunc(s.ctx, cancel)}

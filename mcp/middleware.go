@@ -12,8 +12,8 @@ import (
 // undeclared are the methods of capabilities that the server does not declare. go-sdk (v1.8.0) answers them anyway.
 var undeclared = map[string]bool{"prompts/list": true, "prompts/get": true, "logging/setLevel": true}
 
-// correct answers as the protocol wants where the SDK does not: a method of a capability that was not declared does not exist, and the
-// contents of a resource have a text, even an empty one.
+// correct is a middleware for two cases in which the SDK's answer does not agree with the protocol: a method of an undeclared capability
+// must be unknown, and the contents of a resource must have a text, even if it is empty.
 func correct(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if undeclared[method] {
@@ -27,8 +27,8 @@ func correct(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// textResult is the answer to resources/read. The SDK's own encoding leaves an empty text out, and contents without a text (or a blob) are
-// invalid: clients refuse the whole answer.
+// textResult is the answer to resources/read. The SDK's encoding omits an empty text. Contents without a text or a blob are invalid, and
+// clients refuse the whole answer.
 type textResult struct{ *sdk.ReadResourceResult }
 
 // MarshalJSON implements json.Marshaler.
@@ -49,7 +49,7 @@ func (r textResult) MarshalJSON() ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// textContents is sdk.ResourceContents whose text is always there.
+// textContents is sdk.ResourceContents with a text that is never omitted.
 type textContents struct {
 	URI      string   `json:"uri"`
 	MIMEType string   `json:"mimeType,omitempty"`

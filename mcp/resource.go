@@ -10,10 +10,10 @@ import (
 	"tether/screen"
 )
 
-// scheme begins the URI of a terminal: terminal:///pty-abc123.
+// scheme is the first part of a terminal's URI: terminal:///pty-abc123.
 const scheme = "terminal:///"
 
-// addResources makes each terminal a resource. They come and go, so they are listed on request.
+// addResources makes each terminal a resource. Terminals come and go, so the list is made at each resources/list.
 func (s *Server) addResources() {
 	s.server.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: scheme + "{id}", Name: "terminal", Title: "Terminal", MIMEType: "text/plain",
@@ -38,7 +38,7 @@ func (s *Server) listResources() *sdk.ListResourcesResult {
 			state = "exited"
 		}
 		title := i.Title
-		if i.Machine != "" { // each of several machines may have one of that title
+		if i.Machine != "" { // terminals of several machines may have the same title; the name begins with the machine
 			title = i.Name
 			if i.Title != "" && !strings.HasSuffix(i.Name, "/"+i.Title) {
 				title += ": " + i.Title
@@ -52,7 +52,7 @@ func (s *Server) listResources() *sdk.ListResourcesResult {
 	return out
 }
 
-// readResource is read_terminal without options.
+// readResource handles resources/read: it returns the same as read_terminal without options.
 func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest) (answer *sdk.ReadResourceResult, err error) {
 	defer s.tools.Survive("resources/read", func() { answer, err = nil, agenttools.ErrBug })
 	id, ok := strings.CutPrefix(req.Params.URI, scheme)

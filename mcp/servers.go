@@ -8,24 +8,24 @@ import (
 )
 
 var (
-	// ErrTooManyAgents is returned by Servers.Of when as many principals as are allowed have sessions.
+	// ErrTooManyAgents is returned by Servers.Of when Max principals have sessions.
 	ErrTooManyAgents = errors.New("mcp: too many agents are connected")
 	// ErrServersClosed is returned by Servers.Of after Close.
 	ErrServersClosed = errors.New("mcp: the servers are closed")
 )
 
-// Servers are the servers of one door, one for each principal: an agent's terminals belong to its principal, and sessions to its server.
-// The zero value allows nobody; set Max. It is safe for concurrent use.
+// Servers holds the servers of one door, one for each principal, because terminals belong to principals. The zero value allows no principal;
+// set Max. It is safe for concurrent use.
 type Servers struct {
-	Max int // principals at a time; set before the first use
+	Max int // principals with a server at the same time; set before the first use
 
 	mu     sync.Mutex
 	of     map[string]*Server
 	closed bool
 }
 
-// Of returns the principal's server, made by open at its first request. If there are Max of them, those without a session are forgotten
-// first. open is called with the lock held: it must not call s.
+// Of returns the principal's server. If there is none, open makes it; if there are already Max servers, Of first closes those that are idle.
+// open is called with the lock held, so it must not call s. Errors: ErrTooManyAgents, ErrServersClosed.
 func (s *Servers) Of(principal string, open func() *Server) (*Server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *Servers) Of(principal string, open func() *Server) (*Server, error) {
 	return s.of[principal], nil
 }
 
-// dropIdleLocked forgets the principals without a session, and reports whether there were any.
+// dropIdleLocked closes the idle servers and reports whether there were any.
 func (s *Servers) dropIdleLocked() bool {
 	before := len(s.of)
 	for principal, m := range s.of {
@@ -56,7 +56,7 @@ func (s *Servers) dropIdleLocked() bool {
 	return len(s.of) < before
 }
 
-// Each calls f with every server there is, without the lock.
+// Each calls f with each present server, without the lock.
 func (s *Servers) Each(f func(*Server)) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.of))
@@ -66,7 +66,7 @@ func (s *Servers) Each(f func(*Server)) {
 	}
 }
 
-// Close ends all sessions. It may be called again.
+// Close closes all servers. It may be called again.
 func (s *Servers) Close() {
 	s.mu.Lock()
 	s.closed = true

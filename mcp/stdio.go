@@ -16,41 +16,43 @@ import (
 	"tether/internal/lines"
 )
 
-// maxMessage bounds one message of a client, in bytes.
+// maxMessage bounds one message from a client, in bytes.
 const maxMessage = 1 << 20
 
-// maxCalls bounds the requests of a session that are being answered: those for a stream, and separately all others. It is more than the
-// streams that the engine permits, so that a refusal still has room. Further requests are not read, so that a client that sends and does not
-// listen costs no more than this.
+// maxCalls bounds the requests of a session that are being answered. Requests for an event stream and all others are counted separately. The
+// event engine permits fewer streams, so that its refusals still have room. Further requests are not read: a client that sends but does not
+// read costs no more memory.
 const maxCalls = 256
 
-// lastAnswers is how long answers under way may take after the client has closed its side.
+// lastAnswers bounds the wait for unanswered requests after the client has closed its side.
 const lastAnswers = 2 * time.Second
 
-// ErrTooMany: the principal has as many sessions as it may have.
+// ErrTooMany is returned by Serve and ServeMessages, wrapped, if the principal already has Options.Sessions sessions.
 var ErrTooMany = errors.New("too many sessions")
 
-// Messages is one side of a session. One goroutine calls Next while others call Write; Close ends both.
+// Messages is the server's end of a session's connection. One goroutine calls Next while others call Write; Close ends both.
 type Messages interface {
-	// Next blocks until the client has sent another message, and returns it. It belongs to the server, which calls done once it has been
-	// answered or had its effect, or the session has ended. With a [*Refused], the message is answered with that, and the session goes on;
-	// data is then valid until the next call. Any other error ends the session, io.EOF after answers under way had a moment.
+	// Next blocks until the client has sent another message, and returns it. The server then owns data. It calls done when the message was
+	// answered or carried out, or when the session has ended.
+	//
+	// If err is a [*Refused], the server answers the message with it, and the session continues; data is then valid until the next call, and
+	// done is not called. Any other error ends the session after the unanswered requests had up to 2 s to be answered.
 	Next() (data []byte, done func(), err error)
 	// Write sends p, which is one message and a newline.
 	io.WriteCloser
 }
 
-// Refused is why a message is answered without being looked at.
+// Refused is the error of a message that the server answers without decoding it, for example because it is too long.
 type Refused struct {
-	Code int64 // of JSON-RPC
+	Code int64 // JSON-RPC error code
 	Text string
 }
 
 func (r *Refused) Error() string { return r.Text }
 
-// Serve runs a session over a stream of lines, one message each, as over standard input and output. It returns when the client has closed
-// the stream, ctx ends or the server is closed, and closes conn. An invalid message is answered and skipped. Errors: ErrTooMany, or that
-// the server is closed.
+// Serve runs a session over a stream of lines, one message each, such as standard input and output. It blocks until the client has closed the
+// stream, ctx has ended or the server was closed; then it closes conn. An invalid message is answered with an error, and the session
+// continues. Errors: ErrTooMany, or that the server is closed.
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	return s.ServeMessages(ctx, &stream{ReadWriteCloser: conn, in: lines.NewReader(conn, maxMessage+1)})
 }
@@ -69,22 +71,22 @@ func (s *Server) ServeMessages(ctx context.Context, conn Messages) error {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	defer context.AfterFunc(s.ctx, func() { conn.Close() })()
-	_ = session.Wait() // how a stream ends is the client's business
+	_ = session.Wait() // its error says only how the client ended the stream
 	return nil
 }
 
-// stream is a stream of lines, each a message.
+// stream implements Messages for a stream of lines, each a message.
 type stream struct {
 	io.ReadWriteCloser
 	in   *lines.Reader
-	long bool // a piece of a long line came last
+	long bool // the last read returned a piece of a long line that continues
 }
 
 // Next implements Messages.
 func (m *stream) Next() (data []byte, done func(), err error) {
 	for {
 		line, whole, err := m.in.Next()
-		piece := err == nil && !whole && line[len(line)-1] != '\n' // of a line that goes on
+		piece := err == nil && !whole && line[len(line)-1] != '\n' // a piece of a long line that continues
 		tooLong := !piece && (m.long || len(line) > maxMessage+1)
 		m.long = piece
 		switch {
@@ -98,6 +100,7 @@ func (m *stream) Next() (data []byte, done func(), err error) {
 	}
 }
 
+// enter counts a session. It fails if there are too many or the server is closed.
 func (s *Server) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +122,7 @@ func (s *Server) leave() {
 	s.wg.Done()
 }
 
-// lineTransport is the SDK's stdio transport, except that an invalid message is answered instead of ending the session.
+// lineTransport replaces the SDK's stdio transport: an invalid message is answered and does not end the session.
 type lineTransport struct {
 	server *Server
 	conn   Messages
@@ -134,7 +137,7 @@ func (t *lineTransport) Connect(context.Context) (sdk.Connection, error) {
 	return c, nil
 }
 
-// lineConn reads in a goroutine of its own, since Read must end when ctx does.
+// lineConn implements sdk.Connection. Its goroutine read reads the messages, because Read must return when its ctx ends.
 type lineConn struct {
 	server *Server
 
@@ -143,30 +146,30 @@ type lineConn struct {
 	ended chan struct{} // closed by Close
 	close sync.Once
 
-	over <-chan struct{} // closed when the next message may be handed over; Read's alone
+	over <-chan struct{} // closed when the next message may be handed to the SDK; owned by Read
 
 	calls    chan struct{} // a slot for each request without an answer, except those for a stream
 	streams  chan struct{} // a slot for each request for a stream without an answer
-	answered chan struct{} // 1 slot: one was given back
+	answered chan struct{} // 1 slot: a request was answered
 
 	mu    sync.Mutex
-	held  map[jsonrpc.ID]held // resources of a request until it is answered; nil after Close
+	held  map[jsonrpc.ID]held // resources of the unanswered requests; nil after Close
 	write sync.Mutex          // held while a line is written
 }
 
-// held are the resources of a request.
+// held are the resources of an unanswered request.
 type held struct {
-	done  func()        // called when it is answered
-	slots chan struct{} // where it has one
+	done  func()        // called when the request is answered
+	slots chan struct{} // calls or streams, where the request has a slot
 }
 
-// received is a message as Messages has it.
+// received is a message that Messages.Next returned.
 type received struct {
 	data []byte
 	done func()
 }
 
-// read hands over messages until the end of the stream.
+// read hands messages to Read until the stream or the connection ends.
 func (c *lineConn) read() {
 	defer close(c.lines)
 	for {
@@ -212,8 +215,8 @@ func (c *lineConn) settle() {
 	}
 }
 
-// Read implements sdk.Connection. The SDK carries out calls concurrently, but queues messages without bound while it answers initialize:
-// Read passes none on meanwhile.
+// Read implements sdk.Connection. The SDK carries out calls concurrently, but queues messages without bound while it answers initialize. So
+// Read returns no message until initialize is answered.
 func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case <-c.over:
@@ -234,7 +237,7 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			m := c.message(line.data)
 			r, ok := m.(*jsonrpc.Request)
 			if !ok || !r.IsCall() {
-				line.done() // a message without an answer has its effect at once
+				line.done() // the message is no request: nothing will be answered
 				if m != nil {
 					return m, nil
 				}
@@ -271,7 +274,8 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// carry makes way for the stream that a request asks for. The function it returns ends that.
+// carry adds a carrier for the event stream that the request asks for, and puts the carrier's name into the request. The returned function
+// removes the carrier.
 func (c *lineConn) carry(r *jsonrpc.Request) func() {
 	id, err := json.Marshal(r.ID.Raw())
 	if err != nil {
@@ -287,7 +291,8 @@ func (c *lineConn) carry(r *jsonrpc.Request) func() {
 	return forget
 }
 
-// hold keeps a request's resources until it is answered, or the connection closed. It returns false if there is one with that id.
+// hold keeps a request's resources until the request is answered or the connection is closed; after Close, it releases them at once. It
+// returns false if a request with that id is being answered.
 func (c *lineConn) hold(id jsonrpc.ID, what held) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -302,7 +307,7 @@ func (c *lineConn) hold(id jsonrpc.ID, what held) bool {
 	return true
 }
 
-// message decodes a line. An invalid message is answered, and nil returned.
+// message decodes a line. It answers an invalid message and returns nil.
 func (c *lineConn) message(line []byte) jsonrpc.Message {
 	if !json.Valid(line) {
 		c.refuse(nil, jsonrpc.CodeParseError, "a line is not JSON")
@@ -320,7 +325,7 @@ func (c *lineConn) message(line []byte) jsonrpc.Message {
 	return nil
 }
 
-// idOf is the id of a possible request, nil if it has none that can be answered.
+// idOf returns the id in a line that may be a request, or nil if it has no usable id.
 func idOf(line []byte) json.RawMessage {
 	var head struct {
 		ID json.RawMessage `json:"id"`
@@ -331,7 +336,7 @@ func idOf(line []byte) json.RawMessage {
 	return head.ID
 }
 
-// refuse answers a line that never became a request.
+// refuse answers a line that is not passed to the SDK, with a null id if id is not usable.
 func (c *lineConn) refuse(id json.RawMessage, code int64, why string) {
 	if len(id) == 0 || id[0] == '{' || id[0] == '[' {
 		id = json.RawMessage("null")
@@ -365,7 +370,7 @@ func (c *lineConn) release(id jsonrpc.ID) {
 	delete(c.held, id)
 	c.mu.Unlock()
 	if was.done == nil {
-		return // an answer without a call
+		return // the connection was closed
 	}
 	was.done()
 	<-was.slots

@@ -17,35 +17,36 @@ import (
 	"tether/events"
 )
 
-// go-sdk (v1.8.0) tells a handler neither the id of its request nor sends notifications of methods that it does not know. So the door that
-// brings an events/stream puts a name of its own into the request's _meta, under which the handler finds the id and a way to the client.
+// go-sdk (v1.8.0) does not tell a handler the id of its request, and cannot send notifications of methods that it does not know. So the
+// transport that receives an events/stream adds a carrier, which has the id and can send to the client, and puts the carrier's name into the
+// request's _meta. The handler finds the carrier by that name.
 
 const (
 	carrierKey = "tether/stream"
-	// subscriptionKey is the key in _meta of all that a stream tells.
+	// subscriptionKey is the key of the subscription's id in _meta of each message of a stream.
 	subscriptionKey = "io.modelcontextprotocol/subscriptionId"
-	// maxPeeked bounds the requests over HTTP that are looked at, in bytes: a stream's has no more.
+	// maxPeeked bounds the HTTP requests that carry examines, in bytes. A longer events/stream is refused.
 	maxPeeked = 64 << 10
-	// frameTimeout is how long a client over HTTP may take to read one frame.
+	// frameTimeout bounds how long a client over HTTP may take to read one frame.
 	frameTimeout = 30 * time.Second
 )
 
 var errStreamOver = errors.New("the request of this stream has ended")
 
-// carrier is the way to the client for one stream.
+// carrier sends the messages of one stream to its client.
 type carrier struct {
-	id   json.RawMessage // of the request
-	send func(message []byte) error
-	ctx  context.Context // ends with the request, where that is known; else nil
+	id   json.RawMessage            // of the events/stream request
+	send func(message []byte) error // blocks while the client does not read
+	ctx  context.Context            // ends with the HTTP request; nil for a stream over lines
 }
 
-// carriers are those of the running requests.
+// carriers holds the carriers of the requests that are being answered, by name.
 type carriers struct {
 	mu  sync.Mutex
 	all map[string]*carrier
 }
 
-// add returns a name that nobody guesses.
+// add adds a carrier until forget is called. It returns a name that cannot be guessed.
 func (c *carriers) add(one *carrier) (name string, forget func()) {
 	name = rand.Text()
 	c.mu.Lock()
@@ -61,20 +62,21 @@ func (c *carriers) add(one *carrier) (name string, forget func()) {
 	}
 }
 
-// any reports whether there is a stream.
+// any reports whether there is a carrier.
 func (c *carriers) any() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.all) > 0
 }
 
+// find returns the carrier with that name, or nil.
 func (c *carriers) find(name string) *carrier {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all[name]
 }
 
-// named puts a carrier's name into the params of a request.
+// named returns the params of a request with a carrier's name in their _meta.
 func named(params json.RawMessage, name string) (json.RawMessage, error) {
 	members, meta := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if len(params) > 0 && string(params) != "null" {
@@ -92,7 +94,7 @@ func named(params json.RawMessage, name string) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// stream serves events/stream: it blocks until the client ends it or the subscription is over.
+// stream handles events/stream. It blocks until the client ends the request, the subscription ends or the server is closed.
 func (s *Server) stream(ctx context.Context, ss *sdk.ServerSession, p *eventParams) (answer *endResult, err error) {
 	defer s.tools.Survive(methodStream, func() {
 		answer, err = nil, errors.New("events/stream ran into a bug in tether; its log has the details")
@@ -117,7 +119,7 @@ func (s *Server) stream(ctx context.Context, ss *sdk.ServerSession, p *eventPara
 	var why *events.Error
 	switch {
 	case s.ctx.Err() != nil:
-		// Not an end of the subscription: the client, or a pipe in front of it, asks the next server.
+		// The subscription has not ended: the client, or the program that connects it, continues at the next server.
 		return nil, errors.New("the server is shutting down")
 	case errors.As(err, &why) && !out.begun:
 		return nil, eventError(ss, metaOf(p), err)
@@ -134,8 +136,8 @@ func (s *Server) stream(ctx context.Context, ss *sdk.ServerSession, p *eventPara
 // streamOut writes a stream's events as notifications. It implements events.Out.
 type streamOut struct {
 	to    *carrier
-	begun bool
-	// The last heartbeat, which is mostly the next one as well.
+	begun bool // Active was called
+	// The last heartbeat and its cursor. The next heartbeat is mostly the same.
 	cursor string
 	beat   []byte
 }
@@ -188,7 +190,8 @@ func (o *streamOut) Heartbeat(cursor string) error {
 	return o.to.send(o.beat)
 }
 
-// carry makes way for a stream that a request over HTTP may ask for.
+// carry adds a carrier if the HTTP request is an events/stream, and puts the carrier's name into the request. It returns the writer for the
+// answer, and a function to call after the request was served.
 func (s *Server) carry(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, func()) {
 	if s.opts.Events == nil || r.Method != http.MethodPost || r.ContentLength < 0 || r.ContentLength > maxPeeked {
 		return w, func() {}
@@ -217,8 +220,9 @@ func (s *Server) carry(w http.ResponseWriter, r *http.Request) (http.ResponseWri
 	return out, func() { forget(); out.end() }
 }
 
-// frames is an answer over HTTP into which a stream writes frames between the SDK's. That is sound since the SDK (v1.8.0) has sent the
-// headers of an event stream before it passes a request on, and writes each frame with one Write; TestStreamOverHTTP would notice a change.
+// frames is the answer to an events/stream over HTTP. The stream writes its frames between those of the SDK. That is correct because the SDK
+// (v1.8.0) sends the headers of the SSE answer before it handles a request, and writes each frame with one Write. TestStreamOverHTTP fails
+// if that changes.
 type frames struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -227,8 +231,8 @@ type frames struct {
 	ended bool
 }
 
-// Header implements http.ResponseWriter. It is locked since net/http's changes the header that its Write reads, and a stream may write
-// until end.
+// Header implements http.ResponseWriter. It takes the lock because net/http's Header changes data that Write reads, and a stream may write
+// until end is called.
 func (f *frames) Header() http.Header {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,9 +253,10 @@ func (f *frames) Flush() {
 	_ = f.control.Flush()
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the underlying writer, for http.ResponseController.
 func (f *frames) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
+// send writes a message as one frame. It fails after end.
 func (f *frames) send(message []byte) error {
 	frame := append(append(append(make([]byte, 0, len(message)+24), "event: message\ndata: "...), message...), '\n', '\n')
 	f.mu.Lock()
@@ -259,13 +264,14 @@ func (f *frames) send(message []byte) error {
 	if f.ended {
 		return errStreamOver
 	}
-	_ = f.control.SetWriteDeadline(time.Now().Add(frameTimeout)) // not every writer has one
+	_ = f.control.SetWriteDeadline(time.Now().Add(frameTimeout)) // fails for a writer without deadlines
 	if _, err := f.ResponseWriter.Write(frame); err != nil {
 		return err
 	}
 	return f.control.Flush()
 }
 
+// end makes further calls of send fail.
 func (f *frames) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

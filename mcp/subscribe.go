@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// updateEvery is the shortest time between two notifications about one terminal: the first comes at once, a flood is not one each.
+	// updateEvery is the shortest time between two notifications about one terminal. The first notification is sent at once.
 	updateEvery = 250 * time.Millisecond
-	// maxWatched bounds the terminals that are subscribed to at a time.
+	// maxWatched bounds the terminals that have subscribers.
 	maxWatched = 256
 )
 
-// subscriptions are the terminals that sessions want to hear about. The notifications themselves go through the SDK, which knows the
-// sessions of each URI; here is one watcher per URI.
+// subscriptions holds the terminals that sessions have subscribed to, with one watcher for each URI. The SDK knows the sessions of each URI
+// and sends them the notifications.
 type subscriptions struct {
 	mu       sync.Mutex
-	watched  map[string]*watch
-	sessions map[*sdk.ServerSession]bool // whose end is waited for
+	watched  map[string]*watch           // by URI
+	sessions map[*sdk.ServerSession]bool // sessions that have a goroutine in forget
 	closed   bool
 	wg       sync.WaitGroup
 }
 
-// watch is one terminal. Guarded by subscriptions.mu.
+// watch is one terminal with subscribers. It is guarded by subscriptions.mu.
 type watch struct {
 	sessions map[*sdk.ServerSession]bool
 	cancel   context.CancelFunc
 }
 
-// subscribe is called before the SDK notes the session.
+// subscribe handles resources/subscribe. The SDK calls it before it records the session as a subscriber.
 func (s *Server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if req.Extra != nil && req.Extra.Header.Get(elsewhereHeader) != "" {
 		return fmt.Errorf("this session is of another node, which alone can tell of changes: begin a new session here to subscribe")
@@ -88,6 +88,7 @@ func (s *Server) unsubscribe(_ context.Context, req *sdk.UnsubscribeRequest) err
 	return nil
 }
 
+// leaveLocked removes a subscription, and ends the watcher if it was the last one of the URI.
 func (q *subscriptions) leaveLocked(uri string, session *sdk.ServerSession) {
 	w := q.watched[uri]
 	if w == nil {
@@ -99,8 +100,8 @@ func (q *subscriptions) leaveLocked(uri string, session *sdk.ServerSession) {
 	}
 }
 
-// forget drops a session's subscriptions when it ends. A session over HTTP is ended here when it has been silent for FollowIdle: few
-// clients say that they are gone, and absent ones would be counted among the observers.
+// forget waits for the end of a session and removes its subscriptions. It also ends a session over HTTP that had no request for FollowIdle:
+// few clients end their sessions, and an absent client would count as an observer.
 func (s *Server) forget(session *sdk.ServerSession) {
 	ended := make(chan struct{})
 	s.subs.wg.Go(func() { s.endSilent(session, ended) })
@@ -114,15 +115,15 @@ func (s *Server) forget(session *sdk.ServerSession) {
 	}
 }
 
-// endSilent ends the session when it has been silent for FollowIdle, unless it ends before.
+// endSilent ends a session over HTTP when it had no request for FollowIdle. It returns early when ended is closed.
 func (s *Server) endSilent(session *sdk.ServerSession, ended <-chan struct{}) {
 	for {
 		left, ok := s.uses.left(session.ID(), s.opts.FollowIdle)
 		if !ok {
-			return // not over HTTP: its end is seen
+			return // the session is not over HTTP: it ends with its stream
 		}
 		if left <= 0 {
-			session.Close() // quick: nothing is under way
+			session.Close() // does not block: the session has no request
 			return
 		}
 		timer := time.NewTimer(left)
@@ -135,7 +136,7 @@ func (s *Server) endSilent(session *sdk.ServerSession, ended <-chan struct{}) {
 	}
 }
 
-// watch notifies the sessions of new output, and of the exit. Output that arrives meanwhile, or before the next notification is due, is one
+// watch notifies the sessions of new output and of the exit. All output that arrives until the next notification is due causes one
 // notification.
 func (s *Server) watch(ctx context.Context, uri string, rd agenttools.Reader) {
 	defer rd.Close()
@@ -165,7 +166,7 @@ func (s *Server) watch(ctx context.Context, uri string, rd agenttools.Reader) {
 	}
 }
 
-// close waits for the watchers, whose context has ended.
+// close refuses further subscriptions and waits for the goroutines. The server's context and its sessions must have ended before.
 func (q *subscriptions) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -10,17 +10,19 @@ import (
 	"tether/agenttools"
 )
 
-// metaUntrusted marks a result with text from programs.
+// metaUntrusted is the key in _meta that marks a result with text from programs.
 const metaUntrusted = "tether/untrusted"
 
-// metaResultSize tells Claude Code how many characters of a tool's answer to show. Without it, it shows of an answer of more than 50,000
-// the first 2 KB alone, which of a terminal are the least interesting; maxResultSize is the most that it takes. Seen with 2.1.197.
+// metaResultSize tells Claude Code how many characters of a tool's answer to show the model. Without it, Claude Code shows only the first
+// 2 KB of an answer with more than 50,000 characters, and the beginning of a terminal's output is the least interesting part. maxResultSize
+// is the largest value that Claude Code accepts. Seen with Claude Code 2.1.197.
 const (
 	metaResultSize = "anthropic/maxResultSizeChars"
 	maxResultSize  = 500_000
 )
 
-// progressEvery is how often a client that asked for it hears that a call goes on, so that it does not give up.
+// progressEvery is the time between progress notifications of a call. A client that asked for them knows that the call still runs, and does
+// not give up.
 const progressEvery = 5 * time.Second
 
 // addTools registers the tools that the principal may use.
@@ -38,7 +40,7 @@ func (s *Server) addTools() {
 	}
 }
 
-// handler turns a call into the protocol's form. A tool's failure is a result that the model can read, not a failure of the protocol.
+// handler returns the SDK's handler for a tool. A failure of the tool is a result that the model can read, not an error of the protocol.
 func (s *Server) handler(tool string) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		ctx, cancel := s.callContext(ctx, req)
@@ -52,7 +54,8 @@ func (s *Server) handler(tool string) sdk.ToolHandler {
 	}
 }
 
-// encode is a result as the protocol wants it: the answer as text, and as structured content unless there is more for programs.
+// encode converts a result to the protocol's form. The answer is sent as text and as structured content; if the result has its own
+// structured content, that is sent instead.
 func encode(r agenttools.Result) (*sdk.CallToolResult, error) {
 	body, err := r.Text()
 	if err != nil {
@@ -70,7 +73,8 @@ func encode(r agenttools.Result) (*sdk.CallToolResult, error) {
 
 func text(s string) []sdk.Content { return []sdk.Content{&sdk.TextContent{Text: s}} }
 
-// notifyProgress tells the client from time to time that the call is alive. The function it returns ends that.
+// notifyProgress starts a goroutine that sends progress notifications if the client asked for them. The returned function ends the
+// goroutine and waits for its end.
 func notifyProgress(ctx context.Context, req *sdk.CallToolRequest, what string) func() {
 	token := req.Params.GetProgressToken()
 	if token == nil {

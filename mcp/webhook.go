@@ -13,22 +13,22 @@ import (
 
 // Webhooks delivers events to URLs, for one principal. Its errors are *events.Error, or ctx's. It is safe for concurrent use.
 type Webhooks interface {
-	// Subscribe makes a subscription, or renews the one that is there for the same URL, kind and arguments. It waits until the receiver has
-	// shown that it wants events.
+	// Subscribe makes a subscription, or renews the one for the same URL, kind and arguments. It blocks until the receiver has confirmed that
+	// it wants the events.
 	Subscribe(context.Context, Webhook) (Subscribed, error)
 	// Unsubscribe ends a subscription.
 	Unsubscribe(Webhook) error
 }
 
-// Webhook is a client's request for deliveries, and their destination.
+// Webhook is a client's request for deliveries to a URL.
 type Webhook struct {
 	events.Request
 	URL, Secret string
-	TTL         time.Duration // 0: the default
+	TTL         time.Duration // 0 means the default
 	Declared    bool          // the client knows the proposal's error codes, see errorCodes
 }
 
-// Subscribed is the answer to it, in MCP's words.
+// Subscribed is the answer to a Webhook, in the form of events/subscribe.
 type Subscribed struct {
 	ID            string          `json:"id"`
 	RefreshBefore time.Time       `json:"refreshBefore"`
@@ -37,7 +37,7 @@ type Subscribed struct {
 	Status        *DeliveryStatus `json:"deliveryStatus,omitempty"`
 }
 
-// DeliveryStatus says how deliveries of a subscription go.
+// DeliveryStatus says whether the deliveries of a subscription succeed.
 type DeliveryStatus struct {
 	Active         bool       `json:"active"`
 	LastDeliveryAt *time.Time `json:"lastDeliveryAt,omitempty"`
@@ -71,7 +71,7 @@ func (p *subscribeParams) webhook(declared bool) (w Webhook, err error) {
 		return w, err
 	}
 	w = Webhook{Request: *r, URL: p.Delivery.URL, Secret: p.Delivery.Secret, Declared: declared}
-	if len(p.TTL) > 0 && string(p.TTL) != "null" { // a wish that cannot be met is not refused
+	if len(p.TTL) > 0 && string(p.TTL) != "null" { // a number out of range is not refused but changed to the nearest bound
 		var ms float64
 		if json.Unmarshal(p.TTL, &ms) != nil {
 			return w, &events.Error{Reason: events.InvalidParams, Text: "ttlMs must be a number or null", Data: map[string]any{"field": "ttlMs"}}
@@ -81,7 +81,7 @@ func (p *subscribeParams) webhook(declared bool) (w Webhook, err error) {
 	return w, nil
 }
 
-// addWebhooks registers the methods that only webhooks need. Without webhooks, they answer so.
+// addWebhooks registers the methods for webhooks. If Options.Webhooks is nil, they answer that webhooks are not offered.
 func (s *Server) addWebhooks(add func(error)) {
 	add(sdk.AddReceivingCustomMethod(s.server, methodSubscribe, func(ctx context.Context, ss *sdk.ServerSession, p *subscribeParams) (*subscribeResult, error) {
 		if p == nil {
@@ -118,7 +118,7 @@ func (s *Server) addWebhooks(add func(error)) {
 	}))
 }
 
-// kindsOffered are the kinds with all ways in which this server delivers them.
+// kindsOffered returns the kinds of events, each with all modes in which this server delivers it.
 func (s *Server) kindsOffered() []events.Kind {
 	kinds := s.opts.Events.Kinds()
 	if s.opts.Webhooks == nil {
