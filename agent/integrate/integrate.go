@@ -1,8 +1,8 @@
-// Package integrate starts shells so that they report their commands: it carries out package shellint's plans.
+// Package integrate changes how shells are started, so that they report their commands. It carries out the plans of package shellint.
 //
 //	err := integrate.Shell(&spec, dir, false)
 //
-// It knows no terminal: package term reads the reports.
+// Package term reads the reports.
 package integrate
 
 import (
@@ -24,11 +24,11 @@ import (
 // ErrScripts is returned by Shell, wrapped, if the shell's scripts could not be written. The terminal can still be started.
 var ErrScripts = errors.New("the scripts of a shell could not be written")
 
-// Shell changes how the interactive shell of spec is started, so that it reports its commands; spec.Nonce is then set. Programs that are
-// not shells, and shells that are started in an unusual way, stay unchanged. dir holds a folder per terminal with the files that its shell
-// reads at its start; spec.Ended removes it.
+// Shell changes how the interactive shell of spec is started, so that the shell reports its commands; it then sets spec.Nonce. Programs that
+// are not shells, and shells with unusual arguments, stay unchanged. dir holds one folder per terminal with the files that the shell reads
+// at its start; spec.Ended removes the folder. Errors: ErrScripts, wrapped, or an error of package shellint.
 func Shell(spec *term.Spec, dir string, login bool) error {
-	spec.ID = cmp.Or(spec.ID, term.NewID()) // names the folder that the next daemon must remove
+	spec.ID = cmp.Or(spec.ID, term.NewID()) // it names the folder, which a later daemon must be able to remove
 	own, nonce := filepath.Join(dir, string(spec.ID)), rand.Text()
 	plan, err := shellint.Inject(spec.Command, shellint.InjectOptions{
 		Nonce: nonce, Dir: own, Login: login, Getenv: func(name string) string { return lookup(spec.Env, name) },
@@ -37,7 +37,7 @@ func Shell(spec *term.Spec, dir string, login bool) error {
 		return fmt.Errorf("shell integration: %w", err)
 	}
 	if len(plan.Files) > 0 {
-		remove := func() { _ = os.RemoveAll(own) } // files that it misses are removed at the next start
+		remove := func() { _ = os.RemoveAll(own) } // if it fails, the next start of the daemon removes the folder
 		if err := write(own, plan.Files); err != nil {
 			remove()
 			return fmt.Errorf("%w: %w", ErrScripts, err)
@@ -51,7 +51,7 @@ func Shell(spec *term.Spec, dir string, login bool) error {
 	return nil
 }
 
-// write makes the folder, for this user alone, and fills it.
+// write writes the files into the folder dir, which only this user may read.
 func write(dir string, files []shellint.File) error {
 	if err := secret.Dir(filepath.Dir(dir)); err != nil {
 		return err
@@ -68,7 +68,7 @@ func write(dir string, files []shellint.File) error {
 	return nil
 }
 
-// lookup returns the value that env, NAME=value, gives to name.
+// lookup returns the value of name in env, a list of NAME=value, or "". The last entry counts.
 func lookup(env []string, name string) string {
 	for _, e := range slices.Backward(env) {
 		if n, value, _ := strings.Cut(e, "="); n == name {
@@ -78,7 +78,7 @@ func lookup(env []string, name string) string {
 	return ""
 }
 
-// Environ is env, NAME=value, with some variables set and others gone. env is not changed.
+// Environ returns a copy of env, a list of NAME=value, with the variables in set added or replaced and those in unset removed.
 func Environ(env []string, set map[string]string, unset []string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
