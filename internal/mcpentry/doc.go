@@ -1,3 +1,3 @@
-// Package mcpentry puts one MCP server into the configuration files of other programs, and takes it out again. A file keeps its comments,
-// its order and everything else unchanged; an edit that would change more is refused.
+// Package mcpentry adds one MCP server to the configuration files of other programs, and removes it. Comments, order and everything else in a
+// file stay unchanged; an edit that would change more is refused.
 package mcpentry

@@ -12,37 +12,37 @@ import (
 	"strings"
 )
 
-// Entry is how a server is started.
+// Entry says how a server is started. Args must not be empty.
 type Entry struct {
 	Command string
 	Args    []string
 	Env     map[string]string // nil for none
 }
 
-// Format is how a program keeps its MCP servers.
+// Format says how a program's configuration file lists MCP servers.
 type Format struct {
-	TOML    bool   // else JSON, with comments allowed
-	Section string // the member or table that has the servers by name
+	TOML    bool   // TOML; otherwise JSON, which may have comments
+	Section string // the member or table with the servers, by name
 	Style   Style
 }
 
-// Style is the form of one server.
+// Style is the form of a server in the file.
 type Style int
 
 // The forms.
 const (
 	Plain Style = iota // command, args, env
-	Typed              // the same, with "type": "stdio"
-	Local              // OpenCode's: "type": "local", command with its arguments, environment
+	Typed              // Plain with "type": "stdio"
+	Local              // for OpenCode: "type": "local", command as a list with the arguments, environment
 )
 
-// ErrOther: the file has a server of that name that is another one.
+// ErrOther is returned by Add if the file has a server of that name that starts something else.
 var ErrOther = errors.New("the file has another server of that name")
 
-// errUnsafe: the edit would change something else, or is one that this package cannot make.
+// errUnsafe is returned if the edit would change something else, or this package cannot make it.
 var errUnsafe = errors.New("the file is written in a way that cannot be edited safely: add the entry by hand")
 
-// Has reports whether a file has a server, under any name, that starts a program with this base name and this first argument.
+// Has reports whether a file has a server, under any name, that starts a program with the base name of program and the first argument first.
 func (f Format) Has(text []byte, program, first string) (bool, error) {
 	all, err := f.all(text)
 	if err != nil {
@@ -56,8 +56,8 @@ func (f Format) Has(text []byte, program, first string) (bool, error) {
 	return false, nil
 }
 
-// Add returns the text with the server in it, or unchanged if it has that server. An empty text is a new file. Errors: ErrOther, or that
-// the text is not valid, or cannot be edited without touching something else.
+// Add returns the text with the server added, or the text unchanged if it has that server. An empty text is a new file. Errors: ErrOther, or
+// that the text is invalid or cannot be edited without other changes.
 func (f Format) Add(text []byte, name string, e Entry) ([]byte, error) {
 	all, err := f.all(text)
 	if err != nil {
@@ -76,8 +76,9 @@ func (f Format) Add(text []byte, name string, e Entry) ([]byte, error) {
 	return out, f.check(text, out, name)
 }
 
-// Remove returns the text without the server of that name if it starts this program; otherwise the text unchanged. The rest of a section
-// without servers is removed too. Errors are those of Add.
+// Remove returns the text without the server of that name. If there is none, or it does not start this program with this first argument, the
+// text is returned unchanged. If the section has no other server and no comment before this one, the section is removed. The errors are
+// those of Add, except ErrOther.
 func (f Format) Remove(text []byte, name, program, first string) ([]byte, error) {
 	all, err := f.all(text)
 	if err != nil || all[name] == nil || !starts(all[name], program, first) {
@@ -100,13 +101,13 @@ func (f Format) Remove(text []byte, name, program, first string) ([]byte, error)
 	return out, f.check(out, text, name)
 }
 
-// Empty reports whether a text has nothing but an empty document.
+// Empty reports whether a text is an empty document: nothing but white space and perhaps "{}".
 func Empty(text []byte) bool {
 	compact := strings.Join(strings.Fields(string(text)), "")
 	return compact == "" || compact == "{}"
 }
 
-// add makes the edit.
+// add returns the text with the entry added. The text has no server of that name.
 func (f Format) add(text []byte, name string, e Entry) ([]byte, error) {
 	if f.TOML {
 		return appendTable(text, f.Section, name, e), nil
@@ -125,7 +126,7 @@ func (f Format) add(text []byte, name string, e Entry) ([]byte, error) {
 	return insert(text, top, f.Section, "{\n\t"+string(quoted)+": "+strings.ReplaceAll(f.value(e), "\n", "\n\t")+"\n}"), nil
 }
 
-// value is the entry as JSON, indented by tabs.
+// value returns the entry as JSON, indented by tabs.
 func (f Format) value(e Entry) string {
 	var lines []string
 	put := func(name string, v any) {
@@ -151,7 +152,7 @@ func (f Format) value(e Entry) string {
 	return "{\n" + strings.Join(lines, ",\n") + "\n}"
 }
 
-// all are the servers by name, decoded.
+// all returns the servers in the text, decoded, by name.
 func (f Format) all(text []byte) (map[string]any, error) {
 	document, err := f.document(text)
 	if err != nil {
@@ -165,6 +166,7 @@ func (f Format) all(text []byte) (map[string]any, error) {
 	return all, nil
 }
 
+// document returns the whole text, decoded.
 func (f Format) document(text []byte) (map[string]any, error) {
 	switch {
 	case f.TOML:
@@ -178,7 +180,7 @@ func (f Format) document(text []byte) (map[string]any, error) {
 	return plain(text).(map[string]any), nil
 }
 
-// check compares two texts: with is without and the server, and nothing else has changed.
+// check returns nil if the two texts differ only in the server called name, which with has. Otherwise it returns errUnsafe.
 func (f Format) check(without, with []byte, name string) error {
 	a, err := f.document(without)
 	if err != nil {
@@ -204,7 +206,7 @@ func (f Format) check(without, with []byte, name string) error {
 	return nil
 }
 
-// starts reports whether a decoded server starts the program with that first argument.
+// starts reports whether a decoded server starts a program with the base name of program and the first argument first.
 func starts(server any, program, first string) bool {
 	s, _ := server.(map[string]any)
 	var argv []string

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// errSyntax: the text is no JSON, also with comments and trailing commas allowed.
+// errSyntax is returned for a text that is not JSON, even if comments and trailing commas are allowed.
 var errSyntax = errors.New("the file is not valid JSON")
 
 // member is one member of an object in a text. The value is text[value:end]; comma is the position of the comma after it, or -1.
@@ -17,13 +17,13 @@ type member struct {
 	start, value, end, comma int
 }
 
-// object is an object in a text: text[open] is its brace, text[end] the closing one.
+// object is an object in a text: text[open] is its opening brace, text[end] its closing one.
 type object struct {
 	open, end int
 	members   []member
 }
 
-// scanner reads JSON with // and /* */ comments and trailing commas, as editors write it.
+// scanner reads JSON with // and /* */ comments and trailing commas, which editors accept in their settings.
 type scanner struct {
 	text []byte
 	at   int
@@ -47,7 +47,7 @@ func (s *scanner) space() {
 		case bytes.HasPrefix(rest, []byte("/*")):
 			n := bytes.Index(rest[2:], []byte("*/"))
 			if n < 0 {
-				return // an error at the next look
+				return // the caller finds the unfinished comment and fails
 			}
 			s.at += n + 4
 		default:
@@ -167,7 +167,7 @@ func objectAt(text []byte, at int) (object, error) {
 	return s.object()
 }
 
-// root reads the object that a text is.
+// root reads a text that consists of one object.
 func root(text []byte) (object, error) {
 	o, err := objectAt(text, 0)
 	if err != nil {
@@ -180,8 +180,9 @@ func root(text []byte) (object, error) {
 	return o, nil
 }
 
+// find returns the member with that name, or nil.
 func (o object) find(name string) *member {
-	for i := len(o.members) - 1; i >= 0; i-- { // of several with one name the last counts
+	for i := len(o.members) - 1; i >= 0; i-- { // the last member with the name counts
 		if o.members[i].name == name {
 			return &o.members[i]
 		}
@@ -189,7 +190,7 @@ func (o object) find(name string) *member {
 	return nil
 }
 
-// servers returns the object of the member with that name, or nil.
+// servers returns the object that a text consists of, and the object in its member called section. inner is nil if there is no such member.
 func servers(text []byte, section string) (top object, inner *object, err error) {
 	if top, err = root(text); err != nil {
 		return top, nil, err
@@ -202,11 +203,11 @@ func servers(text []byte, section string) (top object, inner *object, err error)
 	return top, &o, err
 }
 
-// insert puts a member at the end of an object. The value has lines without indentation of its own.
+// insert returns the text with a member added at the end of an object. value is indented by tabs, as if it began at the start of a line.
 func insert(text []byte, o object, name, value string) []byte {
 	outer, step := indentation(text, o)
 	end := lineEnd(text)
-	quoted, _ := json.Marshal(name) // a string always can be
+	quoted, _ := json.Marshal(name) // cannot fail for a string
 	added := end + outer + step + string(quoted) + ": " + strings.ReplaceAll(strings.ReplaceAll(value, "\t", step), "\n", end+outer+step)
 	at := o.open + 1
 	if n := len(o.members); n > 0 {
@@ -228,7 +229,7 @@ func insert(text []byte, o object, name, value string) []byte {
 	return bytes.Join([][]byte{text[:at], []byte(added), text[at:]}, nil)
 }
 
-// behindComment is the position after a comment that stands in the rest of the line.
+// behindComment returns the end of the line if the rest of the line after at is a comment, otherwise at.
 func behindComment(text []byte, at int) int {
 	line := text[at:]
 	if n := bytes.IndexByte(line, '\n'); n >= 0 {
@@ -240,7 +241,7 @@ func behindComment(text []byte, at int) int {
 	return at
 }
 
-// indentation returns the blanks before the line of an object's brace, and the further ones of its members.
+// indentation returns the indentation of the line with an object's brace, and the additional indentation of its members.
 func indentation(text []byte, o object) (outer, step string) {
 	outer, step = blanks(text, o.open), "  "
 	look := o
@@ -258,12 +259,13 @@ func indentation(text []byte, o object) (outer, step string) {
 	return outer, step
 }
 
-// blanks are those at the beginning of the line that contains a position.
+// blanks returns the indentation of the line that contains the position at.
 func blanks(text []byte, at int) string {
 	line := text[bytes.LastIndexByte(text[:at], '\n')+1 : at]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
+// lineEnd returns CR LF if the text has one, otherwise LF.
 func lineEnd(text []byte) string {
 	if bytes.Contains(text, []byte("\r\n")) {
 		return "\r\n"
@@ -271,7 +273,7 @@ func lineEnd(text []byte) string {
 	return "\n"
 }
 
-// remove takes a member out of an object, with its line and one comma.
+// remove returns the text without a member of an object, its line and one comma.
 func remove(text []byte, o object, name string) []byte {
 	for i := range o.members {
 		m := o.members[i]
@@ -285,7 +287,7 @@ func remove(text []byte, o object, name string) []byte {
 		before := bytes.TrimRight(text[:from], " \t\r\n")
 		switch {
 		case m.comma < 0 && i > 0 && len(before) == o.members[i-1].comma+1:
-			from = o.members[i-1].comma // the comma before it goes
+			from = o.members[i-1].comma // the comma before the member is removed
 		case m.comma < 0 && i > 0: // a comment is between the comma and this member
 			from = len(before)
 			comma := o.members[i-1].comma
@@ -302,7 +304,7 @@ func remove(text []byte, o object, name string) []byte {
 	return text
 }
 
-// plain is the text as JSON without comments and trailing commas.
+// plain returns the text decoded, without comments and trailing commas. root must have accepted the text.
 func plain(text []byte) any {
 	s := scanner{text: text}
 	var read func() any

@@ -9,7 +9,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// tables reads a TOML text.
+// tables returns a TOML text, decoded.
 func tables(text []byte) (map[string]any, error) {
 	all := map[string]any{}
 	if err := toml.Unmarshal(text, &all); err != nil {
@@ -18,7 +18,7 @@ func tables(text []byte) (map[string]any, error) {
 	return all, nil
 }
 
-// appendTable adds a table for the entry at the end of a text.
+// appendTable returns the text with a table for the entry at its end.
 func appendTable(text []byte, section, name string, e Entry) []byte {
 	end := lineEnd(text)
 	var b strings.Builder
@@ -43,16 +43,17 @@ func appendTable(text []byte, section, name string, e Entry) []byte {
 	return append(out, strings.ReplaceAll(b.String(), "\n", end)...)
 }
 
-// quote is a string or a list of strings as TOML, whose basic strings are escaped as JSON's are.
+// quote returns a string or a list of strings as JSON, which is valid TOML too: basic strings of TOML have the escapes of JSON. It also
+// escapes DEL, which TOML does not allow. Only for JSON, v may be a map.
 func quote(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // strings always can be
+	_ = enc.Encode(v) // cannot fail for strings
 	return strings.ReplaceAll(strings.TrimSpace(b.String()), "\x7f", `\u007F`)
 }
 
-// removeTable removes the table of an entry and those below it from a text, with the blank lines before it.
+// removeTable returns the text without the table of an entry, the tables below it, and the blank lines before them.
 func removeTable(text []byte, section, name string) []byte {
 	var kept []byte
 	inside := false
@@ -70,7 +71,8 @@ func removeTable(text []byte, section, name string) []byte {
 	return kept
 }
 
-// tableName is the name of the table that a line begins, without blanks and quotes.
+// tableName returns the name of the table whose header the line is, without blanks and quotes, or "" for an array of tables. ok is false if
+// the line is no header.
 func tableName(line []byte) (string, bool) {
 	text := strings.TrimSpace(string(line))
 	if !strings.HasPrefix(text, "[") || strings.HasPrefix(text, "[[") {
@@ -80,6 +82,7 @@ func tableName(line []byte) (string, bool) {
 	return strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "").Replace(text), ok
 }
 
+// trimBlankLines returns the text without the blank lines at its end.
 func trimBlankLines(text []byte) []byte {
 	for {
 		trimmed := bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
