@@ -17,7 +17,7 @@ import (
 //go:embed schema-v1.json
 var published []byte
 
-// all are the definitions, by name, as they were published.
+// all returns the published definitions by name.
 var all = sync.OnceValues(func() (map[string]json.RawMessage, error) {
 	var s struct {
 		Defs map[string]json.RawMessage `json:"$defs"`
@@ -25,12 +25,12 @@ var all = sync.OnceValues(func() (map[string]json.RawMessage, error) {
 	return s.Defs, json.Unmarshal(published, &s)
 })
 
-// resolved has one schema for each definition that was asked for.
+// resolved caches a schema (*jsonschema.Resolved) for each definition that was checked, by its name.
 var resolved sync.Map
 
 var reference = regexp.MustCompile(`"#/\$defs/(\w+)"`)
 
-// resolve returns the schema of a definition, with only those to which it refers: resolving all takes a second.
+// resolve returns the schema of a definition. It resolves only the definitions to which that one refers, since all of them take a second.
 func resolve(definition string) (*jsonschema.Resolved, error) {
 	if r, ok := resolved.Load(definition); ok {
 		return r.(*jsonschema.Resolved), nil
@@ -61,7 +61,8 @@ func resolve(definition string) (*jsonschema.Resolved, error) {
 	return r, err
 }
 
-// Check checks a value against the definition of that name, such as "SessionNotification". It is safe for concurrent use.
+// Check returns an error if the value does not match the definition of that name, such as "SessionNotification". It is safe for concurrent
+// use.
 func Check(definition string, value json.RawMessage) error {
 	r, err := resolve(definition)
 	if err != nil {
@@ -77,7 +78,7 @@ func Check(definition string, value json.RawMessage) error {
 	return nil
 }
 
-// definitions by method: of the parameters, and of the result.
+// definitions has the definitions of each method's parameters and result. "" means that there is none.
 var definitions = map[string][2]string{
 	"initialize":                 {"InitializeRequest", "InitializeResponse"},
 	"session/new":                {"NewSessionRequest", "NewSessionResponse"},
@@ -93,10 +94,10 @@ var definitions = map[string][2]string{
 	"$/cancel_request":           {"CancelRequestNotification", ""},
 }
 
-// Conversation checks the messages that one side hears. The zero value is ready to use. It is not safe for concurrent use.
-type Conversation struct{ asked map[string]string }
+// Conversation checks the messages that one side receives. The zero value is ready to use. It is not safe for concurrent use.
+type Conversation struct{ asked map[string]string } // method by id of the request
 
-// Asked notes that this side has sent a request, so that its answer can be checked.
+// Asked notes that this side has sent a request, so that Hears can check the answer. id is the id as JSON.
 func (c *Conversation) Asked(id, method string) {
 	if c.asked == nil {
 		c.asked = map[string]string{}
@@ -104,7 +105,7 @@ func (c *Conversation) Asked(id, method string) {
 	c.asked[id] = method
 }
 
-// Hears checks a message; it returns nil for messages without a known definition.
+// Hears checks a message that this side receives. It returns nil for a message without a known definition.
 func (c *Conversation) Hears(line []byte) error {
 	var m struct {
 		JSONRPC               string
@@ -128,6 +129,7 @@ func (c *Conversation) Hears(line []byte) error {
 	return checkAs(definitions[method][1], m.Result)
 }
 
+// checkAs is Check that accepts any value if definition is "".
 func checkAs(definition string, value json.RawMessage) error {
 	if definition == "" {
 		return nil
