@@ -1,5 +1,5 @@
-// Package manual makes manual pages of a cobra command line, for packages: one page for each command that help lists, in the macros of
-// man(7). A page has the text of --help, so it is written once.
+// Package manual makes the manual pages of a cobra command line, for packages: one page for each command that help lists, in the macros of
+// man(7). A page has the text of --help, so that each text is written only once.
 //
 //	root.AddCommand(manual.Book{Version: "1.2.3"}.Command())
 package manual
@@ -19,26 +19,27 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// DateVar is the environment variable that dates the pages, in seconds since 1970, so that two builds of one commit are the same
-// (https://reproducible-builds.org/specs/source-date-epoch/).
+// DateVar is the environment variable with the date of the pages, in seconds since 1970. With it, two builds of one commit have the same
+// pages (https://reproducible-builds.org/specs/source-date-epoch/).
 const DateVar = "SOURCE_DATE_EPOCH"
 
 // Book holds the common parts of one program's pages.
 type Book struct {
 	Version  string
-	Date     time.Time // only the day is shown, in UTC
-	Sections []Section // of the program's own page only, after its options
-	// Names are the names of pages that would be another program's, by command: "prog host" may be "prog-hosts", where prog-host is a program.
-	// Pages of the commands below it begin with that name, too.
+	Date     time.Time // pages show only the day, in UTC
+	Sections []Section // for the root command's page only, after its options
+	// Names replaces names of pages, by command path. A page needs another name if its usual one is that of another program: if prog-host is a
+	// program, the page of "prog host" may be "prog-hosts". The names of the pages of its subcommands begin with that name.
 	Names map[string]string
-	// Also are pages to name at the end of the program's own, such as "prog-host".
+	// Also lists further pages, such as "prog-host", for SEE ALSO on the root command's page.
 	Also []string
 }
 
-// Section is text that help lacks. Its lines that begin with a space are kept unchanged, others are filled.
+// Section is text that is not in --help. Lines that begin with a space are not filled; all others are.
 type Section struct{ Title, Text string }
 
-// Command is the hidden command that writes the pages into a directory, for makers of packages.
+// Command returns a hidden command that writes the pages into a directory, for people who build packages. If Date is zero, it uses the
+// present time; DateVar comes before both.
 func (b Book) Command() *cobra.Command {
 	return &cobra.Command{
 		Use: "manual DIR", Short: "write the manual pages into a directory", Hidden: true, Args: cobra.ExactArgs(1),
@@ -58,8 +59,8 @@ func (b Book) Command() *cobra.Command {
 	}
 }
 
-// Write writes root's page and those of the commands below it into dir, which it makes if it is missing. A page is named for its command:
-// tether-run.1.
+// Write writes the pages of root and its subcommands into dir. It creates dir if necessary. The file name of a page is its command's name,
+// such as tether-run.1.
 func (b Book) Write(dir string, root *cobra.Command) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -80,7 +81,7 @@ func (b Book) write(dir string, c *cobra.Command) error {
 	return nil
 }
 
-// name is the command's words in one: tether-service-install.
+// name returns the name of the command's page, such as tether-service-install.
 func (b Book) name(c *cobra.Command) string {
 	if name := b.Names[c.CommandPath()]; name != "" || !c.HasParent() {
 		return cmp.Or(name, c.Name())
@@ -88,7 +89,7 @@ func (b Book) name(c *cobra.Command) string {
 	return b.name(c.Parent()) + "-" + c.Name()
 }
 
-// shown are the commands with a page. Cobra's own commands have better text in their help.
+// shown returns the subcommands with a page. Cobra's own commands, help and completion, have none: their help text is better.
 func shown(c *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, sub := range c.Commands() {
@@ -99,7 +100,7 @@ func shown(c *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// Page is the manual page of one command.
+// Page returns the manual page of one command.
 func (b Book) Page(c *cobra.Command) []byte {
 	var w bytes.Buffer
 	fmt.Fprintf(&w, ".TH %s 1 %s %s %s\n", quoted(strings.ToUpper(b.name(c))), quoted(b.Date.UTC().Format(time.DateOnly)),
@@ -132,6 +133,7 @@ func (b Book) Page(c *cobra.Command) []byte {
 	return w.Bytes()
 }
 
+// commands writes the list of the subcommands.
 func (b Book) commands(w *bytes.Buffer, c *cobra.Command) {
 	if len(shown(c)) == 0 {
 		return
@@ -142,11 +144,11 @@ func (b Book) commands(w *bytes.Buffer, c *cobra.Command) {
 	}
 }
 
-// option is a line of pflag's list: a letter, a name, a value's name, and its effect after at least three spaces.
+// option matches a line of pflag's list: a letter, a name, the name of the value, and the description after at least three spaces.
 var option = regexp.MustCompile(`^ +(?:(-\w), )?(--\S+)(?: (\S.*?))? {3,}(.*)$`)
 
-// flags writes the options that help lists. It parses the list, because only the list has the names of values and the defaults worth
-// showing.
+// flags writes the options that help lists. It parses pflag's list, because pflag offers the names of values, and the defaults that are worth
+// showing, only there.
 func flags(w *bytes.Buffer, title, list string) {
 	if list == "" {
 		return
@@ -156,7 +158,7 @@ func flags(w *bytes.Buffer, title, list string) {
 		line = strings.TrimRight(line, "\n")
 		m := option.FindStringSubmatch(line)
 		if m == nil {
-			fmt.Fprintf(w, "%s\n", escaped(strings.TrimLeft(line, " "))) // goes on
+			fmt.Fprintf(w, "%s\n", escaped(strings.TrimLeft(line, " "))) // continues the description of the line before
 			continue
 		}
 		w.WriteString(".TP\n")
@@ -171,7 +173,7 @@ func flags(w *bytes.Buffer, title, list string) {
 	}
 }
 
-// section writes text: paragraphs are filled, indented lines are kept.
+// section writes a section: paragraphs are filled, indented lines are not.
 func section(w *bytes.Buffer, s Section) {
 	fmt.Fprintf(w, ".SH %s\n", escaped(s.Title))
 	kept, gap := false, false
@@ -198,6 +200,7 @@ func section(w *bytes.Buffer, s Section) {
 	}
 }
 
+// seeAlso writes the names of related pages, if there are any.
 func (b Book) seeAlso(w *bytes.Buffer, c *cobra.Command) {
 	var names []string
 	if !c.HasParent() {
@@ -207,7 +210,7 @@ func (b Book) seeAlso(w *bytes.Buffer, c *cobra.Command) {
 		names = append(names, b.name(p))
 	}
 	if own := strings.ReplaceAll(c.CommandPath(), " ", "-"); b.Names[c.CommandPath()] != "" {
-		names = append(names, own) // whose page it is
+		names = append(names, own) // the program that has the usual name
 	}
 	if len(names) == 0 {
 		return
@@ -218,7 +221,8 @@ func (b Book) seeAlso(w *bytes.Buffer, c *cobra.Command) {
 	fmt.Fprintf(w, ".SH SEE ALSO\n%s\n", strings.Join(names, ", "))
 }
 
-// escaped keeps roff from reading anything into text: a backslash, a dot or a quote at the start of a line, a hyphen that is a minus.
+// escaped returns s so that roff shows it literally. It escapes backslashes, a dot or quote at the start, and hyphens, which roff would not
+// show as minus signs, and replaces an ellipsis by three dots.
 func escaped(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
@@ -227,5 +231,5 @@ func escaped(s string) string {
 	return s
 }
 
-// quoted is one argument of a macro.
+// quoted returns s as one argument of a macro.
 func quoted(s string) string { return `"` + strings.ReplaceAll(escaped(s), `"`, `""`) + `"` }
