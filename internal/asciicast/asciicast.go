@@ -1,5 +1,5 @@
-// Package asciicast writes and reads recordings of terminals in the format of asciinema, versions 2 and 3: a line of JSON for the whole,
-// then one per event. See https://docs.asciinema.org/manual/asciicast/v3/.
+// Package asciicast writes and reads recordings of terminals in the format of asciinema, versions 2 and 3: a header, then the events, each a
+// line of JSON. See https://docs.asciinema.org/manual/asciicast/v3/.
 //
 //	w, err := asciicast.NewWriter(f, asciicast.Header{Version: 3, Cols: 80, Rows: 24})
 //	err = w.Write(asciicast.Event{At: time.Second, Kind: asciicast.Output, Data: "hello"})
@@ -22,7 +22,7 @@ import (
 type Header struct {
 	Version    int // 2 or 3
 	Cols, Rows int
-	Started    time.Time // to the second
+	Started    time.Time // written in whole seconds; zero if not known
 	Title      string
 	Term       string // the value of TERM
 }
@@ -30,16 +30,16 @@ type Header struct {
 // Kind is the kind of an event.
 type Kind string
 
-// The kinds that are written. Others, such as input and markers, are read and may be passed over.
+// The kinds that this program writes. Reader also returns other kinds, such as input and markers; callers may skip them.
 const (
 	Output Kind = "o" // Data was printed
 	Resize Kind = "r" // Data is "80x24"
 	Exit   Kind = "x" // Data is the exit status; version 3 only
 )
 
-// Event is something that happened.
+// Event is one event of a recording.
 type Event struct {
-	At   time.Duration // since the beginning; in steps of a microsecond
+	At   time.Duration // since the beginning of the recording, in whole microseconds
 	Kind Kind
 	Data string
 }
@@ -48,10 +48,10 @@ type Event struct {
 type Writer struct {
 	out     io.Writer
 	version int
-	last    time.Duration
+	last    time.Duration // time of the last event
 }
 
-// header2 and header3 are headers on the wire.
+// header2 and header3 are the headers of versions 2 and 3 in the file.
 type header2 struct {
 	Version   int               `json:"version"`
 	Width     int               `json:"width"`
@@ -74,7 +74,7 @@ type term3 struct {
 	Type string `json:"type,omitempty"`
 }
 
-// NewWriter writes the header.
+// NewWriter writes the header to out. It fails if the version is neither 2 nor 3, or out fails.
 func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	var stamp int64
 	if !h.Started.IsZero() {
@@ -96,7 +96,8 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	return &Writer{out: out, version: h.Version}, writeLine(out, line)
 }
 
-// Write writes one event. One that lies before the last is written at the same time. Version 2 has no Exit; it is left out.
+// Write writes one event. If e.At is before the last event, the event gets the time of the last one. Version 2 has no Exit events, so Write
+// drops them.
 func (w *Writer) Write(e Event) error {
 	if w.version == 2 && e.Kind == Exit {
 		return nil
@@ -126,20 +127,20 @@ type Reader struct {
 	Header Header
 
 	lines *bufio.Scanner
-	n     int // lines so far
-	last  time.Duration
+	n     int           // lines so far
+	last  time.Duration // time of the last event
 }
 
 // maxLine bounds a line, in bytes.
 const maxLine = 4 << 20
 
-// maxLength bounds a recording's time.
+// maxLength bounds the length of a recording.
 const maxLength = 1000 * time.Hour
 
-// maxSide bounds the size of a terminal.
+// maxSide bounds the columns and the rows of a terminal.
 const maxSide = 10000
 
-// NewReader reads the header.
+// NewReader reads the header. It fails if that is invalid, of another version or missing.
 func NewReader(in io.Reader) (*Reader, error) {
 	r := &Reader{lines: bufio.NewScanner(in)}
 	r.lines.Buffer(nil, maxLine)
@@ -192,7 +193,7 @@ func (r *Reader) next() ([]byte, error) {
 	return nil, io.EOF
 }
 
-// Next returns the next event, or io.EOF.
+// Next returns the next event, or io.EOF at the end. If the time of an event is before the last event, it gets the time of the last one.
 func (r *Reader) Next() (Event, error) {
 	line, err := r.next()
 	if err != nil {
@@ -218,7 +219,7 @@ func (r *Reader) Next() (Event, error) {
 	return e, nil
 }
 
-// Size reads the data of a Resize; ok is false if that makes no sense.
+// Size returns the size in the data of a Resize. ok is false if the data is not a size of at least 1 and at most 10000 columns and rows.
 func (e Event) Size() (cols, rows int, ok bool) {
 	left, right, _ := strings.Cut(e.Data, "x")
 	cols, err1 := strconv.Atoi(left)
