@@ -1,5 +1,5 @@
 // Package qr makes QR codes (ISO/IEC 18004) of short texts, such as links, and shows them in a terminal. Codes have the lowest level of
-// error correction: a screen has no scratches, and a small code fits more terminals.
+// error correction, L: a screen has no scratches, and a smaller code fits into more terminals.
 package qr
 
 import (
@@ -13,22 +13,22 @@ const maxVersion = 10
 // ErrTooLong is returned by Encode for a text that does not fit.
 var ErrTooLong = errors.New("the text is too long for a QR code")
 
-// blocks are how a version divides its codewords: the number of blocks, and the codewords of error correction in each (table 9, level L).
+// blocks has, for each version at level L, the number of blocks and the number of error correction codewords in each block (table 9).
 var blocks = [maxVersion + 1]struct{ count, check int }{1: {1, 7}, {1, 10}, {1, 15}, {1, 20}, {1, 26}, {2, 18}, {2, 20}, {2, 24}, {2, 30}, {4, 18}}
 
 // Code is a QR code.
 type Code struct {
 	Size  int // modules on each side, without the quiet zone
 	dark  []bool
-	fixed []bool // what says how to read the rest, and is no data
+	fixed []bool // the modules that hold no data: patterns, format and version
 }
 
-// Dark reports whether a module is dark. Those outside are light.
+// Dark reports whether a module is dark. Modules outside the code are light.
 func (c *Code) Dark(x, y int) bool {
 	return x >= 0 && y >= 0 && x < c.Size && y < c.Size && c.dark[y*c.Size+x]
 }
 
-// Encode makes the smallest code that has the bytes of text.
+// Encode returns the smallest code for the bytes of text, or ErrTooLong.
 func Encode(text string) (*Code, error) {
 	for version := 1; version <= maxVersion; version++ {
 		if data := payload(text, version); data != nil {
@@ -40,7 +40,7 @@ func Encode(text string) (*Code, error) {
 	return nil, ErrTooLong
 }
 
-// codewords is how many a version has, with those of error correction.
+// codewords returns the number of codewords of a version, including those for error correction.
 func codewords(version int) int {
 	modules := (16*version+128)*version + 64
 	if version >= 2 {
@@ -53,7 +53,8 @@ func codewords(version int) int {
 	return modules / 8
 }
 
-// payload is the codewords of data: byte mode, the length, the text, the terminator and padding; nil if there is no room.
+// payload returns the data codewords: byte mode, the length, the text, the terminator and padding. It returns nil if the version has no room
+// for the text.
 func payload(text string, version int) []byte {
 	lengthBits := 8
 	if version >= 10 {
@@ -86,7 +87,8 @@ func payload(text string, version int) []byte {
 	return all
 }
 
-// interleave divides data into blocks, adds error correction to each, and takes one codeword of each in turn.
+// interleave divides data into blocks, computes the error correction of each block, and returns the codewords of all blocks in turn: first
+// the data, then the error correction.
 func interleave(data []byte, version int) (out []byte) {
 	b := blocks[version]
 	short := len(data) / b.count // data of the first blocks; the last ones may have one more
@@ -124,7 +126,7 @@ func times(a, b byte) (product byte) {
 	return product
 }
 
-// remainder is the Reed-Solomon code of degree n: the rest of data after division by (x-1)(x-2)(x-4)….
+// remainder returns the n codewords of Reed-Solomon error correction: the remainder of data divided by (x-1)(x-2)(x-4)….
 func remainder(data []byte, n int) []byte {
 	divisor := make([]byte, n) // without the leading 1
 	divisor[n-1] = 1
@@ -148,7 +150,7 @@ func remainder(data []byte, n int) []byte {
 	return rest
 }
 
-// newCode draws what every code of a version has.
+// newCode returns a code with everything but the data: the patterns, the format and the version.
 func newCode(version int) *Code {
 	n := 17 + 4*version
 	c := &Code{Size: n, dark: make([]bool, n*n), fixed: make([]bool, n*n)}
@@ -189,7 +191,7 @@ func newCode(version int) *Code {
 	return c
 }
 
-// alignment is where the centres of alignment patterns are, on both axes.
+// alignment returns the coordinates of the centres of the alignment patterns; they are the same on both axes.
 func alignment(version int) []int {
 	if version == 1 {
 		return nil
@@ -206,7 +208,7 @@ func alignment(version int) []int {
 
 func abs(n int) int { return max(n, -n) }
 
-// check is the code of BCH that follows v, of so many bits.
+// check returns the BCH code for v. It has width bits.
 func check(v, width, divisor int) int {
 	rest := v << width
 	for d := bits.Len(uint(divisor)); bits.Len(uint(rest)) >= d; {
@@ -215,14 +217,14 @@ func check(v, width, divisor int) int {
 	return rest
 }
 
-// fix draws a module that is no data. Modules outside the code are left out.
+// fix draws a module that holds no data. It ignores modules outside the code.
 func (c *Code) fix(x, y int, dark bool) {
 	if x >= 0 && y >= 0 && x < c.Size && y < c.Size {
 		c.dark[y*c.Size+x], c.fixed[y*c.Size+x] = dark, true
 	}
 }
 
-// drawFormat says the level, L, and the mask, twice.
+// drawFormat draws the format, which is the level and the mask, at its two places.
 func (c *Code) drawFormat() {
 	v := 1<<3 | mask
 	v = (v<<10 | check(v, 10, 0x537)) ^ 0x5412
@@ -248,16 +250,16 @@ func (c *Code) drawFormat() {
 	c.fix(8, n-8, true)
 }
 
-// mask is the pattern with which data is drawn: every other module is inverted, as on a chessboard. The standard has eight, of which a
-// printer chooses the one that is easiest to read; the data here is as good as random, and reads well with any.
+// mask is the number of the mask pattern for data: pattern 0 inverts every other module, like a chessboard. The standard has eight patterns,
+// of which an encoder chooses the one that is easiest to read. The data here is nearly random and easy to read with each of them.
 const mask = 0
 
-// place draws the codewords: up and down in columns of two, from the right.
+// place draws the codewords in columns of two modules, from the right, alternately upwards and downwards.
 func (c *Code) place(data []byte) {
 	n, i := c.Size, 0
 	for right := n - 1; right > 0; right -= 2 {
 		if right == 6 {
-			right = 5 // the timing pattern is no data
+			right = 5 // column 6 is the timing pattern
 		}
 		for step := range n {
 			y := step

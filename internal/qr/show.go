@@ -2,17 +2,18 @@ package qr
 
 import "strings"
 
-// quiet is the light border that Text draws, in modules. The standard wants four; readers do with two, and every line counts.
+// quiet is the width of the light border that Text draws, in modules. The standard requires four. Readers need only two, and terminals have
+// few lines.
 const quiet = 2
 
-// Cells is how much of a terminal Text takes.
+// Cells returns the columns and rows that Text takes in a terminal.
 func (c *Code) Cells() (cols, rows int) {
 	n := c.Size + 2*quiet
 	return n, (n + 1) / 2
 }
 
-// Text draws the code with half blocks, a line for two rows of modules. With colours it is black on white in every terminal; without, light
-// modules have the colour of text, which suits light text on a dark screen.
+// Text draws the code with half blocks: each line shows two rows of modules. With colours, the code is black on white in every terminal.
+// Without, light modules have the colour of text, which is right only for light text on a dark background.
 func (c *Code) Text(colours bool) string {
 	var out strings.Builder
 	cols, rows := c.Cells()
@@ -32,7 +33,7 @@ func (c *Code) Text(colours bool) string {
 	return out.String()
 }
 
-// block is a character of which the upper and the lower half have the colour of text.
+// block returns the character whose upper half, lower half, both or neither have the colour of text.
 func block(upper, lower bool) string {
 	switch {
 	case upper && lower:
