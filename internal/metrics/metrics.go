@@ -1,4 +1,4 @@
-// Package metrics writes metrics in Prometheus' text format 0.0.4.
+// Package metrics writes metrics in version 0.0.4 of Prometheus's text format.
 package metrics
 
 import (
@@ -12,7 +12,7 @@ import (
 // Text is a page of metrics. The zero value is an empty one.
 type Text struct {
 	bytes.Buffer
-	name string // of the metric that More goes on with
+	name string // of the last metric, to which More adds a value
 }
 
 // Gauge begins a metric whose value goes up and down.
@@ -25,14 +25,14 @@ func (m *Text) Counter(name, help string, value float64, labels ...string) {
 	m.Metric(name, help, "counter", value, labels...)
 }
 
-// Metric begins a metric of a kind; labels are names and values in turn.
+// Metric begins a metric of a kind of Prometheus, such as "gauge". labels are alternately names and values.
 func (m *Text) Metric(name, help, kind string, value float64, labels ...string) {
 	m.name = name
 	fmt.Fprintf(m, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	m.More(value, labels...)
 }
 
-// More is another value of the same metric.
+// More adds another value to the last metric.
 func (m *Text) More(value float64, labels ...string) {
 	m.WriteString(m.name)
 	for i := 0; i+1 < len(labels); i += 2 {
@@ -46,7 +46,7 @@ func (m *Text) More(value float64, labels ...string) {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// Runtime writes the Go runtime's metrics, under the names that its own exporter uses.
+// Runtime adds metrics of the Go runtime. All names but go_gc_cycles_total are those of Prometheus's client library for Go.
 func (m *Text) Runtime() {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
@@ -56,13 +56,13 @@ func (m *Text) Runtime() {
 	m.Counter("go_gc_cycles_total", "Collections of garbage.", float64(mem.NumGC))
 }
 
-// Answer sends the page.
+// Answer sends the page as the answer to an HTTP request.
 func (m *Text) Answer(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(m.Bytes()) // fails when the client is gone
+	_, _ = w.Write(m.Bytes()) // fails if the client is gone
 }
 
-// Yes is the value of a metric that says whether something is so.
+// Yes returns the value of a boolean metric: 1 for true, 0 for false.
 func Yes(b bool) float64 {
 	if b {
 		return 1
