@@ -1,4 +1,4 @@
-// Package idle hands a process's spare memory back to the system while the process waits.
+// Package idle returns a process's unused memory to the system while the process is idle.
 package idle
 
 import (
@@ -10,33 +10,34 @@ import (
 	"tether/platform/proc"
 )
 
-// Trimmer collects garbage, hands free memory back and unmaps the program's file once the process is idle. It is safe for concurrent use.
+// Trimmer collects garbage, returns free memory to the system and unmaps the program's file when the process becomes idle. It is safe for
+// concurrent use.
 type Trimmer struct {
 	after   time.Duration
 	stirred chan struct{} // 1 slot
 }
 
-// New returns a Trimmer for a process that counts as idle after that time without a Stir.
+// New returns a Trimmer. The process counts as idle when Stir was not called for the time after.
 func New(after time.Duration) *Trimmer { return &Trimmer{after, make(chan struct{}, 1)} }
 
-// Stir reports that the process has something to do. It never blocks.
+// Stir reports that the process is active. It does not block.
 func (t *Trimmer) Stir() {
 	select {
 	case t.stirred <- struct{}{}:
-	default: // Run has not seen the last one yet
+	default: // Run has not received the last one yet
 	}
 }
 
-// Run trims after every pause, until ctx ends. A process that is not stirred is not woken.
+// Run trims each time the process becomes idle, until ctx ends. Without calls of Stir it does nothing and does not wake the process.
 func (t *Trimmer) Run(ctx context.Context) {
 	for t.calm(ctx) {
 		runtime.GC() // pools of buffers are empty only after a second collection, which FreeOSMemory makes
 		debug.FreeOSMemory()
-		_ = proc.ForgetImage() // not every system can
+		_ = proc.ForgetImage() // fails on systems that do not support it
 	}
 }
 
-// calm returns true once the process was stirred and is idle again, and false when ctx has ended.
+// calm blocks until Stir was called and the process is idle again, and returns true. It returns false when ctx ends.
 func (t *Trimmer) calm(ctx context.Context) bool {
 	var calm <-chan time.Time
 	for {
