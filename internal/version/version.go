@@ -1,4 +1,4 @@
-// Package version says which version the running program is.
+// Package version returns the version of the running program.
 package version
 
 import "runtime/debug"
@@ -6,7 +6,8 @@ import "runtime/debug"
 // released is set by the linker when a release is built.
 var released string
 
-// Text is the version for people and hosts: a release's, else the go command's version of the source, else 0.1.0-dev.
+// Text returns the version for people and hosts: the version of the release, else the version that the go command has recorded for the
+// source, else 0.1.0-dev.
 func Text() string {
 	if released != "" {
 		return released
