@@ -1,4 +1,4 @@
-// Package demo is the dev server of tether demo: a real HTTP server with an access log, which serves one page and sees when it changes.
+// Package demo is the dev server of tether demo: a real HTTP server with an access log. It serves one page and reports when the page changes.
 package demo
 
 import (
@@ -15,11 +15,11 @@ import (
 // Page is the name of the file that is served.
 const Page = "page.html"
 
-// look is how often the file is examined. The system need not report changes.
+// look is the time between two checks of the file for changes. Polling works on all systems.
 const look = 100 * time.Millisecond
 
-// Serve serves the page in dir on a free loopback port until ctx ends. To out it writes "listening on URL" first, then a line per request
-// and a line when the page has changed.
+// Serve serves the page in dir on a free loopback port until ctx ends. It writes "listening on URL" to out first, then a line for each
+// request and each change of the page. Several goroutines write to out, each line with one Write.
 func Serve(ctx context.Context, dir string, out io.Writer) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,7 +27,7 @@ func Serve(ctx context.Context, dir string, out io.Writer) error {
 	}
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	page := filepath.Join(dir, Page)
-	last, _ := os.ReadFile(page) // before anybody can know that it is served, and change it
+	last, _ := os.ReadFile(page) // before a reader of out knows the server and may change the page
 	fmt.Fprintf(out, "\x1b[1mdev server\x1b[0m listening on http://%s\n", l.Addr())
 	go watch(ctx, page, last, out)
 	server := &http.Server{Handler: logged(out, serving(page)), ReadHeaderTimeout: 5 * time.Second}
@@ -38,7 +38,7 @@ func Serve(ctx context.Context, dir string, out io.Writer) error {
 	return err
 }
 
-// serving serves the page at every path but /missing.
+// serving serves the page at every path except /missing.
 func serving(page string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := os.ReadFile(page)
@@ -47,11 +47,11 @@ func serving(page string) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(text) // the client may be gone
+		_, _ = w.Write(text) // fails if the client is gone
 	})
 }
 
-// watch reports when the file differs from its last contents, until ctx ends.
+// watch writes a line to out each time the contents of the file have changed, until ctx ends.
 func watch(ctx context.Context, page string, last []byte, out io.Writer) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -68,7 +68,7 @@ func watch(ctx context.Context, page string, last []byte, out io.Writer) {
 	}
 }
 
-// logged writes one line per request.
+// logged returns a handler that calls next and writes one line to out for each request.
 func logged(out io.Writer, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
