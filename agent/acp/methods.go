@@ -89,13 +89,16 @@ func (p *Proxy) output(params []byte) (func(context.Context) (reply, error), err
 	if err != nil {
 		return nil, err
 	}
-	return func(context.Context) (reply, error) { return t.result, nil }, nil
+	t.mu.Lock()
+	out := t.out // a release that follows replaces it by a shorter one
+	t.mu.Unlock()
+	return func(context.Context) (reply, error) { return func() []byte { return t.result(out) }, nil }, nil
 }
 
-// result returns the answer to terminal/output.
-func (t *terminal) result() []byte {
+// result returns the answer to terminal/output. out is the output when the request arrived.
+func (t *terminal) result(out *output) []byte {
 	t.mu.Lock()
-	quoted, truncated, exit, masked := t.out.snapshot(), t.out.truncated(), statusOf(t.exit), t.masked
+	quoted, truncated, exit, masked := out.snapshot(), out.truncated(), statusOf(t.exit), t.masked
 	t.mu.Unlock()
 	result := outputResult{Output: json.RawMessage("null"), Truncated: truncated, ExitStatus: exit}
 	if masked > 0 {
@@ -103,9 +106,9 @@ func (t *terminal) result() []byte {
 	}
 	rest := encode(result)
 	const before = `{"output":`
-	out := make([]byte, 0, len(quoted)+len(rest))
-	out = append(append(out, before...), quoted...) // without encoding/json, which would validate megabytes again
-	return append(out, rest[len(before+"null"):]...)
+	answer := make([]byte, 0, len(quoted)+len(rest))
+	answer = append(append(answer, before...), quoted...) // without encoding/json, which would validate megabytes again
+	return append(answer, rest[len(before+"null"):]...)
 }
 
 func (p *Proxy) waitForExit(params []byte) (func(context.Context) (reply, error), error) {

@@ -351,6 +351,28 @@ func TestPersonsNow(t *testing.T) {
 	})
 }
 
+// A release directly after a request for the output does not shorten the answer.
+func TestOutputBeforeRelease(t *testing.T) {
+	bubble(t, "", func(t *testing.T, w *world) {
+		w.greets(`{}`)
+		text := strings.Repeat("line\n", 20_000)
+		for i := range 30 {
+			f := w.creates(`"command":"a b"`)
+			f.print(text)
+			f.exit(acp.Exit{})
+			synctest.Wait()
+			request := func(id, method string) string {
+				return `{"jsonrpc":"2.0","id":"` + id + `","method":"terminal/` + method + `","params":{"sessionId":"s","terminalId":"` + f.id + `"}}`
+			}
+			w.agent.says(request("output", "output") + "\n" + request("release", "release"))
+			both := w.agent.hears() + w.agent.hears()
+			if n := strings.Count(both, `line\n`); n != 20_000 || strings.Contains(both, `"truncated":true`) {
+				t.Fatalf("terminal %d: the answer has %d lines", i, n)
+			}
+		}
+	})
+}
+
 func TestOutputIsEncodedOnce(t *testing.T) {
 	bubble(t, "", func(t *testing.T, w *world) {
 		w.greets(`{}`)
