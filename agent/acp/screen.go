@@ -141,6 +141,7 @@ func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (c
 	}
 	content := make([]json.RawMessage, len(u.Content))
 	copy(content, u.Content)
+	c.content = nil // set below if a terminal is shown as text
 	for i := range content {
 		t := ours[i]
 		if t == nil {

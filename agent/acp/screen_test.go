@@ -126,6 +126,20 @@ func TestTerminalsInRichEditors(t *testing.T) {
 			t.Error(line)
 		}
 	})
+	bubble(t, "a second terminal that the agent has removed stays away", func(t *testing.T, w *world) {
+		w.greets(rich)
+		w.agent.says(update("tool_call", executes))
+		w.editor.hears()
+		one, two := w.creates(`"command":"a b"`), w.creates(`"command":"a b"`)
+		w.agent.says(update("tool_call_update", embed(one.id, two.id)))
+		w.editor.hears()
+		w.agent.says(update("tool_call_update", embed(one.id)))
+		w.editor.hears()
+		two.print("second\r\n")
+		time.Sleep(2 * acp.TextPause)
+		synctest.Wait()
+		w.editor.silent()
+	})
 	bubble(t, "an editor that does not read misses the middle of a flood", func(t *testing.T, w *world) {
 		w.greets(rich)
 		w.agent.says(update("tool_call", executes))
