@@ -197,10 +197,12 @@ func start(t *testing.T, o acp.Options) *world {
 		w.terminals = o.Terminals.(*fakeTerminals)
 	}
 	var mu sync.Mutex
-	o.Notice = func(text string) {
-		mu.Lock()
-		defer mu.Unlock()
-		w.notices = append(w.notices, text)
+	if o.Notice == nil {
+		o.Notice = func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			w.notices = append(w.notices, text)
+		}
 	}
 	var editor, agent acp.Pipe
 	w.editor, editor = newSide(t, "editor")

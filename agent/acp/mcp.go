@@ -40,21 +40,21 @@ func (d *dialogue) meet(agent string) {
 	if !runsItself[strings.ToLower(path.Base(agent))] {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.taking {
-		return
-	}
 	text := agent + " runs its commands itself, not in tether's terminals"
 	switch {
 	case d.server == nil:
 	case d.serve == ServerNever:
 		text += "; without --mcp=false it gets tether's MCP server"
 	default:
-		d.given = true
 		text += "; it gets tether's MCP server, with which it can"
 	}
-	d.notice(text)
+	d.mu.Lock()
+	taking := d.taking
+	d.given = taking && d.server != nil && d.serve != ServerNever
+	d.mu.Unlock()
+	if taking {
+		d.notice(text) // without the lock: it may block
+	}
 }
 
 // withServer returns the line of a request that begins a session, with our MCP server added, or nil to let the line pass unchanged.

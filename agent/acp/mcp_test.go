@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"tether/agent/acp"
+	"tether/internal/testkit"
 )
 
 // An agent that runs its commands itself is named, and given our MCP server in its sessions; others are left alone unless an option demands
@@ -54,5 +56,22 @@ func TestServerForAgents(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A notice that is not taken does not hold up the editor.
+func TestNoticeThatWaits(t *testing.T) {
+	told, taken := make(chan struct{}), make(chan struct{})
+	defer close(taken)
+	w := start(t, acp.Options{Notice: func(string) { close(told); <-taken }})
+	w.editor.says(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`)
+	w.agent.hears()
+	w.agent.says(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"opencode","version":"1"}}}`)
+	<-told
+	w.editor.says(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/a","mcpServers":[]}}`)
+	select {
+	case <-w.agent.lines:
+	case <-time.After(testkit.Patience):
+		t.Error("the agent hears nothing of the session")
 	}
 }
