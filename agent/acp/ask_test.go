@@ -12,7 +12,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// asking makes the daemon ask before it starts anything.
+// asking makes the fake daemon ask for approval before each start.
 func asking(w *world) {
 	w.terminals.spawn = func(ctx context.Context, c acp.Command) error {
 		allowed, err := c.Ask(ctx, "it destroys work")
@@ -94,8 +94,8 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// The person sees everything that is approved: invisible characters and those that turn the text are spelt out, in the directory too, and
-// so are the names of the variables that are set.
+// The question hides nothing from the person: invisible characters, and characters that change the direction of text, are spelt out. That
+// applies to the command, its directory and the names of the variables.
 func TestQuestionsHideNothing(t *testing.T) {
 	bubble(t, "", func(t *testing.T, w *world) {
 		w.terminals.spawn = func(ctx context.Context, c acp.Command) error {

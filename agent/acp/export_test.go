@@ -1,6 +1,6 @@
 package acp
 
-// Plain is a model's view of the pieces: the finished lines, and the last.
+// Plain returns the plain text of the pieces: the finished lines, and the unfinished last line.
 func Plain(pieces ...string) (lines, last string) {
 	var p plain
 	var out []byte
@@ -10,7 +10,7 @@ func Plain(pieces ...string) (lines, last string) {
 	return string(out), string(p.line)
 }
 
-// Output is the result of terminal/output after the pieces.
+// Output returns the output of terminal/output after the pieces, as a JSON string.
 func Output(limit *uint64, ansi bool, pieces ...string) (quoted string, truncated bool) {
 	o := newOutput(limit, ansi)
 	for _, p := range pieces {

@@ -109,10 +109,10 @@ func TestEnds(t *testing.T) {
 		}
 		w.done <- nil
 	})
-	synctest.Test(t, func(t *testing.T) { // a create under way when the agent goes
+	synctest.Test(t, func(t *testing.T) { // the agent ends while a create waits
 		w := start(t, acp.Options{})
 		late := make(chan struct{})
-		w.terminals.spawn = func(context.Context, acp.Command) error { <-late; return nil } // does not heed the end
+		w.terminals.spawn = func(context.Context, acp.Command) error { <-late; return nil } // ignores that ctx ends
 		w.greets(`{}`)
 		w.asks("9", "create", `"command":"sleep 9"`)
 		synctest.Wait()
@@ -137,7 +137,7 @@ func TestEnds(t *testing.T) {
 		w.agent.says(`{"jsonrpc":"2.0","method":"last/words"}`)
 		w.editor.wants(`{"jsonrpc":"2.0","method":"last/words"}`)
 	})
-	synctest.Test(t, func(t *testing.T) { // the editor reads no more
+	synctest.Test(t, func(t *testing.T) { // writes to the editor fail
 		fromAgent, agent := io.Pipe()
 		broken := errors.New("broken")
 		done := make(chan error, 1)
@@ -155,7 +155,7 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// An agent that asks and does not read is held up; when it reads, it has all its answers.
+// The proxy stops reading from an agent that sends requests but does not read. When the agent reads, it gets all answers.
 func TestAgentThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fromAgent, agentIn := io.Pipe()
@@ -194,8 +194,8 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// Forwarded lines are byte-identical. Of all the agent's lines, only its requests and notifications for the five methods, and cancellations
-// of these, do not reach the editor.
+// Forwarded lines are byte-identical. The editor gets all lines of the agent, except requests and notifications of the five methods, and
+// cancellations of those.
 func FuzzForward(f *testing.F) {
 	for _, line := range strange {
 		f.Add([]byte(line), false)
@@ -227,7 +227,7 @@ func FuzzForward(f *testing.F) {
 	})
 }
 
-// untilAnswered says its piece when it was initialised.
+// untilAnswered is an agent that sends its lines when it gets the first line, and then ends.
 type untilAnswered struct {
 	agent *io.PipeWriter
 	then  []byte
@@ -245,12 +245,12 @@ func (u *untilAnswered) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// block is an editor that says nothing more.
+// block is a reader that blocks until its context ends: an editor that sends nothing more.
 type block struct{ ctx context.Context }
 
 func (b block) Read([]byte) (int, error) { <-b.ctx.Done(); return 0, io.EOF }
 
-// ours says, by other means than the proxy's, whether the proxy answers the line.
+// ours reports whether the proxy must answer the line. It uses encoding/json, which the proxy does not use for that.
 func ours(line []byte) bool {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(line, &m) != nil || depth(line) > 64 {
@@ -267,7 +267,7 @@ func ours(line []byte) bool {
 	return false
 }
 
-// depth is how deeply the JSON text nests.
+// depth returns the nesting depth of the JSON text.
 func depth(text []byte) (deepest int) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	for now := 0; ; {

@@ -17,7 +17,7 @@ import (
 
 var errBroken = errors.New("broken")
 
-// fakeTerminals runs nothing: the test prints and ends.
+// fakeTerminals runs no commands: the test prints their output and ends them.
 type fakeTerminals struct {
 	mu      sync.Mutex
 	all     map[string]*fakeTerminal
@@ -37,11 +37,11 @@ type fakeTerminal struct {
 	command acp.Command
 
 	mu     sync.Mutex
-	events []acp.Event // Next counts them
-	err    error       // ends one stream
+	events []acp.Event // Next is the number of events up to this one
+	err    error       // ends one stream with this error
 	more   chan struct{}
 	killed bool
-	gone   int // streams that were closed
+	gone   int // number of closed streams
 }
 
 func (f *fakeTerminals) Spawn(ctx context.Context, c acp.Command) (string, error) {
@@ -165,7 +165,7 @@ func (s *fakeStream) Close() {
 	s.t.gone++
 }
 
-// world is a proxy between an editor and an agent that the test plays.
+// world is a proxy with an editor and an agent, both of which the test plays.
 type world struct {
 	t         *testing.T
 	terminals *fakeTerminals
@@ -180,9 +180,9 @@ type world struct {
 type side struct {
 	t     *testing.T
 	name  string
-	in    *io.PipeWriter // to the proxy
-	out   *io.PipeWriter // its end of its output
-	lines chan string    // from it, with their ends
+	in    *io.PipeWriter // lines to the proxy
+	out   *io.PipeWriter // the proxy writes its lines here
+	lines chan string    // lines from the proxy, with their line ends
 	heard acpschema.Conversation
 }
 
@@ -218,7 +218,7 @@ func newSide(t *testing.T, name string) (*side, acp.Pipe) {
 	fromSide, in := io.Pipe()
 	out, toSide := io.Pipe()
 	s := &side{t: t, name: name, in: in, out: toSide, lines: make(chan string, 10_000)}
-	go func() { // ends with the proxy's writing
+	go func() { // ends when toSide is closed
 		defer close(s.lines)
 		r := bufio.NewReader(out)
 		for {
@@ -235,7 +235,7 @@ func newSide(t *testing.T, name string) (*side, acp.Pipe) {
 	return s, acp.Pipe{In: fromSide, Out: toSide}
 }
 
-// end lets the editor go, then the agent.
+// end closes the editor's side, then the agent's, and waits for the proxy.
 func (w *world) end() {
 	w.editor.in.Close()
 	w.agent.in.Close()
@@ -291,7 +291,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return string(xs) == string(ys)
 }
 
-// silent fails when there is a line; only in a synctest bubble after Wait.
+// silent fails if the side was sent a line. It may be used only in a synctest bubble after Wait.
 func (s *side) silent() {
 	s.t.Helper()
 	select {
@@ -316,7 +316,7 @@ func (w *world) greets(capabilities string) {
 	w.editor.hears()
 }
 
-// asks sends a request of the agent's for session s; params are more members.
+// asks sends a request of the agent for session s. params are further members of the parameters.
 func (w *world) asks(id, method, params string) {
 	w.t.Helper()
 	if params != "" {
@@ -337,7 +337,7 @@ func (w *world) creates(params string) *fakeTerminal {
 	return <-w.terminals.spawned
 }
 
-// answer sends a request about a terminal and returns its result, or fails.
+// answer sends a request about a terminal and returns its result or its error.
 func (w *world) answer(method, id string) string {
 	w.t.Helper()
 	w.asks(`"`+method+`"`, method, `"terminalId":"`+id+`"`)

@@ -11,8 +11,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// An agent that runs its commands itself is named, and given our MCP server in its sessions; others are left alone unless an option demands
-// it.
+// An agent that runs its commands itself is named in a notice, and its sessions get our MCP server. Sessions of other agents get it only if
+// an option says so.
 func TestServerForAgents(t *testing.T) {
 	const item = `{"name":"tether","command":"/bin/tether","args":["mcp"],"env":[]}`
 	server := &acp.MCPServer{Name: "tether", Command: "/bin/tether", Args: []string{"mcp"}, Env: []acp.EnvVar{}}
@@ -20,7 +20,7 @@ func TestServerForAgents(t *testing.T) {
 		agent        string
 		serve        acp.Server
 		method       string
-		params, want string // params; want "" means unchanged
+		params, want string // params sent and received; want "" means unchanged
 		notice       string
 	}{
 		{"gemini-cli", acp.ServerKnown, "session/new", `{"cwd":"/a", "mcpServers":[],"x":1.0}`, `{"cwd":"/a","mcpServers":[` + item + `],"x":1.0}`, "it gets tether's MCP server"},
@@ -59,7 +59,7 @@ func TestServerForAgents(t *testing.T) {
 	}
 }
 
-// A notice that is not taken does not hold up the editor.
+// While a notice blocks, lines of the editor still pass.
 func TestNoticeThatWaits(t *testing.T) {
 	told, taken := make(chan struct{}), make(chan struct{})
 	defer close(taken)

@@ -13,7 +13,7 @@ import (
 	"tether/agent/acp"
 )
 
-// TestCommands is about the params that real agents send in terminal/create.
+// TestCommands uses params that real agents send in terminal/create.
 func TestCommands(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"run me.sh", "tool"} {

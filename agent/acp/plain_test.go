@@ -40,7 +40,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// Pieces that end at characters give the same as the whole, which has no control characters.
+// Output in pieces that end at characters gives the same text as the whole output, and the text has no control characters.
 func FuzzPlain(f *testing.F) {
 	for _, s := range []string{"10%\r\x1b[K50%\r\n", "\x1b]0;t\x07a\b\u202eb\x1b[3Dc", strings.Repeat("abc端", 900) + "\r\x1b[2C!\n"} {
 		f.Add(s, uint8(1))
@@ -108,7 +108,7 @@ func TestOutputLimit(t *testing.T) {
 	}
 }
 
-// The kept output is the end of the whole, within the limit, and valid text.
+// The kept output is the end of the whole output, within the limit, and valid UTF-8.
 func FuzzOutputLimit(f *testing.F) {
 	f.Add("abc\r\n端末\x1b[1mx", uint16(5), false)
 	f.Add("abc\r\n端末\x1b[1mx", uint16(5), true)

@@ -12,12 +12,12 @@ import (
 	"tether/agent/acp"
 )
 
-// update is a session/update of the agent's about tool call c.
+// update returns a session/update about tool call c.
 func update(kind, members string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"%s","toolCallId":"c"%s}}}`, kind, members)
 }
 
-// embed is a content with these terminals.
+// embed returns a content member with these terminals.
 func embed(ids ...string) string {
 	var items []string
 	for _, id := range ids {
@@ -26,7 +26,7 @@ func embed(ids ...string) string {
 	return `,"content":[` + strings.Join(items, ",") + `]`
 }
 
-// texts is a content with these texts.
+// texts returns a content member with these texts.
 func texts(all ...string) string {
 	var items []string
 	for _, text := range all {
@@ -38,7 +38,7 @@ func texts(all ...string) string {
 
 const executes = `,"title":"Run","kind":"execute"`
 
-// announcement is the id under which the editor was told of a terminal.
+// announcement returns the id of the terminal that the line announces to the editor.
 func announcement(t *testing.T, line string) string {
 	t.Helper()
 	var m struct {
@@ -167,7 +167,7 @@ func TestTerminalsInRichEditors(t *testing.T) {
 	})
 }
 
-// Output printed while a terminal begins to be shown is shown, even if no more follows.
+// Output that is printed while the proxy begins to show a terminal is shown, even if no more output follows.
 func TestFirstTextIsNotMissed(t *testing.T) {
 	bubble(t, "at once", func(t *testing.T, w *world) {
 		w.greets(`{"terminal":true}`)
@@ -270,7 +270,7 @@ func TestTerminalsAsText(t *testing.T) {
 	})
 }
 
-// Calls are forgotten, the oldest first; a terminal in one is announced anew.
+// The oldest calls are forgotten. If the agent sends a forgotten call again, its terminal is announced again.
 func TestManyCalls(t *testing.T) {
 	bubble(t, "", func(t *testing.T, w *world) {
 		w.greets(`{"_meta":{"terminal_output":true}}`)

@@ -21,7 +21,7 @@ func bubble(t *testing.T, name string, f func(t *testing.T, w *world)) {
 	})
 }
 
-// wantCode checks an error that the agent was answered.
+// wantCode checks an error that the agent got as an answer.
 func wantCode(t *testing.T, what, answer string, code int, part string) {
 	t.Helper()
 	var e struct {
@@ -132,7 +132,7 @@ func TestTerminal(t *testing.T) {
 	})
 }
 
-// errorIn is the error of an answer.
+// errorIn returns the error of an answer.
 func errorIn(t *testing.T, line string) string {
 	t.Helper()
 	var m struct{ Error json.RawMessage }
@@ -244,7 +244,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestFollowing is about a daemon that is not always there.
+// TestFollowing follows terminals of a daemon that crashes, stops or returns.
 func TestFollowing(t *testing.T) {
 	bubble(t, "it comes back", func(t *testing.T, w *world) {
 		w.greets(`{}`)
@@ -331,7 +331,7 @@ func TestFollowing(t *testing.T) {
 	})
 }
 
-// A terminal that the person has taken over is not the agent's to kill.
+// The agent cannot kill a terminal that the person has taken over.
 func TestPersonsNow(t *testing.T) {
 	bubble(t, "", func(t *testing.T, w *world) {
 		w.terminals.kill = func(string) error { return &acp.Failure{Kind: acp.Denied, Message: "it is the person's"} }
