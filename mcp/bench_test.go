@@ -12,7 +12,7 @@ import (
 	"tether/mcp"
 )
 
-// BenchmarkRead is a read of 64 KB by the SDK's own client over a pipe.
+// BenchmarkRead measures a read of 64 KB by the SDK's own client over a pipe.
 func BenchmarkRead(b *testing.B) {
 	f := &fakeTerminals{}
 	f.add("pty-a", agenttools.OwnerUser).print(strings.Repeat("a line of \x1b[32mordinary\x1b[0m output from a build, nearly eighty columns wide\r\n", 2000))

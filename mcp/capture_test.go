@@ -10,7 +10,8 @@ import (
 	"tether/agenttools"
 )
 
-// Hidden parts of the stream count in offsets and not in text. Reading on, in pages of any size, still gives everything once.
+// Hidden parts of the stream count in offsets but are not in the text. A client that continues to read, in pages of any size, still gets all
+// text once.
 func TestReadOnOverHiddenParts(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -52,7 +53,7 @@ func TestReadOnOverHiddenParts(t *testing.T) {
 	}
 }
 
-// The size of the terminal decides where lines break; it changes in between.
+// The terminal's size decides where its lines break. The size changes between the two outputs.
 func TestReadOverResizes(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)

@@ -11,7 +11,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// build prints a failing build of 20 MB, of 4 with the race detector, into a terminal whose log keeps the last megabyte of it.
+// build prints a failing build of 20 MB, or 4 MB with the race detector, into a terminal whose log keeps the last megabyte.
 func build(t *testing.T, x *fakeTerminal, errors int) {
 	t.Helper()
 	const size = 100
@@ -52,7 +52,7 @@ func TestDigestOfALargeBuild(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		errors   int
-		before   bool // a request comes at its start
+		before   bool // problems were asked for before the build began
 		shown    []int
 		hidden   []int
 		contains []string
@@ -97,7 +97,7 @@ func TestDigestOfALargeBuild(t *testing.T) {
 	}
 }
 
-// A short output is there once, and few problems have their lines.
+// A short output is returned only once, and if there are few problems, each has its lines.
 func TestDigestOfAShortOutput(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerAgent)
@@ -115,7 +115,7 @@ func TestDigestOfAShortOutput(t *testing.T) {
 	}
 }
 
-// The default says how much it left out.
+// Without options, the answer says how much was left out.
 func TestReadReportsOmittedOutput(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerAgent)

@@ -13,7 +13,7 @@ import (
 	"tether/mcp"
 )
 
-// Another door offers the same tools as MCP, in the same words, with the same answers.
+// Another door offers the same tools as MCP, with the same descriptions and the same answers.
 func TestCallsWithoutASession(t *testing.T) {
 	f := &fakeTerminals{}
 	f.add("pty-aaaaaa", agenttools.OwnerUser).print("hello\r\n")
@@ -72,7 +72,7 @@ func TestCallsWithoutASession(t *testing.T) {
 	}
 }
 
-// A call ends with its context, and with the set.
+// A call ends when its context ends, and when the set is closed.
 func TestACallEnds(t *testing.T) {
 	f := &fakeTerminals{}
 	f.add("pty-aaaaaa", agenttools.OwnerUser)

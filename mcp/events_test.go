@@ -78,7 +78,7 @@ func (c *talk) answered(id string) wire {
 	return c.hear("the answer to "+id, func(m wire) bool { return string(m.ID) == id })
 }
 
-// talkLines opens a session over lines, in one era of the protocol or the other.
+// talkLines opens a session over lines, in a version of the protocol with or without sessions.
 func talkLines(t *testing.T, s *mcp.Server, version string) *talk {
 	here, there := net.Pipe()
 	served := make(chan error, 1)
@@ -96,7 +96,7 @@ func talkLines(t *testing.T, s *mcp.Server, version string) *talk {
 	return c
 }
 
-// meta is the _meta of each request of an era.
+// meta returns the _meta of each request in a version of the protocol.
 func meta(version string) string {
 	if version < "2026" {
 		return "{}"
@@ -104,7 +104,7 @@ func meta(version string) string {
 	return `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/events":{}}}}`
 }
 
-// A client that asks for streams and does not listen is not served without bound.
+// The number of unanswered requests for streams is bounded if the client does not read.
 func TestFloodOfStreams(t *testing.T) {
 	s, _, _ := eventServer(t)
 	c := talkLines(t, s, "2026-07-28")
@@ -180,7 +180,7 @@ func TestEventsOverLines(t *testing.T) {
 			if e := c.answered("5").Error; e == nil || e.Data["feature"] != "deliveryMode" {
 				t.Errorf("a webhook: %+v", e)
 			}
-			// Cancelled by the client, the stream ends; withdrawn, it is terminated.
+			// If the client cancels, the stream ends. If the terminal is withdrawn, the stream is terminated.
 			c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}`)
 			c.send(`{"jsonrpc":"2.0","id":"z","method":"events/stream","params":{%s,"_meta":%s}}`, line, meta(version))
 			c.told("active")
@@ -236,7 +236,7 @@ func TestStreamOverHTTP(t *testing.T) {
 	}
 }
 
-// A server that shuts down ends no subscription: a client that hears of it at all hears an error, and asks the next server.
+// A server that shuts down ends no subscription: a client gets an error, if anything, and continues at the next server.
 func TestShutdownFailsStreams(t *testing.T) {
 	s, _, _ := eventServer(t)
 	c := talkLines(t, s, "2025-11-25")

@@ -15,7 +15,7 @@ import (
 	"tether/mcp"
 )
 
-// offers are extra tools that come and go.
+// offers holds extra tools that a test adds and removes.
 type offers struct {
 	mu  sync.Mutex
 	all []mcp.Extra
@@ -33,7 +33,7 @@ func (o *offers) list() []mcp.Extra {
 	return o.all
 }
 
-// repeats answers with its arguments, and fails without any.
+// repeats returns a tool that answers with its arguments, and fails if there are none.
 func repeats(name, schema string) mcp.Extra {
 	return mcp.Extra{Tool: agenttools.Tool{Name: name, Title: "Title", Description: "repeats", InputSchema: json.RawMessage(schema), ReadOnly: true},
 		Call: func(_ context.Context, args json.RawMessage) (string, error) {
@@ -71,14 +71,14 @@ func TestExtraTools(t *testing.T) {
 	if text, failed := answer(t, session, "a", map[string]any{}); !failed || text != "nothing to repeat" {
 		t.Errorf("answer %q, %t", text, failed)
 	}
-	// Others' tools replace none of the server's own, and no schema of theirs ends the server.
+	// Extra tools do not replace the server's own, and no schema of an extra tool makes the server panic.
 	o.set(repeats("b", ""), repeats("list_terminals", ""), repeats("c", `{"type":"string"}`), repeats("d", `[`),
 		repeats("e", `{"type":"object","properties":{"y":{"type":"object","x-mcp-header":"é é"}}}`))
 	for len(changed) > 0 {
 		<-changed
 	}
 	s.Sync()
-	<-changed // at once, without anybody asking
+	<-changed // at once, without a request
 	if diff := cmp.Diff(append([]string{"b", "c", "d", "e"}, own...), names()); diff != "" {
 		t.Errorf("tools (-want +got)\n%s", diff)
 	}

@@ -10,7 +10,7 @@ import (
 	"tether/agenttools"
 )
 
-// fakeTerminals are one principal's terminals, whose children the test plays.
+// fakeTerminals are the terminals of one principal. The test plays their children.
 type fakeTerminals struct {
 	mu      sync.Mutex
 	all     []*fakeTerminal
@@ -42,7 +42,7 @@ func (f *fakeTerminals) find(id string) (*fakeTerminal, error) {
 	return nil, agenttools.ErrNotFound
 }
 
-// own finds a terminal that its principal may change.
+// own returns a terminal that the principal may change.
 func (f *fakeTerminals) own(id string) (*fakeTerminal, error) {
 	t, err := f.find(id)
 	if err == nil && t.Info().Owner != agenttools.OwnerAgent {
@@ -165,7 +165,7 @@ func (t *fakeTerminal) add(ev agenttools.Event) {
 	t.changed = make(chan struct{})
 }
 
-// hide makes n bytes of the stream such as no reader gets: a shell's marks.
+// hide adds n bytes to the stream that no reader gets, like a shell's marks.
 func (t *fakeTerminal) hide(n int64) {
 	t.mu.Lock()
 	t.info.End += n
@@ -301,7 +301,7 @@ func (r *fakeReader) Close() {
 	r.t.readers--
 }
 
-// sentence is a refusal of the policy's.
+// sentence is a refusal by the policy.
 type sentence string
 
 func (s sentence) Error() string { return string(s) }

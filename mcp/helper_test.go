@@ -16,7 +16,7 @@ import (
 // patience is how long a test waits for an expected event.
 const patience = testkit.Patience
 
-// toolsOver is the tools over some terminals.
+// toolsOver returns the tools for these terminals.
 func toolsOver(terminals agenttools.Terminals) *agenttools.Set {
 	return agenttools.New(agenttools.Options{Terminals: terminals})
 }
@@ -57,7 +57,7 @@ func dial(t *testing.T, s *mcp.Server, o *sdk.ClientOptions) (*sdk.ClientSession
 	return session, here
 }
 
-// one is a server with the terminals of f, and a session.
+// one makes a server with the terminals of f and returns a session of it.
 func one(t *testing.T, f *fakeTerminals) *sdk.ClientSession {
 	t.Helper()
 	return connect(t, newServer(t, mcp.Options{Tools: agenttools.New(agenttools.Options{Terminals: f, Loopback: true})}), nil)
@@ -121,7 +121,7 @@ func decodeAnswer(t *testing.T, session *sdk.ClientSession, tool string, args ma
 	}
 }
 
-// eventually waits until ok.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	testkit.Eventually(t, patience, what, ok)

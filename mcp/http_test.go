@@ -109,7 +109,7 @@ func waitHTTP(ctx context.Context, url, session string) {
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// A session of one principal does not exist for another, who may have learnt its id.
+// A session of one principal does not exist for another principal, even one that knows its id.
 func TestSessionsArePrincipals(t *testing.T) {
 	f := &fakeTerminals{}
 	a, b := listen(t, newServer(t, mcp.Options{Tools: toolsOver(f)})), listen(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
@@ -180,7 +180,7 @@ func TestBadHTTP(t *testing.T) {
 	}
 }
 
-// The request of a wait goes away: nothing waits on, in either era.
+// When a client drops the HTTP request of a wait, the wait ends, in versions of the protocol with and without sessions.
 func TestVanishingHTTPClient(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestVanishingHTTPClient(t *testing.T) {
 	}
 }
 
-// A session makes room for others when nobody uses it: the one that was silent longest, but none with a request or a stream that is open.
+// To make room for a new session, the server ends the session that was idle longest, but none with an open request or stream.
 func TestSessionsMakeRoom(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -282,15 +282,15 @@ func TestSessionsMakeRoom(t *testing.T) {
 	cancel()
 }
 
-// A silent session is forgotten in the end.
+// A session that stays idle is ended.
 func TestSessionIdle(t *testing.T) {
 	s := newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{}), SessionIdle: 50 * time.Millisecond})
 	post(t, listen(t, s).URL, initialize)
 	eventually(t, "the session is forgotten", s.Idle)
 }
 
-// Few clients over HTTP say that they are gone. One that has subscribed to a terminal is taken for gone when it has been silent for a
-// while, and counts as watching no more; one that listens stays.
+// Few clients over HTTP end their sessions. If a session that has subscribed to a terminal is idle for FollowIdle, it is ended and no longer
+// counts as an observer. A session with an open stream stays.
 func TestSilentSubscribersAreForgotten(t *testing.T) {
 	f := &fakeTerminals{}
 	gone, listening := f.add("pty-a", agenttools.OwnerUser), f.add("pty-b", agenttools.OwnerUser)
@@ -419,7 +419,7 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// A session that ends leaves no watch behind.
+// A session that ends leaves no watcher behind.
 func TestSubscriptionEndsWithSession(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -442,7 +442,8 @@ func TestSubscriptionEndsWithSession(t *testing.T) {
 	eventually(t, "nothing is watched", func() bool { return x.open() == 0 })
 }
 
-// A session of an older version goes on at any node: calls are answered; only what needs the session's memory is refused, with the reason.
+// A session of an older version of the protocol can continue at any node. Calls are answered; a request that needs the session's state is
+// refused with the reason.
 func TestSessionsOfOtherNodes(t *testing.T) {
 	f := &fakeTerminals{}
 	a, b := listen(t, newServer(t, mcp.Options{Tools: toolsOver(f), Node: "nodea"})), listen(t, newServer(t, mcp.Options{Tools: toolsOver(f), Node: "nodeb"}))

@@ -20,8 +20,8 @@ import (
 // otherClient is the official client of MCP for TypeScript, as scripts/test-tools.sh installs it.
 const otherClient = "../bin/tools/events/node_modules"
 
-// cutClient follows a terminal's matching lines with that client's generic requests, in the given era of the protocol. It is cut at random,
-// each time asks for more output, and collects the reports: each event once, by its id.
+// cutClient follows a terminal's matching lines with generic requests of that client, in the given version of the protocol. Its connection is
+// cut at random. After each cut it asks for more output. It collects each reported event once, by its id.
 const cutClient = `
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import * as z from 'zod/v4';
@@ -64,7 +64,7 @@ await client.close();
 console.log(JSON.stringify({ matches: count(), events: seen.size, doubles, truncated, streams }));
 `
 
-// A third-party client is cut at random and still accounts for every match.
+// A third-party client whose connection is cut at random still gets every match.
 func TestEventsWithAClientThatIsCut(t *testing.T) {
 	if _, err := os.Stat(otherClient); err != nil {
 		t.Skip("MCP's official client is not installed; scripts/test-tools.sh installs it")

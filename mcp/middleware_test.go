@@ -16,7 +16,7 @@ import (
 // modern is the metadata of a request in the protocol without sessions.
 const modern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
-// bare calls a method in each version of the protocol, over lines and over HTTP, and hands each answer to check as it was sent.
+// bare calls a method in each version of the protocol, over lines and over HTTP. It calls check with each answer, as it was sent.
 func bare(t *testing.T, s *mcp.Server, method, params string, check func(t *testing.T, answer string)) {
 	t.Helper()
 	request := func(params string) string {
@@ -53,7 +53,7 @@ func bare(t *testing.T, s *mcp.Server, method, params string, check func(t *test
 	})
 }
 
-// Undeclared methods do not exist, in any version of the protocol.
+// Methods of undeclared capabilities do not exist, in any version of the protocol.
 func TestUndeclaredMethods(t *testing.T) {
 	for method, params := range map[string]string{"prompts/list": "", "prompts/get": `"name":"x"`, "logging/setLevel": `"level":"info"`} {
 		t.Run(method, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestUndeclaredMethods(t *testing.T) {
 	}
 }
 
-// A terminal that has printed nothing has an empty text, not none.
+// The resource of a terminal that has printed nothing has an empty text, and does not lack the text.
 func TestEmptyResource(t *testing.T) {
 	f := &fakeTerminals{}
 	f.add("pty-a", agenttools.OwnerUser)
@@ -79,8 +79,8 @@ func TestEmptyResource(t *testing.T) {
 	})
 }
 
-// The output is in the structured content too, for clients that show a model nothing else; and tools with long answers say so to Claude
-// Code, which would cut them.
+// The output is in the structured content too, because some clients show a model nothing else. Tools with long answers tell Claude Code so,
+// because it would cut the answers.
 func TestLongAnswers(t *testing.T) {
 	f := &fakeTerminals{}
 	f.add("pty-a", agenttools.OwnerUser).print(strings.Repeat("a line of a log\r\n", 10_000))

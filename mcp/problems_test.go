@@ -62,7 +62,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// The same command line again clears its problems; the directory is that of the command.
+// When the same command line runs again, its earlier problems are cleared. Paths are relative to the directory of the command.
 func TestProblemsOfCommands(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerAgent)
@@ -85,7 +85,7 @@ func TestProblemsOfCommands(t *testing.T) {
 	}
 }
 
-// Output lost before the first request is reported; later output's problems are remembered when it is gone.
+// The answer reports output that was lost before the first request. Problems in later output are remembered after that output is lost.
 func TestProblemsOutliveOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeTerminals{}

@@ -33,7 +33,7 @@ func TestReadHistoryIsBounded(t *testing.T) {
 	if r.Cursor != x.Info().End {
 		t.Errorf("cursor %d, want %d", r.Cursor, x.Info().End)
 	}
-	// A line that is longer than all that may be returned is cut at a character.
+	// A line that is longer than the largest answer is cut at a character.
 	y := f.add("pty-b", agenttools.OwnerUser)
 	y.print(strings.Repeat("世", 50_000))
 	r = read(t, session, m{"terminalId": "pty-b"})
@@ -42,7 +42,8 @@ func TestReadHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// The newest text begins at a line and may end within a sequence: the cursor is the start of that, whatever was left out before the text.
+// The newest text begins at a line. If the output ends within a sequence, the cursor is the start of the sequence, whatever was left out
+// before the text.
 func TestCursorBeforeAnUnfinishedSequence(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -60,7 +61,7 @@ func TestCursorBeforeAnUnfinishedSequence(t *testing.T) {
 	}
 }
 
-// Control sequences count for nothing: as much text as may be is returned.
+// Control sequences do not count towards the size of an answer.
 func TestReadLooksFurtherBackForText(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -135,7 +136,7 @@ func TestReadScreen(t *testing.T) {
 	}
 }
 
-// Reading on with the cursor gives everything once, however it was cut, and half a character or sequence waits for its rest.
+// A client that continues with the cursor gets all text once, however the output was cut. Half a character or sequence waits for its rest.
 func TestReadOn(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -179,7 +180,7 @@ func TestReadOnInPages(t *testing.T) {
 	}
 }
 
-// A sequence that never ends must not keep a reader in its place for ever.
+// A sequence that never ends must not stop a reader for ever.
 func TestReadOnBehindEndlessSequence(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -242,7 +243,7 @@ func TestReadCommands(t *testing.T) {
 	}
 }
 
-// Crash text and exit code are there after the end.
+// The last output and the exit code can be read after the end.
 func TestReadAfterCrash(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerAgent)

@@ -9,7 +9,7 @@ import (
 	"tether/mcp"
 )
 
-// called is a fake terminal with a name, or a machine and a name.
+// called adds a fake terminal with a name, or a machine and a name.
 func (f *fakeTerminals) called(id, machine, name string, owner agenttools.Owner) *fakeTerminal {
 	t := f.add(id, owner)
 	t.info.Machine, t.info.Name = machine, name
@@ -19,7 +19,7 @@ func (f *fakeTerminals) called(id, machine, name string, owner agenttools.Owner)
 	return t
 }
 
-// Every tool takes a name as it takes an id, and answers with the id.
+// Each tool accepts a name in place of an id, and answers with the id.
 func TestToolsTakeNames(t *testing.T) {
 	for _, ref := range []string{"pty-a", "dev-server", "laptop/dev-server"} {
 		for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestToolsTakeNames(t *testing.T) {
 	}
 }
 
-// A name that fits several terminals does nothing to any of them.
+// A call with a name that fits several terminals changes none of them.
 func TestAmbiguousNames(t *testing.T) {
 	f := &fakeTerminals{}
 	f.called("pty-a", "", "npm", agenttools.OwnerAgent)

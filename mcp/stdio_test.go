@@ -20,14 +20,14 @@ import (
 	"tether/mcp"
 )
 
-// rawClient speaks lines without the SDK.
+// rawClient sends and receives lines without the SDK.
 type rawClient struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// raw opens a session in which the handshake is over.
+// raw opens a session and completes the handshake.
 func raw(t *testing.T, s *mcp.Server) *rawClient {
 	t.Helper()
 	here, there := net.Pipe()
@@ -108,11 +108,11 @@ func TestBadLines(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client := raw(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
-			go func() { // a pipe has no room
+			go func() { // the pipe has no buffer
 				io.WriteString(client.conn, c.line+"\n\n \r\n"+listCall+"\n")
 			}()
 			got, next := client.receive(), client.receive()
-			if got.ID == 7.0 { // calls are answered as they come to their end
+			if got.ID == 7.0 { // calls are answered in the order in which they end
 				got, next = next, got
 			}
 			if got.Error == nil || got.Error.Code != c.code || got.ID != c.id || !strings.Contains(got.Error.Message, c.want) {
@@ -135,7 +135,7 @@ func TestBadNotifications(t *testing.T) {
 	}
 }
 
-// Before the handshake nothing is served but a ping.
+// Before the handshake, the server serves only a ping.
 func TestNothingBeforeHandshake(t *testing.T) {
 	here, there := net.Pipe()
 	s := newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})})
@@ -152,7 +152,7 @@ func TestNothingBeforeHandshake(t *testing.T) {
 	}
 }
 
-// halfConn is a pipe whose client can close its own side alone.
+// halfConn is a connection of which a client can close one direction.
 type halfConn struct {
 	io.Reader
 	io.Writer
@@ -161,7 +161,7 @@ type halfConn struct {
 
 func (h halfConn) Close() error { h.close(); return nil }
 
-// A script that pipes its requests in, and closes its side, gets its answers.
+// A script that pipes its requests in and closes its side gets its answers.
 func TestAnswersAfterEnd(t *testing.T) {
 	f := &fakeTerminals{killing: 100 * time.Millisecond}
 	f.add("pty-a", agenttools.OwnerAgent)
@@ -186,7 +186,7 @@ func TestAnswersAfterEnd(t *testing.T) {
 	}
 }
 
-// endingMessages hands over its messages, and ends at once after the last.
+// endingMessages returns its messages and then io.EOF at once.
 type endingMessages struct {
 	lines []string
 	io.WriteCloser
@@ -200,7 +200,7 @@ func (m *endingMessages) Next() (data []byte, done func(), err error) {
 	return data, func() {}, nil
 }
 
-// A request that comes directly before the end is answered, too: the end was seen before the request counted as being answered.
+// A request directly before the end of the stream is answered. It was lost when the end was read before the request had a slot of calls.
 func TestAnswerToLastRequest(t *testing.T) {
 	for range 20 {
 		f := &fakeTerminals{killing: time.Millisecond}
@@ -239,7 +239,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	})
 }
 
-// A client that sends and does not listen is not served without bound, and is served when it listens.
+// The number of unanswered requests is bounded if the client does not read. When it reads, it gets all answers.
 func TestFloodOfRequests(t *testing.T) {
 	client := raw(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
 	const n = 5000
@@ -268,7 +268,7 @@ func TestFloodOfRequests(t *testing.T) {
 	}
 }
 
-// Messages that arrive while the first answer is not taken are not kept without bound.
+// The number of messages that the server reads is bounded while the client does not read the answer to initialize.
 func TestFloodBehindTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})})
@@ -332,7 +332,7 @@ func TestCloseEndsSessions(t *testing.T) {
 	}
 }
 
-// FuzzLines sends anything: each line is answered or is a notification, answers are JSON, and the session still works.
+// FuzzLines sends any lines. Each line is answered or is a notification, answers are JSON, and the session still works.
 func FuzzLines(f *testing.F) {
 	for _, s := range []string{
 		listCall, "{}", "[]", "null", "{bad", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, "\x00", " ",

@@ -12,12 +12,12 @@ import (
 	"tether/mcp"
 )
 
-// broken panics where a terminal is asked for.
+// broken panics when a terminal is opened.
 type broken struct{ *fakeTerminals }
 
 func (broken) Open(string) (agenttools.Terminal, error) { panic("canary: what a program printed") }
 
-// A call that meets a bug ends alone: its session goes on, and the model is told no more than that.
+// If a call panics, only that call fails: its session continues, and the model gets no details.
 func TestABugIsSurvived(t *testing.T) {
 	var tool, stack string
 	f := &fakeTerminals{}

@@ -16,7 +16,7 @@ import (
 
 type m = map[string]any
 
-// The examples of the tools' contract, string by string.
+// The exact strings of the tools' contract.
 func TestContract(t *testing.T) {
 	const (
 		user     = `{"id":"pty-abc123","cwd":"/project","owner":"user","visible":true,"createdAt":1706234567890}`
@@ -205,7 +205,7 @@ func TestToolsOffered(t *testing.T) {
 	}
 }
 
-// Programs' titles and the like reach no model unchanged, and their output is marked.
+// Titles and similar texts of programs are cleaned before a model gets them, and output is marked as untrusted.
 func TestMetadataIsClean(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -236,7 +236,7 @@ func TestMetadataIsClean(t *testing.T) {
 	}
 }
 
-// Two sessions of one server are one principal; a session more or less changes nothing.
+// Two sessions of one server are the same principal. The terminals do not change when a session begins or ends.
 func TestSessionsShareTerminals(t *testing.T) {
 	f := &fakeTerminals{}
 	s := newServer(t, mcp.Options{Tools: toolsOver(f)})

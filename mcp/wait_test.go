@@ -18,7 +18,7 @@ import (
 	"tether/mcp"
 )
 
-// long bounds waits whose condition is met, in ms: they end sooner.
+// long is the timeout, in ms, of waits that end sooner because their condition is met.
 const long = 600_000
 
 func wait(t *testing.T, session *sdk.ClientSession, args m) (r readAnswer) {
@@ -43,7 +43,7 @@ func wait(t *testing.T, session *sdk.ClientSession, args m) (r readAnswer) {
 	return r
 }
 
-// The end of a wait and its time: after is the time at which a script is played.
+// TestWait checks why and when a wait ends.
 func TestWait(t *testing.T) {
 	code := 3
 	quickly := func(texts ...string) func(*fakeTerminal) { // one after the other, 100 ms apart
@@ -162,7 +162,7 @@ func running(line string) func(*fakeTerminal) {
 	}
 }
 
-// A flood does not make a wait miss its time or its line.
+// A flood of output does not make a wait miss its timeout or its line.
 func TestWaitInFlood(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -185,7 +185,7 @@ func TestWaitInFlood(t *testing.T) {
 	}
 }
 
-// A client that disconnects, or cancels, frees its wait's resources.
+// When a client disconnects or cancels, the resources of its wait are freed.
 func TestWaitIsFreed(t *testing.T) {
 	for _, c := range []struct {
 		name string
