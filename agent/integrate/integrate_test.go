@@ -14,7 +14,7 @@ import (
 	"tether/platform/secret"
 )
 
-// A shell that is known gets scripts and a secret; anything else is left alone.
+// A known shell gets scripts and a nonce; every other command stays unchanged.
 func TestShell(t *testing.T) {
 	for name, tt := range map[string]struct {
 		command []string
@@ -50,7 +50,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// Where nothing can be written, the shell is started without.
+// If the scripts cannot be written, the shell can be started without them.
 func TestScriptsThatCannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := secret.WriteFile(file, nil); err != nil {
