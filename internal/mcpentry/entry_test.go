@@ -17,7 +17,7 @@ var (
 	codex = mcpentry.Format{Section: "mcp_servers", TOML: true}
 )
 
-// An entry goes in without touching anything else, and comes out again to the byte.
+// Adding an entry changes nothing else, and removing it restores the file byte for byte.
 func TestAddAndRemove(t *testing.T) {
 	for name, c := range map[string]struct {
 		format       mcpentry.Format
