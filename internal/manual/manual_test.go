@@ -16,7 +16,7 @@ import (
 
 func nothing(*cobra.Command, []string) error { return nil }
 
-// tree is a program with a command, one below it, and some that are not shown.
+// tree returns a program with a command, a subcommand of that, and some commands that are not shown.
 func tree() *cobra.Command {
 	root := &cobra.Command{Use: "prog", Short: "do things", Run: func(*cobra.Command, []string) {}, SilenceErrors: true, SilenceUsage: true,
 		Long: "prog does things:\nand more.\n\n  prog a    so\n\n  prog b    or so\n\nThat is .all\n.it \\ does."}
@@ -141,8 +141,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A command whose page would replace that of another program has another name, and so do those below it; each of the two pages names the
-// other.
+// If the page of a command would replace that of another program, it has another name, and so have the pages of its subcommands. Each of the
+// two pages names the other.
 func TestPageOfAnotherProgram(t *testing.T) {
 	dir := t.TempDir()
 	b := book
@@ -169,7 +169,7 @@ func TestPageOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// groff and mandoc read faulty pages, too, and report the faults.
+// groff and mandoc accept faulty pages, but report the faults.
 func TestPagesAreRight(t *testing.T) {
 	if _, err := exec.LookPath("groff"); err != nil {
 		t.Skip("groff is not installed")
@@ -193,7 +193,7 @@ func TestCommand(t *testing.T) {
 	for _, c := range []struct {
 		name, date string
 		args       []string
-		want       string // of the page's head, or of the error
+		want       string // part of the page's head, or of the error
 	}{
 		{"dated by the commit", "86400", []string{"manual"}, `"1970\-01\-02"`},
 		{"a date that is none", "today", []string{"manual"}, `SOURCE_DATE_EPOCH is "today"; give seconds`},
@@ -226,7 +226,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// A book without a date has today's; a failed write is an error.
+// A book without a date gets today's date, and a failed write is an error.
 func TestCommandElsewhere(t *testing.T) {
 	t.Setenv(manual.DateVar, "")
 	file := filepath.Join(t.TempDir(), "file")
