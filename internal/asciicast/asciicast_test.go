@@ -92,7 +92,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Features that other programs write: comments, markers, input, times that go back.
+// Reader accepts what other programs write: comments, markers, input, and times that go back.
 func TestForeign(t *testing.T) {
 	h, all, err := read(`{"version": 3, "term": {"cols": 5, "rows": 6, "theme": {"fg": "#fff"}}, "command": "bash", "tags": []}
 # a comment
@@ -133,7 +133,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A recording that is read and written is read the same.
+// A recording that is read, written and read again stays the same.
 func FuzzReader(f *testing.F) {
 	f.Add("{\"version\":2,\"width\":5,\"height\":6}\n[1,\"o\",\"a\"]\n")
 	f.Add("{\"version\":3,\"term\":{\"cols\":5,\"rows\":6}}\n[1,\"o\",\"a\"]\n[0.1,\"x\",\"1\"]\n")
