@@ -16,7 +16,7 @@ import (
 	"tether/internal/qr"
 )
 
-// read has jsQR, which nobody here wrote, read codes: their modules, three pixels wide, with the quiet zone.
+// read returns the texts that jsQR, an independent reader, finds in the codes. Modules are three pixels wide, with the quiet zone around.
 func read(t *testing.T, codes []*qr.Code) (texts []string) {
 	t.Helper()
 	modules := os.Getenv("TETHER_TEST_NODE_MODULES")
@@ -61,7 +61,7 @@ func read(t *testing.T, codes []*qr.Code) (texts []string) {
 	return texts
 }
 
-// Texts of all sizes, the longest of each version among them, are read as they were.
+// Texts of all sizes are read correctly, including the longest text of each version.
 func TestEncode(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var texts []string
@@ -93,7 +93,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// This is one that jsQR has read, for where it is not.
+// This code was read by jsQR. It tests systems without jsQR.
 func TestEncodeIsAsItWas(t *testing.T) {
 	c, err := qr.Encode("https://host.example/s/#abcdefgh.ijklmnop")
 	if err != nil {
@@ -105,7 +105,7 @@ func TestEncodeIsAsItWas(t *testing.T) {
 	}
 }
 
-// The text has the code's modules, light around it, in the promised lines and columns.
+// Text draws the code's modules with a light border, in the lines and columns that Cells returns.
 func TestText(t *testing.T) {
 	c, err := qr.Encode("https://host.example")
 	if err != nil {
