@@ -13,7 +13,7 @@ func forcedCollections() uint32 {
 	return m.NumForcedGC
 }
 
-// Memory is handed back once after each pause, not while the process is busy, and never again while nothing happens.
+// The process returns memory once each time it becomes idle, not while it is active, and not again while it stays idle.
 func TestMemoryIsHandedBackOncePerPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const after = time.Second
