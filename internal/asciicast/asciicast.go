@@ -91,7 +91,7 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	case 3:
 		line = header3{Version: 3, Term: term3{h.Cols, h.Rows, h.Term}, Timestamp: stamp, Title: h.Title}
 	default:
-		return nil, fmt.Errorf("asciicast has versions 2 and 3, not %d", h.Version)
+		return nil, fmt.Errorf("version %d of asciicast cannot be written; versions are 2 and 3", h.Version)
 	}
 	return &Writer{out: out, version: h.Version}, writeLine(out, line)
 }
@@ -156,7 +156,7 @@ func NewReader(in io.Reader) (*Reader, error) {
 		Term json.RawMessage `json:"term"`
 	}
 	if err := json.Unmarshal(line, &h); err != nil {
-		return nil, errors.New("line 1 is no header of an asciicast")
+		return nil, errors.New("line 1 is not the header of an asciicast recording")
 	}
 	r.Header = Header{Version: h.Version, Cols: h.Width, Rows: h.Height, Title: h.Title, Term: h.Env["TERM"]}
 	if h.Timestamp > 0 {
@@ -171,10 +171,10 @@ func NewReader(in io.Reader) (*Reader, error) {
 		}
 		r.Header.Cols, r.Header.Rows, r.Header.Term = t.Cols, t.Rows, t.Type
 	default:
-		return nil, fmt.Errorf("it is version %d of asciicast; 2 and 3 are known", h.Version)
+		return nil, fmt.Errorf("the recording has version %d of asciicast; only versions 2 and 3 can be read", h.Version)
 	}
 	if min(r.Header.Cols, r.Header.Rows) < 1 || max(r.Header.Cols, r.Header.Rows) > maxSide {
-		return nil, fmt.Errorf("line 1: a size of %dx%d makes no sense", r.Header.Cols, r.Header.Rows)
+		return nil, fmt.Errorf("line 1: the size %dx%d is out of range: 1 to %d columns and rows", r.Header.Cols, r.Header.Rows, maxSide)
 	}
 	return r, nil
 }
@@ -202,10 +202,10 @@ func (r *Reader) Next() (Event, error) {
 	var seconds float64
 	var e Event
 	if err := json.Unmarshal(line, &[]any{&seconds, &e.Kind, &e.Data}); err != nil {
-		return Event{}, fmt.Errorf("line %d is no event", r.n)
+		return Event{}, fmt.Errorf("line %d is not an event", r.n)
 	}
 	if math.IsNaN(seconds) || seconds < 0 || seconds > maxLength.Seconds() {
-		return Event{}, fmt.Errorf("line %d: a time of %g s makes no sense", r.n, seconds)
+		return Event{}, fmt.Errorf("line %d: the time %g s is out of range: 0 to %v", r.n, seconds, maxLength)
 	}
 	e.At = time.Duration(math.Round(seconds*1e6)) * time.Microsecond
 	if r.Header.Version == 3 {
@@ -213,7 +213,7 @@ func (r *Reader) Next() (Event, error) {
 	}
 	e.At = max(e.At, r.last)
 	if e.At > maxLength {
-		return Event{}, fmt.Errorf("line %d: longer than %v", r.n, maxLength)
+		return Event{}, fmt.Errorf("line %d: the recording is longer than %v", r.n, maxLength)
 	}
 	r.last = e.At
 	return e, nil

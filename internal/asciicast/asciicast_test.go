@@ -114,13 +114,13 @@ func TestRefused(t *testing.T) {
 	const good = "{\"version\":2,\"width\":5,\"height\":6}\n"
 	for in, want := range map[string]string{
 		"":                                   "the file is empty",
-		"hello":                              "line 1 is no header of an asciicast",
-		`{"version":1}`:                      "it is version 1 of asciicast; 2 and 3 are known",
+		"hello":                              "line 1 is not the header of an asciicast recording",
+		`{"version":1}`:                      "the recording has version 1 of asciicast; only versions 2 and 3 can be read",
 		`{"version":3}`:                      "line 1: term is missing",
-		`{"version":2,"width":0,"height":6}`: "line 1: a size of 0x6 makes no sense",
-		good + "[1]\n{}":                     "line 3 is no event",
-		good + "[-1,\"o\",\"\"]":             "line 2: a time of -1 s makes no sense",
-		good + "[1e300,\"o\",\"\"]":          "line 2: a time of 1e+300 s makes no sense",
+		`{"version":2,"width":0,"height":6}`: "line 1: the size 0x6 is out of range: 1 to 10000 columns and rows",
+		good + "[1]\n{}":                     "line 3 is not an event",
+		good + "[-1,\"o\",\"\"]":             "line 2: the time -1 s is out of range: 0 to 1000h0m0s",
+		good + "[1e300,\"o\",\"\"]":          "line 2: the time 1e+300 s is out of range: 0 to 1000h0m0s",
 	} {
 		if _, _, err := read(in); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", in, err, want)
