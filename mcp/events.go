@@ -83,7 +83,7 @@ func (s *Server) addEvents() {
 	}
 	add(sdk.AddReceivingCustomMethod(s.server, methodList, func(_ context.Context, ss *sdk.ServerSession, p *listParams) (*listResult, error) {
 		if p != nil && p.Cursor != nil && *p.Cursor != "" {
-			return nil, eventError(ss, p.Meta, &events.Error{Reason: events.InvalidParams, Text: "cursor is not one of this list's, which has one page", Data: map[string]any{"field": "cursor"}})
+			return nil, eventError(ss, p.Meta, &events.Error{Reason: events.InvalidParams, Text: "cursor is invalid: the list has one page; leave cursor out", Data: map[string]any{"field": "cursor"}})
 		}
 		return &listResult{ResultType: complete, Events: s.kindsOffered()}, nil
 	}))

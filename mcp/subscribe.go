@@ -38,7 +38,7 @@ type watch struct {
 // subscribe handles resources/subscribe. The SDK calls it before it records the session as a subscriber.
 func (s *Server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if req.Extra != nil && req.Extra.Header.Get(elsewhereHeader) != "" {
-		return fmt.Errorf("this session is of another node, which alone can tell of changes: begin a new session here to subscribe")
+		return fmt.Errorf("this session belongs to another node, and only that node can send its notifications: begin a new session here to subscribe")
 	}
 	uri := req.Params.URI
 	id, ok := strings.CutPrefix(uri, scheme)

@@ -87,8 +87,8 @@ func (tb *table) begin() error {
 		return context.Canceled
 	}
 	if len(tb.live) >= maxTerminals && !tb.makeRoomLocked() {
-		return &Failure{Kind: Denied, Message: fmt.Sprintf("%d terminals run and are not released, the maximum", len(tb.live)),
-			Hint: "terminal/kill or release some"}
+		return &Failure{Kind: Denied, Message: fmt.Sprintf("%d terminals are running, the maximum", len(tb.live)),
+			Hint: "end some of them with terminal/kill or terminal/release"}
 	}
 	tb.making.Add(1)
 	return nil

@@ -187,7 +187,7 @@ func TestRefusals(t *testing.T) {
 			w.creates(`"command":"a b"`)
 		}
 		w.asks("1", "create", `"command":"a b"`)
-		wantCode(t, "one more", errorIn(t, w.agent.hears()), -32603, "not released")
+		wantCode(t, "one more", errorIn(t, w.agent.hears()), -32603, "256 terminals are running")
 		w.answer("release", "pty-1")
 		w.creates(`"command":"a b"`)
 		for _, id := range []string{"pty-4", "pty-3"} { // which the agent forgets
