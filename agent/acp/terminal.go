@@ -95,6 +95,9 @@ func (t *terminal) endLocked(e Exit) {
 	if t.exit != nil {
 		return
 	}
+	if e.Code < 0 && e.Signal == "" && e.Lost == "" {
+		e.Lost = "how this command ended is unknown"
+	}
 	if e.Lost != "" {
 		t.noteLocked("[tether: " + e.Lost + "]")
 	}

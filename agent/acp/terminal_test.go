@@ -331,6 +331,21 @@ func TestFollowing(t *testing.T) {
 	})
 }
 
+// An unknown end is no exit code, and the output says so.
+func TestUnknownEnd(t *testing.T) {
+	bubble(t, "", func(t *testing.T, w *world) {
+		w.greets(`{}`)
+		f := w.creates(`"command":"a b"`)
+		f.exit(acp.Exit{Code: -1})
+		if got := w.answer("wait_for_exit", f.id); got != `{"exitCode":null,"signal":null}` {
+			t.Errorf("wait_for_exit: %s", got)
+		}
+		if got := w.answer("output", f.id); !strings.Contains(got, "is unknown") {
+			t.Errorf("output: %s", got)
+		}
+	})
+}
+
 // The agent cannot kill a terminal that the person has taken over.
 func TestPersonsNow(t *testing.T) {
 	bubble(t, "", func(t *testing.T, w *world) {

@@ -50,7 +50,7 @@ type Event struct {
 
 // Exit says how a command ended.
 type Exit struct {
-	Code   int
+	Code   int    // negative if the exit status is not known
 	Signal string // the signal that ended the command, or ""
 	// Lost says why the end of the command is not known; "" if it is known.
 	Lost string
