@@ -207,7 +207,7 @@ func (tb *table) kill(t *terminal) error {
 	err := tb.terminals.Kill(ctx, t.id)
 	var failure *Failure
 	if errors.As(err, &failure) && failure.Kind == Gone {
-		t.lose("the daemon ended, and this command with it")
+		t.lose(terminalGone)
 		return nil
 	}
 	if err != nil {

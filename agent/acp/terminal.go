@@ -105,6 +105,9 @@ func (t *terminal) endLocked(e Exit) {
 	close(t.ended)
 }
 
+// terminalGone is why a terminal is lost that the daemon does not have. A daemon that ends keeps its terminals, so somebody has removed it.
+const terminalGone = "the daemon no longer has this terminal; how the command ended is unknown"
+
 // lose ends the terminal because its further state cannot be known. why says so in its output.
 func (t *terminal) lose(why string) {
 	t.update(func() { t.endLocked(Exit{Lost: why}) })
@@ -128,7 +131,7 @@ func (t *terminal) follow(ctx context.Context, from Terminals) {
 		var failure *Failure
 		switch {
 		case errors.As(err, &failure) && failure.Kind == Gone:
-			t.lose("the daemon ended, and this command with it")
+			t.lose(terminalGone)
 			return
 		case time.Now().After(deadline):
 			t.lose(fmt.Sprintf("the daemon does not answer; the state of this command is unknown: %v", err))

@@ -299,7 +299,7 @@ func TestFollowing(t *testing.T) {
 		if got := w.answer("wait_for_exit", f.id); !sameJSON(t, got, `{"exitCode":null,"signal":null}`) {
 			t.Errorf("wait: %s", got)
 		}
-		if got := w.answer("output", f.id); !strings.Contains(got, `"output":"a\n[tether: the daemon ended, and this command with it]\n"`) {
+		if got := w.answer("output", f.id); !strings.Contains(got, `"output":"a\n[tether: the daemon no longer has this terminal; how the command ended is unknown]\n"`) {
 			t.Errorf("output: %s", got)
 		}
 		if got := w.answer("release", f.id); got != "{}" {
