@@ -40,8 +40,8 @@ type Options struct {
 
 // Server serves the sessions of one principal. It is safe for concurrent use.
 //
-// Goroutines: the SDK's for each session, one for each subscribed terminal, and two for each session that has subscribed. All have ended
-// when Close returns.
+// Goroutines: the SDK's for each session, one that reads each stream of Serve, one for each subscribed terminal, and two for each session
+// that has subscribed. When Close returns, all have ended but the readers, which end when Messages.Next returns.
 type Server struct {
 	opts     Options
 	tools    *agenttools.Set
