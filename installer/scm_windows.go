@@ -107,10 +107,25 @@ func (m *scm) Uninstall(ctx context.Context) error {
 func (m *scm) Start(context.Context) error { return m.act(m.start) }
 
 // Stop implements Manager.
-func (m *scm) Stop(context.Context) error { return m.act(service.Service.Stop) }
+func (m *scm) Stop(context.Context) error { return m.act(stop) }
+
+// stop returns when the service has stopped. A stopped service is no error.
+func stop(c service.Service) error {
+	if err := c.Stop(); !errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) {
+		return err
+	}
+	return nil
+}
 
 // Restart implements Manager.
-func (m *scm) Restart(context.Context) error { return m.act(service.Service.Restart) }
+func (m *scm) Restart(context.Context) error {
+	return m.act(func(c service.Service) error {
+		if err := stop(c); err != nil {
+			return err
+		}
+		return m.start(c)
+	})
+}
 
 func (m *scm) act(do func(service.Service) error) error {
 	c, err := m.control(Service{})

@@ -5,8 +5,11 @@ package installer
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
+	"github.com/kardianos/service"
+	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 )
 
@@ -69,5 +72,53 @@ func TestMachineServiceNotInstalled(t *testing.T) {
 	}
 	if err := m.Start(t.Context()); err == nil {
 		t.Error("what is not installed was started")
+	}
+}
+
+// control answers like the service manager of Windows about a service.
+type control struct {
+	service.Service
+	running bool
+	done    []string
+}
+
+func (c *control) Status() (service.Status, error) { return service.StatusStopped, nil }
+
+func (c *control) Start() error {
+	c.done = append(c.done, "start")
+	if c.running {
+		return windows.ERROR_SERVICE_ALREADY_RUNNING
+	}
+	c.running = true
+	return nil
+}
+
+func (c *control) Stop() error {
+	c.done = append(c.done, "stop")
+	if !c.running {
+		return windows.ERROR_SERVICE_NOT_ACTIVE
+	}
+	c.running = false
+	return nil
+}
+
+// To start a running service and to stop a stopped one is no error. A restart starts a stopped one.
+func TestServiceThatRunsOrNot(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do   func(*scm) error
+		done []string
+		runs bool
+	}{
+		"start":   {func(m *scm) error { return m.Start(t.Context()) }, []string{"start"}, true},
+		"stop":    {func(m *scm) error { return m.Stop(t.Context()) }, []string{"stop"}, false},
+		"restart": {func(m *scm) error { return m.Restart(t.Context()) }, []string{"stop", "start"}, true},
+	} {
+		for _, running := range []bool{false, true} {
+			c := &control{running: running}
+			m := &scm{newControl: func(Service) (service.Service, error) { return c, nil }}
+			if err := tt.do(m); err != nil || c.running != tt.runs || !slices.Equal(c.done, tt.done) {
+				t.Errorf("%s, running before %t: %v, running %t, calls %v", name, running, err, c.running, c.done)
+			}
+		}
 	}
 }
