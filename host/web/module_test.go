@@ -191,6 +191,27 @@ console.log(elements.wrong.hidden, elements.wrong.textContent);
 	}
 }
 
+// The page of people says that the host cannot be reached, and takes that back once it is.
+func TestPeopleWithoutAConnection(t *testing.T) {
+	got := script(t, `
+const elements = {}, on = {};
+globalThis.document = {getElementById: id => elements[id] ??= {hidden: true, textContent: "loading…", value: "", children: [], addEventListener() {}, replaceChildren() {}}};
+globalThis.addEventListener = (name, f) => { on[name] = f; };
+globalThis.fetch = async () => { throw new TypeError("offline"); };
+const settled = () => new Promise(r => setTimeout(r));
+await import("./people.js");
+await settled();
+console.log(elements.notice.hidden, elements.notice.textContent, "[" + elements.who.textContent + "]");
+globalThis.fetch = async () => ({ok: true, json: async () => ({me: "ann", entries: []})});
+on.visibilitychange();
+await settled();
+console.log(elements.notice.hidden, elements.who.textContent);
+`)
+	if want := "false The host cannot be reached. Try again later. []\ntrue You are ann. This is yours."; got != want {
+		t.Errorf("the page says\n%s\nwant\n%s", got, want)
+	}
+}
+
 // A move to the right never overwrites the end of a line that is longer than the widest terminal.
 func TestLongLinesAreKept(t *testing.T) {
 	got := script(t, `

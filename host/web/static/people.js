@@ -23,10 +23,18 @@ const cells = {
 
 function when(time) { return time ? new Date(time).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"}) : ""; }
 
+const unreachable = "The host cannot be reached. Try again later.";
+
 let state = null, drawn = [];
 
 async function load() {
-  const answer = await fetch("/people/entries", {headers: {Accept: "application/json"}});
+  const answer = await fetch("/people/entries", {headers: {Accept: "application/json"}}).catch(() => null);
+  if (!answer) {
+    note(unreachable);
+    if (!state) $("who").textContent = "";
+    return;
+  }
+  if ($("notice").textContent === unreachable) note("");
   if (answer.status === 401) { location.href = "/"; return; }
   if (!answer.ok) { note(await answer.text()); return; }
   state = await answer.json();
@@ -93,7 +101,8 @@ function ask(e, name, k) {
 }
 
 async function end(e) {
-  const answer = await fetch("/people/end", {method: "POST", headers: {"Content-Type": "application/json", "X-Tether-Csrf": state.csrf}, body: JSON.stringify({kind: e.kind, id: e.id})});
+  const answer = await fetch("/people/end", {method: "POST", headers: {"Content-Type": "application/json", "X-Tether-Csrf": state.csrf}, body: JSON.stringify({kind: e.kind, id: e.id})}).catch(() => null);
+  if (!answer) { note(unreachable); return; }
   if (answer.ok) { note(""); await load(); return; }
   const why = (await answer.text()).trim();
   await load();
