@@ -172,7 +172,7 @@ func openCommand(r *reader, c Command, in input) bool {
 }
 
 func openEnv(r *reader, c Command, in input) bool {
-	o := options{short: "uCSP", long: []string{"unset", "chdir", "split-string", "argv0"}, dash: true, assigns: true}
+	o := options{short: "aCLPSuU", long: []string{"unset", "chdir", "split-string", "argv0"}, dash: true, assigns: true}
 	met, rest := o.parse(c.Words[1:])
 	r.setBy(met)
 	if to, ok := valueOf(met, "C", "chdir"); ok {
@@ -189,12 +189,13 @@ func openEnv(r *reader, c Command, in input) bool {
 }
 
 func openXargs(r *reader, c Command, _ input) bool {
-	o := options{short: "adEILnPs", long: []string{"arg-file", "delimiter", "max-lines", "max-args", "max-procs", "max-chars", "process-slot-var"}}
+	o := options{short: "adEIJLnPRsS", maybe: "eil", flags: []string{"eof", "max-lines", "replace"},
+		long: []string{"arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"}}
 	met, rest := o.parse(c.Words[1:])
 	if len(rest) == 0 {
 		return false // echo
 	}
-	place, replaces := valueOf(met, "I", "replace", "i")
+	place, replaces := valueOf(met, "I", "replace", "i", "J")
 	if place.Text == "" {
 		place.Text = "{}"
 	}

@@ -80,7 +80,8 @@ func (i *interpreter) read(r *reader, c Command, in input) {
 		if i.options.single {
 			name = strings.ToLower(name)
 		}
-		if i.isCode(name) || i == interpreters["python"] && name == "m" && runsModule(m.value) || i == interpreters["perl"] && strings.Contains("mM", name) && !isWord(m.value) {
+		if i.isCode(name) || i == interpreters["python"] && name == "m" && runsModule(m.value) || i == interpreters["perl"] && strings.Contains("mM", name) && !isWord(m.value) ||
+			i == interpreters["node"] && isDataURL(m.value) {
 			r.out.findIn(InlineCode, c)
 			return
 		}
@@ -117,6 +118,9 @@ func runsModule(w Word) bool {
 	first, _, _ := strings.Cut(strings.ToLower(w.Text), ".")
 	return !w.Fixed || slices.Contains(codeModules, first)
 }
+
+// isDataURL reports whether a module is code in a data: URL, as node's --import takes it.
+func isDataURL(w Word) bool { return strings.Contains(strings.ToLower(w.Text), "data:") }
 
 // isWord reports whether a module's name is a plain word: perl runs text after it.
 func isWord(w Word) bool {

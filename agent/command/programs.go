@@ -25,27 +25,41 @@ func openFind(r *reader, c Command, in input) bool {
 	return false
 }
 
+// openFd looks for the command that fd runs: the words after -x, -X, --exec or --exec-batch.
 func openFd(r *reader, c Command, in input) bool {
-	for i, w := range c.Words {
-		switch w.Text {
-		case "-x", "-X", "--exec", "--exec-batch":
-			if rest := c.Words[i+1:]; len(rest) > 0 {
-				r.command(rest, in)
-			}
-			return false
+	for i, w := range c.Words[1:] {
+		first, ok := fdExec(w.Text)
+		if !ok {
+			continue
 		}
-		for _, prefix := range []string{"--exec=", "--exec-batch=", "-x", "-X"} {
-			if first, ok := strings.CutPrefix(w.Text, prefix); ok {
-				r.command(append([]Word{{first, w.Fixed}}, c.Words[i+1:]...), in)
-				return false
-			}
+		rest := c.Words[i+2:]
+		if first != "" {
+			rest = append([]Word{{first, w.Fixed}}, rest...)
 		}
+		if len(rest) > 0 {
+			r.command(rest, in)
+		}
+		return false
 	}
 	return false
 }
 
+// fdExec reports whether a word of fd is, or ends with, an option that runs a command; first is the command's first word if it is attached.
+func fdExec(s string) (first string, ok bool) {
+	if long, ok := strings.CutPrefix(s, "--"); ok {
+		name, value, _ := strings.Cut(long, "=")
+		return value, name == "exec" || name == "exec-batch"
+	}
+	letters, ok := strings.CutPrefix(s, "-")
+	// The other letters take a value, which is the rest of the word.
+	if i := strings.IndexAny(letters, "xXCESTcdejot"); ok && i >= 0 && letters[i]|0x20 == 'x' {
+		return strings.TrimPrefix(letters[i+1:], "="), true
+	}
+	return "", false
+}
+
 // openSSH reads the line for the shell on the other side. Options may follow the host.
-func openSSH(r *reader, c Command, _ input) bool {
+func openSSH(r *reader, c Command, in input) bool {
 	o := options{short: "BbcDEeFIiJLlmOoPpQRSWw"}
 	met, rest := o.parse(c.Words[1:])
 	if len(rest) > 0 {
@@ -65,8 +79,10 @@ func openSSH(r *reader, c Command, _ input) bool {
 			d.finding(InlineCode)
 		case "E":
 			d.writes(m.value)
-		case "N", "V", "G", "Q", "O", "W", "T":
+		case "N", "V", "G", "Q", "O", "W":
 			quiet = true
+		case "T": // without a terminal, the shell on the other side still runs its input
+			quiet = quiet || !in.fed()
 		}
 	}
 	if !quiet {
@@ -100,7 +116,7 @@ func (d *effect) sshOption(w Word) {
 
 // openGit takes git's own options away, so that rules find the verb.
 func openGit(r *reader, c Command, in input) bool {
-	o := options{short: "Cc", long: []string{"git-dir", "work-tree", "namespace", "super-prefix", "config-env", "exec-path"}}
+	o := options{short: "Cc", long: []string{"git-dir", "work-tree", "namespace", "super-prefix", "config-env", "exec-path", "attr-source", "shallow-file"}}
 	met, rest := o.parse(c.Words[1:])
 	for _, m := range met {
 		if m.name == "c" && runsCode(m.value) || m.name == "config-env" || m.name == "exec-path" && m.value != (Word{}) {
@@ -147,8 +163,17 @@ func runsCode(setting Word) bool {
 
 // openAwk finds programs of awk's that run commands or write files.
 func openAwk(r *reader, c Command, _ input) bool {
-	_, rest := options{short: "FvfEi", long: []string{"file", "exec", "include", "field-separator", "assign"}}.parse(c.Words[1:])
-	if len(rest) > 0 && (!rest[0].Fixed || strings.Contains(rest[0].Text, "system") || strings.ContainsAny(rest[0].Text, "|@") || awkWrites(rest[0].Text)) {
+	o := options{short: "EFWZefilv", maybe: "DLdop", long: []string{"file", "exec", "include", "load", "field-separator", "assign", "source", "locale"}}
+	met, rest := o.parse(c.Words[1:])
+	programs := slices.Clone(rest[:min(1, len(rest))])
+	for _, m := range met {
+		if m.name == "e" || m.name == "source" || m.name == "W" { // -W source=PROGRAM
+			programs = append(programs, m.value)
+		}
+	}
+	if slices.ContainsFunc(programs, func(w Word) bool {
+		return !w.Fixed || strings.Contains(w.Text, "system") || strings.ContainsAny(w.Text, "|@") || awkWrites(w.Text)
+	}) {
 		r.out.findIn(InlineCode, c)
 	}
 	return false

@@ -116,6 +116,14 @@ func TestLines(t *testing.T) {
 		{"xargs -0 -n 1 a b", []string{"a b …", "outer xargs"}},
 		{"xargs -I{} {} x", []string{"{} x", "outer xargs", "! dynamic"}},
 		{"xargs sh -c", []string{"outer sh", "outer xargs", "! dynamic"}},
+		{"env -a x a b", []string{"a b", "outer env"}},
+		{"xargs --max-lines a b; xargs --max-l a b", []string{"a b …", "a b …", "outer xargs", "outer xargs"}}, // a value has to be attached
+		{"xargs -eI a b c; xargs -lx a b", []string{"a b c …", "a b …", "outer xargs", "outer xargs"}},
+		{"xargs -ia sh -c a; xargs -J a sh -c a", []string{"outer sh", "outer xargs", "outer sh", "outer xargs", "! dynamic", "! dynamic"}},
+		{"xargs -S 100 -R 2 a b", []string{"a b …", "outer xargs"}},
+		{"git --attr-source a --shallow-file b push", []string{"git push", "outer git"}},
+		{"fd -Hx a b; fd -tfx a", []string{"a b", "fd -Hx a b", "fd -tfx a"}},
+		{"a | ssh -T h; ssh -T h", []string{"a", "ssh -T h", "ssh -T h", "! interactive"}},
 		{"find . -name x -exec a {} + -o -ok b ';'", []string{"a {}", "b", "find . -name x -exec a {} + -o -ok b ;"}},
 		{"sh -euc 'a; b' x", []string{"a", "b", "outer sh"}},
 		{"bash -lc a", []string{"a", "outer bash"}},
@@ -166,6 +174,10 @@ func TestLines(t *testing.T) {
 		{"perl -ne 1 x; perl -i.bak -pe 1", []string{"perl -ne 1 x", "perl -i.bak -pe 1", "! code", "! code"}},
 		{"php -S x; php -r 1", []string{"php -S x", "php -r 1", "! code"}},
 		{"awk '{print}' x; awk 'BEGIN{system(\"a\")}'; awk '{print > \"x\"}'", []string{"awk {print} x", `awk BEGIN{system("a")}`, `awk {print > "x"}`, "! code", "! code"}},
+		{"node --import data:text/javascript,1 x; node -r ./a x", []string{"node --import data:text/javascript,1 x", "node -r ./a x", "! code"}},
+		{`gawk -e 'BEGIN{system("a")}'; gawk -l time 'BEGIN{system("a")}'`, []string{`gawk -e BEGIN{system("a")}`, `gawk -l time BEGIN{system("a")}`, "! code", "! code"}},
+		{`mawk -W interactive 'BEGIN{system("a")}'; gawk -ol 'BEGIN{system("a")}' x`,
+			[]string{`mawk -W interactive BEGIN{system("a")}`, `gawk -ol BEGIN{system("a")} x`, "! code", "! code"}},
 		{"vim x; vim +7 x; vim -c '!a' x; vim '+!a'", []string{"vim x", "vim +7 x", "vim -c !a x", "vim +!a", "! code", "! code"}},
 		{"fish -c a; pwsh -NoProfile -Comm a; cmd /C a; cmd.exe /k a", []string{"fish -c a", "pwsh -NoProfile -Comm a", "cmd /C a", "cmd.exe /k a", "! code", "! code", "! code", "! code"}},
 		{"make x; make --eval=a", []string{"make x", "make --eval=a", "! code"}},
@@ -252,5 +264,17 @@ func TestIsShell(t *testing.T) {
 		if got := command.IsShell(name); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
+	}
+}
+
+// In its sandbox sed runs and writes nothing by its script, but still edits files in place.
+func TestSedSandbox(t *testing.T) {
+	r := command.Line(`sed --sandbox -i s/a/b/ f; sed --sandbox '1e a'`)
+	var files []string
+	for _, f := range r.Files {
+		files = append(files, f.Name.Text)
+	}
+	if d := cmp.Diff([]string{"f"}, files); d != "" || len(r.Findings) > 0 {
+		t.Errorf("findings %v; files, -want +got:\n%s", r.Findings, d)
 	}
 }

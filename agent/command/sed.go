@@ -8,7 +8,7 @@ func openSed(r *reader, c Command, _ input) bool {
 	p := programs()["sed"]
 	d := effect{reader: r, of: c}
 	scripts := []Word{}
-	inPlace := false
+	inPlace, sandbox := false, false
 	for _, m := range met {
 		act, known := p.act(m)
 		switch {
@@ -21,15 +21,15 @@ func openSed(r *reader, c Command, _ input) bool {
 		case act == "sedfile":
 			d.found = true
 		}
-		if m.name == "sandbox" {
-			return false
-		}
+		sandbox = sandbox || m.name == "sandbox"
 	}
 	if len(scripts) == 0 && !d.found && len(rest) > 0 {
 		scripts, rest = rest[:1], rest[1:]
 	}
 	for _, s := range scripts {
-		r.sedScript(c, s)
+		if !sandbox { // which refuses e and w, but not -i
+			r.sedScript(c, s)
+		}
 	}
 	if inPlace {
 		for _, w := range rest {
