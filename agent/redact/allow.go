@@ -9,8 +9,9 @@ var (
 	// escapes7 are the final bytes of sequences without an intermediate byte, and of C1 controls: cursor, index, tab stop, reset, keypad and
 	// shifts, and ST.
 	escapes7 = "6789=>DEHMNOcno|}~\\"
-	// escapeInter are the final bytes behind intermediate bytes. A character set may have any.
-	escapeInter = map[byte]string{'#': "34568", ' ': "FLMN", '%': "@G"}
+	// escapeInter are the final bytes behind intermediate bytes. A character set may have any. ESC % @ is missing: it ends UTF-8, so that bytes
+	// of later characters would be C1 controls, which are not looked for.
+	escapeInter = map[byte]string{'#': "34568", ' ': "FLMN", '%': "G"}
 
 	// controls has, by prefix and final byte, the control sequences without an intermediate byte that pass with any parameters.
 	controls = [5][256]bool{
