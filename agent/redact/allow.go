@@ -2,9 +2,9 @@ package redact
 
 import "strings"
 
-// The escape and control sequences that leave the machine. Anything not listed here stays: a terminal may answer it, print, or do something
-// unforeseen. The lists follow xterm's control sequences page and the protocol pages of kitty and other terminals; strings (OSC, DCS, APC)
-// are judged in judge.go.
+// The escape and control sequences that leave the machine. A sequence that is not listed does not leave: a terminal may answer it, print,
+// or do something unforeseen. The lists follow xterm's control sequences page and the protocol pages of kitty and other terminals; strings
+// (OSC, DCS, APC) are judged in judge.go.
 var (
 	// escapes7 are the final bytes of sequences without an intermediate byte, and of C1 controls: cursor, index, tab stop, reset, keypad and
 	// shifts, and ST.
@@ -57,7 +57,7 @@ func listed(in map[byte]string, inter, final byte) bool {
 	return strings.IndexByte(in[inter], final) >= 0
 }
 
-// allowedEscape says whether an escape sequence is listed: inter is its first intermediate byte, 0 if it has none.
+// allowedEscape reports whether an escape sequence is listed: inter is its first intermediate byte, 0 if it has none.
 func allowedEscape(inter, final byte) bool {
 	switch {
 	case inter == 0:

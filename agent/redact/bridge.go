@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// A secret may continue behind bytes that are not part of it. Only a wider look tells these from its end: a line's end, where a terminal or
-// a line editor wraps, a move forward over characters that are on the screen already, or a move back (also a backspace) to correct some.
-// All are bridges. The automaton follows a few of them, and looks for nothing else then; findBridged decides whether a secret crosses, and
-// the text behind the first bridge is looked at again.
+// A bridge is bytes inside a secret that are not part of it and look like its end: a line's end, where a terminal or a line editor wraps; a
+// move forward over characters that are on the screen already; or a move back (also a backspace) to correct some. The automaton follows a
+// few bridges, and looks for nothing else behind them. findBridged decides whether a secret crosses, and the text from the first bridge on
+// is scanned again.
 
 const (
 	maxWraps = 3 // line ends that one secret may have
 	maxMoves = 4 // runs of moves in the line
 
-	wideLine = 60 // bytes of a line that are enough for it to be full: then a complete secret may continue, too
-	minCross = 12 // bytes of a word that goes across
+	wideLine = 60 // bytes of a line that may be full: then a complete secret may continue behind it, too
+	minCross = 12 // least bytes of a word that may cross a bridge
 )
 
-// bridges adds bridges to pending patterns, once they are long enough that few other texts begin like them: see begin.
+// bridges adds bridges to patterns, behind their first openValue bytes: few other texts begin with these. See begin.
 func (a *nfa) bridges() {
 	to := len(a.nodes)
 	early := a.within(openValue)
@@ -38,7 +38,7 @@ func (a *nfa) bridges() {
 	}
 }
 
-// within says of each node whether it can be reached with fewer than n bytes.
+// within reports for each node whether it can be reached with fewer than n bytes.
 func (a *nfa) within(n int) []bool {
 	all, now := make([]bool, len(a.nodes)), slices.Concat(a.starts, a.tokens)
 	for ; n > 0; n-- {
@@ -59,14 +59,15 @@ func (a *nfa) within(n int) []bool {
 	return all
 }
 
-// bridged flags the nodes since first: a pattern that waits there has followed a bridge.
+// bridged flags the nodes from first on: a pattern that is pending there has followed a bridge.
 func (a *nfa) bridged(first int) {
 	for i := first; i < len(a.nodes); i++ {
 		a.nodes[i].hold, a.nodes[i].alone, a.nodes[i].bridge = true, true, true
 	}
 }
 
-// entry flags the nodes since first, with which a bridge begins: in the first round they stand beside pending patterns.
+// entry flags the nodes from first on, with which a bridge begins. In the first round other patterns are pending beside them, so they do
+// not count as bridged.
 func (a *nfa) entry(first, round int) {
 	for i := first; i < len(a.nodes); i++ {
 		a.nodes[i].stays = true
@@ -125,7 +126,7 @@ func (a *nfa) moves() (from int32) {
 	return from
 }
 
-// bridge is where in w, a window, the first bridge begins that is followed.
+// bridge returns the index in w, a window, at which the automaton first follows a bridge; len(w) if it follows none.
 func (d *dfa) bridge(w []byte) int {
 	at := uint16(0)
 	for i, b := range w {
@@ -139,13 +140,13 @@ func (d *dfa) bridge(w []byte) int {
 // crossing is a bridge in a passage: p.w[from:to].
 type crossing struct {
 	from, to int
-	moves    bool // forward, and is no line's end
+	moves    bool // a move forward, not a line's end
 	wide     bool // behind a line that may be full
 }
 
-// crossings are the bridges of a passage between characters that are seen.
+// crossings returns the bridges of a passage that stand between visible characters.
 func (p *passage) crossings() (all []crossing) {
-	w, begun := p.w, 0 // the line
+	w, begun := p.w, 0 // begun: where the line begins
 	for i := 1; i < p.last; i++ {
 		if c := w[i]; c > ' ' && c != forward {
 			continue
@@ -164,7 +165,7 @@ func (p *passage) crossings() (all []crossing) {
 	return all
 }
 
-// bridgeLen is the length of the bridge at the start of w, 0 if there is none.
+// bridgeLen returns the length of the bridge at the start of w, 0 if there is none.
 func bridgeLen(w []byte) int {
 	for _, wrap := range []string{"\r\n", "\n", " \r\n", " \r", "\r"} {
 		if bytes.HasPrefix(w, []byte(wrap)) {
@@ -178,7 +179,7 @@ func bridgeLen(w []byte) int {
 	return n
 }
 
-// findBridged appends the secrets that cross a bridge to spans, which has those that do not.
+// findBridged appends the secrets that cross a bridge to spans, which holds all other secrets.
 func (r *Rules) findBridged(spans []span, p *passage) []span {
 	if w := p.w[p.first:p.last]; bytes.IndexByte(w, '\b') >= 0 || bytes.IndexByte(w, backward) >= 0 {
 		spans = r.findRetyped(spans, p)
@@ -197,7 +198,8 @@ func (r *Rules) findBridged(spans []span, p *passage) []span {
 			}
 		}
 	}
-	// For other secrets bridges are left out. The characters that a move forward skips may be there already, too.
+	// Other secrets are looked for without the bridges. The characters that a move forward skips may be part of a secret, so the second
+	// round puts unseen characters in their place.
 	likely := slices.ContainsFunc(all, func(c crossing) bool { return mayCross(p.w, c) })
 	for _, fill := range []bool{false, true} {
 		if likely && (!fill || slices.ContainsFunc(all, func(c crossing) bool { return c.moves })) {
@@ -207,11 +209,12 @@ func (r *Rules) findBridged(spans []span, p *passage) []span {
 	return spans
 }
 
-// unseen stands for a character that nobody printed: nearly all secrets may have it.
+// unseen stands for a character that a move skipped: nearly all forms of secrets allow it.
 const unseen = '2'
 
-// findJoined appends the secrets that appear once bridges are left out. A secret found by its form must be random then, too: the words
-// around a line's end could make anything. The first plain entries of spans are the secrets found without that.
+// findJoined appends the secrets that appear once the bridges are removed. A secret that is found by its form must also look random,
+// because words around a line's end could form anything. The first plain entries of spans are the secrets that were found with the bridges.
+// If fill is true, each column of a move forward becomes an unseen character; otherwise moves by several columns stay.
 func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, fill bool) []span {
 	joined := &passage{text: p.text, base: p.base}
 	next := 0
@@ -245,14 +248,14 @@ func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, 
 		}
 		begin := joined.from[s.start]
 		whole := slices.ContainsFunc(spans[:plain], func(t span) bool { return t.start == begin })
-		shown := begin // up to here it is masked
+		shown := begin // masked up to here
 		for _, c := range all {
 			at := index(c.to)
 			if c.to < begin || at < s.start || at >= s.end && c.from >= joined.from[s.end-1]+1 {
 				continue
 			}
-			// Behind a line's end: the rest of a secret that is incomplete without it, if its form proves it; of another one only if the line is
-			// full and the rest is random, too.
+			// Behind a line's end the rest is masked in two cases: the secret is incomplete without it and its form proves it, or the
+			// secret is complete, the line is full and the rest looks random, too.
 			if !c.moves && (whole && (!c.wide || !random(string(joined.w[at:s.end]))) || !whole && i >= formed) {
 				break
 			}
@@ -268,9 +271,9 @@ func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, 
 	return spans
 }
 
-// retyped is a passage as it stands where the cursor has moved back, and characters were printed over others.
+// retyped returns the passage as the screen shows it: the cursor has moved back, and characters were printed over others.
 func (p *passage) retyped() *passage {
-	type cell struct{ from, to, first int } // first is where something stood there first
+	type cell struct{ from, to, first int } // first: where the cell's first character is
 	var cells []cell
 	at, line := 0, 0 // where the cursor is, and where its line begins
 	put := func(from, to int) {
@@ -314,8 +317,8 @@ func (p *passage) retyped() *passage {
 	return q
 }
 
-// findRetyped appends the secrets as they are on the screen, without the characters that were overwritten meanwhile. A secret found by its
-// form must be random: corrected words could make anything.
+// findRetyped appends the secrets that the screen shows after characters were overwritten. A secret that is found by its form must also
+// look random, because corrected words could form anything.
 func (r *Rules) findRetyped(spans []span, p *passage) []span {
 	q := p.retyped()
 	values := r.find(nil, q, 1<<groupValues)
@@ -328,7 +331,7 @@ func (r *Rules) findRetyped(spans []span, p *passage) []span {
 	return spans
 }
 
-// mayCross says whether the word around a bridge may be a secret.
+// mayCross reports whether the word around a bridge may be a secret.
 func mayCross(w []byte, c crossing) bool {
 	from, to := c.from, c.to
 	for from > 0 && w[from-1] > ' ' && c.from-from < maxValue {
@@ -341,8 +344,9 @@ func mayCross(w []byte, c crossing) bool {
 	return len(word) >= minCross && (strings.ContainsAny(word, "0123456789") || strings.ToLower(word) != word && strings.ToUpper(word) != word)
 }
 
-// across is how many bytes at the start of w are the value v, or the rest of one, with a bridge inside; -1 if it is not there. A move forward
-// stands for any characters that were there before, or for none. Behind a CR the last character may be printed once more, as zsh does.
+// across returns how many bytes at the start of w are v with a bridge inside, -1 if w does not begin like that. v is a value or, with
+// crossed, the rest of one behind a bridge. A move forward stands for any characters that it skips, or for none. Behind a line's end the
+// last character may be printed once more, as zsh does.
 func across(w []byte, v string, crossed bool) int {
 	for i := 0; i < len(w); i++ {
 		if i == len(v) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// dfa is an nfa made deterministic. It begins anew at every byte: where no pattern is under way it is at its root, state 0.
+// dfa is an nfa made deterministic. A pattern may begin at every byte. Where none is pending, the dfa is at its root, state 0.
 type dfa struct {
 	class  [256]uint8
 	width  int      // classes
@@ -15,8 +15,8 @@ type dfa struct {
 	begin  begin
 }
 
-// after is the state after the byte b. In the table it is 0 if everything pending in s has ended, even if b itself begins a pattern: there
-// a window ends, and the next text is looked at without regard to the text before.
+// after returns the state after the byte b. The table has 0 where everything that is pending in s has ended, even if b itself begins a
+// pattern: a window ends there, and the next text is looked at without regard to the text before.
 func (d *dfa) after(s uint16, b byte) uint16 {
 	c := int(d.class[b])
 	if n := d.next[int(s)*d.width+c]; n != 0 {
@@ -25,7 +25,7 @@ func (d *dfa) after(s uint16, b byte) uint16 {
 	return d.next[c]
 }
 
-// run is the state after p, from the root.
+// run returns the state after p, from the root.
 func (d *dfa) run(p []byte) (s uint16) {
 	for _, b := range p {
 		s = d.after(s, b)
@@ -46,7 +46,7 @@ const (
 	maxTable  = 4 << 20 // entries of 2 bytes
 )
 
-// isContinuation says whether b continues a character: no pattern begins there.
+// isContinuation reports whether b continues a character: no pattern begins there.
 func isContinuation(b byte) bool { return b&0xc0 == 0x80 }
 
 // build makes a deterministic. a must not be changed afterwards.
@@ -86,12 +86,12 @@ func build(a *nfa) (*dfa, error) {
 	return b.d, nil
 }
 
-// builder makes a dfa. A state is a sorted set of nodes. Its successor has two parts: the successors of its nodes, which are the same for
-// many states and classes and so are made once (a move), and the patterns that begin with the class.
+// builder makes a dfa. A state is a sorted set of nodes. Its successor has two parts. One is the successors of its nodes; many states and
+// classes share them, so they are made once (a move). The other is the patterns that begin with the class.
 type builder struct {
 	a              *nfa
 	d              *dfa
-	starts, tokens []int32              // patterns that begin at every byte
+	starts, tokens []int32              // where the patterns begin that may begin at every byte
 	anew           [][beginners][]int32 // by class: patterns that begin with it, sorted
 	takes          []byteSet            // by node: the classes that it consumes
 	known          map[string]int32     // states, by their sets
@@ -105,11 +105,11 @@ type builder struct {
 // A move is where nodes go with a byte that all of them consume.
 type move struct {
 	to     []int32 // sorted
-	beside int     // patterns that begin beside it
+	beside int     // which patterns begin beside it: beginAll and so on
 	after  []int32 // by class: the number of the state after it, -1: not known yet
 }
 
-// Patterns that begin at a byte beside pending ones.
+// Which patterns begin at a byte beside pending ones.
 const (
 	beginAll    = iota
 	beginStarts // all but tokens
@@ -118,7 +118,7 @@ const (
 	beginNothing = beginners
 )
 
-// reached are the nodes that can be reached from nodes without a byte.
+// reached returns the nodes that can be reached from nodes without a byte.
 func (b *builder) reached(nodes []int32) (all []int32) {
 	for _, n := range nodes {
 		all = append(all, b.a.reached[n]...)
@@ -126,7 +126,8 @@ func (b *builder) reached(nodes []int32) (all []int32) {
 	return all
 }
 
-// row has the numbers of the states after a state, by class. An entry is 0 where all has ended, except in the row of the root: see after.
+// row returns the numbers of the states after a state, by class. An entry is 0 where everything has ended, except in the row of the root:
+// see after.
 func (b *builder) row(from []int32) []uint16 {
 	for _, n := range from {
 		for word, left := range b.takes[n] {
@@ -162,7 +163,7 @@ func (b *builder) row(from []int32) []uint16 {
 	return row
 }
 
-// moveOf is where nodes go with a byte that all of them consume.
+// moveOf returns where nodes go with a byte that all of them consume.
 func (b *builder) moveOf(nodes []int32) *move {
 	key := b.keyOf(nodes)
 	if m := b.moved[string(key)]; m != nil {
@@ -201,7 +202,7 @@ func (b *builder) goTo(next int32, flags *node) {
 	}
 }
 
-// stateOf is the number of the state with a sorted set of nodes.
+// stateOf returns the number of the state with a sorted set of nodes.
 func (b *builder) stateOf(set []int32) int32 {
 	key := b.keyOf(set)
 	id, ok := b.known[string(key)]
@@ -214,7 +215,7 @@ func (b *builder) stateOf(set []int32) int32 {
 	return id
 }
 
-// keyOf is overwritten by the next call.
+// keyOf returns a key for a set. The next call overwrites it.
 func (b *builder) keyOf(set []int32) []byte {
 	b.key = b.key[:0]
 	for _, n := range set {
@@ -223,7 +224,7 @@ func (b *builder) keyOf(set []int32) []byte {
 	return b.key
 }
 
-// after are the nodes reached from nodes with the byte c, sorted.
+// after returns the nodes reached from nodes with the byte c, sorted.
 func (b *builder) after(nodes []int32, c byte) []int32 {
 	b.a.run++
 	b.set = b.set[:0]
@@ -251,7 +252,7 @@ func merge(dst, x, y []int32) []int32 {
 	return append(append(dst, x...), y...)
 }
 
-// classify puts bytes between which no state tells into one class, and returns one byte of each.
+// classify puts bytes that no state tells apart into one class, and returns one byte of each class.
 func (d *dfa) classify(a *nfa) (samples []byte) {
 	sets := map[byteSet]bool{}
 	for i := range a.nodes {
@@ -355,7 +356,7 @@ func (a *nfa) underWay(w []byte) under {
 	return u
 }
 
-// freeze remembers the closures that stepping needs, so that many may run at once.
+// freeze computes the closures that stepping needs, so that underWay may run concurrently.
 func (a *nfa) freeze() {
 	a.reached = make([][]int32, len(a.nodes))
 	for _, s := range slices.Concat(a.starts, a.tokens) {

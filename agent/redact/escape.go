@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	word  = 8                  // bytes that are looked at together, as one number
+	word  = 8                  // bytes that are read together, as one number
 	block = 8 * word           // bytes whose flags fit into one number, one bit each
 	ones  = 0x0101010101010101 // times a byte: a word of that byte
 )
 
-// nextEscape is the index of the next ESC that does not begin a harmless sequence, or the length of p.
+// nextEscape returns the index, from i on, of the next ESC that does not begin a harmless sequence, or the length of p.
 //
-// In coloured text there is an ESC every dozen bytes. A search that stops at each, and goes on where its sequence ends, waits for one after
-// the other; here the ESCs of a whole block are found first, and then each is judged on its own. That is done twice as fast.
+// In coloured text there is an ESC every dozen bytes. A search that stops at each ESC and goes on behind its sequence handles them one
+// after the other. nextEscape finds all ESCs of a block first and then judges each on its own, which is twice as fast.
 func nextEscape(p []byte, i int) int {
 	for {
 		n := bytes.IndexByte(p[i:], esc)
@@ -49,8 +49,8 @@ func nextEscape(p []byte, i int) int {
 	}
 }
 
-// escapes has a bit for each ESC in a block: bit 8*i+k for byte i of word k, because they need no reordering then. It may have a bit for a
-// byte after a harmless ESC, too.
+// escapes returns a bit for each ESC in a block: bit 8*i+k for byte i of word k, an order that costs nothing. A SUB directly behind an ESC
+// may get a bit, too. It does not matter: that ESC is not harmless, and comes first.
 func escapes(p []byte) (found uint64) {
 	for ; len(p) >= word; p = p[word:] {
 		x := binary.LittleEndian.Uint64(p) ^ esc*ones

@@ -13,7 +13,7 @@ const (
 	Null                   // each byte is NUL, which terminals ignore
 )
 
-// Begins reports whether a mask right behind another is of another place.
+// Begins reports whether a mask of this kind that directly follows another mask belongs to another secret or sequence.
 func (k Kind) Begins() bool { return k == Secret || k == Open || k == Cancel }
 
 const (
@@ -26,7 +26,7 @@ const (
 	del    = 0x7f
 )
 
-// Mask is a range of text offsets that is shown otherwise.
+// Mask is a range of text offsets whose bytes are replaced.
 type Mask struct {
 	Start, End int64
 	Kind       Kind
@@ -40,7 +40,7 @@ func (m Mask) Put(p []byte, off int64) {
 	}
 }
 
-// at is the byte at a text offset inside the mask.
+// at returns the replacement of the byte at a text offset inside the mask.
 func (m Mask) at(off int64) byte {
 	last := off == m.End-1
 	switch m.Kind {
@@ -64,8 +64,8 @@ func (m Mask) at(off int64) byte {
 	return filler
 }
 
-// Filter reads one terminal's text. It is not safe for concurrent use. It has no clock: who uses it calls Flush when text was held back for
-// too long, and Renew now and then.
+// Filter reads one terminal's text. It is not safe for concurrent use. It has no clock: its owner calls Flush when text was held back for
+// too long, and Renew from time to time.
 type Filter struct {
 	secrets   redactor
 	sequences sanitizer
@@ -89,7 +89,8 @@ func (f *Filter) Feed(p []byte) {
 // Decided is the offset up to which all masks are known. At most 4 KiB behind it are held back.
 func (f *Filter) Decided() int64 { return min(f.secrets.done, f.sequences.done) }
 
-// Brief reports that the held bytes are probably no secret and need not wait long for more: a byte or two with which some value begins.
+// Brief reports that only a byte or two are held back, with which some value begins. They are probably no secret and need not wait long for
+// more.
 func (f *Filter) Brief() bool {
 	return f.sequences.done == f.sequences.off && f.secrets.off-f.secrets.done < openValue
 }

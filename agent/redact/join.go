@@ -17,9 +17,9 @@ const (
 const maxMove = 16 // columns; a wider gap is the layout of a table, and ends a secret
 
 const (
-	joinedPiece = 4 << 10  // bytes of joined text that are made at once
+	joinedPiece = 4 << 10  // bytes of joined text in one piece
 	maxSequence = 1 << 10  // bytes of a control sequence; a longer one is taken for text
-	maxDropped  = 64 << 10 // bytes of sequences between two ends of pieces: see redactor.feed
+	maxDropped  = 64 << 10 // bytes of sequences after which a piece ends: see redactor.feed
 )
 
 // joiner takes control sequences out of a stream, so that a secret is found although something was drawn in its middle. A sequence that
@@ -34,16 +34,16 @@ type joiner struct {
 	seams   []seam
 	buf     []byte
 
-	// Of the bytes since clear was called, offsets in the stream: in these there is no sequence but complete ones of plainEnd.
+	// Offsets in the stream, since clear was called. Between them there is no sequence other than complete ones that plainEnd accepts.
 	plainFrom, plainTo int64
 
-	// Of the sequence that is under way.
+	// The sequence that is pending.
 	within joinState
 	begun  int64 // where its ESC is in the stream
 	prefix byte  // of a control sequence, 0: none
 	inter  byte  // the last intermediate byte, 0: none
 	param  int   // the last parameter
-	kept   byte  // its last byte, if that is the only one: a secret may begin with it that was printed behind half a sequence
+	kept   byte  // its last byte, if it is the only one behind the introducer: a secret behind half a sequence may begin with it
 }
 
 type joinState uint8
@@ -55,18 +55,18 @@ const (
 	joinControl           // behind ESC [
 )
 
-// seam says that joined text from off on stands in the stream at raw, up to the next seam.
+// seam says that joined text from off on, up to the next seam, is in the stream at raw.
 type seam struct {
 	off, raw int64
-	fixed    bool // it is never masked, as it ends a sequence
+	fixed    bool // never masked, because it ends a sequence
 }
 
 func newJoiner(off int64) joiner {
 	return joiner{off: off, raw: off, seams: []seam{{off: off, raw: off}}}
 }
 
-// next joins the beginning of p, n bytes of it. The result is a part of p, or is overwritten by the next call. It ends where another
-// maxDropped bytes of sequences have been taken out.
+// next joins the first n bytes of p. joined is a part of p, or is overwritten by the next call. It ends at the latest where another
+// maxDropped bytes of sequences have been removed.
 func (j *joiner) next(p []byte) (joined []byte, n int) {
 	if j.within == joinText {
 		n = bytes.IndexByte(p, esc)
@@ -133,8 +133,8 @@ func (j *joiner) next(p []byte) (joined []byte, n int) {
 	return out[:k], n
 }
 
-// leave ends a sequence in front of the stream's offset end, and adds its replacement behind k bytes of joined text. It returns the new
-// number of these bytes.
+// leave ends the pending sequence in front of the stream's offset end. It puts the replacement behind k bytes of joined text, and returns
+// their new number.
 func (j *joiner) leave(symbol byte, k int, end int64) int {
 	if symbol != 0 {
 		j.seam(j.off+int64(k), j.begun)
@@ -159,7 +159,7 @@ func (j *joiner) leave(symbol byte, k int, end int64) int {
 	return k
 }
 
-// clear forgets the plain text.
+// clear resets plainFrom and plainTo.
 func (j *joiner) clear() {
 	j.plainFrom, j.plainTo = math.MaxInt64, math.MaxInt64
 	if j.within == joinText {
@@ -167,7 +167,7 @@ func (j *joiner) clear() {
 	}
 }
 
-// seam notes where joined text from off on stands.
+// seam records that joined text from off on is in the stream at raw.
 func (j *joiner) seam(off, raw int64) {
 	if last := &j.seams[len(j.seams)-1]; last.off == off {
 		last.raw = raw
@@ -176,7 +176,8 @@ func (j *joiner) seam(off, raw int64) {
 	j.seams = append(j.seams, seam{off: off, raw: raw})
 }
 
-// plainEnd is the length of the control sequence at the start of p if it is a complete one that leaves nothing, as nearly all are, else 0.
+// plainEnd returns the length of the control sequence at the start of p if it is complete and leaves nothing, as nearly all are; otherwise
+// 0.
 func plainEnd(p []byte) int {
 	if len(p) < 2+word || p[1] != '[' || p[2] >= '<' && p[2] <= '?' {
 		return 0
@@ -205,8 +206,8 @@ func plainEnd(p []byte) int {
 // erasing, keyboards.
 var quiet, bare, quietPrivate = finals("mKJXbhls"), finals("mKJXCD"), finals("hlmuJK")
 
-// step takes a byte of a sequence, at a place in the stream. It says whether the sequence has ended with it and which symbol it leaves, 0
-// for none; again means that it had ended before this byte.
+// step takes a byte of the pending sequence, at an offset in the stream. ended means that the sequence has ended with this byte, and symbol
+// is what it leaves, 0 for nothing. again means that it had ended before this byte.
 func (j *joiner) step(c byte, at int64) (symbol byte, ended, again bool) {
 	switch {
 	case c == esc, c < 0x20, c >= del, at-j.begun >= maxSequence:
@@ -227,7 +228,7 @@ func (j *joiner) step(c byte, at int64) (symbol byte, ended, again bool) {
 	return esc, true, false
 }
 
-// control is step behind ESC [; first, directly behind it.
+// control is step behind ESC [; first means that c follows directly.
 func (j *joiner) control(c byte, first bool) (symbol byte, ended, again bool) {
 	switch {
 	case c >= '<' && c <= '?':
@@ -253,7 +254,7 @@ func (j *joiner) control(c byte, first bool) (symbol byte, ended, again bool) {
 	return 0, false, false
 }
 
-// at is the index of the seam behind which joined text at off stands.
+// at returns the index of the seam that joined text at off belongs to.
 func (j *joiner) at(off int64) int {
 	if n := len(j.seams) - 1; j.seams[n].off <= off {
 		return n
@@ -261,7 +262,7 @@ func (j *joiner) at(off int64) int {
 	return sort.Search(len(j.seams), func(i int) bool { return j.seams[i].off > off }) - 1
 }
 
-// rawAt is where in the stream joined text at off stands.
+// rawAt returns the stream's offset of joined text at off.
 func (j *joiner) rawAt(off int64) int64 {
 	i := j.at(off)
 	s := j.seams[i]
@@ -272,7 +273,7 @@ func (j *joiner) rawAt(off int64) int64 {
 	return raw
 }
 
-// isSeam says whether something was taken out in front of joined text at off.
+// isSeam reports whether something was removed in front of joined text at off.
 func (j *joiner) isSeam(off int64) bool { return j.seams[j.at(off)].off == off }
 
 // forget drops the seams that joined text from off on does not need.

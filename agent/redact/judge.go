@@ -27,7 +27,7 @@ func (s *sanitizer) early() {
 	end := s.payload + int64(len(s.held))
 	switch verdict {
 	case refused:
-		if len(s.held) >= 2 { // else there is no room yet for its replacement
+		if len(s.held) >= 2 { // otherwise there is no room yet for the replacement
 			s.blank(end)
 		}
 	case picture:
@@ -47,7 +47,7 @@ const (
 	picture
 )
 
-// deviceString judges a DCS: sixel images alone are let through.
+// deviceString judges a DCS: only sixel images pass.
 func deviceString(p []byte) verdict {
 	for i, c := range p {
 		switch {
@@ -103,7 +103,7 @@ func (s *sanitizer) earlyOSC() verdict {
 	return unknown
 }
 
-// inline says whether an image of iTerm2's is shown; else it would be saved.
+// inline reports whether iTerm2 would show an image; otherwise it would save it as a file.
 func inline(args []byte) bool {
 	for arg := range bytes.SplitSeq(args, []byte{';'}) {
 		if string(arg) == "inline=1" {
@@ -128,7 +128,7 @@ func (s *sanitizer) earlyKitty() verdict {
 	return s.kitty(keys)
 }
 
-// kitty passes only sequences that no terminal answers: one with q=2, one that names no image, or the rest of such a sequence.
+// kitty lets only sequences pass that no terminal answers: one with q=2, one that names no image, or a later part of such a sequence.
 func (s *sanitizer) kitty(keys []byte) verdict {
 	action, quiet, named, more, other := "t", false, false, false, false
 	for pair := range bytes.SplitSeq(keys, []byte{','}) {
@@ -142,7 +142,7 @@ func (s *sanitizer) kitty(keys []byte) verdict {
 			named = true
 		case "m":
 			more = string(value) == "1"
-		case "t": // a file or shared memory of the machine that shows it
+		case "t": // not "d": a file or shared memory of the observer's machine
 			if string(value) != "d" {
 				return refused
 			}
@@ -199,7 +199,7 @@ func spend(left *int) bool {
 	return true
 }
 
-// notifies says whether an OSC pops up a notification.
+// notifies reports whether an OSC pops up a notification.
 func notifies(number string, p []byte) bool {
 	if number != "9" {
 		return number == "777"
@@ -209,7 +209,7 @@ func notifies(number string, p []byte) bool {
 	return err != nil // with a number it is progress or a report
 }
 
-// plain says whether text has no control characters.
+// plain reports whether text has no control characters.
 func plain(text []byte) bool {
 	for _, c := range text {
 		if c < 0x20 || c == del {
@@ -219,7 +219,7 @@ func plain(text []byte) bool {
 	return true
 }
 
-// iterm judges the short ones among iTerm2's sequences.
+// iterm judges those of iTerm2's sequences that are decided at their end.
 func (s *sanitizer) iterm(p []byte) bool {
 	if !plain(p) {
 		return false
@@ -239,7 +239,7 @@ const (
 	maxURI    = 2083 // as VTE and iTerm2 have it
 )
 
-// oscs are the OSCs that pass if the function agrees; nil passes all. Any other OSC is blanked.
+// oscs are the OSCs that may pass, by number. One passes if its function returns true, or is nil. Any other OSC is blanked.
 var oscs = map[string]func(*Options, string) bool{
 	"0": title, "1": title, "2": title,
 	"4": colour, "5": colour, "10": colour, "11": colour, "12": colour, "13": colour, "14": colour, "15": colour, "16": colour,
@@ -254,12 +254,12 @@ var oscs = map[string]func(*Options, string) bool{
 
 func title(_ *Options, p string) bool { return legible(p, maxTitle) }
 
-// legible says whether text is short and has nothing that is not seen.
+// legible reports whether text has at most most bytes, is UTF-8 and has no hidden character.
 func legible(p string, most int) bool {
 	return len(p) <= most && utf8.ValidString(p) && !strings.ContainsFunc(p, hidden)
 }
 
-// colour lets colours be set, and not asked for.
+// colour allows setting colours, not asking for them.
 func colour(_ *Options, p string) bool {
 	for field := range strings.SplitSeq(p, ";") {
 		if strings.TrimSpace(field) == "?" {
@@ -269,7 +269,7 @@ func colour(_ *Options, p string) bool {
 	return true
 }
 
-// link lets links through that a browser or a mail program opens.
+// link allows links that a browser or a mail program opens, and links to files if Options.FileLinks says so.
 func link(o *Options, p string) bool {
 	params, uri, ok := strings.Cut(p, ";")
 	if !ok || len(params) > maxControl || len(uri) > maxURI {
@@ -303,7 +303,7 @@ func notice(_ *Options, p string) bool {
 	return legible(p, maxNotice)
 }
 
-// clipboard lets it be set, if that is allowed, and never asked for.
+// clipboard allows setting the clipboard if Options.Clipboard says so, and never asking for it.
 func clipboard(o *Options, p string) bool {
 	_, data, ok := strings.Cut(p, ";")
 	return ok && o.Clipboard && !strings.Contains(data, "?")

@@ -10,16 +10,17 @@ import (
 // A named value is text behind a name that marks it as secret, such as password: or --token=. The automaton suspects any text behind such a
 // name; namedValue finds the value, and secretNamed decides.
 
-// Such names: for values that people choose and type, and for values that programs make. Text in front of a name, such as DB_, does not
-// count.
+// The names: those of values that people choose and type, and those of values that programs make. Text in front of a name, such as DB_,
+// does not count.
 const (
 	chosenNames = `password|passwd|passphrase|passcode|["'_.-]pass|["'_.-]pwd|[_.-]pw|bindpw|sshpass`
 	madeNames   = `token|secret|secret[_-]?key(?:[_-]base)?|(?:api|access|account|auth|private|encryption|signing|master)[_-]?key|(?-i:_KEY|-Key)` +
 		`|credentials?|[_.-]auth|"auth|[_.-]pat|[_.-]jwt|bearer|session(?:[_-]?id)?|cookie`
-	// A name may be in quotes, and the value in an element, in brackets or another member: JSON, YAML, shells, XML, SQL, code.
+	// The sign between a name and its value. The name may be in quotes, and the value in an element, in brackets or another member: JSON,
+	// YAML, shells, XML, SQL, code.
 	nameSign = `(?:(?:\\?["'])?\]?[ \t]*(?::=|=>|[:=])[ \t]*|>)`
-	// The first and the later bytes of a value, without quotes and in them. A text that begins with - is an option, or a key in PEM, which is
-	// found by its form.
+	// The first and the later bytes of a value, without quotes and in them. A value does not begin with -: such text is an option, or a key
+	// in PEM, which is found by its form.
 	bareFirst, bareRest     = "[^\\x00-\\x20\\x7f-\\x{10ffff}\"'`<>&;,{\\[(:=\\]\\\\-]", "[^\\x00-\\x20\\x7f-\\x{10ffff}\"'`<>&;,]*"
 	quotedFirst, quotedRest = `["'][^\x00-\x20\x7f"':=>,)}\]\\-]`, `[^\x00-\x1f\x7f"']*`
 )
@@ -61,11 +62,11 @@ func findNamed(spans []span, w []byte, first, last int) []span {
 	return spans
 }
 
-// maxName is more than the longest name of namedValue takes, in bytes; a letter may be one that only folds to it.
+// maxName is more than the longest name that namedValue matches, in bytes, even if some letters are longer ones that fold to ASCII.
 const maxName = 48
 
-// nextNamed is an offset, from or later, in front of which namedValue matches nothing that begins at from or later; -1 if it matches
-// nothing at all. The expression is slow: it is run only where a letter that ends a name is in front of a sign.
+// nextNamed returns the offset at which namedValue should begin: it matches nothing that begins between from and there. It returns -1 if
+// nothing from from on matches. The expression is slow, so it runs only where a letter that ends a name is in front of a sign.
 func nextNamed(w []byte, from int) int {
 	for at := from; ; at++ {
 		i := bytes.IndexAny(w[at:], ":=>")
@@ -83,7 +84,7 @@ func nextNamed(w []byte, from int) int {
 	}
 }
 
-// nameAround is the whole name that contains w[start:end].
+// nameAround returns the whole name that contains w[start:end].
 func nameAround(w []byte, start, end int) string {
 	for i := 0; start > 0 && i < maxBefore && (isWord(w[start-1]) || w[start-1] == '-' || w[start-1] == '.'); i++ {
 		start--
@@ -91,7 +92,7 @@ func nameAround(w []byte, start, end int) string {
 	return string(bytes.TrimLeft(w[start:end], `"'.`))
 }
 
-// named is a value and how it stands.
+// named is a value with its name, and how it is written.
 type named struct {
 	name, value string
 	chosen      bool // the name is one of chosenNames
@@ -99,7 +100,7 @@ type named struct {
 	adjacent    bool // behind "=", as in a shell
 }
 
-// harmlessNamed are names of values that are no secret, as fits has them.
+// harmlessNamed are names whose values are not secret, as globs of fits.
 var harmlessNamed = []string{"*PAGE_TOKEN", "*PAGETOKEN", "*NEXT_TOKEN", "*NEXTTOKEN", "*CONTINUATION_TOKEN", "PUBLIC_*", "*_PUBLIC_*", "*CANCEL*TOKEN", "*CSS_TOKEN", "COLOR_TOKEN",
 	"DESIGN_TOKEN", "*CACHE_KEY", "*HOST_KEY"}
 
@@ -109,7 +110,7 @@ func (v named) secret() bool {
 	return len(s) >= 4 && v.likely() && !isCode(s, v.quoted) && !formatValue.MatchString(s) && !fits(v.name, harmlessNamed)
 }
 
-// likely reports whether the value is one that somebody may have chosen, or a program made, for a name like this.
+// likely reports whether a person may have chosen the value for such a name, or a program may have made it.
 func (v named) likely() bool {
 	s := v.value
 	upper := v.name == strings.ToUpper(v.name)
@@ -122,7 +123,7 @@ func (v named) likely() bool {
 	return random(s)
 }
 
-// isStopWord says whether a text is a word that is said of secrets, or stands for one.
+// isStopWord reports whether a text is a word that describes secrets, or stands in for one.
 func isStopWord(s string) bool {
 	return stopWords[strings.ToLower(strings.Trim(s, " *.!?:"))]
 }
@@ -153,7 +154,7 @@ func words(s string) bool {
 	return true
 }
 
-// mixture says whether a text has letters and something else, so that it is no word.
+// mixture reports whether a text has letters and something else, so that it is no word.
 func mixture(s string) bool {
 	letters, others := 0, 0
 	for _, c := range []byte(s) {
@@ -168,7 +169,7 @@ func mixture(s string) bool {
 	return len(s) >= 6 && letters > 0 && others > 0 && !strings.HasSuffix(s, ":")
 }
 
-// random says whether a text looks as if a program had made it: letters and digits together, and no words with numbers between dashes.
+// random reports whether a text looks as if a program made it: letters and digits together, and not words with numbers between dashes.
 func random(s string) bool {
 	letters, digits, upper, lower := 0, 0, 0, 0
 	for _, c := range []byte(s) {
@@ -192,7 +193,7 @@ func random(s string) bool {
 	return longest(s) >= 8 || uuid.MatchString(s) || len(s) >= 24 && digits >= 4
 }
 
-// longest is the length of the longest part of s without a separator that has both letters and digits.
+// longest returns the length of the longest part of s without a separator that has both letters and digits.
 func longest(s string) (most int) {
 	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune("-_./:,=@#", r) }) {
 		if strings.ContainsAny(part, "0123456789") && strings.Trim(part, "0123456789") != "" && !wordWithNumber.MatchString(part) {
@@ -207,7 +208,7 @@ var wordWithNumber = regexp.MustCompile(`^(?:[a-z]+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)*
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// isCode says whether a value is said in another way: a variable, a call, a path, a URL or a placeholder.
+// isCode reports whether the text is not the value itself, but a variable, a call, a path, a URL or a placeholder.
 func isCode(s string, quoted bool) bool {
 	if strings.ContainsAny(s[:1], "{[(<|") || s[0] == '$' && (!quoted || len(s) > 1 && (s[1] == '{' || s[1] == '(' || isWord(s[1]) && strings.ToUpper(s) == s)) || !quoted && strings.ContainsAny(s[:1], "*&@`") {
 		return true

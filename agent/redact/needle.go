@@ -43,7 +43,7 @@ func needlesOf(re *syntax.Regexp) (best []string) {
 	return best
 }
 
-// shortest is the length of the shortest needle, 0 if there is none.
+// shortest returns the length of the shortest needle, 0 if there is none.
 func shortest(needles []string) (n int) {
 	for i, s := range needles {
 		if i == 0 || len(s) < n {
@@ -67,7 +67,7 @@ func small(buf, w []byte) (_ []byte, ok bool) {
 	return buf, true
 }
 
-// mayMatch says whether one of the needles is in text.
+// mayMatch reports whether one of the needles is in text, or there are none.
 func (c *check) mayMatch(text []byte) bool {
 	if c.needles == nil {
 		return true

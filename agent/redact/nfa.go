@@ -28,16 +28,16 @@ type node struct {
 	accept bool
 	group  uint8 // of the pattern, for accept
 	hold   bool  // a match that waits in this state has consumed bytes that must be held back
-	masked bool  // and they are masked when nothing follows in time
+	masked bool  // and these bytes are masked when nothing follows in time
 	alone  bool  // nothing else needs to be looked for while this is under way
 	tail   bool  // no token begins while this is under way
-	value  bool  // nothing but sequences that leave is looked for while this is pending
-	stays  bool
-	bridge bool // behind a line's end or a move in the line, inside a pending pattern
+	value  bool  // while this is pending, only nodes with stays remain and only patterns of inside begin
+	stays  bool  // see value
+	bridge bool  // behind a line's end or a move in the line, inside a pending pattern
 }
 
-// nfa finds where patterns may match: it takes every text that a pattern takes, and more. Repetitions are counted only up to quad,
-// conditions such as word boundaries hold everywhere, and outside ASCII a class takes all.
+// nfa finds where patterns may match: it accepts every text that a pattern matches, and more. Repetitions are counted only up to quad,
+// conditions such as word boundaries hold everywhere, and outside ASCII a class accepts every character.
 type nfa struct {
 	nodes  []node
 	starts []int32 // where patterns begin
@@ -46,7 +46,7 @@ type nfa struct {
 
 	// By node, the nodes that can be reached from it without a byte: see freeze.
 	reached [][]int32
-	seen    []uint32 // by node: the closure that has it
+	seen    []uint32 // by node: the last run that reached it
 	run     uint32
 }
 
@@ -125,7 +125,7 @@ func (a *nfa) expression(from int32, re *syntax.Regexp) int32 {
 	case syntax.OpPlus:
 		return a.repeat(from, re.Sub[0], 1, true)
 	case syntax.OpRepeat:
-		for range min(re.Min, quad) - 1 { // so many as tell where a pattern begins: see begin
+		for range min(re.Min, quad) - 1 { // enough to tell where a pattern begins: see begin
 			from = a.expression(from, re.Sub[0])
 		}
 		return a.repeat(from, re.Sub[0], re.Min, re.Max != 1)
@@ -135,7 +135,7 @@ func (a *nfa) expression(from int32, re *syntax.Regexp) int32 {
 
 // repeat adds one or, if many, any number of sub; none only if least is 0.
 func (a *nfa) repeat(from int32, sub *syntax.Regexp, least int, many bool) int32 {
-	begin := a.empty() // not from itself, which a loop would lead back to others
+	begin := a.empty() // not from itself: a loop to it would lead into its other branches
 	a.link(from, begin)
 	end := a.empty()
 	a.link(a.expression(begin, sub), end)
@@ -170,7 +170,7 @@ func (a *nfa) rune(from int32, r rune, fold bool) int32 {
 	return a.literal(from, string(r))
 }
 
-// class adds one character of pairs of bounds.
+// class adds one character of a class, given as pairs of bounds.
 func (a *nfa) class(from int32, pairs []rune) int32 {
 	var s byteSet
 	high := false
@@ -188,7 +188,7 @@ func (a *nfa) class(from int32, pairs []rune) int32 {
 	return to
 }
 
-// closure are the nodes that can be reached from set without a byte and that consume one or accept, sorted.
+// closure returns the nodes that can be reached from set without a byte and that consume one or accept, sorted.
 func (a *nfa) closure(set []int32) []int32 {
 	if len(a.seen) < len(a.nodes) {
 		a.seen = make([]uint32, len(a.nodes))

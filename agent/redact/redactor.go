@@ -2,10 +2,10 @@ package redact
 
 import "slices"
 
-// Bounds of the bytes that are held back.
+// Bounds of a secret that has not ended yet, in bytes.
 const (
-	maxHeld = 4 << 10  // of a secret whose end is not seen; docs/SECURITY.md promises it
-	maxOpen = 64 << 10 // of one that goes on behind that, as a private key may
+	maxHeld = 4 << 10  // held back; docs/SECURITY.md promises it
+	maxOpen = 64 << 10 // masked as they arrive behind maxHeld, as a private key may need
 )
 
 // redactor finds secrets in a stream. It is a pure state machine: except for flush, any division of the stream into calls gives the same
@@ -14,27 +14,28 @@ const (
 //	root --a pattern may begin--> window --none is pending--> root
 //	                              window --full--> open --none is pending--> root
 //
-// At the root the automaton does not run: see begin. Neither does a regular expression unless the automaton suspects something in a window.
+// At the root only the search of begin runs, not the automaton. Regular expressions run only on a window in which the automaton suspects a
+// secret.
 type redactor struct {
 	rules *Rules
-	masks []Mask // found and not taken
+	masks []Mask // found, and not yet returned by Filter.Take
 
-	at     uint16 // state of the automaton, 0: at the root
+	at     uint16 // state of the automaton; 0 is the root
 	off    int64  // text offset after the bytes fed
 	done   int64  // text before this offset is decided
-	text   joiner // text without its sequences, with offsets of its own: all below are in joined text
-	known  int64  // done in joined text
+	text   joiner // removes the sequences; all fields below use offsets of this joined text
+	known  int64  // done, as an offset of joined text
 	masked int64  // the end of the last mask
-	passed int64  // joined offset at which the last piece ended because a sequence was removed
+	passed int64  // joined offset at the last call of shorten
 
-	// The window is win, bytes of earlier calls, and a part of the present one. At the root win is the last bytes, less than quad, if a
-	// pattern may begin there. before is at most maxBefore bytes in front of win.
+	// The window is win, which holds bytes of earlier calls, and a part of the present call's bytes. At the root, win holds the last bytes
+	// of the text, fewer than quad, if a pattern may begin there. before holds the bytes in front of win, at most maxBefore.
 	win     []byte
 	before  []byte
-	taken   int // how many bytes of the present call are in these two
+	taken   int // how many bytes of the present call are in before and win already
 	scratch []byte
-	groups  uint64 // that accepted in the window
-	open    int    // bytes behind a full window that are masked as they come; 0: not open
+	groups  uint64 // groups of the patterns that may have matched in the window
+	open    int    // 1 + bytes masked behind a full window whose secret goes on; 0: none does
 	spans   []span
 	passage passage // scratch
 }
@@ -64,7 +65,8 @@ func (r *redactor) feed(p []byte) {
 	r.settle(d)
 }
 
-// shorten ends a window that began before the last time: else sequences without end, inside a secret, would have no bound.
+// shorten ends the window if it began before the last call of shorten. Otherwise endless sequences inside a secret would be held back
+// without bound.
 func (r *redactor) shorten() {
 	if r.text.off-int64(len(r.win)) < r.passed && len(r.win) > 0 {
 		if r.at == 0 {
@@ -77,14 +79,14 @@ func (r *redactor) shorten() {
 	r.passed = r.text.off
 }
 
-// scan looks at the joined text that follows, at an offset.
+// scan searches the joined text that follows, p at the offset base, for secrets.
 func (r *redactor) scan(d *dfa, p []byte, base int64) {
 	for again := true; again; {
 		if r.at == 0 && len(r.win) > 0 && !r.resume(d, p, base) {
 			return
 		}
 		again = false
-		from := 0 // the window's part in this call begins there
+		from := 0 // where the window's part of p begins
 		i := 0
 		for i < len(p) && !again {
 			if r.at == 0 {
@@ -101,7 +103,7 @@ func (r *redactor) scan(d *dfa, p []byte, base int64) {
 			i, from, again = r.window(d, p, from, i, base)
 		}
 		switch {
-		case again: // the next bytes are treated as in another call
+		case again: // go on as in another call
 			p, base = p[i:], base+int64(i)
 		case r.at == 0:
 			r.remember(p[r.taken:i])
@@ -118,7 +120,7 @@ func (r *redactor) scan(d *dfa, p []byte, base int64) {
 	}
 }
 
-// settle moves done up to the last offset whose secrets are known.
+// settle moves done to the offset up to which all secrets are known.
 func (r *redactor) settle(d *dfa) {
 	at := r.at
 	if at == 0 {
@@ -132,7 +134,8 @@ func (r *redactor) settle(d *dfa) {
 	}
 }
 
-// suspend keeps the last bytes of a call, which are too few to tell whether a pattern begins, as far as one may.
+// suspend keeps the last bytes of a call in win: too few to tell whether a pattern begins with them. It does not keep bytes at which none
+// can begin.
 func (r *redactor) suspend(d *dfa, p []byte) {
 	r.win = append(r.win, p...)
 	for len(r.win) > 0 && !d.begins(r.win) {
@@ -140,14 +143,14 @@ func (r *redactor) suspend(d *dfa, p []byte) {
 	}
 }
 
-// pass moves a byte at which nothing begins out of win.
+// pass moves the first byte of win to before: no pattern begins there.
 func (r *redactor) pass() {
 	r.remember(r.win[:1])
 	r.win = r.win[:copy(r.win, r.win[1:])]
 }
 
-// opens reports whether to open a window at p[i], where a pattern may begin. Inside a word a token opens none: "task-" is in any text and
-// contains the prefix "sk-". If i is 0, the byte in front is in r.before. The text p is at the offset base.
+// opens reports whether a window begins at p[i], where a pattern may begin. A token inside a word opens no window: "task-" is in any text
+// and contains the prefix "sk-". If i is 0, the byte in front of p is in r.before. base is the offset of p.
 func (r *redactor) opens(d *dfa, p []byte, i int, base int64) bool {
 	if d.begin.others == nil {
 		return true
@@ -161,8 +164,8 @@ func (r *redactor) opens(d *dfa, p []byte, i int, base int64) bool {
 	return !isWord(last) || d.run4(d.begin.others, p[i:i+quad]) || r.text.isSeam(base+int64(i))
 }
 
-// resume looks at the kept bytes together with p: a window begins there, or none does. It returns false if p is too short to decide; p is
-// then kept too.
+// resume decides, with p behind them, whether a window begins in the kept bytes. It returns false if p is too short to decide; then it
+// keeps p, too.
 func (r *redactor) resume(d *dfa, p []byte, base int64) bool {
 	for len(r.win) > 0 {
 		var text [quad]byte
@@ -180,8 +183,8 @@ func (r *redactor) resume(d *dfa, p []byte, base int64) bool {
 	return true
 }
 
-// window moves on from p[i] until nothing is pending, the window is full, or p ends. It returns its position and the start of the bytes
-// that are not yet in win; again means that the next bytes must be treated as in another call.
+// window runs the automaton from p[i] until nothing is pending, the window is full, or p ends. It returns the index that it reached, and
+// the index of the first byte that is not yet in win. again means that the caller must go on as in another call.
 func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin int, again bool) {
 	room := maxHeld - len(r.win) - (i - from)
 	if r.open > 0 {
@@ -192,7 +195,7 @@ func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin 
 	for i < end {
 		n := d.next[int(state)*d.width+int(d.class[p[i]])]
 		if ended = n == 0; ended {
-			break // p[i] is looked at anew
+			break // p[i] is searched again from the root
 		}
 		state = n
 		groups |= d.groups[state]
@@ -225,8 +228,8 @@ func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin 
 	return i, from, false
 }
 
-// cross ends a window in which the automaton followed a bridge. Meanwhile it looked for nothing else, so the text from the bridge's
-// beginning on is scanned again.
+// cross ends a window in which the automaton followed a bridge. Behind a bridge the automaton looks for nothing else, so cross scans the
+// text again from the start of the bridge.
 func (r *redactor) cross(d *dfa, p []byte, from, to int, end int64, ended bool) {
 	ahead := 0
 	if ended {
@@ -243,10 +246,10 @@ func (r *redactor) cross(d *dfa, p []byte, from, to int, end int64, ended bool) 
 	r.scan(d, w[n:], end-int64(len(w)-n))
 }
 
-// maxBefore is how many bytes in front of a secret say whether a word begins there, or a line.
+// maxBefore is how many bytes in front of a window are kept. They show whether a word or a line begins there.
 const maxBefore = 32
 
-// remember keeps the last bytes of p, which follow the bytes kept before.
+// remember appends p to before, and keeps only the last maxBefore bytes.
 func (r *redactor) remember(p []byte) {
 	if len(p) < maxBefore {
 		keep := min(len(r.before), maxBefore-len(p))
@@ -257,8 +260,8 @@ func (r *redactor) remember(p []byte) {
 	r.before = append(r.before[:0], p[len(p)-maxBefore:]...)
 }
 
-// decide masks the secrets in the window, which ends in front of p[to] and at the offset end; its part in p begins at from. It looks at
-// ahead bytes behind the window, for secrets that end with a word or a line.
+// decide masks the secrets in the window, which ends with p[from:to] at the offset end. It also looks at ahead bytes behind the window, for
+// secrets that end with a word or a line. It returns the end of the last secret, 0 if there is none.
 func (r *redactor) decide(p []byte, from, to, ahead int, end int64) (last int64) {
 	if r.groups == 0 {
 		return 0
@@ -275,7 +278,7 @@ func (r *redactor) decide(p []byte, from, to, ahead int, end int64) (last int64)
 	return last
 }
 
-// around is the window with the text in front of it; the window begins at w[first].
+// around returns the window with the text in front of it; the window begins at w[first]. w is valid until the next call.
 func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
 	if len(r.win) == 0 && from-r.taken >= maxBefore {
 		return p[from-maxBefore : to], maxBefore
@@ -290,9 +293,9 @@ func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
 	return w, first
 }
 
-// full ends a window that has reached maxHeld. If a secret reaches the end of the window, later bytes are masked as they arrive. Otherwise
-// the window now begins at the earliest pattern that is still pending. A pattern that fills the whole window is given up: its bytes are
-// released unless decide has masked them.
+// full ends a window that has reached maxHeld, or that shorten ends. If a secret reaches the end of the window, later bytes are masked as
+// they arrive. Otherwise the window now begins at the earliest pattern that is still pending. A pattern that fills the whole window is
+// given up: its bytes are released unless decide has masked them.
 func (r *redactor) full(p []byte, from, to int, end int64) {
 	last := r.decide(p, from, to, 0, end)
 	if len(r.win) == 0 {
@@ -340,7 +343,7 @@ func (r *redactor) mask(text []byte, off int64) {
 	}
 }
 
-// maskRange makes masks of a range of joined text, one for each part that is in one piece in the stream.
+// maskRange records masks for a range of joined text: one for each part that is contiguous in the stream.
 func (r *redactor) maskRange(from, to int64) {
 	r.masked = to
 	for k := r.text.at(from); from < to; k++ {
@@ -378,11 +381,12 @@ func (r *redactor) flush() {
 	r.known, r.done = r.text.off, r.off
 }
 
-// likelyTail is how many bytes after its prefix make a token likely that is not complete.
+// likelyTail is how many bytes after its prefix make an unfinished token likely.
 const likelyTail = 8
 
-// likely returns the index from which the window is masked if the secret that began at win[at] may still come; -1 if that is unlikely. A
-// value is likely, because nothing else begins like it; the prefix of a token may be part of a name.
+// likely returns the index from which the window is masked when the secret that began at win[at] is unfinished, -1 if such a secret is
+// unlikely. A value is always likely, because nothing else begins like it. A token is likely only if it begins a word, because its prefix
+// may be part of a name.
 func (r *redactor) likely(at int) int {
 	n := prefixLen(r.win[at:])
 	if n == 0 {
@@ -399,7 +403,7 @@ func isWord(b byte) bool {
 	return b == '_' || b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z'
 }
 
-// atRest reports whether nothing is under way.
+// atRest reports whether no pattern and no sequence is pending.
 func (r *redactor) atRest() bool { return r.at == 0 && len(r.win) == 0 && r.text.within == joinText }
 
 // prefixLen is the length of the token prefix at the start of w, 0 if there is none.
@@ -413,10 +417,10 @@ func prefixLen(w []byte) int {
 	return longest
 }
 
-// visible says whether a byte may be replaced by a star: controls stay, so that lines and sequences keep their form.
+// visible reports whether a byte may be replaced by a star: control characters stay, so that lines and sequences keep their form.
 func visible(b byte) bool { return b >= 0x20 && b != 0x7f }
 
-// controlLen is the length of the control character at the start of text, or of the symbol of joined text; 0 if there is none.
+// controlLen returns the length of the control character, or of the symbol of joined text, at the start of text; 0 if there is none.
 func controlLen(text []byte) int {
 	switch {
 	case text[0] == 0xc2 && len(text) > 1 && text[1] < 0xa0:

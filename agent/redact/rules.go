@@ -49,8 +49,8 @@ type check struct {
 	plausible func(string) bool // nil: always
 }
 
-// tokenCheck is the same for a token. Its prefix stays, and re matches the token from its prefix on. Most are never needed, so each is
-// compiled on first use.
+// tokenCheck is a check of a token. The prefix stays visible, and re matches the token from its prefix on. Most are never needed, so each
+// is compiled on first use.
 type tokenCheck struct {
 	prefix string
 	re     func() *regexp.Regexp
@@ -69,7 +69,7 @@ const (
 	groupRest     = groupLabelled + 25 // and up to 63: patterns of the person's
 )
 
-// known are the groups of the forms that are looked for in all that a name or a bridge makes suspect.
+// known are the groups of known forms. Text that a name or a bridge makes suspect is searched for all of them.
 const known = 1<<groupTokens | 1<<groupURLs | (1<<groupRest - 1<<groupLabelled)
 
 // Compile makes rules. It returns an error for a pattern that is no regular expression, or if there are too many or too complex ones.
@@ -131,8 +131,8 @@ func (r *Rules) automaton() *dfa {
 // Clipboard reports whether setting the clipboard is let through. Nil rules do not say so.
 func (r *Rules) Clipboard() bool { return r != nil && r.opts.Clipboard }
 
-// With returns rules that also redact values, as Values returns them. Where there are very many, only their commoner forms are looked for.
-// Where even these are too many, with the patterns that there are, ok is false and none is.
+// With returns rules that also redact values, as Values returns them. If there are very many, only their common forms are looked for. If
+// even these are too many beside the patterns, ok is false and the result is r, which redacts none of them.
 func (r *Rules) With(values []string) (_ *Rules, ok bool) {
 	if len(values) == 0 {
 		r.automaton() // now, and not when there is text to look at
@@ -166,14 +166,14 @@ func (a *nfa) begin() int32 {
 	return n
 }
 
-// beginInside is begin for a pattern that is looked for in named values, too. Its nodes must stay.
+// beginInside is begin for a pattern that is looked for in named values, too. The caller sets stays on its nodes.
 func (a *nfa) beginInside() int32 {
 	n := a.begin()
 	a.inside = append(a.inside, n)
 	return n
 }
 
-// finish lets a pattern end at a state and flags its states since first.
+// finish lets a pattern end at a state, and flags its states from first on.
 func (a *nfa) finish(end int32, group uint8, first int, masked bool) {
 	accept := a.add(node{next: -1, accept: true, group: group})
 	a.link(end, accept)
@@ -182,7 +182,8 @@ func (a *nfa) finish(end int32, group uint8, first int, masked bool) {
 	}
 }
 
-// openValue is how many bytes of a value may stand for themselves when nothing follows: any text ends with the first of some value.
+// openValue is how many bytes of a value are masked when nothing follows. Fewer are released: any text ends with the first bytes of some
+// value.
 const openValue = 3
 
 func (a *nfa) value(v string, inside bool) {
@@ -204,7 +205,8 @@ func (a *nfa) value(v string, inside bool) {
 }
 
 func (r *Rules) addTokens() error {
-	// One tail for all of them: else each that is under way would double the automaton, as a token may hold the prefix of another.
+	// All tokens share one tail. Otherwise each pending token would double the automaton, because a token may contain the prefix of
+	// another.
 	joint := r.nfa.empty()
 	first := len(r.nfa.nodes)
 	end, err := r.nfa.parse(joint, tokenTail)
@@ -239,7 +241,7 @@ func (r *Rules) addTokens() error {
 	if err := r.addNamed(); err != nil {
 		return err
 	}
-	// One expression for all secrets in URLs, and one for all labels: each that may be pending beside another doubles the automaton.
+	// One expression for all secrets in URLs, and one for all labels: each one that may be pending beside another doubles the automaton.
 	for _, b := range branded {
 		if err := r.check(groupNamed, b); err != nil {
 			return err
@@ -248,7 +250,7 @@ func (r *Rules) addTokens() error {
 	return errors.Join(r.addKeys(privateKeyLabel, privateKeyBody, groupKeys), r.addKeys(puttyLabel, puttyBody, groupKeys), r.addKeys(encodedKeyLabel, encodedKeyBody, groupEncoded), r.suspect(anyInURL, groupURLs), r.check(groupURLs, passwordInURL), r.check(groupURLs, userInURL))
 }
 
-// addNamed adds values behind names. Inside a value the automaton looks only for sequences that stay, because find looks for everything
+// addNamed adds values behind names. Inside a value the automaton keeps only patterns whose nodes stay, because find looks for everything
 // else there.
 func (r *Rules) addNamed() error {
 	names := len(r.nfa.nodes)
@@ -279,7 +281,7 @@ func (r *Rules) addNamed() error {
 	return nil
 }
 
-// addKeys adds private keys. Behind their first line nothing else is looked for: all of it is secret.
+// addKeys adds private keys. Behind the first line of a key nothing else is looked for, because all of it is secret.
 func (r *Rules) addKeys(label, secret string, group uint8) error {
 	end, err := r.nfa.parse(r.nfa.begin(), label)
 	if err != nil {
@@ -348,7 +350,7 @@ func (a *nfa) parse(from int32, p string) (int32, error) {
 // span is a range of bytes.
 type span struct{ start, end int }
 
-// tokenSlot is where tokens are that begin with a and b: so many begin with the same letter that all of these would take long to compare.
+// tokenSlot returns the slot of tokens that begin with a and b. The first byte alone would put too many tokens into one slot.
 func tokenSlot(a, b byte) byte { return a*31 + b }
 
 // passage is joined text that is searched: for secrets that begin at w[first] or later, and in front of w[last]. The text around shows
@@ -358,13 +360,13 @@ type passage struct {
 	first, last int
 	text        *joiner // its joiner, and the offset of w
 	base        int64
-	from        []int  // by index in w, if bridges were left out: that in the passage that had them
-	left        []int  // indexes in w where that was
-	earliest    []int  // by index in w, if it was retyped: where something stood there first
+	from        []int  // by index in w, if bridges were removed: the index in the passage with them
+	left        []int  // indexes in w at which a bridge was removed
+	earliest    []int  // by index in w, if it was retyped: the index of the first character at that place
 	small       []byte // scratch
 }
 
-// seam says whether something was taken out in front of w[i]. Where a bridge was left out no word ends.
+// seam reports whether something was removed in front of w[i]. Where a bridge was removed no word ends.
 func (p *passage) seam(i int) bool {
 	if p.from == nil {
 		return p.text.isSeam(p.base + int64(i))
@@ -405,7 +407,7 @@ func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
 		spans = r.findTokens(spans, p)
 	}
 	letters, plain := p.small, false
-	if groups>>groupNamed&1 == 1 { // of so many checks few have to be asked
+	if groups>>groupNamed&1 == 1 { // most of the many checks can be skipped
 		letters, plain = small(letters, w)
 		p.small = letters
 	}
@@ -455,7 +457,7 @@ func (r *Rules) findTokens(spans []span, p *passage) []span {
 	return spans
 }
 
-// end is the end of the token that begins at p.w[at], 0 if there is none. A word may end where a sequence was removed.
+// end returns the end of the token that begins at p.w[at], 0 if there is none. A word may end where a sequence was removed.
 func (c *tokenCheck) end(p *passage, at int) int {
 	if m := c.re().FindIndex(p.w[at:]); m != nil {
 		return at + m[1]
@@ -501,8 +503,8 @@ func (d *dfa) suspect(p []byte) (groups uint64) {
 // maxShownTitle bounds a title, in bytes.
 const maxShownTitle = 256
 
-// Title is Redact for a title or name: in addition it is cut to 256 bytes and has nothing that is not printed or changes the direction of
-// text.
+// Title is Redact for a title or name: it also cuts it to 256 bytes, and removes control characters, invisible characters and those that
+// change the direction of text. Nil rules change nothing.
 func (r *Rules) Title(s string) string {
 	if r == nil {
 		return s
@@ -520,7 +522,7 @@ func Clean(s string) string {
 	}, s)
 }
 
-// hidden says whether a character does something other than be seen.
+// hidden reports whether a character is invisible, a control character, or changes the direction of text.
 func hidden(r rune) bool {
 	switch {
 	case unicode.IsControl(r):

@@ -30,15 +30,15 @@ type sanitizer struct {
 	// Between these in the present call only a C1 control can do harm, see feed.
 	plainFrom, plainTo int
 
-	// In a control sequence, and inter in an escape sequence.
+	// State in a control sequence. inter is also used in an escape sequence.
 	prefix byte // < = > or ?, 0: none
 	inter  byte // the intermediate byte, 0: none, unlisted: several
-	param  int  // the first one
-	last   int  // the one that is being read
-	fields int  // complete ones
-	odd    bool // one of the complete ones is no listed mode
+	param  int  // the first parameter
+	last   int  // the parameter that is being read
+	fields int  // how many parameters are complete
+	odd    bool // a complete parameter is not in modes
 
-	// In a string.
+	// State in a string.
 	kind    byte  // the byte after ESC: ] P _ ^ X
 	intro   int64 // offset of its introducer without an ESC
 	payload int64 // offset behind the introducer
@@ -72,7 +72,8 @@ func (s *sanitizer) atRest() bool { return s.state == ground && !s.chunks }
 
 func (s *sanitizer) renew() { s.images, s.notices, s.titles = s.opts.Images, maxNotices, maxTitles }
 
-// feed takes the next bytes, whole characters. In p[from:to] there are no sequences but complete ones that are harmless, if it is known.
+// feed takes the next bytes, whole characters. p[from:to] has no sequences other than complete harmless ones; it is empty if none is known
+// to be so.
 func (s *sanitizer) feed(p []byte, from, to int) {
 	base := s.off
 	s.off += int64(len(p))
@@ -112,7 +113,7 @@ func (s *sanitizer) ground(p []byte, i int, base int64) int {
 	return at + 1
 }
 
-// nextC1 is the index of the next C1 control, or the length of p.
+// nextC1 returns the index, from i on, of the next C1 control, or the length of p.
 func nextC1(p []byte, i int) int {
 	for {
 		n := bytes.IndexByte(p[i:], 0xc2)
@@ -135,7 +136,7 @@ func (s *sanitizer) escaped(p []byte, i int, base int64) int {
 		return i // a C1 control begins anew
 	case c == esc:
 		s.state, s.inter = escape, 0
-	case c < 0x20 || c == del: // done at once, and the sequence goes on
+	case c < 0x20 || c == del: // a terminal obeys it at once, and the sequence goes on
 	case c < 0x30:
 		if s.state = inter; s.inter == 0 {
 			s.inter = c
@@ -151,7 +152,7 @@ func (s *sanitizer) escaped(p []byte, i int, base int64) int {
 	return i + 1
 }
 
-// pending is the prefix of a control sequence of which no byte has arrived.
+// pending is the prefix of a control sequence until a byte behind its introducer has arrived.
 const pending = 0xff
 
 // introduced begins a sequence after its introducer; c is the introducer in its seven-bit form and lies in front of p[i].
@@ -176,7 +177,7 @@ func (s *sanitizer) introduced(p []byte, c byte, intro int64, i int, base int64)
 	return i
 }
 
-// control goes on in a control sequence. One that is not listed is cancelled at its final byte.
+// control takes bytes of a control sequence. A sequence that is not listed is cancelled at its final byte.
 func (s *sanitizer) control(p []byte, i int, base int64) int {
 	if s.prefix == pending {
 		if s.prefix = 0; p[i] >= '<' && p[i] <= '?' {
@@ -217,7 +218,7 @@ func (s *sanitizer) field() {
 	s.last = 0
 }
 
-// allows says whether a control sequence is listed. It is asked once for each.
+// allows reports whether a control sequence is listed. It is called once for each, because it may use up an allowance.
 func (s *sanitizer) allows(final byte) bool {
 	s.field()
 	switch {

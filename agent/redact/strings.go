@@ -1,6 +1,6 @@
 package redact
 
-// string goes on in a control string.
+// string takes bytes of a control string, from p[i] on, and returns the index behind them.
 func (s *sanitizer) string(p []byte, i int, base int64) int {
 	if s.escape {
 		s.escape = false
@@ -42,7 +42,7 @@ func (s *sanitizer) string(p []byte, i int, base int64) int {
 	return i
 }
 
-// ends says whether a string may end at the start of rest.
+// ends reports whether a string may end at the start of rest.
 func (s *sanitizer) ends(rest []byte) bool {
 	switch rest[0] {
 	case esc, can, sub:
@@ -139,7 +139,7 @@ func (s *sanitizer) end(at int64, how stringEnd) {
 	s.done = max(s.done, at)
 }
 
-// close puts the end of a string that is blanked.
+// close writes the end of a blanked string.
 func (s *sanitizer) close(at int64, how stringEnd) {
 	switch {
 	case how == endST:
@@ -160,7 +160,7 @@ func (s *sanitizer) close(at int64, how stringEnd) {
 	}
 }
 
-// blank begins to blank the string, of whose payload the bytes before the offset end are there.
+// blank begins to blank the string. Its payload has arrived up to the offset end.
 func (s *sanitizer) blank(end int64) {
 	if end-s.payload < 2 {
 		s.state, s.fill = nulled, s.payload

@@ -12,13 +12,13 @@ import (
 //go:embed rules/gitleaks.txt
 var gitleaksRules string
 
-// token is a form of credentials that their issuer has made to be recognised.
+// token is a form of credentials that the issuer made recognisable.
 type token struct {
-	prefix string // it begins with this, which is shown
-	re     string // the whole; it begins with the prefix, at the beginning of a word
+	prefix string // its first bytes, which stay visible
+	re     string // matches the whole token, from the prefix on; a token begins a word
 }
 
-// tokens are those forms, each as its issuer or the public rules of secret scanners describe it. A prefix is followed by characters of
+// tokens are these forms, each as its issuer or the public rules of secret scanners describe it. A prefix is followed by characters of
 // tokenTail. The frequency of its bytes 1–3 and 2–4 in ordinary text decides the speed of the search in all text (see begin): a form that
 // begins like the inside of "path" or "version" is not worth it.
 var tokens = withGitleaks([]token{
@@ -178,7 +178,7 @@ var tokens = withGitleaks([]token{
 	{"tetherpair_", `tetherpair_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
 })
 
-// withGitleaks adds the forms of gitleaks that do not begin as one of ours.
+// withGitleaks adds the forms of gitleaks whose prefix does not begin with one of ours.
 func withGitleaks(own []token) []token {
 	all := own
 	for line := range strings.Lines(gitleaksRules) {
@@ -193,11 +193,11 @@ func withGitleaks(own []token) []token {
 	return all
 }
 
-// tokenTail are the characters of tokens after their prefix.
+// tokenTail matches the characters of tokens after their prefix.
 const tokenTail = `[A-Za-z0-9_./+=~%-]+`
 
-// labelled are credentials whose first bytes the automaton knows; an expression finds the rest. Its group is the secret, which begins
-// behind these bytes, because they are not held back. Without first bytes the automaton knows the whole expression.
+// labelled are credentials that the automaton finds by their beginning; re finds the rest. The group in re is the secret. It lies behind
+// the beginning, because the beginning is not held back. If begin is empty, the automaton looks for the whole expression.
 var labelled = []struct {
 	begin, re string
 	plausible func(secret string) bool // nil: always
@@ -227,8 +227,8 @@ var labelled = []struct {
 	{begin: `[0-9][0-9]\|[A-Za-z0-9_-]`, re: `[0-9][0-9]\|[A-Za-z0-9_-]([A-Za-z0-9_-]{26})(?:[^A-Za-z0-9_-]|$)`, plausible: mixedCase}, // apps of Facebook
 }
 
-// branded are credentials that begin like any word: their length or their end tells them only together with their maker's name right in
-// front of them. To look for them without it would mean to look at every word.
+// branded are credentials that begin like any word. Their length or end identifies them only together with the issuer's name directly in
+// front. Without that name, every word would have to be looked at.
 var branded = func() (all []string) {
 	for _, b := range [][2]string{
 		{`mailchimp`, `[0-9a-f]{32}-us[0-9]{1,2}`},
@@ -252,19 +252,19 @@ const (
 	optionLabel = `--(?:password|passphrase|token|auth-token|access-token|api-token|secret|client-secret|api-key)[ \t]+["']?`
 )
 
-// mixedCase says whether a text has digits, small and capital letters.
+// mixedCase reports whether a text has digits, small and capital letters.
 func mixedCase(s string) bool {
 	return strings.ToLower(s) != s && strings.ToUpper(s) != s && strings.ContainsAny(s, "0123456789")
 }
 
 const awsLabel = `(?i:aws_?secret_?access_?key|aws_?session_?token|secretaccesskey|sessiontoken)["']?[ \t]*[:=]`
 
-// urlSafe reports whether a text contains characters that only the URL form of base64 has.
+// urlSafe reports whether a text contains characters that only the URL form of base64 has, and otherwise looks random.
 func urlSafe(s string) bool {
 	return strings.ContainsAny(s, "-_") && random(strings.NewReplacer("-", "", "_", "").Replace(s))
 }
 
-// Others are found by the text around them.
+// These secrets are found by the text around them.
 const (
 	privateKeyLabel = `-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----` // PEM
 	puttyLabel      = `Private-Lines: [0-9]+\r?\n`

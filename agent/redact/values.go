@@ -18,7 +18,8 @@ const (
 )
 
 // Values returns the values of those variables in env, NAME=value, whose names match one of the globs, where * stands for any text and case
-// does not matter. A value that is too short, a number, a path or a plain word such as true is not a secret.
+// does not matter. A value that is too short, a number, a path or one repeated character is not a secret. Of a URL only the secret parts
+// count: see inURL.
 func Values(env, globs []string) []string {
 	var all []string
 	total := 0
@@ -40,13 +41,13 @@ func Values(env, globs []string) []string {
 	return all
 }
 
-// harmlessNames are variables whose names look as if their values were secret. Authors' names and a dev server's address must not be hidden.
+// harmlessNames are variables whose names look as if their values were secret. Authors' names and a dev server's address must stay visible.
 var harmlessNames = []string{"GIT_AUTHOR_*", "GIT_COMMITTER_*", "XAUTHORITY", "SSH_AUTH_SOCK", "SSH_ASKPASS*", "*_KEY_ID", "*_KEY_FILE", "*_KEY_PATH", "*_KEY_DIR",
 	"*_PUBLIC_KEY", "PUBLIC_KEY", "*_KEY_TYPE", "*_KEY_NAME", "*_FILE", "*_PATH", "*_DIR", "*_SOCK", "*_ENABLED", "*_TYPE", "*_METHOD", "*_MODE", "*_TTL", "*_TIMEOUT",
 	"*_EXPIRY", "*_EXPIRES", "*_EXPIRES_IN", "*_LENGTH", "*_LIMIT", "*_HEADER", "*_HEADER_NAME", "*_COOKIE_NAME", "*_ISSUER", "*_AUDIENCE", "*_ALGORITHM", "*_PROVIDER", "*_CLIENT_ID",
 	"*_PRIMARY_KEY", "*_CACHE_KEY", "*_SORT_KEY", "*_HOST_KEY", "*_COMPOSE_KEY", "KEYMAP", "OLDPWD", "PWD"}
 
-// fits says whether one of the globs has a name. Case does not count, and "-" and "." are "_".
+// fits reports whether a name matches one of the globs. Case does not count, and "-" and "." are "_".
 func fits(name string, globs []string) bool {
 	plain := strings.NewReplacer("-", "_", ".", "_")
 	name = plain.Replace(strings.ToUpper(name))
@@ -57,7 +58,8 @@ func fits(name string, globs []string) bool {
 }
 
 // inURL returns the secret parts of a value that is a URL: the password, or a user without a password, and values in its query with telling
-// names. The path counts only for webhooks, whose last part allows posting. A value that is not a URL is secret as a whole.
+// names. The path counts only for webhooks, whose last part allows posting. A value that is not a URL is secret as a whole, unless the name
+// promises a URL, or the name is one of wordNames and the value only words.
 func inURL(name, value string) []string {
 	u, err := url.Parse(strings.TrimSpace(value))
 	if err != nil || u.Host == "" || u.Scheme == "" {
@@ -86,8 +88,7 @@ func inURL(name, value string) []string {
 	return all
 }
 
-// wordNames are variables whose values may be a word, such as a column or a way to log in; there a value counts only if it is more than
-// words.
+// wordNames are variables whose values may be words, such as a column or a way to log in. Such values are not secret.
 var wordNames = []string{"*_KEY", "*_AUTH", "*_PAT", "*_PIN", "*_COOKIE", "*_DSN"}
 
 // minUser is how long a user without a password, or the end of a webhook, has to be to count as a token, in bytes.
@@ -108,17 +109,17 @@ func secretive(v string) bool {
 	return true
 }
 
-// How many forms of values are looked for: all, or fewer where there are so many values that the automaton would be too large.
+// How many forms of values are looked for: all, or fewer where so many values would make the automaton too large.
 const (
 	formsAll = iota
 	formsCommon
 	formsPlain
-	formsApart // like formsPlain; behind a telling name it is found only if no byte of it ends the value there
+	formsApart // like formsPlain, but a value that contains the end of a named value is not found behind a telling name
 	formsNone
 )
 
-// formsOf are the texts in which a value may be written: unchanged, line by line, in base64 at any of the three alignments, in a URL and in
-// JSON.
+// formsOf returns the texts as which a value may be written: unchanged, line by line, in base64 at any of the three alignments, in a URL
+// and in JSON.
 func formsOf(value string, forms int) []string {
 	var all []string
 	add := func(s string) {
