@@ -2,7 +2,7 @@ package command
 
 import "strings"
 
-// opener looks for commands behind one. It reports whether the command does nothing but run them.
+// opener notes the commands that c runs. It reports whether c does nothing but run them.
 type opener func(r *reader, c Command, in input) bool
 
 // command notes a command and the commands that it runs.
@@ -20,10 +20,10 @@ func (r *reader) command(words []Word, in input) {
 		r.out.Commands = append(r.out.Commands, c)
 		return
 	}
-	if first := words[0].Text; r.text != "" && len(first) > 1 && (first[0] == '=' || first[0] == '$') { // which zsh expands
+	if first := words[0].Text; r.text != "" && len(first) > 1 && (first[0] == '=' || first[0] == '$') { // zsh expands it
 		r.out.findIn(Dynamic, c)
 	}
-	if first := words[0].Text; r.text != "" && len(first) > 1 && first[0] == '-' { // a name for bash is an option for another shell's "time"
+	if first := words[0].Text; r.text != "" && len(first) > 1 && first[0] == '-' { // bash runs a program of that name; behind "time", other shells take it for an option
 		r.out.findIn(Option, c)
 	}
 	if strings.ContainsAny(words[0].Text, `/\\`) {
@@ -34,7 +34,7 @@ func (r *reader) command(words []Word, in input) {
 		read := func() { r.deeper(c.String(), func() { outer = open(r, c, in) }) }
 		if IsShell(c.Name()) {
 			read()
-		} else { // wherever it says so, it changes the directory first
+		} else { // its own options may change the directory before the command runs
 			r.later(read, func() int { return len(r.out.Moves) })
 		}
 	} else if i := interpreterOf(c.Name()); i != nil {
@@ -76,6 +76,7 @@ func init() {
 	}
 }
 
+// setBy notes the variables that are set by NAME=value among the options.
 func (r *reader) setBy(met []option) {
 	for _, m := range met {
 		if m.name == "=" {
@@ -94,7 +95,7 @@ func (r *reader) lineIn(w Word, in input) {
 	r.line(w.Text, in)
 }
 
-// joined reads words that are joined to a line.
+// joined reads words, joined with blanks, as a line. It reports whether there are any.
 func (r *reader) joined(words []Word, in input) bool {
 	if len(words) == 0 {
 		return false
@@ -199,7 +200,7 @@ func openXargs(r *reader, c Command, _ input) bool {
 	if place.Text == "" {
 		place.Text = "{}"
 	}
-	// Input becomes words of the command: for a shell or an interpreter, code.
+	// The input becomes words of the command. For a shell or an interpreter it is code.
 	words := make([]Word, len(rest), len(rest)+1)
 	for i, w := range rest {
 		words[i] = Word{w.Text, w.Fixed && !(replaces && strings.Contains(w.Text, place.Text))}

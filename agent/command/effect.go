@@ -26,7 +26,7 @@ func (d *effect) finding(k Kind) {
 	d.out.findIn(k, d.of)
 }
 
-// interactive notes that it runs typed text, or its input.
+// interactive notes that the program runs typed text, or its input if that does not come from a terminal.
 func (d *effect) interactive() {
 	switch {
 	case d.in.text != nil && d.in.text.Fixed && !sqlRuns(*d.in.text) && isSQL(d.of):
@@ -178,7 +178,7 @@ func (d *effect) verb(p *program, met []option, rest []Word) bool {
 	return false
 }
 
-// verbOf is the row for the first words of a command, or nil.
+// verbOf returns the row for the first words of a command, which are its name and verbs, or nil.
 func verbOf(c Command, words int) *program {
 	if len(c.Words) < words {
 		return nil
@@ -245,8 +245,8 @@ func (d *effect) other(kind string, rest []Word) {
 	}
 }
 
-// writes notes a written file. If its name is unknown, only a place outside is noted: in a redirection a name of several words needs a
-// question, in cp it does not.
+// writes notes a written file. A name that is not known is noted only if it begins outside, such as $HOME/x: an unknown name needs a
+// question in a redirection, but not in cp.
 func (d *effect) writes(w Word) {
 	bare := strings.Trim(w.Text, `"'`)
 	switch {
@@ -256,7 +256,7 @@ func (d *effect) writes(w Word) {
 	}
 }
 
-// isRemote tells HOST:PATH.
+// isRemote reports whether s is HOST:PATH.
 func isRemote(s string) bool {
 	colon := strings.IndexByte(s, ':')
 	return colon > 1 && !strings.Contains(s[:colon], "/")
@@ -275,7 +275,7 @@ func (d *effect) gitConfig(rest []Word) {
 	}
 }
 
-// namesProgram tells settings of package managers that name a program.
+// namesProgram reports whether a setting of a package manager names a program.
 func namesProgram(s string) bool {
 	for _, key := range []string{"shell", "node-options", "editor", "viewer", "init-module", "onload-script", "script"} {
 		if strings.Contains(strings.ToLower(s), key) {

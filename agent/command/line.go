@@ -25,7 +25,7 @@ type reader struct {
 	out   *Reading
 	text  string // the line that is being read
 	depth int    // of commands behind commands
-	full  bool   // maxCommands were met
+	full  bool   // maxCommands is reached
 	// evaluates says that the line has arithmetic, in which text that looks like a[$(b)] runs b; hides is such a text, "" for none.
 	evaluates bool
 	hides     string
@@ -48,7 +48,7 @@ func (r *reader) line(text string, in input) {
 		r.out.find(Unparsed, "the line is too long")
 		return
 	}
-	if strings.ContainsAny(text, "\x00\r") { // which the parser and shells take differently
+	if strings.ContainsAny(text, "\x00\r") { // the parser and shells read these differently
 		r.out.find(Unparsed, "the line has a NUL byte or a carriage return")
 		return
 	}
@@ -71,8 +71,8 @@ func (r *reader) line(text string, in input) {
 	r.text = outer
 }
 
-// commentsStand reports whether each comment begins where a word could. In a subshell mvdan.cc/sh 3.14.1 takes the # of "(a“#; rm x" for
-// the beginning of a comment, which hides commands that shells run.
+// commentsStand reports whether each comment begins where a word could begin. In a subshell mvdan.cc/sh 3.14.1 takes a # directly behind a
+// closing backquote or parenthesis for the beginning of a comment, which hides commands that shells run.
 func commentsStand(file *syntax.File, text string) bool {
 	stand := true
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -93,7 +93,7 @@ func parseProblem(err error) string {
 	return err.Error()
 }
 
-// node reads everything below n. Commands in it have the input in, unless something nearer says otherwise.
+// node reads everything below n. Commands in it have the input in, unless something nearer gives them another.
 func (r *reader) node(n syntax.Node, in input) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -156,7 +156,7 @@ func (r *reader) stmt(s *syntax.Stmt, in input) {
 	}
 }
 
-// later calls read, and treats everything that it finds as if it were written after the number of moves that moves then returns.
+// later calls read. All files that read finds count as written after at least as many moves as moves returns then.
 func (r *reader) later(read func(), moves func() int) {
 	writes, files := len(r.out.Writes), len(r.out.Files)
 	read()
@@ -257,7 +257,7 @@ var evaluators = []string{"read", "printf", "unset", "test", "[", "let", "mapfil
 // zshTables are arrays of zsh's whose values are run.
 var zshTables = []string{"functions", "dis_functions", "aliases", "galiases", "saliases", "dis_aliases", "commands", "BASH_ALIASES", "BASH_CMDS"}
 
-// hidden notes text that a shell which evaluates it would run.
+// hidden notes text that runs a command if a shell evaluates it.
 func (r *reader) hidden(w Word) {
 	if w.Fixed && strings.Contains(w.Text, "[") && (strings.Contains(w.Text, "$(") || strings.Contains(w.Text, "`")) {
 		r.hides = w.Text
@@ -316,7 +316,7 @@ func (r *reader) document(w *syntax.Word) Word {
 	return Word{b.String(), true}
 }
 
-// value appends the value of a part of a word.
+// value appends the value of a part of a word. It returns false if the text alone does not decide it.
 func value(b *strings.Builder, part syntax.WordPart, quoted bool) bool {
 	switch p := part.(type) {
 	case *syntax.Lit:

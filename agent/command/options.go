@@ -93,7 +93,7 @@ func (o options) whole(name string) string {
 	return cmp.Or(found, name)
 }
 
-// takesLong knows that programs accept the beginning of a name.
+// takesLong reports whether a long option takes the next word as its value. name may be the beginning of one, as programs accept it.
 func (o options) takesLong(name string) bool {
 	return name != "" && !slices.Contains(o.flags, name) && slices.ContainsFunc(o.long, func(l string) bool { return strings.HasPrefix(l, name) })
 }

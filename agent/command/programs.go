@@ -179,7 +179,7 @@ func openAwk(r *reader, c Command, _ input) bool {
 	return false
 }
 
-// awkWrites reports whether the program may write a file: its ">" does so after print alone, and compares elsewhere.
+// awkWrites reports whether the program may write a file: ">" does so only behind print, and compares elsewhere.
 func awkWrites(program string) bool {
 	at := strings.Index(program, "print")
 	if strings.Contains(program, "\\\n") { // a word may go on in the next line

@@ -57,7 +57,7 @@ type Kind string
 
 // The findings.
 const (
-	Unparsed     Kind = "unparsed"     // it cannot be read, or is too large or too deep to be
+	Unparsed     Kind = "unparsed"     // the request cannot be read, or is too large or nested too deeply
 	Dynamic      Kind = "dynamic"      // which program runs is decided when it runs
 	Substitution Kind = "substitution" // the output of a command becomes text of the line: $(…), `…`, <(…)
 	PipeToShell  Kind = "pipe"         // a shell runs the output of another command
@@ -118,7 +118,7 @@ func (r *Reading) find(k Kind, text string) { r.add(Finding{Kind: k, Text: brief
 
 func (r *Reading) findIn(k Kind, c Command) { r.add(Finding{k, brief(c.String()), c}) }
 
-// add keeps a finding. Of too many the last is that there are too many: none may hide behind others.
+// add keeps a finding. If there are too many, the last one says so, because none may hide behind others.
 func (r *Reading) add(f Finding) {
 	if len(r.Findings) == maxFindings {
 		r.Findings[maxFindings-1] = Finding{Kind: Unparsed, Text: "too much to look at"}
@@ -137,7 +137,7 @@ const (
 	maxText     = 120 // bytes of a finding's text
 )
 
-// brief makes text of a command's short enough for a finding.
+// brief shortens the text of a command for a finding.
 func brief(s string) string { return clip.Marked(s, maxText) }
 
 // Argv reads words that are executed as they are.

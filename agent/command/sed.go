@@ -166,7 +166,7 @@ func (s *sedReader) flags() {
 	}
 }
 
-// file takes the name of one that is written.
+// file takes the name of a file that is written.
 func (s *sedReader) file() {
 	name, rest, _ := strings.Cut(s.text, "\n")
 	s.text = rest

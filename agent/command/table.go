@@ -24,13 +24,13 @@ type program struct {
 // table is parsed when it is needed first. A daemon without agents never needs it.
 var table = sync.OnceValues(parsePrograms)
 
-// programs is the table, by name or by name and verbs.
+// programs returns the table, by name or by name and verbs.
 func programs() map[string]*program {
 	all, _ := table()
 	return all
 }
 
-// canonical is the name under which a program has its verbs.
+// canonical returns, by each name of a program, the name under which its verbs are listed.
 func canonical() map[string]string {
 	_, names := table()
 	return names
@@ -151,7 +151,7 @@ func (p *program) option(token string) {
 	}
 }
 
-// act is the effect of the option, "" for none, and whether the option is known.
+// act returns the effect of the option, "" for none, and whether the option is known.
 func (p *program) act(m option) (string, bool) {
 	name, plus := strings.CutPrefix(m.name, "+")
 	switch {
@@ -166,7 +166,7 @@ func (p *program) act(m option) (string, bool) {
 	if act, ok := p.acts[name]; ok {
 		return act, true
 	}
-	if p.lax && len(name) > 1 && !p.known[name] { // cut short, among names that are not all known
+	if p.lax && len(name) > 1 && !p.known[name] { // a name that is cut short, in a row that does not list all names
 		for long, act := range p.acts {
 			if strings.HasPrefix(long, name) && len(long) > 1 && !p.single {
 				return act, true
