@@ -24,6 +24,12 @@ const (
 // maxParams bounds the kept bytes of parameters. Sequences that erase and move take a few digits.
 const maxParams = 64
 
+// CAN and SUB end any sequence without effect, and ESC ends a control sequence, as in DEC's terminals: https://vt100.net/emu/dec_ansi_parser.
+const (
+	can = 0x18
+	sub = 0x1a
+)
+
 type state uint8
 
 const (
@@ -53,6 +59,10 @@ func (s *Scanner) Next(c byte) Kind {
 		return s.begin(c)
 	case inControl:
 		switch {
+		case c == 0x1b:
+			s.state = afterESC
+		case c == can || c == sub:
+			s.state = ground
 		case c >= 0x40 && c <= 0x7e:
 			s.state = ground
 			return Control
@@ -60,14 +70,14 @@ func (s *Scanner) Next(c byte) Kind {
 			s.params = append(s.params, c)
 		}
 	case inString:
-		if c == 0x07 {
+		if c == 0x07 || c == can || c == sub {
 			s.state = ground
 		} else if c == 0x1b {
 			s.state = inStringESC
 		}
 	case inStringESC:
 		s.state = inString
-		if c == '\\' {
+		if c == '\\' || c == can || c == sub {
 			s.state = ground
 		}
 	}

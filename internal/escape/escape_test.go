@@ -33,6 +33,9 @@ func TestTextIsTheRest(t *testing.T) {
 		{"ESC twice", "\x1b\x1b[mx", "x"},
 		{"a character after ESC", "\x1bécole", "école"},
 		{"a character within a sequence", "\x1b[é1mx", "x"},
+		{"a sequence within a sequence, as when a program is killed", "\x1b[31\x1b[0mx", "x"},
+		{"a string within a sequence", "\x1b[\x1b]2;title\x07x", "x"},
+		{"cancelled sequences", "\x1b[3\x18a\x1b]2;t\x1ab\x1bPx\x1b\x18c\x1b\x18d", "abcd"},
 		{"a string that does not end", "\x1b]2;title", ""},
 		{"a sequence that does not end", "a\x1b[31", "a"},
 	} {
