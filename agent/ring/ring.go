@@ -18,13 +18,13 @@ type Log struct {
 	limit int // bound of len(buf), a power of two
 }
 
-// New returns an empty log that retains at most limit bytes, rounded up to a power of two and to at least 4 KiB. No memory is taken until
-// [Log.Append].
+// New returns an empty log that keeps at most limit bytes, rounded up to a power of two and to at least 4 KiB. It takes no memory before
+// the first [Log.Append].
 func New(limit int) *Log {
 	return &Log{limit: ceilPow2(max(limit, minSize))}
 }
 
-// NewAt is [New] for a stream whose first bytes up to offset are gone already, as after the adoption of a log that was trimmed before.
+// NewAt is [New] for a stream whose bytes before offset are gone already, such as an adopted log that was trimmed.
 func NewAt(limit int, offset int64) *Log {
 	l := New(limit)
 	l.start, l.end = offset, offset
