@@ -5,11 +5,12 @@ import "time"
 // Pause is the silence that ends a burst of output.
 const Pause = 2 * time.Millisecond
 
-// Gather decides when a terminal's output is sent: a little, such as an echo or a prompt, goes at once, and a flood in whole frames. Unacknowledged
-// bytes alone cannot tell them apart: a near receiver acknowledges each read of the pty before the next one, so that a flood would cost both
-// sides a frame and a thread switch for each read. Therefore the bytes of the present burst count, too. A Gather has one owner.
+// Gather decides when a terminal's output is sent: a little, such as an echo or a prompt, at once, and a flood in whole frames.
+// Unacknowledged bytes alone cannot tell them apart: a near receiver acknowledges each read of the pty before the next one, so a flood
+// would cost both sides a frame and a thread switch for each read. Therefore the bytes of the present burst count, too. A Gather has one
+// owner.
 type Gather struct {
-	Little int64 // output is sent at once while at most so many bytes are unacknowledged, and at most so many are of the burst
+	Little int64 // output is sent at once while at most so many bytes are unacknowledged, and at most so many belong to the burst
 
 	burst  int64 // bytes sent without a pause
 	sentAt time.Time
