@@ -10,7 +10,7 @@ import (
 	"tether/pairing"
 )
 
-// errAnswer is an answer that the protocol does not allow.
+// errAnswer is returned for an answer that the protocol does not allow.
 var errAnswer = errors.New("the host's answer is not valid, or another key signed it")
 
 // refusedError is the host's answer to a refused request.
@@ -32,13 +32,14 @@ func refusedAs(err error, code string) bool {
 	return ok && r.refusal.Code == code
 }
 
-// passes reports whether the refusal is temporary: the host is busy, or a proxy in front of it has refused, and not because of the request.
+// passes reports whether the refusal is temporary: the host is busy, or a proxy in front of it has refused, and the request is not the
+// reason.
 func passes(err error) bool {
 	r, ok := errors.AsType[*refusedError](err)
 	return ok && r.status >= http.StatusInternalServerError
 }
 
-// revoked gives a refusal of the key its name.
+// revoked turns a refusal of this machine's key into ErrRevoked or ErrIdentity.
 func revoked(err error) error {
 	switch {
 	case refusedAs(err, pairing.CodeUnknownDevice):
@@ -49,7 +50,8 @@ func revoked(err error) error {
 	return err
 }
 
-// unreachable strips the URL, and says that trying again may help; not so if the certificate is not the pinned one.
+// unreachable removes the URL, and marks the error as client.ErrUnreachable: trying again may help. It does not help if errors.Is also
+// finds client.ErrPin.
 func unreachable(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err

@@ -13,7 +13,7 @@ import (
 	"tether/pairing"
 )
 
-// ErrNoLogin is returned by Login for a host at which nobody can log in by an identity provider.
+// ErrNoLogin is returned by Client.Login for a host at which nobody can log in through an identity provider.
 var ErrNoLogin = errors.New("nobody can log in at this host by an identity provider")
 
 // Login is one login of a person at a host, through a browser. Only the program that began it can finish it.
@@ -24,7 +24,7 @@ type Login struct {
 	state    string
 }
 
-// Login begins one. It returns ErrNoLogin where there is no way to.
+// Login begins a login. It returns ErrNoLogin if the host offers none.
 func (c *Client) Login(ctx context.Context) (*Login, error) {
 	var page pairing.LoginPage
 	err := c.login(ctx, requestTime, "page", "", struct{}{}, &page)
@@ -40,19 +40,19 @@ func (c *Client) Login(ctx context.Context) (*Login, error) {
 	return &Login{client: c, page: page.URL, verifier: rand.Text() + rand.Text(), state: rand.Text()}, nil
 }
 
-// Link is the page that a browser on this machine opens, where something listens on a loopback port.
+// Link returns the page that a browser on this machine opens. port is the loopback port at which the caller listens for Returned.
 func (l *Login) Link(port int) string {
 	return l.page + "?" + url.Values{"port": {strconv.Itoa(port)}, "state": {l.state}, "challenge": {pairing.LoginChallenge(l.verifier)}}.Encode()
 }
 
-// Returned takes the request with which the browser comes back to the loopback port, and returns the code that it brings; ok is false for
-// any other request.
+// Returned reads the request with which the browser comes back to the loopback port, and returns the code in it; ok is false for any other
+// request.
 func (l *Login) Returned(r *http.Request) (code string, ok bool) {
 	q := r.URL.Query()
 	return q.Get("code"), r.Method == http.MethodGet && q.Get("state") == l.state && q.Get("code") != ""
 }
 
-// Exchange gives the code of Returned for a token.
+// Exchange exchanges the code of Returned for a token.
 func (l *Login) Exchange(ctx context.Context, code string) (pairing.LoggedIn, error) {
 	var in pairing.LoggedIn
 	err := l.client.login(ctx, requestTime, "token", "", pairing.LoginClaim{Code: code, Verifier: l.verifier}, &in)
@@ -66,7 +66,7 @@ type Typed struct {
 	id         string
 }
 
-// Type has the host make a code.
+// Type asks the host for a code.
 func (l *Login) Type(ctx context.Context) (*Typed, error) {
 	var begun pairing.LoginBegun
 	if err := l.client.login(ctx, requestTime, "begin", "", pairing.LoginBegin{Challenge: pairing.LoginChallenge(l.verifier)}, &begun); err != nil {
@@ -75,7 +75,7 @@ func (l *Login) Type(ctx context.Context) (*Typed, error) {
 	return &Typed{Login: l, Code: begun.Code, Page: l.page, id: begun.ID}, nil
 }
 
-// Wait blocks until the person has typed the code and allowed this. Errors: ErrExpired, ctx's, or a failure to ask.
+// Wait blocks until the person has typed the code and allowed this login. Errors: ErrExpired, ctx's, or a failure to ask.
 func (t *Typed) Wait(ctx context.Context) (in pairing.LoggedIn, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pairing.LoginTime, ErrExpired)
 	defer cancel()
@@ -98,7 +98,7 @@ func (t *Typed) Wait(ctx context.Context) (in pairing.LoggedIn, err error) {
 	}
 }
 
-// Approve lets the machine in that waits to be paired with that code, as the machine of the person whose login's token it is.
+// Approve approves the pairing of the machine that shows that code. The machine then belongs to the person whose login's token it is.
 func (c *Client) Approve(ctx context.Context, token, code string) error {
 	return c.login(ctx, requestTime, "approve", token, pairing.LoginApprove{Code: code}, &struct{}{})
 }
@@ -108,7 +108,7 @@ func (c *Client) Logout(ctx context.Context, token string) error {
 	return c.login(ctx, requestTime, "logout", token, struct{}{}, &struct{}{})
 }
 
-// login is a request of pairing.LoginPath.
+// login sends a request to a path below pairing.LoginPath, with a bound on its time.
 func (c *Client) login(ctx context.Context, within time.Duration, what, token string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
