@@ -12,14 +12,14 @@ type Check struct {
 	Size int
 	// UTF8 reports that the string is valid UTF-8. Invalid UTF-8 is accepted, too: check this before passing the string on unchanged.
 	UTF8 bool
-	// OSC says that a terminal may see an OSC begin in the text, or after it: it holds an ESC with "]" behind it, where C0 controls and DEL
-	// may stand between, or U+009D. It may be set for text without one.
+	// OSC reports that an OSC may begin in the text, or at its end: it has U+009D, or an ESC with "]" behind it, where C0 controls and DEL
+	// may stand between, or it ends before such a "]". It may be set for text without one.
 	OSC bool
 	// Rows reports that a terminal outside any sequence would show the text as styled characters in rows: its only sequences are CSI with
 	// digits, colons and semicolons, and m or K behind them, the last of which may be incomplete; it has no other C1 control, and neither SO
 	// nor SI. It may be unset for such text.
 	Rows bool
-	// Styled says that the text may hold a sequence.
+	// Styled reports that the text may hold a sequence that begins with ESC.
 	Styled bool
 }
 
@@ -97,7 +97,7 @@ func CheckString(quoted []byte) (Check, error) {
 	return c, nil
 }
 
-// control notes an escaped character, in front of the escaped text s.
+// control notes an escaped character r; s is the escaped text behind it.
 func (c *Check) control(r rune, s []byte) {
 	c.Styled = c.Styled || r == 0x1b
 	switch {
@@ -109,7 +109,7 @@ func (c *Check) control(r rune, s []byte) {
 	}
 }
 
-// sequence notes that s, escaped text, is behind an ESC and is no whole style.
+// sequence notes an ESC that is followed by s, escaped text which does not begin with the whole rest of a style.
 func (c *Check) sequence(s []byte) {
 	c.OSC = c.OSC || mayBeginOSC(s)
 	if len(s) > 0 && (s[0] != '[' || len(bytes.TrimLeft(s[1:], "0123456789:;")) > 0) {
@@ -131,10 +131,11 @@ func (c *Check) controls8(s []byte) {
 	}
 }
 
-// maxCut bounds the beginning of a sequence that Joins looks at, in bytes.
+// maxCut bounds the part of a sequence that Joins looks at on either side, in bytes.
 const maxCut = 256
 
-// Joins reports whether b behind a is [Check.Rows], too, which both are, without their quotes. It may be false for such text.
+// Joins reports whether a and b together are [Check.Rows], given that each of them is. Both are without their quotes. It may be false for
+// such text.
 func Joins(a, b []byte) bool {
 	rest := bytes.TrimRight(a[max(len(a)-maxCut, 0):], "0123456789:;")
 	if len(rest) == 0 {
@@ -148,8 +149,8 @@ func Joins(a, b []byte) bool {
 	return style(append(append(make([]byte, 0, 2*maxCut), cut...), b[:min(len(b), maxCut)]...)) > 0
 }
 
-// style is the length of the rest of a sequence behind an ESC in escaped text, if that styles or erases in its row: see [Check]. Otherwise
-// it is 0.
+// style returns the length of the rest of a sequence behind an ESC in escaped text, if the sequence is a style or erases in its row: see
+// [Check]. Otherwise it returns 0.
 func style(s []byte) int {
 	if len(s) == 0 || s[0] != '[' {
 		return 0
@@ -166,7 +167,8 @@ func style(s []byte) int {
 	return 0
 }
 
-// shortStyle is style for one of at most eight bytes that begins in w; of longer ones it is 0. It is small enough to be inlined.
+// shortStyle is style for the text in w, if the rest of the sequence has at most eight bytes; otherwise it returns 0. It is small enough to
+// be inlined.
 func shortStyle(w uint64) int {
 	v := w >> 8
 	// The first byte with another upper half ends the parameters.

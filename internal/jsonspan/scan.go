@@ -144,7 +144,7 @@ func (s *scanner) elements(depth int) error {
 	}
 }
 
-// separator consumes a comma (more follows) or closing.
+// separator consumes a comma, behind which more follows, or closing.
 func (s *scanner) separator(closing byte) (more bool, err error) {
 	s.skipSpace()
 	switch s.peek() {

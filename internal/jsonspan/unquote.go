@@ -10,7 +10,7 @@ import (
 
 var errString = errors.New("jsonspan: not a valid JSON string")
 
-// body returns the text between the quotes. The scan of the text finds out whether the last quote is escaped.
+// body returns the text between the quotes. Whether the last quote is escaped shows when the text is scanned.
 func body(quoted []byte) ([]byte, error) {
 	n := len(quoted)
 	if n < 2 || quoted[0] != '"' || quoted[n-1] != '"' {

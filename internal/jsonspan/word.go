@@ -13,7 +13,7 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// textESC is the escape that terminal output is full of, in the order of memory; wordESC are the bytes of a word that it takes.
+// textESC is the escape of ESC, which terminal output is full of, in the order of memory; wordESC masks the bytes of a word that it takes.
 const (
 	textESC = '\\' | 'u'<<8 | '0'<<16 | '0'<<24 | '1'<<32 | 'b'<<40
 	wordESC = 1<<48 - 1
