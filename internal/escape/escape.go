@@ -16,9 +16,9 @@ type Kind uint8
 
 // The kinds of bytes.
 const (
-	Text    Kind = iota // of no sequence; control characters other than ESC are text, too
-	Part                // of a sequence
-	Control             // the last of a control sequence, which tells its function
+	Text    Kind = iota // in no sequence; control characters other than ESC are text, too
+	Part                // a part of a sequence
+	Control             // the last byte of a control sequence, which tells its function
 )
 
 // maxParams bounds the kept bytes of parameters. Sequences that erase and move take a few digits.
@@ -40,8 +40,8 @@ const (
 	inStringESC       // ESC in a string
 )
 
-// Scanner is a pure state machine; pieces of any size give the same. The zero value is before the first byte. It is not safe for concurrent
-// use.
+// Scanner is a pure state machine; pieces of any size give the same. The zero value is at the start of the output. It is not safe for
+// concurrent use.
 type Scanner struct {
 	state  state
 	params []byte
@@ -101,9 +101,9 @@ func (s *Scanner) begin(c byte) Kind {
 	return Part
 }
 
-// Params are the bytes between CSI and the final byte of the control sequence that was last begun, at most the first 64. They are valid
-// until the next sequence.
+// Params returns the bytes between CSI and the final byte of the last control sequence, at most the first 64. They are valid until the next
+// sequence.
 func (s *Scanner) Params() []byte { return s.params }
 
-// Outside reports that no sequence is under way.
+// Outside reports that no sequence is pending.
 func (s *Scanner) Outside() bool { return s.state == ground }
