@@ -7,7 +7,7 @@ package clip
 
 import "unicode/utf8"
 
-// Text returns the beginning of s, at most n bytes, which ends before a character. Text that is no UTF-8 there is cut after n bytes.
+// Text returns the beginning of s, at most n bytes, cut between two characters. Text that is no UTF-8 there is cut after n bytes.
 func Text(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -20,7 +20,7 @@ func Text(s string, n int) string {
 	return s[:n]
 }
 
-// Marked is Text for people: with "…" after a cut, which does not count.
+// Marked is Text for people: a cut is followed by "…", which does not count.
 func Marked(s string, n int) string {
 	if len(s) <= n {
 		return s
