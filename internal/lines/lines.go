@@ -77,8 +77,9 @@ func (l *Reader) fill() {
 	if len(l.buf)-l.end < readSize {
 		l.makeRoom()
 	}
+	room := l.buf[l.end:min(len(l.buf), l.start+l.limit+readSize)]
 	for range maxEmpty {
-		n, err := l.r.Read(l.buf[l.end:])
+		n, err := l.r.Read(room)
 		l.end += n
 		if n > 0 || err != nil {
 			l.err = err

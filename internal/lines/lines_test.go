@@ -76,6 +76,22 @@ func TestLongLinesPassInPieces(t *testing.T) {
 	}
 }
 
+// A file gives as much as is asked for, and yet no line is whole that is more than a read longer than the bound.
+func TestBoundOfAWholeLine(t *testing.T) {
+	const limit, most = 1<<20 + 1, 1<<20 + 1 + 64<<10
+	for _, n := range []int{limit, most, most + 1, 2 << 20} {
+		got, err := pieces(strings.NewReader(strings.Repeat("y", n-1)+"\n"), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range got {
+			if len(p.Data) > most || p.Whole && n > most || !p.Whole && n <= limit {
+				t.Errorf("of a line of %d bytes come %d, whole: %v", n, len(p.Data), p.Whole)
+			}
+		}
+	}
+}
+
 func TestReadErrors(t *testing.T) {
 	broken := errors.New("broken")
 	got, err := pieces(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), 100)
