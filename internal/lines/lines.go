@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	readSize = 64 << 10 // bytes asked of the system at a time, at least
+	readSize = 64 << 10 // bytes asked of the system at a time, at least; also how much longer than the limit a whole line may be
 	maxEmpty = 100      // reads in a row that give nothing: the reader is broken
 )
 
@@ -15,7 +15,7 @@ const (
 type Reader struct {
 	r     io.Reader
 	limit int
-	keep  int // a buffer that grew beyond is given back after its line
+	keep  int // bytes; a larger buffer is given back after its line
 	buf   []byte
 	start int // of the bytes not handed out
 	seen  int // no newline in buf[start:seen]
@@ -24,14 +24,14 @@ type Reader struct {
 	err   error
 }
 
-// NewReader returns a Reader of r. A line of up to limit bytes, its end among them, comes whole. A longer one comes whole where it was read
-// at once, up to 64 KiB more, and else in pieces.
+// NewReader returns a Reader of r. A line of up to limit bytes, its end included, comes whole. So does a longer one of at most 64 KiB more
+// that happens to be read at once; any other comes in pieces.
 func NewReader(r io.Reader, limit int) *Reader {
 	return &Reader{r: r, limit: limit, keep: max(2*readSize, limit/16)}
 }
 
-// Next returns the next line with its end. A stream that ends within a line gives that as a whole one, and then its error, such as io.EOF.
-// Of a line that is too long it returns pieces that are not whole. data is valid until the next call.
+// Next returns the next line with its end. If the stream ends within a line, Next returns that line as a whole one, and then the stream's
+// error, such as io.EOF. Of a line that is too long it returns pieces, with whole false. data is valid until the next call.
 func (l *Reader) Next() (data []byte, whole bool, err error) {
 	for {
 		if i := bytes.IndexByte(l.buf[l.seen:l.end], '\n'); i >= 0 {
