@@ -11,8 +11,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Letters that tokens are made of here. Nobody has any of them: they only have the shape that their makers document, and are put together
-// when the test runs, so that no scanner of sources takes them for real.
+// Letters of which the tests make tokens when they run, so that no scanner of sources takes them for real ones. These tokens have the
+// documented form and belong to nobody.
 const (
 	hex40  = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"
 	hex64  = hex40 + "2b0b822cd15d6c15b0f00a08"
@@ -219,7 +219,7 @@ func TestTokensOfTheirMakers(t *testing.T) {
 	}
 }
 
-// A key of PuTTY's is masked as one in PEM is, also where all of a PEM is in base64, in one line or in several.
+// A private key of PuTTY is masked like one in PEM, and so is a whole PEM file in base64, in one line or in several.
 func TestKeysInOtherForms(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true})
 	body := strings.Repeat("MIIEow"+mixed[:50]+"\n", 12)

@@ -25,8 +25,8 @@ func Contexts() []string {
 // FormsOf are the texts in which a value is looked for.
 func FormsOf(value string) []string { return formsOf(value, formsAll) }
 
-// Beginning is the place where a pattern first begins in p at or behind p[i]: found by the search, first by looking at one byte after the
-// other.
+// Beginning returns the first place in p, from i on, where a pattern may begin: as the search finds it, and as looking at one byte after
+// the other finds it.
 func (r *Rules) Beginning(p []byte, i int) (found, first int) {
 	d := r.automaton()
 	first = i
@@ -43,7 +43,7 @@ func (d *dfa) suspects(p []byte) bool {
 	return d.begins(p[:quad])
 }
 
-// LooksAhead says whether beginnings are told by more than their first byte.
+// LooksAhead reports whether more than one byte decides where a pattern may begin.
 func (r *Rules) LooksAhead() bool { return r.automaton().begin.look() > 1 }
 
 // FindNamed returns where the secret values of names are in text.
@@ -67,7 +67,7 @@ func Labelled(expr string) bool {
 	return false
 }
 
-// FirstNamed is the first match of namedValue, from or later, as findNamed looks for it and as the expression alone finds it.
+// FirstNamed returns the first match of namedValue from from on: as findNamed looks for it, and as the expression alone finds it.
 func FirstNamed(w []byte, from int) (with, without []int) {
 	match := func(begin int) []int {
 		m := namedValue.FindIndex(w[begin:])

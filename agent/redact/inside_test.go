@@ -48,7 +48,7 @@ const (
 	either // a character that is taken back
 )
 
-// put interrupts a text at a place; becomes tells for each byte of the result what happens to it, if text[from:to] is secret.
+// put interrupts a text at a place. becomes says for each byte of the result what happens to it if text[from:to] is secret.
 func (i interruption) put(text string, at, from, to int) (out string, becomes []int) {
 	add := func(begin, end int) {
 		for k := begin; k < end; k++ {

@@ -93,7 +93,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// Where a filter is at rest, a new one goes on alike.
+// At a place where a filter is at rest, a new filter continues with the same result.
 func TestAtRest(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	r := compile(t, redact.Options{Tokens: true, Images: 1 << 30}, "hunter2-value")

@@ -11,9 +11,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// naive redacts a text as plainly as it can be said: each form of each value, each known token at each place, each expression over the
-// whole, without complete colour sequences, which are the only ones it knows. It is for texts that are held as a whole, in which no secret
-// goes on behind a line's end.
+// naive redacts a text in the plainest way: each form of each value, each known token at each place, each expression over the whole text.
+// It first removes complete colour sequences, the only ones that it knows. It is for whole texts in which no secret continues behind a
+// line's end.
 type naive struct {
 	forms    []string         // of values
 	tokens   []*regexp.Regexp // by their index in redact.TokenForms
@@ -156,7 +156,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// Where patterns begin is found alike three places at a time and one by one.
+// The search for the beginnings of patterns finds the same three places at a time and one by one.
 func TestBeginnings(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	all := append(pieces(t, random), innocent()...)
