@@ -143,7 +143,7 @@ func TestBeginBelievesSignaturesAlone(t *testing.T) {
 	}
 }
 
-// A pairing token is sent to the host alone, not to where that points.
+// A pairing token is sent only to the host, not to where the host redirects.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	var visits atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) }))
