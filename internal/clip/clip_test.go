@@ -35,7 +35,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// A text stays a text, and as much of it as fits is kept.
+// Valid UTF-8 stays valid, and as much of it as fits is kept.
 func FuzzText(f *testing.F) {
 	f.Add("a€😀", 5)
 	f.Fuzz(func(t *testing.T, s string, n int) {
