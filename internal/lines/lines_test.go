@@ -76,7 +76,7 @@ func TestLongLinesPassInPieces(t *testing.T) {
 	}
 }
 
-// A file gives as much as is asked for, and yet no line is whole that is more than a read longer than the bound.
+// A read from a file fills any buffer, but a whole line is at most 64 KiB longer than the limit.
 func TestBoundOfAWholeLine(t *testing.T) {
 	const limit, most = 1<<20 + 1, 1<<20 + 1 + 64<<10
 	for _, n := range []int{limit, most, most + 1, 2 << 20} {
