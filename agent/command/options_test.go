@@ -68,7 +68,7 @@ func TestFindingsSayWhere(t *testing.T) {
 	}
 }
 
-// Too many findings are not a place to hide another.
+// No finding hides behind many others.
 func TestFindingsAreBounded(t *testing.T) {
 	r := command.Line(strings.Repeat("a `b`;", 99) + "python3 -c 1; sh x")
 	if len(r.Findings) != 100 || !r.Has(command.Unparsed) {

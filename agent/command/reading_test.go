@@ -230,7 +230,7 @@ func TestArgv(t *testing.T) {
 	}
 }
 
-// A line that is made to take long takes no time.
+// A line that is made to take long is read quickly.
 func TestBombs(t *testing.T) {
 	const most = testkit.Patience // an exponential algorithm never ends, on any machine
 	repeat := func(s string, n int) string { return strings.Repeat(s, testkit.Load(n, n/4)) }

@@ -41,7 +41,7 @@ func TestEveryWrapper(t *testing.T) {
 	}
 }
 
-// Nothing that is known panics on few or odd words.
+// No known program makes the reader panic, with few words or odd ones.
 func TestEveryOpenerOnOddWords(t *testing.T) {
 	odd := []string{"", "-", "--", "-c", "-x", "--exec", "-e", "=", "a=b", "-I", "{}", ";", "+", "|", "-o", "ProxyCommand=", "exec", "run", "dlx"}
 	for _, name := range slices.Concat(command.Openers(), command.Programs(), command.Interpreters) {
