@@ -23,7 +23,7 @@ func (r *reader) command(words []Word, in input) {
 	if first := words[0].Text; r.text != "" && len(first) > 1 && (first[0] == '=' || first[0] == '$') { // zsh expands it
 		r.out.findIn(Dynamic, c)
 	}
-	if first := words[0].Text; r.text != "" && len(first) > 1 && first[0] == '-' { // bash runs a program of that name; behind "time", other shells take it for an option
+	if first := words[0].Text; (r.text != "" || r.depth > 0) && len(first) > 1 && first[0] == '-' { // bash runs a program of that name; behind "time", other shells take it for an option
 		r.out.findIn(Option, c)
 	}
 	if strings.ContainsAny(words[0].Text, `/\\`) {

@@ -54,6 +54,12 @@ func (d *effect) option(act string, m option) {
 		d.found = true
 	case "write":
 		d.writes(m.value)
+	case "pipe":
+		if line := strings.TrimLeft(m.value.Text, `"'`); strings.HasPrefix(line, "|") || strings.HasPrefix(line, "!") {
+			d.lineIn(Word{line[1:], m.value.Fixed}, input{})
+		} else {
+			d.writes(m.value)
+		}
 	case "move":
 		d.out.Moves = append(d.out.Moves, m.value)
 	case "destroy":

@@ -117,6 +117,11 @@ func TestLines(t *testing.T) {
 		{"xargs -I{} {} x", []string{"{} x", "outer xargs", "! dynamic"}},
 		{"xargs sh -c", []string{"outer sh", "outer xargs", "! dynamic"}},
 		{"env -a x a b", []string{"a b", "outer env"}},
+		{"strace -o '|a b' c; strace -o a c", []string{"a b", "c", "c", "outer strace", "outer strace"}},
+		{"systemd-run -t a b; systemd-run -P a b; systemd-run -d a b", []string{"a b", "a b", "a b", "outer systemd-run", "outer systemd-run", "outer systemd-run"}},
+		{"nsenter -w a b; nsenter -r/x a b", []string{"a b", "a b", "outer nsenter", "outer nsenter"}},
+		{"perf stat -n a b; perf sched record a", []string{"a b", "perf sched record a", "outer perf", "! option", "! option"}},
+		{"entr -rs 'a b'", []string{"a b", "outer entr"}},
 		{"xargs --max-lines a b; xargs --max-l a b", []string{"a b …", "a b …", "outer xargs", "outer xargs"}}, // a value has to be attached
 		{"xargs -eI a b c; xargs -lx a b", []string{"a b c …", "a b …", "outer xargs", "outer xargs"}},
 		{"xargs -ia sh -c a; xargs -J a sh -c a", []string{"outer sh", "outer xargs", "outer sh", "outer xargs", "! dynamic", "! dynamic"}},
@@ -223,6 +228,7 @@ func TestArgv(t *testing.T) {
 		{[]string{`C:\Windows\System32\CMD.EXE`, "/c", "x"}, []string{`C:\Windows\System32\CMD.EXE /c x`, "! code"}},
 		{[]string{"bash", "-c", "a $1", "x"}, []string{"a $1", "outer bash"}},
 		{[]string{""}, []string{"", "! dynamic"}},
+		{[]string{"dtach", "-n", "s", "-z", "a"}, []string{"-z a", "outer dtach", "! option"}}, // -z may stand behind the socket
 	} {
 		if d := cmp.Diff(c.want, said(command.Argv(c.argv))); d != "" {
 			t.Errorf("%q\n-want +got:\n%s", c.argv, d)
