@@ -121,7 +121,7 @@ func TestLines(t *testing.T) {
 		{"systemd-run -t a b; systemd-run -P a b; systemd-run -d a b", []string{"a b", "a b", "a b", "outer systemd-run", "outer systemd-run", "outer systemd-run"}},
 		{"nsenter -w a b; nsenter -r/x a b", []string{"a b", "a b", "outer nsenter", "outer nsenter"}},
 		{"perf stat -n a b; perf sched record a", []string{"a b", "perf sched record a", "outer perf", "! option", "! option"}},
-		{"entr -rs 'a b'", []string{"a b", "outer entr"}},
+		{"entr -rs 'a; b'", []string{"a", "b", "outer entr"}},
 		{"xargs --max-lines a b; xargs --max-l a b", []string{"a b …", "a b …", "outer xargs", "outer xargs"}}, // a value has to be attached
 		{"xargs -eI a b c; xargs -lx a b", []string{"a b c …", "a b …", "outer xargs", "outer xargs"}},
 		{"xargs -ia sh -c a; xargs -J a sh -c a", []string{"outer sh", "outer xargs", "outer sh", "outer xargs", "! dynamic", "! dynamic"}},
