@@ -90,6 +90,7 @@ func TestVerdicts(t *testing.T) {
 		{row{Value: 3.99}.leastHere(4, 3, 1.9), "MISS"},
 		{row{Value: 2}.leastHere(4, 0.95, 1.9), "ok"},
 		{row{Value: 1.99}.leastHere(4, 0.95, 1.9), "MISS"},
+		{row{Unjudged: "why"}.most(1), "not judged"},
 	} {
 		if got := c.row.verdict(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.row, got, c.want)
@@ -104,6 +105,7 @@ func TestTable(t *testing.T) {
 			row{Part: "speed", Name: "of something", Value: 0.756, Note: "why"}.least(0.8),
 			row{Part: "speed", Name: "of another", Value: 1234, Unit: "MB/s"},
 			row{Part: "size", Name: "small", Value: 12.34, Unit: "MiB"}.most(15),
+			row{Part: "size", Name: "hidden", Unit: "MiB", Unjudged: "unknown here"}.most(15),
 		},
 		Failed: []string{"echo: no terminal"},
 	}
@@ -114,8 +116,8 @@ func TestTable(t *testing.T) {
 	want := []string{
 		"a CPU, 2 cores, go1", "",
 		"SPEED", "of something 0.76 ≥ 0.80 MISS why", "of another 1234 MB/s", "",
-		"SIZE", "small 12.3 MiB ≤ 15 ok", "",
-		"not measured: echo: no terminal", "", "1 of 2 floors missed", "",
+		"SIZE", "small 12.3 MiB ≤ 15 ok", "hidden – MiB ≤ 15 not judged unknown here", "",
+		"not measured: echo: no terminal", "", "1 of 2 floors missed, 1 not judged", "",
 	}
 	var got []string
 	for line := range strings.SplitSeq(out.String(), "\n") {
@@ -338,6 +340,24 @@ func TestPathRows(t *testing.T) {
 	all[asInstalled] = []walked{bad}
 	if r := (report{Rows: pathRows(paths, []float64{0.5}, all)}); r.missed() != r.floors() {
 		t.Errorf("%d of %d floors are missed by one that is worse", r.missed(), r.floors())
+	}
+}
+
+// On a busy machine the bare pty's p99 may exceed a reference peer's. Nothing is then above it, and the row says so.
+func TestPathRowsBelowTheBarePty(t *testing.T) {
+	paths := []namedPath{{name: asInstalled}, {name: relayPlain}, {name: relayHeld}}
+	same := walked{plain: 10, coloured: 20, alone: []float64{1}, beside: []float64{2}, quiet: 10, typed: 9}
+	all := map[string][]walked{asInstalled: {same}, relayPlain: {same}, relayHeld: {same}}
+	bare := append(slices.Repeat([]float64{0.5}, 98), 3, 3) // p50 0.5, p99 3
+	r := report{Rows: pathRows(paths, bare, all)}
+	if r.missed() != 0 || r.floors() != 6 || r.unjudged() != 1 {
+		t.Errorf("%d of %d floors are missed, %d not judged; want 0 of 6, 1", r.missed(), r.floors(), r.unjudged())
+	}
+	for _, row := range r.Rows {
+		p99 := row.Name == "echo, p99, above the bare pty, of "+relayHeld
+		if p99 != (row.Unjudged != "") || p99 && (row.Value != 0 || !strings.Contains(row.Unjudged, "the bare pty took 3 ms")) {
+			t.Errorf("%+v", row)
+		}
 	}
 }
 

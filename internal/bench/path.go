@@ -32,6 +32,10 @@ const (
 	floorBesideVSCode = 0.5  // of the echo during a flood, p99
 	floorBesideRelay  = 1.2  // of relaywin64-hand-64, p50 and p99
 	floorTyped        = 0.55 // of the flood's throughput, while somebody types elsewhere
+
+	// leastAddition is the least that a reference peer must add to the bare pty's echo before ours can be compared with it, in ms. On a busy
+	// machine the bare pty's p99 may exceed the peer's.
+	leastAddition = 0.001
 )
 
 // A path carries the output of programs on ptys to viewers.
@@ -325,9 +329,14 @@ func pathRows(paths []namedPath, bare []float64, all map[string][]walked) []row 
 		return row{Part: part, Name: measures[n].name + ", of " + name, Value: of(asInstalled, n) / of(name, n)}
 	}
 	above := func(n int, at float64) row {
-		b := quantile(bare, at)
-		return row{Part: part, Name: measures[n].name + ", above the bare pty, of " + relayHeld,
-			Value: (of(asInstalled, n) - b) / max(of(relayHeld, n)-b, 0.001)}
+		r := row{Part: part, Name: measures[n].name + ", above the bare pty, of " + relayHeld}
+		b, reference := quantile(bare, at), of(relayHeld, n)
+		if reference-b < leastAddition {
+			r.Unjudged = fmt.Sprintf("cannot be judged in this run: the bare pty took %s ms, %s %s ms", digits(b), relayHeld, digits(reference))
+			return r
+		}
+		r.Value = (of(asInstalled, n) - b) / (reference - b)
+		return r
 	}
 	rows = append(rows, ratio(0, relayHeld).least(floorOfRelay), ratio(1, relayHeld).least(floorOfRelay),
 		above(3, 0.5).most(floorEchoOfRelay), above(4, 0.99).most(floorEchoOfRelay9),

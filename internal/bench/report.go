@@ -19,6 +19,9 @@ type row struct {
 	Bound bound   `json:"bound,omitempty"`
 	Limit float64 `json:"limit,omitempty"`
 	Note  string  `json:"note,omitempty"` // the value's yardstick
+	// Unjudged is the reason why this run has no value for the row, "" if it has one. Without a value, Value is 0 and the floor is neither
+	// met nor missed.
+	Unjudged string `json:"unjudged,omitempty"`
 }
 
 // bound is the direction of a floor.
@@ -53,9 +56,11 @@ func (r row) leastHere(limit, here, there float64) row {
 	return r
 }
 
-// verdict is ok or MISS, or "" without a floor.
+// verdict is ok, MISS or "not judged", or "" without a floor.
 func (r row) verdict() string {
 	switch {
+	case r.Unjudged != "":
+		return "not judged"
 	case r.Bound == "":
 		return ""
 	case r.Bound == atLeast && r.Value >= r.Limit, r.Bound == atMost && r.Value <= r.Limit:
@@ -71,10 +76,19 @@ type report struct {
 	Failed  []string `json:"failed,omitempty"` // parts that could not be measured, with the reason
 }
 
-func (r report) missed() int {
+func (r report) missed() int { return r.count(func(row row) bool { return row.verdict() == "MISS" }) }
+
+// floors is the number of floors that the run could judge.
+func (r report) floors() int {
+	return r.count(func(row row) bool { return row.Bound != "" && row.Unjudged == "" })
+}
+
+func (r report) unjudged() int { return r.count(func(row row) bool { return row.Unjudged != "" }) }
+
+func (r report) count(is func(row) bool) int {
 	n := 0
 	for _, row := range r.Rows {
-		if row.verdict() == "MISS" {
+		if is(row) {
 			n++
 		}
 	}
@@ -95,7 +109,11 @@ func (r report) table(w io.Writer) error {
 		if row.Bound != "" {
 			floor = fmt.Sprintf("%s %s", row.Bound, digits(row.Limit))
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%s\n", row.Name, digits(row.Value), row.Unit, floor, row.verdict(), row.Note)
+		value, note := digits(row.Value), row.Note
+		if row.Unjudged != "" {
+			value, note = "–", row.Unjudged
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%s\n", row.Name, value, row.Unit, floor, row.verdict(), note)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -103,18 +121,12 @@ func (r report) table(w io.Writer) error {
 	for _, f := range r.Failed {
 		fmt.Fprintf(w, "\nnot measured: %s\n", f)
 	}
-	_, err := fmt.Fprintf(w, "\n%d of %d floors missed\n", r.missed(), r.floors())
-	return err
-}
-
-func (r report) floors() int {
-	n := 0
-	for _, row := range r.Rows {
-		if row.Bound != "" {
-			n++
-		}
+	sum := fmt.Sprintf("%d of %d floors missed", r.missed(), r.floors())
+	if n := r.unjudged(); n > 0 {
+		sum += fmt.Sprintf(", %d not judged", n)
 	}
-	return n
+	_, err := fmt.Fprintf(w, "\n%s\n", sum)
+	return err
 }
 
 // digits writes v with about three of them.
