@@ -11,14 +11,15 @@ import (
 )
 
 // Child is a pty without a process: the test writes its output and ends it. It has the methods of a term.PTY and blocks only on channels,
-// so it lives in synctest bubbles.
+// so it lives in synctest bubbles. Its methods may be called from any goroutine; the first of End, Die and Kill sets the exit.
 type Child struct {
 	out    chan []byte
-	eof    chan struct{}
-	closed chan struct{}
-	reaped chan struct{}
+	eof    chan struct{} // closed by End: nothing more can be printed
+	closed chan struct{} // closed by Close
+	reaped chan struct{} // closed by Die
 	close  sync.Once
 	end    sync.Once
+	die    sync.Once
 	exit   pty.Exit // written before reaped is closed
 
 	mu     sync.Mutex
@@ -33,7 +34,7 @@ func NewChild() *Child {
 	return &Child{out: make(chan []byte), eof: make(chan struct{}), closed: make(chan struct{}), reaped: make(chan struct{})}
 }
 
-// Print hands p over as one read. It blocks until it is taken, or the child has ended.
+// Print hands p over as one read. It blocks until p is taken, the output has ended or the pty is closed.
 func (c *Child) Print(p string) {
 	select {
 	case c.out <- []byte(p):
@@ -42,22 +43,21 @@ func (c *Child) Print(p string) {
 	}
 }
 
-// End is the end of the process and of its output.
+// End ends the process and its output.
 func (c *Child) End(code int) {
-	c.end.Do(func() {
+	c.Die(code)
+	c.end.Do(func() { close(c.eof) })
+}
+
+// Die ends the process and leaves its output open, as a descendant does that still prints.
+func (c *Child) Die(code int) {
+	c.die.Do(func() {
 		c.exit = pty.Exit{Code: code}
 		close(c.reaped)
-		close(c.eof)
 	})
 }
 
-// Die is the end of the process while something keeps its output open.
-func (c *Child) Die(code int) {
-	c.exit = pty.Exit{Code: code}
-	close(c.reaped)
-}
-
-// Closed is closed when the pty was.
+// Closed returns a channel that Close closes.
 func (c *Child) Closed() <-chan struct{} { return c.closed }
 
 // Typed returns the input so far.
@@ -140,7 +140,7 @@ func (c *Child) Close() error {
 	return nil
 }
 
-// Sleep is a command that does nothing of interest until it is killed.
+// Sleep is a command that runs until it is killed. Its output does not matter.
 func Sleep() []string {
 	if filepath.Separator == '\\' {
 		return []string{"ping", "-n", "1000000", "127.0.0.1"}
