@@ -6,18 +6,19 @@ import (
 	"testing"
 )
 
-// diskVar holds, in the process that has a small file system of its own, where that is.
+// diskVar tells the process with the small file system where it is mounted.
 const diskVar = "TETHER_TEST_DISK"
 
-// OnSmallDisk runs the test again in a process of its own, where a file system of 1 MiB is mounted, and reports whether this is that run;
-// the other one is done when it returns. It skips the test where nothing can be mounted.
+// OnSmallDisk runs the test a second time, in a process with a file system of 1 MiB mounted at disk. There it returns true, and the test goes
+// on. In the first process it waits for that run, fails the test if the run failed, and returns false: the test then returns. It skips
+// the test where nothing can be mounted.
 func OnSmallDisk(t testing.TB) (disk string, there bool) {
 	t.Helper()
 	if disk := os.Getenv(diskVar); disk != "" {
 		return disk, true
 	}
 	disk = Home(t)
-	how := "-rm" // a namespace in which even a plain user may mount
+	how := "-rm" // a user namespace, in which a plain user may mount
 	if os.Geteuid() == 0 {
 		how = "-m"
 	}
@@ -33,7 +34,7 @@ func OnSmallDisk(t testing.TB) (disk string, there bool) {
 	return "", false
 }
 
-// Remount changes how that file system is mounted: "ro", "rw".
+// Remount mounts the file system of OnSmallDisk read-only ("ro") or writable ("rw").
 func Remount(t testing.TB, disk, how string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "mount", "-o", "remount,"+how, disk).CombinedOutput(); err != nil {

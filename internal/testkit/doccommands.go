@@ -13,7 +13,7 @@ type DocCommand struct {
 	Page  string
 	Text  string
 	Args  []string // without the program; placeholders are left as they are
-	Whole bool     // from a block that is there to be typed, not from a sentence, which may name a command without its arguments
+	Whole bool     // from a code block, which people type; a command in a sentence may lack its arguments
 }
 
 var (
@@ -21,7 +21,7 @@ var (
 	docStop = regexp.MustCompile(`^(#.*|[|<>&;].*|[0-9]?>.*)$`)
 )
 
-// DocCommands returns the command lines of a program in the README and docs/ of the tree at root.
+// DocCommands returns the command lines that begin with program, or with sudo and program, in the README and docs/ of the tree at root.
 func DocCommands(t testing.TB, root, program string) (all []DocCommand) {
 	t.Helper()
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
@@ -48,14 +48,14 @@ func DocCommands(t testing.TB, root, program string) (all []DocCommand) {
 	return all
 }
 
-// appendCommand appends the command if the line begins with the program.
+// appendCommand appends the command of line, if line begins with program.
 func appendCommand(all []DocCommand, page, program, line string, whole bool) []DocCommand {
 	text := strings.TrimPrefix(strings.TrimSpace(line), "sudo ")
 	rest, ok := strings.CutPrefix(text+" ", program+" ")
 	if !ok {
 		return all
 	}
-	rest, _, _ = strings.Cut(rest, "  ") // after two blanks comes an explanation
+	rest, _, _ = strings.Cut(rest, "  ") // two blanks begin an explanation
 	c := DocCommand{Page: page, Text: text, Whole: whole}
 	for _, word := range strings.Fields(rest) {
 		if docStop.MatchString(word) {

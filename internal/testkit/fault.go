@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// FaultKind is how a connection ends.
+// FaultKind is the way in which a connection ends.
 type FaultKind uint8
 
 // The kinds. Bytes that passed before the fault may still be in transit to an end when that end is closed, unless stated otherwise.
 const (
-	NoFault      FaultKind = iota // it lasts until one end closes it
-	CleanClose                    // both ends read all that passed and then the end of the stream
+	NoFault      FaultKind = iota // the connection lasts until one end closes it
+	CleanClose                    // both ends read all bytes that passed, then the end of the stream
 	Reset                         // both ends fail at once, and lose bytes that they have not read (TCP: RST)
-	MidFrame                      // as Reset, but the last write has passed in part
+	MidFrame                      // as Reset, but only a part of the last write has passed
 	BlackHole                     // nothing passes any more and neither end is told
 	HalfOpenNear                  // the far end is closed; the near one is not told
 	HalfOpenFar                   // the near end is closed; the far one is not told
@@ -26,14 +26,15 @@ func (k FaultKind) String() string {
 	return [...]string{"no fault", "clean close", "reset", "mid-frame cut", "black hole", "near end half open", "far end half open"}[k]
 }
 
-// Fault is the fate of one connection through a Proxy.
+// Fault describes how a Proxy breaks one connection.
 type Fault struct {
 	Kind FaultKind
-	// After is how many bytes, of both directions together, pass before it.
+	// After is the number of bytes, in both directions together, before the fault. With MidFrame exactly these pass; with the other kinds
+	// the piece that reaches After passes as a whole.
 	After int64
-	// Piece, if not 0, is the most that passes at once, in bytes: a slow drip, or frames that arrive in parts.
+	// Piece is the largest number of bytes that pass at once: a slow drip, or frames that arrive in parts. 0 means no such bound.
 	Piece int
-	// Pause is the time that each piece is on its way. The next one waits for it.
+	// Pause delays each piece. The next piece waits for the one before.
 	Pause time.Duration
 }
 
@@ -41,8 +42,9 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%v after %d bytes, in pieces of %d, each %v", f.Kind, f.After, f.Piece, f.Pause)
 }
 
-// SeededFaults returns the fates of the connections 0, 1, 2, …, which follow from seed alone: each kind of end as often as the others,
-// after up to most bytes but mostly fewer, one in four in small pieces and one in four with pauses of up to 2 ms.
+// SeededFaults returns the faults of the connections 0, 1, 2, …. They follow from seed and most alone. All kinds but NoFault are equally
+// frequent and strike after at most most bytes, usually fewer. One connection in four passes small pieces, another one in four pieces with
+// pauses of up to 2 ms.
 func SeededFaults(seed uint64, most int64) func(n int) Fault {
 	return func(n int) Fault {
 		random := rand.New(rand.NewPCG(seed, uint64(n)))
@@ -58,7 +60,7 @@ func SeededFaults(seed uint64, most int64) func(n int) Fault {
 	}
 }
 
-// parks tells the kinds that leave an end open without telling it.
+// parks reports whether the fault leaves an end open and does not tell it.
 func (f Fault) parks() bool {
 	return f.Kind == BlackHole || f.Kind == HalfOpenNear || f.Kind == HalfOpenFar
 }
@@ -80,7 +82,7 @@ func (c *faulty) strike() {
 	}
 }
 
-// closeWrite ends the stream towards the peer of conn, which may still send.
+// closeWrite ends the stream to the peer of conn. The peer may still send, unless conn can only be closed as a whole.
 func closeWrite(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite() // it may be closed already

@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// FloodLine is the n-th line of the flood, from 0: its number, a checksum of the whole, and text of a length and content that follow from
-// the number, with characters of one to four bytes and colours. It ends as a pty writes the end of a line.
+// FloodLine returns line n of the flood, counted from 0: the number, a checksum of number and text, and the text. Length and content of the
+// text follow from the number; it has characters of one to four bytes, and colours. The line ends in CR LF, as a pty writes it.
 func FloodLine(n int) string {
 	random := rand.New(rand.NewPCG(uint64(n), 0xf100d))
 	var b strings.Builder
@@ -32,7 +32,7 @@ func floodSum(n int, text string) uint32 {
 	return crc32.ChecksumIEEE(fmt.Appendf(nil, "%d %s", n, text))
 }
 
-// Flood is the endless stream of all flood lines; the zero value stands at its begin. Not safe for concurrent use.
+// Flood is a position in the endless stream of all flood lines; the zero value is at its start. Not safe for concurrent use.
 type Flood struct {
 	next int // number of the line after rest
 	rest string
@@ -42,7 +42,7 @@ type Flood struct {
 // Offset is the position in the stream, in bytes.
 func (f *Flood) Offset() int64 { return f.off }
 
-// Next returns the next at least one, at most max bytes, not caring for characters and lines.
+// Next returns the next 1 to max bytes and moves past them. They may end within a character or a line. max must be at least 1.
 func (f *Flood) Next(max int) string {
 	if f.rest == "" {
 		f.rest = FloodLine(f.next)
@@ -61,22 +61,22 @@ func (f *Flood) Skip(n int64) {
 	}
 }
 
-// FloodCheck compares written bytes with the flood; the zero value expects its begin. A write after an error returns that error again. Not
-// safe for concurrent use.
+// FloodCheck compares written bytes with the flood; the zero value expects the start of the flood. A write after an error returns that
+// error again. Not safe for concurrent use.
 type FloodCheck struct {
 	want Flood
 	err  error
-	cut  error // the later err, unless the flood ended here, in the middle of a character
+	cut  error // the last bytes may replace a cut character: it becomes err if more than a replacement follows
 }
 
-// Offset is the position in the flood up to which everything was as it should, in bytes.
+// Offset is the number of bytes from the start of the flood that were right or skipped.
 func (c *FloodCheck) Offset() int64 { return c.want.Offset() }
 
 // Skip expects that the next n bytes do not come.
 func (c *FloodCheck) Skip(n int64) { c.want.Skip(n) }
 
-// Ended returns an error unless the flood may have ended after n bytes: where it stands or, shown as U+FFFD in text, in the middle of a
-// character.
+// Ended returns an error unless the written bytes are a flood that ended after n bytes: at Offset, or within the next character, which text
+// then shows as U+FFFD.
 func (c *FloodCheck) Ended(n int64) error {
 	if c.err != nil {
 		return c.err
@@ -88,7 +88,7 @@ func (c *FloodCheck) Ended(n int64) error {
 	return errors.Join(fmt.Errorf("%d bytes of %d", c.Offset(), n), c.cut)
 }
 
-// Write implements io.Writer. The error shows the received and the expected bytes, and the line from which the former seem to be.
+// Write implements io.Writer. The error shows the received and the expected bytes, and the line that the received bytes seem to be from.
 func (c *FloodCheck) Write(p []byte) (int, error) {
 	if c.err == nil && len(p) > 0 && !(c.cut != nil && isCut(p)) {
 		c.err = c.cut // it has not ended
@@ -120,13 +120,13 @@ func (c *FloodCheck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isCut reports whether p is the text's replacement for a part of a character: U+FFFD for all of it, or for each byte.
+// isCut reports whether p may replace a part of a character: one U+FFFD for the part, or one for each of its bytes.
 func isCut(p []byte) bool {
 	n := bytes.Count(p, []byte(string(utf8.RuneError)))
 	return n > 0 && n < utf8.UTFMax && n*utf8.RuneLen(utf8.RuneError) == len(p)
 }
 
-// line is the number of the line that the next byte is part of.
+// line is the number of the line with the next byte.
 func (f *Flood) line() int {
 	if f.rest == "" {
 		return f.next
@@ -153,8 +153,8 @@ func cameFrom(p []byte) string {
 	return ""
 }
 
-// CheckFlood checks text that begins with the flood's begin and may lack parts of it where a line says how many bytes are missing, as
-// tether-host writes it. It returns the sizes of these gaps and the position in the flood at the end.
+// CheckFlood checks text that starts where the flood starts. Parts may be missing where a line of tether-host says how many bytes are
+// missing. It returns the sizes of these gaps and the position in the flood at the end of text.
 func CheckFlood(text string) (gaps []int64, end int64, err error) {
 	const before, after = "\r\n[tether: ", " bytes of output are missing here]\r\n"
 	var c FloodCheck
@@ -177,8 +177,8 @@ func CheckFlood(text string) (gaps []int64, end int64, err error) {
 // floodWord makes Main print the flood instead of running tests.
 const floodWord = "testkit-flood"
 
-// FloodCommand is a command that prints the first lines lines of the flood, all of it if lines is 0, and exits with code. It is the test
-// program itself, whose TestMain must be Main.
+// FloodCommand returns a command that prints that many lines of the flood, or the endless flood if lines is 0, and exits with code. The
+// command is the test program itself, whose TestMain must be Main.
 func FloodCommand(t testing.TB, lines, code int) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -201,7 +201,7 @@ func Main(m interface{ Run() int }) int {
 	return code
 }
 
-// printFlood writes the flood to a pty, which makes the ends of its lines.
+// printFlood writes the flood with LF at line ends; the pty makes CR LF of that.
 func printFlood(w io.Writer, lines int) error {
 	b := bufio.NewWriterSize(w, 32<<10)
 	for n := 0; lines == 0 || n < lines; n++ {

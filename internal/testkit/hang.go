@@ -10,13 +10,14 @@ import (
 	"tether/platform/proc"
 )
 
-// testsVar has the number of the process of the tests, for programs that these start.
+// testsVar has the process ID of the tests, for programs that the tests start.
 const testsVar = "TEST_PROCESS"
 
-// lookForTests is the time between two looks whether the tests run.
+// lookForTests is the interval at which Hang checks whether the tests run.
 const lookForTests = 200 * time.Millisecond
 
-// ForHang is the entry, as NAME=value, that a program which calls Hang needs in its environment. A program that has it passes on the same.
+// ForHang returns the environment variable, as NAME=value, that a program needs to call Hang. In a program that has the variable it returns
+// the same one, for programs that this program starts.
 func ForHang() string {
 	if given := os.Getenv(testsVar); given != "" {
 		return testsVar + "=" + given
@@ -24,8 +25,9 @@ func ForHang() string {
 	return fmt.Sprintf("%s=%d", testsVar, os.Getpid())
 }
 
-// Hang blocks at the end of a test's program that must be killed. If nobody kills it, Hang returns soon after the tests have ended, so that
-// the program ends: otherwise it would keep their output open, which go test, under Wine in particular, takes for a failure.
+// Hang blocks until the program is killed. If nobody kills it, Hang returns soon after the tests have ended, so that the program ends: a
+// program that stays would keep the output of the tests open, which go test reports as a failure, under Wine in particular. Without
+// the variable of ForHang, Hang returns at once.
 func Hang() {
 	pid, _ := strconv.Atoi(os.Getenv(testsVar))
 	tests, err := proc.Lookup(pid)
@@ -39,8 +41,8 @@ func Hang() {
 	}
 }
 
-// AwaitFile waits until the file is there, for a program of a test that has not the environment of the tests. It returns also when the
-// file's directory is gone, as a test's temporary one is in the end.
+// AwaitFile blocks until the file exists or its directory is gone, as a test's temporary directory is after the test. It is for programs
+// that lack the environment of the tests.
 func AwaitFile(name string) {
 	for {
 		if _, err := os.Stat(name); err == nil {

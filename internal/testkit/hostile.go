@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// A HostileAnswer is a host's answer to Method with a list of the elements that cost most to decode.
+// A HostileAnswer is a host's answer to Method with a list of elements that cost much to decode.
 type HostileAnswer struct{ Method, head, element, tail string }
 
-// HostileAnswers are the lists that a host's answers may hold. They speak of ahp-terminal:/1, ahp-session:/1, ahp-chat:/1 and ahp-root://.
+// HostileAnswers has an answer for each list that answers of a host may contain. Their channels are ahp-terminal:/1, ahp-session:/1,
+// ahp-chat:/1 and ahp-root://.
 var HostileAnswers = map[string]HostileAnswer{
 	"snapshots of initialize":     {"initialize", `{"protocolVersion":"1.0.0","serverSeq":1,"snapshots":[`, `{}`, `]}`},
 	"characters of initialize":    {"initialize", `{"protocolVersion":"1.0.0","serverSeq":1,"snapshots":[],"completionTriggerCharacters":[`, `""`, `]}`},
@@ -27,13 +28,13 @@ var HostileAnswers = map[string]HostileAnswer{
 	"tools of a session's client": {"subscribe", `{"snapshot":{"resource":"ahp-session:/1","fromSeq":1,"state":{"activeClients":[{"tools":[`, `{}`, `]}]}}}`},
 }
 
-// Result is the answer with about that many JSON values in its list.
+// Result returns the answer's result, with about that many JSON values in its list.
 func (a HostileAnswer) Result(values int) json.RawMessage {
 	per := strings.Count(a.element, "{") + strings.Count(a.element, `""`)
 	return json.RawMessage(a.head + strings.TrimSuffix(strings.Repeat(a.element+",", values/per), ",") + a.tail)
 }
 
-// LargeObject is a JSON object of about that many values and bytes.
+// LargeObject returns a JSON object with about that many values and bytes.
 func LargeObject(values, bytes int) json.RawMessage {
 	var b strings.Builder
 	b.WriteString(`{"x":1`)

@@ -12,9 +12,9 @@ import (
 	"tether/platform/proc"
 )
 
-// Leaks makes the test fail if, at its end, it has left goroutines, file descriptors or child processes that were not there when Leaks was
-// called. It waits for them to go away before it complains, and prints each with its stack, target or number. Call it first; it does not
-// work in parallel tests, which see each other's.
+// Leaks makes the test fail if goroutines, file descriptors or child processes exist at its end that did not exist when Leaks was called. It
+// waits up to Patience for them to end, and prints the stack, target or number of each that remains. Call it first, so that it checks
+// last. It does not work in parallel tests, which see each other's.
 func Leaks(t testing.TB) {
 	t.Helper()
 	startPoller(t)
@@ -28,7 +28,7 @@ func Leaks(t testing.TB) {
 	})
 }
 
-// startPoller makes the runtime open its own descriptors, which it keeps.
+// startPoller makes the runtime open the descriptors of its poller, which it keeps.
 func startPoller(t testing.TB) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -39,7 +39,7 @@ func startPoller(t testing.TB) {
 	w.Close()
 }
 
-// scene maps a key that stays the same between two looks to its text for the reader.
+// scene is what exists at one moment: it maps a key that does not change to a description for people.
 type scene map[string]string
 
 func look() scene {
@@ -77,13 +77,13 @@ func (s scene) addGoroutines() {
 	}
 }
 
-// isRuntimes tells goroutines that the standard library starts once and keeps.
+// isRuntimes reports whether the goroutine is one that the standard library starts once and keeps, or look itself.
 func isRuntimes(stack string) bool {
 	return strings.Contains(stack, "os/signal.signal_recv") || strings.Contains(stack, "runtime.ensureSigM") ||
 		strings.Contains(stack, "testkit.look(")
 }
 
-// addDescriptors does nothing on Windows, whose handles have no names: Wine shows its own there.
+// addDescriptors does nothing on Windows: handles have no names there, and in /dev/fd Wine shows its own descriptors.
 func (s scene) addDescriptors() {
 	if os.PathSeparator != '/' {
 		return
@@ -97,14 +97,14 @@ func (s scene) addDescriptors() {
 		target, err := os.Readlink(name)
 		if err != nil {
 			if _, err := os.Stat(name); err != nil {
-				continue // the one that read the directory
+				continue // the descriptor that read the directory
 			}
 		}
 		s["fd "+e.Name()+" "+target] = fmt.Sprintf("descriptor %s → %s", e.Name(), target)
 	}
 }
 
-// addChildren does nothing if processes cannot be listed (Windows). Zombies count: they must be waited for.
+// addChildren does nothing if processes cannot be listed (Windows). Zombies count: the test must wait for its children.
 func (s scene) addChildren() {
 	all, err := proc.List()
 	if err != nil {

@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// NATS is servers of NATS on loopback that are one cluster with JetStream.
+// NATS is one or more NATS servers on loopback; several form one cluster. Its methods are for the test's goroutine alone.
 type NATS struct {
-	URLs string // of all, divided by commas
+	URLs string // of all servers, separated by commas
 
 	t     testing.TB
 	dir   string
-	ports []int // of clients
+	ports []int // for clients
 	args  [][]string
-	runs  []*natsRun // nil while one is down
+	runs  []*natsRun // nil while a server is down
 }
 
-// natsRun is a server that runs.
+// natsRun is a running server.
 type natsRun struct {
 	process *os.Process
-	ended   chan struct{} // closed when it has
+	ended   chan struct{} // closed when the process has ended
 }
 
-// StartNATS starts so many servers, with further arguments for each, until the test ends. It skips the test where the server is not
-// installed; path is that of bin/tools.
+// StartNATS starts that many servers, each with args, and ends them with the test. It skips the test where the server is not installed;
+// tools is the path of bin/tools.
 func StartNATS(t testing.TB, tools string, servers int, args ...string) *NATS {
 	t.Helper()
 	Unix(t, "scripts/test-tools.sh installs nats-server for the system that runs it")
@@ -67,19 +67,19 @@ func StartNATS(t testing.TB, tools string, servers int, args ...string) *NATS {
 	return n
 }
 
-// StartJetStream is StartNATS for three servers that keep stored data.
+// StartJetStream is StartNATS for three servers with JetStream, whose data outlives a restart.
 func StartJetStream(t testing.TB, tools string) *NATS {
 	t.Helper()
 	return StartNATS(t, tools, 3, "-js", "-sd", filepath.Join(t.TempDir(), ServerNumber))
 }
 
-// ServerNumber stands for the number of the server in the arguments of StartNATS.
+// ServerNumber is a placeholder in the arguments of StartNATS: Start replaces it by the number of the server, from 0.
 const ServerNumber = "SERVER"
 
-// URL is that of one server.
+// URL returns the URL of server i.
 func (n *NATS) URL(i int) string { return fmt.Sprintf("nats://127.0.0.1:%d", n.ports[i]) }
 
-// Start starts a server that is down, and waits until it takes connections.
+// Start starts server i, which must be down, and waits until it accepts connections.
 func (n *NATS) Start(i int) {
 	n.t.Helper()
 	args := append([]string{}, n.args[i]...)
@@ -117,7 +117,7 @@ func (n *NATS) Start(i int) {
 	})
 }
 
-// Kill ends a server at once.
+// Kill kills server i, if it runs, and waits for its end.
 func (n *NATS) Kill(i int) {
 	if r := n.runs[i]; r != nil {
 		_ = r.process.Kill() // it may have ended

@@ -16,16 +16,16 @@ import (
 // NATSFaults are the faults of a NATSProxy.
 type NATSFaults struct {
 	Seed  uint64
-	Lost  float64       // share of the messages that are dropped, each way
-	Delay time.Duration // longest wait of one message, which those behind it share
+	Lost  float64       // share of messages that are dropped, in each direction; 0 to 1
+	Delay time.Duration // each message waits a random time below this, and delays the messages behind it
 }
 
-// NATSProxy passes connections on to a NATS server. It loses whole messages, as the server's clients must expect, delays them, and can be
-// partitioned from the server. Its methods may be called from any goroutine.
+// NATSProxy passes connections on to a NATS server. It drops whole messages, as NATS itself may, delays them, and can hold up everything as a
+// network partition does. Its methods may be called from any goroutine.
 //
-// Goroutines: those of a Proxy, and two for each connection, until it has ended. The test's end closes the proxy and waits for them.
+// Goroutines: those of a Proxy, and two for each connection, until it has ended. The test's cleanup closes the proxy and waits for them.
 type NATSProxy struct {
-	URL string // of the server, as clients of the proxy use it
+	URL string // of the proxy, for clients
 
 	outer *Proxy
 
@@ -35,7 +35,8 @@ type NATSProxy struct {
 	lost   int
 }
 
-// NewNATSProxy starts a proxy to the server at an address. Start the servers with --no_advertise: clients must not learn their other addresses.
+// NewNATSProxy starts a proxy to the server at address, HOST:PORT. Start the servers with --no_advertise, so that clients do not learn
+// addresses that bypass the proxy.
 func NewNATSProxy(t testing.TB, address string, f NATSFaults) *NATSProxy {
 	t.Helper()
 	p := &NATSProxy{faults: f, gate: make(chan struct{})}
@@ -68,11 +69,11 @@ func NewNATSProxy(t testing.TB, address string, f NATSFaults) *NATSProxy {
 	return p
 }
 
-// Cut breaks all connections by a reset, now.
+// Cut resets all connections at once.
 func (p *NATSProxy) Cut() { p.outer.Cut() }
 
-// Partition holds everything up, both ways and without a sign, until it is called with false. Then it passes on what it held up, unless an end has
-// closed the connection.
+// Partition(true) holds up everything in both directions, and tells neither end. Partition(false) passes on what was held up, where no end
+// has closed the connection.
 func (p *NATSProxy) Partition(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,21 +89,21 @@ func (p *NATSProxy) Partition(on bool) {
 	}
 }
 
-// Lose changes the share of the messages that are dropped.
+// Lose changes the share of messages that are dropped.
 func (p *NATSProxy) Lose(share float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults.Lost = share
 }
 
-// Lost is how many messages were dropped.
+// Lost returns the number of dropped messages.
 func (p *NATSProxy) Lost() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost
 }
 
-// pass moves one direction's protocol lines, and messages with their payload, until the connection ends.
+// pass moves the protocol lines and messages of one direction until the connection ends.
 func (p *NATSProxy) pass(dst io.Writer, src io.Reader, random *rand.Rand) error {
 	in := bufio.NewReaderSize(src, 64<<10)
 	for {
@@ -140,7 +141,8 @@ func (p *NATSProxy) pass(dst io.Writer, src io.Reader, random *rand.Rand) error 
 	}
 }
 
-// natsPayload is how many bytes follow a line of the protocol before the next: those of PUB, HPUB, MSG and HMSG have their size at the end.
+// natsPayload returns the size of the payload, in bytes and without its CR LF, that follows a protocol line. The lines PUB, HPUB, MSG and HMSG
+// end with it; no payload follows other lines (docs.nats.io, client protocol).
 func natsPayload(line []byte) (size int, isMessage bool, err error) {
 	fields := bytes.Fields(line)
 	if len(fields) == 0 {

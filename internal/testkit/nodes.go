@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Nodes are the nodes of a host, for tests of services that one of them does for all (host/leader). The test decides which one leads.
+// Nodes are the nodes of a host, for tests of services that one node provides for all nodes (host/leader). The test chooses the leader. Its
+// methods may be called from any goroutine.
 type Nodes struct {
 	t      *testing.T
 	secret []string
@@ -21,12 +22,12 @@ type Nodes struct {
 	stops   map[string]func()
 }
 
-// NewNodes returns nodes. The test fails if a question between them contains one of the secrets.
+// NewNodes returns nodes without a leader. The test fails if a question between nodes contains one of the secrets in plain text.
 func NewNodes(t *testing.T, secrets ...string) *Nodes {
 	return &Nodes{t: t, secret: secrets, answers: map[string]func(context.Context, []byte) []byte{}, serves: map[string]func(int64) func(){}, stops: map[string]func(){}}
 }
 
-// Lead makes a node the leader. Its service, if there is one, runs already. The former one does not know yet: see Stop.
+// Lead makes a node the leader, with a new epoch, and starts its service, if it has one. The former leader's service runs on until Stop.
 func (n *Nodes) Lead(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -37,7 +38,7 @@ func (n *Nodes) Lead(name string) {
 	}
 }
 
-// Stop ends the leading of a node and waits until its service has.
+// Stop ends a node's service and waits until it has ended.
 func (n *Nodes) Stop(name string) {
 	n.mu.Lock()
 	stop := n.stops[name]
@@ -48,7 +49,7 @@ func (n *Nodes) Stop(name string) {
 	}
 }
 
-// Node is one of them. It implements leader.Nodes.
+// Node is one of the Nodes. It implements leader.Nodes.
 type Node struct {
 	*Nodes
 	Name string

@@ -13,7 +13,7 @@ type Pipes struct {
 	once  sync.Once
 }
 
-// NewPipes returns a listener to which nobody has connected.
+// NewPipes returns a listener without connections.
 func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
 
 // Dial blocks until the connection is accepted, and fails once the listener is closed.
@@ -37,7 +37,7 @@ func (p *Pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener. Connections go on.
+// Close implements net.Listener. Existing connections stay open.
 func (p *Pipes) Close() error {
 	p.once.Do(func() { close(p.done) })
 	return nil
@@ -46,7 +46,7 @@ func (p *Pipes) Close() error {
 // Addr implements net.Listener.
 func (p *Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// Connect dials l and returns both ends of the connection. Cleanup closes them.
+// Connect dials l, which listens on TCP, and returns both ends of the connection. The test's cleanup closes them.
 func Connect(t testing.TB, l net.Listener) (dialled, accepted net.Conn) {
 	t.Helper()
 	dialled, err := net.Dial("tcp", l.Addr().String())

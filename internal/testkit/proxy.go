@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// maxParked bounds the connections in which nothing passes any more that a proxy keeps open, so that a thousand black holes do not use up
-// the descriptors of the process: the oldest is closed for the next.
+// maxParked is the maximum number of connections that a proxy keeps open although nothing passes through them any more. Beyond it, the oldest
+// is closed: otherwise a thousand black holes would use up the descriptors of the process.
 const maxParked = 16
 
 // Proxy passes the bytes of connections on to a target and breaks each connection as planned. Its methods may be called from any goroutine.
 //
-// Goroutines: one that accepts, after Listen; two for each connection, until it has ended. The test's end closes the proxy and waits for
+// Goroutines: one per Listen, which accepts; three for each connection, until it has ended. Close, and the test's cleanup, ends and awaits
 // them.
 type Proxy struct {
 	dial func() (net.Conn, error) // set once
@@ -27,12 +27,13 @@ type Proxy struct {
 	closed   bool
 	listener net.Listener // nil before Listen
 	count    int          // connections so far
-	alive    []*faulty
-	parked   []*faulty // oldest first
+	alive    []*faulty    // connections that have not ended
+	parked   []*faulty    // oldest first
 	struck   map[FaultKind]int
 }
 
-// NewProxy returns a proxy to the target of dial, whose n-th connection, from 0, has the fate plan(n); a nil plan means no faults.
+// NewProxy returns a proxy to the target of dial. Connection n, counted from 0, meets the fault plan(n); a nil plan means no faults. plan is
+// called with a lock held and must not call the proxy.
 func NewProxy(t testing.TB, dial func() (net.Conn, error), plan func(n int) Fault) *Proxy {
 	if plan == nil {
 		plan = func(int) Fault { return Fault{} }
@@ -59,7 +60,7 @@ func (p *Proxy) Listen(t testing.TB) string {
 				return // closed
 			}
 			if p.serve(near) != nil {
-				near.Close() // as who connects to a machine that is down sees it
+				near.Close() // as a client sees it when the target is down
 			}
 		}
 	})
@@ -76,7 +77,7 @@ func (p *Proxy) Dial() (net.Conn, error) {
 	return near, nil
 }
 
-// Cut breaks all connections by a reset, now.
+// Cut resets all connections at once. It does not count as a fault.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	alive := slices.Clone(p.alive)
@@ -87,7 +88,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Struck is how many connections met each kind of fault.
+// Struck returns the number of connections that met each kind of fault.
 func (p *Proxy) Struck() map[FaultKind]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +99,7 @@ func (p *Proxy) Struck() map[FaultKind]int {
 	return out
 }
 
-// Faults is how many connections met a fault.
+// Faults returns the number of connections that met a fault.
 func (p *Proxy) Faults() (n int) {
 	for _, m := range p.Struck() {
 		n += m
@@ -106,7 +107,7 @@ func (p *Proxy) Faults() (n int) {
 	return n
 }
 
-// Close closes all connections and waits until everything the proxy started has ended. It may be called more than once.
+// Close closes all connections and waits until the goroutines of the proxy have ended. It may be called more than once.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	if !p.closed {
@@ -156,12 +157,12 @@ type faulty struct {
 	released  bool          // freed is closed; guarded by the proxy's mutex
 
 	mu     sync.Mutex
-	left   int64         // bytes that may still pass
+	left   int64         // bytes that may still pass before the fault
 	over   bool          // the fault has happened
-	struck chan struct{} // closed then
+	struck chan struct{} // closed when over becomes true
 }
 
-// end closes the ends that a fault has left open.
+// end closes the ends that a fault has left open, and forgets the connection.
 func (c *faulty) end() {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
@@ -192,7 +193,7 @@ func (c *faulty) pass(dst, src net.Conn) {
 			c.park()
 			return
 		case err != nil && !c.hit():
-			closeWrite(dst) // the end of a stream passes too
+			closeWrite(dst) // pass on the end of the stream
 			return
 		case err != nil:
 			return
@@ -200,7 +201,7 @@ func (c *faulty) pass(dst, src net.Conn) {
 	}
 }
 
-// wait lets the pause of a piece go by; false if the fault came meanwhile or had come: then nothing passes any more.
+// wait waits for the pause of a piece. It returns false if the fault has happened: then nothing passes any more.
 func (c *faulty) wait() bool {
 	if c.fault.Pause > 0 {
 		pause := time.NewTimer(c.fault.Pause)
@@ -220,7 +221,7 @@ func (c *faulty) hit() bool {
 	return c.over
 }
 
-// take allows the next n bytes, or those before the fault; last reports that the fault follows.
+// take returns how many of the next n bytes may pass; last reports that the fault follows them.
 func (c *faulty) take(n int) (allowed int, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,8 +243,8 @@ func (c *faulty) take(n int) (allowed int, last bool) {
 	return n, true
 }
 
-// park keeps the ends that the fault has left open until the proxy is closed, or until there are too many of them. Nothing is read there,
-// so that the buffers fill up as they do when a network is gone.
+// park keeps open the ends that the fault has left open, until the proxy is closed or maxParked newer connections are parked. It reads
+// nothing from them, so that buffers fill up as they do when a network is gone.
 func (c *faulty) park() {
 	c.p.mu.Lock()
 	if !slices.Contains(c.p.parked, c) {
@@ -257,7 +258,7 @@ func (c *faulty) park() {
 	<-c.freed
 }
 
-// releaseLocked ends a connection that is parked, or all of its pumps that still run. It takes the proxy's mutex.
+// releaseLocked closes both ends, which ends the pumps, parked or not. The caller holds the proxy's mutex.
 func (c *faulty) releaseLocked() {
 	if !c.released {
 		c.released = true

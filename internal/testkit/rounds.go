@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// soakVariable makes tests long: it is the time, such as 2m, after which the program begins no more rounds than it must. scripts/soak.sh
-// runs each test as a program of its own and sets it to the test's share.
+// soakVariable makes tests long. Its value is the time, such as 2m, after which the test program starts no optional rounds. scripts/soak.sh
+// runs each test as a program of its own and sets the variable to the test's share.
 const soakVariable = "TETHER_SOAK"
 
-// started is when the program's time begins.
+// started is when that time begins.
 var started = time.Now()
 
 // Soaking reports whether this is a long run (make soak), in which a test may be more thorough than in make test.
 func Soaking() bool { return os.Getenv(soakVariable) != "" }
 
-// Load is the size of a load, such as machines or bytes: whole, but small with the race detector, with which everything takes ten times as
-// long and which needs no more to find a race. make test-windows, make soak and go test without -race take the whole load.
+// Load returns the size of a load, such as a number of machines or bytes: small with the race detector, otherwise whole. With the race
+// detector everything takes ten times as long, and a small load suffices to find a race. make test-windows, make soak and go test
+// without -race take the whole load.
 func Load(whole, small int) int {
 	if raceDetector && !Soaking() {
 		return small
@@ -27,9 +28,9 @@ func Load(whole, small int) int {
 	return whole
 }
 
-// Rounds counts the rounds of a test from 0: short rounds, or long rounds in a soak (make soak). A soak stops early when its time is over,
-// after short rounds at least, and logs the number. A test that ranges several times shares the time. Range over it in the test function
-// itself, where scripts/soak.sh finds it, and outside of synctest bubbles, whose time is fake.
+// Rounds yields the numbers of a test's rounds from 0: short rounds, or long rounds in a soak (make soak). A soak stops early when its time
+// is over, but does at least short rounds, and logs how many it did. Several loops of one test share the time. Range over it in the test
+// function itself, where scripts/soak.sh finds it, and outside of synctest bubbles, whose time is fake.
 //
 //	for round := range testkit.Rounds(t, 10, 1000) { … }
 func Rounds(t testing.TB, short, long int) iter.Seq[int] {
@@ -54,7 +55,7 @@ func Rounds(t testing.TB, short, long int) iter.Seq[int] {
 	}
 }
 
-// soakTime is the time for the rounds of one test, 0 if this is no soak.
+// soakTime returns the time for the rounds of one test; 0 if this is no soak.
 func soakTime(t testing.TB) time.Duration {
 	t.Helper()
 	if !Soaking() {
@@ -67,7 +68,8 @@ func soakTime(t testing.TB) time.Duration {
 	return d
 }
 
-// Number is the value of a variable with which a test is made longer than in make test, such as in make test-cluster.
+// Number returns the value of an environment variable, at least 1, or otherwise if the variable is not set. Such variables make a test longer
+// than in make test, as make test-cluster does.
 func Number(t testing.TB, variable string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(variable)

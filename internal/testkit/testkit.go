@@ -3,9 +3,10 @@
 //   - Patience and Eventually wait for real processes and sockets; Rounds makes tests longer in a soak, Load smaller
 //     with the race detector.
 //   - Home, Leaks and StartTree give a test a separate home, and check that it leaves nothing behind.
-//   - Listen and FreePort are ports that stay free when nobody listens there.
-//   - Child is a terminal's program without a process, Flood output whose every byte is known, Output a program's output.
-//   - Proxy is a network, its Faults how it fails. VSCodeHost is VS Code's host.
+//   - Listen and FreePort use ports that the system assigns to nobody else while nobody listens there.
+//   - Child is a pty without a process, Flood an output whose bytes are all known, Output keeps a program's output.
+//   - Proxy breaks network connections as its Faults say, NATSProxy those to NATS. StartNATS and StartVSCodeHost start
+//     real servers. Pipes and Connect make connections.
 //   - HostileAnswers and LargeObject are the largest messages of a hostile host.
 //   - Unix and NotOnWine skip tests of missing features, and say why. DocCommands are the commands that the pages show.
 //
@@ -32,18 +33,18 @@ import (
 	"tether/platform/secret"
 )
 
-// Time between two looks at a condition: doubled from the first to the last.
+// The pauses between two checks of a condition: each is twice the one before, from firstLook up to lastLook.
 const (
 	firstLook = 200 * time.Microsecond
 	lastLook  = 20 * time.Millisecond
 )
 
-// Patience is how long a test waits for an expected event before it gives up. Only a failing test waits that long, and machines that test
-// many things at once may stand still for half a minute: a shorter bound proves nothing about the program.
+// Patience is how long a test waits for an expected event before it gives up. Only a failing test waits that long. A machine that runs many
+// tests at once may stand still for half a minute, so a shorter bound proves nothing about the program.
 const Patience = 2 * time.Minute
 
-// Eventually calls cond until it is true and fails the test, naming what, if it is not true within d. It is for real processes and sockets;
-// time within one program is better faked by testing/synctest.
+// Eventually calls cond until it returns true. If that takes longer than d, the test fails with a message that contains what. It is for real
+// processes and sockets; within one program, fake the time with testing/synctest.
 func Eventually(t testing.TB, d time.Duration, what string, cond func() bool) {
 	t.Helper()
 	if !within(d, cond) {
@@ -51,7 +52,7 @@ func Eventually(t testing.TB, d time.Duration, what string, cond func() bool) {
 	}
 }
 
-// within reports whether cond became true within d. It looks at least once, and once more after d, so that a machine that stood still does
+// within reports whether cond became true within d. It checks at least once, and once more after d, so that a machine that stood still does
 // not fail a test.
 func within(d time.Duration, cond func() bool) bool {
 	deadline := time.Now().Add(d)
@@ -82,23 +83,23 @@ func Home(t testing.TB) string {
 	return dir
 }
 
-// RemoveHome removes the directory of MakeHome. Ending processes may have files open there, which Windows does not remove meanwhile: it
-// waits for them.
+// RemoveHome removes the directory of MakeHome. It tries again for up to Patience, because Windows removes no file that an ending process
+// still has open.
 func RemoveHome(dir string) (err error) {
 	within(Patience, func() bool { err = os.RemoveAll(dir); return err == nil })
 	return err
 }
 
-// MakeHome makes an empty directory as Home does. The caller removes it, see RemoveHome.
+// MakeHome makes an empty directory as Home does. The caller removes it with RemoveHome.
 func MakeHome() (string, error) {
-	if onWine { // where nothing is inherited from a temporary directory that is closed to others
+	if onWine { // there, new directories do not inherit that a temporary directory is closed to others
 		dir := filepath.Join(os.TempDir(), "tt"+rand.Text()[:10])
 		return dir, secret.Dir(dir)
 	}
 	return os.MkdirTemp(shortTemp(), "tt")
 }
 
-// shortTemp prefers /tmp to the temporary directory macOS gives each user, whose path alone is about 50 bytes.
+// shortTemp prefers /tmp to the temporary directory that macOS gives each user: the path of that one is about 50 bytes long.
 func shortTemp() string {
 	if info, err := os.Stat("/tmp"); err == nil && info.IsDir() && filepath.IsAbs("/tmp") {
 		return "/tmp"
@@ -106,8 +107,8 @@ func shortTemp() string {
 	return os.TempDir()
 }
 
-// Abs makes a path that is absolute elsewhere, such as "/" or "/src", absolute on this system: on Windows it gets the drive of the working
-// directory. Nothing needs to be there.
+// Abs makes a path that is absolute on Unix, such as "/" or "/src", absolute on this system: on Windows it adds the drive of the working
+// directory. The path need not exist.
 func Abs(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -116,7 +117,7 @@ func Abs(path string) string {
 	return abs
 }
 
-// Bearer is a token that an HTTP client shows with each request; "" shows none.
+// Bearer is a token that an HTTP client sends with each request; "" sends none.
 type Bearer string
 
 // RoundTrip implements [http.RoundTripper] with [http.DefaultTransport]. It does not change the request.
@@ -131,13 +132,14 @@ func (b Bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 // programsVar names a directory with the programs, which scripts/test.sh builds once for all packages.
 const programsVar = "TETHER_TEST_PROGRAMS"
 
-// Build puts tether and tether-host into a directory as make build makes them: without the race detector. It takes seconds, or next to
-// nothing in make test.
+// Build puts tether and tether-host into dir, built as make build does, without the race detector. It compiles for seconds; in make test it
+// copies built programs.
 func Build(dir string) error {
 	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+string(filepath.Separator), "tether/cmd/...")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if from := os.Getenv(programsVar); from != "" {
-		// Not by this process: a program that it still has open for writing while it starts another one cannot be run.
+		// Another process copies: a program cannot be run while it is open for writing, and a child that this process starts meanwhile
+		// would inherit the open file.
 		c = exec.Command("cp", filepath.Join(from, "tether"), filepath.Join(from, "tether-host"), dir)
 	}
 	if out, err := c.CombinedOutput(); err != nil {

@@ -11,12 +11,12 @@ import (
 	"tether/platform/proc"
 )
 
-// treePatience is how long a program that was killed may keep its output open, unless c.WaitDelay says otherwise.
+// treePatience is how long the output of a killed program may stay open, unless c.WaitDelay says otherwise.
 const treePatience = 10 * time.Second
 
-// StartTree starts c, a program that starts others and may leave them behind, such as a browser. kill, which runs at the latest at the end
-// of the test, kills all of them and waits for c, unless it was waited for already; the test fails if anything survives. Processes in a
-// session of their own are found by their parents or by their initial environment.
+// StartTree starts c, a program that starts others and may leave them behind, such as a browser. kill kills all these processes and waits for
+// c, unless the test has waited for c already; the test fails if a process survives. The test's cleanup calls kill. Processes in a session
+// of their own are found by their parents or by their initial environment.
 func StartTree(t testing.TB, c *exec.Cmd) (kill func()) {
 	t.Helper()
 	tag := proc.Tag("test-" + rand.Text())
@@ -28,7 +28,7 @@ func StartTree(t testing.TB, c *exec.Cmd) (kill func()) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	leader, err := proc.Lookup(c.Process.Pid) // it is there, if only as a zombie, until it is waited for
+	leader, err := proc.Lookup(c.Process.Pid) // the process exists, perhaps as a zombie, until somebody waits for it
 	if err != nil {
 		t.Errorf("look up %v: %v", c.Args, err)
 	}

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// VSCodeHost is an agent host that nobody here wrote: VS Code's own.
+// VSCodeHost is VS Code's agent host: a host from another project.
 type VSCodeHost struct {
 	URL   string // of its WebSocket
 	Token string
-	Pid   int // the process that all of its others descend from
+	Pid   int // of the process that its other processes descend from
 }
 
-// StartVSCodeHost starts it until the end of the test; it does not answer at once. root is the way to the repository. The test is skipped
-// where the host is not installed.
+// StartVSCodeHost starts VS Code's agent host and ends it with the test. It does not wait until the host answers. root is the path of the
+// repository. The test is skipped where the host is not installed.
 func StartVSCodeHost(t testing.TB, root string) VSCodeHost {
 	t.Helper()
 	root, err := filepath.Abs(root)
@@ -33,14 +33,14 @@ func StartVSCodeHost(t testing.TB, root string) VSCodeHost {
 	}
 	h := VSCodeHost{Token: "SECRET"}
 	port := freePorts(t)
-	t.Cleanup(func() { _ = os.RemoveAll(filepath.Join(dir, "data", "data", "logs")) }) // it writes down all it sends
+	t.Cleanup(func() { _ = os.RemoveAll(filepath.Join(dir, "data", "data", "logs")) }) // the host logs all that it sends
 	c := exec.Command("bash", script, "start", dir, fmt.Sprint(port), h.Token)
 	StartTree(t, c)
 	h.URL, h.Pid = fmt.Sprintf("ws://127.0.0.1:%d", port), c.Process.Pid
 	return h
 }
 
-// freePorts finds a free port whose successor is free too, as the script wants them.
+// freePorts returns a free port whose successor is free, too: the script takes both.
 func freePorts(t testing.TB) int {
 	t.Helper()
 	for range 100 {
@@ -54,9 +54,9 @@ func freePorts(t testing.TB) int {
 	return 0
 }
 
-// StartVSCodeWorkbench starts VS Code's server with its workbench for browsers until the end of the test, and returns the workbench's URL;
-// it does not answer at once. The agent host that the workbench is told of is the one at agentHost, HOST:PORT, with that token. root is the
-// way to the repository. The test is skipped where the server is not installed.
+// StartVSCodeWorkbench starts VS Code's server, ends it with the test, and returns the URL of its workbench for browsers. It does not wait until
+// the server answers. The workbench connects to the agent host at agentHost, HOST:PORT, with token. root is the path of the repository.
+// The test is skipped where the server is not installed.
 func StartVSCodeWorkbench(t testing.TB, root, agentHost, token string) string {
 	t.Helper()
 	root, err := filepath.Abs(root)

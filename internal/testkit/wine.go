@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// NotOnWine skips a test of a feature that Wine lacks, in make test-windows; on Windows itself it runs. docs/PLATFORMS.md lists each.
+// NotOnWine skips a test of a feature that Wine lacks, in make test-windows. On Windows itself the test runs. docs/PLATFORMS.md lists these
+// tests.
 func NotOnWine(t testing.TB, why string) {
 	t.Helper()
 	if onWine {
@@ -13,7 +14,7 @@ func NotOnWine(t testing.TB, why string) {
 	}
 }
 
-// Why a test is not for Windows. A separate test, with Windows in its name, covers the same subject there.
+// Reasons for Unix. On Windows, a test with Windows in its name covers the same subject.
 const (
 	Programs = "its programs are those of a unix shell"
 	Bytes    = "a terminal hands its bytes on as they are, where Windows' console paints a picture"
@@ -21,7 +22,7 @@ const (
 	Paths    = "its paths are those of a unix system"
 )
 
-// Unix skips a test on Windows.
+// Unix skips a test on Windows, for the reason why.
 func Unix(t testing.TB, why string) {
 	t.Helper()
 	if filepath.Separator == '\\' {
