@@ -35,7 +35,7 @@ func StartTree(t testing.TB, c *exec.Cmd) (kill func()) {
 	kill = sync.OnceFunc(func() {
 		reaped := c.ProcessState != nil
 		if err := (proc.Tree{Leader: leader.ID, Reaped: reaped, Tag: tag}).Kill(context.Background(), 0); err != nil {
-			t.Errorf("end %v with all that it has started: %v", c.Args, err)
+			t.Errorf("end %v and the processes that it started: %v", c.Args, err)
 		}
 		if !reaped {
 			_ = c.Wait() // it was killed

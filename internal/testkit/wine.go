@@ -17,7 +17,7 @@ func NotOnWine(t testing.TB, why string) {
 // Reasons for Unix. On Windows, a test with Windows in its name covers the same subject.
 const (
 	Programs = "its programs are those of a unix shell"
-	Bytes    = "a terminal hands its bytes on as they are, where Windows' console paints a picture"
+	Bytes    = "the console of Windows does not pass on the child's bytes: it renders a screen"
 	Modes    = "files have modes there, not access lists"
 	Paths    = "its paths are those of a unix system"
 )
