@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// section returns a section of docs/INTERNALS.md.
+// section returns the text of the section of docs/INTERNALS.md with a title.
 func section(t *testing.T, title string) string {
 	t.Helper()
 	page, err := os.ReadFile("docs/INTERNALS.md")
@@ -34,7 +34,7 @@ func quoted(text string) (words []string) {
 	return words
 }
 
-// A newcomer finds every package in docs/INTERNALS.md.
+// The table of docs/INTERNALS.md has a row for every package, and no other rows.
 func TestEveryPackageIsDescribed(t *testing.T) {
 	t.Chdir(root)
 	described := map[string]bool{}
@@ -59,7 +59,7 @@ func TestEveryPackageIsDescribed(t *testing.T) {
 	}
 }
 
-// No page has the marks of an unfinished merge.
+// No page has the conflict markers of an unfinished merge.
 func TestPagesAreMerged(t *testing.T) {
 	t.Chdir(root)
 	pages, err := filepath.Glob("docs/*.md")
@@ -79,7 +79,7 @@ func TestPagesAreMerged(t *testing.T) {
 	}
 }
 
-// members are the names that can follow a dot: pairs of a package and a declaration in it, and of a type and its fields and methods.
+// members is the set of names that can follow a dot: pairs of a package and a declaration in it, and pairs of a type and a field or method.
 type members map[[2]string]bool
 
 func (m members) add(f *file) {
@@ -128,10 +128,10 @@ func receiver(d *ast.FuncDecl) (name string) {
 	return name
 }
 
-// dotted is a name with its package or type before it.
+// dotted matches a name behind its package or type, as in ring.Log.
 var dotted = regexp.MustCompile(`^\w+(\.\w+)+$`)
 
-// Owners and goroutines have the names that they have in the code.
+// The names of owners and goroutines in docs/INTERNALS.md exist in the code.
 func TestInternalsNameExistingCode(t *testing.T) {
 	t.Chdir(root)
 	there := members{}
@@ -160,7 +160,7 @@ func TestInternalsNameExistingCode(t *testing.T) {
 	}
 }
 
-// The map is short, and each file that it names is there.
+// docs/ARCHITECTURE.md is short, and the files that it names exist.
 func TestMapNamesFiles(t *testing.T) {
 	t.Chdir(root)
 	page, err := os.ReadFile("docs/ARCHITECTURE.md")

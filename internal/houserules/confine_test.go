@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// systemPlaces are where differences between systems may live. Tests may have them anywhere.
+// systemPlaces are the packages and files that may contain differences between systems. Tests may contain them anywhere.
 var systemPlaces = []string{"platform/*", "installer", "installer/*", "cmd/tether/service*.go"}
 
-// confined lists outside imports and the places where they may be used, each for one reason. Any package may import other modules, if
-// docs/DEPENDENCIES.md has them.
+// confined lists imports of other modules, the only places that may use them, and the reason. Modules that are not listed may be imported
+// anywhere, if docs/DEPENDENCIES.md has them.
 var confined = []struct {
 	prefix string
 	places []string
@@ -54,12 +54,12 @@ func matchesAny(name string, patterns []string) bool {
 	})
 }
 
-// isIn reports whether the file, or its package, is one of the places.
+// isIn reports whether the file or its package matches one of the patterns in places.
 func (f *file) isIn(places []string) bool {
 	return matchesAny(f.dir(), places) || matchesAny(f.name, places)
 }
 
-// checkConfined returns the file's violations of the confinement.
+// checkConfined returns the places where a file breaks the rules of confined and systemPlaces.
 func checkConfined(f *file) []string {
 	if f.isTest() {
 		return nil
@@ -90,7 +90,7 @@ func checkConfined(f *file) []string {
 	return bad
 }
 
-// suffixTag returns the system in a file name such as a_linux.go or a_linux_arm64.go.
+// suffixTag returns the system or architecture at the end of a file name such as a_linux.go or a_linux_arm64.go, or "".
 func suffixTag(base string) string {
 	parts := strings.Split(strings.TrimSuffix(base, ".go"), "_")
 	if last := parts[len(parts)-1]; len(parts) > 1 && systemTags[last] && last != "unix" && last != "cgo" {
@@ -110,7 +110,7 @@ func constraintTags(f *file) []string {
 			if err != nil {
 				return []string{err.Error()}
 			}
-			expr.Eval(func(tag string) bool { // called for every tag
+			expr.Eval(func(tag string) bool { // Eval calls it for every tag, whatever it returns
 				if systemTags[tag] && !slices.Contains(tags, tag) {
 					tags = append(tags, tag)
 				}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// modulesIn returns the modules a go.mod requires, with or without a use in our own code.
+// modulesIn returns the modules that a go.mod requires, directly and indirectly, sorted.
 func modulesIn(gomod string) []string {
 	var modules []string
 	inBlock := false
@@ -30,10 +30,10 @@ func modulesIn(gomod string) []string {
 	return modules
 }
 
-// listed is the content of docs/DEPENDENCIES.md, by section.
+// listed are the modules in docs/DEPENDENCIES.md, by section.
 type listed struct{ direct, indirect []string }
 
-// parseListed reads the tables: the first cell of a row is the module, the last its reason, which must not be empty.
+// parseListed reads the tables. The cells of a row are a module, the place of its use and the reason; the last two must not be empty.
 func parseListed(page string) (listed, error) {
 	var l listed
 	section := ""

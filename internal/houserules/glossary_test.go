@@ -11,10 +11,10 @@ import (
 	"unicode"
 )
 
-// glossaryMost bounds the glossary: more words than that nobody learns.
+// glossaryMost is the maximum number of words in the glossary: nobody learns more.
 const glossaryMost = 40
 
-// glossary reads docs/GLOSSARY.md: its words, and those that it rules out.
+// glossary reads docs/GLOSSARY.md: words are its words, not are the single words in the column "not".
 func glossary(t *testing.T) (words, not []string) {
 	t.Helper()
 	p, err := os.ReadFile("docs/GLOSSARY.md")
@@ -36,7 +36,7 @@ func glossary(t *testing.T) (words, not []string) {
 	return words, not
 }
 
-// Each word of the glossary has one meaning, and there are few.
+// The glossary defines each word once, and is short.
 func TestGlossaryIsShort(t *testing.T) {
 	t.Chdir(root)
 	words, not := glossary(t)
@@ -50,7 +50,7 @@ func TestGlossaryIsShort(t *testing.T) {
 	}
 }
 
-// No production file, type, function or field has a name that the glossary replaces.
+// No file, type, function or field outside of tests has a name with a word of the column "not".
 func TestNamesAreOfTheGlossary(t *testing.T) {
 	t.Chdir(root)
 	_, not := glossary(t)
@@ -84,7 +84,7 @@ func TestNamesAreOfTheGlossary(t *testing.T) {
 
 var separators = regexp.MustCompile(`[_.-]+`)
 
-// nameParts are the words of a name, in small letters: "lastWord_x" has three.
+// nameParts returns the words of a name in lower case: "lastWord_x" has three.
 func nameParts(name string) []string {
 	var parts []string
 	for _, piece := range separators.Split(name, -1) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// layers says which package may import which of ours. "a, b < c, d" means that c and d may import a and b, and the packages that those may
-// import. A package that appears in no rule is an error, so that a new one gets a deliberate place. "*" stands for one path element.
+// layers says which of our packages may import which. "a, b < c, d" means that c and d may import a, b and all packages that a and b may
+// import; NONE stands for no package. A package without a rule is an error, so that somebody decides about each new package.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
 	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/metrics, internal/qr, agent/ring, shellint, agent/flow;
@@ -84,13 +84,13 @@ const layers = `
 	NONE < internal/demo, internal/mcpentry, internal/manual, internal/version, internal/xterm;
 `
 
-// free packages are commands and tools: they compose everything and nobody imports them.
+// free are the commands and tools, which may import everything and which no package imports. "*" stands for one path element.
 var free = []string{"cmd/tether", "cmd/tether-host", "internal/bench", "internal/tools/*"}
 
-// rules maps a package to those of ours that it may import.
+// rules maps a package to those of our packages that it may import.
 type rules map[string]map[string]bool
 
-// parseRules returns the stated rules, and with them the implied ones.
+// parseRules returns the stated rules (direct), and the stated and implied ones (full).
 func parseRules(text string) (direct, full rules, err error) {
 	direct = rules{}
 	var lines []string
@@ -129,7 +129,7 @@ func names(list string) []string {
 	return all
 }
 
-// closed adds packages that may be imported through others, and refuses cyclic rules.
+// closed adds the implied rules. It refuses cycles, and packages without a rule of their own.
 func (r rules) closed() (rules, error) {
 	full := rules{}
 	for pkg := range r {
@@ -153,7 +153,8 @@ func (r rules) closed() (rules, error) {
 
 func keys[V any](set map[string]V) []string { return slices.Sorted(maps.Keys(set)) }
 
-// check returns the forbidden imports of one file. Tests may import anything, but only tests the test kit.
+// check returns the forbidden imports of one file. Tests may import anything. Only tests may import internal/testkit, which stands below no
+// package.
 func (r rules) check(f *file) []string {
 	if f.isTest() || matchesAny(f.dir(), free) {
 		return nil
@@ -172,7 +173,7 @@ func (r rules) check(f *file) []string {
 	return bad
 }
 
-// unused returns the rules that no file needs, directly or through others: a reader would take such a rule for a fact.
+// unused returns the rules that no file needs, directly or through other packages: a reader would take such a rule for a fact.
 func (r rules) unused(t *testing.T, tree []*file) []string {
 	used := map[string]bool{}
 	for _, f := range tree {
@@ -194,7 +195,7 @@ func (r rules) unused(t *testing.T, tree []*file) []string {
 	return idle
 }
 
-// without is the closure of the rules without one of them.
+// without returns the closure of the rules without the rule below < above.
 func (r rules) without(t *testing.T, below, above string) rules {
 	t.Helper()
 	fewer := maps.Clone(r)
@@ -207,7 +208,7 @@ func (r rules) without(t *testing.T, below, above string) rules {
 	return full
 }
 
-// refuses reports whether a file has a forbidden import.
+// refuses reports whether a file of the tree has a forbidden import.
 func (r rules) refuses(tree []*file) bool {
 	return slices.ContainsFunc(tree, func(f *file) bool { return len(r.check(f)) > 0 })
 }

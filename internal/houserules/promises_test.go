@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// promisePages are the pages that name tests, and how many at least.
+// promisePages maps each page that names tests to the smallest number of tests that it must name.
 var promisePages = map[string]int{"docs/RELIABILITY.md": 50, "docs/SECURITY.md": 30}
 
-// promiseDirs are the short names of packages in those pages.
+// promiseDirs maps the short names of packages in those pages to their directories.
 var promiseDirs = map[string]string{"uplink": "agent/uplink", "term": "agent/term", "tether": "cmd/tether", "tether-host": "cmd/tether-host",
 	"houserules": "internal/houserules", "display": "cmd/tether/internal/display", "view": "cmd/tether/internal/view", "doctor": "cmd/tether/internal/doctor"}
 
-// A promiseTest is a test that docs/RELIABILITY.md names, without its "Test".
+// A promiseTest is a test that a page names, without the "Test" of its name.
 type promiseTest struct{ dir, name string }
 
 var (
@@ -23,7 +23,8 @@ var (
 	testWord = regexp.MustCompile("`[^`]+`|[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
 )
 
-// promised returns the tests in the last column of the tables in which that is "tests": names of tests, each behind the name of its package.
+// promised returns the tests in tables whose last column is called "tests". There, the name of a package in backquotes precedes its tests, and
+// text in parentheses is ignored.
 func promised(page string) (tests []promiseTest) {
 	columns := 0 // of the table that the line is in; 0 if it names no tests
 	for line := range strings.Lines(page) {
@@ -55,7 +56,7 @@ func promised(page string) (tests []promiseTest) {
 	return tests
 }
 
-// Each promise names tests that are there.
+// The tests that the pages name exist.
 func TestPromisesHaveTheirTests(t *testing.T) {
 	t.Chdir(root)
 	there := map[promiseTest]bool{}

@@ -37,8 +37,8 @@ func (f *file) lines(n node) int {
 	return f.fset.Position(n.End()).Line - f.fset.Position(n.Pos()).Line + 1
 }
 
-// checkSleep finds tests that wait for time to pass. In a bubble of testing/synctest that is how the fake clock is moved: inside a call of
-// synctest.Test, or in a function that calls synctest.Wait, which panics elsewhere.
+// checkSleep finds tests that call time.Sleep. In a bubble of testing/synctest they may, because a sleep moves the fake clock: within a call of
+// synctest.Test, or in a function that calls synctest.Wait, which panics outside of a bubble.
 func checkSleep(f *file) []string {
 	var bad []string
 	ast.Inspect(f.ast, func(n node) bool {
@@ -56,7 +56,7 @@ func checkSleep(f *file) []string {
 	return bad
 }
 
-// checkHurry finds tests that give up too soon: a machine that tests many things at once stands still for longer than some seconds.
+// checkHurry finds tests that give up within seconds: a machine that runs many tests at once may stand still for longer.
 func checkHurry(f *file) []string {
 	var bad []string
 	ast.Inspect(f.ast, func(n node) bool {
@@ -78,7 +78,7 @@ func contains(root node, pkg, name string) (found bool) {
 	return found
 }
 
-// checkExits finds code that ends the whole process behind the back of main.
+// checkExits finds code outside of commands that ends the process.
 func checkExits(f *file) []string {
 	if f.isCommand() {
 		return nil
@@ -95,14 +95,14 @@ func checkExits(f *file) []string {
 	return bad
 }
 
-// undocumented methods are those that an interface of the standard library defines.
+// undocumented are methods that need no comment, because an interface of the standard library defines them.
 var undocumented = map[string]bool{
 	"Error": true, "Unwrap": true, "Is": true, "As": true, "String": true, "MarshalJSON": true, "UnmarshalJSON": true,
 	"Len": true, "Less": true, "Swap": true,
 }
 
-// checkDocs demands a comment that starts with the name on every exported name of an exported type. A constant or variable may instead have
-// a comment at the end of its line or share that of its group.
+// checkDocs demands a comment that starts with the name for every exported function, type, constant and variable, and for exported methods of
+// exported types. A constant or variable in a group may instead have a comment at the end of its line, or share the group's comment.
 func checkDocs(f *file) []string {
 	var bad []string
 	want := func(n node, name string, docs ...*ast.CommentGroup) {
@@ -146,7 +146,7 @@ func checkSpec(d *ast.GenDecl, spec ast.Spec, want func(node, string, ...*ast.Co
 	}
 }
 
-// startsWith allows an article before the name.
+// startsWith reports whether doc starts with name, perhaps behind an article.
 func startsWith(doc, name string) bool {
 	for _, article := range []string{"A ", "An ", "The "} {
 		doc = strings.TrimPrefix(doc, article)

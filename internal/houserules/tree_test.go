@@ -34,7 +34,7 @@ func (f *file) dir() string     { return path.Dir(f.name) }
 func (f *file) isTest() bool    { return strings.HasSuffix(f.name, "_test.go") }
 func (f *file) isCommand() bool { return f.ast.Name.Name == "main" }
 
-// at is where a node stands, as editors and terminals understand it.
+// at returns a node's position as FILE:LINE:COLUMN.
 func (f *file) at(n node) string { return f.fset.Position(n.Pos()).String() }
 
 // imports calls yield with each import path and its node.
@@ -55,7 +55,7 @@ func isSelector(e node, pkg, name string) bool {
 	return ok && x.Name == pkg
 }
 
-// parseTree is every Go file of the project except test data. The tests share them: parsing takes longer than all checks.
+// parseTree returns every Go file of the project except test data. All tests share the result, because parsing takes longer than all checks.
 func parseTree(t *testing.T) []*file {
 	t.Helper()
 	files, err := parsedTree()
@@ -65,11 +65,11 @@ func parseTree(t *testing.T) []*file {
 	return files
 }
 
-// parsedTree parses them, in the current directory.
+// parsedTree parses the Go files below the current directory.
 var parsedTree = sync.OnceValues(func() (files []*file, err error) {
 	err = filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // the test of a package has made it there, and has ended meanwhile
+			return nil // the test of another package has removed its file meanwhile
 		}
 		if err != nil {
 			return err
@@ -111,7 +111,7 @@ func mustParse(t *testing.T, name, src string) *file {
 	return f
 }
 
-// report fails the test once per complaint.
+// report fails the test with each complaint.
 func report(t *testing.T, complaints []string) {
 	t.Helper()
 	for _, c := range complaints {

@@ -16,8 +16,8 @@ var (
 	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
 )
 
-// checkWorkflow demands that actions of others are pinned by commit, with their version, and that targets exist in the Makefile. The
-// workflows cannot be run here, so only their text is checked.
+// checkWorkflow demands that a workflow pins each action by its commit, with the version in a comment, and that the targets it makes exist in
+// the Makefile. A test cannot run workflows, so it checks only their text.
 func checkWorkflow(name, text string, targets map[string]bool) []string {
 	var bad []string
 	for _, m := range usesAction.FindAllStringSubmatch(text, -1) {
@@ -59,7 +59,7 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-// The pictures that make test-web leaves for people are kept with its run.
+// CI keeps the pictures that make test-web leaves for people.
 func TestPicturesAreKept(t *testing.T) {
 	t.Chdir(root)
 	script, err := os.ReadFile("scripts/test-web.sh")
