@@ -13,11 +13,11 @@ import (
 const (
 	floorForward = 0.5 // ms that the proxy adds to a forwarded line, p99
 
-	linesInTurn = 50      // lines sent through one path before it is the other's turn
+	linesInTurn = 50      // lines sent through one path before the other has its turn
 	longLine    = 1 << 20 // bytes of a long line
 )
 
-// acpPart sends lines through an agent that echoes them, with the proxy before it and without, in turn.
+// acpPart sends lines to an agent that echoes them, directly and through the proxy, in turn.
 func acpPart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {
@@ -49,7 +49,7 @@ type conversation struct {
 	out *bufio.Reader
 }
 
-// talk starts an agent and greets it, as an editor that shows terminals.
+// talk starts an agent and sends initialize, as an editor that shows terminals does.
 func (r *rig) talk(ctx context.Context, argv ...string) (*conversation, error) {
 	c := &conversation{cmd: exec.CommandContext(ctx, argv[0], argv[1:]...)}
 	c.cmd.Env, c.cmd.Stderr = append(r.env, "TETHER_ALLOW_ROOT=1"), &r.said
@@ -96,7 +96,7 @@ func (c *conversation) hear() error {
 	}
 }
 
-// chunkLine is the most frequent line of agents, with so many bytes of text.
+// chunkLine returns the kind of line that agents send most, with about that many bytes of text.
 func chunkLine(text int) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}`+"\n",
 		strings.Repeat(`word \"quoted\" and\n`, text/20))
@@ -145,10 +145,10 @@ func measureLongLines(bare, proxied *conversation, s settings) ([]row, error) {
 	}, nil
 }
 
-// rate sends so many megabytes of a line and returns the speed in MB/s.
+// rate sends a line again and again, for about that many megabytes, and returns the speed in MB/s.
 func (c *conversation) rate(line []byte, megabytes int) (float64, error) {
 	n := megabytes*1e6/len(line) + 1
-	sent := make(chan error, 1) // 1: the reading may have failed
+	sent := make(chan error, 1) // one slot: nobody receives if reading has failed
 	began := time.Now()
 	go func() {
 		for range n {

@@ -12,7 +12,7 @@ import (
 	"tether/ahp/client"
 )
 
-// Bounds for the cost of a host that separates people, relative to one that does not: the median of interleaved rounds.
+// Floors for the cost of a host that keeps people apart, relative to one that does not: medians of rounds that alternate.
 const (
 	floorAudienceCPU   = 1.03
 	floorAudienceRate  = 0.95
@@ -22,7 +22,7 @@ const (
 	audienceOtherNames = 10 // further people who may watch the terminal
 )
 
-// audiencesPart has one terminal flood to the same observers at two hosts in turn: one shows everything to everybody, the other keeps people apart.
+// audiencesPart floods the same observers at two hosts in turn: one shows everything to everybody, the other keeps people apart.
 func audiencesPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "audiences"
 	rounds := audienceRounds
@@ -44,7 +44,7 @@ func audiencesPart(ctx context.Context, s settings) ([]row, error) {
 	for n := range rounds {
 		var got [2]cost
 		for k := range teams {
-			on := (n + k) % 2 // each begins as often
+			on := (n + k) % 2 // each goes first equally often
 			if got[on], err = teams[on].measure(ctx, s, onTerminal(c.block())); err != nil {
 				return nil, err
 			}
@@ -59,14 +59,14 @@ func audiencesPart(ctx context.Context, s settings) ([]row, error) {
 	}, nil
 }
 
-// team is a host with a machine of one person and observers who are others.
+// team is a host, a machine of one person, and observers who are other people.
 type team struct {
 	*rig
 	m *fakeMachine
 	g gallery
 }
 
-// cost is one round: CPU seconds for each MB sent to the observers, their MB/s, and ms until a stamp has arrived.
+// cost is the measurement of one round: CPU seconds per MB sent to the observers, MB/s to all of them, and ms until a stamp arrives.
 type cost struct{ cpu, rate, echo float64 }
 
 func newTeam(ctx context.Context, p programs, on bool) (*team, error) {
@@ -84,7 +84,7 @@ func newTeam(ctx context.Context, p programs, on bool) (*team, error) {
 	return t, nil
 }
 
-// fill makes the people and their tokens, and connects them.
+// fill creates the people and their tokens, and connects them. on: the host keeps people apart.
 func (t *team) fill(ctx context.Context, own string, on bool) error {
 	as := func(args ...string) (client.Endpoint, error) {
 		cmd := t.command(append([]string{own}, args...))
@@ -116,7 +116,7 @@ func (t *team) fill(ctx context.Context, own string, on bool) error {
 			return err
 		}
 	}
-	// Within a second the host has found out, and ends connections once.
+	// The host reads the changed files within a second, and then closes connections once.
 	if err := sleep(ctx, 2*time.Second); err != nil {
 		return err
 	}

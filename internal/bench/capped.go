@@ -14,13 +14,13 @@ import (
 
 const (
 	cappedLogs = 64 << 20 // bytes that all terminals together may keep
-	// floorOverCap is how much more than the output it keeps a daemon may hold, in MiB: itself, its terminals, and garbage.
+	// floorOverCap is the most memory of the daemon beyond the cap, in MiB: for itself, its terminals and garbage.
 	floorOverCap = 64.0
 
 	capConfig = "[terminals]\ntotal_log_bytes = \"64MiB\"\n"
 )
 
-// cappedPart measures a daemon whose terminals all flood while the host is frozen: it accepts, and answers nothing.
+// cappedPart measures a daemon whose terminals all flood while the host is frozen: it accepts connections and answers nothing.
 func cappedPart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRigWith(ctx, s.programs, capConfig)
 	if err != nil {
@@ -34,7 +34,7 @@ func cappedPart(ctx context.Context, s settings) ([]row, error) {
 	if err := r.signalHost("STOP"); err != nil {
 		return nil, err
 	}
-	defer r.signalHost("CONT") // so that it can end
+	defer r.signalHost("CONT") // a frozen host could not end
 	for range s.floods {
 		t, err := r.door.Spawn(ctx, localapi.SpawnRequest{Command: []string{self, childArg, "coloured", "0"}, Env: r.env, Cwd: r.home, OnSlow: "lag"})
 		if err != nil {
@@ -74,7 +74,7 @@ func cappedPart(ctx context.Context, s settings) ([]row, error) {
 	}, nil
 }
 
-// signalHost asks the system's own tool: signals differ between systems.
+// signalHost sends a signal with the system's kill program, because signals differ between systems.
 func (r *rig) signalHost(name string) error {
 	return exec.Command("kill", "-"+name, strconv.Itoa(r.server.Process.Pid)).Run()
 }
@@ -88,7 +88,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// writeConfig gives the daemon to come a configuration.
+// writeConfig writes the configuration file of a daemon that starts later; "" writes none.
 func (r *rig) writeConfig(text string) error {
 	if text == "" {
 		return nil

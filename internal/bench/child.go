@@ -10,24 +10,24 @@ import (
 
 // childArg, as the first argument, makes this binary one of these:
 //
-//	bench child CORPUS BLOCKS   print so many blocks after a line was typed; 0 = for ever
-//	bench child stamps 1        print the time again and again, after a line was typed
-//	bench child observe URL URI watch a terminal at the host
+//	bench child CORPUS BLOCKS   waits for a typed line, then prints that many blocks; 0: endlessly
+//	bench child stamps 1        waits for a typed line, then prints the time again and again
+//	bench child observe URL URI watches a terminal at the host
 //	bench child view SOCKET ID N STALLED
-//	                            N user interfaces that show a terminal
-//	bench child daemon PROFILE  be the daemon, and write its CPU profile
-//	bench child host PROFILE    be the host, and write its CPU profile
+//	                            runs N user interfaces that show a terminal
+//	bench child daemon PROFILE  runs the daemon, and writes its CPU profile
+//	bench child host PROFILE    runs the host, and writes its CPU profile
 //	bench child relay-host -, relay-daemon URL HELD, relay-holder SOCKET
-//	                            be a part of a reference peer
+//	                            runs a part of a reference peer
 const childArg = "child"
 
-// childReady is printed by a child that is about to wait for the line.
+// childReady is what a child prints before it waits for the line.
 const childReady = "ready\n"
 
-// childWrites are the sizes of its writes in bytes, in turn: those of stdio to a pipe, of a shell tool and of a large buffer.
+// childWrites are the sizes of a child's writes in bytes, which take turns: sizes that stdio, shell tools and large buffers use.
 var childWrites = []int{4 << 10, 16 << 10, 64 << 10, 8 << 10, 32 << 10}
 
-// child runs the child that args (without childArg) describe.
+// child runs as the child that args, without childArg, describe.
 func child(args []string, in io.Reader, out io.Writer) error {
 	if len(args) < 2 {
 		return fmt.Errorf("child: want a kind and an argument, got %q", args)
@@ -61,7 +61,7 @@ func child(args []string, in io.Reader, out io.Writer) error {
 	return c.print(blocks, in, out)
 }
 
-// print waits for a line and prints.
+// print prints childReady, waits for a line, and prints that many blocks; 0 means until writing fails.
 func (c corpus) print(blocks int, in io.Reader, out io.Writer) error {
 	block := c.block()
 	if _, err := io.WriteString(out, childReady); err != nil {
@@ -73,7 +73,7 @@ func (c corpus) print(blocks int, in io.Reader, out io.Writer) error {
 	return flow(out, block, blocks)
 }
 
-// flow writes block so many times, 0 meaning until it fails, in pieces of childWrites.
+// flow writes block that many times, in pieces of childWrites; 0 means until writing fails.
 func flow(out io.Writer, block []byte, blocks int) error {
 	turn := 0
 	for n := 0; n < blocks || blocks == 0; n++ {
@@ -92,10 +92,10 @@ func flow(out io.Writer, block []byte, blocks int) error {
 type work struct {
 	corpus corpus
 	blocks int
-	want   text // everything the terminal hands on: childReady, the echo of the line, the blocks
+	want   text // the terminal's whole output: childReady, the echo of the line, the blocks
 }
 
-// newWork is a child that prints about so many MB, at least one block.
+// newWork returns a child that prints about that many MB, but at least one block.
 func newWork(c corpus, megabytes int) work {
 	block := c.block()
 	w := work{corpus: c, blocks: max(1, megabytes*1e6/len(block))}

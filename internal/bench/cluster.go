@@ -31,11 +31,11 @@ var clusterParts = []part{
 
 // Floors of a host of several nodes.
 const (
-	floorNodeKey    = 1.0  // ms, p50, above one node
-	floorNodeKeyTop = 2.0  // p99 above one node, times a bare publish and subscribe
-	floorNodeFlood  = 0.45 // of one node
-	floorNodeBytes  = 1.1  // times one encoded stream
-	floorNodesBack  = 10.0 // s
+	floorNodeKey    = 1.0  // ms that another node adds to the p50 of a key
+	floorNodeKeyTop = 2.0  // what another node adds to the p99 of a key, to the p99 of a bare publish and subscribe
+	floorNodeFlood  = 0.45 // rate at another node, to the rate at the machine's node
+	floorNodeBytes  = 1.1  // bytes between nodes, to one encoded stream
+	floorNodesBack  = 10.0 // s until all terminals of a killed node are listed again
 )
 
 const (
@@ -44,16 +44,16 @@ const (
 	natsServer   = "bin/tools/nats-server"
 )
 
-// clusterRig is servers and nodes, each node at a server of its own. Close it.
+// clusterRig is a cluster of NATS servers and a host with as many nodes; node i is connected to server i. The caller must close it.
 type clusterRig struct {
 	home    string
 	servers []*exec.Cmd
 	urls    []string // of the servers
-	monitor []string // of the servers' HTTP
+	monitor []string // HOST:PORT of the servers' monitoring over HTTP
 	nodes   []*rig
 }
 
-// newClusterRig starts all of it. nats-server is installed by scripts/nats-server.sh.
+// newClusterRig starts servers and nodes. scripts/nats-server.sh installs nats-server.
 func newClusterRig(ctx context.Context, p programs) (c *clusterRig, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -77,7 +77,7 @@ func newClusterRig(ctx context.Context, p programs) (c *clusterRig, err error) {
 	for i := range clusterNodes {
 		n, err := poll(ctx, func() (*rig, error) {
 			n, err := c.startNode(ctx, i, append(slices.Clip(argv), "--token-file", token, "--nats", c.urls[i]), p.env)
-			if err != nil { // the servers may not have agreed yet on who leads
+			if err != nil { // the servers may not have elected a leader yet
 				return nil, errors.Join(errNotYet, err)
 			}
 			return n, nil
@@ -90,7 +90,7 @@ func newClusterRig(ctx context.Context, p programs) (c *clusterRig, err error) {
 	return c, nil
 }
 
-// startNode starts node i with the host key of the first.
+// startNode starts node i with the host key of node 0, which must be there.
 func (c *clusterRig) startNode(ctx context.Context, i int, argv, env []string) (*rig, error) {
 	dir := filepath.Join(c.home, fmt.Sprint("node", i))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -153,7 +153,7 @@ func (c *clusterRig) close() {
 	_ = os.RemoveAll(c.home)
 }
 
-// sent is how many bytes a node has sent to its server.
+// sent returns the number of bytes that a node has sent to its NATS server.
 func (c *clusterRig) sent(ctx context.Context, node int) (n int64, err error) {
 	var all struct {
 		Connections []struct {
@@ -186,7 +186,7 @@ func get(ctx context.Context, url string) (*http.Response, error) {
 	return http.DefaultClient.Do(q)
 }
 
-// list is the list of terminals as the page of a node gets it.
+// list returns the list of terminals, as JSON, that a node sends to its page.
 func (c *clusterRig) list(ctx context.Context, node int) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -203,7 +203,7 @@ func (c *clusterRig) list(ctx context.Context, node int) (string, error) {
 	}
 }
 
-// lists waits until the list of a node is as it should be.
+// lists waits until ok accepts the list of a node.
 func (c *clusterRig) lists(ctx context.Context, node int, ok func(list string) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -218,7 +218,7 @@ func (c *clusterRig) lists(ctx context.Context, node int, ok func(list string) b
 	}
 }
 
-// lendHolding makes the machine lend a terminal whose child waits for its readers.
+// lendHolding makes machine n lend a terminal whose child waits for its readers.
 func (m *fakeMachine) lendHolding(ctx context.Context, n int) error {
 	uri := terminalURI(n, 0)
 	m.uris = append(m.uris, uri)
@@ -226,7 +226,7 @@ func (m *fakeMachine) lendHolding(ctx context.Context, n int) error {
 		Meta: ahp.NewTerminalMeta("", true)})
 }
 
-// clusterPart measures what one terminal costs that is watched at another node.
+// clusterPart measures one terminal with observers at another node than its machine's.
 func clusterPart(ctx context.Context, s settings) ([]row, error) {
 	c, err := newClusterRig(ctx, s.programs)
 	if err != nil {
@@ -254,7 +254,7 @@ func clusterPart(ctx context.Context, s settings) ([]row, error) {
 	return append(rows, more...), err
 }
 
-// keys prints a stamp now and then, which is seen at the machine's node and at another one.
+// keys prints stamps, and measures how old they are at the machine's node, at another node, and after a bare publish and subscribe.
 func (c *clusterRig) keys(ctx context.Context, s settings, m *fakeMachine) ([]row, error) {
 	const part = "across nodes"
 	var near, far gallery
@@ -263,7 +263,7 @@ func (c *clusterRig) keys(ctx context.Context, s settings, m *fakeMachine) ([]ro
 	if err := errors.Join(near.join(ctx, c.nodes[0].host, 0, m.uris[0], true), far.join(ctx, c.nodes[2].host, 1, m.uris[0], true)); err != nil {
 		return nil, err
 	}
-	if _, err := far.ticks(ctx, m, time.Second); err != nil { // what was printed before both had joined is old
+	if _, err := far.ticks(ctx, m, time.Second); err != nil { // drops stamps from before both had joined
 		return nil, err
 	}
 	near.takeAges()
@@ -283,7 +283,7 @@ func (c *clusterRig) keys(ctx context.Context, s settings, m *fakeMachine) ([]ro
 	}), nil
 }
 
-// bare publishes stamps at one server and takes their ages at another, in ms.
+// bare publishes stamps at one server and returns how old they are at another one, in ms.
 func (c *clusterRig) bare(ctx context.Context, count int) ([]float64, error) {
 	from, err := nats.Connect(c.urls[0])
 	if err != nil {
@@ -311,7 +311,7 @@ func (c *clusterRig) bare(ctx context.Context, count int) ([]float64, error) {
 		defer mu.Unlock()
 		return ages
 	}
-	for n := 0; n < count || len(taken()) < count; n++ { // the first ones may come before the route knows of the subscription
+	for n := 0; n < count || len(taken()) < count; n++ { // the first may be lost: the route does not know the subscription yet
 		if err := errors.Join(from.Publish("bench", stamp()), sleep(ctx, tickEvery)); err != nil {
 			return nil, err
 		}
@@ -319,7 +319,7 @@ func (c *clusterRig) bare(ctx context.Context, count int) ([]float64, error) {
 	return taken(), nil
 }
 
-// floods compares an observer at another node with one at the machine's, and many observers at another node with one stream.
+// floods compares the rate at another node with that at the machine's node, and the bytes between nodes for many observers with one stream.
 func (c *clusterRig) floods(ctx context.Context, s settings, m *fakeMachine) ([]row, error) {
 	const part = "across nodes"
 	coloured, err := findCorpus("coloured")
@@ -388,7 +388,7 @@ func (c *clusterRig) floods(ctx context.Context, s settings, m *fakeMachine) ([]
 		Note: fmt.Sprintf("%s MB", digits(stream/1e6))}.most(floorNodeBytes)), nil
 }
 
-// nodesPart lets many machines lend to all nodes, changes what the catalogue says, and kills a node.
+// nodesPart lets many machines lend to all nodes, changes all titles, and kills a node.
 func nodesPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "many machines over three nodes"
 	c, err := newClusterRig(ctx, s.programs)

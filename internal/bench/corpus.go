@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 )
 
-// blockSize is about how many bytes of a corpus are made; longer output repeats them.
+// blockSize is the approximate size of a block in bytes; longer output repeats the block.
 const blockSize = 1 << 20
 
-// corpus is one kind of output. Its lines end in \n, as programs write them; the terminal makes \r\n of that.
+// corpus is one kind of output. Its lines end in \n, as programs write them; the pty makes \r\n of that.
 type corpus struct {
 	name string
 	line func(rng *rand.Rand, out []byte, n int) []byte
@@ -35,7 +35,7 @@ func findCorpus(name string) (corpus, error) {
 	return corpus{}, fmt.Errorf("no corpus is called %q", name)
 }
 
-// block is about blockSize bytes of whole lines, the same at each call.
+// block returns about blockSize bytes of whole lines, the same in each call.
 func (c corpus) block() []byte {
 	rng := rand.New(rand.NewPCG(7, 7))
 	out := make([]byte, 0, blockSize+1024)
@@ -45,16 +45,16 @@ func (c corpus) block() []byte {
 	return out
 }
 
-// onTerminal is a terminal's output when p is written to it.
+// onTerminal returns what a pty makes of p: \r\n at line ends.
 func onTerminal(p []byte) []byte { return bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n")) }
 
-// text counts and sums up a stream: enough to know whether all of it came, and nothing else.
+// text is the length and checksum of a stream, which tell whether exactly that stream arrived.
 type text struct {
 	bytes int64
 	sum   uint32
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli) // the one that processors have an instruction for
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) // processors have an instruction for it
 
 func (t *text) add(p []byte) {
 	t.bytes += int64(len(p))
@@ -73,22 +73,22 @@ func colouredLine(rng *rand.Rand, out []byte, n int) []byte {
 		n%100, rng.IntN(1<<16), rng.IntN(1000))
 }
 
-// redrawLine is a progress bar or a full-screen program: short cursor movements and colours.
+// redrawLine is output of a progress bar or a full-screen program: short cursor movements and colours.
 func redrawLine(rng *rand.Rand, out []byte, _ int) []byte {
 	return fmt.Appendf(out, "\x1b[%d;%dH\x1b[38;5;%dmab \x1b[Kcell \x1b[7mx\x1b[m", rng.IntN(50), rng.IntN(200), rng.IntN(256))
 }
 
-// nonce is as long as that of a script.
+// nonce is as long as the nonce of a shell script of ours.
 const nonce = "9f8e7d6c5b4a"
 
-// markedLine is nothing but prompts and short commands, with a nonce in each mark.
+// markedLine is a prompt and a short command, with a nonce in each mark.
 func markedLine(rng *rand.Rand, out []byte, n int) []byte {
 	out = append(out, "\x1b]633;P;Cwd=/home/dev/src;"+nonce+"\a\x1b]633;A;"+nonce+"\a$ \x1b]633;B;"+nonce+"\a"...)
 	out = fmt.Appendf(out, "ls -%d\n\x1b]633;E;ls -%d;"+nonce+"\a\x1b]633;C;"+nonce+"\a", n%10, n%10)
 	return fmt.Appendf(out, "a  b  c\n\x1b]633;D;%d;"+nonce+"\a", rng.IntN(2))
 }
 
-// wideLine is text whose characters take three bytes, and two with a first byte C2.
+// wideLine is text with characters of three bytes, and with one of two bytes that begins with C2.
 func wideLine(rng *rand.Rand, out []byte, n int) []byte {
 	return fmt.Appendf(out, "%d 端末の出力を読む行です、第%d号。 → ✓ 20 °C\n", n, rng.IntN(1000))
 }

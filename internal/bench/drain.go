@@ -10,11 +10,11 @@ import (
 	"tether/platform/pty"
 )
 
-// drained is the cost of draining a child: time, and CPU time of this process.
+// drained is the cost of draining a child: wall time, and CPU time of this process.
 type drained struct{ took, cpu time.Duration }
 
-// drain runs the child on a pty and reads its output into nothing, as the daemon's pump would if it had nobody to tell. It checks that all
-// of the output came.
+// drain runs the child on a pty and discards its output, as the daemon's pump would without log and readers. It checks that all output
+// arrived.
 func drain(w work) (drained, error) {
 	argv, err := w.argv()
 	if err != nil {
@@ -39,7 +39,7 @@ func drain(w work) (drained, error) {
 			return drained{}, err
 		}
 		if began.IsZero() && got.bytes >= int64(len(onTerminal([]byte(childReady)))) {
-			before, _ = cpuTime(os.Getpid()) // where it is not told, nothing else here is
+			before, _ = cpuTime(os.Getpid()) // 0 where the system does not report it; rows with CPU time then fail elsewhere
 			began = time.Now()
 			if _, err := p.Write([]byte{'\n'}); err != nil {
 				return drained{}, err

@@ -20,18 +20,18 @@ const (
 	floorEchoFlood = 4.0 // ms in all, during a flood
 	referenceEcho  = 0.06
 
-	keysInTurn = 50 // keys typed at one place before it is the other's turn
+	keysInTurn = 50 // keys typed at one place before the next place has its turn
 	keyTimeout = 2 * time.Minute
 )
 
-// echoing is a program that prints each key back as an editor does: itself, not its terminal.
+// echoing is a program that echoes each key itself, as an editor does; the pty does not.
 var echoing = []string{"sh", "-c", "stty raw -echo && printf ready && exec cat"}
 
-// echoes are the times from a key to its echo, in ms.
+// echoes are the times from a key to its echo, in ms: at the bare pty, at a local attach, at an observer.
 type echoes struct{ bare, local, observer []float64 }
 
-// echoPart types keys into a bare pty and a lent terminal in turn, alone and during a flood. The floors are for terminals as installed, in
-// holders.
+// echoPart types keys into a bare pty and a lent terminal in turn, without and beside a flood. The floors are for terminals in holders, as
+// installed.
 func echoPart(ctx context.Context, s settings) ([]row, error) {
 	rows, err := echoOf(ctx, s, s.programs)
 	if err != nil {
@@ -86,7 +86,7 @@ func (e echoes) rows() []row {
 	return rows
 }
 
-// besideFlood also takes the echo of the bare pty alone, p50.
+// besideFlood returns the rows beside a flood of rate MB/s. alone is the p50 of the bare pty's echo without a flood, in ms.
 func (e echoes) besideFlood(rate, alone float64) []row {
 	const part = "echo beside a flood"
 	rows := append(quantiles(part, "bare pty", e.bare), quantiles(part, "local attach", e.local)...)
@@ -138,13 +138,13 @@ func measureEchoes(ctx context.Context, r *rig, keys int) (echoes, error) {
 	return e, nil
 }
 
-// key waits as long as a fast typist does between two keys, and returns the next.
+// key waits for 1 to 6 ms, less than between keys of a fast typist, and returns key n.
 func key(n int) byte {
 	time.Sleep(time.Duration(1000+rand.IntN(5000)) * time.Microsecond)
 	return byte('a' + n%26)
 }
 
-// bareKeyboard is a pty of this process.
+// bareKeyboard types at a pty of this process, without tether.
 type bareKeyboard struct {
 	pty *pty.PTY
 	buf []byte
@@ -187,7 +187,7 @@ func (k *bareKeyboard) close() {
 	_ = k.pty.Close()
 }
 
-// arrival is one piece of output and when it came.
+// arrival is one piece of output and the time of its arrival.
 type arrival struct {
 	text string
 	at   time.Time
@@ -241,7 +241,7 @@ func (k *lentKeyboard) readNear() {
 	}
 }
 
-// press returns how long the echo took to the person and to the observer.
+// press types a key and returns how long the echo took to the local attachment and to the observer.
 func (k *lentKeyboard) press(ctx context.Context, key byte) (near, far time.Duration, err error) {
 	began := time.Now()
 	if err := k.near.Write(ctx, []byte{key}); err != nil {
@@ -258,7 +258,7 @@ func (k *lentKeyboard) press(ctx context.Context, key byte) (near, far time.Dura
 	return atNear.Sub(began), atFar.Sub(began), nil
 }
 
-// await returns when all of want has come, and nothing else.
+// await waits for want and returns when its last piece arrived. Other output is an error.
 func await(came <-chan arrival, want string) (time.Time, error) {
 	timeout := time.NewTimer(keyTimeout)
 	defer timeout.Stop()
@@ -283,7 +283,7 @@ func await(came <-chan arrival, want string) (time.Time, error) {
 func (k *lentKeyboard) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), keyTimeout)
 	defer cancel()
-	_ = k.rig.kill(ctx, k.id) // the rig's end kills it too
+	_ = k.rig.kill(ctx, k.id) // rig.close kills it, too
 	k.near.Close()
 	k.far.close()
 }

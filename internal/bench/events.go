@@ -18,18 +18,17 @@ import (
 	"tether/events"
 )
 
-// The floors: from a finished line to its event; CPU in a minute of idle subscriptions; how much ten patterns with a literal each slow a
-// flood down.
+// The floors.
 const (
-	floorEventDelay = 50.0 // ms, p99
-	floorEventCPU   = 10.0 // ms per minute
-	floorEventFlood = 0.7  // of the rate without patterns
+	floorEventDelay = 50.0 // ms from a finished line to its event, p99
+	floorEventCPU   = 10.0 // ms of CPU time that all idle subscriptions add in a minute
+	floorEventFlood = 0.7  // rate of a flood with ten patterns, each with a literal, to the rate without
 
 	eventsEach = 50                      // subscriptions of one connection
-	stampEvery = 1300 * time.Millisecond // more than the second for which a flood is gathered
+	stampEvery = 1300 * time.Millisecond // longer than the second for which events of a flood are combined
 )
 
-// stamps prints the time again and again, once a line was typed.
+// stamps waits for a typed line, then prints the time every stampEvery.
 func stamps(in io.Reader, out io.Writer) error {
 	fmt.Fprint(out, childReady)
 	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
@@ -43,7 +42,7 @@ func stamps(in io.Reader, out io.Writer) error {
 	}
 }
 
-// eventsPart measures subscriptions at the daemon: idle ones, and how soon they are told; and a flood with and without patterns.
+// eventsPart measures subscriptions at the daemon: the cost of idle ones, the delay of events, and floods with and without patterns.
 func eventsPart(ctx context.Context, s settings) ([]row, error) {
 	rows, err := subscriptionsPart(ctx, s)
 	if err != nil {
@@ -131,7 +130,7 @@ func subscriptionsPart(ctx context.Context, s settings) ([]row, error) {
 	}, nil
 }
 
-// daemonCPU is the CPU time of the daemon in a span, as if it were a minute.
+// daemonCPU measures the daemon's CPU time for a span, and returns it scaled to a minute.
 func (r *rig) daemonCPU(span time.Duration) (time.Duration, error) {
 	before, err := r.usage()
 	if err != nil {
@@ -142,7 +141,7 @@ func (r *rig) daemonCPU(span time.Duration) (time.Duration, error) {
 	return time.Duration(float64(after.daemon-before.daemon) * float64(time.Minute) / float64(span)), err
 }
 
-// listen subscribes, and returns when all are active. Events are seen by another goroutine, until ctx ends.
+// listen subscribes, and returns when all subscriptions are active. A goroutine of the group all calls see with each event, until ctx ends.
 func (r *rig) listen(ctx context.Context, all *sync.WaitGroup, subs []events.Request, see func(*events.Event)) error {
 	h, err := r.door.Events(ctx, localapi.EventsRequest{Subscriptions: subs, Follow: true})
 	if err != nil {
@@ -173,7 +172,7 @@ func (r *rig) listen(ctx context.Context, all *sync.WaitGroup, subs []events.Req
 	return nil
 }
 
-// patternsPart floods a lent terminal, with ten patterns and without, in turn. The patterns match lines that are never printed, and a line of the flood.
+// patternsPart floods a lent terminal, without and with subscriptions to ten patterns, in turn. No line of the flood matches a pattern.
 func patternsPart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {
@@ -205,7 +204,7 @@ func patternsPart(ctx context.Context, s settings) ([]row, error) {
 	return rows, nil
 }
 
-// carryWatched is carry while ten patterns are looked for in all terminals.
+// carryWatched is carry with subscriptions to ten patterns in all terminals. It adds the reports of lost output to lost.
 func (r *rig) carryWatched(ctx context.Context, w work, lost *atomic.Int64) (took time.Duration, err error) {
 	listening, cancel := context.WithCancel(ctx)
 	var subs []events.Request

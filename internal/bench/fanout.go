@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// tickEvery is the pause between two stamps of a quiet terminal.
+// tickEvery is the pause between two stamps.
 const tickEvery = 20 * time.Millisecond
 
-// fanOutPart has one terminal flood to more and more observers, and then print a stamp now and then.
+// fanOutPart measures one terminal with more and more observers: the rate of a flood, then the delay of stamps.
 func fanOutPart(ctx context.Context, s settings) ([]row, error) {
 	c, err := findCorpus("coloured")
 	if err != nil {
@@ -78,7 +78,7 @@ func fanOut(ctx context.Context, s settings, block []byte, watchers int) ([]row,
 		quantiles(part, name+": from machine to observer", ages)...), nil
 }
 
-// rateOf runs flood for span and returns how much the gallery was sent meanwhile, in MB/s in all.
+// rateOf runs flood for span, or longer until output arrives, and returns the rate to all observers together, in MB/s, and the number of resyncs.
 func (g *gallery) rateOf(ctx context.Context, span time.Duration, flood func(stop <-chan struct{}) error) (rate float64, resyncs int, err error) {
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- flood(stop) }()
@@ -87,7 +87,7 @@ func (g *gallery) rateOf(ctx context.Context, span time.Duration, flood func(sto
 	err = sleep(ctx, span)
 	within, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	n, late := poll(within, func() (int64, error) { // on a busy machine it may take longer until there is any
+	n, late := poll(within, func() (int64, error) { // on a busy machine, output may take longer than span
 		n, more := g.count()
 		if resyncs += more; n == 0 {
 			return 0, errNotYet
@@ -99,8 +99,8 @@ func (g *gallery) rateOf(ctx context.Context, span time.Duration, flood func(sto
 	return float64(n) / 1e6 / took.Seconds(), resyncs, errors.Join(err, late, <-ended)
 }
 
-// ticks makes the machine print a stamp now and then and returns how old each was when the timed observer saw it, in ms. It waits first
-// until that observer has seen all earlier output.
+// ticks makes the machine print a stamp every tickEvery for span, and returns how old each was when the timed observer received it, in ms. It
+// waits first until that observer has received all earlier output.
 func (g *gallery) ticks(ctx context.Context, m *fakeMachine, span time.Duration) ([]float64, error) {
 	g.takeAges()
 	for deadline := time.Now().Add(startWithin); len(g.takeAges()) == 0; {
@@ -126,7 +126,7 @@ func (g *gallery) tick(ctx context.Context, m *fakeMachine) error {
 	return sleep(ctx, tickEvery)
 }
 
-// takeAges returns the ages since the last call.
+// takeAges returns the ages that were noted since the last call.
 func (g *gallery) takeAges() []float64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"tether/ahp/client"
 )
 
-// flood is a lent terminal that prints for ever to an observer in a process of its own.
+// flood is a lent terminal that prints endlessly, and an observer of it in another process.
 type flood struct {
 	rig      *rig
 	id, uri  string
 	observer *exec.Cmd
-	bytes    int64 // printed when it began
+	bytes    int64 // printed until began
 	began    time.Time
 }
 
@@ -36,7 +36,7 @@ func startFlood(ctx context.Context, r *rig) (*flood, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := out.Read(make([]byte, 1)); err != nil { // it says when it sees something
+	if _, err := out.Read(make([]byte, 1)); err != nil { // the observer prints when it receives output
 		f.stop()
 		return nil, fmt.Errorf("the flood's observer: %w", err)
 	}
@@ -54,7 +54,7 @@ func (f *flood) printed(ctx context.Context) (int64, error) {
 	return t.Bytes, err
 }
 
-// rate is how fast it went, in MB/s.
+// rate returns the rate of the flood since began, in MB/s.
 func (f *flood) rate(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -71,12 +71,12 @@ func (f *flood) rate(ctx context.Context) (float64, error) {
 func (f *flood) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
-	_ = f.rig.kill(ctx, f.id) // the rig's end kills it too
+	_ = f.rig.kill(ctx, f.id) // rig.close kills it, too
 	_ = f.observer.Process.Kill()
 	_ = f.observer.Wait()
 }
 
-// observeForever is the flood's observer: it prints a line when it has seen something.
+// observeForever is the flood's observer. It prints a line when it first receives output, and returns when the terminal has exited.
 func observeForever(url, uri string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	floorHolderPSS   = 2.0  // MB
-	floorHolderReady = 10.0 // ms
+	floorHolderPSS   = 2.0  // MB of each
+	floorHolderReady = 10.0 // ms until a holder and its child run
 )
 
-// holdersPart measures the cost of terminals that outlive the daemon, and how soon another daemon has them.
+// holdersPart measures the cost of holders, and how long another daemon takes to adopt their terminals.
 func holdersPart(ctx context.Context, s settings) ([]row, error) {
 	var rows []row
 	for _, measure := range []func(context.Context, settings) ([]row, error){holderReady, holderMany} {
@@ -35,7 +35,7 @@ func holdersPart(ctx context.Context, s settings) ([]row, error) {
 	return rows, nil
 }
 
-// holderReady is the time until a holder and its child run and are connected.
+// holderReady measures the time until a holder and its child run and the connection is there.
 func holderReady(ctx context.Context, s settings) ([]row, error) {
 	home, err := os.MkdirTemp(shortTemp(), "tb")
 	if err != nil {
@@ -67,7 +67,7 @@ func holderReady(ctx context.Context, s settings) ([]row, error) {
 		Note: "p99 " + digits(quantile(took, 0.99))}.most(floorHolderReady)}, nil
 }
 
-// holderMany is the memory of each of many idle holders, and the time that a daemon needs to take them up after the one before was killed.
+// holderMany measures the memory of many idle holders, and the time that a new daemon takes to adopt them after the old one was killed.
 func holderMany(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {
@@ -100,7 +100,7 @@ func holderMany(ctx context.Context, s settings) ([]row, error) {
 		Unit: "ms", Note: "without any " + digits(millis(r.daemonReady))}), nil
 }
 
-// restart kills the daemon and starts another, and returns how long that takes to have all terminals.
+// restart kills the daemon, starts another one, and returns how long that one takes to have all terminals.
 func (r *rig) restart(ctx context.Context, set settings) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -117,7 +117,7 @@ func (r *rig) restart(ctx context.Context, set settings) (time.Duration, error) 
 	s, err := poll(ctx, func() (localapi.Status, error) {
 		s, err := r.door.Status(ctx)
 		if errors.Is(err, localclient.ErrNotRunning) || err == nil && (s.Pid != cmd.Process.Pid || s.Holders.Alive != set.holders) {
-			err = errNotYet // on a busy machine, some are taken up after the daemon answers
+			err = errNotYet // on a busy machine, the daemon answers before it has adopted all
 		}
 		return s, err
 	})
@@ -127,7 +127,7 @@ func (r *rig) restart(ctx context.Context, set settings) (time.Duration, error) 
 	return time.Since(began), err
 }
 
-// holderMemory is the mean of the memory of the daemon's holders, in MB.
+// holderMemory returns the mean memory of the daemon's holders, in MB. It counts all child processes of the daemon as holders.
 func (r *rig) holderMemory() (rss, pss float64, err error) {
 	all, err := proc.List()
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *rig) holderMemory() (rss, pss float64, err error) {
 	return rss / float64(n), pss / float64(n), nil
 }
 
-// rollup is a value of smaps_rollup in MB.
+// rollup returns the value called name in the text of smaps_rollup, in MB; 0 if it is missing.
 func rollup(text, name string) float64 {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)

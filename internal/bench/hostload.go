@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	machineLends  = 5 // terminals of each machine
-	machineFloods = 20
+	machineLends  = 5  // terminals of each machine
+	machineFloods = 20 // machines that flood
 )
 
-// hostLoadPart fills a host: it measures the cost of each client, then floods on some terminals with an observer that does not read, and
-// the delay of a quiet terminal's stamp meanwhile.
+// hostLoadPart fills a host and measures the memory per client. Then some terminals flood, one observer does not read, and it measures the
+// rate and the delay of a quiet terminal's stamps.
 func hostLoadPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "hostload"
 	r, err := newHostRig(ctx, s.programs)
@@ -69,7 +69,7 @@ func hostLoadPart(ctx context.Context, s settings) ([]row, error) {
 	return append(rows, more...), err
 }
 
-// hostLoadFlood has machines flood while last prints stamps.
+// hostLoadFlood lets machines flood while last prints stamps.
 func hostLoadFlood(ctx context.Context, s settings, r *rig, machines []*fakeMachine, last *fakeMachine, g, quiet *gallery) ([]row, error) {
 	c, err := findCorpus("coloured")
 	if err != nil {
@@ -106,7 +106,7 @@ func hostLoadFlood(ctx context.Context, s settings, r *rig, machines []*fakeMach
 	return append(rows, quantiles(part, "a quiet terminal meanwhile, machine to observer", ticks.ages)...), nil
 }
 
-// stalledObserver reads nothing once it has seen output.
+// stalledObserver reads nothing after the first output.
 type stalledObserver struct {
 	conn    *client.Conn
 	release chan struct{} // closed by close
@@ -128,16 +128,16 @@ func (o *stalledObserver) close() {
 	o.conn.Close()
 }
 
-// growth is the increase of a host's memory from step to step.
+// growth measures the increase of a host's memory from step to step.
 type growth struct {
 	rig *rig
 	rss int64
 	err error
 }
 
-// step returns the gain since the last one in KiB, of each of n.
+// step returns the host's gain of memory since the last step, divided by n, in KiB.
 func (g *growth) step(n int) float64 {
-	runtime.GC() // of this process, whose clients then use less of the machine
+	runtime.GC() // of this process, so that its clients leave more of the machine to the host
 	time.Sleep(settle)
 	now, err := memoryOf(g.rig.server.Process.Pid)
 	if err != nil && g.err == nil {

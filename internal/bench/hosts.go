@@ -23,10 +23,10 @@ var hostParts = []part{
 	{"audiences", audiencesPart},
 }
 
-// dialsAtOnce bounds how many connections are being made at once.
+// dialsAtOnce is the maximum number of connections that are made at the same time.
 const dialsAtOnce = 64
 
-// newHostRig starts a host alone. The caller must close the rig.
+// newHostRig starts a host without a daemon. The caller must close the rig.
 func newHostRig(ctx context.Context, p programs) (*rig, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -65,7 +65,7 @@ func closeMachines(machines []*fakeMachine) {
 	})
 }
 
-// newLendingRig is a host and machines that lend it idle terminals.
+// newLendingRig starts a host, and machines that lend it idle terminals. The caller must close both.
 func newLendingRig(ctx context.Context, s settings) (*rig, []*fakeMachine, error) {
 	r, err := newHostRig(ctx, s.programs)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"tether/agent/localapi"
 )
 
-// lagPart has terminals that are started without flags print a flood to one observer. Their child waits for readers only a little, so
-// output may be lost; on a machine that does nothing else none should be.
+// lagPart lets terminals that are started without flags flood one observer. Their child waits for readers only a little, so output may be
+// lost; on an otherwise idle machine none should be.
 func lagPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "default flags"
 	r, err := newRig(ctx, s.programs)
@@ -45,8 +45,8 @@ func lagPart(ctx context.Context, s settings) ([]row, error) {
 	}, nil
 }
 
-// carryLagging runs the child in a terminal with the default policy and returns how many bytes the observer did not get, and the time until
-// it saw the exit.
+// carryLagging runs the child in a terminal with the default policy. It returns how many bytes the observer did not get, and the time from the
+// typed line until the observer saw the exit.
 func (r *rig) carryLagging(ctx context.Context, w work) (missing int64, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -89,7 +89,7 @@ func (r *rig) carryLagging(ctx context.Context, w work) (missing int64, took tim
 	return missing, took, err
 }
 
-// gapBytes is how much the host could not be sent so far.
+// gapBytes is the number of bytes that the daemon could not send to the host so far.
 func (r *rig) gapBytes(ctx context.Context) (int64, error) {
 	s, err := r.door.Status(ctx)
 	if err != nil || len(s.Hosts) == 0 {

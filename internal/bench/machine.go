@@ -13,7 +13,7 @@ type machine struct {
 	Cores  int    `json:"cores"`
 	Kernel string `json:"kernel,omitempty"`
 	Go     string `json:"go"`
-	Load   string `json:"load,omitempty"` // average of the last minute when the run began: others at work falsify it
+	Load   string `json:"load,omitempty"` // load average of the minute before the run: other work on the machine falsifies the values
 }
 
 func (m machine) String() string {
@@ -29,7 +29,7 @@ func (m machine) String() string {
 
 func thisMachine() machine {
 	m := machine{CPU: "unknown CPU", Cores: runtime.NumCPU(), Go: runtime.Version()}
-	info, _ := os.ReadFile("/proc/cpuinfo") // absent on other systems: then it stays unknown
+	info, _ := os.ReadFile("/proc/cpuinfo") // missing on other systems: the CPU stays unknown
 	for line := range strings.Lines(string(info)) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
 			m.CPU = strings.TrimSpace(value)

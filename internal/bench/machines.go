@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// machineWindow is how far a machine sends ahead of the host's acknowledgements, in bytes per terminal, as the daemon does.
+	// machineWindow is the most unacknowledged output of a terminal, in bytes; the daemon has the same bound while somebody types elsewhere.
 	machineWindow = 64 << 10
 	// machineFrame is the text of one message in a flood, in bytes.
 	machineFrame = 16 << 10
 )
 
-// fakeMachine is a daemon as a host sees it, without the daemon: a connection that lends terminals whose output is made up, so that
-// thousands fit beside the host. It is used by one goroutine, except for the data that its connection reads.
+// fakeMachine looks like a daemon to a host: a connection that lends terminals with made-up output. Thousands of them fit on the host's
+// machine. One goroutine uses it; the fields below mu also belong to the connection's read goroutine.
 type fakeMachine struct {
 	conn *client.Conn
 	uris []string
@@ -45,7 +45,7 @@ func machineID(n int) string { return fmt.Sprintf("bench-machine-%d", n) }
 // terminalURI is terminal t of machine n.
 func terminalURI(n, t int) string { return fmt.Sprintf("ahp-terminal:/bench-%d-%d", n, t) }
 
-// lend announces terminals up to count.
+// lend announces terminals of machine n until there are count of them.
 func (m *fakeMachine) lend(ctx context.Context, n, count int) error {
 	for t := len(m.uris); t < count; t++ {
 		uri := terminalURI(n, t)
@@ -71,7 +71,7 @@ func (m *fakeMachine) notified(method string, params []byte) {
 	m.news.Raise()
 }
 
-// print sends output, and waits first until no more than within bytes are without an acknowledgement.
+// print waits until at most within bytes are unacknowledged, and sends output.
 func (m *fakeMachine) print(ctx context.Context, uri string, text []byte, within int64) error {
 	if err := m.await(ctx, uri, within); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (m *fakeMachine) print(ctx context.Context, uri string, text []byte, within
 	return m.conn.Peer().SendRaw(ctx, bytes.Clone(m.msg))
 }
 
-// await returns when at most within bytes of a terminal's output are without an acknowledgement.
+// await returns when at most within bytes of a terminal's output are unacknowledged.
 func (m *fakeMachine) await(ctx context.Context, uri string, within int64) error {
 	for {
 		m.mu.Lock()
@@ -117,7 +117,7 @@ func (m *fakeMachine) flood(ctx context.Context, uri string, block []byte, stop 
 	}
 }
 
-// stamp is a line that says when it was printed; stampAge is how old the newest one in text is.
+// stamp returns a line with the time at which it was made. stampAge returns the age of the newest stamp in text.
 func stamp() []byte { return fmt.Appendf(nil, "at %d.\r\n", time.Now().UnixNano()) }
 
 func stampAge(text []byte) (time.Duration, bool) {
@@ -132,17 +132,17 @@ func stampAge(text []byte) (time.Duration, bool) {
 	return time.Duration(time.Now().UnixNano() - at), true
 }
 
-// gallery are observers of one terminal each, which count the received bytes and decode none of them.
+// gallery is a set of observers that count the received bytes and do not decode them. Each observes one terminal.
 type gallery struct {
 	conns []*client.Conn
 
 	mu     sync.Mutex
-	bytes  int64 // of output, as JSON
-	resync int   // times that one was brought back to a true state
-	ages   []float64
+	bytes  int64     // of output, as JSON
+	resync int       // how often an observer had fallen behind and got the screen
+	ages   []float64 // of stamps, in ms
 }
 
-// join adds an observer of uri. Timed observers note how old each stamp was, in ms.
+// join adds observer n, of uri. A timed observer notes how old each stamp was when it arrived.
 func (a *gallery) join(ctx context.Context, e client.Endpoint, n int, uri string, timed bool) error {
 	c, err := client.Connect(ctx, e, client.Options{ClientID: fmt.Sprintf("bench-observer-%d", n), OnEnvelope: func(v ahp.EnvelopeView) {
 		a.mu.Lock()
@@ -168,7 +168,7 @@ func (a *gallery) join(ctx context.Context, e client.Endpoint, n int, uri string
 	return err
 }
 
-// count is the amount sent to all since the last call.
+// count returns what all observers together received since the last call.
 func (a *gallery) count() (bytes int64, resyncs int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

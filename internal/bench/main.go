@@ -17,20 +17,20 @@ import (
 type settings struct {
 	programs  programs
 	rounds    int           // of each comparison
-	megabytes int           // of output in each
-	scanned   int           // megabytes that are scanned without a terminal: more than a cache holds
-	keys      int           // per place
+	megabytes int           // of output in each comparison
+	scanned   int           // megabytes for the scanner and redaction, without a terminal: more than a cache holds
+	keys      int           // typed at each place
 	starts    int           // of the programs
 	cuts      int           // of the connection
-	idle      time.Duration // of idle terminals
-	floods    int           // at once, while the host is frozen
-	flooding  time.Duration // of them
+	idle      time.Duration // span in which idle programs are measured
+	floods    int           // terminals that flood while the host is frozen
+	flooding  time.Duration // how long they flood
 	holders   int           // at once
-	viewers   int           // of one terminal, and a tenth that do not read
-	viewing   time.Duration // of a flood
+	viewers   int           // of one terminal; a tenth as many more do not read
+	viewing   time.Duration // how long viewers watch a flood
 	machines  int           // that lend terminals to one host
-	watchers  int           // that observe them
-	flow      time.Duration // of a flood through a host
+	watchers  int           // observers of these terminals
+	flow      time.Duration // how long a flood through a host lasts
 	printers  int           // terminals with ten subscriptions each
 }
 
@@ -80,7 +80,7 @@ func main() {
 	}
 }
 
-// run measures the parts that args name and prints them.
+// run measures the parts that args select and prints the report.
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	isQuick := flags.Bool("quick", false, "measure less exactly, within a minute")
@@ -135,7 +135,7 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
-// choose returns the programs to measure.
+// choose returns the programs to measure: those in bin, or, if profiles names a directory, children that write profiles there.
 func choose(bin, profiles string) (programs, error) {
 	if profiles != "" {
 		return profiled(profiles)
@@ -155,7 +155,7 @@ func partNames(parts []part) string {
 	return strings.Join(names, ",")
 }
 
-// unknownPart is the first name in only that no part has.
+// unknownPart returns the first name in only that no part has; "" if all are known.
 func unknownPart(parts []part, only string) string {
 	for name := range strings.SplitSeq(only, ",") {
 		if name != "" && !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
@@ -165,7 +165,7 @@ func unknownPart(parts []part, only string) string {
 	return ""
 }
 
-// measure runs the parts whose names are in only, a list with commas; "" means all.
+// measure runs the parts that only names, a list separated by commas; "" means all.
 func measure(ctx context.Context, s settings, parts []part, only string) report {
 	r := report{Machine: thisMachine()}
 	for _, p := range parts {

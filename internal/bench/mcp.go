@@ -14,10 +14,11 @@ import (
 	"tether/agent/localapi"
 )
 
-// mcpTail is the text that read_terminal returns at most unless it is asked for more, in bytes.
+// mcpTail is the most text that read_terminal returns unless the call asks for more, in bytes.
 const mcpTail = 64 << 10
 
-// mcpPart measures calls of tools over lines and over HTTP, in turn. The terminal's output fills a read; another has a line of it.
+// mcpPart measures tool calls over standard input and output and over HTTP, in turn. One terminal has enough output to fill a read, another
+// one a single line.
 func mcpPart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {
@@ -50,7 +51,7 @@ func mcpPart(ctx context.Context, s settings) ([]row, error) {
 	return rows, r.said.explain(err)
 }
 
-// printed returns a terminal that has printed a text.
+// printed starts a terminal, waits until it has printed text, and returns its id.
 func (r *rig) printed(ctx context.Context, text string) (string, error) {
 	t, err := r.door.Spawn(ctx, localapi.SpawnRequest{Command: []string{"sh", "-c", `printf %s "$1"; exec sleep 3600`, "sh", text}, Env: r.env, Cwd: r.home})
 	if err != nil {
@@ -66,14 +67,14 @@ func (r *rig) printed(ctx context.Context, text string) (string, error) {
 	return t.ID, err
 }
 
-// mcpCall is a call of a tool: its name in the table and its parameters.
+// mcpCall is a tool call: its name in the table and its parameters.
 type mcpCall struct{ name, params string }
 
-// mcpDoor is a session.
+// mcpDoor is an MCP session through one door.
 type mcpDoor interface {
-	// name is the way in.
+	// name is the door's name in the table.
 	name() string
-	// call sends a request and returns the length of the answer.
+	// call sends a request, waits for the answer and returns its length in bytes.
 	call(request string) (int, error)
 	close()
 }
@@ -81,10 +82,10 @@ type mcpDoor interface {
 const (
 	mcpHello       = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
 	mcpInitialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	callsInTurn    = 20 // sent through one door before it is the other's turn
+	callsInTurn    = 20 // calls of each kind through one door before the other has its turn
 )
 
-// measureCalls makes so many calls of each kind through each door.
+// measureCalls makes n calls of each kind through each door, rounded up to whole turns.
 func measureCalls(doors []mcpDoor, calls []mcpCall, n int) ([]row, error) {
 	times := map[string][]float64{}
 	for made := 0; made < n; made += callsInTurn {
@@ -113,7 +114,7 @@ func measureCalls(doors []mcpDoor, calls []mcpCall, n int) ([]row, error) {
 	return rows, nil
 }
 
-// mcpProgram is tether mcp.
+// mcpProgram is a session with the program tether mcp.
 type mcpProgram struct{ conversation }
 
 func (r *rig) mcpLines(ctx context.Context, program string) (*mcpProgram, error) {

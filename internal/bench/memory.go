@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	floorIdleRSS     = 15.0  // MiB
-	floorTogether    = 30.0  // MiB, of daemon, host and holder
-	floorPerTerminal = 150.0 // KiB
-	floorReady       = 50.0  // ms
-	floorIdleCPU     = 20.0  // ms of 30 s with idleTerminals
+	floorIdleRSS     = 15.0  // MiB of the daemon
+	floorTogether    = 30.0  // MiB of daemon, host and holder
+	floorPerTerminal = 150.0 // KiB of the daemon
+	floorReady       = 50.0  // ms from a program's start until it is ready
+	floorIdleCPU     = 20.0  // ms in 30 s, with idleTerminals
 
 	floorDaemonSwitches = 150.0 // in 30 s, with idleTerminals
 	floorHostSwitches   = 300.0 // in 30 s, with idleObservers
@@ -21,12 +21,12 @@ const (
 	idleTerminals = 50
 	idleObservers = 50
 	idleSpan      = 30 * time.Second
-	settle        = time.Second     // after which an idle daemon or holder has given back its spare memory
-	startSettle   = 3 * time.Second // after which a daemon no longer looks whether a program that has just started waits for input
-	hostSettle    = 6 * time.Second
+	settle        = time.Second     // within which an idle daemon or holder returns spare memory to the system
+	startSettle   = 3 * time.Second // within which a daemon checks whether a program that has just started waits for input
+	hostSettle    = 6 * time.Second // within which an idle host returns spare memory to the system
 )
 
-// startPart measures how soon the programs are ready, and their sizes.
+// startPart measures how long the programs take to be ready, and their sizes.
 func startPart(ctx context.Context, s settings) ([]row, error) {
 	var daemon, host []float64
 	for range s.starts {
@@ -55,7 +55,7 @@ func startPart(ctx context.Context, s settings) ([]row, error) {
 	return rows, nil
 }
 
-// memoryPart measures a daemon that does nothing, with more and more idle lent terminals.
+// memoryPart measures an idle daemon with more and more idle lent terminals.
 func memoryPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "idle daemon"
 	r, err := newRig(ctx, s.programs)
@@ -68,7 +68,7 @@ func memoryPart(ctx context.Context, s settings) ([]row, error) {
 		return nil, err
 	}
 	rows := []row{row{Part: part, Name: "memory", Value: mib(empty.rss), Unit: "MiB", Note: fmt.Sprintf("%d threads", empty.threads)}.most(floorIdleRSS)}
-	var first memory // with one terminal, which includes everything shared
+	var first memory // with one terminal: this includes all that terminals share
 	running := 0
 	for _, n := range []int{1, 10, idleTerminals, 100} {
 		for ; running < n; running++ {
@@ -107,13 +107,13 @@ func memoryPart(ctx context.Context, s settings) ([]row, error) {
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// settled is the daemon's memory after an idle while.
+// settled waits for settle and returns the daemon's memory.
 func (r *rig) settled() (memory, error) {
 	time.Sleep(settle)
 	return memoryOf(r.daemon.Process.Pid)
 }
 
-// together is the memory of daemon, host and the only holder.
+// together returns the row with the memory of daemon, host and the only holder.
 func (r *rig) together() (row, error) {
 	time.Sleep(hostSettle)
 	holder, _, err := r.holderMemory()
@@ -131,7 +131,7 @@ func (r *rig) together() (row, error) {
 	return row{Part: "idle daemon", Name: "memory of daemon, host and holder with one idle lent terminal", Value: sum / (1 << 20), Unit: "MiB"}.most(floorTogether), nil
 }
 
-// idleCPU is the CPU time of the programs in span, as if it were idleSpan.
+// idleCPU measures CPU time and context switches for a span, and returns them scaled to idleSpan.
 func (r *rig) idleCPU(span time.Duration) ([]row, error) {
 	before, err := r.usage()
 	if err != nil {

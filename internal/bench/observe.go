@@ -13,14 +13,14 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// observer is one connection to the host that decodes the text of one terminal, as a viewer would, and hands it on.
+// observer is a connection to the host that decodes the text of one terminal, as a viewer would, and passes it to show.
 type observer struct {
 	conn *client.Conn
 	uri  string
 	show func(p []byte) // called from one goroutine at a time; p is valid until it returns
 
 	mu    sync.Mutex
-	held  []ahp.EnvelopeView // before the snapshot
+	held  []ahp.EnvelopeView // messages that arrived before the snapshot
 	began bool
 	from  int64 // serverSeq of the snapshot
 	buf   []byte
@@ -57,7 +57,7 @@ func observe(ctx context.Context, e client.Endpoint, uri string, show func(p []b
 
 func (o *observer) close() { o.conn.Close() }
 
-// begin shows the snapshot and the messages that arrived meanwhile.
+// begin shows the snapshot and the held messages.
 func (o *observer) begin(from int64, state ahp.TerminalState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

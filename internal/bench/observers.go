@@ -12,23 +12,22 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// Floors for many observers of a terminal that holds: all together, times the bare drain; with one that never reads, relative to without;
-// and a key that is typed elsewhere meanwhile.
+// Floors for many observers of a terminal that holds.
 const (
-	floorTenObservers   = 2.6
-	floorFiftyObservers = 5.2
-	floorBesideStalled  = 0.9
-	floorKeyBeside      = 10.0 // ms, p99
+	floorTenObservers   = 2.6  // rate of all together, to the bare drain
+	floorFiftyObservers = 5.2  // the same
+	floorBesideStalled  = 0.9  // rate beside an observer that never reads, to the rate without it
+	floorKeyBeside      = 10.0 // ms of a key at another terminal meanwhile, p99
 )
 
-// observersPart lets a terminal as installed, which holds its child, flood to many observers, all of which must get every byte.
+// observersPart lets a terminal as installed, which holds its child, flood many observers. Each must get every byte.
 func observersPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "observers of a terminal that holds"
 	c, err := findCorpus("coloured")
 	if err != nil {
 		return nil, err
 	}
-	short, long := newWork(c, max(1, s.megabytes/10)), newWork(c, 2*s.megabytes) // who never reads holds it for one second, however long it is
+	short, long := newWork(c, max(1, s.megabytes/10)), newWork(c, 2*s.megabytes) // long, so that the second for which a stalled observer holds it weighs little
 	bare, err := drain(long)
 	if err != nil {
 		return nil, err
@@ -68,7 +67,7 @@ func observersPart(ctx context.Context, s settings) ([]row, error) {
 			Note: fmt.Sprintf("%s and %s MB/s, %d MB", digits(beside), digits(without), 2*s.megabytes)}.least(floorBesideStalled)), nil
 }
 
-// keyBesidePart types at a terminal while another one floods many observers.
+// keyBesidePart types at one terminal while another one floods many observers.
 func keyBesidePart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {
@@ -95,7 +94,7 @@ func keyBesidePart(ctx context.Context, s settings) ([]row, error) {
 	defer f.stop()
 	var g gallery
 	defer g.close()
-	for n := range s.viewers - 1 { // and the flood's own
+	for n := range s.viewers - 1 { // the flood has one of its own
 		if err := g.join(ctx, r.host, n, f.uri, false); err != nil {
 			return nil, err
 		}
@@ -110,8 +109,8 @@ func keyBesidePart(ctx context.Context, s settings) ([]row, error) {
 	return rows, nil
 }
 
-// showAll runs w in a terminal that holds, for observers that count, and perhaps one that never reads. It returns how many observers got
-// everything, and the rate in MB/s of all except that one until the last was done.
+// showAll runs w in a terminal that holds, for observers that count bytes and, with stalled, one more that never reads. It returns the number
+// of counting observers that got everything, and the rate to all of them together, in MB/s, until the last was done.
 func (r *rig) showAll(ctx context.Context, w work, watchers int, stalled bool) (whole int, rate float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -134,7 +133,7 @@ func (r *rig) showAll(ctx context.Context, w work, watchers int, stalled bool) (
 		return 0, 0, err
 	}
 	line := onTerminal([]byte("\n"))
-	want := int64(w.blocks*quotedLen(onTerminal(w.corpus.block())) + quotedLen(line)) // after the first line, which is in the snapshot
+	want := int64(w.blocks*quotedLen(onTerminal(w.corpus.block())) + quotedLen(line)) // without childReady, which is in the snapshot
 	all := make([]counted, watchers)
 	var left sync.WaitGroup
 	left.Add(watchers)
@@ -178,16 +177,16 @@ func (r *rig) showAll(ctx context.Context, w work, watchers int, stalled bool) (
 	return whole, text / 1e6 / took.Seconds(), nil
 }
 
-// quotedLen is how long text is in JSON, without the quotes. It does not depend on where frames end, as long as no character is cut.
+// quotedLen returns the length of text in JSON, without the quotes. Frames do not change it, as long as they cut no character.
 func quotedLen(text []byte) int { return len(jsonspan.AppendQuote(nil, text)) - 2 }
 
-// counted is the amount that an observer was shown.
+// counted is what one observer has received.
 type counted struct {
 	bytes   atomic.Int64 // of JSON
-	skipped atomic.Bool
+	skipped atomic.Bool  // the host has skipped output for this observer
 }
 
-// observe connects; over is called once, when all has come or the terminal has ended.
+// observe connects observer n to uri. It calls over once: when want bytes have arrived, or the terminal has exited.
 func (o *counted) observe(ctx context.Context, e client.Endpoint, n int, uri string, want int64, over func()) (*client.Conn, error) {
 	over = sync.OnceFunc(over)
 	conn, err := client.Connect(ctx, e, client.Options{ClientID: fmt.Sprintf("bench-observer-%d", n), OnEnvelope: func(v ahp.EnvelopeView) {

@@ -23,15 +23,15 @@ import (
 	"tether/platform/proc"
 )
 
-// Floors for tether as installed, relative to another peer in the same run.
+// Floors for tether as installed, each a ratio to another path in the same run.
 const (
-	floorOfRelay      = 0.95 // of the throughput of relaysock64-hand-64
-	floorCPUOfVSCode  = 0.16
-	floorEchoOfRelay  = 1.25 // of its addition to the bare pty's echo, p50
+	floorOfRelay      = 0.95 // throughput, to relaysock64-hand-64
+	floorCPUOfVSCode  = 0.16 // CPU time, to VS Code's host
+	floorEchoOfRelay  = 1.25 // addition to the bare pty's echo, p50, to relaysock64-hand-64
 	floorEchoOfRelay9 = 1.4  // the same, p99
-	floorBesideVSCode = 0.5  // of the echo during a flood, p99
-	floorBesideRelay  = 1.2  // of relaywin64-hand-64, p50 and p99
-	floorTyped        = 0.55 // of the flood's throughput, while somebody types elsewhere
+	floorBesideVSCode = 0.5  // echo beside a flood, p99, to VS Code's host
+	floorBesideRelay  = 1.2  // echo beside a flood, p50 and p99, to relaywin64-hand-64
+	floorTyped        = 0.55 // throughput of a flood while somebody types elsewhere, to the same without
 
 	// leastAddition is the least that a reference peer must add to the bare pty's echo before ours can be compared with it, in ms. On a busy
 	// machine the bare pty's p99 may exceed the peer's.
@@ -40,19 +40,20 @@ const (
 
 // A path carries the output of programs on ptys to viewers.
 type path interface {
-	// open runs argv in a terminal; show is called with all that it prints, from one goroutine at a time.
+	// open runs argv in a terminal. It calls show with the output, from one goroutine at a time.
 	open(ctx context.Context, argv []string, show func(p []byte)) (*screen, error)
+	// pids are the processes that carry the output.
 	pids() []int
 	stop()
 }
 
-// screen is a terminal with its viewer, who also types there.
+// screen is a terminal with its viewer. write types there.
 type screen struct {
 	write func(p []byte) error
 	close func()
 }
 
-// tetherPath is the daemon and the host; keys come from a user interface that shows another terminal.
+// tetherPath is the daemon and the host. Keys come through the WebSocket of user interfaces.
 type tetherPath struct{ *rig }
 
 func (p tetherPath) open(ctx context.Context, argv []string, show func([]byte)) (*screen, error) {
@@ -72,12 +73,12 @@ func (p tetherPath) open(ctx context.Context, argv []string, show func([]byte)) 
 		o.close()
 		return nil, err
 	}
-	go func() { _, _ = io.Copy(io.Discard, conn) }() // lists of terminals
+	go func() { _, _ = io.Copy(io.Discard, conn) }() // the daemon sends lists of terminals
 	return &screen{func(keys []byte) error {
 		_, err := conn.Write(shortText(fmt.Sprintf(`{"type":"pty:input","id":%q,"data":%q}`, id, keys)))
 		return err
 	}, func() {
-		_ = p.kill(ctx, id) // the rig's end kills it too
+		_ = p.kill(ctx, id) // rig.close kills it, too
 		conn.Close()
 		o.close()
 	}}, nil
@@ -119,7 +120,7 @@ func startRelay(held bool) (path, error) {
 	return p, nil
 }
 
-// relayProcess starts a part of a reference peer and returns the address that it prints.
+// relayProcess starts a part of a reference peer and returns the address that it prints. The process ends when end is closed.
 func relayProcess(args ...string) (cmd *exec.Cmd, end io.Closer, at string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -202,7 +203,7 @@ func (p *relayPath) stop() {
 	_ = p.host.Wait()
 }
 
-// vscodePath is VS Code's host, which runs the programs itself.
+// vscodePath is VS Code's host, which runs the programs in terminals of its own.
 type vscodePath struct{ *contender }
 
 func (p vscodePath) open(ctx context.Context, argv []string, show func([]byte)) (*screen, error) {
@@ -259,14 +260,14 @@ func allPaths(s settings) []namedPath {
 	return paths
 }
 
-// walked is the measurement of one path in one round.
+// walked is the measurement of one path in one round. Echoes are in ms.
 type walked struct {
-	plain, coloured, cpu float64 // MB/s, MB/s, ms/MB
-	alone, beside        []float64
-	quiet, typed         float64 // MB/s of the flood, without and with somebody who types elsewhere
+	plain, coloured, cpu float64   // MB/s, MB/s, ms/MB
+	alone, beside        []float64 // echoes without a flood, and beside one
+	quiet, typed         float64   // MB/s of the flood, without and with somebody who types elsewhere
 }
 
-// pathPart has all paths carry the same programs, in turn.
+// pathPart measures the same programs on all paths, in turn.
 func pathPart(ctx context.Context, s settings) ([]row, error) {
 	all := map[string][]walked{}
 	var bare []float64
@@ -398,7 +399,8 @@ func walk(ctx context.Context, s settings, start func(context.Context) (path, er
 	return w, nil
 }
 
-// pass returns how fast all of a program's output reached a viewer, and the CPU time of all servers for each MB.
+// pass runs a program that prints about that many megabytes. It returns how fast all of the output reached a viewer, in MB/s, and the CPU time
+// of the path's processes, in ms/MB.
 func pass(ctx context.Context, p path, kind string, megabytes int) (rate, cpu float64, err error) {
 	c, err := findCorpus(kind)
 	if err != nil {
@@ -431,7 +433,7 @@ func pass(ctx context.Context, p path, kind string, megabytes int) (rate, cpu fl
 	return mb / took.Seconds(), (cpuOf(p.pids()) - before) / mb, nil
 }
 
-// cpuOf is the CPU time of processes in ms, as far as the system reports it.
+// cpuOf is the CPU time of the processes together, in ms. A process whose time the system does not report counts as 0.
 func cpuOf(pids []int) float64 {
 	sum := 0.0
 	for _, pid := range pids {
@@ -441,10 +443,10 @@ func cpuOf(pids []int) float64 {
 	return sum
 }
 
-// keyPause is between an echo and the next key: faster than anybody types, but not without a pause.
+// keyPause is the time between an echo and the next key: shorter than between keys of a person, but not zero.
 const keyPause = 2 * time.Millisecond
 
-// typeAt types keys at a terminal of its own and returns how long each took to come back.
+// typeAt types keys at a new terminal and returns how long the echo of each took, in ms.
 func typeAt(ctx context.Context, p path, keys int) ([]float64, error) {
 	came := make(chan time.Time, 64)
 	sc, err := p.open(ctx, echoing, func([]byte) { came <- time.Now() })
@@ -455,7 +457,7 @@ func typeAt(ctx context.Context, p path, keys int) ([]float64, error) {
 	timeout := time.NewTimer(keyTimeout)
 	defer timeout.Stop()
 	var all []float64
-	for n := -1; n < keys; n++ { // before the first key it says that it is ready
+	for n := -1; n < keys; n++ { // before the first key, the program prints that it is ready
 		began := time.Now()
 		if n >= 0 {
 			k := key(n)
@@ -485,7 +487,7 @@ func typeAt(ctx context.Context, p path, keys int) ([]float64, error) {
 	return all, nil
 }
 
-// until waits for cond.
+// until waits until cond returns true.
 func until(ctx context.Context, cond func() bool) error {
 	_, err := poll(ctx, func() (struct{}, error) {
 		if !cond() {

@@ -20,14 +20,14 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// Floors relative to the other host: at least so many times as fast, at most so much of its time and memory.
+// Floors relative to the other host: the least ratio of rates, and the greatest ratio of times and memory.
 const (
 	floorPeerPlain    = 2.0
 	floorPeerColoured = 4.0
 	floorPeerMany     = 6.0
 	floorPeerEcho     = 0.5
 	floorPeerIdle     = 0.2
-	// floorPeerStalled is how much a flood may add to our memory, in MiB, that an observer does not read: less than its text.
+	// floorPeerStalled is the most memory, in MiB, that our host may gain by a flood while an observer does not read: less than the flood's text.
 	floorPeerStalled = 16.0
 )
 
@@ -38,14 +38,14 @@ const (
 	peerWithin = 2 * time.Minute
 )
 
-// contender is a host that runs shells of its own machine for its clients.
+// contender is a host that runs shells on its own machine for its clients.
 type contender struct {
 	endpoint client.Endpoint
 	pid      int
 	stop     func()
 }
 
-// peerPart makes tether-host and VS Code's agent host run the same programs in terminals of their own, in turn: both can do that.
+// peerPart makes tether-host and VS Code's agent host run the same programs in server-executed terminals, in turn.
 func peerPart(ctx context.Context, s settings) ([]row, error) {
 	var ours, theirs []result
 	for range s.rounds {
@@ -62,7 +62,7 @@ func peerPart(ctx context.Context, s settings) ([]row, error) {
 	return besides(ours, theirs), nil
 }
 
-// besides compares the trials of two hosts.
+// besides returns the rows that compare the trials of two hosts.
 func besides(ours, theirs []result) []row {
 	const part = "beside VS Code's host"
 	compare := func(name, unit string, value func(result) float64) row {
@@ -91,11 +91,11 @@ func medianOf(results []result, value func(result) float64) float64 {
 	return median(all)
 }
 
-// result is one host's measurement: MB/s, ms and MiB.
+// result is the measurement of one host in one round.
 type result struct {
-	plain, coloured, ten, fifty float64
-	echo                        []float64
-	idle, stalled               float64
+	plain, coloured, ten, fifty float64   // MB/s; ten and fifty observers
+	echo                        []float64 // ms
+	idle, stalled               float64   // MiB
 }
 
 func startOurs(ctx context.Context, p programs) (*contender, error) {
@@ -128,7 +128,7 @@ func startVSCode(ctx context.Context) (*contender, error) {
 	stop := func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
-		_ = os.RemoveAll(filepath.Join(dir, "data", "data", "logs")) // it writes down all it sends: gigabytes
+		_ = os.RemoveAll(filepath.Join(dir, "data", "data", "logs")) // it logs all that it sends: gigabytes
 	}
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -151,8 +151,8 @@ func startVSCode(ctx context.Context) (*contender, error) {
 	return c, err
 }
 
-// freePorts is a free port whose successor is free too: the host takes two. Its last process may keep those of the previous round for a
-// while.
+// freePorts returns a free port whose successor is free, too: the host takes both. Each round gets new ports, because a process of the
+// previous round may keep the old ones for a while.
 func freePorts() (int, error) {
 	for range 100 {
 		first, err := net.Listen("tcp", "127.0.0.1:0")
@@ -208,29 +208,29 @@ func trial(ctx context.Context, s settings, start func() (*contender, error)) (r
 	return r, err
 }
 
-// memory is the memory of the host's process, in MiB.
+// memory is the resident memory of the host's process, in MiB.
 func (c *contender) memory() (float64, error) {
 	m, err := memoryOf(c.pid)
 	return mib(m.rss), err
 }
 
-// shellTerminal is a terminal of the host's own, and the output that its one reader got.
+// shellTerminal is a server-executed terminal and the output that its one observer has received.
 type shellTerminal struct {
 	conn *client.Conn
 	uri  string
 
 	mu    sync.Mutex
-	text  []byte        // the newest
-	bytes int64         // since the last reset, as JSON
-	news  change.Signal // an event has come
-	over  bool
-	show  func(p []byte) // is handed all text, if not nil
+	text  []byte         // the newest output, while show is nil
+	bytes int64          // received since the last reset, as JSON
+	news  change.Signal  // raised by each event
+	over  bool           // the terminal has exited
+	show  func(p []byte) // called with all text, with mu held, if not nil
 	buf   []byte
 }
 
-var shellCount int // for names; used by one goroutine
+var shellCount int // makes names unique; used by one goroutine
 
-// open starts a shell and has it replaced by a program.
+// open starts a shell, has it exec a program, and waits until the program prints "ready".
 func (c *contender) open(ctx context.Context, argv ...string) (*shellTerminal, error) {
 	shellCount++
 	t := &shellTerminal{uri: fmt.Sprintf("ahp-terminal:/bench-shell-%d", shellCount)}
@@ -284,7 +284,7 @@ func (t *shellTerminal) envelope(v ahp.EnvelopeView) {
 	t.news.Raise()
 }
 
-// await returns when cond, which is called with the lock held, is true.
+// await returns when cond is true. It calls cond with the lock held, after each event.
 func (t *shellTerminal) await(ctx context.Context, cond func() bool) error {
 	for {
 		t.mu.Lock()
@@ -303,7 +303,8 @@ func (t *shellTerminal) await(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// flood runs a program that prints much, and returns how fast that came to all observers together, in MB/s of JSON text.
+// flood runs a program that prints much, and returns how fast all observers together received the output, in MB/s of JSON text. With stalled,
+// one more observer reads nothing.
 func (c *contender) flood(ctx context.Context, s settings, kind string, watchers int, stalled bool) (float64, error) {
 	corpus, err := findCorpus(kind)
 	if err != nil {
@@ -347,7 +348,7 @@ func (c *contender) flood(ctx context.Context, s settings, kind string, watchers
 	return float64(t.bytes+others) / 1e6 / took.Seconds(), nil
 }
 
-// echoes types keys and returns how long each took to come back, in ms.
+// echoes types keys and returns how long the echo of each took, in ms.
 func (c *contender) echoes(ctx context.Context, keys int) ([]float64, error) {
 	t, err := c.open(ctx, "sh", "-c", "'"+echoing[2]+"'")
 	if err != nil {

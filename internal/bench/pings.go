@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// pingRound is how long a host lets a machine say nothing before it asks for a sign of life.
+	// pingRound is the silence after which a host pings a client.
 	pingRound = 30 * time.Second
-	// pingSettle is from the last connection to the measurement, so that no round falls on its edges.
+	// pingSettle is the time between the last connection and the measurement, so that no round of pings falls on an edge of the span.
 	pingSettle = 5 * time.Second
 )
 
-// pingsPart measures a host's cost for silent clients: a ping to each in 30 s, and the answers. It takes whole rounds.
+// pingsPart measures a host's cost for silent clients: a ping to each in every pingRound, and the answers. Thorough runs measure whole rounds.
 func pingsPart(ctx context.Context, s settings) ([]row, error) {
 	observers, err := pingsOfObservers(ctx, s)
 	if err != nil {
@@ -64,7 +64,7 @@ func pingsOfMachines(ctx context.Context, s settings) ([]row, error) {
 	defer r.close()
 	defer func() { closeMachines(machines) }()
 	span := 2 * pingRound
-	if s.idle < idleSpan { // quick, or a test
+	if s.idle < idleSpan { // with -quick, or in a test
 		span = min(pingRound, 100*s.idle)
 	}
 	if err := sleep(ctx, min(pingSettle, 100*s.idle)); err != nil {

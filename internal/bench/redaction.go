@@ -8,16 +8,14 @@ import (
 	"tether/agent/redact"
 )
 
-// The planned floors: secrets and sequences of coloured output are looked for at this rate, in GB/s, and delay a key's echo by no more than
-// this, in ms.
 const (
-	floorVeil          = 0.2
-	floorRedactionEcho = 0.3
+	floorVeil          = 0.2 // GB/s of coloured output
+	floorRedactionEcho = 0.3 // ms that redaction adds to the echo of a key
 
-	redactRead = 32 << 10 // upper bound of a read by the terminal's pump
+	redactRead = 32 << 10 // bytes that the terminal's pump reads at most
 )
 
-// secretsOfSome are values as a developer's environment has them. They are made up.
+// secretsOfSome are made-up secrets, such as a developer's environment has.
 var secretsOfSome = []string{"correct-horse-battery-staple", "postgres://app:pass@db/x", "0123456789abcdef0123456789abcdef", "Zm9vYmFyYmF6"}
 
 // redactionPart compares redaction for hosts with copying the same reads, and measures its addition to the echo of a key.
@@ -53,7 +51,7 @@ func redactionPart(_ context.Context, s settings) ([]row, error) {
 	return append(rows, row{Part: "redaction", Name: "rules for the values of an environment", Value: millis(made), Unit: "ms", Note: "once for each"}), nil
 }
 
-// redactionEcho is the time of redaction for one key and the shell's output around it, in ms, if nothing looks like a secret.
+// redactionEcho measures redaction of the echo of one key with the sequences that a shell prints around it, in ms. Nothing looks like a secret.
 func redactionEcho(rules *redact.Rules, keys int) []float64 {
 	f := redact.NewFilter(rules, 0)
 	took := make([]float64, 0, keys)

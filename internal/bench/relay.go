@@ -26,20 +26,20 @@ import (
 	"tether/platform/pty"
 )
 
-// The reference peers do the minimum of a daemon and a host for a terminal: the daemon reads the pty, quotes the text and sends it to the
-// host, which checks it, keeps a tail and passes it on to each viewer. They have no offsets, scanner, log or rights.
+// The reference peers do the least that a daemon and a host must do for a terminal. The daemon reads the pty, quotes the text and sends it to
+// the host; the host checks it, keeps a tail and passes it on to each viewer. They have no offsets, scanner, log or rights.
 //
-//	relaywin64-hand-64   frames of at most 64 KiB, 64 KiB of which may be in transit to the viewers
-//	relaysock64-hand-64  the same, and a process copies the output from the pty to the daemon through a Unix socket; keys go straight to the pty
+//	relaywin64-hand-64   frames of at most 64 KiB; at most 64 KiB of messages are in transit to the viewers
+//	relaysock64-hand-64  the same, but a holder process copies the output from the pty to a Unix socket of the daemon; keys go straight to the pty
 const (
-	relayFrame  = 64 << 10  // bytes of text
-	relayWindow = 64 << 10  // bytes of messages
-	relayTail   = 256 << 10 // bytes that the host keeps of each terminal, as JSON
-	relayQueue  = 256       // messages that wait for one viewer; relayWindow keeps them few
-	relayPause  = 2 * time.Millisecond
+	relayFrame  = 64 << 10             // bytes of text
+	relayWindow = 64 << 10             // bytes of messages in transit
+	relayTail   = 256 << 10            // bytes that the host keeps of each terminal, as JSON
+	relayQueue  = 256                  // messages that wait for one viewer; relayWindow keeps them few
+	relayPause  = 2 * time.Millisecond // the longest wait for a fuller frame
 )
 
-// The parts of a message between which the channel and the quoted text stand.
+// The constant parts of a message, around the channel and the quoted text.
 var relayHead, relayMiddle, relayEnd = []byte(`{"jsonrpc":"2.0","method":"action","params":{"channel":"`),
 	[]byte(`","action":{"type":"terminal/data","data":`), []byte(`}}}`)
 
@@ -62,8 +62,8 @@ func cutRelayed(msg []byte) (id string, quoted []byte, err error) {
 // relayed is a message on its way to all viewers of a terminal.
 type relayed struct {
 	msg  []byte
-	left atomic.Int32 // how many do not have it yet
-	ack  func()
+	left atomic.Int32 // viewers that do not have it yet, and the host itself
+	ack  func()       // called when all have it
 }
 
 func (m *relayed) done() {
@@ -82,7 +82,7 @@ type relayHost struct {
 	terminals map[string]*relayTerminal
 }
 
-// terminalLocked is the terminal with that id, made if need be.
+// terminalLocked returns the terminal with that id. It makes a missing one.
 func (h *relayHost) terminalLocked(id string) *relayTerminal {
 	if h.terminals[id] == nil {
 		h.terminals[id] = &relayTerminal{}
@@ -90,7 +90,7 @@ func (h *relayHost) terminalLocked(id string) *relayTerminal {
 	return h.terminals[id]
 }
 
-// serveRelayHost lets a daemon in at /daemon and viewers at /view?id=ID. It ends with its standard input.
+// serveRelayHost serves a daemon at /daemon and viewers at /view?id=ID, prints its address, and returns at the end of its standard input.
 func serveRelayHost() error {
 	h := &relayHost{terminals: map[string]*relayTerminal{}}
 	mux := http.NewServeMux()
@@ -149,7 +149,8 @@ func (h *relayHost) daemon(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// view sends a viewer the tail and later output. It leaves when the viewer stops reading: the bench ends the whole peer then.
+// view sends a viewer the tail and later output. It never returns: after the viewer has gone, it goes on to acknowledge messages until the
+// process ends.
 func (h *relayHost) view(w http.ResponseWriter, r *http.Request) {
 	ctx := context.Background()
 	conn, err := wsconn.Accept(w, r, wsconn.Options{})
@@ -171,21 +172,21 @@ func (h *relayHost) view(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// relayDaemon runs terminals for who connects to its local socket: a line with the argv as JSON is answered with a line with the id, then
-// come keys.
+// relayDaemon runs a terminal for each connection to its loopback port. The client sends a line with the argv as JSON, the daemon answers with a
+// line with the id, and then the client sends keys.
 type relayDaemon struct {
-	socket string // of holders; "" for none
+	socket string // directory for the sockets of holders; "" for no holders
 
 	sending sync.Mutex
 	host    *wsconn.Conn
 
 	mu    sync.Mutex
-	acked sync.Cond
-	under map[string]int // bytes of messages under way
+	acked sync.Cond      // under has changed
+	under map[string]int // bytes of messages in transit, by terminal
 	ids   int
 }
 
-// serveRelayDaemon ends with its standard input.
+// serveRelayDaemon connects to the host at url, prints its address, and returns at the end of its standard input.
 func serveRelayDaemon(url string, held bool) error {
 	conn, err := wsconn.Dial(context.Background(), url+"/daemon", wsconn.Options{})
 	if err != nil {
@@ -262,7 +263,7 @@ func (d *relayDaemon) serve(c net.Conn) {
 	}
 }
 
-// spawn starts argv on a pty, whose output is read by a holder if there is a directory for its socket.
+// spawn starts argv on a pty. A holder reads the output if there is a directory for its socket, otherwise this process does.
 func (d *relayDaemon) spawn(id string, argv []string) (out io.Reader, keys io.Writer, end func(), err error) {
 	if d.socket == "" {
 		p, err := pty.Start(pty.Command{Path: argv[0], Args: argv, Env: os.Environ()})
@@ -300,8 +301,8 @@ func (d *relayDaemon) spawn(id string, argv []string) (out io.Reader, keys io.Wr
 	}, err
 }
 
-// relayHolder copies the pty, which is descriptor 3, to the socket. It ends with the connection, so that its CPU time can be read until the
-// terminal is closed.
+// relayHolder copies the output of the pty, descriptor 3, to the socket. It returns when the connection ends, not when the output does, so that
+// its CPU time can be read until then.
 func relayHolder(socket string) error {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
@@ -324,7 +325,7 @@ func relayHolder(socket string) error {
 	return err
 }
 
-// carry sends the bytes of out in frames: everything since the last frame, with a short wait in a flood.
+// carry sends out in frames. Each frame has all output since the last one; in a flood it waits up to relayPause for a fuller frame.
 func (d *relayDaemon) carry(id string, out io.Reader) {
 	p := &relayPump{full: make(chan struct{}, 1)}
 	p.cond.L = &p.mu
@@ -361,7 +362,7 @@ func (d *relayDaemon) carry(id string, out io.Reader) {
 	}
 }
 
-// wholeRunes is how much of p ends with a whole character.
+// wholeRunes returns the length of p without an incomplete character at its end.
 func wholeRunes(p []byte) int {
 	for n := len(p) - 1; n >= max(0, len(p)-utf8.UTFMax); n-- {
 		if utf8.RuneStart(p[n]) {
@@ -376,9 +377,9 @@ func wholeRunes(p []byte) int {
 
 // relayPump gathers output while a frame is being sent.
 type relayPump struct {
-	full chan struct{} // 1 slot: half a frame is there
+	full chan struct{} // one slot, filled when buf has half a frame
 	mu   sync.Mutex
-	cond sync.Cond
+	cond sync.Cond // buf has changed
 	buf  []byte
 	err  error
 }
@@ -407,7 +408,7 @@ func (p *relayPump) run(out io.Reader) {
 	}
 }
 
-// take waits for output and puts spare in its place.
+// take waits for output and returns all of it. The pump uses spare as its next buffer.
 func (p *relayPump) take(spare []byte) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

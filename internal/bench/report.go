@@ -15,7 +15,7 @@ type row struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	// Bound and Limit are the floor: Value must be at least or at most Limit. "" means none.
+	// Bound and Limit are the floor: Value must be at least or at most Limit. Bound "" means no floor.
 	Bound bound   `json:"bound,omitempty"`
 	Limit float64 `json:"limit,omitempty"`
 	Note  string  `json:"note,omitempty"` // the value's yardstick
@@ -36,8 +36,9 @@ const (
 func (r row) least(limit float64) row { r.Bound, r.Limit = atLeast, limit; return r }
 func (r row) most(limit float64) row  { r.Bound, r.Limit = atMost, limit; return r }
 
-// slower returns r with a floor that was set in ms on a machine whose bare pty took there, here taking here: on a slower machine each
-// system call of ours is slower, too. A faster machine gets no stricter floor.
+// slower returns r with the floor limit, in ms, raised by the factor by which this machine is slower than the one where the floor was set. A
+// bare pty took there on that machine and takes here on this one; system calls are slower by the same factor. A faster machine gets no
+// stricter floor.
 func (r row) slower(limit, here, there float64) row {
 	factor := max(1, here/there)
 	if r = r.most(limit * factor); factor > 1 {
@@ -46,8 +47,8 @@ func (r row) slower(limit, here, there float64) row {
 	return r
 }
 
-// leastHere returns r with a floor in GB/s that was set on a machine whose processor checks wide characters at the rate there, this one at
-// here. A faster machine gets no stricter floor.
+// leastHere returns r with the floor limit, in GB/s, lowered by the factor by which this processor is slower than the one where the floor was
+// set. That one checks wide characters at the rate there, this one at the rate here. A faster machine gets no stricter floor.
 func (r row) leastHere(limit, here, there float64) row {
 	factor := max(1, there/here)
 	if r = r.least(limit / factor); factor > 1 {
@@ -129,7 +130,7 @@ func (r report) table(w io.Writer) error {
 	return err
 }
 
-// digits writes v with about three of them.
+// digits formats v with about three significant digits.
 func digits(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 100 || v == math.Trunc(v):

@@ -17,8 +17,8 @@ const cutFor = 200 * time.Millisecond
 // ticking is a program that prints all the time.
 var ticking = []string{"sh", "-c", "while :; do echo tick; sleep 0.01; done"}
 
-// resumePart measures how long output takes to the observer when the network is there again after a cut: in all, with the daemon's pause
-// before it dials, and from its new connection. Each cut is a daemon's first, because pauses grow with each.
+// resumePart measures how long the observer waits for output after a cut, from the moment when the network is usable again, which includes the
+// daemon's pause before it dials, and from the daemon's new connection. Each cut is the first of its daemon, because pauses grow.
 func resumePart(ctx context.Context, s settings) ([]row, error) {
 	var whole, linked []float64
 	for range s.cuts {
@@ -32,7 +32,7 @@ func resumePart(ctx context.Context, s settings) ([]row, error) {
 		quantiles("resume after a cut", "from the new connection to new output", linked)...), nil
 }
 
-// resumption is when the network was back, when the daemon had a new connection, and when the observer saw the output since the cut.
+// resumption has the times at which the network was usable again, the daemon had a new connection, and the observer got new output.
 type resumption struct{ mended, connected, seen time.Time }
 
 func resumeOnce(ctx context.Context, p programs) (resumption, error) {
@@ -57,7 +57,8 @@ func resumeOnce(ctx context.Context, p programs) (resumption, error) {
 		return resumption{}, err
 	}
 	defer o.close()
-	// If the connection is cut before the daemon knows that the terminal was created, the terminal is created anew, and the observer's ends.
+	// Wait until the daemon knows that the host has the terminal. After an earlier cut it would create the terminal anew, and the observed one
+	// would end.
 	if _, err := poll(ctx, func() (bool, error) {
 		s, err := r.door.Status(ctx)
 		if err == nil && !s.Hosts[0].Lent[0].There {
@@ -88,7 +89,7 @@ func resumeOnce(ctx context.Context, p programs) (resumption, error) {
 	return resumption{mended, link.connected(), *first}, o.problem()
 }
 
-// relay passes a host's connections on and can cut them all. The zero value passes nothing until to was called.
+// relay passes connections on to a host and can cut them all. The zero value passes nothing until to is called.
 type relay struct {
 	listener net.Listener
 	target   string
@@ -96,7 +97,7 @@ type relay struct {
 
 	mu    sync.Mutex
 	down  bool
-	since time.Time // when the first connection after mend came; zero before it
+	since time.Time // of the first connection, or the first one after mend; zero before it
 	conns []net.Conn
 }
 
@@ -163,7 +164,7 @@ func (l *relay) mend() {
 	l.down, l.since = false, time.Time{}
 }
 
-// connected is when the first connection came since mend.
+// connected returns the time of the first connection since mend.
 func (l *relay) connected() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,16 +20,16 @@ import (
 	"tether/platform/dirs"
 )
 
-// rig is a daemon and a host, each a process of its own, paired, in a home of their own.
+// rig is a daemon and a host: two processes that are paired, in one temporary home.
 type rig struct {
 	home   string
-	dirs   dirs.Dirs           // below it
+	dirs   dirs.Dirs           // below home
 	env    []string            // of the processes
 	socket string              // of the daemon
-	door   *localclient.Client // on it
+	door   *localclient.Client // on the socket
 	host   client.Endpoint
-	daemon *exec.Cmd
-	server *exec.Cmd
+	daemon *exec.Cmd  // nil in a rig with a host alone
+	server *exec.Cmd  // the host
 	said   complaints // the processes' standard error
 
 	daemonReady, hostReady time.Duration // from start to readiness
@@ -38,18 +38,18 @@ type rig struct {
 // programs are the command lines of the daemon and of the host.
 type programs struct {
 	daemon, host []string
-	env          []string // besides that of this process
-	// between returns the URL that the daemon is paired with instead of the host's; nil means the host's.
+	env          []string // added to the environment of this process
+	// between returns the URL that the daemon pairs with instead of url, the host's; nil means url.
 	between func(url string) (string, error)
 }
 
-// direct are the programs with terminals in the daemon itself, without holders.
+// direct returns the programs with terminals in the daemon itself, without holders.
 func (p programs) direct() programs {
 	p.env = append(slices.Clip(p.env), "TETHER_HOLDERS=off")
 	return p
 }
 
-// built are the programs of make build in the directory bin.
+// built returns the programs that make build has put into the directory bin.
 func built(bin string) programs {
 	return programs{
 		daemon: []string{filepath.Join(bin, "tether"), "daemon", "--allow-root", "--lend.as_root=true"},
@@ -58,11 +58,11 @@ func built(bin string) programs {
 }
 
 const (
-	startWithin = 2 * time.Minute // even where others use the machine
+	startWithin = 2 * time.Minute // enough on a busy machine
 	pollEvery   = time.Millisecond
 )
 
-// newRig starts the programs and pairs them. The caller must close it.
+// newRig starts the programs and pairs them. The caller must close the rig.
 func newRig(ctx context.Context, p programs) (*rig, error) { return newRigWith(ctx, p, "") }
 
 // newRigWith is newRig with a configuration file for the daemon.
@@ -95,7 +95,7 @@ func shortTemp() string {
 	return os.TempDir()
 }
 
-// startHost waits for the line READY URL.
+// startHost starts the host and waits for its line READY URL.
 func (r *rig) startHost(ctx context.Context, p programs) error {
 	cmd := r.command(p.host)
 	out, err := cmd.StdoutPipe()
@@ -132,10 +132,10 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// startDaemon waits until the local door answers.
+// startDaemon starts the daemon and waits until its local door answers.
 func (r *rig) startDaemon(ctx context.Context, p programs) error {
 	var err error
-	r.dirs, err = dirs.For("linux", func(name string) string { // with a home the system makes no difference
+	r.dirs, err = dirs.For("linux", func(name string) string { // with TETHER_HOME, all systems have the same directories
 		if name == dirs.HomeVar {
 			return r.home
 		}
@@ -169,7 +169,7 @@ func (r *rig) command(argv []string) *exec.Cmd {
 	return cmd
 }
 
-// complaints keeps the newest text that processes print on standard error, to be shown after a failure.
+// complaints keeps the newest text that processes print on standard error, for the message of a failure.
 type complaints struct {
 	mu   sync.Mutex
 	text []byte
@@ -186,7 +186,7 @@ func (c *complaints) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// explain adds them to an error.
+// explain adds the kept text to an error. It returns nil for nil.
 func (c *complaints) explain(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +222,7 @@ func (r *rig) start(ctx context.Context, argv ...string) (id, uri string, err er
 	return r.startSpec(ctx, localapi.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, OnSlow: "hold"})
 }
 
-// startSpec is start for any terminal that is lent.
+// startSpec is start for a given request of a lent terminal.
 func (r *rig) startSpec(ctx context.Context, spec localapi.SpawnRequest) (id, uri string, err error) {
 	t, err := r.door.Spawn(ctx, spec)
 	if err != nil {
@@ -252,7 +252,7 @@ func (r *rig) kill(ctx context.Context, id string) error {
 	return err
 }
 
-// watch observes the terminal uri, which may be on its way to the host still.
+// watch observes the terminal uri. It tries again until the host has the terminal or ctx ends.
 func (r *rig) watch(ctx context.Context, uri string, show func(p []byte)) (*observer, error) {
 	var last error
 	o, err := poll(ctx, func() (*observer, error) {
@@ -277,7 +277,7 @@ func (r *rig) close() {
 			_ = r.daemon.Process.Kill()
 		}
 		_ = r.daemon.Wait()
-		_, _ = agent.EndLeftRunning(ctx, r.dirs) // of a daemon that was killed
+		_, _ = agent.EndLeftRunning(ctx, r.dirs) // terminals of a daemon that was killed
 		r.door.Close()
 	}
 	if r.server != nil {
@@ -289,7 +289,7 @@ func (r *rig) close() {
 
 var errNotYet = errors.New("not yet")
 
-// poll calls f until it returns anything but errNotYet.
+// poll calls f, with pauses of pollEvery, until it returns another error than errNotYet, or nil.
 func poll[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	for {
 		v, err := f()
@@ -304,7 +304,7 @@ func poll[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// typeLine types an empty line.
+// typeLine types an empty line at a terminal and waits for the next output there, its echo.
 func (r *rig) typeLine(ctx context.Context, id string) error {
 	a, err := r.door.Attach(ctx, id, localclient.AttachOptions{})
 	if err != nil {
@@ -314,6 +314,6 @@ func (r *rig) typeLine(ctx context.Context, id string) error {
 	if err := a.Write(ctx, []byte{'\n'}); err != nil {
 		return err
 	}
-	_, err = a.Next(ctx) // its echo: the line has been taken
+	_, err = a.Next(ctx) // the echo: the child's pty has the line
 	return err
 }

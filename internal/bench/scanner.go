@@ -11,17 +11,17 @@ import (
 
 const (
 	floorScanner = 4.0 // GB/s
-	floorMarks   = 0.7 // GB/s of nothing but marks
+	floorMarks   = 0.7 // GB/s of output that has only marks
 
-	// referenceWide is how fast the processor that the floors were set on checks text of wide characters, in GB/s: byte by byte, as fast as
-	// its clock and nothing else allows.
+	// referenceWide is the rate, in GB/s, at which the processor where the floors were set checks text of wide characters. The check goes byte
+	// by byte, so that only the processor's clock limits it.
 	referenceWide = 1.9
 
-	scanRead = 64 << 10 // one read of a busy pump at most
-	ptyRead  = 4095     // the most that Linux returns at a time
+	scanRead = 64 << 10 // bytes that a busy pump reads at most
+	ptyRead  = 4095     // bytes that Linux returns from a pty at most
 )
 
-// scannerPart compares the scanner with copying the same reads.
+// scannerPart measures the scanner, and copying of the same reads.
 func scannerPart(_ context.Context, s settings) ([]row, error) {
 	dst := make([]byte, scanRead)
 	wide := repeat([]byte("端末の出力"), s.scanned*1e6) // three bytes each, so that no read cuts one
@@ -59,7 +59,8 @@ func repeat(block []byte, size int) []byte {
 	return out
 }
 
-// best is the highest rate of some passes over data in reads of one size, in GB/s: disturbances only make a pass slower.
+// best returns the highest rate of several passes over data, in GB/s, because disturbances only make a pass slower. It calls begin for each pass
+// and the returned function for each read.
 func best(passes int, data []byte, read int, begin func() func([]byte)) float64 {
 	var top float64
 	for range passes {

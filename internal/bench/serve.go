@@ -17,8 +17,8 @@ import (
 	"tether/platform/dirs"
 )
 
-// profiled are the daemon and the host as children of this binary that write CPU profiles to dir when they end. They are made of the same
-// parts as the programs.
+// profiled returns the daemon and the host as children of this binary, which write CPU profiles to dir when they end. They use the same packages
+// as the programs.
 func profiled(dir string) (programs, error) {
 	self, err := os.Executable()
 	return programs{
@@ -27,7 +27,7 @@ func profiled(dir string) (programs, error) {
 	}, err
 }
 
-// profile calls serve with a context that ends with an interrupt, and writes its CPU profile to the file name.
+// profile calls serve with a context that an interrupt cancels, and writes the CPU profile of the call to the file name.
 func profile(name string, serve func(context.Context) error) error {
 	f, err := os.Create(name)
 	if err != nil {
@@ -64,7 +64,7 @@ func serveHost(ctx context.Context) error {
 	}
 	h := host.New(host.Options{})
 	server := &http.Server{Handler: h}
-	failed := make(chan error, 1) // Serve's end
+	failed := make(chan error, 1) // one slot for the error of Serve
 	go func() { failed <- server.Serve(l) }()
 	fmt.Printf("READY ws://%s\n", l.Addr())
 	select {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Floors in ms: from Enter to the mark that a command starts, by shell, and the addition of integration to a shell's start.
+// floorsEnter are the floors from Enter to the start mark of a command, in ms, by shell.
 var floorsEnter = map[string]float64{"bash": 3.5, "zsh": 1.5, "fish": 2.5}
 
-const floorShellStart = 10.0
+const floorShellStart = 10.0 // ms that shell integration adds to a shell's start
 
-// shellsPart runs the benchmarks of shellint, which drive real shells; one that is not installed is missing from the table.
+// shellsPart runs the benchmarks of shellint, which drive real shells. A shell that is not installed is missing from the table.
 func shellsPart(ctx context.Context, _ settings) ([]row, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run=NONE", "-bench=^Benchmark(Enter|Start)$", "-benchtime=9x", "tether/shellint")
 	out, err := cmd.CombinedOutput()
@@ -23,7 +23,7 @@ func shellsPart(ctx context.Context, _ settings) ([]row, error) {
 	return shellRows(string(out)), nil
 }
 
-// shellRows reads lines such as "BenchmarkEnter/zsh/200-2  9  1 ns/op  0.9 ms-to-start".
+// shellRows parses lines such as "BenchmarkEnter/zsh/200-2  9  1 ns/op  0.9 ms-to-start".
 func shellRows(out string) []row {
 	var rows []row
 	for line := range strings.Lines(out) {

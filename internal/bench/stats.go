@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// median is the middle of values; 0 if there are none.
+// median returns the middle one of values, the upper one of two; 0 if there are none.
 func median(values []float64) float64 { return quantile(values, 0.5) }
 
-// quantile is the value below which the share q of values lies; 0 if there are none.
+// quantile returns the value below which the share q of values lies; 0 if there are none.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// floorStatus bounds `tether status`, in ms, with any state of the network.
+// floorStatus is the most that `tether status` may take, in ms, in any state of the network.
 const floorStatus = 200.0
 
 const (
-	statusPrograms = 10 // of so many questions one is asked by the program
-	statusLent     = 3  // terminals that are lent meanwhile
+	statusPrograms = 10 // one in so many requests runs the program; all ask the door
+	statusLent     = 3  // lent terminals
 )
 
-// statusPart measures the status of three daemons: one whose host answers, one whose host is frozen, and one whose host is gone. A person
-// waits for the program; user interfaces ask the door alone.
+// statusPart measures the status of one daemon whose host answers, then is frozen, then is gone. People run the program; user interfaces ask the
+// door without it.
 func statusPart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
-	defer r.signalHost("CONT") // so that it can end
+	defer r.signalHost("CONT") // a frozen host could not end
 	for range statusLent {
 		if _, _, err := r.start(ctx, "sleep", "1000"); err != nil {
 			return nil, err
@@ -45,7 +45,7 @@ func statusPart(ctx context.Context, s settings) ([]row, error) {
 	return rows, nil
 }
 
-// asked is how long answers took, in ms.
+// asked are the times of answers, in ms.
 type asked struct{ door, program []float64 }
 
 func (a asked) rows(name string) []row {
@@ -57,7 +57,7 @@ func (a asked) rows(name string) []row {
 	}
 }
 
-// statuses asks n times.
+// statuses asks the door n times, and runs the program each time in statusPrograms.
 func (r *rig) statuses(ctx context.Context, program string, n int) (a asked, err error) {
 	for i := range n {
 		began := time.Now()

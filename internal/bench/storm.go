@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	stormHistory = 4 << 10 // bytes that each terminal has when the host comes back
+	stormHistory = 4 << 10 // bytes of output that each terminal has when the host comes back
 	stormWithin  = 2 * time.Minute
 )
 
-// stormPart kills a host that many machines lend terminals to, and measures how long a new one takes to have them all again, when all come
-// at once.
+// stormPart kills a host to which many machines lend terminals. It measures how long a new host takes until it has all terminals with their
+// history, when all machines connect at once.
 func stormPart(ctx context.Context, s settings) ([]row, error) {
 	r, machines, err := newLendingRig(ctx, s)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The floors of the CPU time were set on a machine whose bare drain was as fast as the reference says.
+// The floors of CPU time were set on a machine whose bare drain had the reference rates.
 const (
-	floorThroughput = 0.8  // of the bare drain
+	floorThroughput = 0.8  // to the bare drain
 	floorPlainCPU   = 16.0 // ms per MB, daemon and host together
 	floorColourCPU  = 12.0
 
@@ -16,8 +16,8 @@ const (
 	referenceColour = 74.2
 )
 
-// throughputPart carries both kinds of output, as installed, in holders, and from terminals in the daemon itself, the fallback when no
-// holder can be started. The floors are for holders, which people have.
+// throughputPart measures plain and coloured output of terminals in holders, as installed, and of terminals in the daemon itself, which is the
+// fallback when no holder can be started. The floors are for holders.
 func throughputPart(ctx context.Context, s settings) ([]row, error) {
 	rows, err := throughputOf(ctx, s, s.programs, "", true)
 	if err != nil {
@@ -27,7 +27,7 @@ func throughputPart(ctx context.Context, s settings) ([]row, error) {
 	return append(rows, direct...), err
 }
 
-// throughputOf also looks at the daemon's memory after the first kind.
+// throughputOf measures both kinds of output, and the daemon's memory after some plain output. how is appended to the rows' names.
 func throughputOf(ctx context.Context, s settings, p programs, how string, floors bool) ([]row, error) {
 	r, err := newRig(ctx, p)
 	if err != nil {
@@ -65,7 +65,7 @@ func throughputOf(ctx context.Context, s settings, p programs, how string, floor
 	return rows, nil
 }
 
-// memoryAfter is the daemon's memory after a terminal has printed w and exited.
+// memoryAfter returns the row with the daemon's memory after a terminal has printed w and exited.
 func (r *rig) memoryAfter(ctx context.Context, w work) (row, error) {
 	if _, err := r.carry(ctx, w); err != nil {
 		return row{}, err
@@ -75,14 +75,14 @@ func (r *rig) memoryAfter(ctx context.Context, w work) (row, error) {
 		Note: fmt.Sprintf("peak %s MiB", digits(mib(m.peak)))}, err
 }
 
-// Rows of summary that others look at.
+// Indexes of rows of summary.
 const (
 	bare = 0
 	of   = 2
 	cpu  = 3
 )
 
-// summary is the medians of the rounds.
+// summary returns the rows with the medians of the rounds.
 func summary(name string, rounds []passage) []row {
 	const part = "throughput"
 	take := func(f func(passage) float64) float64 {
@@ -106,7 +106,7 @@ func summary(name string, rounds []passage) []row {
 type passage struct {
 	bare, lent   float64 // MB/s
 	daemon, host float64 // CPU ms per MB
-	drain        float64 // that of the bare drain
+	drain        float64 // CPU ms per MB of the bare drain
 }
 
 // measureThroughput compares a lent terminal seen by an observer at the host with the bare drain of the same child, in rounds that
@@ -139,7 +139,8 @@ func measureThroughput(ctx context.Context, r *rig, w work, rounds int) ([]passa
 	return all, nil
 }
 
-// carry runs the child in a lent terminal and returns how long its output took to the observer. It checks that all of it came.
+// carry runs the child in a lent terminal and returns the time from the typed line until the observer had all output. It checks that the output
+// is complete.
 func (r *rig) carry(ctx context.Context, w work) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// usage is CPU time.
+// usage is the CPU time of daemon and host since their start.
 type usage struct{ daemon, host time.Duration }
 
 func (r *rig) usage() (usage, error) {
@@ -22,8 +22,8 @@ func (r *rig) usage() (usage, error) {
 	return usage{daemon, host}, err
 }
 
-// cpuTime is how long the threads that a process has now have run. It comes from /proc/PID/task/TID/schedstat, which counts nanoseconds,
-// where /proc/PID/stat counts ticks of 10 ms; a Go program ends hardly any of its threads.
+// cpuTime returns the CPU time of a process's current threads; a Go program ends hardly any thread. The source is
+// /proc/PID/task/TID/schedstat, which counts nanoseconds; /proc/PID/stat counts ticks of 10 ms.
 func cpuTime(pid int) (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(files) == 0 {
@@ -45,7 +45,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// switches is how often the threads that a process has now were switched to and from.
+// switches returns the number of context switches of a process's current threads, voluntary and not.
 func switches(pid int) (float64, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil || len(files) == 0 {

@@ -18,15 +18,16 @@ import (
 	"tether/platform/ipc"
 )
 
-// shown is the output that viewers have received.
+// shown counts the output that the viewers of one process have received.
 type shown struct {
 	Bytes    int64 `json:"bytes"` // of JSON
 	Messages int64 `json:"messages"`
-	Attached int64 `json:"attached"` // how often a viewer was given the newest history
+	Attached int64 `json:"attached"` // how often a viewer got the newest history
 }
 
-// view is a process with viewers: it attaches n to a terminal, prints the received amounts once all viewers have received something and
-// again for each line that it reads, and ends with its input. Stalled viewers read only the first message.
+// view attaches several viewers to a terminal: args are a socket, a terminal's id, the number of viewers, and whether they stall. It prints the
+// counts when all viewers have received something, and again for each line of in, and returns at the end of in. Stalled viewers stop
+// reading after the first message of the terminal.
 func view(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 4 {
 		return fmt.Errorf("child view: want a socket, an id, a number and whether they stall, got %q", args)
@@ -62,7 +63,7 @@ func view(args []string, in io.Reader, out io.Writer) error {
 // viewing is the state that the viewers of one process share.
 type viewing struct {
 	stalled bool
-	first   chan error // one value of each viewer
+	first   chan error // one value from each viewer: nil at its first message of the terminal, or why there is none
 
 	bytes, messages, attached atomic.Int64
 }
@@ -86,7 +87,7 @@ func (v *viewing) follow(conn net.Conn, id string) {
 	}
 }
 
-// upgrade turns a connection to the daemon into a user interface's.
+// upgrade turns a connection to the daemon into the WebSocket of a user interface.
 func upgrade(conn net.Conn) (*bufio.Reader, error) {
 	const hello = "GET /pty HTTP/1.1\r\nHost: " + localapi.Host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
@@ -104,12 +105,12 @@ func upgrade(conn net.Conn) (*bufio.Reader, error) {
 	return in, nil
 }
 
-// shortText is a text frame of at most 125 bytes, masked with zeros; RFC 6455, 5.2.
+// shortText returns a text frame with a message of at most 125 bytes, masked with zeros; RFC 6455, 5.2.
 func shortText(message string) []byte {
 	return append([]byte{0x81, 0x80 | byte(len(message)), 0, 0, 0, 0}, message...)
 }
 
-// open shakes hands and attaches.
+// open upgrades the connection and attaches to a terminal.
 func open(conn net.Conn, id string) (*bufio.Reader, error) {
 	in, err := upgrade(conn)
 	if err != nil {
@@ -125,7 +126,7 @@ var (
 	eventHead    = []byte(`{"type":"terminal"`)
 )
 
-// frame reads one frame and counts it; event tells that it belongs to no stream.
+// frame reads one frame and counts it. event reports that it is an event of the list of terminals, not output of one.
 func (v *viewing) frame(in *bufio.Reader) (event bool, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(in, head[:2]); err != nil {

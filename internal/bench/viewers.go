@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	floorPerViewer   = 64.0 // KiB of the daemon's memory, for one that shows a silent terminal
-	floorPerFlooded  = 512.0
-	floorBesideFlood = 10.0 // ms until a key at another terminal is back, p99
+	floorPerViewer   = 64.0  // KiB of the daemon's memory for each viewer of a silent terminal
+	floorPerFlooded  = 512.0 // the same for a terminal that floods
+	floorBesideFlood = 10.0  // ms until the echo of a key at another terminal, p99
 )
 
-// viewersPart measures user interfaces on the local WebSocket: the cost of each, and the effect of many at one flooding terminal on it and
-// on another terminal.
+// viewersPart measures user interfaces on the local WebSocket: the memory for each, and what many viewers of a flooding terminal cost that
+// terminal and another one.
 func viewersPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "local interfaces"
 	r, err := newRig(ctx, s.programs)
@@ -53,7 +53,7 @@ func viewersPart(ctx context.Context, s settings) ([]row, error) {
 	return append(rows, flooded...), err
 }
 
-// viewFlood measures viewers of a flood.
+// viewFlood measures viewers of a flood. empty is the daemon's memory without viewers.
 func (r *rig) viewFlood(ctx context.Context, s settings, empty memory) ([]row, error) {
 	const part = "local interfaces"
 	self, err := os.Executable()
@@ -117,13 +117,13 @@ func (r *rig) viewFlood(ctx context.Context, s settings, empty memory) ([]row, e
 	return append(rows, keys...), nil
 }
 
-// private starts a terminal that no host sees and that waits for nobody.
+// private starts a private terminal with the policy lag.
 func (r *rig) private(ctx context.Context, argv ...string) (string, error) {
 	t, err := r.door.Spawn(ctx, localapi.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, Private: true, OnSlow: "lag"})
 	return t.ID, err
 }
 
-// over is how fast the terminal prints in MB/s, and how much of a core the daemon uses.
+// over measures for span, or longer until there is output: how fast the terminal prints, in MB/s, and how many cores the daemon uses.
 func (r *rig) over(ctx context.Context, id string, span time.Duration) (rate, cores float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, span+startWithin)
 	defer cancel()
@@ -137,7 +137,7 @@ func (r *rig) over(ctx context.Context, id string, span time.Duration) (rate, co
 	}
 	began := time.Now()
 	time.Sleep(span)
-	last, err := poll(ctx, func() (localapi.Terminal, error) { // on a busy machine it may take longer until there is any
+	last, err := poll(ctx, func() (localapi.Terminal, error) { // on a busy machine, output may take longer than span
 		last, err := r.door.Find(ctx, id)
 		if err == nil && last.Bytes == first.Bytes {
 			err = errNotYet
@@ -152,7 +152,7 @@ func (r *rig) over(ctx context.Context, id string, span time.Duration) (rate, co
 	return float64(last.Bytes-first.Bytes) / 1e6 / took, (after.daemon - before.daemon).Seconds() / took, err
 }
 
-// keysAt types keys at a terminal of its own and returns how long each took to come back, in ms.
+// keysAt types keys at a new terminal and returns how long the echo of each took, in ms.
 func (r *rig) keysAt(ctx context.Context, keys int) ([]float64, error) {
 	id, err := r.private(ctx, echoing...)
 	if err != nil {
@@ -190,7 +190,7 @@ type viewerProcess struct {
 	out *json.Decoder
 }
 
-// show starts viewers of a terminal, and returns when each has been shown the existing output.
+// show starts n viewers of a terminal, and returns when each has received the existing output.
 func (r *rig) show(id string, n int, stalled bool) (*viewerProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -217,7 +217,7 @@ func (r *rig) show(id string, n int, stalled bool) (*viewerProcess, error) {
 	return a, nil
 }
 
-// count is the amount that the viewers were shown so far.
+// count returns what the viewers have received so far.
 func (a *viewerProcess) count() (shown, error) {
 	var s shown
 	if _, err := io.WriteString(a.in, "\n"); err != nil {
@@ -226,7 +226,7 @@ func (a *viewerProcess) count() (shown, error) {
 	return s, a.out.Decode(&s)
 }
 
-// more is count as soon as that is more than before.
+// more waits until the viewers have received more bytes than before, and returns count.
 func (a *viewerProcess) more(ctx context.Context, before shown) (shown, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
