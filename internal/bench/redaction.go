@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	floorVeil          = 0.2 // GB/s of coloured output
+	floorRedaction     = 0.2 // GB/s of coloured output
 	floorRedactionEcho = 0.3 // ms that redaction adds to the echo of a key
 
 	redactRead = 32 << 10 // bytes that the terminal's pump reads at most
@@ -41,7 +41,7 @@ func redactionPart(_ context.Context, s settings) ([]row, error) {
 		r := row{Part: "redaction", Name: c.name, Value: rate(redactRead), Unit: "GB/s"}
 		r.Note = fmt.Sprintf("memcpy %s, ratio %s", digits(memcpy), digits(r.Value/memcpy))
 		if c.name == "coloured" {
-			r = r.least(floorVeil)
+			r = r.least(floorRedaction)
 		}
 		rows = append(rows, r, row{Part: "redaction", Name: c.name + ", reads of 4,095 bytes", Value: rate(ptyRead), Unit: "GB/s"})
 	}
