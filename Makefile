@@ -1,4 +1,4 @@
-# Every target is one line, works on a fresh clone with Go installed, and is what CI runs. What a line calls is in scripts/.
+# Every target is one line and works on a fresh clone with Go installed. CI runs these targets, too. Their scripts are in scripts/.
 .PHONY: all run run-cluster test test-cluster test-windows test-systemd test-web soak lint fuzz bench bench-host bench-cluster web cross release test-release build fmt
 all: build
 

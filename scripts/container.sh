@@ -1,9 +1,9 @@
-# Read by tests that boot a Debian 12 of their own, from the project's directory: a root below bin/tools/systemd (made once: 15 s,
-# 300 MB), in a container without a network. A test calls container_open, puts what it needs and a script inside.sh into $work/in, and
-# calls boot, which runs that script as root; what it prints is in $work/out/log.
+# Functions for test scripts that boot a Debian 12 in a container without a network. Scripts source it in the project's directory. The root of the
+# container is below bin/tools/systemd (made once: 15 s, 300 MB). A script calls container_open, puts its files and a script inside.sh into
+# $work/in, and calls boot, which runs inside.sh as root. The output of inside.sh is in $work/out/log.
 #
-# It takes root on a Debian system, and fails when that cannot be had: tests that did not run must not look as if they had passed.
-# Nothing outside bin/tools/systemd is written.
+# This needs root on a Debian system, and fails without: tests that did not run must not look as if they had passed. It writes nothing outside
+# bin/tools, except for packages that it installs.
 container=$PWD/bin/tools/systemd
 work=$container/run
 
@@ -12,7 +12,7 @@ fail() {
 	exit 1
 }
 
-# container_setup makes the root in which the tests begin. It is kept; each run works on a copy in layers.
+# container_setup installs the root directory of the container, once. Each run changes only a layer above it.
 container_setup() {
 	[ "$(id -u)" = 0 ] || fail "a container cannot be booted: this takes root; run it as root"
 	command -v apt-get >/dev/null || fail "a container cannot be set up: this takes a Debian system (apt-get is missing)"
@@ -43,14 +43,14 @@ UNIT
 	touch "$container/ok"
 }
 
-# container_open lays out a copy of the root, to which all boots of this run write. It is taken away when the script ends.
+# container_open mounts a writable layer above the root directory, which all boots of this run share. It is gone when the script ends.
 container_open() {
 	mkdir -p bin/tools
 	exec 9>bin/tools/systemd.lock
 	flock --wait 300 9 || fail "another run has not ended for 5 minutes"
 	container_setup
 	local left
-	for left in "$work/root" "$work/upper"; do # by a run that was killed
+	for left in "$work/root" "$work/upper"; do # left by a killed run
 		if mountpoint -q "$left"; then umount "$left"; fi
 	done
 	rm -rf --one-file-system "$work"
@@ -61,7 +61,8 @@ container_open() {
 	trap 'umount "$work/root" "$work/upper"' EXIT
 }
 
-# boot N runs the container until it turns itself off. Its cgroups are of version 2, with the controllers that the machine has there.
+# boot N runs the container until it turns itself off; inside, /in/boot contains N. It has cgroups of version 2, with the controllers that the
+# machine has mounted so.
 boot() {
 	rm -f "$work/out/status"
 	echo "$1" >"$work/in/boot"

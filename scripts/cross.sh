@@ -1,10 +1,10 @@
 #!/bin/bash
-# Builds both programs for every system we ship, into dist/, and links all tests for macOS, where go test starts true(1) instead of them. make
-# test links and runs those of Linux and Windows, and make lint checks the types of all.
+# Builds both programs for every system that we ship, into dist/, and links all tests for macOS; go test starts true(1) instead of the tests. make
+# test links and runs the tests for Linux and Windows, and make lint type-checks all.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/web.sh
-# One setting for all that is compiled, also by make lint: then nothing is compiled twice.
+# The same settings for everything, also in make lint, so that nothing is compiled twice.
 export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath"
 for os in linux darwin windows; do
 	for arch in amd64 arm64; do

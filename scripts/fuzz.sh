@@ -1,5 +1,5 @@
 #!/bin/bash
-# usage: fuzz.sh [TIME]   runs every fuzz target of the project for TIME (10s) each. Minimising is bounded, else it takes most of it.
+# usage: fuzz.sh [TIME]   runs every fuzz target of the project, each for TIME (10s). Minimising is bounded, because otherwise it takes most of TIME.
 set -eu
 cd "$(dirname "$0")/.."
 time=${1:-10s}

@@ -1,18 +1,19 @@
 #!/bin/bash
-# Few checks, pinned, all fatal. The one exception says so: without its database, the vulnerability check cannot run.
+# Runs few checks, with pinned tools; each failure is fatal. One exception: without a connection to its database, the check for known
+# vulnerabilities is skipped, and the output says so.
 set -eu
 cd "$(dirname "$0")/.."
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.8.0
 tools=$PWD/bin/tools
-# As in cross.sh, which then compiles nothing that was compiled here.
+# The same settings as in cross.sh, so that cross.sh reuses what is compiled here.
 export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath"
 failed=0
 check() { echo "== $1"; shift; "$@" || failed=1; }
 
 unformatted() { local files; files=$(gofmt -l .); [ -z "$files" ] || { echo "not formatted (make fmt):"; echo "$files"; return 1; }; }
 
-# The database is on the network. Exit status 3 means that something was found; anything else is about the check itself.
+# The database is on the network. Exit status 3 means that vulnerabilities were found; other statuses mean that the check failed.
 vulnerabilities() {
 	local out status=0
 	out=$("$tools/govulncheck" ./... 2>&1) || status=$?

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the NATS server with which clusters are tested and tried, below bin/tools, unless it is there.
+# Installs the NATS server for tests and trials of clusters below bin/tools, unless it is there.
 set -eu
 cd "$(dirname "$0")/.."
 nats=bin/tools/nats-server

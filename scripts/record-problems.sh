@@ -1,9 +1,10 @@
 #!/bin/bash
-# Records what real tools print about small broken (and unbroken) projects, for the tests of the package problems: once through a pipe and once through a pty.
-# usage: scripts/record-problems.sh [NAME...]     (only the runs whose names begin so)
+# Records the output of real tools for small projects, broken and unbroken, for the tests of the package problems: once through a pipe and once
+# through a pty.
+# usage: scripts/record-problems.sh [NAME...]     (only runs whose names begin with a NAME)
 #
-# The tools are expected in the PATH, those of npm in $APP/node_modules (npm install in $APP). A tool that is not there is left out, and said.
-# The expectations (*.want) are written by hand, by somebody who looks at the run; this script does not touch them.
+# The tools must be in the PATH, those of npm in $APP/node_modules (npm install in $APP). The script skips runs whose tool is missing, and says so.
+# People write the expectations (*.want) by hand after looking at the output; this script does not change them.
 set -u
 APP=${APP:-/tmp/app}
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -15,12 +16,12 @@ export TF_CLI_CONFIG_FILE=$APP/terraformrc; mkdir -p "$APP"; : >"$TF_CLI_CONFIG_
 only=("$@")
 mkdir -p "$OUT" "$APP"
 
-project() { # NAME: begins an empty project and goes there
+project() { # NAME: creates an empty project and changes to its directory
 	rm -rf "${APP:?}/$1"; mkdir -p "$APP/$1"; cd "$APP/$1" || exit 1
 }
 file() { mkdir -p "$(dirname "$1")"; cat >"$1"; }
 wanted() { [ ${#only[@]} = 0 ] && return; local o; for o in "${only[@]}"; do [[ $1 == "$o"* ]] && return; done; return 1; }
-run() { # NAME TOOL COMMAND: records a shell command
+run() { # NAME TOOL COMMAND: records the output of a shell command that needs TOOL
 	wanted "$1" || return 0
 	command -v "$2" >/dev/null || { echo "left out, no $2: $1" >&2; return 0; }
 	if [ "${MODE:-both}" != pty ]; then timeout 120 bash -c "$3" </dev/null >"$OUT/$1.pipe.out" 2>&1; fi

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Records what vim, less, htop, tmux, npm init and a Bubble Tea program print at a terminal of 80x24, for agent/redact's TestScreensStayTheSame. The last
-# one is built in a module of its own, so that it is no dependency of the product. What is not installed keeps its recording.
+# Records the output of vim, less, htop, tmux, npm init and a Bubble Tea program at a terminal of 80x24, for TestScreensStayTheSame of agent/redact.
+# The Bubble Tea program is built in a module of its own, so that the product does not depend on it. The recording of a program that is not
+# installed stays as it is.
 #   usage: scripts/record-screens.sh
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,7 +14,7 @@ cd "$work"
 for n in $(seq 1 60); do printf 'func line%d(a, b int) string { return "value %d of 端末" } // a comment\n' "$n" "$n"; done >sample.go
 printf 'set -g status-left "[demo] "\nset -g status-right "right"\nset -g default-command "PS1=\\"\\$ \\" sh"\nset -g default-terminal screen-256color\nset -g automatic-rename off\n' >tmux.conf
 
-# record NAME COMMAND KEYS...: each of the keys is printf's format, a tenth of a second or more after the one before.
+# record NAME COMMAND KEYS...: types the keys, each a format of printf, 0.3 s apart.
 record() {
 	local name=$1 command=$2 key
 	shift 2
@@ -26,7 +27,7 @@ record() {
 		done
 	} | env -i PATH="$PATH" HOME="$work" TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 \
 		timeout 30 script -q -e -O "$name.raw" -c "stty rows 24 cols 80; exec $command" >/dev/null || true
-	# script adds a line in front and one behind.
+	# script adds a first and a last line.
 	sed -e '1{/^Script started/d}' -e '/^Script done/d' "$name.raw" >"$out/$name.raw"
 	echo "$name: $(wc -c <"$out/$name.raw") bytes"
 }

@@ -1,10 +1,11 @@
 #!/bin/bash
-# usage: release.sh [FLAGS]   builds what people install into dist/release, after installing what that takes: for Linux packages nfpm,
-# with go below bin/tools; for Windows wixl, msitools and faketime, with apt as root. The flags are those of internal/tools/release:
-# -targets linux/amd64 builds for one system, and takes nothing of the others. Two runs for one commit give the same bytes.
+# usage: release.sh [FLAGS]   builds packages, archives and installers into dist/release. It first installs the tools for that: nfpm for Linux
+# packages, with go, below bin/tools; wixl, msitools and faketime for Windows, with apt as root. The flags are those of
+# internal/tools/release: -targets linux/amd64 builds for one system and needs no tools of the others. Two runs for one commit give the
+# same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# A module of its own, so that ours does not need what it needs; later ones need modules that not every proxy has.
+# Installed as a program, so that our module does not get its dependencies. Later versions need modules that not every module proxy has.
 nfpm=github.com/goreleaser/nfpm/v2 nfpm_version=v2.45.2
 
 fail() {
@@ -12,7 +13,7 @@ fail() {
 	exit 1
 }
 
-targets=linux,windows # as far as they take tools
+targets=linux,windows # those that need tools
 if [[ " $* " =~ \ --?targets[=\ ]([^ ]+) ]]; then targets=${BASH_REMATCH[1]}; fi
 
 scripts/web.sh --need || fail "the page of tether-host cannot be built: it takes npm and a network"

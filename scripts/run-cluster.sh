@@ -1,6 +1,7 @@
 #!/bin/bash
-# Tries a host of several nodes on this machine: three NATS servers, three hosts, a daemon that knows the addresses of two of them, and somebody who watches
-# through the third. It kills the node at which the daemon is with -9 while a terminal prints, and succeeds if every line was seen once.
+# Tries a host of several nodes on this machine: three NATS servers, three nodes, a daemon that knows the addresses of two of them, and an observer
+# at the third. While a terminal prints, it kills (-9) the node to which the daemon is connected. It succeeds if the observer got every line
+# once.
 set -eu
 cd "$(dirname "$0")/.."
 lines=20000
@@ -24,7 +25,7 @@ fail() {
 	exit 1
 }
 
-# await COMMAND… waits until it succeeds.
+# await COMMAND… waits until the command succeeds, for 60 s at most.
 await() {
 	local i
 	for ((i = 0; i < 600; i++)); do
@@ -34,7 +35,7 @@ await() {
 	fail "waited in vain for: $*"
 }
 
-# port prints a port at which nobody listens.
+# port prints a free port.
 port() {
 	local p
 	while p=$((20000 + RANDOM % 12000)); do

@@ -1,7 +1,7 @@
 #!/bin/bash
-# usage: soak.sh [TIME [PATTERN]]   runs the long versions of the tests that have one, those that count testkit.Rounds, with the race
-# detector and one after the other. They share TIME (10m) evenly; PATTERN chooses among their names. A test whose share is over stops after
-# a whole round and says how many it did.
+# usage: soak.sh [TIME [PATTERN]]   runs the tests that have a long version (that range over testkit.Rounds), one after the other, with the race
+# detector. They share TIME (10m) evenly; PATTERN selects tests by name. When its share is over, a test stops after the current round and
+# prints how many rounds it did.
 set -eu
 cd "$(dirname "$0")/.."
 time=${1:-10m} pattern=${2:-.}
@@ -15,7 +15,7 @@ seconds() {
 	esac
 }
 
-# Lines of "directory Test": the function around each call.
+# tests prints lines of "directory Test", for the function around each call of testkit.Rounds.
 tests() {
 	grep -rl --include='*_test.go' 'testkit\.Rounds(' . | while read -r file; do
 		awk -v dir="$(dirname "$file")" '/^func /{name=$2; sub(/\(.*/, "", name)} /testkit\.Rounds\(/&&name~/^Test/{print dir, name}' "$file"
@@ -34,7 +34,7 @@ share=$((total / count > 1 ? total / count : 1))
 echo "soak: $count tests, ${share}s each"
 failed=0
 while read -r dir name; do
-	# What a test does beside its rounds, and the rounds of make test, come on top of its share.
+	# A test may take longer than its share: it always does the rounds of make test, and it does not consist of rounds alone.
 	out=$(TETHER_SOAK=${share}s go test -race -count=1 -v -timeout "$((share + 300))s" -run "^$name\$" "$dir" 2>&1 </dev/null) || failed=1
 	if grep -q '^ok' <<<"$out"; then
 		grep -oE 'soak: .*' <<<"$out" || echo "soak: $name was skipped"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Tests a host of several nodes for longer than make test: one node of three is killed 50 times under a flood, nodes are frozen, NATS servers restart, a
-# proxy to them loses, delays and cuts, and the page is at another node than the machines. Arguments are passed to go test.
+# Tests a host of several nodes for longer than make test: it kills a node of three 50 times (TETHER_TEST_KILLS) under a flood, freezes nodes,
+# restarts NATS servers, and puts a proxy before them that drops and delays messages and cuts connections. The tests of the page run at another
+# node than the machines'. Arguments are passed to go test.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/nats-server.sh

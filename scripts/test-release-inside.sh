@@ -1,6 +1,6 @@
 #!/bin/bash
-# What test-release.sh runs as root in a booted container: /in has a package of an old version and one of the new, /in/version says which
-# that is.
+# test-release.sh runs this as root in a booted container. /in has a package of an old and one of the new version; /in/version contains the new
+# version.
 set -euo pipefail
 exec 2>&1
 new=$(cat /in/version)
@@ -10,7 +10,7 @@ fail() {
 	echo "FAILED: $*"
 	exit 1
 }
-# as USER COMMAND… runs it in the environment of a plain shell of that user.
+# as USER COMMAND… runs the command in the environment of a plain shell of that user.
 as() {
 	local user=$1
 	shift
@@ -18,7 +18,7 @@ as() {
 }
 tether() { as dev tether "$@"; }
 
-# within SECONDS COMMAND… waits until it succeeds.
+# within SECONDS COMMAND… waits until the command succeeds.
 within() {
 	local end=$(($(date +%s) + $1))
 	shift
@@ -27,7 +27,7 @@ within() {
 		sleep 0.05
 	done
 }
-# installed lists what there is, without what the system itself writes and what belongs to users.
+# installed lists the files of the system, without those that the system itself writes and those of users.
 installed() {
 	find / -xdev \( -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /in -o -path /out -o -path /home -o -path /var/log -o \
 		-path /var/lib/dpkg -o -path /var/lib/systemd -o -path /var/cache/ldconfig \) -prune -o -print | sort

@@ -1,12 +1,12 @@
 #!/bin/bash
-# usage: test-release.sh [same] [lists] [deb] [msi]   tests what make release has made (all of it by default):
+# usage: test-release.sh [same] [lists] [deb] [msi]   tests the files that make release has made; by default with all tests:
 #
-#   same  a second build, from a copy of the tree elsewhere, gives the same bytes
-#   lists every kind of Linux package has the same files
-#   deb   in a clean Debian 12 that was booted: install, the main job, an upgrade while a terminal runs, removal
-#   msi   the same under Wine as far as Wine can
+#   same  a second build, from a copy of the tree in another directory, gives the same bytes
+#   lists all kinds of Linux packages have the same files
+#   deb   in a clean, booted Debian 12: installation, use, an upgrade while a terminal runs, removal
+#   msi   the same under Wine, as far as Wine can
 #
-# It fails when one of them cannot be set up: what was not tested must not look as if it had passed.
+# It fails if a test cannot be set up: a test that did not run must not look as if it had passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 new=$PWD/dist/release
@@ -27,11 +27,11 @@ if [ -f "$new/SHA256SUMS.sig" ] && [ -f "$signers" ]; then
 else
 	step "not signed, or there is no $signers: nothing to verify"
 fi
-unset RELEASE_KEY # what is built to be compared is not released
+unset RELEASE_KEY # the builds of these tests are not released
 version=$(basename "$new"/tether_*.cdx.json .cdx.json)
 version=${version#tether_}
 
-# same copies what git knows and what it does not ignore, and its history, from which the version comes.
+# same builds a copy of the tree: all files that git does not ignore, and the history, from which the version comes.
 same() {
 	local copy
 	copy=$(mktemp -d)
@@ -86,12 +86,12 @@ deb() (
 	grep '^deb: ' "$work/out/log"
 )
 
-# win is a path as Windows programs name it.
+# win PATH prints the path as Windows programs name it.
 win() { echo "Z:${1//\//\\}"; }
 wine() { scripts/wine.sh "$@" | tr -d '\r'; }
 tether() { wine "$programs/tether.exe" "$@"; }
 
-# within SECONDS COMMAND… waits until it succeeds.
+# within SECONDS COMMAND… waits until the command succeeds.
 within() {
 	local end=$(($(date +%s) + $1))
 	shift
@@ -108,13 +108,13 @@ goes_on() {
 }
 ends() { ! wine tasklist | grep -i '^tether'; }
 
-# lines_in FILE wants each line of the terminal once and in order.
+# lines_in FILE fails unless the file has each line of the terminal once and in order.
 lines_in() { grep -o 'tick [0-9]*' "$1" | awk '$2 != NR {print "line " NR ": " $0; exit 1}' || fail "msi: lines are lost or doubled in $1"; }
 
-# The terminals of what is shipped show nothing under Wine (see platform/pty/console_wine_windows.go), so the old version is one that can
-# show something there, and the new version takes its terminal up. Two things of the upgrade are not as on Windows: Wine does not tell
-# the removal of the old version that it is part of an upgrade, so that must not end what runs; and it leaves a program that runs where it is
-# until the next start, where Windows moves it aside, so that is done here.
+# Terminals of released programs show nothing under Wine (see platform/pty/console_wine_windows.go). So the old version is built with the tag wine,
+# and the new version adopts its terminal. An upgrade under Wine differs from one on Windows in two ways. The removal of the old version does not
+# know that it is part of an upgrade: msibuild deletes the actions with which a removal ends the service and the daemon. And Wine leaves a
+# running program in its place until the next start, where Windows moves it aside: the test moves it.
 msi() (
 	local dir seen left action watcher status=0
 	scripts/release.sh -version 0.0.1 -tags wine -targets windows/amd64 -o "$old/msi" -work dist/work-old >/dev/null
@@ -131,7 +131,7 @@ msi() (
 	export TETHER_HOME
 	programs=$(wine cmd /c 'echo %LOCALAPPDATA%\Programs\tether')
 	programs=$PWD/bin/tools/wine/prefix/drive_c$(tr '\\' / <<<"${programs#C:}")
-	for left in "$old/msi/tether_0.0.1_windows_amd64.msi" "$new/tether_${version}_windows_amd64.msi"; do # by a run that was killed
+	for left in "$old/msi/tether_0.0.1_windows_amd64.msi" "$new/tether_${version}_windows_amd64.msi"; do # left by a killed run
 		wine msiexec /x "$(win "$left")" /qn >/dev/null || true
 	done
 	rm -rf "$programs"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What test-systemd.sh runs as root in a booted container: /in has the program and the number of the boot, /out is kept.
+# test-systemd.sh runs this as root in a booted container. /in has the program and the number of the boot; /out is kept.
 set -euo pipefail
 exec 2>&1
 read -r boot </in/boot
@@ -13,7 +13,7 @@ fail() {
 	exit 1
 }
 
-# as USER COMMAND… runs it in the environment of a plain shell of that user, which does not say where the runtime directory is.
+# as USER COMMAND… runs the command in the environment of a plain shell of that user, without XDG_RUNTIME_DIR.
 as() {
 	local user=$1
 	shift
@@ -21,7 +21,7 @@ as() {
 }
 tether() { as dev "$program" "$@"; }
 
-# refuses STATUS WORDS COMMAND… wants the exit status, and the words in what is said.
+# refuses STATUS WORDS COMMAND… fails unless the command exits with the status and its output contains the words.
 refuses() {
 	local want=$1 words=$2 said status=0
 	shift 2
@@ -30,7 +30,7 @@ refuses() {
 	[[ "$said" == *"$words"* ]] || fail "$*: said '$said', want '$words'"
 }
 
-# within SECONDS COMMAND… waits until it succeeds.
+# within SECONDS COMMAND… waits until the command succeeds.
 within() {
 	local end=$(($(date +%s%3N) + $1 * 1000))
 	shift
@@ -39,7 +39,7 @@ within() {
 		sleep 0.02
 	done
 }
-# counting is a program for a terminal; counting_of USER is its process.
+# counting is a program for a terminal; counting_of USER prints the id of its process.
 counting='i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done'
 counting_of() { pgrep -u "$1" -f 'while :; do i=' | head -1; }
 now() { date +%s%3N; }
@@ -47,10 +47,10 @@ pid() { tether status | sed -n 's/.*process \([0-9]*\),.*/\1/p'; }
 answers() { tether status >/dev/null; }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
-# counter NAME is the last number that the program in the terminal has printed.
+# counter NAME prints the last number that the program in the terminal has printed.
 counter() { tether read --tail 1 "$1" | tr -d '\r'; }
 
-# goes_on PID wants that program to live and to count on.
+# goes_on PID fails unless the process lives and the terminal clock counts on.
 goes_on() {
 	local before
 	before=$(counter clock)
@@ -61,7 +61,7 @@ goes_on() {
 	[ "$(counter clock)" != "$before" ] || fail "the terminal stands still at $before"
 	kill -0 "$1" || fail "the program in the terminal has died"
 }
-# nothing_left USER: what install made is gone.
+# nothing_left fails if files or processes of the installed service remain.
 nothing_left() {
 	local found
 	found=$(find /etc/systemd /home /root /run/user /usr/lib/systemd /var/lib/systemd/linger -name '*tether*.service*' -o -name '.tether-*' 2>/dev/null)
@@ -71,15 +71,15 @@ nothing_left() {
 	[ -z "$found" ] || fail "runs on: $found"
 }
 
-# verified FILE [OPTION]: systemd has nothing to say about the unit. It exits with 0 whatever it says.
+# verified FILE [OPTION] fails if systemd-analyze prints a complaint about the unit. Its exit status is 0 even then.
 verified() {
 	local said
 	said=$(XDG_RUNTIME_DIR=/run systemd-analyze verify --man=no "${@:2}" "$1" 2>&1) || fail "verify $1: $said"
 	[ -z "$said" ] || fail "verify $1: $said"
 }
 
-# limits runs the tests of limits in the cgroups of a user's manager. They are skipped where the machine gives version 2 no controllers, since
-# they are mounted as version 1: then that is said, and nothing else may be skipped.
+# limits runs the tests of platform/limits in the cgroups of a user's manager. They are skipped, with a message, where cgroups of version 2 have no
+# controllers because the machine has mounted these as version 1. Tests may not be skipped for another reason.
 limits() {
 	step "what an agent runs is held to its limits"
 	local said has
@@ -161,7 +161,7 @@ first_boot() {
 		unit $words >/tmp/said 2>&1 || fail "in a unit, $words: $(cat /tmp/said)"
 	done
 
-	# From here on it is a terminal that the service itself has started, below its own control group.
+	# From here on, the terminal is one that the service has started, below its own control group.
 	tether kill clock
 	tether run --private --detach --name clock -- sh -c "$counting"
 	clock=$(counting_of dev)
@@ -260,7 +260,7 @@ first_boot() {
 }
 inactive() { [[ "$(tether service status)" == *inactive* ]]; }
 
-# score states what systemd thinks of the unit's hardening: it cannot be good, since terminals are to be like any other.
+# score FILE prints how systemd rates the hardening of the unit. The rating cannot be good, because programs in terminals need the usual rights.
 score() {
 	systemd-analyze security --no-pager --offline=true --threshold=100 "$1" 2>/dev/null | tail -1
 }

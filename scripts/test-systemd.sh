@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests the service under a real systemd: a Debian 12 is booted in a container (scripts/container.sh), twice, and
-# scripts/test-systemd-inside.sh runs in it.
+# Tests the service under a real systemd: boots a Debian 12 in a container twice (scripts/container.sh), and runs
+# scripts/test-systemd-inside.sh in it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/container.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs what tests talk to, where it can: programs as root with apt, the rest with npm and go below bin/tools. What is missing
-# afterwards is named; the tests that need it skip themselves and say so. With vscode-host as the argument nothing else is installed.
+# Installs the programs that tests use, where it can: with apt if it runs as root, and with npm and go below bin/tools. It prints what is missing
+# afterwards; tests that need it are skipped and say so. With the argument vscode-host it installs VS Code's agent host alone.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p bin/tools
@@ -19,7 +19,7 @@ vscode_host() {
 
 missing() { for tool; do command -v "$tool" >/dev/null || printf '%s ' "$tool"; done; }
 
-# debian installs packages if one of the programs is missing: debian "PROGRAM..." "PACKAGE..." CONSEQUENCE
+# debian "PROGRAM..." "PACKAGE..." CONSEQUENCE installs the packages if one of the programs is missing.
 updated=
 debian() {
 	local log
@@ -40,20 +40,20 @@ debian() {
 debian_packages() {
 	debian "bash zsh fish ksh mksh busybox" "bash zsh fish ksh mksh busybox" "their tests are skipped"
 	debian lsof lsof "its test is skipped" # macOS finds the processes of sockets with it
-	# These run tether as people do.
+	# Tests run tether with these as people do.
 	debian "make script tmux screen ssh sshd cron unshare" "make bsdutils tmux screen openssh-client openssh-server cron util-linux" "their tests are skipped"
-	# These ask, build, serve and watch: tether must notice which of them wait for somebody.
+	# Programs that ask, build, serve or watch: tether must notice which of them wait for input.
 	debian "sudo fzf dialog nano fdisk lua5.4 ed bc zip gpg vim less gdb sqlite3 entr inotifywait python3 perl wget curl" \
 		"sudo fzf dialog nano fdisk lua5.4 ed bc zip gpg vim less gdb sqlite3 entr inotify-tools python3 perl wget curl" \
 		"they are skipped where programs that ask are tried"
-	# A real keyring keeps a secret, on a session bus of its own.
+	# A real keyring, on a session bus of its own, keeps a secret.
 	debian "gnome-keyring-daemon dbus-run-session dbus-send" "gnome-keyring dbus dbus-daemon" "the test of GNOME's keyring is skipped"
-	# A real browser tries the local door as pages do.
+	# A real browser uses the local door as pages do.
 	{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null ||
 		debian chromium-headless-shell chromium-headless-shell "the tests with a browser are skipped"
 }
 
-# npm_packages installs packages in a directory below bin/tools, unless one is there: npm_packages DIRECTORY FILE-OF-ONE CONSEQUENCE ARGUMENT...
+# npm_packages DIRECTORY FILE CONSEQUENCE ARGUMENT... installs packages in a directory below bin/tools, unless node_modules/FILE is there.
 npm_packages() {
 	local dir=bin/tools/$1 file=$2 consequence=$3
 	shift 3
@@ -65,7 +65,7 @@ npm_packages() {
 	fi
 }
 
-# oracles installs xterm.js to check the scanner, a grammar to check the script for PowerShell, the shell nu, and jsQR to read QR codes.
+# oracles installs xterm.js, which checks the scanner, a grammar that checks the script for PowerShell, the shell nu, and jsQR, which reads QR codes.
 oracles() {
 	local node=bin/tools/node nu
 	npm_packages node jsqr "the tests with xterm.js, PowerShell's grammar, nushell and jsQR are skipped" --ignore-scripts \
@@ -75,7 +75,7 @@ oracles() {
 	done
 }
 
-# identity_provider installs a server with which people log in at the host.
+# identity_provider installs an identity provider for tests of logins at the host.
 identity_provider() {
 	local provider=bin/tools/oidc-provider made
 	[ ! -x "$provider" ] || return 0
@@ -88,28 +88,28 @@ identity_provider() {
 	rm -rf "$made"
 }
 
-# All run at the same time, because they wait for the network and disks more than for processors.
+# All installations run at the same time, because they wait for the network and the disk more than for processors.
 debian_packages &
 vscode_host &
 oracles &
 npm_packages watchers vitest "vite, webpack and other builds and watchers are not tried" --ignore-scripts \
 	vite@7.1.12 rollup@4.52.5 nodemon@3.1.10 typescript@5.9.3 webpack@5.102.1 webpack-cli@6.0.1 vitest@4.0.3 jest@30.2.0 concurrently@9.2.1 \
 	tsx@4.20.6 esbuild@0.25.11 &
-# Node 22 is what real MCP and ACP programs want.
+# Real MCP and ACP programs need Node 22.
 npm_packages node22 node/bin/node "the tests with Node 22 are skipped" node@22.23.3 &
 # An ACP agent's library, and an ACP agent.
 npm_packages acp @moonshot-ai/kimi-code "the tests with the ACP SDK and Kimi Code are skipped" --ignore-scripts --omit=optional \
 	@agentclientprotocol/sdk@2.4.0 @moonshot-ai/kimi-code@2.1.0 &
-# Agents that others wrote. Their install scripts put the program of this system in place.
+# Agents of other projects. Their install scripts put the program for this system in place.
 npm_packages agents .bin/claude "the tests with Claude Code, Codex, Gemini CLI and OpenCode are skipped" \
 	@anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 &
 # The official conformance suite of MCP, and its Inspector, an independent client.
 npm_packages mcp @modelcontextprotocol/inspector "the tests with MCP's conformance suite and Inspector are skipped" --ignore-scripts \
 	@modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspector@2.12.0 &
-# Clients of MCP's events that others wrote. They want Node 22.
+# Clients of MCP's events from other projects. They need Node 22.
 npm_packages events @ai-sdk/mcp "the tests with the AI SDK's and the official MCP client are skipped" --ignore-scripts \
 	@modelcontextprotocol/client@2.4.0 @ai-sdk/mcp@2.0.99 zod@4.1.12 &
-# The servers over which several hosts are one.
+# The NATS server that connects the nodes of a host.
 { scripts/nats-server.sh >/dev/null 2>&1 || echo "not installed, so its tests are skipped: nats-server (it takes Go modules and a network)"; } &
 identity_provider &
 wait

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Tests the page of tether-host in Chromium, and keeps pictures of it in bin/screenshots for people to look at. Where there is
-# no Chromium or no xterm.js, the tests are skipped by name, with the reason.
+# Tests the page of tether-host in Chromium, and keeps screenshots in bin/screenshots for people to look at. Without Chromium or xterm.js, the tests
+# are skipped by name, with the reason.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/test-tools.sh >/dev/null
-# With xterm.js comes what drives the browser; who has taken away the one gets both again.
+# web.sh installs playwright, which drives the browser, together with xterm.js. If playwright is missing, install both again.
 [ -d bin/tools/web/node_modules/playwright-core ] || rm -f host/web/static/vendor/.versions
 scripts/web.sh
 mkdir -p bin/screenshots

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Runs all tests with the race detector, after installing what they talk to; then, where Wine was installed by make test-windows, or
-# with CI=true, which installs it, all of them as Windows programs. Arguments are passed to go test; with any, only this system's run.
+# Installs the programs that tests use, then runs all tests with the race detector. If make test-windows has installed Wine, or if CI=true, which
+# installs it, all tests run again as Windows programs. Arguments are passed to go test; with arguments, tests run on this system only.
 set -eu
 cd "$(dirname "$0")/.."
-scripts/test-tools.sh & # waits for a network while the processors compile
+scripts/test-tools.sh & # waits for the network while the processors compile
 tools=$!
-# Some tests start the programs as they are shipped, all of them these.
+# Some tests start tether and tether-host as they are shipped. All of them use these builds.
 CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/test-programs/ ./cmd/...
-CGO_ENABLED=0 go build -trimpath -o bin/tools/testrun ./internal/tools/testrun # of the same compiled packages
+CGO_ENABLED=0 go build -trimpath -o bin/tools/testrun ./internal/tools/testrun # shares compiled packages with them
 [ $# != 0 ] || go build -race ./...
 wait $tools
 node=$PWD/bin/tools/node
@@ -15,8 +15,8 @@ if [ -d "$node/node_modules" ]; then
 	export PATH=$PATH:$node/bin TETHER_XTERM=$node TETHER_TEST_NODE_MODULES=$node/node_modules
 fi
 export TETHER_TEST_PROGRAMS=$PWD/bin/test-programs
-# Most tests wait for processes, so that more packages and tests than processors run at a time. Packages that take long begin first.
-# make lint vets everything.
+# Most tests wait for processes, so more packages and tests than processors run at a time. Slow packages start first. -vet=off, because make lint
+# vets everything.
 slow="./cmd/tether ./internal/bench ./screen ./shellint ./platform/sandbox"
 # shellcheck disable=SC2086 # several words
 bin/tools/testrun -again -race -vet=off -timeout 20m -p 4 -parallel 8 "$@" $slow ./...

