@@ -54,10 +54,10 @@ type clusterRig struct {
 }
 
 // newClusterRig starts servers and nodes. scripts/nats-server.sh installs nats-server.
-func newClusterRig(ctx context.Context, p programs) (c *clusterRig, err error) {
+func newClusterRig(ctx context.Context, p programs) (_ *clusterRig, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	c = &clusterRig{}
+	c := &clusterRig{}
 	defer func() {
 		if err != nil {
 			c.close()

@@ -324,6 +324,17 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// Without a NATS server, as in this directory, a cluster does not start, and nothing of it is left.
+func TestClusterWithoutServers(t *testing.T) {
+	testkit.Leaks(t)
+	if c, err := newClusterRig(t.Context(), programs{}); err == nil {
+		c.close()
+		t.Fatal("a cluster has started")
+	} else if !strings.Contains(err.Error(), natsServer) {
+		t.Errorf("%v", err)
+	}
+}
+
 // Values equal to the reference peers' meet their floors, and worse ones miss each.
 func TestPathRows(t *testing.T) {
 	paths := []namedPath{{name: asInstalled}, {name: relayPlain}, {name: relayHeld}, {name: besideVSCode}}
