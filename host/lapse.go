@@ -79,7 +79,7 @@ func (h *Host) agentIsHere(r *http.Request) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.agentHolds[agentKey(p)] != nil
+	return h.agentHolds[p.Key()] != nil
 }
 
 // unlapsed returns a context that ends with ctx or when rights have lapsed. The caller must call done.

@@ -35,7 +35,7 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	if !p.may(rightMCP) {
 		return nil, errNoAgent
 	}
-	who := agentKey(p)
+	who := p.Key()
 	h.holdAgent(who, p)
 	s, err := h.agents.Of(who, func() *mcp.Server {
 		o := mcp.Options{Version: h.opts.Info.Version}
@@ -68,9 +68,6 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	return s, nil
 }
 
-// agentKey returns a key that differs for different agents.
-func agentKey(p Principal) string { return string(p.Role) + " " + p.Name + " " + p.Owner }
-
 // holdAgent keeps an agent's view of the catalogue up to date while its token is valid, so that it misses no change between its requests.
 func (h *Host) holdAgent(who string, p Principal) {
 	h.mu.Lock()
@@ -94,7 +91,7 @@ func (h *Host) holdAgent(who string, p Principal) {
 // sessions, each call comes as if it were the first: a record of each would leave no room for anything else.
 func (h *Host) agentWasAt(p Principal, remote string) bool {
 	h.mu.Lock()
-	use := h.agentHolds[agentKey(p)]
+	use := h.agentHolds[p.Key()]
 	h.mu.Unlock()
 	return use != nil && !use.places.first(PlaceOf(remote))
 }

@@ -89,6 +89,9 @@ func (p Principal) same(q Principal) bool {
 	return p.Name == q.Name && p.Role == q.Role && (p.Guest == "") == (q.Guest == "")
 }
 
+// Key returns a map key: principals of another name, role or owner have another key. All guests share one.
+func (p Principal) Key() string { return string(p.Role) + " " + p.Name + " " + p.Owner }
+
 // Authenticator knows tokens. It is safe for concurrent use.
 type Authenticator interface {
 	// Authenticate returns the principal of a token; ok is false if the token is unknown, has expired or was revoked. The time that it

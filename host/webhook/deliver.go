@@ -39,7 +39,7 @@ type message struct {
 // post sends a signed message, and returns at most most bytes of the receiver's answer. failure is empty for a 2xx status. Otherwise unsure
 // says that the receiver may have taken the message nevertheless.
 func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answer []byte, failure Failure, unsure bool) {
-	done, err := h.take(ctx, "host "+hostOf(m.url), principalKey(m.principal))
+	done, err := h.take(ctx, "host "+hostOf(m.url), m.principal.Key())
 	if err != nil {
 		return 0, nil, FailureTimeout, false
 	}
@@ -112,7 +112,7 @@ func (h *Hub) triesLocked(key string, burst int, every time.Duration) *rate.Limi
 
 // verify makes the receiver prove that it wants events, unless it has done so recently for the same principal.
 func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, key []byte) error {
-	who := principalKey(p)
+	who := p.Key()
 	known := who + " " + target
 	h.mu.Lock()
 	until, ok := h.verified[known]
@@ -210,9 +210,6 @@ func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []by
 	}
 	return true
 }
-
-// principalKey returns a key that differs for different principals.
-func principalKey(p host.Principal) string { return string(p.Role) + " " + p.Name + " " + p.Owner }
 
 // hostOf returns the host of a checked URL.
 func hostOf(target string) string {
