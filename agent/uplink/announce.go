@@ -119,8 +119,7 @@ func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 	p.s.link.update(p.le, func(le *lending) {
 		le.before = false
 		if ended {
-			le.former = le.uri
-			le.renewLocked()
+			le.renewLocked(le.uri)
 		}
 	})
 	return nil, nil
@@ -132,15 +131,14 @@ func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 func (p *publisher) replace() {
 	p.s.link.mu.Lock()
 	p.s.link.retired = append(p.s.link.retired, p.le.uri)
-	p.le.former = p.le.uri
-	p.le.renewLocked()
+	p.le.renewLocked(p.le.uri)
 	p.s.link.mu.Unlock()
 	p.s.rouse()
 }
 
 // rename gives the terminal another URI for the next attempt.
 func (p *publisher) rename() {
-	p.s.link.update(p.le, func(le *lending) { le.renewLocked() })
+	p.s.link.update(p.le, func(le *lending) { le.renewLocked(le.former) })
 }
 
 func exists(err error) bool {
@@ -236,8 +234,7 @@ func (p *publisher) place(ctx context.Context) error {
 // host would drop later output as already known.
 func (p *publisher) disown(ctx context.Context, claimed int64) error {
 	err := p.s.conn.DisposeTerminal(ctx, p.le.uri)
-	p.s.link.update(p.le, func(le *lending) { le.former = le.uri })
-	p.rename()
+	p.s.link.update(p.le, func(le *lending) { le.renewLocked(le.uri) })
 	return errors.Join(fmt.Errorf("the host acknowledged %d bytes, more than were printed; all are sent again", claimed), err)
 }
 

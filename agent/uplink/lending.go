@@ -75,9 +75,9 @@ func (l *Link) lent() []term.Handle {
 	}
 }
 
-// renewLocked gives the terminal another URI, under which the host gets all output from the start.
-func (le *lending) renewLocked() {
-	le.uri, le.before, le.created, le.shown, le.there = ahp.NewTerminalURI(client.NewID()), false, false, false, false
+// renewLocked gives the terminal another URI, under which the host gets all output from the start, and sets former.
+func (le *lending) renewLocked(former string) {
+	le.former, le.uri, le.before, le.created, le.shown, le.there = former, ahp.NewTerminalURI(client.NewID()), false, false, false, false
 	le.acked, le.sent = 0, 0
 	le.finished, le.exited = false, false
 }
