@@ -87,17 +87,12 @@ func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []by
 
 // Device returns the principal of the machine with that key; ok is false if there is none or it was revoked.
 func (t *Tokens) Device(key ed25519.PublicKey) (p host.Principal, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	g := t.grants[deviceKey(key)]
-	if g == nil { // it may be new
-		t.lookLocked()
-		g = t.grants[deviceKey(key)]
-	}
-	if g == nil {
-		return host.Principal{}, false
-	}
-	return g.principal(), true
+	return t.lookup(func() (p host.Principal, ok bool) {
+		if g := t.grants[deviceKey(key)]; g != nil {
+			return g.principal(), true
+		}
+		return p, false
+	})
 }
 
 // Approved is Device, but only for a machine that was admitted by that pairing.

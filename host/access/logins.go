@@ -268,10 +268,7 @@ func (l *Logins) parse(data []byte) []keptLogin {
 
 // damaged renames a file that cannot be used; a cluster's document stays and is replaced by the next change. It reports err to onError.
 func (l *Logins) damaged(err error) []keptLogin {
-	aside, err := putAside(l.at, err)
-	if aside != "" {
-		err = fmt.Errorf("%w; it is put aside as %s, and browsers have to log in again", err, aside)
-	}
+	_, err = putAside(l.at, err, ", and browsers have to log in again")
 	l.onError(fmt.Errorf("logins: %w", err))
 	return nil
 }

@@ -124,17 +124,17 @@ func onDisk(at Place) bool {
 	return false
 }
 
-// putAside renames a file that cannot be used because of err. It returns the new name and err. If at is not a file or cannot be renamed, it
-// returns "" and err, in the second case with the reason.
-func putAside(at Place, err error) (aside string, _ error) {
+// putAside renames a file that cannot be used because of err. It returns err with the new name and the effect of the loss, or with the
+// reason why the file cannot be renamed. If at is not a file, it returns err.
+func putAside(at Place, err error, effect string) (moved bool, _ error) {
 	if !onDisk(at) {
-		return "", err
+		return false, err
 	}
-	aside = at.String() + ".damaged"
-	if moved := os.Rename(at.String(), aside); moved != nil {
-		return "", fmt.Errorf("%w; it cannot be put aside: %w", err, moved)
+	aside := at.String() + ".damaged"
+	if failed := os.Rename(at.String(), aside); failed != nil {
+		return false, fmt.Errorf("%w; it cannot be put aside: %w", err, failed)
 	}
-	return aside, err
+	return true, fmt.Errorf("%w; it is put aside as %s%s", err, aside, effect)
 }
 
 // Restore reads a document of the given version; it returns the zero T if there is none. If the document cannot be used, lost says why: a
@@ -151,11 +151,8 @@ func Restore[T any](at Place, version int) (document T, lost, err error) {
 		return document, nil, nil
 	}
 	var none T
-	aside, err := putAside(at, err)
-	switch {
-	case aside != "":
-		return none, fmt.Errorf("%w; it is put aside as %s", err, aside), nil
-	case onDisk(at):
+	moved, err := putAside(at, err, "")
+	if !moved && onDisk(at) {
 		return none, nil, err
 	}
 	return none, err, nil

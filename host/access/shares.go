@@ -102,10 +102,7 @@ func (s *Shares) parse(data []byte) (all []host.Share) {
 
 // damaged renames a file that cannot be used; a cluster's document stays and is replaced by the next change. It reports err to onError.
 func (s *Shares) damaged(err error) []host.Share {
-	aside, err := putAside(s.at, err)
-	if aside != "" {
-		err = fmt.Errorf("%w; the file is put aside as %s, and links must be made again", err, aside)
-	}
+	_, err = putAside(s.at, err, ", and links must be made again")
 	s.onError(fmt.Errorf("shared links: %w", err))
 	return nil
 }

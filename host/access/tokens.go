@@ -119,13 +119,20 @@ func (t *Tokens) Run(ctx context.Context, onError func(error)) {
 
 // Authenticate implements host.Authenticator.
 func (t *Tokens) Authenticate(token string) (host.Principal, bool) {
+	return t.lookup(func() (host.Principal, bool) { return t.knownLocked(token) })
+}
+
+// lookup returns the result of find. If it fails, lookup reads the file and calls it again, because the record may be new. Reading the file
+// for every wrong token is affordable, because the host limits those.
+func (t *Tokens) lookup(find func() (host.Principal, bool)) (host.Principal, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p, ok := t.knownLocked(token); ok {
-		return p, ok
+	p, ok := find()
+	if !ok {
+		t.lookLocked()
+		p, ok = find()
 	}
-	t.lookLocked() // it may be new; reading the file for every wrong token is affordable, because the host limits those
-	return t.knownLocked(token)
+	return p, ok
 }
 
 // Known implements host.Authenticator.
@@ -336,19 +343,15 @@ func (t *Tokens) SetOwner(principal, person string) error {
 
 // Agent returns the owner of an agent's tokens; ok is false if there is no agent of that name.
 func (t *Tokens) Agent(name string) (owner string, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for try := range 2 {
+	p, ok := t.lookup(func() (p host.Principal, ok bool) {
 		for _, g := range t.grants {
 			if g.Principal == name && (g.Role == host.RoleAgent || g.Role == host.RoleOperator) && !g.expired(time.Now()) {
-				return g.Owner, true
+				return g.principal(), true
 			}
 		}
-		if try == 0 {
-			t.lookLocked() // it may have been created a moment ago
-		}
-	}
-	return "", false
+		return p, false
+	})
+	return p.Owner, ok
 }
 
 // Revoke revokes the token with that id, or all tokens of that principal, and returns them. A running host closes their connections within
