@@ -61,7 +61,7 @@ func peerOf(conn net.Conn) peer {
 // caller returns the peer's present identity. It examines the peer before and after, so that the result cannot belong to a later process.
 func (s *Server) caller(p peer) Caller {
 	if p.err != nil {
-		return nobody(p.err.Error())
+		return nobody(p.err)
 	}
 	c := s.identify(p)
 	if c.Actor != term.User {
@@ -76,7 +76,7 @@ func (s *Server) caller(p peer) Caller {
 func (s *Server) identify(p peer) Caller {
 	e := evidence{daemon: os.Getpid(), line: proc.Lineage(p.Pid), agents: s.opts.Agents.List(), masters: systemMasters}
 	if now, err := proc.Lookup(p.Pid); err != nil || now.ID != p.ID || now.Zombie || len(e.line) == 0 || e.line[0].ID != p.ID {
-		return nobody(errPeerGone.Error())
+		return nobody(errPeerGone)
 	}
 	if session := e.line[0].Session; e.line[0].TTY != 0 && leaderIn(e.line, session) < 0 {
 		e.leader = proc.Lineage(session)

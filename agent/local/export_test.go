@@ -117,7 +117,7 @@ func (s *Server) Routes() []string { return slices.Sorted(maps.Keys(s.handlers()
 
 // PassGone passes on a request whose program has ended.
 func (s *Server) PassGone(r *http.Request) {
-	s.as(httptest.NewRecorder(), r, nobody(errPeerGone.Error()), http.NotFoundHandler())
+	s.as(httptest.NewRecorder(), r, nobody(errPeerGone), http.NotFoundHandler())
 }
 
 // Limit is newLimited for one connection.

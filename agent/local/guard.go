@@ -113,7 +113,7 @@ const endsWithin = 100 * time.Millisecond
 // abandoned reports whether the request only reads and its sender has ended with the connection, so that nobody takes an answer. Commands
 // that end while they look at something leave such requests, as a short tether run does: these are no attempts.
 func abandoned(r *http.Request, c Caller) bool {
-	if c.Why != errPeerGone.Error() || r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" {
+	if !errors.Is(c.err, errPeerGone) || r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" {
 		return false
 	}
 	select {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ type Caller struct {
 	// Sign is the sign of a person's presence, or "". NoSign is why there is none. The powers of a person depend on it, see power.
 	Sign, NoSign string
 
+	err error // why it is nobody
 	// within: an editor contains agents of several names, so a program that counts as its agent may claim to be another.
 	within bool
 }
@@ -63,7 +65,7 @@ type evidence struct {
 // obstacle, not a security boundary, because a program can hide its origin.
 func identify(e evidence) Caller {
 	if len(e.line) == 0 {
-		return nobody("the calling program has ended or cannot be inspected")
+		return nobody(errors.New("the calling program has ended or cannot be inspected"))
 	}
 	if c, ok := e.agentIn(e.line); ok {
 		return c
@@ -93,7 +95,7 @@ func (e *evidence) agentIn(line []proc.Ancestor) (Caller, bool) {
 }
 
 // nobody returns the caller without rights.
-func nobody(why string) Caller { return Caller{Why: why, NoSign: why} }
+func nobody(why error) Caller { return Caller{Why: why.Error(), NoSign: why.Error(), err: why} }
 
 // known looks for an agent's terminal and for a recorded agent.
 func (e *evidence) known(p proc.Ancestor) (Caller, bool) {

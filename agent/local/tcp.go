@@ -155,13 +155,13 @@ func (c *tcpClient) find() {
 func (s *Server) tcpCaller(r *http.Request, g *grant) Caller {
 	conn, ok := r.Context().Value(tcpKey{}).(*tcpClient)
 	if !ok {
-		return nobody("the connection is not known")
+		return nobody(errors.New("the connection is not known"))
 	}
 	conn.once.Do(conn.find)
 	if len(conn.peers) == 0 {
 		return conn.unfound(g)
 	}
-	shown, result := g.caller(), nobody(errPeerGone.Error())
+	shown, result := g.caller(), nobody(errPeerGone)
 	for _, p := range conn.peers { // processes that have ended meanwhile do not count
 		c := s.caller(p)
 		switch {
@@ -181,7 +181,7 @@ func (c *tcpClient) unfound(g *grant) Caller {
 	shown := g.caller()
 	switch {
 	case errors.Is(c.err, proc.ErrNoConnection):
-		return nobody(errPeerGone.Error())
+		return nobody(errPeerGone)
 	case shown.Actor != term.User:
 		return shown
 	case c.foreign && c.err == nil:
