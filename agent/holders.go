@@ -395,7 +395,7 @@ func endHolder(ctx context.Context, o holder.Options, id string) (Ended, error) 
 	case c.Left() > 0, len(term.Leftover(term.ID(id))) > 0:
 		e.Agents = 1
 	}
-	if err := errors.Join(c.Keep(holder.KeepNothing), c.StreamFrom(c.End())); err != nil {
+	if err := errors.Join(c.Keep(holder.NoOffset), c.StreamFrom(c.End())); err != nil {
 		return e, err
 	}
 	reading.Go(func() { dropOutput(c) })

@@ -44,7 +44,7 @@ func TestKeep(t *testing.T) {
 		if c.Base() > 100 {
 			t.Errorf("after the daemon's end the log begins at %d", c.Base())
 		}
-		if err := c.Keep(holder.KeepNothing); err != nil {
+		if err := c.Keep(holder.NoOffset); err != nil {
 			t.Fatal(err)
 		}
 		b.take(c, 100, 2*logBytes-100)

@@ -81,7 +81,7 @@ func newHolder(spec Spec, c child, closeSocket func() error) *holder {
 		spec: spec, child: c, started: time.Now(), closeSocket: closeSocket, meta: spec.Meta, size: spec.Command.Size,
 		room: make(chan struct{}, 1), inputs: make(chan input, 1),
 		pumped: make(chan struct{}), ending: make(chan struct{}), ended: make(chan struct{}), finished: make(chan struct{}),
-		log: ring.New(spec.LogBytes), keep: keepNothing,
+		log: ring.New(spec.LogBytes), keep: NoOffset,
 	}
 	h.end = sync.OnceFunc(func() { close(h.ending) })
 	h.gone = sync.OnceFunc(func() { close(h.ended) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -43,7 +44,7 @@ func (c *Client) Checkpoint(off int64, blob []byte) error {
 	return nil
 }
 
-// Keep tells the holder the offset from which on output is needed although Read has returned it; KeepNothing means that none is. Without
+// Keep tells the holder the offset from which on output is needed although Read has returned it; NoOffset means that none is. Without
 // Keep, the next daemon gets only the part of such output that happens to be left. A holder full of needed output makes the child wait as
 // it does for output that was not read. Keep does not wait; a holder of an older program ignores it.
 func (c *Client) Keep(off int64) error {
@@ -54,15 +55,16 @@ func (c *Client) Keep(off int64) error {
 }
 
 // Until tells the holder up to which offset the child may print without waiting for readers that may slow it only a little; beyond it the
-// child waits within the bounds of flow.Budget. KeepNothing means that it does not wait for them. The setting ends with the connection.
+// child waits within the bounds of flow.Budget. NoOffset means that it does not wait for them. The setting ends with the connection.
 // Until does not wait for the holder; call it only if Paces.
 func (c *Client) Until(off int64) error { return c.send(appendUntil(nil, off)) }
 
 // Paces reports whether the holder knows Until.
 func (c *Client) Paces() bool { return c.features&featureUntil != 0 }
 
-// KeepNothing is an argument of Keep and Until.
-const KeepNothing int64 = keepNothing
+// NoOffset is an offset that no output reaches. As the argument of Keep, it means that the daemon needs no output that it has taken; as that
+// of Until, that the child waits for nobody.
+const NoOffset int64 = math.MaxInt64
 
 // Screen stores the screen at an offset, at most 1 MiB, for the next daemon. The holder keeps screens whose offset is in its log: the
 // oldest, the newest and, evenly spread, as many in between as fit into 1 MiB in all. Screen does not wait for the holder; call it only if

@@ -1,7 +1,6 @@
 package holder
 
 import (
-	"math"
 	"runtime/debug"
 	"time"
 
@@ -85,7 +84,7 @@ func (h *holder) put(p []byte) (rest time.Duration) {
 	for !h.free && !h.fitsLocked(len(p)) {
 		left := h.stallLeftLocked()
 		if left <= 0 {
-			h.free, h.keep = true, keepNothing
+			h.free, h.keep = true, NoOffset
 			break
 		}
 		h.holding = true
@@ -148,10 +147,6 @@ func (h *holder) floorLocked() int64 {
 	}
 	return max(min(taken-int64(h.log.Limit()/4), h.keep), h.log.Start())
 }
-
-// keepNothing is an offset that no output reaches. As holder.keep, it means that the daemon needs no output that it has taken; as
-// session.until, that the child waits for nobody.
-const keepNothing = math.MaxInt64
 
 // killedHold bounds how long a full log may block a child that is being killed: the caller of Kill waits for the child's end, and a host
 // that is gone must not delay that further.

@@ -41,7 +41,7 @@ type session struct {
 	taken     int64         // offset up to which the daemon has taken output; before it streams, the log's start that it was told
 	window    int64         // bytes that may be in transit
 	rest      time.Duration // how long the pump rests between bursts of a flood; 0: not at all
-	until     int64         // offset beyond which the child waits a little, see holdBrieflyLocked; keepNothing: it never waits
+	until     int64         // offset beyond which the child waits a little, see holdBrieflyLocked; NoOffset: it never waits
 	spent     bool          // the child has used up its budget of waiting, and waits again only once until is far ahead of the log
 	gather    flow.Gather
 	pausing   bool // publish looks again by itself after the pause
@@ -59,7 +59,7 @@ func (h *holder) serve(conn net.Conn) {
 	}
 	s := &session{
 		h: h, conn: quick, features: agreed, wake: make(chan struct{}, 1), gone: make(chan struct{}),
-		until: keepNothing, gather: flow.Gather{Little: little}, kills: map[uint32]func(){},
+		until: NoOffset, gather: flow.Gather{Little: little}, kills: map[uint32]func(){},
 	}
 	h.connected(s)
 	var writer sync.WaitGroup
@@ -82,7 +82,7 @@ func (h *holder) connected(s *session) {
 	h.session = s
 	h.free = false
 	if s.features&featureKeep == 0 {
-		h.keep = keepNothing // this daemon cannot change what the former one has asked for
+		h.keep = NoOffset // this daemon cannot change what the former one has asked for
 	}
 	s.taken = h.log.Start()
 	s.controlLocked(state{

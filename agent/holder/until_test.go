@@ -67,7 +67,7 @@ func TestUntilMoves(t *testing.T) {
 		defer b.end()
 		defer c.Close()
 		done := b.print(0, 2*logBytes)
-		for step, next := range []int64{logBytes + logBytes/2, holder.KeepNothing} {
+		for step, next := range []int64{logBytes + logBytes/2, holder.NoOffset} {
 			time.Sleep(50 * time.Millisecond)
 			if isDone(done) {
 				t.Fatalf("step %d: the child did not wait", step)

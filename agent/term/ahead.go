@@ -165,11 +165,11 @@ func (t *Terminal) handScreensLocked() {
 	}
 }
 
-// screenNeededLocked is the raw offset of the holder's newest screen, as long as the holder can keep the output behind it, or keepNothing.
+// screenNeededLocked is the raw offset of the holder's newest screen, as long as the holder can keep the output behind it, or noOffset.
 func (t *Terminal) screenNeededLocked() int64 {
 	log := int64(HolderLogBytes(t.pool.opts.LogBytes))
 	if t.screens == nil || t.stream.log.End()-t.keeper.screened >= log-log/giveUp {
-		return keepNothing // before the holder's log is full: otherwise the child would wait for ever
+		return noOffset // before the holder's log is full: otherwise the child would wait for ever
 	}
 	return t.keeper.screened
 }

@@ -169,25 +169,25 @@ const (
 	keepStep = 16
 )
 
-// keepNothing is the argument of HolderPTY.Keep if nothing is needed.
-const keepNothing = math.MaxInt64
+// noOffset is an offset that no output reaches: nothing is needed, or nobody is waited for.
+const noOffset int64 = math.MaxInt64
 
-// heldForLocked returns the raw offset of the first output that a reader which may hold the child has not read. It returns keepNothing if
+// heldForLocked returns the raw offset of the first output that a reader which may hold the child has not read. It returns noOffset if
 // there is none, and for a killed child, which nobody may hold.
 func (t *Terminal) heldForLocked() int64 {
 	if t.life.isKilled() {
-		return keepNothing
+		return noOffset
 	}
 	return t.readers.needed()
 }
 
-// neededLocked returns the raw offset from which on the holder has to keep output, or keepNothing.
+// neededLocked returns the raw offset from which on the holder has to keep output, or noOffset.
 func (t *Terminal) neededLocked() int64 {
 	if t.life.isKilled() {
-		return keepNothing
+		return noOffset
 	}
 	least := t.heldForLocked()
-	if least != keepNothing {
+	if least != noOffset {
 		log := HolderLogBytes(t.pool.opts.LogBytes)
 		least = max(least-int64(log/onItsWay)-int64(log/notesPerLog), 0)
 	}
@@ -201,7 +201,7 @@ func (t *Terminal) needLocked() {
 	}
 	now, sent := t.neededLocked(), t.keeper.keep
 	step := int64(HolderLogBytes(t.pool.opts.LogBytes) / keepStep)
-	if now == sent || now != keepNothing && sent != keepNothing && sent >= 0 && now >= sent && now-sent < step {
+	if now == sent || now != noOffset && sent != noOffset && sent >= 0 && now >= sent && now-sent < step {
 		return
 	}
 	t.keeper.keep, t.keeper.keepStale = now, true
@@ -234,14 +234,14 @@ const (
 )
 
 // untilLocked returns the raw offset up to which the child may print without waiting for readers that may slow it only a little. It returns
-// keepNothing if the child does not wait for them at all.
+// noOffset if the child does not wait for them at all.
 func (t *Terminal) untilLocked() int64 {
 	if t.adoption.underWay() || t.life.isKilled() || t.ending.exit != nil {
-		return keepNothing
+		return noOffset
 	}
 	limit, most := int64(t.stream.log.Limit()), t.laggingLocked()
 	if most <= limit/paceBehind || time.Since(t.activity.typed) < flow.Quiet {
-		return keepNothing
+		return noOffset
 	}
 	return t.stream.log.End() + max(limit-limit/paceStep-most, 0)
 }
@@ -253,7 +253,7 @@ func (t *Terminal) paceLocked() {
 	}
 	now, sent := t.untilLocked(), t.keeper.until
 	step := int64(t.stream.log.Limit() / paceStep)
-	if now == sent || now != keepNothing && sent != keepNothing && now > sent-step && now < sent+step {
+	if now == sent || now != noOffset && sent != noOffset && now > sent-step && now < sent+step {
 		return
 	}
 	t.keeper.until, t.keeper.untilStale = now, true

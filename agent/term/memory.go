@@ -162,7 +162,7 @@ func (t *Terminal) setLimit(limit int) int64 {
 
 func (t *Terminal) setLimitLocked(limit int) int64 {
 	t.stream.setLimit(limit)
-	t.boundLocked(keepNothing)
+	t.boundLocked(noOffset)
 	t.commands.bound(t.stream.log.Limit())
 	t.stream.shrink()
 	t.chargeLocked()

@@ -34,9 +34,9 @@ func (a *readers) arrived(who string) bool {
 	return ok
 }
 
-// needed returns the raw offset of the first output that a reader which may hold the child has not read, or keepNothing.
+// needed returns the raw offset of the first output that a reader which may hold the child has not read, or noOffset.
 func (a *readers) needed() int64 {
-	least := int64(keepNothing)
+	least := noOffset
 	for r := range a.open {
 		if r.holds && !r.stalled {
 			least = min(least, r.pos)

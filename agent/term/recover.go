@@ -112,5 +112,5 @@ func (t *Terminal) beginLocked(raw, text int64) {
 	if v := t.lending.redaction; v != nil {
 		v.begin(t.lending.rules, &t.stream)
 	}
-	t.boundLocked(keepNothing)
+	t.boundLocked(noOffset)
 }

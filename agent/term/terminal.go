@@ -95,7 +95,7 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 		ownership: ownership{owner: owner, visible: owner.Role == RoleUser},
 		readers:   readers{open: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},
 		ending:    ending{reported: make(chan struct{})},
-		keeper:    keeper{keep: keepNothing, until: keepNothing},
+		keeper:    keeper{keep: noOffset, until: noOffset},
 		attention: attention{turn: make(chan struct{}, 1)},
 	}
 	t.holder, _ = child.(HolderPTY)
