@@ -76,17 +76,9 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	if err := a.mayBeRoot(ctx, d, f.allowRoot); err != nil {
 		return err
 	}
-	_, settings, err := loadConfig(f.settings...)
+	daemon, err := a.newDaemon(d, f)
 	if err != nil {
 		return err
-	}
-	program, without := holderProgram()
-	limitMemory(settings)
-	daemon, err := agent.New(agent.Config{Dirs: d, Notify: notify.Send, AskDesktop: notify.Ask, Version: version.Text(), AllowRoot: true, Settings: &settings, LogLevel: f.level, Over: append(fromEnv(), f.settings...),
-		Holder: program, NoHolders: without, Replace: f.replace, Secrets: secrets(),
-		Ready: func() { a.ready(f) }})
-	if err != nil {
-		return cannotBe(err)
 	}
 	err = daemon.Run(ctx)
 	if daemon.Kept() > 0 {
@@ -98,9 +90,21 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	return err
 }
 
-// cannotBe returns the error for flags that agent.New rejects.
-func cannotBe(err error) error {
-	return &usageError{message: "daemon: " + err.Error(), hint: "see tether daemon --help"}
+// newDaemon returns a daemon with the configuration and the flags. An error says why it could not start with them.
+func (a *app) newDaemon(d dirs.Dirs, f daemonFlags) (*agent.Agent, error) {
+	_, settings, err := loadConfig(f.settings...)
+	if err != nil {
+		return nil, err
+	}
+	program, without := holderProgram()
+	limitMemory(settings)
+	daemon, err := agent.New(agent.Config{Dirs: d, Notify: notify.Send, AskDesktop: notify.Ask, Version: version.Text(), AllowRoot: true, Settings: &settings, LogLevel: f.level, Over: append(fromEnv(), f.settings...),
+		Holder: program, NoHolders: without, Replace: f.replace, Secrets: secrets(),
+		Ready: func() { a.ready(f) }})
+	if err != nil {
+		return nil, &usageError{message: "daemon: " + err.Error(), hint: "see tether daemon --help"}
+	}
+	return daemon, nil
 }
 
 // secrets returns the places where the daemon may keep secrets.

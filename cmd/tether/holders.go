@@ -52,7 +52,7 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 		return err
 	}
 	if f.replace {
-		if err := startable(d, f); err != nil { // before the running daemon is ended
+		if _, err := a.newDaemon(d, f); err != nil { // before the running daemon is ended
 			return err
 		}
 		next, err := a.beNext(c.Context(), d)
@@ -73,18 +73,6 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 		return a.daemon(c.Context(), f)
 	}
 	return a.startDaemon(c, client, d, f)
-}
-
-// startable returns an error if a daemon could not start with the configuration and the flags.
-func startable(d dirs.Dirs, f daemonFlags) error {
-	_, settings, err := loadConfig(f.settings...)
-	if err != nil {
-		return err
-	}
-	if _, err := agent.New(agent.Config{Dirs: d, Settings: &settings, LogLevel: f.level}); err != nil {
-		return cannotBe(err)
-	}
-	return nil
 }
 
 // answers reports whether a daemon listens.
