@@ -18,11 +18,11 @@ func (c *Client) begin(k kind, put func(frame []byte) []byte) (id uint32, answer
 	id, answer = c.lastID, make(chan reply, 1)
 	c.requests[id] = answer
 	c.mu.Unlock()
-	frame := appendRequest(nil, k, id)
+	frame := beginRequest(k, id)
 	if put != nil {
 		frame = put(frame)
 	}
-	return id, answer, c.send(endFrame(frame, 0))
+	return id, answer, c.send(endFrame(frame))
 }
 
 // ask sends a request and waits for the answer, as long as it takes.

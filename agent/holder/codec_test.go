@@ -19,10 +19,10 @@ import (
 func FuzzMessages(f *testing.F) {
 	when := time.Unix(946684800, 7)
 	for _, p := range [][]byte{
-		state{1, 3, 2, when, 4, pty.Size{Cols: 80, Rows: 24}, 1 << 20}.append(nil),
-		exitRecord{5, when, pty.Exit{Code: -1, Signal: "SIGKILL"}}.append(nil),
-		reply{7, statusError, "why"}.append(nil),
-		Checkpoint{9, []byte("note")}.append(nil, kindNote),
+		state{1, 3, 2, when, 4, pty.Size{Cols: 80, Rows: 24}, 1 << 20}.frame(),
+		exitRecord{5, when, pty.Exit{Code: -1, Signal: "SIGKILL"}}.frame(),
+		reply{7, statusError, "why"}.frame(),
+		Checkpoint{9, []byte("note")}.frame(kindNote),
 	} {
 		f.Add(p[frameHead:])
 	}
@@ -36,20 +36,20 @@ func FuzzMessages(f *testing.F) {
 			}
 		}
 		s, err := decodeState(p)
-		check("state", s.append(nil), err)
+		check("state", s.frame(), err)
 		e, err := decodeExit(p)
-		check("exit", e.append(nil), err)
+		check("exit", e.frame(), err)
 		r, err := decodeReply(p)
-		check("reply", r.append(nil), err)
+		check("reply", r.frame(), err)
 		look, err := decodeReading(p)
-		if again, err2 := decodeReading(appendReading(nil, look)); err == nil && (err2 != nil || again != look) {
+		if again, err2 := decodeReading(encodeReading(look)); err == nil && (err2 != nil || again != look) {
 			t.Errorf("reading %x became %+v, then %+v, %v", p, look, again, err2)
 		}
 		c, err := decodeCheckpoint(&fields{b: p}, maxBlob)
-		check("checkpoint", c.append(nil, kindNote), err)
+		check("checkpoint", c.frame(kindNote), err)
 		h, err := readHello(bytes.NewReader(append([]byte(magic), p...)))
-		if err == nil && !bytes.Equal(h.append(nil)[helloHead:], p[2:][:helloBody]) {
-			t.Errorf("hello %x became %x", p, h.append(nil))
+		if err == nil && !bytes.Equal(h.encode()[helloHead:], p[2:][:helloBody]) {
+			t.Errorf("hello %x became %x", p, h.encode())
 		}
 	})
 }
@@ -58,7 +58,7 @@ func FuzzMessages(f *testing.F) {
 func TestExitCodes(t *testing.T) {
 	for _, code := range []int{0, 1, 137, 255, 0xc0000005, 0xc000013a, -1} {
 		e := exitRecord{5, time.Unix(946684800, 7), pty.Exit{Code: code}}
-		if got, err := decodeExit(e.append(nil)[frameHead:]); got.exit.Code != code || err != nil {
+		if got, err := decodeExit(e.frame()[frameHead:]); got.exit.Code != code || err != nil {
 			t.Errorf("code %d became %d, %v", code, got.exit.Code, err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestErrorsSurvive(t *testing.T) {
 			t.Errorf("%+v became %+v", was, is)
 		}
 	}
-	if err := readStarted(bytes.NewReader(appendBytesFrame(nil, kindStarted, nil))); err != nil {
+	if err := readStarted(bytes.NewReader(bytesFrame(kindStarted, nil))); err != nil {
 		t.Error(err)
 	}
 	if err := readStarted(strings.NewReader("")); err == nil {

@@ -7,12 +7,12 @@ import (
 	"io"
 )
 
-// beginFrame appends the head of a frame without its length. endFrame, given where the frame begins, fills in the length.
-func beginFrame(dst []byte, k kind) []byte { return append(dst, byte(k), 0, 0, 0, 0) }
+// beginFrame returns the head of a frame. The caller appends the fields, and endFrame fills in their length.
+func beginFrame(k kind) []byte { return []byte{byte(k), 0, 0, 0, 0} }
 
-func endFrame(dst []byte, at int) []byte {
-	binary.BigEndian.PutUint32(dst[at+1:], uint32(len(dst)-at-frameHead))
-	return dst
+func endFrame(frame []byte) []byte {
+	binary.BigEndian.PutUint32(frame[1:], uint32(len(frame)-frameHead))
+	return frame
 }
 
 // frames reads the frames of one direction of a connection.

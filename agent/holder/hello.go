@@ -39,8 +39,8 @@ func ourHello() hello {
 	return hello{minVersion, maxVersion, features, nonce}
 }
 
-func (h hello) append(dst []byte) []byte {
-	dst = append(dst, magic...)
+func (h hello) encode() []byte {
+	dst := []byte(magic)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(helloBody))
 	dst = binary.BigEndian.AppendUint16(dst, h.min)
 	dst = binary.BigEndian.AppendUint16(dst, h.max)
@@ -112,7 +112,7 @@ func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net
 		return 0, err
 	}
 	ours := ourHello()
-	if _, err := conn.Write(ours.append(nil)); err != nil {
+	if _, err := conn.Write(ours.encode()); err != nil {
 		return 0, err
 	}
 	if err := theirs.agree(); err != nil {
@@ -130,11 +130,11 @@ func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net
 	}
 	if refused != nil {
 		text := refused.Error()
-		_, _ = conn.Write(appendBytesFrame(nil, kindRefused, []byte(text[:min(len(text), maxText)])))
+		_, _ = conn.Write(bytesFrame(kindRefused, []byte(text[:min(len(text), maxText)])))
 		return 0, refused
 	}
 	terminal, _ := c.(ipc.Passable)
-	if err := ipc.WritePassing(conn, appendBytesFrame(nil, kindProven, prove(key, holderLabel, id, theirs, ours)), terminal); err != nil {
+	if err := ipc.WritePassing(conn, bytesFrame(kindProven, prove(key, holderLabel, id, theirs, ours)), terminal); err != nil {
 		return 0, err
 	}
 	return theirs.features & features, conn.SetDeadline(time.Time{})
@@ -144,7 +144,7 @@ func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net
 // the key as well.
 func introduce(conn net.Conn, r *bufio.Reader, key []byte, id string) (agreed uint64, err error) {
 	ours := ourHello()
-	if _, err := conn.Write(ours.append(nil)); err != nil {
+	if _, err := conn.Write(ours.encode()); err != nil {
 		return 0, err
 	}
 	theirs, err := readHello(r)
@@ -154,7 +154,7 @@ func introduce(conn net.Conn, r *bufio.Reader, key []byte, id string) (agreed ui
 	if err := theirs.agree(); err != nil {
 		return 0, err
 	}
-	if _, err := conn.Write(appendBytesFrame(nil, kindProof, prove(key, daemonLabel, id, ours, theirs))); err != nil {
+	if _, err := conn.Write(bytesFrame(kindProof, prove(key, daemonLabel, id, ours, theirs))); err != nil {
 		return 0, err
 	}
 	if head, err := r.Peek(1); err == nil && kind(head[0]) == kindRefused {

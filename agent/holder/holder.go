@@ -163,7 +163,7 @@ func (h *holder) recordExit(status pty.Exit) {
 	h.mu.Lock()
 	h.exit = &exitRecord{end: h.log.End(), at: time.Now(), exit: status}
 	if s := h.session; s != nil {
-		s.controlLocked(h.exit.append(nil))
+		s.controlLocked(h.exit.frame())
 	}
 	h.mu.Unlock()
 }

@@ -54,7 +54,7 @@ func Main(args []string) int {
 	if h.subreaper {
 		h.tasks.Go(func() { proc.ReapOrphans(h.child.Pid(), h.finished) })
 	}
-	if _, err := status.Write(appendBytesFrame(nil, kindStarted, nil)); err != nil {
+	if _, err := status.Write(bytesFrame(kindStarted, nil)); err != nil {
 		h.stop() // the daemon did not learn of this terminal
 	}
 	status.Close()

@@ -20,9 +20,8 @@ type state struct {
 	limit            int64 // bytes of the log
 }
 
-func (s state) append(dst []byte) []byte {
-	at := len(dst)
-	dst = beginFrame(dst, kindState)
+func (s state) frame() []byte {
+	dst := beginFrame(kindState)
 	for _, v := range []int64{s.base, s.end, s.taken, s.started.UnixNano()} {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(v))
 	}
@@ -30,7 +29,7 @@ func (s state) append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, s.size.Cols)
 	dst = binary.BigEndian.AppendUint16(dst, s.size.Rows)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(s.limit))
-	return endFrame(dst, at)
+	return endFrame(dst)
 }
 
 func decodeState(p []byte) (state, error) {
@@ -55,14 +54,12 @@ type exitRecord struct {
 
 const maxSignal = 32 // bytes of a signal's name
 
-func (e exitRecord) append(dst []byte) []byte {
-	at := len(dst)
-	dst = beginFrame(dst, kindExit)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(e.end))
+func (e exitRecord) frame() []byte {
+	dst := beginAt(kindExit, e.end)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(e.at.UnixNano()))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(e.exit.Code))
 	dst = append(dst, e.exit.Signal[:min(len(e.exit.Signal), maxSignal)]...)
-	return endFrame(dst, at)
+	return endFrame(dst)
 }
 
 func decodeExit(p []byte) (exitRecord, error) {
@@ -83,13 +80,10 @@ type reply struct {
 	text    string
 }
 
-func (r reply) append(dst []byte) []byte {
-	at := len(dst)
-	dst = beginFrame(dst, kindReply)
-	dst = binary.BigEndian.AppendUint32(dst, r.request)
-	dst = append(dst, r.status)
+func (r reply) frame() []byte {
+	dst := append(beginRequest(kindReply, r.request), r.status)
 	dst = append(dst, r.text[:min(len(r.text), maxText)]...)
-	return endFrame(dst, at)
+	return endFrame(dst)
 }
 
 func decodeReply(p []byte) (reply, error) {
@@ -106,7 +100,7 @@ const (
 	readingTimed  = 4
 )
 
-func appendReading(dst []byte, r proc.Reading) []byte {
+func encodeReading(r proc.Reading) []byte {
 	flags := byte(0)
 	if r.Alone {
 		flags |= readingAlone
@@ -117,7 +111,7 @@ func appendReading(dst []byte, r proc.Reading) []byte {
 	if r.Timed {
 		flags |= readingTimed
 	}
-	return binary.BigEndian.AppendUint32(append(dst, byte(r.Waits), flags), uint32(r.Pid))
+	return binary.BigEndian.AppendUint32([]byte{byte(r.Waits), flags}, uint32(r.Pid))
 }
 
 // decodeReading decodes the reply to kindReading. An unknown value means that nothing is known.
@@ -136,13 +130,7 @@ type Checkpoint struct {
 	Blob []byte // at most 64 KiB of a note, 1 MiB of a screen
 }
 
-func (c Checkpoint) append(dst []byte, k kind) []byte {
-	at := len(dst)
-	dst = beginFrame(dst, k)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Off))
-	dst = append(dst, c.Blob...)
-	return endFrame(dst, at)
-}
+func (c Checkpoint) frame(k kind) []byte { return endFrame(append(beginAt(k, c.Off), c.Blob...)) }
 
 func decodeCheckpoint(f *fields, limit int) (Checkpoint, error) {
 	c := Checkpoint{Off: f.offset()}
@@ -150,39 +138,22 @@ func decodeCheckpoint(f *fields, limit int) (Checkpoint, error) {
 	return c, f.err()
 }
 
-func appendBytesFrame(dst []byte, k kind, p []byte) []byte {
-	at := len(dst)
-	return endFrame(append(beginFrame(dst, k), p...), at)
+func bytesFrame(k kind, p []byte) []byte { return endFrame(append(beginFrame(k), p...)) }
+
+// beginRequest begins a frame whose first field is the number of a request.
+func beginRequest(k kind, id uint32) []byte { return binary.BigEndian.AppendUint32(beginFrame(k), id) }
+
+// beginAt begins a frame whose first field is an offset.
+func beginAt(k kind, off int64) []byte {
+	return binary.BigEndian.AppendUint64(beginFrame(k), uint64(off))
 }
 
-// appendRequest begins a request's frame; the caller adds its fields and calls endFrame.
-func appendRequest(dst []byte, k kind, id uint32) []byte {
-	return binary.BigEndian.AppendUint32(beginFrame(dst, k), id)
-}
-
-func appendTaken(dst []byte, off int64, rest time.Duration) []byte {
-	at := len(dst)
-	dst = binary.BigEndian.AppendUint64(beginFrame(dst, kindTaken), uint64(off))
+func takenFrame(off int64, rest time.Duration) []byte {
+	dst := beginAt(kindTaken, off)
 	if rest > 0 {
 		dst = binary.BigEndian.AppendUint32(dst, uint32(rest.Microseconds()))
 	}
-	return endFrame(dst, at)
-}
-
-func appendKeep(dst []byte, off int64) []byte {
-	at := len(dst)
-	return endFrame(binary.BigEndian.AppendUint64(beginFrame(dst, kindKeep), uint64(off)), at)
-}
-
-func appendUntil(dst []byte, off int64) []byte {
-	at := len(dst)
-	return endFrame(binary.BigEndian.AppendUint64(beginFrame(dst, kindUntil), uint64(off)), at)
-}
-
-func appendStream(dst []byte, off int64, window int) []byte {
-	at := len(dst)
-	dst = binary.BigEndian.AppendUint64(beginFrame(dst, kindStream), uint64(off))
-	return endFrame(binary.BigEndian.AppendUint32(dst, uint32(window)), at)
+	return endFrame(dst)
 }
 
 // putDataHead writes the head of a data frame of n bytes into dst, which has dataHead bytes.

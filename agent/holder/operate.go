@@ -51,13 +51,13 @@ func (c *Client) Keep(off int64) error {
 	if c.features&featureKeep == 0 {
 		return nil
 	}
-	return c.send(appendKeep(nil, off))
+	return c.send(endFrame(beginAt(kindKeep, off)))
 }
 
 // Until tells the holder up to which offset the child may print without waiting for readers that may slow it only a little; beyond it the
 // child waits within the bounds of flow.Budget. NoOffset means that it does not wait for them. The setting ends with the connection.
 // Until does not wait for the holder; call it only if Paces.
-func (c *Client) Until(off int64) error { return c.send(appendUntil(nil, off)) }
+func (c *Client) Until(off int64) error { return c.send(endFrame(beginAt(kindUntil, off))) }
 
 // Paces reports whether the holder knows Until.
 func (c *Client) Paces() bool { return c.features&featureUntil != 0 }
@@ -73,7 +73,7 @@ func (c *Client) Screen(off int64, blob []byte) error {
 	if len(blob) > maxShown {
 		return tooLarge("screen", len(blob), maxShown)
 	}
-	return c.send(Checkpoint{off, blob}.append(nil, kindScreen))
+	return c.send(Checkpoint{off, blob}.frame(kindScreen))
 }
 
 // KeepsScreens reports whether the holder knows Screen.
@@ -188,7 +188,7 @@ func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
 		return c.outcome(r)
 	case <-ctx.Done():
 	}
-	if err := c.send(endFrame(appendRequest(nil, kindCancel, id), 0)); err != nil {
+	if err := c.send(endFrame(beginRequest(kindCancel, id))); err != nil {
 		return err
 	}
 	return c.await(id, answer, cancelTime)

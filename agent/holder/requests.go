@@ -215,9 +215,9 @@ func (s *session) input(request uint32, p []byte, check func() error) error {
 // reading replies which of the child's processes wait for the keyboard. The daemon cannot always look itself: the kernel may show that only
 // to a program's ancestors.
 func (s *session) reading(request uint32) {
-	r := reply{request, statusOK, string(appendReading(nil, proc.ReadsKeyboard(s.h.child.Pid())))}
+	r := reply{request, statusOK, string(encodeReading(proc.ReadsKeyboard(s.h.child.Pid())))}
 	s.h.mu.Lock()
-	s.controlLocked(r.append(nil))
+	s.controlLocked(r.frame())
 	s.h.mu.Unlock()
 }
 
@@ -269,7 +269,7 @@ func (s *session) forget(request uint32) {
 		return
 	case s.h.subreaper && s.h.left():
 		s.h.mu.Lock()
-		s.controlLocked(reply{request, statusOK, stays}.append(nil))
+		s.controlLocked(reply{request, statusOK, stays}.frame())
 		s.h.mu.Unlock()
 	default:
 		s.reply(request, nil)

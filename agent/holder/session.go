@@ -77,7 +77,7 @@ func (h *holder) connected(s *session) {
 	defer h.mu.Unlock()
 	if old := h.session; old != nil {
 		h.keepTakenLocked(old)
-		old.closeLocked(appendBytesFrame(nil, kindReplaced, nil))
+		old.closeLocked(bytesFrame(kindReplaced, nil))
 	}
 	h.session = s
 	h.free = false
@@ -88,20 +88,20 @@ func (h *holder) connected(s *session) {
 	s.controlLocked(state{
 		base: h.log.Start(), end: h.log.End(), taken: h.taken, started: h.started,
 		pid: h.child.Pid(), size: h.size, limit: int64(h.log.Limit()),
-	}.append(nil))
-	s.controlLocked(appendBytesFrame(nil, kindMeta, h.meta))
+	}.frame())
+	s.controlLocked(bytesFrame(kindMeta, h.meta))
 	for _, c := range h.notes.all {
-		s.controlLocked(c.append(nil, kindNote))
+		s.controlLocked(c.frame(kindNote))
 	}
 	if s.features&featureScreen != 0 {
 		for _, c := range h.screens.all {
-			s.controlLocked(c.append(nil, kindShown))
+			s.controlLocked(c.frame(kindShown))
 		}
 	}
 	if h.exit != nil {
-		s.controlLocked(h.exit.append(nil))
+		s.controlLocked(h.exit.frame())
 	}
-	s.controlLocked(appendBytesFrame(nil, kindReady, nil))
+	s.controlLocked(bytesFrame(kindReady, nil))
 	select {
 	case <-h.finished: // the holder is about to end
 		s.closeLocked(nil)
@@ -170,7 +170,7 @@ func (s *session) closeLocked(last []byte) {
 func (s *session) reply(request uint32, err error) {
 	status, text := statusOf(err)
 	s.h.mu.Lock()
-	s.controlLocked(reply{request, status, text}.append(nil))
+	s.controlLocked(reply{request, status, text}.frame())
 	s.h.mu.Unlock()
 }
 

@@ -45,8 +45,7 @@ func encodeSpawn(o Options, s Spec) ([]byte, error) {
 	if len(o.Key) != KeyBytes {
 		return nil, fmt.Errorf("the holders' key has %d bytes, want %d", len(o.Key), KeyBytes)
 	}
-	dst := beginFrame(ourHello().append(nil), kindSpawn)
-	at := len(dst) - frameHead
+	dst := beginFrame(kindSpawn)
 	dst = appendField(dst, fieldSocket, o.Dir)
 	dst = appendField(dst, fieldID, s.ID)
 	dst = appendField(dst, fieldPath, s.Command.Path)
@@ -66,10 +65,10 @@ func encodeSpawn(o Options, s Spec) ([]byte, error) {
 	dst = appendField(dst, fieldKeepExited, u64Field(int64(s.KeepExited)))
 	dst = appendField(dst, fieldKey, o.Key)
 	dst = appendField(dst, fieldLock, o.Lock)
-	if n := len(dst) - at - frameHead; n > maxSpawn {
+	if n := len(dst) - frameHead; n > maxSpawn {
 		return nil, fmt.Errorf("arguments and environment of %d bytes: at most %d are allowed", n, maxSpawn)
 	}
-	return endFrame(dst, at), nil
+	return append(ourHello().encode(), endFrame(dst)...), nil
 }
 
 // readSpawn reads a new holder's command, and of its options the directory, the key and the lock.
@@ -198,7 +197,7 @@ const (
 )
 
 func encodeFailed(err error) []byte {
-	dst := beginFrame(nil, kindFailed)
+	dst := beginFrame(kindFailed)
 	if start := (*pty.StartError)(nil); errors.As(err, &start) {
 		dst = appendField(dst, failedWhat, start.What)
 		dst = appendField(dst, failedName, start.Name[:min(len(start.Name), maxText)])
@@ -213,7 +212,7 @@ func encodeFailed(err error) []byte {
 	text := err.Error()
 	dst = appendField(dst, failedText, text[:min(len(text), maxText)])
 	dst = appendField(dst, failedCause, []byte{cause})
-	return endFrame(dst, 0)
+	return endFrame(dst)
 }
 
 func decodeFailed(p []byte) error {

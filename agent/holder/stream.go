@@ -1,6 +1,7 @@
 package holder
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -67,7 +68,7 @@ func (c *Client) StreamFrom(off int64) error {
 	}
 	c.in = inflow{streaming: true, pos: off, end: off, acked: off}
 	c.mu.Unlock()
-	return c.send(appendStream(nil, off, window))
+	return c.send(endFrame(binary.BigEndian.AppendUint32(beginAt(kindStream, off), uint32(window))))
 }
 
 // readData moves the bytes of a data frame into chunks.
@@ -191,7 +192,7 @@ func (c *Client) readableLocked() error {
 // acknowledgement is ackLate ago, otherwise in steps of ackEvery.
 func (c *Client) acknowledge() {
 	if off := c.toAcknowledge(false); off > 0 {
-		_ = c.send(appendTaken(nil, off, c.rest())) // if it fails, readableLocked says why
+		_ = c.send(takenFrame(off, c.rest())) // if it fails, readableLocked says why
 	}
 }
 
@@ -295,7 +296,7 @@ func (c *Client) acknowledgeDirect(in *frames) {
 		return
 	}
 	if off := c.toAcknowledge(in.owes); off > 0 {
-		_ = c.write(appendTaken(nil, off, c.rest())) // if it fails, so does the next read
+		_ = c.write(takenFrame(off, c.rest())) // if it fails, so does the next read
 	}
 }
 
@@ -326,6 +327,6 @@ func (c *Client) acknowledgeDue() {
 	}
 	c.mu.Unlock()
 	if due {
-		_ = c.write(appendTaken(nil, off, c.rest())) // if it fails, so does the next read
+		_ = c.write(takenFrame(off, c.rest())) // if it fails, so does the next read
 	}
 }
