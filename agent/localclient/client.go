@@ -96,6 +96,12 @@ func (t withHeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(r)
 }
 
+// ask sends a request as do does, and returns the answer.
+func ask[T any](ctx context.Context, c *Client, method, path string, in any) (out T, err error) {
+	err = c.do(ctx, method, path, in, &out)
+	return out, err
+}
+
 // do sends in as JSON unless it is nil, and decodes the answer into out.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	var body []byte

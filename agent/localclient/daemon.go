@@ -13,30 +13,26 @@ import (
 
 // Status asks for the daemon's status. The answer does not wait for any host.
 func (c *Client) Status(ctx context.Context) (localapi.Status, error) {
-	var s localapi.Status
-	return s, c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
+	return ask[localapi.Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
 // Environment returns the environment of an interactive login, as the daemon remembers it. With refresh, the daemon determines it anew.
 func (c *Client) Environment(ctx context.Context, refresh bool) (localapi.Environment, error) {
-	var e localapi.Environment
 	if refresh {
-		return e, c.do(ctx, http.MethodPost, "/v1/environment", struct{}{}, &e)
+		return ask[localapi.Environment](ctx, c, http.MethodPost, "/v1/environment", struct{}{})
 	}
-	return e, c.do(ctx, http.MethodGet, "/v1/environment", nil, &e)
+	return ask[localapi.Environment](ctx, c, http.MethodGet, "/v1/environment", nil)
 }
 
 // Declare starts or ends declared terminals and returns their states after that.
 func (c *Client) Declare(ctx context.Context, r localapi.DeclareRequest) (localapi.DeclaredList, error) {
-	var l localapi.DeclaredList
-	return l, c.do(ctx, http.MethodPost, "/v1/declared", r, &l)
+	return ask[localapi.DeclaredList](ctx, c, http.MethodPost, "/v1/declared", r)
 }
 
 // HandOver asks the daemon to end and leave its terminals to the next one. It does not wait for the end. If the daemon does not know this
 // request, the error is a *localapi.Error with CodeNotFound.
 func (c *Client) HandOver(ctx context.Context, r localapi.HandOverRequest) (localapi.HandOver, error) {
-	var h localapi.HandOver
-	return h, c.do(ctx, http.MethodPost, "/v1/handover", r, &h)
+	return ask[localapi.HandOver](ctx, c, http.MethodPost, "/v1/handover", r)
 }
 
 // Shutdown asks the daemon to end with all its terminals. It does not wait for the end.
@@ -46,52 +42,45 @@ func (c *Client) Shutdown(ctx context.Context) error {
 
 // Pair adds a host after one connection to it has succeeded.
 func (c *Client) Pair(ctx context.Context, r localapi.PairRequest) (localapi.HostStatus, error) {
-	var h localapi.HostStatus
-	return h, c.do(ctx, http.MethodPost, "/v1/hosts", r, &h)
+	return ask[localapi.HostStatus](ctx, c, http.MethodPost, "/v1/hosts", r)
 }
 
 // Offer begins to pair by a code. An offer without an ID says that the host pairs by tokens alone, or, if Paired is set, that it is paired
 // already.
 func (c *Client) Offer(ctx context.Context, r localapi.PairRequest) (localapi.PairOffer, error) {
-	var o localapi.PairOffer
-	return o, c.do(ctx, http.MethodPost, "/v1/pairings", r, &o)
+	return ask[localapi.PairOffer](ctx, c, http.MethodPost, "/v1/pairings", r)
 }
 
 // Finish blocks until the offer with that ID was approved at the host or has expired, or ctx ends. The offer is over then.
 func (c *Client) Finish(ctx context.Context, id string) (localapi.HostStatus, error) {
-	var h localapi.HostStatus
-	return h, c.do(ctx, http.MethodPost, "/v1/pairings/"+segment(id), struct{}{}, &h)
+	return ask[localapi.HostStatus](ctx, c, http.MethodPost, "/v1/pairings/"+segment(id), struct{}{})
 }
 
 // ChangeHost renames the paired host of that name, makes it the default one, switches its tools or tries to reach it now.
 func (c *Client) ChangeHost(ctx context.Context, name string, change localapi.HostChange) (localapi.HostStatus, error) {
-	var h localapi.HostStatus
-	return h, c.do(ctx, http.MethodPost, "/v1/hosts/"+segment(name), change, &h)
+	return ask[localapi.HostStatus](ctx, c, http.MethodPost, "/v1/hosts/"+segment(name), change)
 }
 
 // Unpair forgets a host.
 func (c *Client) Unpair(ctx context.Context, name string) (localapi.Unpaired, error) {
-	var u localapi.Unpaired
-	return u, c.do(ctx, http.MethodDelete, "/v1/hosts/"+segment(name), nil, &u)
+	return ask[localapi.Unpaired](ctx, c, http.MethodDelete, "/v1/hosts/"+segment(name), nil)
 }
 
 // Approvals returns the waiting and expired questions and the grants. If since is not nil, it first waits until the list's version is
 // another one, at most for half a minute.
 func (c *Client) Approvals(ctx context.Context, since *uint64) (localapi.ApprovalList, error) {
-	var l localapi.ApprovalList
 	path := "/v1/approvals"
 	if since != nil {
 		path += "?since=" + strconv.FormatUint(*since, 10)
 	}
-	return l, c.do(ctx, http.MethodGet, path, nil, &l)
+	return ask[localapi.ApprovalList](ctx, c, http.MethodGet, path, nil)
 }
 
 // Approve answers the question called id. An approval stands for the duration standing. If that is 0, it is for this once, or, if the
 // question has expired, for the next few minutes.
 func (c *Client) Approve(ctx context.Context, id string, allow bool, standing time.Duration) (localapi.Approved, error) {
-	var a localapi.Approved
 	req := localapi.ApprovalAnswer{Allow: allow, ForSeconds: int64(standing / time.Second)}
-	return a, c.do(ctx, http.MethodPost, "/v1/approvals/"+segment(id), req, &a)
+	return ask[localapi.Approved](ctx, c, http.MethodPost, "/v1/approvals/"+segment(id), req)
 }
 
 // Revoke ends the approval called id.
@@ -101,8 +90,7 @@ func (c *Client) Revoke(ctx context.Context, id string) error {
 
 // AuditHead asks for the end of the audit log.
 func (c *Client) AuditHead(ctx context.Context) (audit.Head, error) {
-	var h localapi.AuditHead
-	err := c.do(ctx, http.MethodGet, "/v1/audit/head", nil, &h) // Go does not say which of two values of a return is read first
+	h, err := ask[localapi.AuditHead](ctx, c, http.MethodGet, "/v1/audit/head", nil)
 	return h.Head, err
 }
 
@@ -114,38 +102,32 @@ func (c *Client) MayRun(ctx context.Context, command []string, cwd string) error
 
 // Sandbox asks how to run an agent's own program in its sandbox; see [Client.As].
 func (c *Client) Sandbox(ctx context.Context, r localapi.SandboxRequest) (localapi.SandboxReply, error) {
-	var s localapi.SandboxReply
-	return s, c.do(ctx, http.MethodPost, "/v1/sandbox", r, &s)
+	return ask[localapi.SandboxReply](ctx, c, http.MethodPost, "/v1/sandbox", r)
 }
 
 // Whoami asks for this program's identity.
 func (c *Client) Whoami(ctx context.Context) (localapi.Whoami, error) {
-	var w localapi.Whoami
-	return w, c.do(ctx, http.MethodGet, "/v1/whoami", nil, &w)
+	return ask[localapi.Whoami](ctx, c, http.MethodGet, "/v1/whoami", nil)
 }
 
 // Tokens lists the tokens, oldest first.
 func (c *Client) Tokens(ctx context.Context) (localapi.TokenList, error) {
-	var l localapi.TokenList
-	return l, c.do(ctx, http.MethodGet, "/v1/tokens", nil, &l)
+	return ask[localapi.TokenList](ctx, c, http.MethodGet, "/v1/tokens", nil)
 }
 
 // CreateToken makes a token for the agent called principal.
 func (c *Client) CreateToken(ctx context.Context, principal string) (localapi.NewToken, error) {
-	var t localapi.NewToken
-	return t, c.do(ctx, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: principal}, &t)
+	return ask[localapi.NewToken](ctx, c, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: principal})
 }
 
 // CreatePersonToken makes a token for the person's scripts. name distinguishes it from other tokens.
 func (c *Client) CreatePersonToken(ctx context.Context, name string) (localapi.NewToken, error) {
-	var t localapi.NewToken
-	return t, c.do(ctx, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: name, Person: true}, &t)
+	return ask[localapi.NewToken](ctx, c, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: name, Person: true})
 }
 
 // UserToken returns the token that acts as the person.
 func (c *Client) UserToken(ctx context.Context) (localapi.NewToken, error) {
-	var t localapi.NewToken
-	return t, c.do(ctx, http.MethodPost, "/v1/token", struct{}{}, &t)
+	return ask[localapi.NewToken](ctx, c, http.MethodPost, "/v1/token", struct{}{})
 }
 
 // RevokeToken revokes the token of that name and closes all connections that were opened with it. "user" is the token that acts as the
@@ -156,17 +138,15 @@ func (c *Client) RevokeToken(ctx context.Context, principal string) error {
 
 // LogLevel returns the daemon's log level. If level is not "", it sets it first.
 func (c *Client) LogLevel(ctx context.Context, level string) (localapi.LogLevel, error) {
-	var l localapi.LogLevel
 	if level != "" {
-		return l, c.do(ctx, http.MethodPost, "/v1/log", localapi.LogLevelRequest{Level: level}, &l)
+		return ask[localapi.LogLevel](ctx, c, http.MethodPost, "/v1/log", localapi.LogLevelRequest{Level: level})
 	}
-	return l, c.do(ctx, http.MethodGet, "/v1/log", nil, &l)
+	return ask[localapi.LogLevel](ctx, c, http.MethodGet, "/v1/log", nil)
 }
 
 // Health asks whether the daemon works without problems.
 func (c *Client) Health(ctx context.Context) (localapi.Health, error) {
-	var h localapi.Health
-	return h, c.do(ctx, http.MethodGet, "/v1/health", nil, &h)
+	return ask[localapi.Health](ctx, c, http.MethodGet, "/v1/health", nil)
 }
 
 // Metrics returns the daemon's counters, in Prometheus' text format.

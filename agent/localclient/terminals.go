@@ -12,50 +12,42 @@ import (
 
 // List returns all terminals: running ones, the newest first, then exited ones, the last to exit first.
 func (c *Client) List(ctx context.Context) (localapi.TerminalList, error) {
-	var l localapi.TerminalList
-	return l, c.do(ctx, http.MethodGet, "/v1/terminals", nil, &l)
+	return ask[localapi.TerminalList](ctx, c, http.MethodGet, "/v1/terminals", nil)
 }
 
 // ListPorts does what List does, and adds the ports on which the terminals' programs listen, if the system tells them.
 func (c *Client) ListPorts(ctx context.Context) (localapi.TerminalList, error) {
-	var l localapi.TerminalList
-	return l, c.do(ctx, http.MethodGet, "/v1/terminals?ports=1", nil, &l)
+	return ask[localapi.TerminalList](ctx, c, http.MethodGet, "/v1/terminals?ports=1", nil)
 }
 
 // Spawn starts a terminal.
 func (c *Client) Spawn(ctx context.Context, r localapi.SpawnRequest) (localapi.Terminal, error) {
-	var t localapi.Terminal
-	return t, c.do(ctx, http.MethodPost, "/v1/terminals", r, &t)
+	return ask[localapi.Terminal](ctx, c, http.MethodPost, "/v1/terminals", r)
 }
 
 // Find returns the terminal that ref names.
 func (c *Client) Find(ctx context.Context, ref string) (localapi.Terminal, error) {
-	var t localapi.Terminal
-	return t, c.do(ctx, http.MethodGet, terminalPath(ref, ""), nil, &t)
+	return ask[localapi.Terminal](ctx, c, http.MethodGet, terminalPath(ref, ""), nil)
 }
 
 // Kill ends the terminal's whole process tree and returns it with its exit.
 func (c *Client) Kill(ctx context.Context, ref string) (localapi.Terminal, error) {
-	var t localapi.Terminal
-	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/kill"), struct{}{}, &t)
+	return ask[localapi.Terminal](ctx, c, http.MethodPost, terminalPath(ref, "/kill"), struct{}{})
 }
 
 // Promote gives an agent's terminal to the person.
 func (c *Client) Promote(ctx context.Context, ref string) (localapi.Terminal, error) {
-	var t localapi.Terminal
-	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/promote"), struct{}{}, &t)
+	return ask[localapi.Terminal](ctx, c, http.MethodPost, terminalPath(ref, "/promote"), struct{}{})
 }
 
 // Commands returns the commands of a terminal whose shell reports them.
 func (c *Client) Commands(ctx context.Context, ref string) (localapi.CommandList, error) {
-	var l localapi.CommandList
-	return l, c.do(ctx, http.MethodGet, terminalPath(ref, "/commands"), nil, &l)
+	return ask[localapi.CommandList](ctx, c, http.MethodGet, terminalPath(ref, "/commands"), nil)
 }
 
 // Ports returns the ports on which the programs of a terminal listen.
 func (c *Client) Ports(ctx context.Context, ref string) (localapi.Ports, error) {
-	var p localapi.Ports
-	return p, c.do(ctx, http.MethodGet, terminalPath(ref, "/ports"), nil, &p)
+	return ask[localapi.Ports](ctx, c, http.MethodGet, terminalPath(ref, "/ports"), nil)
 }
 
 // Screen returns a terminal's present screen, its rows also with colours if requested.
@@ -64,8 +56,7 @@ func (c *Client) Screen(ctx context.Context, ref string, colours bool) (localapi
 	if colours {
 		path += "?colours=1"
 	}
-	var s localapi.Screen
-	return s, c.do(ctx, http.MethodGet, path, nil, &s)
+	return ask[localapi.Screen](ctx, c, http.MethodGet, path, nil)
 }
 
 // WaitOptions are the conditions of Wait, which ends when the first of them is met. The terminal's exit always ends a wait.
@@ -99,8 +90,7 @@ func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (localapi.
 	set("idle_ms", strconv.FormatInt(max(o.Idle.Milliseconds(), 1), 10), o.Idle > 0)
 	set("timeout_ms", strconv.FormatInt(max(o.Timeout.Milliseconds(), 1), 10), o.Timeout > 0)
 	set("port", strconv.Itoa(o.Port), o.Port != 0)
-	var w localapi.Waited
-	return w, c.do(ctx, http.MethodGet, terminalPath(ref, "/wait")+"?"+q.Encode(), nil, &w)
+	return ask[localapi.Waited](ctx, c, http.MethodGet, terminalPath(ref, "/wait")+"?"+q.Encode(), nil)
 }
 
 // ProblemOptions selects problems.
@@ -126,50 +116,42 @@ func (o ProblemOptions) query() string {
 
 // Problems returns the problems that tools report in a terminal.
 func (c *Client) Problems(ctx context.Context, ref string, o ProblemOptions) (localapi.ProblemList, error) {
-	var l localapi.ProblemList
-	return l, c.do(ctx, http.MethodGet, terminalPath(ref, "/problems")+"?"+o.query(), nil, &l)
+	return ask[localapi.ProblemList](ctx, c, http.MethodGet, terminalPath(ref, "/problems")+"?"+o.query(), nil)
 }
 
 // Digest returns a summary of a terminal's output.
 func (c *Client) Digest(ctx context.Context, ref string, raw bool) (localapi.Digest, error) {
-	var d localapi.Digest
-	return d, c.do(ctx, http.MethodGet, terminalPath(ref, "/digest")+"?"+ProblemOptions{Raw: raw}.query(), nil, &d)
+	return ask[localapi.Digest](ctx, c, http.MethodGet, terminalPath(ref, "/digest")+"?"+ProblemOptions{Raw: raw}.query(), nil)
 }
 
 // Lend lends the terminal to a host.
 func (c *Client) Lend(ctx context.Context, ref string, r localapi.LendRequest) (localapi.Terminal, error) {
-	var t localapi.Terminal
-	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/lend"), r, &t)
+	return ask[localapi.Terminal](ctx, c, http.MethodPost, terminalPath(ref, "/lend"), r)
 }
 
 // Unlend ends the lending of the terminal to that host, or to all if it is "".
 func (c *Client) Unlend(ctx context.Context, ref, host string) (localapi.Terminal, error) {
-	var t localapi.Terminal
-	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host}, &t)
+	return ask[localapi.Terminal](ctx, c, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host})
 }
 
 // UnlendFrom makes the names in from lose the right to watch the terminal at that host, or at all hosts if host is "".
 func (c *Client) UnlendFrom(ctx context.Context, ref, host string, from []string) (localapi.Terminal, error) {
-	var t localapi.Terminal
-	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host, From: from}, &t)
+	return ask[localapi.Terminal](ctx, c, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host, From: from})
 }
 
 // UnlendAll does what Unlend does, for every terminal. It returns the terminals that were lent.
 func (c *Client) UnlendAll(ctx context.Context, host string) (localapi.TerminalList, error) {
-	var l localapi.TerminalList
-	return l, c.do(ctx, http.MethodPost, "/v1/unlend", localapi.UnlendRequest{Host: host}, &l)
+	return ask[localapi.TerminalList](ctx, c, http.MethodPost, "/v1/unlend", localapi.UnlendRequest{Host: host})
 }
 
 // Share makes a link with which a guest watches the terminal.
 func (c *Client) Share(ctx context.Context, ref string, r localapi.ShareRequest) (localapi.NewShare, error) {
-	var n localapi.NewShare
-	return n, c.do(ctx, http.MethodPost, terminalPath(ref, "/share"), r, &n)
+	return ask[localapi.NewShare](ctx, c, http.MethodPost, terminalPath(ref, "/share"), r)
 }
 
 // Shares lists the links, without their secrets.
 func (c *Client) Shares(ctx context.Context) ([]localapi.Share, error) {
-	var all localapi.Shares
-	err := c.do(ctx, http.MethodGet, "/v1/shares", nil, &all)
+	all, err := ask[localapi.Shares](ctx, c, http.MethodGet, "/v1/shares", nil)
 	return all.Shares, err
 }
 
