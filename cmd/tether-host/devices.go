@@ -159,7 +159,7 @@ tether-host token revoke NAME ends it.`,
 			if err != nil {
 				return err
 			}
-			tokens, err := access.OpenAt(at.tokens)
+			tokens, err := access.Open(at.tokens)
 			if err != nil {
 				return err
 			}

@@ -175,7 +175,7 @@ func withProvider(h http.Handler, p *provider, n *cluster.Node) http.Handler {
 // approveAs admits a machine as that of a logged-in person. It opens the tokens again, because Tokens.OwnedBy holds for all later tokens.
 func approveAs(at places) func(host.Principal, string, string) error {
 	return func(p host.Principal, code, name string) error {
-		t, err := access.OpenAt(at.tokens)
+		t, err := access.Open(at.tokens)
 		if err != nil {
 			return err
 		}

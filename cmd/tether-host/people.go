@@ -21,11 +21,11 @@ func peopleAt(tokensFile string) (*access.People, *access.Tokens, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	tokens, err := access.OpenAt(at.tokens)
+	tokens, err := access.Open(at.tokens)
 	if err != nil {
 		return nil, nil, err
 	}
-	people, err := access.OpenPeopleAt(at.people, tokens)
+	people, err := access.OpenPeople(at.people, tokens)
 	return people, tokens, err
 }
 
@@ -57,7 +57,7 @@ func ownedBy(tokens *access.Tokens, tokensFile, owner string, may func(id string
 }
 
 // nameOwners replaces the ids of owners by their names.
-func nameOwners(_ *access.Tokens, tokensFile string, all []access.Info) error {
+func nameOwners(tokensFile string, all []access.Info) error {
 	people, _, err := peopleAt(tokensFile)
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 		return nil, err
 	}
 	at := s.places(path)
-	t, err := access.OpenAt(at.tokens)
+	t, err := access.Open(at.tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 	if err != nil {
 		return nil, err
 	}
-	people, err := access.OpenPeopleAt(at.people, t)
+	people, err := access.OpenPeople(at.people, t)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +87,11 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 	}
 	o.Access, o.Owners, o.People = t, owners, people
 	damaged := func(err error) { log.Error().Err(err).Send() }
+	logins, shares := access.File(besideTokens(path, "logins.json")), access.File(besideTokens(path, "shares.json"))
 	if s.node != nil {
-		o.Logins = access.ShareLogins(s.node.Place("logins"), t, lasting, damaged)
-		o.Shares = access.OpenSharesAt(s.node.Place("shares"), damaged)
-	} else {
-		o.Logins = access.OpenLogins(besideTokens(path, "logins.json"), t, lasting, damaged)
-		o.Shares = access.OpenShares(besideTokens(path, "shares.json"), damaged)
+		logins, shares = s.node.Place("logins"), s.node.Place("shares")
 	}
+	o.Logins, o.Shares = access.OpenLogins(logins, t, lasting, damaged), access.OpenShares(shares, damaged)
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
 	run.Go(func() {
@@ -254,7 +252,7 @@ func tokensAt(given string) (*access.Tokens, error) {
 	if err != nil {
 		return nil, err
 	}
-	return access.OpenAt(at.tokens)
+	return access.Open(at.tokens)
 }
 
 func tokenList(stdout io.Writer, path *string) *cobra.Command {
@@ -268,7 +266,7 @@ func tokenList(stdout io.Writer, path *string) *cobra.Command {
 			}
 			all, err := t.List()
 			if err == nil {
-				err = nameOwners(t, *path, all)
+				err = nameOwners(*path, all)
 			}
 			if err != nil {
 				return err

@@ -45,7 +45,7 @@ func startKeyHost(t *testing.T) *keyHost {
 	dir := filepath.Join(t.TempDir(), "state")
 	k := &keyHost{pending: filepath.Join(dir, "pending.json")}
 	var err error
-	if k.tokens, err = access.Open(filepath.Join(dir, "tokens.json")); err != nil {
+	if k.tokens, err = access.Open(access.File(filepath.Join(dir, "tokens.json"))); err != nil {
 		t.Fatal(err)
 	}
 	if k.watcher, _, err = k.tokens.Create("watcher", host.RoleObserver, 0); err != nil { // makes the directory

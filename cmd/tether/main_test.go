@@ -254,7 +254,7 @@ func (h *testHost) start(token string) error {
 	h.address = l.Addr().String()
 	o := host.Options{Token: token, Grace: time.Minute, ShareURL: h.page}
 	if h.shares != "" {
-		o.Shares = access.OpenShares(h.shares, func(error) {})
+		o.Shares = access.OpenShares(access.File(h.shares), func(error) {})
 	}
 	h.host = host.New(o)
 	h.server = &http.Server{Handler: h.host}

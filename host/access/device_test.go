@@ -146,7 +146,7 @@ func TestRecordsThatAreNone(t *testing.T) {
 		if err := secret.WriteFile(path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := access.Open(path); err == nil || !strings.Contains(err.Error(), "remove it") {
+		if _, err := access.Open(access.File(path)); err == nil || !strings.Contains(err.Error(), "remove it") {
 			t.Errorf("%s: %v", record, err)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package access keeps the tokens of a host's users: hashed, each for one principal in one role, with or without an expiry.
 //
-//	tokens, err := access.Open(filepath.Join(state, "host-tokens.json"))
+//	tokens, err := access.Open(access.File(filepath.Join(state, "host-tokens.json")))
 //	go tokens.Run(ctx)
 //	h := host.New(host.Options{Access: tokens})
 //

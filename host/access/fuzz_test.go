@@ -23,7 +23,7 @@ func FuzzFile(f *testing.F) {
 		if err := secret.WriteFile(path, data); err != nil {
 			t.Fatal(err)
 		}
-		tokens, err := access.Open(path)
+		tokens, err := access.Open(access.File(path))
 		if err != nil {
 			return
 		}

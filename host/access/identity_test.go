@@ -63,7 +63,7 @@ func TestIdentities(t *testing.T) {
 	if one := identified(t, p, identity("10", "ann")); one.Name == "ann" {
 		t.Error("the name of somebody who was ended is given again")
 	}
-	again, err := access.OpenPeople(filepath.Join(dir, "people.json"), nil)
+	again, err := access.OpenPeople(access.File(filepath.Join(dir, "people.json")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ const (
 )
 
 // Logins keeps browsers' logins in a file, so that a restart of the host logs nobody out. It stores only hashes of cookies and tokens. It
-// implements host.Logins, and is safe for concurrent use, also with other hosts that use the same file.
+// implements host.SharedLogins, and is safe for concurrent use, also with other hosts that use the same file.
 type Logins struct {
 	at      Place             // set once
 	shared  bool              // other nodes change the document too; set once
@@ -55,20 +55,11 @@ type loginsFile struct {
 	Logins  []keptLogin `json:"logins"`
 }
 
-// OpenLogins keeps logins in a file, which may be missing. It keeps logins by the tokens in tokens, and by the host's own token, unless own
-// is empty because that token differs after each start. A file that cannot be used is renamed, and onError is called.
-func OpenLogins(path string, tokens *Tokens, own string, onError func(error)) *Logins {
-	return openLogins(File(path), false, tokens, own, onError)
-}
-
-// ShareLogins is OpenLogins for a document that all nodes of a cluster change. It implements host.SharedLogins. A login by the host's own
-// token counts at all nodes that have the same token.
-func ShareLogins(at Place, tokens *Tokens, own string, onError func(error)) *Logins {
-	return openLogins(at, true, tokens, own, onError)
-}
-
-func openLogins(at Place, shared bool, tokens *Tokens, own string, onError func(error)) *Logins {
-	l := &Logins{at: at, shared: shared, tokens: tokens, onError: onError}
+// OpenLogins keeps logins in a document, which may be missing. It keeps logins by the tokens in tokens, and by the host's own token, unless
+// own is empty because that token differs after each start. If the document cannot be used, onError is called, and a file is renamed. All
+// nodes of a cluster change a document that is not a file; there, a login by the host's own token counts at all nodes with the same token.
+func OpenLogins(at Place, tokens *Tokens, own string, onError func(error)) *Logins {
+	l := &Logins{at: at, shared: !onDisk(at), tokens: tokens, onError: onError}
 	if own != "" {
 		l.own = sha256.Sum256([]byte(own))
 	}

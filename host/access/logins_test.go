@@ -41,7 +41,7 @@ func TestLoginsOutliveTheHostAndNotTheirToken(t *testing.T) {
 		eve, _ := create(t, tokens, "eve", host.RoleObserver, 0)
 		// begin is a host that is started.
 		begin := func(own string) *access.Logins {
-			return access.OpenLogins(file, open(t, tokenFile), own, func(err error) { t.Error(err) })
+			return access.OpenLogins(access.File(file), open(t, tokenFile), own, func(err error) { t.Error(err) })
 		}
 		l := begin(own)
 		for _, one := range []host.Login{loggedIn("1", ann, "ann", 12*time.Hour), loggedIn("2", own, "", 12*time.Hour), loggedIn("3", bob, "bob", 12*time.Hour),
@@ -116,11 +116,11 @@ func TestLoginsAreBounded(t *testing.T) {
 	if err := secret.WriteFile(file, []byte(`{"version":1,"logins":[`+strings.Join(all, ",")+"]}")); err != nil {
 		t.Fatal(err)
 	}
-	l := access.OpenLogins(file, open(t, tokenFile), "", func(err error) { t.Error(err) })
+	l := access.OpenLogins(access.File(file), open(t, tokenFile), "", func(err error) { t.Error(err) })
 	if err := l.Keep(one); err != nil {
 		t.Fatal(err)
 	}
-	kept := access.OpenLogins(file, open(t, tokenFile), "", func(err error) { t.Error(err) }).Kept()
+	kept := access.OpenLogins(access.File(file), open(t, tokenFile), "", func(err error) { t.Error(err) }).Kept()
 	if len(kept) != 2048 || kept[2047].Cookie != one.Cookie || kept[0].Cookie != sha256.Sum256([]byte("1")) {
 		t.Errorf("%d logins are kept, want the newest 2048", len(kept))
 	}
@@ -137,7 +137,7 @@ func TestALoginsFileThatCannotBeUsed(t *testing.T) {
 				t.Fatal(err)
 			}
 			var said []string
-			l := access.OpenLogins(file, open(t, tokenFile), "", func(err error) { said = append(said, err.Error()) })
+			l := access.OpenLogins(access.File(file), open(t, tokenFile), "", func(err error) { said = append(said, err.Error()) })
 			if got := names(l); got != "" || len(said) != 1 || !strings.Contains(said[0], "put aside as "+file+".damaged") {
 				t.Errorf("it keeps %q and says %q", got, said)
 			}

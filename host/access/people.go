@@ -94,13 +94,8 @@ type People struct {
 	told   func(error)     // see OnError
 }
 
-// OpenPeople reads the people in a file, which may be missing.
-func OpenPeople(path string, tokens *Tokens) (*People, error) {
-	return OpenPeopleAt(File(path), tokens)
-}
-
-// OpenPeopleAt is OpenPeople for a document at another place.
-func OpenPeopleAt(at Place, tokens *Tokens) (*People, error) {
+// OpenPeople reads the people in a document, which may be missing.
+func OpenPeople(at Place, tokens *Tokens) (*People, error) {
 	p := &People{at: at, tokens: tokens, roster: &host.Roster{}}
 	p.Look()
 	return p, p.err

@@ -25,11 +25,11 @@ func company(t *testing.T) (*access.People, *access.Tokens, string) {
 	if err := secret.Dir(dir); err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := access.Open(filepath.Join(dir, "tokens.json"))
+	tokens, err := access.Open(access.File(filepath.Join(dir, "tokens.json")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	people, err := access.OpenPeople(filepath.Join(dir, "people.json"), tokens)
+	people, err := access.OpenPeople(access.File(filepath.Join(dir, "people.json")), tokens)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestPeople(t *testing.T) {
 	if _, err := p.EndGrant("laptop", ""); !errors.Is(err, access.ErrNoGrant) {
 		t.Errorf("a grant was ended twice: %v", err)
 	}
-	again, err := access.OpenPeople(filepath.Join(dir, "people.json"), tokens) // after a restart
+	again, err := access.OpenPeople(access.File(filepath.Join(dir, "people.json")), tokens) // after a restart
 	if err != nil || !again.Look().On || again.Look().People[ann.ID] != "ann" || len(again.Look().Groups["web"]) != 1 {
 		t.Errorf("after a restart: %+v, %v", again.Look(), err)
 	}
@@ -128,7 +128,7 @@ func TestDamagedPeople(t *testing.T) {
 		if p.Look() != before || p.Err() == nil {
 			t.Errorf("%s: %+v, %v", damaged, p.Look(), p.Err())
 		}
-		if _, err := access.OpenPeople(path, tokens); err == nil {
+		if _, err := access.OpenPeople(access.File(path), tokens); err == nil {
 			t.Errorf("%s: a host starts with it", damaged)
 		}
 		if p.Switch(false) == nil {
@@ -224,7 +224,7 @@ func TestFullPeople(t *testing.T) {
 	if err := secret.WriteFile(path, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	p, err := access.OpenPeople(path, tokens)
+	p, err := access.OpenPeople(access.File(path), tokens)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,11 +246,11 @@ func FuzzPeopleFile(f *testing.F) {
 		if err := errors.Join(secret.Dir(dir), secret.WriteFile(path, data)); err != nil {
 			t.Fatal(err)
 		}
-		tokens, err := access.Open(filepath.Join(dir, "tokens.json"))
+		tokens, err := access.Open(access.File(filepath.Join(dir, "tokens.json")))
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := access.OpenPeople(path, tokens)
+		p, err := access.OpenPeople(access.File(path), tokens)
 		if err != nil {
 			return
 		}
@@ -332,7 +332,7 @@ func TestWithdrawn(t *testing.T) {
 	if err := p.Withdraw("ahp-terminal:/0", "bob", to); err != nil {
 		t.Fatal(err)
 	}
-	again, err := access.OpenPeople(path, tokens)
+	again, err := access.OpenPeople(access.File(path), tokens)
 	if err != nil {
 		t.Fatal(err)
 	}

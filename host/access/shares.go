@@ -15,7 +15,7 @@ import (
 
 const sharesVersion = 1
 
-// Shares keeps shares in a file, with only hashes of their secrets and of guests' tokens. It implements host.Shares, and is safe for
+// Shares keeps shares in a file, with only hashes of their secrets and of guests' tokens. It implements host.SharedShares, and is safe for
 // concurrent use.
 type Shares struct {
 	at      Place       // set once
@@ -45,13 +45,8 @@ type sharesFile struct {
 	Shares  []keptShare `json:"shares"`
 }
 
-// OpenShares keeps shares in a file, which may be missing. A file that cannot be used is renamed, and onError is called.
-func OpenShares(path string, onError func(error)) *Shares {
-	return OpenSharesAt(File(path), onError)
-}
-
-// OpenSharesAt is OpenShares for a document at another place, which other nodes may change too. It implements host.SharedShares.
-func OpenSharesAt(at Place, onError func(error)) *Shares { return &Shares{at: at, onError: onError} }
+// OpenShares keeps shares in a document, which may be missing. If it cannot be used, onError is called, and a file is renamed.
+func OpenShares(at Place, onError func(error)) *Shares { return &Shares{at: at, onError: onError} }
 
 // Kept implements host.Shares.
 func (s *Shares) Kept() []host.Share {

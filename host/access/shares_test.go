@@ -18,7 +18,7 @@ import (
 func TestShares(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "shares.json")
 	var told []error
-	s := access.OpenShares(path, func(err error) { told = append(told, err) })
+	s := access.OpenShares(access.File(path), func(err error) { told = append(told, err) })
 	if got := s.Kept(); len(got) != 0 {
 		t.Errorf("of no file: %v", got)
 	}
@@ -30,7 +30,7 @@ func TestShares(t *testing.T) {
 	if err := s.Keep([]host.Share{good, over}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]host.Share{good}, access.OpenShares(path, nil).Kept()); diff != "" {
+	if diff := cmp.Diff([]host.Share{good}, access.OpenShares(access.File(path), nil).Kept()); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 	if _, err := secret.ReadFile(path); err != nil { // others may not read it

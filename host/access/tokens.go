@@ -78,11 +78,8 @@ type grant struct {
 	stop context.CancelFunc // stops the timer of the expiry
 }
 
-// Open reads the tokens in a file, which may be missing.
-func Open(path string) (*Tokens, error) { return OpenAt(File(path)) }
-
-// OpenAt is Open for a document at another place.
-func OpenAt(at Place) (*Tokens, error) {
+// Open reads the tokens in a document, which may be missing.
+func Open(at Place) (*Tokens, error) {
 	t := &Tokens{at: at, grants: map[string]*grant{}}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -21,7 +21,7 @@ const patience = testkit.Patience
 
 func open(t *testing.T, path string) *access.Tokens {
 	t.Helper()
-	tokens, err := access.Open(path)
+	tokens, err := access.Open(access.File(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestRefusedTokens(t *testing.T) {
 		if err := secret.WriteFile(path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := access.Open(path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := access.Open(access.File(path)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}

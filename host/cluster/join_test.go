@@ -131,7 +131,7 @@ func TestTokensAreShared(t *testing.T) {
 	open := func() (*cluster.Node, *access.Tokens) {
 		n := join(t, servers.URLs)
 		t.Cleanup(n.Close)
-		tokens, err := access.OpenAt(n.Place("tokens"))
+		tokens, err := access.Open(n.Place("tokens"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestTokensAreShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command, err := access.OpenAt(docs("tokens"))
+	command, err := access.Open(docs("tokens"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestOwnersAreShared(t *testing.T) {
 	a, b := join(t, servers.URLs), join(t, servers.URLs)
 	defer a.Close()
 	defer b.Close()
-	tokens, err := access.OpenAt(a.Place("tokens"))
+	tokens, err := access.Open(a.Place("tokens"))
 	if err != nil {
 		t.Fatal(err)
 	}

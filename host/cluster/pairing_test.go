@@ -30,7 +30,7 @@ func startGate(t *testing.T, servers string, key ed25519.PrivateKey) *gate {
 	g := &gate{}
 	g.node = startWith(t, servers, func(n *node, o *host.Options) {
 		var err error
-		if g.tokens, err = access.OpenAt(n.of.Place("tokens")); err == nil {
+		if g.tokens, err = access.Open(n.of.Place("tokens")); err == nil {
 			g.door, err = devices.New(devices.Options{Key: key, Tokens: g.tokens, Pending: n.of.Place("pending"), Nodes: n.of})
 		}
 		if err != nil {

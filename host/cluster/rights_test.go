@@ -27,15 +27,15 @@ func startCompany(t *testing.T, servers string) *company {
 	done := make(chan struct{})
 	c.node = startWith(t, servers, func(n *node, o *host.Options) {
 		var err error
-		if c.tokens, err = access.OpenAt(n.of.Place("tokens")); err == nil {
-			c.people, err = access.OpenPeopleAt(n.of.Place("people"), c.tokens)
+		if c.tokens, err = access.Open(n.of.Place("tokens")); err == nil {
+			c.people, err = access.OpenPeople(n.of.Place("people"), c.tokens)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.Access, o.People, o.Owners = c.tokens, c.people, n.of.Owners(c.tokens)
-		o.Shares = access.OpenSharesAt(n.of.Place("shares"), func(err error) { t.Error(err) })
-		o.Logins = access.ShareLogins(n.of.Place("logins"), c.tokens, own, func(err error) { t.Error(err) })
+		o.Shares = access.OpenShares(n.of.Place("shares"), func(err error) { t.Error(err) })
+		o.Logins = access.OpenLogins(n.of.Place("logins"), c.tokens, own, func(err error) { t.Error(err) })
 		go func() { defer close(done); c.tokens.Run(ctx, nil) }()
 	})
 	t.Cleanup(func() { cancel(); <-done })

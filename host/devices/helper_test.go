@@ -50,7 +50,7 @@ func newWorldWith(t *testing.T, log *zerolog.Logger) *world {
 	dir := filepath.Join(t.TempDir(), "state")
 	w := &world{t: t, pending: filepath.Join(dir, "pending.json"), key: key(100)}
 	var err error
-	if w.tokens, err = access.Open(filepath.Join(dir, "tokens.json")); err != nil {
+	if w.tokens, err = access.Open(access.File(filepath.Join(dir, "tokens.json"))); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.tokens.Create("someone", host.RoleObserver, 0); err != nil { // makes the directory
