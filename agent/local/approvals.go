@@ -64,11 +64,7 @@ func requestOf(r policy.Request) localapi.Approval {
 }
 
 // approve answers a question.
-func (s *Server) approve(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.ApprovalAnswer
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) approve(w http.ResponseWriter, r *http.Request, req localapi.ApprovalAnswer) error {
 	if req.ForSeconds < 0 || req.ForSeconds > int64(policy.MaxGrant/time.Second) {
 		return &localapi.Error{Code: localapi.CodeBadRequest, Message: policy.ErrTooLong.Error()}
 	}

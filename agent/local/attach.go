@@ -26,11 +26,7 @@ const (
 
 // attach shows a terminal to one person and takes their input. It returns when the terminal has exited, the client has gone, or the server
 // drains.
-func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
-	h, err := s.find(r)
-	if err != nil {
-		return err
-	}
+func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	start, err := parseStart(r.URL.Query())
 	if err != nil {
 		return err

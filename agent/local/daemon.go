@@ -57,23 +57,12 @@ func (s *Server) shutdown(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, struct{}{})
 }
 
-func (s *Server) handOver(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.HandOverRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) handOver(w http.ResponseWriter, r *http.Request, req localapi.HandOverRequest) error {
 	h, err := s.opts.Daemon.HandOver(req)
-	if err != nil {
-		return err
-	}
-	return reply(w, h)
+	return answer(w, h, err)
 }
 
-func (s *Server) sandbox(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.SandboxRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) sandbox(w http.ResponseWriter, r *http.Request, req localapi.SandboxRequest) error {
 	actor := ActorFrom(r.Context())
 	if actor.Role != term.RoleAgent || s.opts.Sandbox == nil || len(req.Command) == 0 {
 		return localapi.BadRequest("an agent and a command are required")
@@ -100,7 +89,7 @@ func (s *Server) logLevel(w http.ResponseWriter, r *http.Request) error {
 	}
 	if r.Method == http.MethodPost {
 		var req localapi.LogLevelRequest
-		if err := decode(w, r, &req); err != nil {
+		if err := decode(r, &req); err != nil {
 			return err
 		}
 		if err := l.SetLogLevel(req.Level); err != nil {

@@ -31,11 +31,7 @@ func (s *Server) declaredFor(r *http.Request) []localapi.Declared {
 	return s.opts.Declared.Declared()
 }
 
-func (s *Server) declare(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.DeclareRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) declare(w http.ResponseWriter, r *http.Request, req localapi.DeclareRequest) error {
 	if s.opts.Declared == nil {
 		return &localapi.Error{Code: localapi.CodeNotFound, Message: "this daemon has no declared terminals"}
 	}

@@ -28,7 +28,7 @@ var LastLines = lastLines
 
 // DecodeBody is decode for a request with this body.
 func DecodeBody(body []byte, into any) error {
-	return decode(httptest.NewRecorder(), httptest.NewRequest("POST", "/", bytes.NewReader(body)), into)
+	return decode(httptest.NewRequest("POST", "/", bytes.NewReader(body)), into)
 }
 
 // Enter is enter: called by a request that was admitted before the server drained.

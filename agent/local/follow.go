@@ -15,11 +15,7 @@ import (
 
 // events streams the terminal's output from an offset on, and its exit, as lines of JSON. It returns when the terminal has exited, the
 // client has gone, or the server drains.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
-	h, err := s.find(r)
-	if err != nil {
-		return err
-	}
+func (s *Server) events(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	from, err := number(r.URL.Query(), "from", 1<<62)
 	if err != nil {
 		return err

@@ -17,11 +17,7 @@ import (
 // maxLoan bounds how long a lending with an end may last.
 const maxLoan = 366 * 24 * time.Hour
 
-func (s *Server) lend(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.LendRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) lend(w http.ResponseWriter, r *http.Request, req localapi.LendRequest) error {
 	h, err := s.find(r)
 	if err != nil {
 		return err
@@ -74,11 +70,7 @@ func (s *Server) hostFor(name string) (string, error) {
 	return "", &localapi.Error{Code: localapi.CodeNotPaired, Message: fmt.Sprintf("no host %.40q is paired", name), Hint: "tether status lists the hosts"}
 }
 
-func (s *Server) unlend(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.UnlendRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) unlend(w http.ResponseWriter, r *http.Request, req localapi.UnlendRequest) error {
 	h, err := s.find(r)
 	if err != nil {
 		return err
@@ -117,11 +109,7 @@ func (s *Server) keptAt(r *http.Request, h term.Handle, host string) (all []loca
 }
 
 // unlendAll ends the lending of every terminal and answers with the terminals that were lent.
-func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.UnlendRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request, req localapi.UnlendRequest) error {
 	if len(req.From) > 0 {
 		return localapi.BadRequest("from needs a terminal")
 	}

@@ -65,11 +65,7 @@ func badQuery(name string, q url.Values, want string) error {
 }
 
 // output answers with the terminal's output, as bytes. A gap is a separate line.
-func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
-	h, err := s.find(r)
-	if err != nil {
-		return err
-	}
+func (s *Server) output(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	q, err := parseRead(r.URL.Query())
 	if err != nil {
 		return err
@@ -230,11 +226,7 @@ func (d *deadlined) Write(p []byte) (int, error) {
 }
 
 // screen answers with the terminal's present screen, however long ago it was drawn.
-func (s *Server) screen(w http.ResponseWriter, r *http.Request) error {
-	h, err := s.find(r)
-	if err != nil {
-		return err
-	}
+func (s *Server) screen(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	is, masked, err := agenttools.Showing(r.Context(), mcpTerminal{h})
 	if err != nil {
 		return err

@@ -12,11 +12,7 @@ import (
 )
 
 // ports answers with the ports on which a terminal's programs listen.
-func (s *Server) ports(w http.ResponseWriter, r *http.Request) error {
-	h, err := s.find(r)
-	if err != nil {
-		return err
-	}
+func (s *Server) ports(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	all, err := listening(h)
 	if err != nil {
 		return err

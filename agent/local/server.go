@@ -251,56 +251,67 @@ func (s *Server) handlers() map[string]handler {
 		"GET " + whoamiPath:                s.whoami,
 		"GET /v1/status":                   s.status,
 		"GET /v1/terminals":                s.list,
-		"POST /v1/terminals":               s.spawn,
-		"GET /v1/terminals/{ref}":          s.info,
-		"POST /v1/terminals/{ref}/kill":    s.kill,
+		"POST /v1/terminals":               withBody(s.spawn),
+		"GET /v1/terminals/{ref}":          s.onTerminal(s.info),
+		"POST /v1/terminals/{ref}/kill":    s.onTerminal(s.kill),
 		"POST /v1/terminals/{ref}/promote": s.person(s.promote),
-		"GET /v1/terminals/{ref}/output":   s.output,
-		"GET /v1/terminals/{ref}/commands": s.commands,
+		"GET /v1/terminals/{ref}/output":   s.onTerminal(s.output),
+		"GET /v1/terminals/{ref}/commands": s.onTerminal(s.commands),
 		"GET /v1/terminals/{ref}/problems": s.problems,
 		"GET /v1/terminals/{ref}/digest":   s.digest,
-		"GET /v1/terminals/{ref}/screen":   s.screen,
-		"POST /v1/terminals/{ref}/lend":    s.person(s.lend),
-		"POST /v1/terminals/{ref}/unlend":  s.person(s.unlend),
-		"POST /v1/unlend":                  s.person(s.unlendAll),
-		"POST /v1/terminals/{ref}/share":   s.person(s.share),
+		"GET /v1/terminals/{ref}/screen":   s.onTerminal(s.screen),
+		"POST /v1/terminals/{ref}/lend":    s.person(withBody(s.lend)),
+		"POST /v1/terminals/{ref}/unlend":  s.person(withBody(s.unlend)),
+		"POST /v1/unlend":                  s.person(withBody(s.unlendAll)),
+		"POST /v1/terminals/{ref}/share":   s.person(withBody(s.share)),
 		"GET /v1/shares":                   s.person(s.shares),
 		"DELETE /v1/shares/{id}":           s.person(s.unshare),
-		"GET /v1/terminals/{ref}/attach":   s.attach,
-		"GET /v1/terminals/{ref}/wait":     s.wait,
-		"GET /v1/terminals/{ref}/ports":    s.ports,
-		"GET /v1/terminals/{ref}/events":   s.events,
-		"POST /v1/events":                  s.subscribe,
-		"POST /v1/events/command":          s.mayRun,
+		"GET /v1/terminals/{ref}/attach":   s.onTerminal(s.attach),
+		"GET /v1/terminals/{ref}/wait":     s.onTerminal(s.wait),
+		"GET /v1/terminals/{ref}/ports":    s.onTerminal(s.ports),
+		"GET /v1/terminals/{ref}/events":   s.onTerminal(s.events),
+		"POST /v1/events":                  withBody(s.subscribe),
+		"POST /v1/events/command":          withBody(s.mayRun),
 		"GET /v1/mcp":                      s.onlySocket(s.mcpLines),
 		"/mcp":                             s.mcpHTTP,
 		"GET /v1/environment":              s.person(s.environment),
 		"POST /v1/environment":             s.person(s.environment),
-		"POST /v1/hosts":                   s.person(s.pair),
-		"POST /v1/hosts/{name}":            s.person(s.changeHost),
-		"POST /v1/pairings":                s.person(s.offer),
+		"POST /v1/hosts":                   s.person(withBody(s.pair)),
+		"POST /v1/hosts/{name}":            s.person(withBody(s.changeHost)),
+		"POST /v1/pairings":                s.person(withBody(s.offer)),
 		"POST /v1/pairings/{id}":           s.person(s.finish),
 		"DELETE /v1/hosts/{name}":          s.person(s.unpair),
-		"POST /v1/declared":                s.person(s.declare),
+		"POST /v1/declared":                s.person(withBody(s.declare)),
 		"GET /v1/health":                   s.onlySocket(s.person(s.health)),
 		"GET /v1/metrics":                  s.onlySocket(s.person(s.metrics)),
 		"GET /debug/pprof/{name}":          s.onlySocket(s.person(s.profile)),
 		"GET /v1/log":                      s.onlySocket(s.person(s.logLevel)),
 		"POST /v1/log":                     s.onlySocket(s.person(s.logLevel)),
-		"POST /v1/handover":                s.onlySocket(s.person(s.handOver)),
+		"POST /v1/handover":                s.onlySocket(s.person(withBody(s.handOver))),
 		"POST /v1/shutdown":                s.person(s.shutdown),
 		"GET /v1/tokens":                   s.onlySocket(s.person(s.listTokens)),
 		"POST /v1/tokens":                  s.onlySocket(s.person(s.createToken)),
 		"DELETE /v1/tokens/{principal}":    s.onlySocket(s.person(s.revokeToken)),
 		"POST /v1/token":                   s.onlySocket(s.person(s.showToken)),
 		"GET /v1/approvals":                s.person(s.approvals),
-		"POST /v1/approvals/{id}":          s.person(s.approve),
+		"POST /v1/approvals/{id}":          s.person(withBody(s.approve)),
 		"DELETE /v1/approvals/{id}":        s.person(s.revoke),
 		"GET /v1/audit/head":               s.person(s.auditHead),
-		"POST /v1/sandbox":                 s.onlySocket(s.sandbox),
+		"POST /v1/sandbox":                 s.onlySocket(withBody(s.sandbox)),
 		"GET /pty":                         s.ui.Serve,
 		"POST /pty/spawn":                  s.person(s.spawnPty),
 		"/":                                noRoute,
+	}
+}
+
+// withBody returns a handler that decodes the body for h.
+func withBody[T any](h func(http.ResponseWriter, *http.Request, T) error) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var req T
+		if err := decode(r, &req); err != nil {
+			return err
+		}
+		return h(w, r, req)
 	}
 }
 
@@ -321,7 +332,7 @@ func noRoute(_ http.ResponseWriter, r *http.Request) error {
 }
 
 // decode decodes a body that is one JSON object. guard bounds its size and the time until it arrives.
-func decode(_ http.ResponseWriter, r *http.Request, into any) error {
+func decode(r *http.Request, into any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
@@ -344,6 +355,14 @@ func reply(w http.ResponseWriter, v any) error {
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(v) // fails when the client is gone
 	return nil
+}
+
+// answer is reply, unless there is an error.
+func answer(w http.ResponseWriter, v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return reply(w, v)
 }
 
 func fail(w http.ResponseWriter, e *localapi.Error) {

@@ -17,11 +17,7 @@ import (
 // shareLasts is how long a link works by default.
 const shareLasts = time.Hour
 
-func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.ShareRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) share(w http.ResponseWriter, r *http.Request, req localapi.ShareRequest) error {
 	if req.ForMs < 0 || req.ForMs > ahp.MaxShareTime.Milliseconds() {
 		return localapi.BadRequest("a time of %d ms must be 1 ms to %d days", req.ForMs, ahp.MaxShareTime/(24*time.Hour))
 	}

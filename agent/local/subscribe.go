@@ -21,11 +21,7 @@ import (
 const maxSubscriptions = events.DefaultStreams
 
 // subscribe streams events as lines of JSON.
-func (s *Server) subscribe(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.EventsRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) subscribe(w http.ResponseWriter, r *http.Request, req localapi.EventsRequest) error {
 	if n := len(req.Subscriptions); n < 1 || n > maxSubscriptions {
 		return localapi.BadRequest("subscriptions must be 1 to %d", maxSubscriptions)
 	}
@@ -171,11 +167,7 @@ func (o *subscriber) end(err error) {
 
 // mayRun asks the policy about a command that the caller wants to run for each event. It refuses an agent's command that would need the
 // person's approval each time.
-func (s *Server) mayRun(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.MayRunRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) mayRun(w http.ResponseWriter, r *http.Request, req localapi.MayRunRequest) error {
 	if len(req.Command) == 0 {
 		return localapi.BadRequest("command is missing")
 	}

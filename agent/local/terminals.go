@@ -42,11 +42,7 @@ func newestFirst(a, b localapi.Terminal) int {
 	return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID))
 }
 
-func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
-	var req localapi.SpawnRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) spawn(w http.ResponseWriter, r *http.Request, req localapi.SpawnRequest) error {
 	actor := ActorFrom(r.Context())
 	asked := startRequest(r.Context(), &req, actor, policy.DoorCLI)
 	if actor != term.User {
@@ -82,19 +78,22 @@ func (s *Server) find(r *http.Request) (term.Handle, error) {
 	return s.access(r).Find(r.PathValue("ref"))
 }
 
-func (s *Server) info(w http.ResponseWriter, r *http.Request) error {
-	h, err := s.find(r)
-	if err != nil {
-		return err
+// onTerminal returns a handler that finds the terminal for h.
+func (s *Server) onTerminal(h func(http.ResponseWriter, *http.Request, term.Handle) error) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		t, err := s.find(r)
+		if err != nil {
+			return err
+		}
+		return h(w, r, t)
 	}
+}
+
+func (s *Server) info(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	return reply(w, s.terminal(h, s.views(r)))
 }
 
-func (s *Server) commands(w http.ResponseWriter, r *http.Request) error {
-	h, err := s.find(r)
-	if err != nil {
-		return err
-	}
+func (s *Server) commands(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	commands, err := h.Commands()
 	if err != nil {
 		return err
@@ -106,11 +105,7 @@ func (s *Server) commands(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, all)
 }
 
-func (s *Server) kill(w http.ResponseWriter, r *http.Request) error {
-	h, err := s.find(r)
-	if err != nil {
-		return err
-	}
+func (s *Server) kill(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	ctx, cancel := context.WithTimeout(r.Context(), killTimeout)
 	defer cancel()
 	if err := h.Kill(ctx); err != nil {

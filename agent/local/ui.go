@@ -32,7 +32,7 @@ func (d uiDoor) Stirred() { d.stirred() }
 // spawnPty starts a terminal, owned by the person, for a user interface.
 func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 	var req uiws.SpawnRequest
-	if err := decodeTyped(w, r, &req); err != nil {
+	if err := decodeTyped(r, &req); err != nil {
 		return err
 	}
 	if req.Cwd == "" {
@@ -53,9 +53,9 @@ func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 }
 
 // decodeTyped decodes a body whose Content-Type is JSON; an empty body leaves into as it is.
-func decodeTyped(w http.ResponseWriter, r *http.Request, into any) error {
+func decodeTyped(r *http.Request, into any) error {
 	if err := saysJSON(r); err != nil || r.ContentLength == 0 {
 		return err
 	}
-	return decode(w, r, into)
+	return decode(r, into)
 }

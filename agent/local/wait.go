@@ -16,11 +16,7 @@ import (
 const maxWait = 7 * 24 * time.Hour
 
 // wait answers when a condition is met. It waits as MCP's wait_terminal does, but without a time limit of its own.
-func (s *Server) wait(w http.ResponseWriter, r *http.Request) error {
-	h, err := s.find(r)
-	if err != nil {
-		return err
-	}
+func (s *Server) wait(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	req, err := parseWait(r.URL.Query(), h.Info())
 	if err != nil {
 		return err
