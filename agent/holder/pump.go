@@ -87,11 +87,7 @@ func (h *holder) put(p []byte) (rest time.Duration) {
 			h.free, h.keep = true, NoOffset
 			break
 		}
-		h.holding = true
-		h.mu.Unlock()
-		h.await(left)
-		h.mu.Lock()
-		h.holding = false
+		h.awaitLocked(left)
 	}
 	h.log.Append(p)
 	h.lastByte = time.Now()
@@ -124,11 +120,7 @@ func (h *holder) holdBrieflyLocked(n int) {
 			s.spent = true
 			return
 		}
-		h.holding = true
-		h.mu.Unlock()
-		h.await(left)
-		h.mu.Lock()
-		h.holding = false
+		h.awaitLocked(left)
 		now := time.Now()
 		h.budget.Spend(now, now.Sub(began))
 	}
@@ -164,19 +156,22 @@ func (h *holder) stallLeftLocked() time.Duration {
 	return bound - time.Since(h.since)
 }
 
-// await blocks pump until h.room is signalled, d has passed, or the holder is told to end. In the last case it sets h.free, so that pump
-// does not wait again. h.mu must not be held.
-func (h *holder) await(d time.Duration) {
+// awaitLocked blocks pump until h.room is signalled, d has passed, or the holder is told to end. In the last case it sets h.free, so that
+// pump does not wait again. It releases h.mu while it waits.
+func (h *holder) awaitLocked(d time.Duration) {
+	h.holding = true
+	h.mu.Unlock()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	ending := false
 	select {
 	case <-h.room:
 	case <-timer.C:
 	case <-h.ending:
-		h.mu.Lock()
-		h.free = true
-		h.mu.Unlock()
+		ending = true
 	}
+	h.mu.Lock()
+	h.holding, h.free = false, h.free || ending
 }
 
 // movedLocked restarts the stall time and wakes pump. It is called when a daemon connects, begins to stream, takes output or leaves, when

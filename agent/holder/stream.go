@@ -9,14 +9,12 @@ import (
 	"time"
 )
 
-// window bounds the output in transit. It is the most that a daemon holds in memory for one terminal that it does not read.
-const window = 256 << 10 // bytes
-
-// Window is how many bytes beyond Taken a daemon may have received.
-const Window = window
+// Window bounds the output in transit: a daemon may have received so many bytes beyond Taken. It is the most that a daemon holds in memory
+// for one terminal that it does not read.
+const Window = 256 << 10 // bytes
 
 // ackEvery is how many bytes may be read without an acknowledgement while there is more to read.
-const ackEvery = window / 4 // bytes
+const ackEvery = Window / 4 // bytes
 
 // ackLate is the time after which less than ackEvery is acknowledged, too. Otherwise the holder would treat a slow reader as one that has
 // stopped.
@@ -68,7 +66,7 @@ func (c *Client) StreamFrom(off int64) error {
 	}
 	c.in = inflow{streaming: true, pos: off, end: off, acked: off}
 	c.mu.Unlock()
-	return c.send(endFrame(binary.BigEndian.AppendUint32(beginAt(kindStream, off), uint32(window))))
+	return c.send(endFrame(binary.BigEndian.AppendUint32(beginAt(kindStream, off), uint32(Window))))
 }
 
 // readData moves the bytes of a data frame into chunks.
@@ -112,7 +110,7 @@ func (c *Client) expect(off int64, n int, bad bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	in := &c.in
-	if bad || !in.streaming || off < in.end || in.end-in.acked+int64(n) > window || off > 1<<62 {
+	if bad || !in.streaming || off < in.end || in.end-in.acked+int64(n) > Window || off > 1<<62 {
 		return errFrame
 	}
 	if off > in.end {
