@@ -40,7 +40,7 @@ func (ev Event) record() Record {
 	}
 	r := Record{
 		Time: ev.Time.UTC(), Event: ev.Type, Door: ev.Door, Terminal: string(ev.Terminal), Host: ev.Host,
-		Argv: redactedWords(ev.Argv), Line: redacted(ev.Line), Cwd: clip.Marked(ev.Cwd, maxAuditText), EnvNames: shortened(ev.EnvNames),
+		Argv: redactedWords(ev.Argv), Line: redacted(ev.Line), Cwd: clip.Marked(ev.Cwd, maxAuditText), EnvNames: shortened(ev.EnvNames, func(_ int, name string) string { return name }),
 		Rule: ev.Decision.Rule, Reason: redacted(ev.Decision.Reason), Detail: redacted(ev.Detail),
 	}
 	if ev.Actor != (term.Actor{}) {

@@ -53,20 +53,12 @@ func redacted(s string) string {
 
 // redactedWords returns the words of an argv as redacted does, at most maxAuditWords words and maxAuditText bytes together.
 func redactedWords(words []string) []string {
-	var out []string
-	left := maxAuditText
-	for i, w := range words {
-		if i == maxAuditWords || left <= 0 {
-			return append(out, "…")
-		}
+	return shortened(words, func(i int, w string) string {
 		if i > 0 && secretFlag().MatchString(clip.Marked(words[i-1], maxLooked)) && !strings.HasPrefix(w, "-") {
 			w = hidden
 		}
-		w = clip.Marked(redacted(w), left)
-		left -= len(w)
-		out = append(out, w)
-	}
-	return out
+		return redacted(w)
+	})
 }
 
 // Bounds of the part of a command that an event keeps. Reading a log must not cost more than writing it.
@@ -76,17 +68,17 @@ const (
 	maxLooked     = 2 * maxAuditText
 )
 
-// shortened returns at most maxAuditWords names and maxAuditText bytes together, and "…" in place of the rest.
-func shortened(names []string) []string {
+// shortened returns the words as shown shows them: at most maxAuditWords words and maxAuditText bytes together, and "…" in place of the rest.
+func shortened(words []string, shown func(i int, w string) string) []string {
 	var out []string
 	left := maxAuditText
-	for i, n := range names {
+	for i, w := range words {
 		if i == maxAuditWords || left <= 0 {
 			return append(out, "…")
 		}
-		n = clip.Marked(n, left)
-		left -= len(n)
-		out = append(out, n)
+		w = clip.Marked(shown(i, w), left)
+		left -= len(w)
+		out = append(out, w)
 	}
 	return out
 }
