@@ -51,9 +51,7 @@ func (e *Error) Error() string {
 // maxProblems is how many problems are reported; more would not help.
 const maxProblems = 20
 
-// Parse reads a file's text on top of the defaults. path is for errors, which are an *Error.
-func Parse(path string, data []byte) (Config, error) { return parse(path, data, nil) }
-
+// parse reads a file's text, and then over, on top of the defaults. path is for errors, which are an *Error.
 func parse(path string, data []byte, over []Setting) (Config, error) {
 	c := Default()
 	var raw map[string]any

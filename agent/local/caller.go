@@ -172,11 +172,6 @@ func notPrincipal(r rune) bool {
 // actorKey is the key of the actor in a request's context.
 type actorKey struct{}
 
-// WithActor returns a context with the actor for whom requests are made.
-func WithActor(ctx context.Context, actor term.Actor) context.Context {
-	return context.WithValue(ctx, actorKey{}, actor)
-}
-
 // ActorFrom returns the actor for whom a request is made: the local user or an agent. Handlers that are mounted here call it with their
 // request's context. Without an actor in the context it returns nobody, who may do nothing.
 func ActorFrom(ctx context.Context) term.Actor {

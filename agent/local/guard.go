@@ -93,7 +93,7 @@ func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.
 	if err == nil {
 		s.noteAgent(actor)
 	}
-	ctx := context.WithValue(WithActor(r.Context(), actor), callerKey{}, c)
+	ctx := context.WithValue(context.WithValue(r.Context(), actorKey{}, actor), callerKey{}, c)
 	if err == nil && actor.Role == 0 && r.URL.Path != whoamiPath {
 		err = nobodyError(c)
 		if !abandoned(r, c) {

@@ -24,10 +24,6 @@ type Grant struct {
 	From int64 // offset in ViewText: earlier output is not shown
 }
 
-// Narrow reports whether some of those whom the host would let watch by itself may not watch. A host that does not keep audiences apart
-// must not get such a terminal.
-func (a *Audience) Narrow() bool { return len(a.Grants)+len(a.Denied) > 0 || a.GuestsOnly }
-
 // MaxNames bounds the grants of a loan, and likewise its denials.
 const MaxNames = 64
 

@@ -119,7 +119,7 @@ func TestShareIsAddedWithItsAudienceOrNot(t *testing.T) {
 		if err := h.LendTo("lab", change); !errors.Is(err, term.ErrTooManyNames) {
 			t.Error(err)
 		}
-		if loan, _ := h.Loan("lab"); len(loan.Shares) > 0 || loan.Audience.Narrow() {
+		if loan, _ := h.Loan("lab"); len(loan.Shares) > 0 || len(loan.Audience.Grants) > 0 {
 			t.Errorf("it keeps %+v", loan)
 		}
 		for i := range term.MaxShares {
@@ -131,7 +131,7 @@ func TestShareIsAddedWithItsAudienceOrNot(t *testing.T) {
 		if err := h.LendTo("lab", change); !errors.Is(err, term.ErrTooManyShares) {
 			t.Error(err)
 		}
-		if loan, _ := h.Loan("lab"); loan.Audience.Narrow() {
+		if loan, _ := h.Loan("lab"); len(loan.Audience.Grants) > 0 {
 			t.Errorf("it keeps %+v", loan)
 		}
 	})
