@@ -315,19 +315,8 @@ func joinable(esc []byte) bool {
 	return len(end) < 6 || end[0] != '\\' || end[1] != 'u' || hex4(end[2:6])>>10 != 0xD800>>10
 }
 
-// appendContent appends the parts to b as JSON: the content array of a terminal state.
-func appendContent(dst []byte, parts []part) []byte {
-	dst = append(dst, '[')
-	for i := range parts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = parts[i].appendJSON(dst)
-	}
-	return append(dst, ']')
-}
-
-func (p *part) appendJSON(dst []byte) []byte {
+// append writes the part as JSON: an element of the content of a terminal state.
+func (p *part) append(dst []byte) []byte {
 	if p.command == nil {
 		dst = append(dst, `{"type":"unclassified","value":`...)
 		return append(p.appendText(dst), '}')

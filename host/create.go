@@ -230,7 +230,7 @@ func (c *conn) unparkLocked(uri string) bool {
 // exited before: the owner knows of the exit, but not of the removal.
 func (h *Host) disposeLocked(t *terminal, by *conn) {
 	before, owner := t.log.next, t.bound
-	h.exitLocked(t, -1)
+	h.exitLocked(t)
 	exited := t.log.next > before
 	switch {
 	case owner == nil || owner == by:

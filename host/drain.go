@@ -23,7 +23,7 @@ func (h *Host) Drain(ctx context.Context) {
 	for _, t := range h.order {
 		if t.proc != nil {
 			shells = append(shells, t.proc)
-			h.exitLocked(t, -1)
+			h.exitLocked(t)
 		}
 	}
 	h.mu.Unlock()

@@ -105,18 +105,18 @@ func (s *snapshot) appendState(dst []byte) []byte {
 	head, tail, _ := bytes.Cut(s.state.MarshalFor(s.version), []byte(`"content":[]`))
 	dst = append(dst, head...)
 	dst = append(dst, `"content":`...)
-	dst = appendContent(dst, s.parts)
+	dst = appendArray(dst, s.parts, (*part).append)
 	return append(dst, tail...)
 }
 
-// appendSnapshots writes a JSON array of snapshots.
-func appendSnapshots(dst []byte, list []snapshot) []byte {
+// appendArray writes a JSON array; one writes an element.
+func appendArray[T any](dst []byte, list []T, one func(element *T, dst []byte) []byte) []byte {
 	dst = append(dst, '[')
 	for i := range list {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = list[i].append(dst)
+		dst = one(&list[i], dst)
 	}
 	return append(dst, ']')
 }

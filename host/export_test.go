@@ -38,7 +38,7 @@ func (x *Content) Act(a ahp.Action) {
 // View decodes the tail of about max bytes and its position in the stream.
 func (x *Content) View(max int) (parts []ahp.ContentPart, from int64, err error) {
 	view, from := x.c.view(max)
-	err = json.Unmarshal(appendContent(nil, view), &parts)
+	err = json.Unmarshal(appendArray(nil, view, (*part).append), &parts)
 	return parts, from, err
 }
 

@@ -144,7 +144,7 @@ func spliceSnapshots(v any, snapshots []snapshot) json.RawMessage {
 	}
 	head, tail, _ := bytes.Cut(raw, []byte(`"snapshots":[]`))
 	out := append(head[:len(head):len(head)], `"snapshots":`...)
-	return append(appendSnapshots(out, snapshots), tail...)
+	return append(appendArray(out, snapshots, (*snapshot).append), tail...)
 }
 
 // startAllLocked starts the deliveries and returns the states from which they start.

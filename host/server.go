@@ -133,7 +133,7 @@ func (h *Host) follow(t *terminal, proc ServerProcess) {
 		h.mu.Lock()
 		if err != nil || t.ended || h.draining.Load() {
 			if !h.closed {
-				h.exitLocked(t, -1)
+				h.exitLocked(t)
 			}
 			h.mu.Unlock()
 			return

@@ -92,7 +92,7 @@ func (h *Host) restoreShares() {
 }
 
 // addShareLocked makes a share known.
-func (h *Host) addShareLocked(one Share) *sharedLink {
+func (h *Host) addShareLocked(one Share) {
 	s := &sharedLink{Share: one}
 	live, end := context.WithCancelCause(context.Background())
 	s.live, s.stop = context.WithDeadlineCause(live, one.Until, errShareOver)
@@ -109,7 +109,6 @@ func (h *Host) addShareLocked(one Share) *sharedLink {
 			_ = h.keepShares() // was logged
 		}
 	})
-	return s
 }
 
 // Reasons for the end of a guest's connections.

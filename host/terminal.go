@@ -183,10 +183,10 @@ func (t *terminal) reduceLocked(a ahp.Action) {
 	t.state.Content = nil
 }
 
-// exitLocked records that t has exited, with a code that the host chooses, unless t has exited already.
-func (h *Host) exitLocked(t *terminal, code int64) {
+// exitLocked records that t has exited, with the code -1, unless t has exited already.
+func (h *Host) exitLocked(t *terminal) {
 	if !t.state.Lifecycle.Exited() {
-		h.applyLocked(t, ahp.TerminalExited{ExitCode: &code}, nil)
+		h.applyLocked(t, ahp.TerminalExited{ExitCode: new(int64(-1))}, nil)
 	}
 }
 
@@ -248,7 +248,7 @@ func (h *Host) abandonLocked(t *terminal) {
 		h.parkLocked(t, until)
 		return
 	}
-	h.exitLocked(t, -1)
+	h.exitLocked(t)
 	h.removeLocked(t)
 }
 

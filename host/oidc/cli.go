@@ -80,7 +80,7 @@ func (p *Provider) beginCLI(w http.ResponseWriter, r *http.Request) error {
 	case q.Has("port") && (err != nil || port < 1 || port > 65535 || len(why.Challenge) != len(pairing.LoginChallenge("")) || len(why.State) > maxChallenge):
 		return &refusal{http.StatusBadRequest, "this link is not one of tether login's; run tether login again"}
 	case !q.Has("port"):
-		show(w, http.StatusOK, "code", nil)
+		show(w, "code", nil)
 		return nil
 	default:
 		why.Port = port
@@ -99,7 +99,7 @@ func typed(code string) string {
 
 // askConfirm asks a person who has returned from the provider whether the command line may act for them, because an attacker may have sent
 // them the link.
-func (p *Provider) askConfirm(w http.ResponseWriter, r *http.Request, why purpose, who claims, token *oauth2.Token) error {
+func (p *Provider) askConfirm(w http.ResponseWriter, why purpose, who claims, token *oauth2.Token) error {
 	from := ""
 	if why.Code != "" {
 		one := p.waitingFor(why.Code)
@@ -113,7 +113,7 @@ func (p *Provider) askConfirm(w http.ResponseWriter, r *http.Request, why purpos
 	makeRoom(p.cli.confirming, maxConfirm, func(c confirming) time.Time { return c.expires })
 	p.cli.confirming[sha256.Sum256([]byte(id))] = confirming{why, who, token, time.Now().Add(confirmTime)}
 	p.mu.Unlock()
-	show(w, http.StatusOK, "confirm", struct{ Person, ID, Code, From string }{who.display(), id, dashed(why.Code), from})
+	show(w, "confirm", struct{ Person, ID, Code, From string }{who.display(), id, dashed(why.Code), from})
 	return nil
 }
 
@@ -153,7 +153,7 @@ func (p *Provider) allow(w http.ResponseWriter, r *http.Request) error {
 		}
 		one.token, one.principal = secret, principal
 		close(one.decided)
-		show(w, http.StatusOK, "done", principal.Name)
+		show(w, "done", principal.Name)
 		return nil
 	}
 	code := rand.Text()
@@ -161,7 +161,7 @@ func (p *Provider) allow(w http.ResponseWriter, r *http.Request) error {
 	makeRoom(p.cli.granted, maxGranted, func(g granted) time.Time { return g.expires })
 	p.cli.granted[sha256.Sum256([]byte(code))] = granted{c.why.Challenge, secret, principal, time.Now().Add(pairing.LoginCodeOK)}
 	p.mu.Unlock()
-	show(w, http.StatusOK, "back", struct {
+	show(w, "back", struct {
 		Port        int
 		Code, State string
 	}{c.why.Port, code, c.why.State})

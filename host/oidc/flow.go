@@ -130,7 +130,7 @@ func (p *Provider) back(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if a.CLI != nil {
-		return p.askConfirm(w, r, *a.CLI, who, token)
+		return p.askConfirm(w, *a.CLI, who, token)
 	}
 	principal, secret, err := p.open(who, token)
 	if err != nil {

@@ -24,8 +24,7 @@ var pages = template.Must(template.New("").Parse(`
 `))
 
 // show writes one of the pages.
-func show(w http.ResponseWriter, status int, name string, data any) {
+func show(w http.ResponseWriter, name string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
 	_ = pages.ExecuteTemplate(w, name, data) // fails only with the connection
 }
