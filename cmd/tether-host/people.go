@@ -16,17 +16,27 @@ import (
 )
 
 // peopleAt opens the people next to the tokens, and the tokens.
-func peopleAt(tokensFile string) (*access.People, *access.Tokens, error) {
+func peopleAt(tokensFile string) (*access.People, error) {
 	at, err := placesOf(context.Background(), tokensFile)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	tokens, err := access.Open(at.tokens)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	people, err := access.OpenPeople(at.people, tokens)
-	return people, tokens, err
+	return access.OpenPeople(at.people, tokens)
+}
+
+// withPeople returns a command's RunE, which opens the people next to the tokens for do.
+func withPeople(path *string, do func(people *access.People, args []string) error) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		people, err := peopleAt(*path)
+		if err != nil {
+			return err
+		}
+		return do(people, args)
+	}
 }
 
 // unaddedPerson stands for the id of a person who is not added yet.
@@ -38,7 +48,7 @@ func ownedBy(tokens *access.Tokens, tokensFile, owner string, may func(id string
 	if owner == "" {
 		return may("")
 	}
-	people, _, err := peopleAt(tokensFile)
+	people, err := peopleAt(tokensFile)
 	if err != nil {
 		return err
 	}
@@ -58,7 +68,7 @@ func ownedBy(tokens *access.Tokens, tokensFile, owner string, may func(id string
 
 // nameOwners replaces the ids of owners by their names.
 func nameOwners(tokensFile string, all []access.Info) error {
-	people, _, err := peopleAt(tokensFile)
+	people, err := peopleAt(tokensFile)
 	if err != nil {
 		return err
 	}
@@ -75,11 +85,8 @@ func tokenOwner(stdout io.Writer, path *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "owner NAME PERSON", Short: "say to whom a machine or an agent belongs; - for the administrator",
 		Args: exactly(2, "the name of a token and that of a person"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			people, tokens, err := peopleAt(*path)
-			if err != nil {
-				return err
-			}
+		RunE: withPeople(path, func(people *access.People, args []string) error {
+			tokens := people.Tokens()
 			if !tokens.Knows(args[0]) { // before the person is added, who would stay
 				return fmt.Errorf("%w: %.80q", access.ErrNoToken, args[0])
 			}
@@ -94,56 +101,41 @@ func tokenOwner(stdout io.Writer, path *string) *cobra.Command {
 			if err := tokens.SetOwner(args[0], id); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(stdout, "%s belongs to %s\n", args[0], owner)
+			_, err := fmt.Fprintf(stdout, "%s belongs to %s\n", args[0], owner)
 			return err
-		},
+		}),
 	}
 }
 
 // family is a command with subcommands that read the tokens' file.
-func family(use, short, long string, subs ...func(path *string) *cobra.Command) *cobra.Command {
+func family(stdout io.Writer, use, short, long string, subs ...func(stdout io.Writer, path *string) *cobra.Command) *cobra.Command {
 	var path string
 	c := &cobra.Command{Use: use, Short: short, Long: long, SuggestionsMinimumDistance: 2, Args: subcommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	tokensFlag(c.PersistentFlags(), &path)
 	for _, sub := range subs {
-		c.AddCommand(sub(&path))
+		c.AddCommand(sub(stdout, &path))
 	}
 	return c
 }
 
 func peopleCommand(stdout io.Writer) *cobra.Command {
-	return family("people", "let everybody see only what is theirs or shared with them", `Once audiences are in force, a terminal is seen by its machine's owner and that person's agents, and by those to whom
+	return family(stdout, "people", "let everybody see only what is theirs or shared with them", `Once audiences are in force, a terminal is seen by its machine's owner and that person's agents, and by those to whom
 it was granted: by "tether lend --to", or by "tether-host grant" where the machine allows that. Everybody else is
 told nothing of it. Administrators see names, owners and sizes.`,
-		func(path *string) *cobra.Command { return peopleOn(stdout, path) },
-		func(path *string) *cobra.Command {
-			return &cobra.Command{Use: "off", Short: "let everybody see everything again", Args: exactly(0, "no argument"), RunE: func(*cobra.Command, []string) error {
-				people, _, err := peopleAt(*path)
-				if err == nil {
-					err = people.Switch(false)
-				}
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintln(stdout, "observers and agents see all terminals. A terminal that a machine lends only to some people is not lent here any more")
-				return err
-			}}
-		},
-		func(path *string) *cobra.Command { return peopleList(stdout, path) },
-		func(path *string) *cobra.Command { return peopleRemove(stdout, path) })
+		peopleOn, peopleOff, peopleList, peopleRemove)
 }
 
 // settle makes each observer without an owner belong to the person of the same name, as new observers do.
-func settle(people *access.People, tokens *access.Tokens) ([]access.Info, error) {
-	all, err := tokens.List()
+func settle(people *access.People) ([]access.Info, error) {
+	all, err := people.Tokens().List()
 	for i := range all {
 		if all[i].Role != host.RoleObserver || all[i].Owner != "" {
 			continue
 		}
 		one, err := people.Ensure(all[i].Principal)
 		if err == nil {
-			err = tokens.SetOwner(one.Name, one.ID)
+			err = people.Tokens().SetOwner(one.Name, one.ID)
 		}
 		if err != nil {
 			return nil, err
@@ -156,12 +148,8 @@ func settle(people *access.People, tokens *access.Tokens) ([]access.Info, error)
 func peopleOn(stdout io.Writer, path *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "on", Short: "put audiences in force, and print what will be hidden from whom", Args: exactly(0, "no argument"),
-		RunE: func(*cobra.Command, []string) error {
-			people, tokens, err := peopleAt(*path)
-			if err != nil {
-				return err
-			}
-			all, err := settle(people, tokens)
+		RunE: withPeople(path, func(people *access.People, _ []string) error {
+			all, err := settle(people)
 			if err != nil {
 				return err
 			}
@@ -175,8 +163,18 @@ func peopleOn(stdout io.Writer, path *string) *cobra.Command {
 			}
 			_, err = fmt.Fprintln(stdout, "audiences are in force: nobody sees other people's terminals without a grant. tether-host people off undoes this")
 			return err
-		},
+		}),
 	}
+}
+
+func peopleOff(stdout io.Writer, path *string) *cobra.Command {
+	return &cobra.Command{Use: "off", Short: "let everybody see everything again", Args: exactly(0, "no argument"), RunE: withPeople(path, func(people *access.People, _ []string) error {
+		if err := people.Switch(false); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(stdout, "observers and agents see all terminals. A terminal that a machine lends only to some people is not lent here any more")
+		return err
+	})}
 }
 
 // hidden returns lines that say, for each token, of which machines it does not see the terminals any more without a grant.
@@ -223,16 +221,12 @@ func peopleList(stdout io.Writer, path *string) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "ls", Short: "list people, with what belongs to them", Args: exactly(0, "no argument"),
-		RunE: func(*cobra.Command, []string) error {
-			people, tokens, err := peopleAt(*path)
-			if err != nil {
-				return err
-			}
+		RunE: withPeople(path, func(people *access.People, _ []string) error {
 			on, all, groups, _, err := people.List()
 			if err != nil {
 				return err
 			}
-			owned, err := tokens.List()
+			owned, err := people.Tokens().List()
 			if err != nil {
 				return err
 			}
@@ -276,7 +270,7 @@ func peopleList(stdout io.Writer, path *string) *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, cmp.Or(strings.Join(p.Groups, ", "), "-"), cmp.Or(strings.Join(p.Owns, ", "), "-"))
 			}
 			return w.Flush()
-		},
+		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return c
@@ -286,11 +280,7 @@ func peopleRemove(stdout io.Writer, path *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME", Short: "remove a person: revoke everything that belongs to them; nobody else can get the name",
 		Args: exactly(1, "the name of a person"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			people, _, err := peopleAt(*path)
-			if err != nil {
-				return err
-			}
+		RunE: withPeople(path, func(people *access.People, args []string) error {
 			id, ok := people.Find(args[0])
 			if !ok {
 				return fmt.Errorf("%w: %.80q", access.ErrNoPerson, args[0])
@@ -304,7 +294,7 @@ func peopleRemove(stdout io.Writer, path *string) *cobra.Command {
 			}
 			_, err = fmt.Fprintf(stdout, "%s has left; nobody else can get the name\n", args[0])
 			return err
-		},
+		}),
 	}
 }
 
@@ -319,26 +309,18 @@ func some(n int, what string) cobra.PositionalArgs {
 }
 
 func groupCommand(stdout io.Writer) *cobra.Command {
-	change := func(use, short string, least int, what string, do func(*access.People, string, ...string) error) func(*string) *cobra.Command {
-		return func(path *string) *cobra.Command {
-			return &cobra.Command{Use: use, Short: short, Args: some(least, what), RunE: func(_ *cobra.Command, args []string) error {
-				people, _, err := peopleAt(*path)
-				if err != nil {
-					return err
-				}
+	change := func(use, short string, least int, what string, do func(*access.People, string, ...string) error) func(io.Writer, *string) *cobra.Command {
+		return func(_ io.Writer, path *string) *cobra.Command {
+			return &cobra.Command{Use: use, Short: short, Args: some(least, what), RunE: withPeople(path, func(people *access.People, args []string) error {
 				return do(people, args[0], args[1:]...)
-			}}
+			})}
 		}
 	}
-	return family("group", "put people into groups, to which terminals can be granted", "",
+	return family(stdout, "group", "put people into groups, to which terminals can be granted", "",
 		change("add GROUP PERSON…", "add people to a group, which is made if it is missing", 2, "a group and people", (*access.People).Join),
 		change("rm GROUP [PERSON…]", "take people out of a group, or remove it", 1, "a group", (*access.People).Leave),
-		func(path *string) *cobra.Command {
-			return &cobra.Command{Use: "ls", Short: "list groups and their members", Args: exactly(0, "no argument"), RunE: func(*cobra.Command, []string) error {
-				people, _, err := peopleAt(*path)
-				if err != nil {
-					return err
-				}
+		func(stdout io.Writer, path *string) *cobra.Command {
+			return &cobra.Command{Use: "ls", Short: "list groups and their members", Args: exactly(0, "no argument"), RunE: withPeople(path, func(people *access.People, _ []string) error {
 				_, _, groups, _, err := people.List()
 				if err != nil {
 					return err
@@ -348,7 +330,7 @@ func groupCommand(stdout io.Writer) *cobra.Command {
 					fmt.Fprintf(w, "%s\t%s\n", name, cmp.Or(strings.Join(groups[name], ", "), "-"))
 				}
 				return w.Flush()
-			}}
+			})}
 		})
 }
 
@@ -365,7 +347,7 @@ configuration, and not for those whom its owner has excluded (tether unlend --fr
 			if len(to) == 0 {
 				return &usageError{"--to is missing", "for example: tether-host grant " + args[0] + " --to ann,group:web"}
 			}
-			people, _, err := peopleAt(path)
+			people, err := peopleAt(path)
 			if err == nil {
 				err = people.Grant(args[0], to...)
 			}
@@ -382,14 +364,10 @@ configuration, and not for those whom its owner has excluded (tether unlend --fr
 }
 
 func grantsCommand(stdout io.Writer) *cobra.Command {
-	return family("grants", "list and end the host's grants", "",
-		func(path *string) *cobra.Command {
+	return family(stdout, "grants", "list and end the host's grants", "",
+		func(stdout io.Writer, path *string) *cobra.Command {
 			var asJSON bool
-			c := &cobra.Command{Use: "ls", Short: "list what tether-host grant has granted", Args: exactly(0, "no argument"), RunE: func(*cobra.Command, []string) error {
-				people, _, err := peopleAt(*path)
-				if err != nil {
-					return err
-				}
+			c := &cobra.Command{Use: "ls", Short: "list what tether-host grant has granted", Args: exactly(0, "no argument"), RunE: withPeople(path, func(people *access.People, _ []string) error {
 				_, _, _, grants, err := people.List()
 				if err != nil {
 					return err
@@ -406,22 +384,18 @@ func grantsCommand(stdout io.Writer) *cobra.Command {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", g.Machine, cmp.Or(g.Owner, "-"), g.To, g.Created.Local().Format("2006-01-02 15:04"))
 				}
 				return w.Flush()
-			}}
+			})}
 			c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 			return c
 		},
-		func(path *string) *cobra.Command {
-			return &cobra.Command{Use: "end MACHINE [TO]", Short: "end a grant, or all of a machine", Args: some(1, "the name of a machine"), RunE: func(_ *cobra.Command, args []string) error {
-				people, _, err := peopleAt(*path)
-				if err != nil {
-					return err
-				}
+		func(stdout io.Writer, path *string) *cobra.Command {
+			return &cobra.Command{Use: "end MACHINE [TO]", Short: "end a grant, or all of a machine", Args: some(1, "the name of a machine"), RunE: withPeople(path, func(people *access.People, args []string) error {
 				n, err := people.EndGrant(args[0], strings.Join(args[1:], ","))
 				if err != nil {
 					return err
 				}
 				_, err = fmt.Fprintf(stdout, "ended %d; a running host follows within two seconds\n", n)
 				return err
-			}}
+			})}
 		})
 }

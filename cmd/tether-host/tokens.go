@@ -128,14 +128,7 @@ func (s *settings) openAudit(o *host.Options) (*audit.Log, error) {
 }
 
 func tokenCommand(stdout io.Writer) *cobra.Command {
-	var path string
-	c := &cobra.Command{
-		Use: "token", Short: "create, list and revoke tokens for machines, people and agents",
-		SuggestionsMinimumDistance: 2, Args: subcommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	tokensFlag(c.PersistentFlags(), &path)
-	c.AddCommand(tokenCreate(stdout, &path), tokenList(stdout, &path), tokenRevoke(stdout, &path), tokenOwner(stdout, &path))
-	return c
+	return family(stdout, "token", "create, list and revoke tokens for machines, people and agents", "", tokenCreate, tokenList, tokenRevoke, tokenOwner)
 }
 
 // subcommand refuses unknown subcommands.
