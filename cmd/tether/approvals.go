@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -21,11 +22,7 @@ An unanswered request is denied after a timeout. It stays in the list for a whil
 expired; approving it then allows the agent's next attempt. With an ID, the command
 shows one request in full. --watch asks you about each new request. tether approve
 answers one.`,
-		RunE: func(c *cobra.Command, args []string) error {
-			client, _, err := a.client()
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(c *cobra.Command, client *localclient.Client, args []string) error {
 			if watch {
 				return a.watchApprovals(c.Context(), client)
 			}
@@ -46,7 +43,7 @@ answers one.`,
 				return nil
 			}
 			return a.printApprovals(all.Approvals)
-		},
+		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "wait for requests and ask about each")

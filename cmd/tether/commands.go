@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -15,11 +16,7 @@ func commandsCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "commands ID", Short: "list the commands that a shell ran", Args: someArgs(1, 1, "the id or name of a terminal"),
-		RunE: func(c *cobra.Command, args []string) error {
-			client, _, err := a.client()
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(c *cobra.Command, client *localclient.Client, args []string) error {
 			all, err := client.Commands(c.Context(), args[0])
 			if err != nil {
 				return about(args[0], err)
@@ -28,7 +25,7 @@ func commandsCommand(a *app) *cobra.Command {
 				return a.printJSON(all)
 			}
 			return a.printCommands(all)
-		},
+		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

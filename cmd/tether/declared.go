@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
@@ -43,11 +44,7 @@ configuration.`, "  tether restart web")
 func declareCommand(a *app, do, use, short, long, example string) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{Use: use, Short: short, Long: long + declaredHelp, Example: example, Args: someArgs(0, -1, ""),
-		RunE: func(c *cobra.Command, names []string) error {
-			client, err := a.ensured(c)
-			if err != nil {
-				return err
-			}
+		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, names []string) error {
 			done := a.progress(c.Context(), "waiting for the terminals")
 			all, err := client.Declare(c.Context(), localapi.DeclareRequest{Do: do, Names: names})
 			done()
@@ -60,7 +57,7 @@ func declareCommand(a *app, do, use, short, long, example string) *cobra.Command
 				a.printDeclared(all.Declared)
 			}
 			return errors.Join(err, declareFailure(do, all.Declared))
-		},
+		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

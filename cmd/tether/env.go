@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"tether/agent/localclient"
 )
 
 func envCommand(a *app) *cobra.Command {
@@ -14,11 +16,7 @@ func envCommand(a *app) *cobra.Command {
 
 Terminals get it if their caller passes no environment. The daemon reads it from your
 login shell once; --refresh reads it again after you changed the start-up files.`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, err := a.ensured(c)
-			if err != nil {
-				return err
-			}
+		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, _ []string) error {
 			done := a.progress(c.Context(), "waiting for your login shell")
 			e, err := client.Environment(c.Context(), refresh)
 			done()
@@ -34,7 +32,7 @@ login shell once; --refresh reads it again after you changed the start-up files.
 				}
 			}
 			return nil
-		},
+		}),
 	}
 	c.Flags().BoolVar(&refresh, "refresh", false, "read the environment from the login shell again")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -33,11 +34,7 @@ func pairedListCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "ls", Short: "list paired hosts", Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, err := a.ensured(c)
-			if err != nil {
-				return err
-			}
+		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, _ []string) error {
 			s, err := client.Status(c.Context())
 			if err != nil {
 				return err
@@ -46,7 +43,7 @@ func pairedListCommand(a *app) *cobra.Command {
 				return a.printJSON(pairedList{localapi.SchemaVersion, s.Hosts})
 			}
 			return a.printHosts(s.Hosts)
-		},
+		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

@@ -16,11 +16,7 @@ import (
 func killCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "kill ID…", Short: "end terminals and all their processes", Args: someArgs(1, -1, "the id or name of a terminal"),
-		RunE: func(c *cobra.Command, refs []string) error {
-			client, _, err := a.client()
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(c *cobra.Command, client *localclient.Client, refs []string) error {
 			done := a.progress(c.Context(), "waiting for the processes to end")
 			ended, errs := killAll(c.Context(), client, refs)
 			done()
@@ -30,7 +26,7 @@ func killCommand(a *app) *cobra.Command {
 				}
 			}
 			return errors.Join(errs...) // the first decides the exit status
-		},
+		}),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/attach"
 )
 
@@ -19,16 +20,12 @@ the same name. Agents with different names do not see each other's terminals.
 Example configuration of a client:
 
   {"mcpServers": {"tether": {"command": "tether", "args": ["mcp", "--as", "claude"]}}}`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, err := a.ensured(c)
-			if err != nil {
-				return err
-			}
+		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, _ []string) error {
 			agent := client.As(as)
 			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdout, timeout: attach.AwayTimeout, notice: a.notice}
 			defer whileConnected(c.Context(), client, silence(a.notice), pipe.awaits)()
 			return pipe.run(c.Context())
-		},
+		}),
 	}
 	c.Flags().StringVar(&as, "as", localapi.DefaultAgent, "the `NAME` of the agent, which owns the terminals")
 	return c

@@ -151,11 +151,7 @@ func (a *app) paired(h localapi.HostStatus) error {
 func unpairCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "unpair NAME", Short: "stop sharing with a host, and forget it", Args: someArgs(1, 1, "the host's name"),
-		RunE: func(c *cobra.Command, args []string) error {
-			client, err := a.ensured(c)
-			if err != nil {
-				return err
-			}
+		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, args []string) error {
 			done := a.progress(c.Context(), "waiting for the host to forget this machine")
 			u, err := client.Unpair(c.Context(), args[0])
 			done()
@@ -170,7 +166,7 @@ func unpairCommand(a *app) *cobra.Command {
 			}
 			_, err = fmt.Fprintln(a.stdout, "forgot", display.Printable(args[0], 0))
 			return err
-		},
+		}),
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"tether/agent/localclient"
 )
 
 func portsCommand(a *app) *cobra.Command {
@@ -16,11 +18,7 @@ browser on this machine. tether ls shows the URLs, too. On macOS and Windows the
 list lacks programs that were started from the terminal but have left it, such as
 daemons.`,
 		Example: "  tether ports web\n  tether ports --json web | jq -r '.ports[0].url'",
-		RunE: func(c *cobra.Command, args []string) error {
-			client, _, err := a.client()
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(c *cobra.Command, client *localclient.Client, args []string) error {
 			done := a.progress(c.Context(), "looking for ports")
 			p, err := client.Ports(c.Context(), args[0])
 			done()
@@ -39,7 +37,7 @@ daemons.`,
 				fmt.Fprintf(w, "%d\t%s\t%d\t%s\n", l.Port, l.Address, l.Pid, cmp.Or(l.URL, "-"))
 			}
 			return w.Flush()
-		},
+		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

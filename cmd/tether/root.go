@@ -190,6 +190,28 @@ func (a *app) ensured(c *cobra.Command) (*localclient.Client, error) {
 	return client, a.ensure(c.Context(), client, d)
 }
 
+// withClient returns a command's RunE that calls do with a client.
+func (a *app) withClient(do func(c *cobra.Command, client *localclient.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		client, _, err := a.client()
+		if err != nil {
+			return err
+		}
+		return do(c, client, args)
+	}
+}
+
+// withDaemon is withClient, but starts a daemon if none runs.
+func (a *app) withDaemon(do func(c *cobra.Command, client *localclient.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		client, err := a.ensured(c)
+		if err != nil {
+			return err
+		}
+		return do(c, client, args)
+	}
+}
+
 // ensure starts a daemon for these directories if none runs.
 func (a *app) ensure(ctx context.Context, client *localclient.Client, d dirs.Dirs) error {
 	if answers(ctx, d) {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/qr"
 	"tether/platform/tty"
@@ -79,11 +80,7 @@ func sharesCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "shares", Short: "list the links of guests", Args: someArgs(0, 0, ""),
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, _, err := a.client()
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(c *cobra.Command, client *localclient.Client, _ []string) error {
 			all, err := client.Shares(c.Context())
 			switch {
 			case err != nil:
@@ -99,7 +96,7 @@ func sharesCommand(a *app) *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%t\n", s.ID, display.Printable(s.Name, 80), display.Printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.Once)
 			}
 			return w.Flush()
-		},
+		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -108,11 +105,7 @@ func sharesCommand(a *app) *cobra.Command {
 func unshareCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "unshare ID|TERMINAL", Short: "end a guest's link, or all of a terminal", Args: someArgs(1, 1, "the id of a link, or the id or name of a terminal"),
-		RunE: func(c *cobra.Command, args []string) error {
-			client, _, err := a.client()
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(c *cobra.Command, client *localclient.Client, args []string) error {
 			all, err := client.Shares(c.Context())
 			if err != nil {
 				return err
@@ -132,6 +125,6 @@ func unshareCommand(a *app) *cobra.Command {
 				return &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("there is no link %.80q, nor one of a terminal with this name", args[0]), Hint: "tether shares lists them"}
 			}
 			return nil
-		},
+		}),
 	}
 }

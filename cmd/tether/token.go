@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 )
 
@@ -49,11 +50,7 @@ Such a token works only at the daemon's socket, and not in programs that an agen
 started. Whoever can read the file has your rights: keep it where no agent can read it,
 and revoke it when you no longer use the script. As long as no agent has used this
 tether home, you can create such a token without a terminal.`,
-		RunE: func(c *cobra.Command, args []string) error {
-			client, err := a.ensured(c)
-			if err != nil {
-				return err
-			}
+		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, args []string) error {
 			create := client.CreateToken
 			if person {
 				create = client.CreatePersonToken
@@ -63,7 +60,7 @@ tether home, you can create such a token without a terminal.`,
 				return err
 			}
 			return a.printToken(t, asJSON)
-		}}
+		})}
 	c.Flags().BoolVar(&person, "person", false, "a token of your own, for scripts; NAME identifies it")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -76,17 +73,13 @@ func tokenShowCommand(a *app) *cobra.Command {
 
 Whoever has this token can type into your terminals. tether token revoke user
 replaces it.`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, err := a.ensured(c)
-			if err != nil {
-				return err
-			}
+		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, _ []string) error {
 			t, err := client.UserToken(c.Context())
 			if err != nil {
 				return err
 			}
 			return a.printToken(t, asJSON)
-		}}
+		})}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -102,11 +95,7 @@ func (a *app) printToken(t localapi.NewToken, asJSON bool) error {
 func tokenListCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: "list the tokens", Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, err := a.ensured(c)
-			if err != nil {
-				return err
-			}
+		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, _ []string) error {
 			all, err := client.Tokens(c.Context())
 			if err != nil {
 				return err
@@ -127,7 +116,7 @@ func tokenListCommand(a *app) *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", t.Principal, owner, display.Ago(time.Since(t.Created)))
 			}
 			return w.Flush()
-		}}
+		})}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -137,15 +126,11 @@ func tokenRevokeCommand(a *app) *cobra.Command {
 		Long: `revoke a token and close its connections. An agent's terminals keep running.
 
 tether token revoke user replaces your own token with a new one.`,
-		RunE: func(c *cobra.Command, args []string) error {
-			client, err := a.ensured(c)
-			if err != nil {
-				return err
-			}
+		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, args []string) error {
 			if err := client.RevokeToken(c.Context(), args[0]); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(a.stdout, "revoked the token of", display.Printable(args[0], 0))
+			_, err := fmt.Fprintln(a.stdout, "revoked the token of", display.Printable(args[0], 0))
 			return err
-		}}
+		})}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/cmd/tether/internal/display"
 )
@@ -24,11 +25,7 @@ For your own programs, it also shows whether there is a sign of a person: the pr
 runs in the foreground of a terminal, or has a token (tether token create --person).
 This is needed to approve, lend, pair, offer tools to a host, create tokens and type
 into terminals that you have started.`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, err := a.ensured(c)
-			if err != nil {
-				return err
-			}
+		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, _ []string) error {
 			who, err := client.Whoami(c.Context())
 			if err != nil {
 				return err
@@ -46,7 +43,7 @@ into terminals that you have started.`,
 			}
 			_, err = a.stdout.WriteString(text)
 			return err
-		},
+		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
