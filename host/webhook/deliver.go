@@ -90,24 +90,17 @@ func failureOf(err error) Failure {
 	return FailureRefused
 }
 
-// challenges bounds how often receivers are sent challenges.
-type challenges struct{ left *rate.Limiter }
-
 const (
 	challengeBurst = 10 // of one principal at once, and the same number per minute
 	failedBurst    = 120
 )
 
-func (c *challenges) old() bool { return c.left.Tokens() >= float64(c.left.Burst()) }
-
 // triesLocked returns the limiter for a key.
 func (h *Hub) triesLocked(key string, burst int, every time.Duration) *rate.Limiter {
-	c := h.tries[key]
-	if c == nil {
-		c = &challenges{rate.NewLimiter(rate.Every(every), burst)}
-		h.tries[key] = c
+	if h.tries[key] == nil {
+		h.tries[key] = rate.NewLimiter(rate.Every(every), burst)
 	}
-	return c.left
+	return h.tries[key]
 }
 
 // verify makes the receiver prove that it wants events, unless it has done so recently for the same principal.

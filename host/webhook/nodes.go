@@ -45,10 +45,8 @@ func (s *Shared) lead(ctx context.Context, kept access.Place) error {
 	if err != nil {
 		return err
 	}
-	running := make(chan struct{})
-	go func() { defer close(running); hub.Run(ctx) }()
 	s.set(hub)
-	<-running
+	hub.Run(ctx)
 	s.set(nil)
 	return nil
 }

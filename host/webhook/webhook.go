@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
 
 	"tether/host"
 	"tether/host/access"
@@ -160,16 +161,16 @@ type Hub struct {
 	written  uint64          // number of these calls that the file, or the write under way, covers
 	ctx      context.Context // the context of Run; nil before and after
 	all      map[string]*subscription
-	ended    map[string]time.Time // ids of ended subscriptions, until they are dropped
-	verified map[string]time.Time // receivers of a principal, until their proof expires
-	tries    map[string]*challenges
-	changed  chan struct{} // something must be written; holds one
+	ended    map[string]time.Time     // ids of ended subscriptions, until they are dropped
+	verified map[string]time.Time     // receivers of a principal, until their proof expires
+	tries    map[string]*rate.Limiter // bound how often receivers are sent challenges
+	changed  chan struct{}            // something must be written; holds one
 }
 
 // New returns a Hub with the subscriptions in the file. Deliveries begin with Run.
 func New(o Options) (*Hub, error) {
 	h := &Hub{opts: o, log: zerolog.Nop(), guard: guard{o.Allow}, slots: slots{all: make(chan struct{}, maxDeliveries), taken: map[string]int{}}, all: map[string]*subscription{},
-		ended: map[string]time.Time{}, verified: map[string]time.Time{}, tries: map[string]*challenges{}, changed: make(chan struct{}, 1)}
+		ended: map[string]time.Time{}, verified: map[string]time.Time{}, tries: map[string]*rate.Limiter{}, changed: make(chan struct{}, 1)}
 	if o.Logger != nil {
 		h.log = *o.Logger
 	}
@@ -374,7 +375,7 @@ func (h *Hub) forget(now time.Time) {
 	over := func(_ string, until time.Time) bool { return !now.Before(until) }
 	maps.DeleteFunc(h.ended, over)
 	maps.DeleteFunc(h.verified, over)
-	maps.DeleteFunc(h.tries, func(_ string, c *challenges) bool { return c.old() })
+	maps.DeleteFunc(h.tries, func(_ string, l *rate.Limiter) bool { return l.Tokens() >= float64(l.Burst()) })
 }
 
 // changedLocked makes Run write the subscriptions.
