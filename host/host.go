@@ -124,7 +124,7 @@ func New(o Options) *Host {
 	h.absent = terminal{channel: h.newChannel(""), audience: audience{rules: h.nobody}, creator: &client{principal: Principal{Role: RoleMachine, Name: "-", Owner: "-"}}}
 	if shared, ok := o.Logins.(SharedLogins); ok && o.Nodes != nil {
 		h.logins.shared = shared
-		h.work.Go(func() { h.logins.followShared(h.ctx) })
+		h.work.Go(func() { h.every(lookEvery, h.logins.followShared) })
 	}
 	h.logins.restore()
 	h.restoreShares()

@@ -154,19 +154,10 @@ func (s *logins) restore() {
 	}
 }
 
-// followShared admits browsers that log in at other nodes, and ends those that were logged out there, until ctx ends.
-func (s *logins) followShared(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.look()
-			s.dropAgain()
-		case <-ctx.Done():
-			return
-		}
-	}
+// followShared admits browsers that have logged in at other nodes, and ends those that were logged out there.
+func (s *logins) followShared() {
+	s.look()
+	s.dropAgain()
 }
 
 // dropAgain drops the logins that could not be dropped when they ended.
