@@ -162,7 +162,7 @@ func TestAnAnswerWithoutABodyThatIsNotTaken(t *testing.T) {
 
 // Only a trusted proxy names its client, and no client behind it can claim to be another.
 func TestTrustedProxies(t *testing.T) {
-	trusted, err := parseProxies([]string{"192.0.2.1", "10.0.0.0/8", "2001:db8::/32"})
+	trusted, err := parseNetworks("--trusted-proxy", []string{"192.0.2.1", "10.0.0.0/8", "2001:db8::/32"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,14 +184,14 @@ func TestTrustedProxies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			h := trusted.handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RemoteAddr }))
+			h := proxies(trusted).handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RemoteAddr }))
 			r := &http.Request{RemoteAddr: c.peer, Header: http.Header{"X-Forwarded-For": c.forwarded}}
 			if h.ServeHTTP(nil, r); got != c.want {
 				t.Errorf("the address is %s, want %s", got, c.want)
 			}
 		})
 	}
-	if _, err := parseProxies([]string{"proxy.example"}); err == nil {
+	if _, err := parseNetworks("--trusted-proxy", []string{"proxy.example"}); err == nil {
 		t.Error("a name was taken as an address")
 	}
 	if none := proxies(nil); none.trusts(netip.MustParseAddr("127.0.0.1")) {

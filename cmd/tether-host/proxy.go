@@ -12,9 +12,6 @@ import (
 // proxies are addresses that may name their clients.
 type proxies []netip.Prefix
 
-// parseProxies reads addresses and networks.
-func parseProxies(all []string) (proxies, error) { return parseNetworks("--trusted-proxy", all) }
-
 // parseNetworks reads the addresses and networks that a flag was given.
 func parseNetworks(flag string, all []string) (found []netip.Prefix, err error) {
 	for _, text := range all {

@@ -46,7 +46,7 @@ func (s *settings) plan(stderr io.Writer) (p plan, err error) {
 	if err := s.checkAddress(); err != nil {
 		return p, err
 	}
-	if p.trusted, err = parseProxies(s.proxies); err != nil {
+	if p.trusted, err = parseNetworks("--trusted-proxy", s.proxies); err != nil {
 		return p, err
 	}
 	if p.secure, err = s.tls(); err != nil {
