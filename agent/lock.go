@@ -114,8 +114,7 @@ func (a *Agent) reportLock() {
 // lockDaemon takes the lock of a daemon.
 func lockDaemon(d dirs.Dirs) (*ipc.Held, error) {
 	lock, err := ipc.Lock(lockPath(d))
-	var locked *ipc.LockedError
-	if errors.As(err, &locked) {
+	if locked, ok := errors.AsType[*ipc.LockedError](err); ok {
 		return nil, &RunningError{locked.Pid}
 	}
 	return lock, err

@@ -18,8 +18,7 @@ import (
 
 // errorFor gives any error of the daemon its code.
 func errorFor(err error) *localapi.Error {
-	var own *localapi.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*localapi.Error](err); ok {
 		return own
 	}
 	if refused := refusalError(err); refused != nil {

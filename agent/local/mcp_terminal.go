@@ -135,8 +135,7 @@ func (r mcpReader) Next(ctx context.Context, buf []byte) (agenttools.Event, erro
 func (r mcpReader) Close() { r.rd.Close() }
 
 func (r mcpReader) event(ev term.Event, ok bool, err error) (agenttools.Event, bool, error) {
-	var lagged *term.LaggedError
-	if errors.As(err, &lagged) {
+	if lagged, ok := errors.AsType[*term.LaggedError](err); ok {
 		return agenttools.Event{Lost: lagged.Lost, Off: lagged.Raw}, true, nil
 	}
 	if !ok || err != nil {

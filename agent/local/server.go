@@ -342,8 +342,7 @@ func decode(r *http.Request, into any) error {
 		}
 		return localapi.BadRequest("request body: more than one JSON value")
 	}
-	var size *http.MaxBytesError
-	if errors.As(err, &size) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
 	}
 	return localapi.BadRequest("request body: %s", localapi.JSONProblem(err, into))

@@ -192,8 +192,7 @@ func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
 func locked(socket string) bool {
 	for _, name := range []string{localapi.NextName, localapi.LockName} {
 		lock, err := ipc.Lock(filepath.Join(filepath.Dir(socket), name))
-		var held *ipc.LockedError
-		if errors.As(err, &held) && (name == localapi.LockName || held.Pid != os.Getpid()) {
+		if held, ok := errors.AsType[*ipc.LockedError](err); ok && (name == localapi.LockName || held.Pid != os.Getpid()) {
 			return true
 		}
 		if err == nil {
@@ -205,8 +204,7 @@ func locked(socket string) bool {
 
 // plain returns the error without the method and made-up URL that net/http puts in front.
 func plain(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

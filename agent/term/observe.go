@@ -50,8 +50,7 @@ func (h Handle) did(a Act, err error) error {
 // allow decides whether the actor may do op.
 func (h Handle) allow(op Op) error {
 	err := Allow(h.actor, op, h.t.Info())
-	var denied *DeniedError
-	if errors.As(err, &denied) {
+	if _, ok := errors.AsType[*DeniedError](err); ok {
 		return h.did(Act{}, err)
 	}
 	return err

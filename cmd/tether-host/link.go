@@ -75,8 +75,7 @@ func (u *hostURL) ask(ctx context.Context, method, path, role string, most int64
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(r)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the URL
 		}
 		return "", 0, nil, fmt.Errorf("ask the host: %w", err)
