@@ -88,8 +88,7 @@ func (a *Agent) reference(ctx context.Context, host string, answer any) *ahp.Ter
 	}
 	block := ahp.TerminalContent(uri, title, true).Terminal
 	if exit != nil {
-		code := int64(exit.ExitCode)
-		block.Result = &ahp.TerminalResult{ExitCode: &code}
+		block.Result = &ahp.TerminalResult{ExitCode: new(int64(exit.ExitCode))}
 	}
 	return block
 }

@@ -295,8 +295,7 @@ func (t *terminal) mcpCommandLocked(p *part, at int64) agenttools.Command {
 		out.End = t.endOffsetLocked()
 	}
 	if c.exitCode != nil {
-		code := int(*c.exitCode)
-		out.ExitCode = &code
+		out.ExitCode = new(int(*c.exitCode))
 	}
 	if c.duration != nil {
 		out.DurationMs = time.Duration(*c.duration * float64(time.Millisecond)).Milliseconds()

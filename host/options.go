@@ -127,8 +127,7 @@ func (o Options) withDefaults() Options {
 		o.Info.Name = "tether-host"
 	}
 	if o.Logger == nil {
-		silent := zerolog.Nop()
-		o.Logger = &silent
+		o.Logger = new(zerolog.Nop())
 	}
 	return o
 }

@@ -210,8 +210,7 @@ func (h *Host) updateSince(use *hold, version int64) (u update, now int64, moved
 		}
 	}
 	if u.Whole && h.roster.On {
-		me := h.roster.People[use.viewer.Owner]
-		u.Me = &me
+		u.Me = new(h.roster.People[use.viewer.Owner])
 	}
 	h.mu.Unlock()
 	u.Rows = make([]json.RawMessage, 0, len(due))

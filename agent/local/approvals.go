@@ -75,8 +75,7 @@ func (s *Server) approve(w http.ResponseWriter, r *http.Request, req localapi.Ap
 	}
 	out := localapi.Approved{SchemaVersion: localapi.SchemaVersion, ID: id, Allow: req.Allow}
 	if grant != nil {
-		g := grantFrom(*grant)
-		out.Grant = &g
+		out.Grant = new(grantFrom(*grant))
 	}
 	return reply(w, out)
 }

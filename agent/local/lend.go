@@ -32,8 +32,7 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request, req localapi.LendR
 	if req.FromNow && len(req.To) == 0 {
 		return localapi.BadRequest("from_now needs names in to")
 	}
-	no := false
-	change := term.LoanChange{Audience: term.AudienceChange{Grant: req.To, FromNow: req.FromNow, GuestsOnly: &no}}
+	change := term.LoanChange{Audience: term.AudienceChange{Grant: req.To, FromNow: req.FromNow, GuestsOnly: new(false)}}
 	if req.ForMs > 0 || len(req.To) == 0 { // names without a time do not change the end
 		var until time.Time
 		if req.ForMs > 0 {

@@ -145,8 +145,7 @@ func (r mcpReader) event(ev term.Event, ok bool, err error) (agenttools.Event, b
 	if m := ev.Mark; m != nil {
 		switch m.Kind {
 		case term.MarkCommandFinished:
-			c := mcpCommand(m.Command)
-			out.Finished = &c
+			out.Finished = new(mcpCommand(m.Command))
 		case term.MarkCwd:
 			out.Dir = m.Text
 		case term.MarkResized:

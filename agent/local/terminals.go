@@ -154,8 +154,7 @@ func commandFrom(c term.Command) localapi.Command {
 		out.Line = &c.Line
 	}
 	if c.Done {
-		ms := float64(c.Duration.Microseconds()) / 1000
-		out.DurationMs = &ms
+		out.DurationMs = new(float64(c.Duration.Microseconds()) / 1000)
 	}
 	return out
 }

@@ -135,8 +135,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 			c := *open
 			c.Done, c.End, c.Duration = true, e.Off, max(now.Sub(c.Started), 0) // a holder's exit time may be before Started
 			if e.Exit.Known {
-				code := int(e.Exit.Code)
-				c.Exit = &code
+				c.Exit = new(int(e.Exit.Code))
 			}
 			t.adoption.recallTimes(&c)
 			t.putMarkLocked(Mark{Kind: MarkCommandFinished, Off: e.Off, Command: c})

@@ -139,8 +139,7 @@ func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed boo
 		l, changed = &Loan{Host: host, Since: time.Now()}, true
 	}
 	if changed && c.Share != nil {
-		yes := true
-		c.Audience.GuestsOnly = &yes // only the guest may watch
+		c.Audience.GuestsOnly = new(true) // only the guest may watch
 	}
 	if c.Share != nil && len(l.Shares) >= MaxShares {
 		return Loan{}, false, fmt.Errorf("%w: a terminal may have %d for one host", ErrTooManyShares, MaxShares)

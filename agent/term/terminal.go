@@ -134,8 +134,7 @@ func (t *Terminal) infoLocked() Info {
 		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost, Ready: t.ready,
 	}
 	if t.ending.exit != nil {
-		e := *t.ending.exit
-		i.Exit = &e
+		i.Exit = new(*t.ending.exit)
 	}
 	return i
 }

@@ -52,12 +52,10 @@ func executed(c term.Command) ahp.Action {
 func finished(c term.Command) ahp.Action {
 	f := ahp.TerminalCommandFinished{CommandID: commandID(c.N)}
 	if c.Done {
-		ms := float64(c.Duration.Microseconds()) / 1000
-		f.DurationMs = &ms
+		f.DurationMs = new(float64(c.Duration.Microseconds()) / 1000)
 	}
 	if c.Exit != nil {
-		code := int64(*c.Exit)
-		f.ExitCode = &code
+		f.ExitCode = new(int64(*c.Exit))
 	}
 	return f
 }

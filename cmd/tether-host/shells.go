@@ -189,8 +189,7 @@ func action(m *term.Mark) ahp.Action {
 		return ahp.TerminalCommandExecuted{CommandID: commandID(m), CommandLine: m.Command.Line, Timestamp: m.Command.Started.UnixMilli(),
 			Meta: ahp.NewCommandMeta(m.Command.Verified)}
 	case term.MarkCommandFinished:
-		ms := float64(m.Command.Duration.Microseconds()) / 1000
-		return ahp.TerminalCommandFinished{CommandID: commandID(m), ExitCode: code(m.Command.Exit), DurationMs: &ms}
+		return ahp.TerminalCommandFinished{CommandID: commandID(m), ExitCode: code(m.Command.Exit), DurationMs: new(float64(m.Command.Duration.Microseconds()) / 1000)}
 	case term.MarkTitle:
 		return ahp.TerminalTitleChanged{Title: cmp.Or(m.Text, "terminal")}
 	case term.MarkCwd:
@@ -209,8 +208,7 @@ func code(n *int) *int64 {
 	if n == nil {
 		return nil
 	}
-	c := int64(*n)
-	return &c
+	return new(int64(*n))
 }
 
 // Input implements host.ServerProcess.

@@ -215,8 +215,7 @@ func (p *People) End(name string) (one Person, err error) {
 		if i < 0 {
 			return fmt.Errorf("%w: %.80q", ErrNoPerson, name)
 		}
-		now := time.Now().UTC().Truncate(time.Second)
-		f.People[i].Ended = &now
+		f.People[i].Ended = new(time.Now().UTC().Truncate(time.Second))
 		one = f.People[i]
 		for g := range f.Groups {
 			f.Groups[g].Members = slices.DeleteFunc(f.Groups[g].Members, func(id string) bool { return id == one.ID })

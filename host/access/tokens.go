@@ -268,8 +268,7 @@ func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, onc
 	now := time.Now().UTC().Truncate(time.Second)
 	r := record{ID: fmt.Sprintf("t-%x", id), Principal: principal, Role: role, SHA256: hash[:], Once: once, Created: now, Owner: t.owner}
 	if ttl > 0 {
-		end := time.Now().UTC().Add(ttl)
-		r.Expires = &end
+		r.Expires = new(time.Now().UTC().Add(ttl))
 	}
 	err = change(t.at, func(all []record) ([]record, error) {
 		return add(all, r)

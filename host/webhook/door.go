@@ -34,8 +34,7 @@ func (d Door) subscribe(ctx context.Context, p host.Principal, r Request) (mcp.S
 	}
 	out := mcp.Subscribed{ID: a.ID, RefreshBefore: a.RefreshBefore.UTC(), Cursor: a.Cursor, Truncated: a.Truncated}
 	if a.Status != nil {
-		status := mcp.DeliveryStatus(*a.Status)
-		out.Status = &status
+		out.Status = new(mcp.DeliveryStatus(*a.Status))
 	}
 	return out, nil
 }

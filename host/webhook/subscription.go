@@ -76,12 +76,10 @@ func (s *subscription) refreshLocked(r Request, key []byte) {
 func (s *subscription) statusLocked() Status {
 	status := Status{Active: !s.suspended, LastError: string(s.lastError)}
 	if !s.last.IsZero() {
-		at := s.last.UTC()
-		status.LastDeliveryAt = &at
+		status.LastDeliveryAt = new(s.last.UTC())
 	}
 	if !s.failedSince.IsZero() {
-		at := s.failedSince.UTC()
-		status.FailedSince = &at
+		status.FailedSince = new(s.failedSince.UTC())
 	}
 	return status
 }
