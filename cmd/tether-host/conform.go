@@ -65,7 +65,7 @@ func checkHost(ctx context.Context, o conform.Options, asJSON bool, stdout io.Wr
 	if asJSON {
 		err = printJSON(stdout, report)
 	} else {
-		err = printReport(stdout, report)
+		printReport(stdout, report)
 	}
 	switch {
 	case err != nil:
@@ -78,7 +78,7 @@ func checkHost(ctx context.Context, o conform.Options, asJSON bool, stdout io.Wr
 	return nil
 }
 
-func printReport(stdout io.Writer, report *conform.Report) error {
+func printReport(stdout io.Writer, report *conform.Report) {
 	name := report.Server
 	if name == "" {
 		name = "unnamed host"
@@ -90,9 +90,6 @@ func printReport(stdout io.Writer, report *conform.Report) error {
 		count[r.Verdict]++
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Group, r.Rule, r.Verdict, printable(r.Why))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(stdout, "\n%d passed, %d failed, %d not applicable\n", count[conform.Pass], count[conform.Fail], count[conform.Skip])
-	return err
+	w.Flush()
+	fmt.Fprintf(stdout, "\n%d passed, %d failed, %d not applicable\n", count[conform.Pass], count[conform.Fail], count[conform.Skip])
 }

@@ -179,8 +179,8 @@ tether-host token revoke NAME ends it.`,
 			case err != nil:
 				return err
 			}
-			_, err = fmt.Fprintf(stdout, "%s may lend terminals (%s)\n", info.Principal, info.ID)
-			return err
+			fmt.Fprintf(stdout, "%s may lend terminals (%s)\n", info.Principal, info.ID)
+			return nil
 		},
 	}
 	tokensFlag(c.Flags(), &path)

@@ -114,9 +114,12 @@ func (e *eventsAt) run(ctx context.Context) error {
 			connected, pause, last = true, firstPause, time.Now()
 		}
 		var refused *eventError
+		var own *ownError
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case errors.As(err, &own):
+			return err
 		case !connected, errors.As(err, &refused) && time.Since(last) > returning:
 			return err
 		}
@@ -133,6 +136,12 @@ func (e *eventsAt) run(ctx context.Context) error {
 type eventError struct{ name, text string }
 
 func (e *eventError) Error() string { return e.name + ": " + e.text }
+
+// ownError is a failure of this program: an event that it could not print, or cursors that it could not write. Another connection does not
+// help.
+type ownError struct{ error }
+
+func (e *ownError) Unwrap() error { return e.error }
 
 // heardLine is a message from the host.
 type heardLine struct {
@@ -193,7 +202,7 @@ func (e *eventsAt) listen(ctx context.Context) (heard bool, err error) {
 		case strings.HasPrefix(m.Method, "notifications/events/"):
 			heard = true
 			if err := e.take(strings.TrimPrefix(m.Method, "notifications/events/"), m.Params); err != nil {
-				return heard, err
+				return heard, &ownError{err}
 			}
 		case len(m.ID) > 0:
 			if open--; open == 0 {

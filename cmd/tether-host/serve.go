@@ -240,7 +240,7 @@ func announce(url, typed, page string, cred credential, stdout, stderr io.Writer
 	_, err := fmt.Fprintln(stdout, "READY", url)
 	switch {
 	case err != nil:
-		return fmt.Errorf("standard output: %w", err)
+		return err
 	case cred.made:
 		_, err = fmt.Fprintf(stderr, "token (for this run): %s\nlend terminals from a machine: tether pair %s\nsee them in a browser (once): %s\n", cred.token, typed, page)
 	case cred.file != "":

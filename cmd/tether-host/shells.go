@@ -273,8 +273,8 @@ that stay without a client for this time.`,
 			if !found {
 				return fmt.Errorf("the host has no shell %.60q; tether-host shells lists them", args[0])
 			}
-			_, err = fmt.Fprintln(stdout, "ended", args[0])
-			return err
+			fmt.Fprintln(stdout, "ended", args[0])
+			return nil
 		},
 	})
 	return c
@@ -282,8 +282,8 @@ that stay without a client for this time.`,
 
 func printShells(stdout io.Writer, all []host.Shell) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(stdout, "the host runs no shells")
-		return err
+		fmt.Fprintln(stdout, "the host runs no shells")
+		return nil
 	}
 	w := newTable(stdout, "ID\tCOMMAND\tOWNER\tNO CLIENT SINCE\tFOREGROUND")
 	for _, s := range all {

@@ -49,8 +49,8 @@ them. What they print is not shown: that is for their audience. The token must h
 			if !found {
 				return fmt.Errorf("%.60s is not granted to %.80q; tether-host terminals lists who may watch", args[0], args[1])
 			}
-			_, err = fmt.Fprintf(stdout, "%s may not watch %s any more\n", args[1], args[0])
-			return err
+			fmt.Fprintf(stdout, "%s may not watch %s any more\n", args[1], args[0])
+			return nil
 		},
 	})
 	return c

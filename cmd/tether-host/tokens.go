@@ -207,8 +207,8 @@ the person that --owner names; an observer is the person of its own name. A pers
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(stdout, token)
-			return err
+			fmt.Fprintln(stdout, token)
+			return nil
 		},
 	}
 	c.Flags().StringVar(&role, "role", string(host.RoleMachine), "machine, observer, agent, operator or admin")
@@ -306,8 +306,8 @@ func tokenRevoke(stdout io.Writer, path *string) *cobra.Command {
 			for _, i := range revoked {
 				names = append(names, fmt.Sprintf("%s (%s, %s)", i.ID, i.Principal, i.Role))
 			}
-			_, err = fmt.Fprintln(stdout, "revoked", strings.Join(names, ", "))
-			return err
+			fmt.Fprintln(stdout, "revoked", strings.Join(names, ", "))
+			return nil
 		},
 	}
 }

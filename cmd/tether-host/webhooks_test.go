@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -168,6 +169,13 @@ func TestEventsAtAHost(t *testing.T) {
 	}
 	if err != nil || ev.Event.Name != "terminal.line" || ev.Event.Data.Line != "error 1" || ev.Event.EventID == "" {
 		t.Errorf("it prints %s, %v", line, err)
+	}
+
+	c = s.command("tether-host", "events", "--url", "ws://127.0.0.1:"+port, "--token-file", agent, "--pattern", "^error")
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = unwritable(t), &said
+	if err := c.Run(); c.ProcessState.ExitCode() != exitFailure || !strings.HasPrefix(said.String(), "tether-host: write to standard output: ") {
+		t.Errorf("without a place for the events: %v, %s", err, said.String())
 	}
 }
 

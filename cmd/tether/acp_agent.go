@@ -119,7 +119,7 @@ func (a *app) serveAgent(ctx context.Context, o acp.Options, name string, argv [
 	}
 	stop := context.AfterFunc(ctx, func() { agent.end(agentGrace) }) // this process was told to end: do not wait
 	defer stop()
-	broke := acp.New(o).Run(ctx, acp.Pipe{In: a.stdin, Out: a.stdout}, acp.Pipe{In: agent.stdout, Out: &agentInput{agentProcess: agent}})
+	broke := acp.New(o).Run(ctx, acp.Pipe{In: a.stdin, Out: a.stdoutFile}, acp.Pipe{In: agent.stdout, Out: &agentInput{agentProcess: agent}})
 	select {
 	case <-agent.exited:
 	case <-time.After(agentLeaves):

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -45,8 +46,8 @@ func (a *app) approve(ctx context.Context, client *localclient.Client, id string
 		if err := client.Revoke(ctx, id); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(a.stdout, "ended approval", id)
-		return err
+		fmt.Fprintln(a.stdout, "ended approval", id)
+		return nil
 	}
 	done, err := client.Approve(ctx, id, allow, standing)
 	if err != nil {
@@ -87,7 +88,7 @@ func (a *app) watchApprovals(ctx context.Context, client *localclient.Client) er
 		case <-ctx.Done():
 			return nil
 		}
-		if err != nil {
+		if err = cmp.Or(err, a.stdout.Err()); err != nil { // nobody answers a question that was not shown
 			return err
 		}
 	}

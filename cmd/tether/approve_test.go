@@ -20,7 +20,7 @@ func printing(t *testing.T) (*app, func() string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	return &app{stdout: f, stderr: f}, func() string {
+	return newApp(nil, f, f), func() string {
 		data, err := os.ReadFile(f.Name())
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 // attachTo attaches to the terminal and returns when the session is over: nil after a detach, else an exitCode or the error.
 func (a *app) attachTo(ctx context.Context, client *localclient.Client, id string, from localclient.AttachOptions, owns bool) error {
-	s := attach.New(attach.Options{ID: id, Owns: owns, In: a.stdin, Out: a.stdout, Err: a.stderr, Notice: a.notice, Size: a.size, TellLent: wantsLent})
+	s := attach.New(attach.Options{ID: id, Owns: owns, In: a.stdin, Out: a.stdoutFile, Err: a.stderr, Notice: a.notice, Size: a.size, TellLent: wantsLent})
 	say := silence(func(format string, args ...any) { s.Notice(format+"\r", args...) })
 	patient := client.Patient(say)
 	defer whileConnected(ctx, client, say, nil)()

@@ -29,7 +29,7 @@ func TestBellForQuestions(t *testing.T) {
 	}
 	defer person.Close()
 	defer terminal.Close()
-	a := &app{stdin: terminal, stdout: terminal, stderr: terminal}
+	a := newApp(terminal, terminal, terminal)
 	client, _, err := a.client()
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestLentIsLookedAtWhenAttached(t *testing.T) {
 	}
 	defer person.Close()
 	defer terminal.Close()
-	a := &app{stdin: terminal, stdout: terminal, stderr: terminal}
+	a := newApp(terminal, terminal, terminal)
 	client, _, err := a.client()
 	if err != nil {
 		t.Fatal(err)

@@ -57,8 +57,8 @@ output or input. Check its content before you send it: tar -tzf lists the files.
 				return err
 			}
 			if output == "-" {
-				_, err := a.stdout.Write(data)
-				return err
+				a.stdout.Write(data)
+				return nil
 			}
 			if output == "" {
 				output = "tether-bugreport-" + time.Now().Format("20060102-150405") + ".tar.gz"
@@ -66,8 +66,8 @@ output or input. Check its content before you send it: tar -tzf lists the files.
 			if err := writeNew(output, data); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(a.stdout, output)
-			return err
+			fmt.Fprintln(a.stdout, output)
+			return nil
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`, which must not exist yet; - for standard output")

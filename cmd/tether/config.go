@@ -40,8 +40,8 @@ func configPathCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(a.stdout, config.Path(d))
-			return err
+			fmt.Fprintln(a.stdout, config.Path(d))
+			return nil
 		}}
 }
 
@@ -118,8 +118,8 @@ func configCheckCommand(a *app) *cobra.Command {
 			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 				text = "no configuration file; using defaults (" + path + ")"
 			}
-			_, err = fmt.Fprintln(a.stdout, text)
-			return err
+			fmt.Fprintln(a.stdout, text)
+			return nil
 		}}
 	settingFlags(c)
 	return c

@@ -93,7 +93,7 @@ func (a *app) edit(ctx context.Context, path string) error {
 		return &usageError{"config edit: VISUAL contains no command", "try: VISUAL=nano tether config edit"}
 	}
 	c := exec.CommandContext(ctx, words[0], append(words[1:], path)...)
-	c.Stdin, c.Stdout, c.Stderr = a.stdin, a.stdout, a.stderr
+	c.Stdin, c.Stdout, c.Stderr = a.stdin, a.stdoutFile, a.stderr
 	if err := c.Run(); err != nil {
 		return &hinted{fmt.Errorf("%s: %w", words[0], err), "choose another editor with VISUAL or EDITOR; the file is " + path}
 	}

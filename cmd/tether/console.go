@@ -42,7 +42,7 @@ func (a *app) notice(format string, args ...any) {
 
 // size returns the size of the person's terminal, or 80x24 if there is none.
 func (a *app) size() (cols, rows uint16) {
-	for _, f := range []*os.File{a.stdout, a.stdin, a.stderr} {
+	for _, f := range []*os.File{a.stdoutFile, a.stdin, a.stderr} {
 		if c, r, ok := tty.Size(f); ok {
 			return uint16(min(c, 1000)), uint16(min(r, 1000))
 		}

@@ -62,7 +62,7 @@ func (a *app) demo(ctx context.Context) error {
 	err := s.open()
 	if err == nil {
 		if err = s.begin(ctx); err == nil {
-			if tty.Is(a.stdin) && tty.Is(a.stdout) {
+			if tty.Is(a.stdin) && tty.Is(a.stdoutFile) {
 				err = s.play(ctx)
 			} else {
 				err = s.prove(ctx)

@@ -13,7 +13,7 @@ var noCommand = map[string]bool{"tether pairing v1": true, "tether confine": tru
 
 // The commands in the README and docs/ exist, with these flags; a block's lines have the right number of arguments, too.
 func TestCommandsOfTheDocs(t *testing.T) {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	all := testkit.DocCommands(t, "../..", "tether")
 	blocks := 0
 	for _, d := range all {
@@ -76,7 +76,7 @@ func TestReadmeListsEveryCommand(t *testing.T) {
 			}
 		}
 	}
-	root := newRoot(&app{stdout: os.Stdout, stderr: os.Stderr})
+	root := newRoot(newApp(nil, os.Stdout, os.Stderr))
 	there := map[string]bool{}
 	for _, c := range root.Commands() {
 		there[c.Name()] = true

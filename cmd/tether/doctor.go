@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -24,17 +25,16 @@ test entry in the keyring, and connect to the paired hosts with their tokens.`,
 			done := a.progress(c.Context(), "checking hosts and services")
 			all := a.examine(c.Context())
 			done()
+			var err error
 			if asJSON {
-				if err := a.printJSON(all); err != nil {
-					return err
-				}
-			} else if err := doctor.Print(a.stdout, all.Checks); err != nil {
-				return err
+				err = a.printJSON(all)
+			} else {
+				err = doctor.Print(a.stdout, all.Checks)
 			}
 			if all.Failed > 0 {
-				return exitCode(localapi.ExitFailure)
+				err = errors.Join(err, exitCode(localapi.ExitFailure))
 			}
-			return nil
+			return err
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")

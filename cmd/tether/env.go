@@ -27,9 +27,7 @@ login shell once; --refresh reads it again after you changed the start-up files.
 				return a.printJSON(e)
 			}
 			for _, entry := range e.Env {
-				if _, err := fmt.Fprintln(a.stdout, entry); err != nil {
-					return err
-				}
+				fmt.Fprintln(a.stdout, entry)
 			}
 			return nil
 		}),

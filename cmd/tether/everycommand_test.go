@@ -150,12 +150,12 @@ func TestEveryCommandIsKnown(t *testing.T) {
 			t.Errorf("nobody has sat at tether %s", path)
 		}
 	}
-	walk(newRoot(&app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}))
+	walk(newRoot(newApp(os.Stdin, os.Stdout, os.Stderr)))
 }
 
 // For any command, unknown arguments and flags are a wrong command line, and nothing is done.
 func TestWrongCommandLines(t *testing.T) {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	seen := 0
 	var walk func(c *cobra.Command, path []string)
 	walk = func(c *cobra.Command, path []string) {

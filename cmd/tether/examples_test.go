@@ -10,7 +10,7 @@ import (
 
 // Each command shows how it is used, and each example is a command line that the command takes.
 func TestExamples(t *testing.T) {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	used := map[string]bool{}
 	var walk func(c *cobra.Command, path string)
 	walk = func(c *cobra.Command, path string) {

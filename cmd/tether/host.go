@@ -73,8 +73,8 @@ func hostUseCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.stdout, "%s is the default host\n", display.Printable(h.Name, 0))
-			return err
+			fmt.Fprintf(a.stdout, "%s is the default host\n", display.Printable(h.Name, 0))
+			return nil
 		},
 	}
 }
@@ -95,8 +95,8 @@ retries a host that refused this machine. tether status shows the state of each 
 			if h.State == "online" {
 				text = "%s is online\n"
 			}
-			_, err = fmt.Fprintf(a.stdout, text, display.Printable(h.Name, 0))
-			return err
+			fmt.Fprintf(a.stdout, text, display.Printable(h.Name, 0))
+			return nil
 		},
 	}
 }
@@ -116,8 +116,8 @@ renamed.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.stdout, "%s is now %s\n", display.Printable(args[0], 0), display.Printable(h.Name, 0))
-			return err
+			fmt.Fprintf(a.stdout, "%s is now %s\n", display.Printable(args[0], 0), display.Printable(h.Name, 0))
+			return nil
 		},
 	}
 }
@@ -145,8 +145,8 @@ again resets it to off.`,
 			if on {
 				text = "agents at %s may use this machine's tools; tether approvals -w shows their requests\n"
 			}
-			_, err = fmt.Fprintf(a.stdout, text, display.Printable(h.Name, 0))
-			return err
+			fmt.Fprintf(a.stdout, text, display.Printable(h.Name, 0))
+			return nil
 		},
 	}
 }

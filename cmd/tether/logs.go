@@ -54,7 +54,7 @@ again at the next start.`,
 			}
 			var w io.Writer = a.stdout
 			if !asJSON {
-				w = &logText{out: a.stdout, colours: display.Colours(a.stdout)}
+				w = &logText{out: a.stdout, colours: display.Colours(a.stdoutFile)}
 			}
 			return tail(c.Context(), w, agent.LogPath(d), lines, follow)
 		},

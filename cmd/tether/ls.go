@@ -37,7 +37,8 @@ func lsCommand(a *app) *cobra.Command {
 			if all.Waiting > 0 {
 				a.notice("%s: tether approvals", awaiting(all.Waiting))
 			}
-			return a.printTerminals(all.Terminals, all.Declared, everything)
+			a.printTerminals(all.Terminals, all.Declared, everything)
+			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -50,13 +51,13 @@ const shownExited = 5
 
 // printTerminals lists the terminals, then the declared ones that are not running. An interactive list fits the window, and shows only the
 // newest exited terminals unless all is set.
-func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Declared, all bool) error {
+func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Declared, all bool) {
 	if len(list)+len(declared) == 0 {
 		a.notice("no terminals; start one with: tether run -- CMD")
-		return nil
+		return
 	}
 	hidden, width := 0, 0
-	if tty.Is(a.stdout) {
+	if tty.Is(a.stdoutFile) {
 		cols, _ := a.size()
 		width = int(cols)
 		if !all {
@@ -75,11 +76,10 @@ func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Decla
 				display.Printable(cmp.Or(d.Line, display.ShellLine(d.Command)), display.MaxCommand)})
 		}
 	}
-	_, err := fmt.Fprintln(a.stdout, strings.Join(t.Lines(width), "\n"))
+	fmt.Fprintln(a.stdout, strings.Join(t.Lines(width), "\n"))
 	if hidden > 0 {
 		a.notice("%s not shown: tether ls --all", display.Count(hidden, "older exited terminal"))
 	}
-	return err
 }
 
 // foldExited drops all but the first most of the exited terminals.

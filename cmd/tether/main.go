@@ -44,10 +44,10 @@ func run() int {
 	tells := os.Getenv(localclient.TellVar) != ""
 	os.Unsetenv(localclient.TellVar) // not for child processes: their standard input is not that pipe
 
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	root := newRoot(a)
 	root.SetArgs(os.Args[1:])
-	err := root.ExecuteContext(ctx)
+	err := a.outcome(root.ExecuteContext(ctx))
 	a.explain(ctx, err)
 	if tells && !silent(ctx, err) {
 		text, hint := inWords(err)

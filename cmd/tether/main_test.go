@@ -165,6 +165,7 @@ func runScripts(t *testing.T, folder, shell string, env ...string) {
 			"await":     await,
 			"capture":   capture,
 			"status":    exitedWith,
+			"unwritten": unwritten,
 			"nosecret":  noSecret,
 			"gone":      gone,
 		},
@@ -354,6 +355,14 @@ func exitedWith(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if want, _ := strconv.Atoi(args[0]); got != want {
 		ts.Fatalf("exited with %d, want %d", got, want)
+	}
+}
+
+// unwritten: unwritten COMMAND… runs the command with a standard output that cannot be written to. It must say so and exit with 1.
+func unwritten(ts *testscript.TestScript, neg bool, args []string) {
+	exitedWith(ts, neg, append([]string{"1", "sh", "-c", `"$@" 1</dev/null`, "sh"}, args...))
+	if got := ts.ReadFile("stderr"); !strings.Contains(got, "tether: write to standard output: ") {
+		ts.Fatalf("standard error is %q", got)
 	}
 }
 

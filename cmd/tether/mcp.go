@@ -22,7 +22,7 @@ Example configuration of a client:
   {"mcpServers": {"tether": {"command": "tether", "args": ["mcp", "--as", "claude"]}}}`,
 		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, _ []string) error {
 			agent := client.As(as)
-			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdout, timeout: attach.AwayTimeout, notice: a.notice}
+			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdoutFile, timeout: attach.AwayTimeout, notice: a.notice}
 			defer whileConnected(c.Context(), client, silence(a.notice), pipe.awaits)()
 			return pipe.run(c.Context())
 		}),

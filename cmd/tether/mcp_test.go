@@ -357,7 +357,7 @@ func TestMCPOutlivesDaemon(t *testing.T) {
 // When the daemon ends for good, tether mcp says so, and does not hang.
 func TestMCPWithoutDaemon(t *testing.T) {
 	newHome(t)
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	if _, status := command(t, "daemon", "--background"); status != 0 {
 		t.Fatalf("daemon: status %d", status)
 	}

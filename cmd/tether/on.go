@@ -77,7 +77,7 @@ func (a *app) react(c *cobra.Command, ev *events.Event, argv []string) error {
 		return err
 	}
 	cmd := exec.CommandContext(c.Context(), argv[0], argv[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(data, '\n')), a.stdout, a.stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(data, '\n')), a.stdoutFile, a.stderr
 	err = cmd.Run()
 	var failed *exec.ExitError
 	once, _ := c.Flags().GetBool("once")

@@ -51,7 +51,8 @@ them serves, and another one is tried when one does not answer.`,
 			if err != nil {
 				return err
 			}
-			return a.paired(h)
+			a.paired(h)
+			return nil
 		},
 	}
 	f := c.Flags()
@@ -138,14 +139,13 @@ func (a *app) showStore(c *cobra.Command, client *localclient.Client) error {
 	return err
 }
 
-func (a *app) paired(h localapi.HostStatus) error {
-	_, err := fmt.Fprintf(a.stdout, "paired with %s at %s\n", display.Printable(h.Name, 0), display.Printable(h.URL, 0))
+func (a *app) paired(h localapi.HostStatus) {
+	fmt.Fprintf(a.stdout, "paired with %s at %s\n", display.Printable(h.Name, 0), display.Printable(h.URL, 0))
 	if h.Default {
 		a.notice("Next: tether run -- CMD")
 	} else {
 		a.notice("Next: tether run --host %s -- CMD", h.Name)
 	}
-	return err
 }
 
 func unpairCommand(a *app) *cobra.Command {
@@ -164,8 +164,8 @@ func unpairCommand(a *app) *cobra.Command {
 			if u.Withdrawn > 0 {
 				a.notice("the host is offline and may still show what it has of %s, until %s at the latest", display.Count(u.Withdrawn, "terminal"), display.Clock(u.KeptUntil))
 			}
-			_, err = fmt.Fprintln(a.stdout, "forgot", display.Printable(args[0], 0))
-			return err
+			fmt.Fprintln(a.stdout, "forgot", display.Printable(args[0], 0))
+			return nil
 		}),
 	}
 }

@@ -54,7 +54,7 @@ func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 	if err != nil {
 		return &hinted{err, "record one with tether record or asciinema"}
 	}
-	paced := tty.Is(a.stdout)
+	paced := tty.Is(a.stdoutFile)
 	var m view.Modes
 	var screen io.Writer = a.stdout
 	if paced {

@@ -30,7 +30,8 @@ func problemsCommand(a *app) *cobra.Command {
 			if asJSON {
 				return a.printJSON(list)
 			}
-			return a.printProblems(list)
+			a.printProblems(list)
+			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -40,7 +41,7 @@ func problemsCommand(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) printProblems(list localapi.ProblemList) error {
+func (a *app) printProblems(list localapi.ProblemList) {
 	for _, p := range list.Problems {
 		line := p.Severity + ": " + p.Message
 		if p.File != "" {
@@ -59,9 +60,7 @@ func (a *app) printProblems(list localapi.ProblemList) error {
 		if p.Count > 1 {
 			line += fmt.Sprintf(" (%d times)", p.Count)
 		}
-		if _, err := fmt.Fprintln(a.stdout, display.Printable(line, 2000)); err != nil {
-			return err
-		}
+		fmt.Fprintln(a.stdout, display.Printable(line, 2000))
 	}
 	if len(list.Problems) == 0 {
 		a.notice("no problems found")
@@ -70,7 +69,6 @@ func (a *app) printProblems(list localapi.ProblemList) error {
 	if list.Unseen > 0 {
 		a.notice("the first %d bytes of output were gone before anybody looked at them", list.Unseen)
 	}
-	return nil
 }
 
 // noteMasked reports that parts of the output are masked, so that nobody writes stars back into a file.

@@ -44,7 +44,7 @@ func readCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			plain := !raw && (color == colorNever || color == colorAuto && !display.Colours(a.stdout))
+			plain := !raw && (color == colorNever || color == colorAuto && !display.Colours(a.stdoutFile))
 			if shows {
 				return a.showScreen(c.Context(), client, args[0], plain)
 			}
@@ -53,9 +53,9 @@ func readCommand(a *app) *cobra.Command {
 				if err != nil {
 					return about(args[0], err)
 				}
-				_, err = io.WriteString(a.stdout, d.Text)
+				io.WriteString(a.stdout, d.Text)
 				a.noteMasked(d.Masked)
-				return err
+				return nil
 			}
 			if o.Follow {
 				say := silence(a.notice)
@@ -97,13 +97,13 @@ func (a *app) showScreen(ctx context.Context, client *localclient.Client, ref st
 		lines = strings.Split(s.Text, "\n")
 	}
 	if s.Text != "" {
-		_, err = io.WriteString(a.stdout, strings.Join(lines, "\n")+"\n")
+		io.WriteString(a.stdout, strings.Join(lines, "\n")+"\n")
 	}
 	a.noteMasked(s.Masked)
 	if s.Truncated {
 		a.notice("a part of the screen is not known: output before it is lost")
 	}
-	return err
+	return nil
 }
 
 // Values of --color.
@@ -123,7 +123,7 @@ func (a *app) show(from io.Reader, plain, live bool) error {
 		_, err := io.Copy(text, from)
 		return errors.Join(err, text.Close())
 	}
-	if !tty.Is(a.stdout) {
+	if !tty.Is(a.stdoutFile) {
 		_, err := io.Copy(a.stdout, from)
 		return err
 	}

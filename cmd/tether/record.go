@@ -42,21 +42,18 @@ secrets; only you may read it. It contains input only as far as the terminal ech
 			if err != nil {
 				return about(args[0], err)
 			}
-			var out io.WriteCloser = a.stdout
-			if output != "-" {
-				if output == "" {
-					output = t.ID + "-" + time.Now().Format("20060102-150405") + ".cast"
-				}
-				if out, err = createNew(output); err != nil {
-					return err
-				}
-				a.notice("recording %s to %s; Ctrl-C stops", t.ID, output)
-			}
-			err = a.record(c.Context(), client, t, out, version, all)
 			if output == "-" {
+				return a.record(c.Context(), client, t, a.stdout, version, all)
+			}
+			if output == "" {
+				output = t.ID + "-" + time.Now().Format("20060102-150405") + ".cast"
+			}
+			out, err := createNew(output)
+			if err != nil {
 				return err
 			}
-			return errors.Join(err, out.Close())
+			a.notice("recording %s to %s; Ctrl-C stops", t.ID, output)
+			return errors.Join(a.record(c.Context(), client, t, out, version, all), out.Close())
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`, which must not exist; - is standard output")

@@ -13,6 +13,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/cmd/tether/internal/doctor"
+	"tether/internal/output"
 	"tether/internal/version"
 	"tether/platform/dirs"
 	"tether/platform/proc"
@@ -21,7 +22,13 @@ import (
 
 // app is the state that all commands share.
 type app struct {
-	stdin, stdout, stderr *os.File
+	stdin, stderr *os.File
+	stdout        *output.Writer // for all that a command prints
+	stdoutFile    *os.File       // the same standard output, for screens, child processes, and protocols, whose ends handle its errors
+}
+
+func newApp(stdin, stdout, stderr *os.File) *app {
+	return &app{stdin: stdin, stderr: stderr, stdout: output.New(stdout), stdoutFile: stdout}
 }
 
 func newRoot(a *app) *cobra.Command {
@@ -119,8 +126,8 @@ func addBrought(root *cobra.Command) {
 func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "print the version", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(a.stdout, "tether", version.Text())
-			return err
+			fmt.Fprintln(a.stdout, "tether", version.Text())
+			return nil
 		}}
 }
 

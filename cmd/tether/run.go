@@ -74,8 +74,8 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 		a.sayNobody(c, client, t)
 	}
 	if detach {
-		_, err := fmt.Fprintln(a.stdout, t.ID)
-		return err
+		fmt.Fprintln(a.stdout, t.ID)
+		return nil
 	}
 	return a.attachTo(c.Context(), client, t.ID, localclient.AttachOptions{FromStart: true}, true)
 }

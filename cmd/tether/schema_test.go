@@ -39,7 +39,7 @@ func TestSchemas(t *testing.T) {
 	for dir, name := range map[string]string{".": "main", "../../agent/localapi": "localapi", "../../agent/audit": "audit", "../../agent/policy": "policy", "internal/doctor": "doctor"} {
 		s.parse(t, dir, name)
 	}
-	there := commandsWithJSON(newRoot(&app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}), "")
+	there := commandsWithJSON(newRoot(newApp(os.Stdin, os.Stdout, os.Stderr)), "")
 	for c := range printed {
 		if !slices.Contains(there, c) {
 			t.Errorf("there is no tether %s --json", c)

@@ -45,10 +45,9 @@ at a terminal it is also shown as a QR code, for phones.`,
 			if s.Loopback {
 				a.notice("this link works on this machine only, since the host is at a loopback address")
 			}
-			if _, err = fmt.Fprintln(a.stdout, s.Link); err != nil {
-				return err
-			}
-			return a.showCode(s)
+			fmt.Fprintln(a.stdout, s.Link)
+			a.showCode(s)
+			return nil
 		},
 	}
 	c.Flags().StringVar(&r.Host, "host", "", "the paired host `NAME` instead of the default host")
@@ -58,22 +57,21 @@ at a terminal it is also shown as a QR code, for phones.`,
 }
 
 // showCode shows a link as a QR code to a person at a terminal, if the code fits and the link works on other machines than this one.
-func (a *app) showCode(s localapi.NewShare) error {
-	if s.Loopback || !tty.Is(a.stdout) {
-		return nil
+func (a *app) showCode(s localapi.NewShare) {
+	if s.Loopback || !tty.Is(a.stdoutFile) {
+		return
 	}
 	code, err := qr.Encode(s.Link)
 	if err != nil {
 		a.notice("no QR code is shown: the link is too long for one")
-		return nil
+		return
 	}
 	cols, rows := code.Cells()
-	if w, h, ok := tty.Size(a.stdout); ok && (w < cols || h <= rows) {
+	if w, h, ok := tty.Size(a.stdoutFile); ok && (w < cols || h <= rows) {
 		a.notice("no QR code is shown: it takes %d columns and %d lines, and this terminal has %d and %d", cols, rows+1, w, h)
-		return nil
+		return
 	}
-	_, err = fmt.Fprint(a.stdout, code.Text(display.Colours(a.stdout)))
-	return err
+	fmt.Fprint(a.stdout, code.Text(display.Colours(a.stdoutFile)))
 }
 
 func sharesCommand(a *app) *cobra.Command {
@@ -88,8 +86,8 @@ func sharesCommand(a *app) *cobra.Command {
 			case asJSON:
 				return a.printJSON(localapi.Shares{SchemaVersion: localapi.SchemaVersion, Shares: all})
 			case len(all) == 0:
-				_, err := fmt.Fprintln(a.stdout, "no links")
-				return err
+				fmt.Fprintln(a.stdout, "no links")
+				return nil
 			}
 			w := a.table("ID\tTERMINAL\tHOST\tUNTIL\tONCE")
 			for _, s := range all {

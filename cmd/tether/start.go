@@ -25,7 +25,7 @@ import (
 // bare runs tether without a command. At a terminal it shows a short status or, if nothing is set up, offers the steps that make sense now.
 // Without a terminal it prints the help.
 func (a *app) bare(c *cobra.Command) error {
-	if !tty.Is(a.stdin) || !tty.Is(a.stdout) {
+	if !tty.Is(a.stdin) || !tty.Is(a.stdoutFile) {
 		return c.Help()
 	}
 	g, err := a.look(c.Context())
@@ -222,9 +222,9 @@ func (a *app) command(ctx context.Context, args ...string) error {
 
 // runShown runs a command of the program self as the person would, and shows the command line, so that the person knows it the next time.
 func (a *app) runShown(ctx context.Context, self string, shown, args []string) error {
-	fmt.Fprintln(a.stdout, display.Dim(a.stdout, "$ tether "+display.ShellLine(shown)))
+	fmt.Fprintln(a.stdout, display.Dim(a.stdoutFile, "$ tether "+display.ShellLine(shown)))
 	c := exec.CommandContext(ctx, self, args...)
-	c.Stdin, c.Stdout, c.Stderr = a.stdin, a.stdout, a.stderr
+	c.Stdin, c.Stdout, c.Stderr = a.stdin, a.stdoutFile, a.stderr
 	c.WaitDelay = demoWithin
 	c.Cancel = func() error { // the command may have to restore the person's terminal
 		if c.Process.Signal(syscall.SIGTERM) != nil {

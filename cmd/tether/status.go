@@ -51,7 +51,8 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 	case asJSON:
 		return a.printJSON(s)
 	}
-	return a.printStatus(s)
+	a.printStatus(s)
+	return nil
 }
 
 // statusWithout prints the status if no daemon runs, as err says. Terminals may still run.
@@ -72,8 +73,8 @@ func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON 
 	return err
 }
 
-// printStatus writes everything at once, so that an error is not lost.
-func (a *app) printStatus(s localapi.Status) error {
+// printStatus writes everything at once.
+func (a *app) printStatus(s localapi.Status) {
 	w := new(bytes.Buffer)
 	fmt.Fprintf(w, "daemon     running for %s, process %d, version %s\n", display.Ago(time.Since(s.Started)), s.Pid, s.Version)
 	if s.Version != version.Text() {
@@ -118,8 +119,7 @@ func (a *app) printStatus(s localapi.Status) error {
 	for _, h := range s.Hosts {
 		printHost(w, h)
 	}
-	_, err := a.stdout.Write(w.Bytes())
-	return err
+	a.stdout.Write(w.Bytes())
 }
 
 // unredactedText returns a text that lists the agents that see text that other agents see as stars.

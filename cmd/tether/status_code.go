@@ -40,6 +40,16 @@ const (
 	exitPipe        = 141
 )
 
+// outcome returns the error with which a command ends that has returned err. Output that could not be written counts more than an exit
+// status of the command's own, which would be without a message.
+func (a *app) outcome(err error) error {
+	var code exitCode
+	if failed := a.stdout.Err(); failed != nil && errors.As(err, &code) {
+		return failed
+	}
+	return a.stdout.Outcome(err)
+}
+
 // exitStatus maps a command's error to the process's exit status.
 func exitStatus(ctx context.Context, err error) int {
 	var code exitCode

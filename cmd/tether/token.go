@@ -88,8 +88,8 @@ func (a *app) printToken(t localapi.NewToken, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(t)
 	}
-	_, err := fmt.Fprintln(a.stdout, t.Token)
-	return err
+	fmt.Fprintln(a.stdout, t.Token)
+	return nil
 }
 
 func tokenListCommand(a *app) *cobra.Command {
@@ -130,7 +130,7 @@ tether token revoke user replaces your own token with a new one.`,
 			if err := client.RevokeToken(c.Context(), args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(a.stdout, "revoked the token of", display.Printable(args[0], 0))
-			return err
+			fmt.Fprintln(a.stdout, "revoked the token of", display.Printable(args[0], 0))
+			return nil
 		})}
 }

@@ -16,7 +16,7 @@ func uiCommand(a *app) *cobra.Command {
 
 ` + tui.Help,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if !tty.Is(a.stdin) || !tty.Is(a.stdout) {
+			if !tty.Is(a.stdin) || !tty.Is(a.stdoutFile) {
 				return &usageError{"ui needs an interactive terminal", "tether ls lists the terminals for scripts"}
 			}
 			if os.Getenv("TERM") == "dumb" {
@@ -27,7 +27,7 @@ func uiCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return tui.Run(c.Context(), client, a.stdin, a.stdout)
+			return tui.Run(c.Context(), client, a.stdin, a.stdoutFile)
 		},
 	}
 }

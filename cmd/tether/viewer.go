@@ -157,7 +157,7 @@ func (v *viewer) followGuest(all []ahp.TerminalInfo) error {
 // follow begins to show one terminal with its output unchanged.
 func (v *viewer) follow(t ahp.TerminalInfo) error {
 	if v.one == nil {
-		v.one = view.NewStream(v.app.stdout, tty.Is(v.app.stdout), display.Colours(v.app.stdout))
+		v.one = view.NewStream(v.app.stdout, tty.Is(v.app.stdoutFile), display.Colours(v.app.stdoutFile))
 	}
 	v.uri, v.waiting = t.Resource, false
 	v.observer.Follow(t.Resource)
@@ -171,7 +171,7 @@ func (v *viewer) followAll(all []ahp.TerminalInfo) {
 	}
 	for _, t := range all {
 		if v.all[t.Resource] == nil {
-			v.all[t.Resource] = &view.Lines{Out: v.app.stdout, Title: t.Title, Faint: display.Colours(v.app.stdout)}
+			v.all[t.Resource] = &view.Lines{Out: v.app.stdout, Title: t.Title, Faint: display.Colours(v.app.stdoutFile)}
 			v.observer.Follow(t.Resource)
 		}
 	}

@@ -47,13 +47,11 @@ of the terminal or command. It is 1 if the terminal exited before a condition he
 				return about(args[0], err)
 			}
 			if asJSON {
-				if err := a.printJSON(w); err != nil {
-					return err
-				}
-			} else if _, err := fmt.Fprintln(a.stdout, display.Waited(w)); err != nil {
-				return err
+				err = a.printJSON(w)
+			} else {
+				fmt.Fprintln(a.stdout, display.Waited(w))
 			}
-			return waitStatus(args[0], w, exit || !asked(&o))
+			return errors.Join(err, waitStatus(args[0], w, exit || !asked(&o)))
 		},
 	}
 	f := c.Flags()

@@ -41,8 +41,8 @@ into terminals that you have started.`,
 			default:
 				text += fmt.Sprintf("no sign of a person: %s\n", display.Printable(who.NoSign, 0))
 			}
-			_, err = a.stdout.WriteString(text)
-			return err
+			fmt.Fprint(a.stdout, text)
+			return nil
 		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
