@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -13,14 +14,18 @@ import (
 )
 
 // serveMetrics serves the metrics of the host and its node at an address of their own, without a token: they contain no names and no text.
-// The returned function ends that.
-func (s *settings) serveMetrics(ctx context.Context, h *host.Host) (stop func(), err error) {
+// It prints their URL, since the system chooses port 0. The returned function ends that.
+func (s *settings) serveMetrics(ctx context.Context, h *host.Host, stderr io.Writer) (stop func(), err error) {
 	if s.metrics == "" {
 		return func() {}, nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.metrics)
 	if err != nil {
 		return nil, &usageError{fmt.Sprintf("--metrics: %v", err), "give a free address such as 127.0.0.1:9188"}
+	}
+	if _, err := fmt.Fprintf(stderr, "metrics: http://%s/metrics\n", listener.Addr()); err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("standard error: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {

@@ -17,6 +17,9 @@ import (
 // metricLine is one line of Prometheus' text format, as far as the host writes it.
 var metricLine = regexp.MustCompile(`^(# (HELP [a-z_]+ .+\.|TYPE [a-z_]+ (gauge|counter))|[a-z_]+(\{[a-z_]+="([^"\\]|\\.)*"\})? [0-9.e+-]+)$`)
 
+// metricsURL is what a host prints on standard error, with the address that it was given or that the system has chosen.
+var metricsURL = regexp.MustCompile(`(?m)^metrics: http://(127\.0\.0\.1:[1-9][0-9]*)/metrics$`)
+
 // scraped is the host's page of metrics.
 func scraped(t *testing.T, address string) string {
 	t.Helper()
@@ -46,8 +49,12 @@ func scraped(t *testing.T, address string) string {
 func TestMetrics(t *testing.T) {
 	testkit.Leaks(t)
 	at := func() string { return fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)) }
-	alone := at()
-	lone := start(t, "--token", ownToken, "--metrics", alone)
+	lone := start(t, "--token", ownToken, "--metrics", "127.0.0.1:0")
+	told := metricsURL.FindStringSubmatch(lone.stderr.String())
+	if told == nil {
+		t.Fatalf("it does not say where its metrics are: %s", lone.stderr.String())
+	}
+	alone := told[1]
 	if text := scraped(t, alone); !strings.Contains(text, `tether_node_terminals{at="here"} 0`) || strings.Contains(text, "lease") {
 		t.Errorf("alone:\n%s", text)
 	}

@@ -111,7 +111,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.BoolVar(&s.plaintext, "plaintext", false, "listen without TLS on other addresses than loopback: behind a TLS proxy, or in a network you trust")
 	f.StringVar(&s.publicURL, "public-url", "", "https `URL` of the page for people, if it differs from the listen address")
 	f.StringVar(&s.auditLog, "audit-log", "", "log to `FILE` who connected, created, watched and was refused; never what terminals print")
-	f.StringVar(&s.metrics, "metrics", "", "serve metrics for Prometheus at http://`ADDRESS`/metrics, without a token; they are only numbers")
+	f.StringVar(&s.metrics, "metrics", "", "serve metrics for Prometheus at http://`ADDRESS`/metrics, without a token; they are only numbers. Port 0 takes any free one, which is printed")
 	f.IntVar(&s.most, "max-connections", 4096, "maximum `NUMBER` of connections")
 	f.IntVar(&s.perMachine, "max-terminals", 256, "maximum `NUMBER` of terminals of one client")
 	f.Int64Var(&s.memory, "max-memory", 1<<30, "`BYTES` of text kept of all terminals together; the largest are trimmed first")

@@ -153,7 +153,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	h := host.New(o)
 	defer h.Close()
 	defer s.runNode(ctx, h, o.Logger)()
-	stopMetrics, err := s.serveMetrics(ctx, h)
+	stopMetrics, err := s.serveMetrics(ctx, h, stderr)
 	if err != nil {
 		return err
 	}
