@@ -27,7 +27,8 @@ func (s *settings) checkAddress() error {
 	return s.checkPublicURL()
 }
 
-// checkPublicURL lets pages at that URL connect.
+// checkPublicURL lets pages at that URL connect. Without TLS, only this machine may be at the URL, unless --plaintext says that clear text is
+// intended.
 func (s *settings) checkPublicURL() error {
 	if s.publicURL == "" {
 		return nil
@@ -35,6 +36,10 @@ func (s *settings) checkPublicURL() error {
 	u, err := url.Parse(s.publicURL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
 		return &usageError{fmt.Sprintf("--public-url %.200q must be https://NAME", s.publicURL), "give the URL of the page without a path"}
+	}
+	if u.Scheme == "http" && !loopbackName(u.Hostname()) && (!s.plaintext || s.cert != "") {
+		return &usageError{fmt.Sprintf("tokens, logins and what terminals print would travel in clear text to --public-url %.200q", s.publicURL),
+			"give the https URL at which browsers reach this host; without TLS, in a network you trust, add --plaintext"}
 	}
 	s.publicURL = u.Scheme + "://" + u.Host
 	s.origins = append(s.origins, u.Host)

@@ -181,6 +181,8 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		{[]string{"--tls-cert", filepath.Join(dir, "cert"), "--tls-key", filepath.Join(dir, "key")}, exitFailure, "certificate"},
 		{[]string{"--public-url", "host.example"}, exitUsage, "--public-url"},
 		{[]string{"--public-url", "https://host.example/page"}, exitUsage, "--public-url"},
+		{[]string{"--public-url", "http://host.example"}, exitUsage, "clear text"},
+		{[]string{"--public-url", "http://host.example", "--plaintext", "--tls-cert", filepath.Join(dir, "cert"), "--tls-key", filepath.Join(dir, "key")}, exitUsage, "clear text"},
 		{[]string{"--max-connections", "0"}, exitUsage, "--max-connections"},
 		{[]string{"--max-terminals", "70000"}, exitUsage, "--max-terminals"},
 		{[]string{"--tokens", file("tokens", "{]", 0o600)}, exitFailure, "repair the file"},
@@ -276,6 +278,14 @@ func TestAddressesForPeople(t *testing.T) {
 		if url, typed, web := s.addresses(c.at, c.secure); url != c.url || typed != c.typed || web != c.web {
 			t.Errorf("%+v: %s, %s, %s", c, url, typed, web)
 		}
+	}
+	for _, public := range []string{"http://127.0.0.1:8080", "http://[::1]:8080/", "http://localhost", "https://host.example"} {
+		if err := (&settings{listen: "127.0.0.1:0", publicURL: public}).checkAddress(); err != nil {
+			t.Errorf("--public-url %s: %v", public, err)
+		}
+	}
+	if err := (&settings{listen: "0.0.0.0:0", publicURL: "http://host.lan:8080", plaintext: true}).checkAddress(); err != nil {
+		t.Errorf("with --plaintext: %v", err)
 	}
 	r := start(t, "--token-file", filepath.Join(t.TempDir(), "token"), "--public-url", "https://host.example")
 	r.end(t)
