@@ -218,24 +218,31 @@ the person that --owner names; an observer is the person of its own name. A pers
 	return c
 }
 
-// lifetime parses a duration, which may be in days; 0 means for ever.
+// maxLifetime bounds the lifetime of a token, in days.
+const maxLifetime = 36500
+
+// lifetime parses a duration of at most maxLifetime, which may be in days; 0 means for ever.
 func lifetime(text string) (time.Duration, error) {
-	wrong := &usageError{fmt.Sprintf("--expires must be a duration, not %.40q", text), "for example 12h, 90d or never"}
+	wrong := &usageError{fmt.Sprintf("--expires must be a duration, not %.40q", text), fmt.Sprintf("for example 12h, 90d or never; at most %dd", maxLifetime)}
+	long := &usageError{fmt.Sprintf("--expires %.40s is too long", text), fmt.Sprintf("use at most %dd, or never", maxLifetime)}
 	if text == "never" {
 		return 0, nil
 	}
 	var days int
 	var d time.Duration
 	if n, err := fmt.Sscanf(text, "%dd", &days); err == nil && n == 1 && fmt.Sprintf("%dd", days) == text {
-		if days > 100*365 {
-			return 0, wrong
+		if days > maxLifetime {
+			return 0, long
 		}
 		d = time.Duration(days) * 24 * time.Hour
 	} else if d, err = time.ParseDuration(text); err != nil {
 		return 0, wrong
 	}
-	if d <= 0 {
+	switch {
+	case d <= 0:
 		return 0, wrong
+	case d > maxLifetime*24*time.Hour:
+		return 0, long
 	}
 	return d, nil
 }
