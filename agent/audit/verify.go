@@ -36,6 +36,17 @@ type Report struct {
 	Problems []Problem `json:"problems"` // at most maxProblems
 }
 
+// Summary returns a text for people that says whether the log is intact. For an intact log its second line is the newest hash.
+func (r Report) Summary() string {
+	switch {
+	case len(r.Problems) > 0:
+		return fmt.Sprintf("the log was changed or damaged; %d records are intact", r.Records)
+	case r.Records == 0:
+		return "the log is empty"
+	}
+	return fmt.Sprintf("intact: %d records, %d to %d\n%s", r.Records, r.First, r.Last.N, r.Last.Hash)
+}
+
 // maxProblems is how many problems are reported. After a change, all lines that follow may be wrong.
 const maxProblems = 20
 

@@ -34,6 +34,7 @@ var examples = map[string]string{
 	"tether-host terminals withdraw": "tether-host terminals withdraw --token-file token pty-5kqxufsr27 bob",
 	"tether-host shells end":         "tether-host shells end --token-file token 3f2a",
 	"tether-host conform":            "tether-host conform --token-file token wss://host.example",
+	"tether-host audit verify":       "tether-host audit verify /var/lib/tether/audit.jsonl",
 	"tether-host events":             "tether-host events --url wss://host.example --token-file agent.token\ntether-host events laptop/web --pattern '(?i)error' --token-file agent.token",
 }
 

@@ -88,7 +88,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	c.AddCommand(manual.Book{Version: version.Text(), Also: []string{"tether", "tether-hosts"}}.Command())
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
 	c.AddCommand(pendingCommand(stdout), approveCommand(stdout), tokenCommand(stdout), mcpCommand(stdin, stdout), eventsCommand(stdout, stderr), linkCommand(stdin, stdout), shellsCommand(stdin, stdout), terminalsCommand(stdin, stdout),
-		peopleCommand(stdout), groupCommand(stdout), grantCommand(stdout), grantsCommand(stdout), conformCommand(stdin, stdout))
+		peopleCommand(stdout), groupCommand(stdout), grantCommand(stdout), grantsCommand(stdout), conformCommand(stdin, stdout), auditCommand(stdout))
 	addExamples(c)
 	f := c.Flags()
 	f.SortFlags = false

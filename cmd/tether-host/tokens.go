@@ -3,11 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,12 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent/audit"
 	"tether/host"
 	"tether/host/access"
-	"tether/internal/version"
 	"tether/platform/dirs"
-	"tether/platform/secret"
 )
 
 // flags is a set of flags to which a flag can be added.
@@ -104,27 +98,6 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 		})
 	})
 	return func() { cancel(); run.Wait() }, nil
-}
-
-// openAudit opens the audit log of the host. If a requested log cannot be written, the host does not start.
-func (s *settings) openAudit(o *host.Options) (*audit.Log, error) {
-	dir := filepath.Dir(s.auditLog)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		if err := secret.Dir(dir); err != nil {
-			return nil, fmt.Errorf("audit log: %w", err)
-		}
-	}
-	record := audit.New(audit.Options{Path: s.auditLog})
-	if err := record.Append(host.AuditEvent{At: time.Now().UTC(), Type: "started", Detail: "tether-host " + version.Text()}); err != nil {
-		return nil, fmt.Errorf("audit log: %w", err)
-	}
-	log := o.Logger
-	o.Audit = func(ev host.AuditEvent) {
-		if err := record.Append(ev); err != nil {
-			log.Error().Err(err).Msg("audit log")
-		}
-	}
-	return record, nil
 }
 
 func tokenCommand(stdout io.Writer) *cobra.Command {

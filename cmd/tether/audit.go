@@ -224,13 +224,6 @@ func (a *app) printReport(r audit.Report, asked, asJSON bool) error {
 	for _, p := range r.Problems {
 		fmt.Fprintln(a.stdout, display.Printable(p.String(), 0))
 	}
-	switch {
-	case !intact:
-		fmt.Fprintf(a.stdout, "the log was changed or damaged; %d records are intact\n", r.Records)
-	case r.Records == 0:
-		fmt.Fprintln(a.stdout, "the log is empty")
-	default:
-		fmt.Fprintf(a.stdout, "intact: %d records, %d to %d\n%s\n", r.Records, r.First, r.Last.N, r.Last.Hash)
-	}
+	fmt.Fprintln(a.stdout, r.Summary())
 	return status
 }
