@@ -32,8 +32,9 @@ var ErrTooMany = errors.New("too many sessions")
 
 // Messages is the server's end of a session's connection. One goroutine calls Next while others call Write; Close ends both.
 type Messages interface {
-	// Next blocks until the client has sent another message, and returns it. The server then owns data. It calls done when the message was
-	// answered or carried out, or when the session has ended.
+	// Next blocks until the client has sent another message, and returns it. The server then owns data. It calls done just before it writes the
+	// answer, so that a client that has the answer finds the resources of its request free. Without an answer, it calls done when the message
+	// was carried out or the session has ended.
 	//
 	// If err is a [*Refused], the server answers the message with it, and the session continues; data is then valid until the next call, and
 	// done is not called. Any other error ends the session after the unanswered requests had up to 2 s to be answered.
@@ -132,7 +133,7 @@ type lineTransport struct {
 func (t *lineTransport) Connect(context.Context) (sdk.Connection, error) {
 	closed := make(chan struct{})
 	close(closed)
-	c := &lineConn{server: t.server, conn: t.conn, lines: make(chan received), ended: make(chan struct{}), over: closed, held: map[jsonrpc.ID]held{}, calls: make(chan struct{}, maxCalls), streams: make(chan struct{}, maxCalls), answered: make(chan struct{}, 1)}
+	c := &lineConn{server: t.server, conn: t.conn, lines: make(chan received), ended: make(chan struct{}), over: closed, held: map[jsonrpc.ID]*held{}, calls: make(chan struct{}, maxCalls), streams: make(chan struct{}, maxCalls), answered: make(chan struct{}, 1)}
 	go c.read()
 	return c, nil
 }
@@ -153,14 +154,15 @@ type lineConn struct {
 	answered chan struct{} // 1 slot: a request was answered
 
 	mu    sync.Mutex
-	held  map[jsonrpc.ID]held // resources of the unanswered requests; nil after Close
-	write sync.Mutex          // held while a line is written
+	held  map[jsonrpc.ID]*held // resources of the unanswered requests; nil after Close
+	write sync.Mutex           // held while a line is written
 }
 
 // held are the resources of an unanswered request.
 type held struct {
-	done  func()        // called when the request is answered
-	slots chan struct{} // calls or streams, where the request has a slot
+	done  func()        // called before the answer is written: a client that has the answer may send the next request
+	then  func()        // called after the answer was written
+	slots chan struct{} // calls or streams: the request has a slot there until the answer was written
 }
 
 // received is a message that Messages.Next returned.
@@ -243,23 +245,22 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 				}
 				continue
 			}
-			done := line.done
+			what := &held{line.done, func() {}, c.calls}
 			if r.Method == "initialize" {
 				over := make(chan struct{})
-				c.over, done = over, func() { close(over); line.done() }
+				c.over, what.then = over, func() { close(over) }
 			}
-			slots := c.calls
 			if r.Method == methodStream && c.server.opts.Events != nil { // it may last for days
-				done()
-				slots, done = c.streams, c.carry(r)
+				line.done()
+				what = &held{func() {}, c.carry(r), c.streams}
 			}
-			if !c.hold(r.ID, held{done, slots}) {
-				done()
+			if !c.hold(r.ID, what) {
+				what.end()
 				c.refuse(nil, jsonrpc.CodeInvalidRequest, "a request has the id of one that is being answered")
 				continue
 			}
 			select {
-			case slots <- struct{}{}:
+			case what.slots <- struct{}{}:
 				return m, nil
 			case <-c.ended: // Close releases the held resources
 				return nil, io.EOF
@@ -293,18 +294,24 @@ func (c *lineConn) carry(r *jsonrpc.Request) func() {
 
 // hold keeps a request's resources until the request is answered or the connection is closed; after Close, it releases them at once. It
 // returns false if a request with that id is being answered.
-func (c *lineConn) hold(id jsonrpc.ID, what held) bool {
+func (c *lineConn) hold(id jsonrpc.ID, what *held) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.held == nil:
-		what.done()
-	case c.held[id].done != nil:
+		what.end()
+	case c.held[id] != nil:
 		return false
 	default:
 		c.held[id] = what
 	}
 	return true
+}
+
+// end releases the resources of a request that is not answered.
+func (h *held) end() {
+	h.done()
+	h.then()
 }
 
 // message decodes a line. It answers an invalid message and returns nil.
@@ -356,28 +363,34 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	err = c.send(line)
 	if r, ok := m.(*jsonrpc.Response); ok {
-		c.release(r.ID)
+		return c.answer(r.ID, line)
 	}
-	return err
+	return c.send(line)
 }
 
-// release releases the resources of an answered request.
-func (c *lineConn) release(id jsonrpc.ID) {
+// answer writes the answer to a request and releases the request's resources.
+func (c *lineConn) answer(id jsonrpc.ID, line []byte) error {
+	c.write.Lock()
 	c.mu.Lock()
 	was := c.held[id]
 	delete(c.held, id)
 	c.mu.Unlock()
-	if was.done == nil {
-		return // the connection was closed
+	if was != nil {
+		was.done()
 	}
-	was.done()
+	_, err := c.conn.Write(append(line, '\n'))
+	c.write.Unlock()
+	if was == nil {
+		return err // the connection was closed
+	}
+	was.then()
 	<-was.slots
 	select {
 	case c.answered <- struct{}{}:
 	default:
 	}
+	return err
 }
 
 func (c *lineConn) send(line []byte) error {
@@ -396,7 +409,7 @@ func (c *lineConn) Close() error {
 		c.held = nil
 		c.mu.Unlock()
 		for _, one := range held {
-			one.done()
+			one.end()
 		}
 	})
 	return c.conn.Close()

@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -310,6 +311,58 @@ func TestTwoRequestsOfOneID(t *testing.T) {
 	x.print("ready\r\n")
 	if m := client.receive(); m.ID != 7.0 || m.Error != nil {
 		t.Errorf("the first one is answered %+v", m)
+	}
+}
+
+// asking is a client that sends one request after the other. It fails if a request is not done when its answer is written: the client might
+// send the next one before that, and it would be refused.
+type asking struct {
+	t        *testing.T
+	requests []string
+	next     chan bool // 1 slot: the request before was answered
+	open     atomic.Int32
+	closed   chan struct{}
+	close    sync.Once
+}
+
+func (a *asking) Next() (data []byte, done func(), err error) {
+	if len(a.requests) == 0 {
+		return nil, nil, io.EOF
+	}
+	select {
+	case <-a.next:
+	case <-a.closed:
+		return nil, nil, io.EOF
+	}
+	a.open.Add(1)
+	data, a.requests = []byte(a.requests[0]), a.requests[1:]
+	return data, func() { a.open.Add(-1) }, nil
+}
+
+func (a *asking) Write(line []byte) (int, error) {
+	if n := a.open.Load(); n != 0 {
+		a.t.Errorf("%d requests are not done when the answer is written: %s", n, line)
+	}
+	a.next <- true
+	return len(line), nil
+}
+
+func (a *asking) Close() error { a.close.Do(func() { close(a.closed) }); return nil }
+
+func TestRequestsAreDoneBeforeTheirAnswers(t *testing.T) {
+	s := newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})})
+	client := &asking{t: t, next: make(chan bool, 1), closed: make(chan struct{}), requests: []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, // ids may be used again
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":3,"method":"nonsense"}`,
+	}}
+	client.next <- true
+	if err := s.ServeMessages(t.Context(), client); err != nil {
+		t.Error(err)
+	}
+	if n := client.open.Load(); n != 0 || len(client.requests) > 0 {
+		t.Errorf("in the end %d requests are not done, and %d were not read", n, len(client.requests))
 	}
 }
 
