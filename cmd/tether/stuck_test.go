@@ -25,6 +25,19 @@ func everything(home string, args ...string) (printed string, status int) {
 	return string(out), c.ProcessState.ExitCode()
 }
 
+// stopProcess stops a process as SIGSTOP does, and waits until that has had its effect: its threads may take a moment, in which they might
+// answer.
+func stopProcess(t *testing.T, pid string) {
+	t.Helper()
+	if out, err := exec.Command("kill", "-STOP", pid).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	testkit.Eventually(t, patience, "it has stopped", func() bool {
+		out, _ := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
+		return strings.HasPrefix(strings.TrimSpace(string(out)), "T")
+	})
+}
+
 // A daemon that does not answer blocks no command for good, and each names a remedy that helps.
 func TestAStuckDaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
@@ -45,7 +58,7 @@ func TestAStuckDaemon(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	signal("STOP")
+	stopProcess(t, pid)
 	var asking sync.WaitGroup // at the same time, since each waits for seconds
 	for line, want := range map[string]int{
 		"status": localapi.ExitTimeout, "status --json": localapi.ExitTimeout, "ls": localapi.ExitTimeout, "stop": localapi.ExitTimeout,
@@ -128,11 +141,7 @@ func TestConnectedCommandsWait(t *testing.T) {
 	}
 	testkit.Eventually(t, patience, "what is followed is there", func() bool { return strings.Contains(all[1].said.String(), "one") })
 	testkit.Eventually(t, patience, "the recording has begun", func() bool { return strings.Contains(all[3].said.String(), `"version"`) })
-	signal("STOP")
-	testkit.Eventually(t, patience, "it has stopped", func() bool { // its threads may take a moment, in which it might answer
-		out, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(s.Pid)).Output()
-		return strings.HasPrefix(strings.TrimSpace(string(out)), "T")
-	})
+	stopProcess(t, strconv.Itoa(s.Pid))
 	if _, err := io.WriteString(all[2].in, `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`+"\n"); err != nil {
 		t.Fatal(err)
 	}
