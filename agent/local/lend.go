@@ -27,7 +27,7 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request, req localapi.LendR
 		return err
 	}
 	if req.ForMs < 0 || req.ForMs > maxLoan.Milliseconds() {
-		return localapi.BadRequest("a time of %d ms must be 1 ms to %d days", req.ForMs, maxLoan/(24*time.Hour))
+		return localapi.BadRequest("the time must be more than 0 and at most %dh (%d days)", maxLoan/time.Hour, maxLoan/(24*time.Hour))
 	}
 	if req.FromNow && len(req.To) == 0 {
 		return localapi.BadRequest("from_now needs names in to")

@@ -19,7 +19,7 @@ const shareLasts = time.Hour
 
 func (s *Server) share(w http.ResponseWriter, r *http.Request, req localapi.ShareRequest) error {
 	if req.ForMs < 0 || req.ForMs > ahp.MaxShareTime.Milliseconds() {
-		return localapi.BadRequest("a time of %d ms must be 1 ms to %d days", req.ForMs, ahp.MaxShareTime/(24*time.Hour))
+		return localapi.BadRequest("the time must be more than 0 and at most %dh (%d days)", ahp.MaxShareTime/time.Hour, ahp.MaxShareTime/(24*time.Hour))
 	}
 	if s.opts.NoShares {
 		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "the configuration refuses links for guests", Hint: "set shares = true in the section [lend]"}

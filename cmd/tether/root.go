@@ -57,7 +57,7 @@ them.`,
 		if near := nearFlag(c, err); near != "" {
 			return usage(c, "%v; did you mean --%s?", err, near)
 		}
-		return usage(c, "%v", err)
+		return usage(c, "%s", flagText(err))
 	})
 	root.Flags().Bool("version", false, "print the version")
 	root.SetVersionTemplate("tether {{.Version}}\n") // as tether version prints it
