@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 )
 
 const (
@@ -30,7 +31,7 @@ func newPattern(text string) (*pattern, error) {
 	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("is not a regular expression (RE2): %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 	parsed = parsed.Simplify()
 	prog, err := syntax.Compile(parsed)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,8 +84,12 @@ func (a *app) loginEndpoint(c *cobra.Command, where string) (d dirs.Dirs, e clie
 		return d, e, err
 	}
 	e, found, err := hosts.Endpoint(d, where)
-	if err == nil && !found {
+	switch {
+	case err != nil || found:
+	case strings.Contains(where, "://"):
 		e.URL, err = hosts.URL(where)
+	default:
+		err = notPaired(where)
 	}
 	e.Token, e.Credential, e.Also = "", nil, nil // a login is known at one node
 	return d, e, err

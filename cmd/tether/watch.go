@@ -97,8 +97,7 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 		return e, err
 	}
 	if !isURL {
-		return client.Endpoint{}, &localapi.Error{Code: localapi.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", where),
-			Hint: "give a URL, or pair with the host first"}
+		return client.Endpoint{}, notPaired(where)
 	}
 	u, err := hosts.URL(where)
 	if err != nil {
@@ -145,6 +144,11 @@ func (a *app) watch(ctx context.Context, e client.Endpoint, w watching) error {
 			return err
 		}
 	}
+}
+
+// notPaired is the error for a name that is no paired host's.
+func notPaired(name string) error {
+	return &localapi.Error{Code: localapi.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", name), Hint: "give a URL, or pair with the host first"}
 }
 
 // hostError gives an observer's error a code, so that exit statuses are the same everywhere.
