@@ -112,6 +112,7 @@ func TestTokenCommandLines(t *testing.T) {
 		{"token create a/b", exitUsage, "letter or digit"},
 		{"token create a --role king", exitUsage, "king"},
 		{"token create a --expires soon", exitUsage, "12h"},
+		{"token create --nonsense", exitUsage, "see tether-host token create --help"},
 		{"token create a --expires -1h", exitUsage, "12h"},
 		{"token create a --expires 1dd", exitUsage, "12h"},
 		{"token create a --expires 100000d", exitUsage, "--expires 100000d is too long"},

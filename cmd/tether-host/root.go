@@ -14,6 +14,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/cluster"
+	"tether/internal/flagerror"
 	"tether/internal/manual"
 	"tether/internal/version"
 )
@@ -83,9 +84,13 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	}
 	c.SetOut(stdout)
 	c.SetErr(stderr)
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err.Error(), "see tether-host --help"} })
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &usageError{flagerror.Text(err), "see " + c.CommandPath() + " --help"}
+	})
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(manual.Book{Version: version.Text(), Also: []string{"tether", "tether-hosts"}}.Command())
+	book := manual.Book{Version: version.Text(), Also: []string{"tether", "tether-hosts"}}.Command()
+	book.Args = exactly(1, "a directory")
+	c.AddCommand(book)
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
 	c.AddCommand(pendingCommand(stdout), approveCommand(stdout), tokenCommand(stdout), mcpCommand(stdin, stdout), eventsCommand(stdout, stderr), linkCommand(stdin, stdout), shellsCommand(stdin, stdout), terminalsCommand(stdin, stdout),
 		peopleCommand(stdout), groupCommand(stdout), grantCommand(stdout), grantsCommand(stdout), conformCommand(stdin, stdout), auditCommand(stdout))

@@ -13,6 +13,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/cmd/tether/internal/doctor"
+	"tether/internal/flagerror"
 	"tether/internal/output"
 	"tether/internal/version"
 	"tether/platform/dirs"
@@ -57,7 +58,7 @@ them.`,
 		if near := nearFlag(c, err); near != "" {
 			return usage(c, "%v; did you mean --%s?", err, near)
 		}
-		return usage(c, "%s", flagText(err))
+		return usage(c, "%s", flagerror.Text(err))
 	})
 	root.Flags().Bool("version", false, "print the version")
 	root.SetVersionTemplate("tether {{.Version}}\n") // as tether version prints it

@@ -2,11 +2,9 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -82,29 +80,6 @@ func nearFlag(c *cobra.Command, err error) string {
 	var flags []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
 	return config.Nearest(name, flags)
-}
-
-// flagText returns the text of an error of the command line's parser. Those of the standard library do not say what would be right.
-func flagText(err error) string {
-	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
-	if !ok {
-		return err.Error()
-	}
-	want := ""
-	number, ok := errors.AsType[*strconv.NumError](err)
-	switch {
-	case ok && number.Func == "ParseBool":
-		want = "true or false"
-	case ok && errors.Is(number.Err, strconv.ErrRange):
-		want = "a smaller number"
-	case ok:
-		want = "a number"
-	case strings.HasPrefix(wrong.Unwrap().Error(), "time: "):
-		want = "a time such as 30s, 90m or 48h"
-	default:
-		return err.Error()
-	}
-	return fmt.Sprintf("--%s must be %s, not %.80q", wrong.GetFlag().Name, want, wrong.GetValue())
 }
 
 // fromFlags returns the keys that the command line gives a value.

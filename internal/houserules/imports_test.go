@@ -81,7 +81,7 @@ const layers = `
 	platform/proc, platform/pty, platform/secret < internal/testkit;
 	platform/proc < internal/idle;
 	internal/idle < agent, agent/holder;
-	NONE < internal/demo, internal/mcpentry, internal/manual, internal/output, internal/version, internal/xterm;
+	NONE < internal/demo, internal/flagerror, internal/mcpentry, internal/manual, internal/output, internal/version, internal/xterm;
 `
 
 // free are the commands and tools, which may import everything and which no package imports. "*" stands for one path element.
