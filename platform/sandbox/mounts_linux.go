@@ -242,7 +242,7 @@ func (b *builder) hide(in order) error {
 			continue
 		}
 		fd, err := b.inside(path)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EACCES) && b.closed(path) {
 			continue
 		}
 		if err == nil {
@@ -253,6 +253,23 @@ func (b *builder) hide(in order) error {
 		}
 	}
 	return nil
+}
+
+// closed reports whether the directory that keeps this user from a path belongs to another user. The command cannot open it either.
+func (b *builder) closed(path string) bool {
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		fd, err := b.inside(dir)
+		if errors.Is(err, unix.EACCES) {
+			continue
+		}
+		if err != nil {
+			return false
+		}
+		var stat unix.Stat_t
+		err = errors.Join(unix.Fstat(fd, &stat), unix.Close(fd))
+		return err == nil && int(stat.Uid) != os.Geteuid()
+	}
+	return false
 }
 
 // cover mounts an empty file or directory over an open path.
@@ -333,8 +350,15 @@ func (b *builder) show(path string, attr uint64) error {
 	return b.bind(real, path, attr)
 }
 
-// real returns the path without links, as seen from the former root. A path through a link that an agent may have made does not exist.
-func (b *builder) real(path string) (string, error) { return b.in.resolve(oldRoot, path) }
+// real returns the path without links, as seen from the former root. These paths do not exist: one through a link that an agent may have
+// made, through a file, through links in a circle, or in a directory that the user may not search. They fail no wall.
+func (b *builder) real(path string) (string, error) {
+	real, err := b.in.resolve(oldRoot, path)
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EACCES) {
+		return "", fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return real, err
+}
 
 // bind shows a path outside at a path inside. No part of the path outside may be a link. A missing path is left out.
 func (b *builder) bind(path, at string, attr uint64) error {

@@ -579,6 +579,49 @@ func TestPrivateDirectory(t *testing.T) {
 	}
 }
 
+// Toolchains and hidden paths that the user cannot reach fail no wall: behind a file, behind links in a circle, in another user's directory.
+// A hidden path in a directory of the user's own fails it, because the command could open the directory.
+func TestPathsOutOfReach(t *testing.T) {
+	var as *syscall.Credential
+	if os.Geteuid() == 0 {
+		as = &syscall.Credential{Uid: 12345, Gid: 12345} // not 65534, as which all others appear in a user namespace
+	}
+	base, program := place(t, as)
+	needs(t, sandbox.Wall, program, as)
+	home, in := base+"/home", base+"/in"
+	makeFiles(t, home+"/go", in+"/closed/private/key", in+"/own/key")
+	if err := errors.Join(os.Symlink(".nvm", home+"/.nvm"), os.Symlink(in+"/closed/private", home+"/.asdf")); err != nil {
+		t.Fatal(err)
+	}
+	own(t, as, home, in)
+	hidden := []string{in + "/closed/private/key"}
+	status := func() (string, error) {
+		p := sandbox.Profile{Writable: []string{in}, Home: home, Hidden: hidden}
+		argv, err := sandbox.Wrap(sandbox.Wall, p, program, []string{"sh", "-c", "cat closed/private/key 2>/dev/null; echo ran"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command(argv[0], argv[1:]...)
+		c.Dir, c.SysProcAttr = in, &syscall.SysProcAttr{Credential: as}
+		out, err := c.CombinedOutput()
+		return strings.TrimSpace(string(out)), err
+	}
+	if got, err := status(); err != nil || got != "ran" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if as == nil {
+		return
+	}
+	// With a group that is not mapped, the helper cannot search the directory, and its owner can open it.
+	if err := errors.Join(os.Chmod(in+"/own", 0), os.Chown(in+"/own", int(as.Uid), 0)); err != nil {
+		t.Fatal(err)
+	}
+	hidden = append(hidden, in+"/own/key")
+	if got, err := status(); err == nil || !strings.Contains(got, "hide "+in+"/own/key") {
+		t.Errorf("the user's own directory: %q, %v", got, err)
+	}
+}
+
 // Changes in a cache are seen by the command that makes them, and by nobody else. Where root has that, an ordinary user has it.
 func TestCachesAreLayered(t *testing.T) {
 	for _, as := range []*syscall.Credential{nil, {Uid: 65534, Gid: 65534}} {
