@@ -155,12 +155,16 @@ func (e *Engine) Sandboxed() bool {
 	return slices.ContainsFunc(e.book.identities, func(i identity) bool { return i.sandbox.Kind != "" })
 }
 
-// Granted returns the directories in which agents with a sandbox may run a command or change files.
+// Granted returns the directories in which agents with a sandbox may run a command or change files, also by the names to which links lead
+// now.
 func (e *Engine) Granted() []string {
 	var dirs []string
 	for _, i := range e.book.identities {
 		if i.sandbox.Kind != "" {
 			dirs = slices.Concat(dirs, i.sandbox.Roots, i.sandbox.Writable)
+			for _, path := range i.sandbox.Writable {
+				dirs = append(dirs, resolved(path))
+			}
 		}
 	}
 	return dirs

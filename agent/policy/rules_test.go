@@ -1,8 +1,10 @@
 package policy_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -314,6 +316,26 @@ func TestQuestionsOfTheBlockListSayWhy(t *testing.T) {
 			if d := e.Check(policy.Request{Door: policy.DoorMCP, Actor: agent, Line: c.line, Cwd: "/home/p"}); d.Effect.String() != effect || d.Reason != want {
 				t.Errorf("%s: %s, %q; want %s, %q", c.line, d.Effect, d.Reason, effect, want)
 			}
+		}
+	}
+}
+
+// A directory that is granted through a link is known by its real name, too: agents may have made the links in it.
+func TestGrantedThroughALink(t *testing.T) {
+	testkit.Unix(t, testkit.Paths)
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(base, "data"), 0o700), os.Symlink("data", filepath.Join(base, "disk"))); err != nil {
+		t.Fatal(err)
+	}
+	e := engine(t, settings(func(c *config.Policy) {
+		c.Principals = []config.PolicyIdentity{{Name: "agent:a", Sandbox: "auto", Writable: []string{filepath.Join(base, "disk")}}}
+	}))
+	for _, name := range []string{"disk", "data"} {
+		if path := filepath.Join(base, name); !slices.Contains(e.Granted(), path) {
+			t.Errorf("%s is not in %q", path, e.Granted())
 		}
 	}
 }
