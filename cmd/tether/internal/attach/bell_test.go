@@ -97,3 +97,24 @@ func TestBellWaitsForASequence(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 }
+
+// The person's terminal is restored while a question may ring. It is a test for the race detector.
+func TestBellWhileTheTerminalIsRestored(t *testing.T) {
+	out, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	s := &Session{opts: Options{Out: out}, interactive: true}
+	rung := make(chan struct{})
+	go func() {
+		defer close(rung)
+		for range 100 {
+			s.ring("\a")
+		}
+	}()
+	for range 100 {
+		s.tidy()
+	}
+	<-rung
+}

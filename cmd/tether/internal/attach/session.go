@@ -38,7 +38,7 @@ type Session struct {
 	modes       view.Modes
 	lentTo      []string    // the hosts that the person was told of last; set by look, then owned by printed's goroutine
 	unsaid      string      // a message of lent that is not shown yet; owned by printed's goroutine
-	printing    sync.Mutex  // held while output is written; guards bell, and modes, which printed's goroutine alone changes
+	printing    sync.Mutex  // held while output is written; guards bell, and modes, which only printed's goroutine and then tidy change
 	bell        string      // a bell that waits for the end of a control sequence
 	whole       atomic.Bool // modes.WholeScreen, for other goroutines
 	midLine     atomic.Bool // the last printed byte did not end a line
@@ -179,6 +179,8 @@ func (s *Session) leave(ended <-chan error) {
 // tidy restores the modes and colours of the person's terminal.
 func (s *Session) tidy() {
 	if s.interactive {
+		s.printing.Lock() // a question may ring now
+		defer s.printing.Unlock()
 		_, _ = s.opts.Out.Write(s.modes.Restore()) // if the terminal is gone, nothing helps
 	}
 }
