@@ -237,3 +237,14 @@ for (const text of ["\x1b[4:3ma", "\x1b[1;4;4:0ma", "\x1b[38:2::1:2:3ma", "\x1b[
 		t.Errorf("the styles are\n%s\nwant\n%s", got, want)
 	}
 }
+
+// CSI with a prefix is no style: shells and editors set how keys are reported with "CSI > 4 ; 1 m".
+func TestPrefixedSequencesAreNoStyles(t *testing.T) {
+	got := script(t, `
+const {lines} = await import("./text.js");
+for (const text of ["\x1b[>4;1ma", "\x1b[>4;2ma", "\x1b[?4;1ma", "\x1b[31m\x1b[>4ma"]) console.log(JSON.stringify(lines(text, 1)[0][0][1]));
+`)
+	if want := "{}\n{}\n{}\n" + `{"fg":"#d0403f"}`; got != want {
+		t.Errorf("the styles are\n%s\nwant\n%s", got, want)
+	}
+}

@@ -128,7 +128,7 @@ export function lines(output, most) {
     else if (m[0] === "\r") at = 0;
     else if (m[0] === "\b") at = Math.max(0, at - 1);
     else if (m[0] === "\t") { const to = at - at % 8 + 8; while (at < to) put(" "); }
-    else if (m[2] === "m") style = sgr(style, (m[1] || "0").split(";").map(p => p.split(":").map(Number)));
+    else if (m[2] === "m" && !/[<=>?]/.test(m[1])) style = sgr(style, (m[1] || "0").split(";").map(p => p.split(":").map(Number))); // a prefix: no style
     else if (m[2] === "K" && !m[1].startsWith("1")) { if (m[1] === "2") row = []; else row.length = Math.min(row.length, at); }
     else if (m[2] === "J" && m[1] === "2") { row = []; at = 0; }
     else if (m[2] === "G") at = Math.min(1000, Math.max(0, (parseInt(m[1], 10) || 1) - 1));
