@@ -121,10 +121,10 @@ func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (c
 	ours := s.oursLocked(key, u.Content)
 	c := s.calls[key]
 	announce := rich && u.SessionUpdate == "tool_call" && (u.Kind == "execute" || len(ours) > 0) && (c == nil || c.announced == "")
+	if c != nil && u.Content != nil {
+		c.content = nil // set below if the new content has a terminal that is shown as text
+	}
 	if len(ours) == 0 && !announce {
-		if c != nil && u.Content != nil {
-			c.content = nil // the new content has no terminal of ours
-		}
 		return nil, nil
 	}
 	if c == nil {
@@ -141,7 +141,6 @@ func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (c
 	}
 	content := make([]json.RawMessage, len(u.Content))
 	copy(content, u.Content)
-	c.content = nil // set below if a terminal is shown as text
 	for i := range content {
 		t := ours[i]
 		if t == nil {
