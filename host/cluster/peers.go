@@ -41,6 +41,7 @@ type peer struct {
 	heard time.Time
 	end   context.CancelFunc // of requests to it
 	ended chan struct{}      // closed when no request to it and no answer of it is being handled
+	gone  bool               // it is being dropped
 }
 
 // subject returns the NATS subject of this cluster for a purpose.
@@ -130,7 +131,7 @@ func (n *Node) heard(ctx context.Context, m *nats.Msg) {
 		n.log.Info().Str("peer", p.id).Msg("a node goes away")
 		n.drop(p)
 		return
-	case what.Bye || p == nil && len(n.peers) >= maxNodes:
+	case what.Bye || p == nil && len(n.peers) >= maxNodes || p != nil && p.gone:
 		n.mu.Unlock()
 		return
 	case p != nil:
@@ -181,8 +182,15 @@ func (n *Node) dropSilent() {
 }
 
 // drop ends the requests to a node and then marks its terminals as away. The host must not handle an answer of the node after that, because
-// the answer would list the terminals as if the node were still there.
+// the answer would list the terminals as if the node were still there. Until drop returns, hellos of the node are ignored.
 func (n *Node) drop(p *peer) {
+	n.mu.Lock()
+	was := p.gone
+	p.gone = true
+	n.mu.Unlock()
+	if was {
+		return
+	}
 	p.end()
 	select {
 	case <-p.ended:
@@ -190,10 +198,8 @@ func (n *Node) drop(p *peer) {
 	}
 	n.host.NodeSilent(p.id)
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.peers[p.id] == p { // not one that a hello has added since another call dropped p
-		delete(n.peers, p.id)
-	}
+	delete(n.peers, p.id)
+	n.mu.Unlock()
 }
 
 func (n *Node) dropAll() {
