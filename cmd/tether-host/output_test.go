@@ -38,7 +38,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		{"token create laptop", stored}, {"token ls", stored}, {"token ls --json", stored}, {"token revoke laptop", stored},
 		{"token create laptop --role observer", stored},
 		{"people ls", stored}, {"people off", stored}, {"people rm laptop", stored}, {"group ls", stored}, {"grants ls", stored}, {"pending", stored},
-		{"link", at}, {"shells", at}, {"terminals", at}, {"conform " + r.url + " --token-file " + own, nil},
+		{"link", at}, {"shells", at}, {"terminals", at},
 	} {
 		var stderr bytes.Buffer
 		status := run(t.Context(), append(strings.Fields(c.line), c.more...), unwritable(t), &stderr)
