@@ -144,11 +144,12 @@ func TestACPShown(t *testing.T) {
 	for name, c := range map[string]struct {
 		capabilities object
 		shows        func(update string) string // the terminal's part of it
-		want         []string
+		want         []string                   // in this order
+		also         string                     // anywhere: the agent's messages and the end of the terminal come in any order
 	}{
 		"rich": {object{"_meta": object{"terminal_output": true}}, func(u string) string { return u },
-			[]string{"terminal_info", `"data":"\u001b[1mone`, `two\r\n`, `"exit_code":0`, `"status":"completed","toolCallId":"c","content":[{"type":"terminal"`}},
-		"text": {object{}, func(u string) string { return u }, []string{`\none\n`, `one\ntwo`, `"status":"completed","toolCallId":"c","content":[{"content":{"text":"`}},
+			[]string{"terminal_info", `"data":"\u001b[1mone`, `two\r\n`, `"status":"completed","toolCallId":"c","content":[{"type":"terminal"`}, `"exit_code":0`},
+		"text": {object{}, func(u string) string { return u }, []string{`\none\n`, `one\ntwo`, `"status":"completed","toolCallId":"c","content":[{"content":{"text":"`}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,6 +179,9 @@ func TestACPShown(t *testing.T) {
 			}
 			e.answered(id)
 			seen := e.seen()
+			if !strings.Contains(seen, c.also) {
+				t.Errorf("the editor does not see %s in\n%s", c.also, seen)
+			}
 			for _, want := range c.want {
 				if i := strings.Index(seen, want); i < 0 {
 					t.Errorf("the editor does not see %s in its turn in\n%s", want, e.seen())

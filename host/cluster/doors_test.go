@@ -289,7 +289,9 @@ func firstEvent(t *testing.T, n *node) string {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
 		if list, ok := strings.CutPrefix(lines.Text(), "data:"); ok {
 			return list
 		}
