@@ -165,7 +165,7 @@ func (s *fakeStream) Close() {
 	s.t.gone++
 }
 
-// world is a proxy with an editor and an agent, both of which the test plays.
+// world is a proxy between an editor and an agent. The test plays both.
 type world struct {
 	t         *testing.T
 	terminals *fakeTerminals

@@ -175,7 +175,7 @@ func (a *agentTerminals) refuseTyped(i term.Info, d policy.Decision) error {
 	return &policy.Refusal{Decision: d, Code: policy.CodeBlocked}
 }
 
-// taker returns how the program that reads the terminal's keyboard now uses what is typed; secret reports that it does not echo input.
+// taker says what the foreground program does with typed input. secret reports that the program does not echo it.
 func (a *agentTerminals) taker(i term.Info) (taker command.Taker, secret bool) {
 	base := command.Takes(i.Command)
 	f, ok := proc.Front(i.Pid)

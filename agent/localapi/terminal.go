@@ -85,7 +85,7 @@ type SpawnRequest struct {
 	Leased bool `json:"leased,omitempty"`
 	// Door is the door through which an agent's request came, for the policy: "cli" (the default) or "acp".
 	Door string `json:"door,omitempty"`
-	// Approved is the name of whoever has approved exactly this request at that door.
+	// Approved names the person or program that approved exactly this request at that door.
 	Approved string `json:"approved,omitempty"`
 }
 

@@ -161,7 +161,7 @@ func (e *Engine) Granted() []string {
 	var dirs []string
 	for _, i := range e.book.identities {
 		if i.sandbox.Kind != "" {
-			dirs = slices.Concat(dirs, i.sandbox.Roots, i.sandbox.Writable)
+			dirs = slices.Concat(dirs, i.sandbox.Roots, i.sandbox.Writable) // Roots are resolved when the configuration is read
 			for _, path := range i.sandbox.Writable {
 				dirs = append(dirs, resolved(path))
 			}

@@ -11,7 +11,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// Letters of which the tests make tokens when they run, so that no scanner of sources takes them for real ones. These tokens have the
+// Tests build tokens from these letters while they run, so that no scanner of sources takes the tokens for real ones. The tokens have the
 // documented form and belong to nobody.
 const (
 	hex40  = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"

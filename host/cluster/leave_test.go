@@ -28,11 +28,6 @@ func (o *otherNode) list(count int, after func()) {
 	}
 }
 
-// say publishes a hello of the other node, with further members.
-func (o *otherNode) say(more string) {
-	_ = o.nc.Publish("tether.test.hello", []byte(`{"id":"`+o.id+`"`+more+`}`))
-}
-
 // The terminals of a node that goes away are listed as away, although its last answer still arrives.
 func TestLastAnswerOfANodeThatLeaves(t *testing.T) {
 	testkit.Leaks(t)
@@ -40,7 +35,7 @@ func TestLastAnswerOfANodeThatLeaves(t *testing.T) {
 	n := start(t, servers.URLs, host.Options{})
 	for i := range 10 {
 		leaver, later := newOtherNode(t, servers, fmt.Sprintf("leaver%d", i)), newOtherNode(t, servers, fmt.Sprintf("later%d", i))
-		leaver.list(40, func() { leaver.say(`,"bye":true`) })
+		leaver.list(40, func() { _ = leaver.nc.Publish("tether.test.hello", []byte(`{"id":"`+leaver.id+`","bye":true}`)) }) // not say: another goroutine
 		later.list(1, func() {})
 		leaver.say("")
 		testkit.Eventually(t, patience, "a node that comes later is listed", func() bool {

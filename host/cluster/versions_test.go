@@ -41,6 +41,14 @@ func (o *otherNode) answers(subject string, answer func(*nats.Msg) *nats.Msg) {
 	}
 }
 
+// say publishes a hello of the other node, with further members.
+func (o *otherNode) say(more string) {
+	o.t.Helper()
+	if err := o.nc.Publish("tether.test.hello", fmt.Appendf(nil, `{"id":%q%s}`, o.id, more)); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
 // ask asks a node until it answers.
 func (o *otherNode) ask(subject, request string) (m *nats.Msg) {
 	o.t.Helper()
@@ -95,11 +103,8 @@ func TestNodesOfTwoVersions(t *testing.T) {
 				}
 				return out
 			})
-			hello := fmt.Sprintf(`{"id":%q%s}`, version, c.hello)
 			testkit.Eventually(t, patience, "its terminal is listed", func() bool {
-				if err := o.nc.Publish("tether.test.hello", []byte(hello)); err != nil {
-					t.Fatal(err)
-				}
+				o.say(c.hello)
 				return strings.Contains(firstEvent(t, n), "from the "+version)
 			})
 			w := watch(t, n, uri)
