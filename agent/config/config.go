@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"tether/internal/textfile"
 	"tether/platform/dirs"
 	"tether/platform/secret"
 )
@@ -128,6 +129,9 @@ func Load(path string, over ...Setting) (Config, error) {
 func Origins(path string, over ...Setting) (map[string]Source, error) {
 	data, err := secret.ReadOwned(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if data, err = textfile.Decode(data); err != nil {
 		return nil, err
 	}
 	from := map[string]Source{}

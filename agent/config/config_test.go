@@ -43,8 +43,18 @@ heartbeat = "5s"
 	}
 }
 
+// Editors of Windows begin UTF-8 with a byte order mark.
+func TestByteOrderMark(t *testing.T) {
+	got, err := config.Parse("x", []byte("\xef\xbb\xbf[uplink]\r\nheartbeat = \"5s\"\r\n"))
+	if err != nil || got.Uplink.Heartbeat != config.Duration(5*time.Second) {
+		t.Errorf("heartbeat %v, %v", got.Uplink.Heartbeat, err)
+	}
+}
+
 func TestProblems(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
+		{"after a byte order mark", "\xef\xbb\xbf[terminals]\r\n\r\nlog_byte = 1", "f:3: terminals.log_byte: there is no such key; did you mean terminals.log_bytes?"},
+		{"UTF-16", "\xff\xfe[\x00", "f: the file is UTF-16: save it as UTF-8"},
 		{"misspelt key", "[terminals]\n\nlog_byte = \"4MiB\"", "f:3: terminals.log_byte: there is no such key; did you mean terminals.log_bytes?"},
 		{"swapped letters", "[terminals]\nkeep_fro = \"1h\"", "f:2: terminals.keep_fro: there is no such key; did you mean terminals.keep_for?"},
 		{"key of another section", "[uplink]\nstall_time = \"1s\"", "f:2: uplink.stall_time: there is no such key; did you mean terminals.stall_time?"},

@@ -13,6 +13,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"tether/internal/clip"
+	"tether/internal/textfile"
 )
 
 // Problem is one fault of a configuration.
@@ -54,6 +55,10 @@ const maxProblems = 20
 // parse reads a file's text, and then over, on top of the defaults. path is for errors, which are an *Error.
 func parse(path string, data []byte, over []Setting) (Config, error) {
 	c := Default()
+	data, err := textfile.Decode(data)
+	if err != nil {
+		return c, &Error{path, []Problem{{Text: err.Error()}}}
+	}
 	var raw map[string]any
 	if err := toml.Unmarshal(data, &raw); err != nil {
 		return c, &Error{path, []Problem{syntaxProblem(err)}}

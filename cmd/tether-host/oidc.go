@@ -17,6 +17,7 @@ import (
 	"tether/host/cluster"
 	"tether/host/devices"
 	"tether/host/oidc"
+	"tether/internal/textfile"
 	"tether/platform/secret"
 )
 
@@ -75,6 +76,9 @@ func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 		return nil, err
 	}
 	clientSecret, err := secret.ReadFile(s.oidc.secretFile)
+	if err == nil {
+		clientSecret, err = textfile.Decode(clientSecret)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--oidc-secret-file: %w", err)
 	}

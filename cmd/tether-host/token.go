@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"tether/internal/textfile"
 	"tether/platform/secret"
 )
 
@@ -64,6 +65,9 @@ func tokenIn(file string) (string, error) {
 // existingToken reads the token in a file.
 func existingToken(file string) (string, error) {
 	data, err := secret.ReadFile(file)
+	if err == nil {
+		data, err = textfile.Decode(data)
+	}
 	if err != nil {
 		return "", fmt.Errorf("token file: %w", err)
 	}

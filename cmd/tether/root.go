@@ -15,6 +15,7 @@ import (
 	"tether/cmd/tether/internal/doctor"
 	"tether/internal/flagerror"
 	"tether/internal/output"
+	"tether/internal/textfile"
 	"tether/internal/version"
 	"tether/platform/dirs"
 	"tether/platform/proc"
@@ -183,6 +184,9 @@ func (a *app) token() string {
 		return ""
 	}
 	data, err := secret.ReadFile(path)
+	if err == nil {
+		data, err = textfile.Decode(data)
+	}
 	if err != nil {
 		a.notice("%s: %v; continuing without a token", tokenVar, err)
 	}

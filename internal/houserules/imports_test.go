@@ -27,7 +27,7 @@ const layers = `
 	NONE < platform/sandbox;
 
 	# What the person configures: structs that each part's composition reads.
-	ahp, platform/dirs, platform/secret < agent/config;
+	ahp, internal/textfile, platform/dirs, platform/secret < agent/config;
 	internal/change, agent/config < agent/declared;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
@@ -81,7 +81,8 @@ const layers = `
 	platform/proc, platform/pty, platform/secret < internal/testkit;
 	platform/proc < internal/idle;
 	internal/idle < agent, agent/holder;
-	NONE < internal/demo, internal/flagerror, internal/mcpentry, internal/manual, internal/output, internal/version, internal/xterm;
+	NONE < internal/demo, internal/flagerror, internal/manual, internal/output, internal/textfile, internal/version, internal/xterm;
+	internal/textfile < internal/mcpentry;
 `
 
 // free are the commands and tools, which may import everything and which no package imports. "*" stands for one path element.

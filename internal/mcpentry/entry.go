@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"tether/internal/textfile"
 )
 
 // Entry says how a server is started. Args must not be empty.
@@ -44,6 +46,10 @@ var errUnsafe = errors.New("the file is written in a way that cannot be edited s
 
 // Has reports whether a file has a server, under any name, that starts a program with the base name of program and the first argument first.
 func (f Format) Has(text []byte, program, first string) (bool, error) {
+	text, err := textfile.Decode(text)
+	if err != nil {
+		return false, err
+	}
 	all, err := f.all(text)
 	if err != nil {
 		return false, err
@@ -59,6 +65,10 @@ func (f Format) Has(text []byte, program, first string) (bool, error) {
 // Add returns the text with the server added, or the text unchanged if it has that server. An empty text is a new file. Errors: ErrOther, or
 // that the text is invalid or cannot be edited without other changes.
 func (f Format) Add(text []byte, name string, e Entry) ([]byte, error) {
+	return behindMark(text, func(text []byte) ([]byte, error) { return f.added(text, name, e) })
+}
+
+func (f Format) added(text []byte, name string, e Entry) ([]byte, error) {
 	all, err := f.all(text)
 	if err != nil {
 		return nil, err
@@ -80,6 +90,10 @@ func (f Format) Add(text []byte, name string, e Entry) ([]byte, error) {
 // text is returned unchanged. If the section has no other server and no comment before this one, the section is removed. The errors are
 // those of Add, except ErrOther.
 func (f Format) Remove(text []byte, name, program, first string) ([]byte, error) {
+	return behindMark(text, func(text []byte) ([]byte, error) { return f.removed(text, name, program, first) })
+}
+
+func (f Format) removed(text []byte, name, program, first string) ([]byte, error) {
 	all, err := f.all(text)
 	if err != nil || all[name] == nil || !starts(all[name], program, first) {
 		return text, err
@@ -101,8 +115,22 @@ func (f Format) Remove(text []byte, name, program, first string) ([]byte, error)
 	return out, f.check(out, text, name)
 }
 
-// Empty reports whether a text is an empty document: nothing but white space and perhaps "{}".
+// behindMark returns the text with its byte order mark, if it has one, and the edited text behind it.
+func behindMark(text []byte, edit func([]byte) ([]byte, error)) ([]byte, error) {
+	body, err := textfile.Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	out, err := edit(body)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(text[:len(text)-len(body)], out), nil
+}
+
+// Empty reports whether a text is an empty document: nothing but a byte order mark, white space and perhaps "{}".
 func Empty(text []byte) bool {
+	text = bytes.TrimPrefix(text, []byte(textfile.Mark))
 	compact := strings.Join(strings.Fields(string(text)), "")
 	return compact == "" || compact == "{}"
 }

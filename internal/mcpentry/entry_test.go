@@ -1,6 +1,7 @@
 package mcpentry_test
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -92,6 +93,30 @@ func TestRefused(t *testing.T) {
 		if got, err := c.format.Add([]byte(c.text), "tether", entry); err == nil || errors.Is(err, mcpentry.ErrOther) != c.other {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
+	}
+}
+
+// A byte order mark stays where it is, and removing the server restores the file.
+func TestByteOrderMark(t *testing.T) {
+	for _, c := range []struct {
+		format mcpentry.Format
+		text   string
+	}{{codex, "model = \"m\"\r\n"}, {codex, ""}, {plain, "{\n\t\"a\": 1\n}\n"}} {
+		before := []byte("\xef\xbb\xbf" + c.text)
+		after, err := c.format.Add(before, "tether", entry)
+		if err != nil {
+			t.Fatalf("%q: %v", before, err)
+		}
+		if has, err := c.format.Has(after, "tether", "mcp"); err != nil || !has || !bytes.HasPrefix(after, []byte("\xef\xbb\xbf")) {
+			t.Errorf("%q became %q: %v, %v", before, after, has, err)
+		}
+		again, err := c.format.Remove(after, "tether", "tether", "mcp")
+		if err != nil || !bytes.Equal(again, before) {
+			t.Errorf("%q became %q, %v", before, again, err)
+		}
+	}
+	if _, err := codex.Has([]byte("\xff\xfea\x00"), "tether", "mcp"); err == nil || !strings.Contains(err.Error(), "UTF-16") {
+		t.Errorf("UTF-16: %v", err)
 	}
 }
 
