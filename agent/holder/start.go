@@ -65,8 +65,11 @@ func encodeSpawn(o Options, s Spec) ([]byte, error) {
 	dst = appendField(dst, fieldKeepExited, u64Field(int64(s.KeepExited)))
 	dst = appendField(dst, fieldKey, o.Key)
 	dst = appendField(dst, fieldLock, o.Lock)
+	if err := s.Command.CheckSize(); err != nil {
+		return nil, err
+	}
 	if n := len(dst) - frameHead; n > maxSpawn {
-		return nil, fmt.Errorf("arguments and environment of %d bytes: at most %d are allowed", n, maxSpawn)
+		return nil, fmt.Errorf("a command of %d bytes: at most %d are allowed", n, maxSpawn)
 	}
 	return append(ourHello().encode(), endFrame(dst)...), nil
 }
@@ -175,9 +178,10 @@ const (
 	causeNotExist   = 1 // fs.ErrNotExist
 	causePermission = 2 // fs.ErrPermission
 	causeInUse      = 3 // ErrInUse
+	causeTooLarge   = 4 // pty.ErrTooLarge
 )
 
-var causes = map[uint8]error{causeNotExist: fs.ErrNotExist, causePermission: fs.ErrPermission, causeInUse: ErrInUse}
+var causes = map[uint8]error{causeNotExist: fs.ErrNotExist, causePermission: fs.ErrPermission, causeInUse: ErrInUse, causeTooLarge: pty.ErrTooLarge}
 
 // remoteError is an error of the holder: its text and its type.
 type remoteError struct {

@@ -80,7 +80,7 @@ const (
 	maxFrame = maxBlob + 256 // bytes after the head of any frame but kindSpawn and screens
 	maxText  = 4 << 10       // bytes of an error's text
 	maxShown = 1 << 20       // bytes of a screen
-	maxSpawn = 8 << 20       // bytes of a spawn message; Linux allows 6 MiB of arguments and environment
+	maxSpawn = 9 << 20       // bytes of a spawn message, with pty.MaxStart of arguments and environment
 	maxField = 4 << 20       // bytes of one of its fields
 )
 

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os/exec"
@@ -55,7 +56,7 @@ func errorFor(err error) *localapi.Error {
 	case errors.Is(err, term.ErrClosed):
 		e.Code = localapi.CodeClosing
 	case errors.As(err, &size):
-		e.Code = localapi.CodeTooLarge
+		e.Code, e.Message = localapi.CodeTooLarge, fmt.Sprintf("the request has more than %d bytes", size.Limit)
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Code = localapi.CodeTimeout
 	}
@@ -70,6 +71,8 @@ func startHint(e *pty.StartError) string {
 	switch {
 	case e.What == "directory":
 		return "--cwd must be an existing directory"
+	case errors.Is(e, pty.ErrTooLarge):
+		return "start it with fewer variables: env -u NAME tether run …"
 	case errors.Is(e, fs.ErrNotExist), errors.Is(e, exec.ErrNotFound):
 		return "check the spelling and the PATH; a shell line needs " + strings.Join(shell.Line(`"…"`), " ")
 	case errors.Is(e, fs.ErrPermission):

@@ -125,3 +125,12 @@ func Limit(l net.Listener) net.Listener { return newLimited(l, 1) }
 
 // Counted is the connection that one of Limit's counts.
 func Counted(c net.Conn) net.Conn { return c.(*counted).Conn }
+
+// Guarded is a server's guard around a handler.
+func Guarded(h func(*http.Request) error) http.Handler {
+	return new(Server).guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h(r); err != nil {
+			fail(w, errorFor(err))
+		}
+	}))
+}

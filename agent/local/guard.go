@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -25,7 +26,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				fail(w, &localapi.Error{Code: localapi.CodeInternal, Message: "a bug in the daemon; its log has the details"})
 			}
 		}()
-		r.Body = http.MaxBytesReader(w, r.Body, localapi.MaxBody)
+		most := int64(localapi.MaxBody)
+		if r.URL.Path == "/v1/terminals" {
+			most = localapi.MaxUserBody // as lowers it for agents
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, most)
 		if r.ContentLength != 0 {
 			body := &dueBody{ReadCloser: r.Body, control: http.NewResponseController(w)}
 			body.due()
@@ -57,9 +62,15 @@ func (b *dueBody) leave() {
 // Read implements io.Reader.
 func (b *dueBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) && !b.came {
-		b.came = true
-		_ = b.control.SetReadDeadline(time.Time{}) // otherwise the deadline would end the request
+	_, large := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case errors.Is(err, io.EOF):
+		if !b.came {
+			b.came = true
+			_ = b.control.SetReadDeadline(time.Time{}) // otherwise the deadline would end the request
+		}
+	case err != nil && !large && !errors.Is(err, os.ErrDeadlineExceeded): // a chunk that is none
+		err = localapi.BadRequest("request body: %v", err)
 	}
 	return n, err
 }
@@ -103,6 +114,9 @@ func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.
 	if err != nil {
 		fail(w, err)
 		return
+	}
+	if actor != term.User {
+		r.Body = http.MaxBytesReader(w, r.Body, localapi.MaxBody)
 	}
 	next.ServeHTTP(w, r.WithContext(ctx))
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -126,9 +127,14 @@ func TestBodies(t *testing.T) {
 		{"long name", `{"command":["x"],"cwd":"/","name":"` + strings.Repeat("n", 300) + `"}`, localapi.CodeBadRequest},
 		{"missing program", `{"command":["missing"],"cwd":"/"}`, localapi.CodeCannotStart},
 		{"deep", strings.Repeat("[", 20_000), localapi.CodeBadRequest},
-		{"oversized", `{"name":"` + strings.Repeat("n", 1<<20) + `"}`, localapi.CodeTooLarge},
+		{"oversized", `{"name":"` + strings.Repeat("n", localapi.MaxUserBody) + `"}`, localapi.CodeTooLarge},
+		{"an agent's, oversized", `{"name":"` + strings.Repeat("n", localapi.MaxBody) + `"}`, localapi.CodeTooLarge},
 	} {
-		raw := fmt.Sprintf("POST /v1/terminals HTTP/1.1\r\nHost: tether\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(rooted(c.body)), rooted(c.body))
+		as := ""
+		if strings.HasPrefix(c.name, "an agent's") {
+			as = localapi.PrincipalHeader + ": a\r\n"
+		}
+		raw := fmt.Sprintf("POST /v1/terminals HTTP/1.1\r\nHost: tether\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", as, len(rooted(c.body)), rooted(c.body))
 		resp := ask(t, w, raw)
 		if resp == nil {
 			t.Errorf("%s: no answer", c.name)
@@ -146,6 +152,27 @@ func TestBodies(t *testing.T) {
 	}
 	if l, err := w.client.List(t.Context()); err != nil || len(l.Terminals) != 1 {
 		t.Errorf("afterwards there are %d terminals (%v), want the good one", len(l.Terminals), err)
+	}
+}
+
+// A body that is not what its headers say is the client's fault, whatever reads it.
+func TestMalformedChunks(t *testing.T) {
+	server := httptest.NewServer(local.Guarded(func(r *http.Request) error { _, err := io.ReadAll(r.Body); return err }))
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := codeOf(t, resp); got != localapi.CodeBadRequest {
+		t.Errorf("%s, want %s", got, localapi.CodeBadRequest)
 	}
 }
 

@@ -345,6 +345,9 @@ func decode(r *http.Request, into any) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
 	}
+	if own, ok := errors.AsType[*localapi.Error](err); ok {
+		return own
+	}
 	return localapi.BadRequest("request body: %s", localapi.JSONProblem(err, into))
 }
 

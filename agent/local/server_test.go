@@ -98,10 +98,11 @@ func TestErrorsHaveCodes(t *testing.T) {
 		{&term.SpecError{Field: "size", Err: io.EOF}, localapi.CodeBadRequest, 2},
 		{&term.SpecError{Field: "private", Err: term.ErrPrivate}, localapi.CodeBadRequest, 2},
 		{fmt.Errorf("start: %w", &pty.StartError{What: "directory", Err: io.EOF}), localapi.CodeCannotStart, 1},
+		{&pty.StartError{What: "program", Err: fmt.Errorf("%w: x", pty.ErrTooLarge)}, localapi.CodeCannotStart, 1},
 		{term.ErrExited, localapi.CodeExited, 1},
 		{term.ErrEnding, localapi.CodeExited, 1}, // was a bug of the daemon's, to who promotes in that moment
 		{term.ErrClosed, localapi.CodeClosing, 3},
-		{&http.MaxBytesError{}, localapi.CodeTooLarge, 1},
+		{&http.MaxBytesError{Limit: 9}, localapi.CodeTooLarge, 1},
 		{context.DeadlineExceeded, localapi.CodeTimeout, 8},
 		{fmt.Errorf("x: %w", &localapi.Error{Code: localapi.CodeUnreachable}), localapi.CodeUnreachable, 5},
 		{io.EOF, localapi.CodeInternal, 1},

@@ -19,7 +19,8 @@ const MCPProtocol = "tether-mcp"
 
 // Bounds of requests and answers, in bytes.
 const (
-	MaxBody     = 1 << 20   // a request's body, large enough for a large environment
+	MaxBody     = 1 << 20   // a request's body
+	MaxUserBody = 16 << 20  // the body of the person's request to start a terminal: pty.MaxStart, as JSON
 	MaxFrame    = 256 << 10 // one WebSocket message; a pasted file comes in several messages
 	AttachChunk = 32 << 10  // most output in one frame of an attached terminal
 	ReadChunk   = 32 << 10  // most output that is passed on at a time, as in one Event

@@ -15,9 +15,9 @@ import (
 // hasTags says whether tagged can be relied on.
 const hasTags = true
 
-// maxEnviron bounds how much of a process's environment is searched for a tag, in bytes. Linux allows a quarter of the stack limit for
-// arguments and environment together, 2 MiB by default (execve(2)).
-const maxEnviron = 2 << 20
+// maxEnviron bounds how much of a process's environment is searched for a tag, in bytes. Linux allows at most
+// 6 MiB of arguments and environment together (execve(2)).
+const maxEnviron = 6 << 20
 
 // HasTTYs says whether processes have controlling terminals, see Info.TTY.
 const HasTTYs = true

@@ -104,6 +104,7 @@ func TestStartReportsFaults(t *testing.T) {
 		{"no interpreter", pty.Command{Path: orphan}, "program", nil, "interpreter"},
 		{"NUL", pty.Command{Path: "/bin/sh", Args: []string{"a\x00b"}}, "program", nil, "invalid argument"},
 		{"missing directory", pty.Command{Path: "/bin/sh", Dir: "/no/such"}, "directory", fs.ErrNotExist, `directory "/no/such"`},
+		{"large variable", pty.Command{Path: "/bin/sh", Env: []string{"A=1", "BIG=" + strings.Repeat("s", 3<<20)}}, "program", pty.ErrTooLarge, "the largest variables are BIG (3145732), A (3)"},
 		{"not a directory", pty.Command{Path: "/bin/sh", Dir: plain}, "directory", nil, "not a directory"},
 	} {
 		p, err := pty.Start(c.command)

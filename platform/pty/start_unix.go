@@ -123,6 +123,9 @@ func fork(c Command, path string, tty *os.File) (pid int, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errors.New("its interpreter does not exist") // the file itself was there a moment ago
 	}
+	if errors.Is(err, syscall.E2BIG) {
+		err = c.tooLarge("this system does not take that much, or not in one variable")
+	}
 	if err != nil {
 		return 0, &StartError{What: "program", Name: path, Err: err}
 	}

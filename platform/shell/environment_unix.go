@@ -12,8 +12,9 @@ import (
 	"tether/platform/proc"
 )
 
-// maxEnvironment bounds the bytes read of the shell's output; Linux lets a program have 2 MiB of environment by default.
-const maxEnvironment = 4 << 20
+// maxEnvironment bounds the bytes read of the shell's output. Linux allows at most 6 MiB of arguments and environment
+// together (execve(2)).
+const maxEnvironment = 6 << 20
 
 // runLogin runs the shell without a terminal, in its own session, and returns its output. If ctx ends first, it ends the whole process
 // tree. Otherwise background processes that the start-up files have started, such as ssh-agent, continue.
