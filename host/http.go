@@ -250,14 +250,16 @@ func sameToken(a, b string) bool {
 }
 
 // originAllowed reports whether the web page that has sent the request may do so. A page is this host's own if its origin is the host of
-// the request and that is an address or localhost: a name could be an attacker's that resolves to this machine (DNS rebinding).
+// the request and that is an address or localhost: a name could be an attacker's that resolves to this machine (DNS rebinding). Where
+// browsers use https, a page that came by http is refused, since anybody on its way could have written it; only this machine's own pages
+// have not been on the way.
 func (h *Host) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return true
 	}
 	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" {
+	if err != nil || u.Host == "" || u.Scheme == "http" && h.https(r) && !isLoopback(u.Hostname()) {
 		return false
 	}
 	if slices.ContainsFunc(h.opts.Origins, func(o string) bool { return strings.EqualFold(o, u.Host) }) {
@@ -269,6 +271,11 @@ func (h *Host) originAllowed(r *http.Request) bool {
 func isAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil || strings.EqualFold(host, "localhost")
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
 // serveState serves /terminals/ID/state, and the same for guests: a terminal's state in the form of AHP. The page needs it for parked

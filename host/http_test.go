@@ -83,6 +83,29 @@ func TestWhoMayConnect(t *testing.T) {
 	}
 }
 
+// Where browsers come by https, somebody on the way can write a page under the host's own name that came by http. It gets in at no door;
+// this machine's own pages do, if they are allowed.
+func TestPagesThatCameByHTTP(t *testing.T) {
+	for secure, want := range map[bool]int{true: 403, false: 101} {
+		_, url := serve(t, host.Options{Token: secret, Secure: secure, Origins: []string{"host.example", "localhost:5173", "192.0.2.7"}})
+		for origin, want := range map[string]int{"https://host.example": 101, "http://host.example": want, "HTTP://host.example": want, "http://192.0.2.7": want, "http://localhost:5173": 101} {
+			header := http.Header{"Origin": {origin}, "Host": {"host.example"}}
+			if got := upgrade(t, url+"?tkn="+secret, header, true); got != want {
+				t.Errorf("https %t, %s: status %d, want %d", secure, origin, got, want)
+			}
+			if want == 101 {
+				continue
+			}
+			for _, v := range []visit{{path: "/launch"}, {path: "/mcp", token: secret}, {method: "POST", path: "/login", form: "token=" + secret}, {method: "POST", path: "/s/open", form: "{}"}, {path: "/events", token: secret}} {
+				v.origin, v.host = origin, "host.example"
+				if r, _ := ask(t, url, v); r.StatusCode != want {
+					t.Errorf("%s at %s: status %d", origin, v.path, r.StatusCode)
+				}
+			}
+		}
+	}
+}
+
 // upgrade makes a request, as a WebSocket's handshake or plain, and returns the status.
 func upgrade(t *testing.T, url string, header http.Header, websocket bool) int {
 	t.Helper()

@@ -295,13 +295,13 @@ func (s *logins) close() {
 	s.work.Wait()
 }
 
-// Launch returns the path, with its query, of a link that logs one browser in as p. It works once, within ten minutes. The caller must have
-// verified that p asks for it.
+// Launch returns the path, with its fragment, of a link that logs one browser in as p, once its person has pressed the button there. It works
+// once, within ten minutes. The caller must have verified that p asks for it.
 func (h *Host) Launch(p Principal) string {
 	if p.Name == "" && h.opts.Token != "" {
 		p.token = sha256.Sum256([]byte(h.opts.Token))
 	}
-	return launchPath + "?code=" + h.logins.launch(p)
+	return launchPath + "#" + h.logins.launch(p)
 }
 
 // cookieName is the name of the session's cookie. With https, no other name below the host's domain and no port without TLS can set it;

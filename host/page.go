@@ -103,7 +103,7 @@ func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only GET", quiet: true}
 	case r.URL.Path == launchPath:
-		return h.followLink(w, r)
+		return asset(w, "launch.html") // it logs nobody in: previews and scanners open links before people do
 	case strings.HasPrefix(r.URL.Path, assetsPath):
 		return asset(w, strings.TrimPrefix(r.URL.Path, assetsPath))
 	}
@@ -183,11 +183,11 @@ func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// followLink logs a browser in, even if the link was on another page.
-func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
-	p, ok := h.logins.follow(r.URL.Query().Get("code"))
+// followLink logs a browser in by the code of a link, which its person has confirmed at the link's page.
+func (h *Host) followLink(w http.ResponseWriter, r *http.Request, code string) *refusal {
+	p, ok := h.logins.follow(code)
 	if !ok {
-		if _, known := h.browser(r); known { // the link was followed twice
+		if _, known := h.browser(r); known { // the button was pressed twice
 			http.Redirect(w, r, "/", http.StatusSeeOther)
 			return nil
 		}
@@ -200,7 +200,7 @@ func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "the page, by link"})
 	h.setCookie(w, r, p)
-	goOn(w)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
 }
 
@@ -211,12 +211,15 @@ func goOn(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>tether-host</title><p><a href="/">Continue</a>`)
 }
 
-// login logs a browser in by the token in the form.
+// login logs a browser in by the token in the form, or by the code of a link.
 func (h *Host) login(w http.ResponseWriter, r *http.Request) *refusal {
 	if r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") != "same-origin" {
 		return errForeignSite
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if code := strings.TrimSpace(r.PostFormValue("code")); code != "" {
+		return h.followLink(w, r, code)
+	}
 	p, why := h.authenticate(r.RemoteAddr, strings.TrimSpace(r.PostFormValue("token")))
 	if why == nil && (!p.may(rightPage) || p.Guest != "") {
 		why = errNoPage

@@ -97,7 +97,8 @@ func TestWhoGetsThePage(t *testing.T) {
 		"a post where there is none": {visit{method: http.MethodPost, path: "/plain", token: "observer-o"}, http.StatusMethodNotAllowed},
 		"a link without a token":     {visit{method: http.MethodPost, path: "/launch"}, http.StatusUnauthorized},
 		"a link for an agent":        {visit{method: http.MethodPost, path: "/launch", token: "agent-b"}, http.StatusForbidden},
-		"a forged link":              {visit{path: "/launch?code=AAAA"}, http.StatusForbidden},
+		"a link's page":              {visit{path: "/launch"}, http.StatusOK},
+		"a forged link":              {pressing(url, "/launch#AAAA"), http.StatusForbidden},
 		"a login from elsewhere":     {visit{method: http.MethodPost, path: "/login", form: "token=observer-o", origin: "http://evil.example"}, http.StatusForbidden},
 		"a login from nowhere":       {visit{method: http.MethodPost, path: "/login", form: "token=observer-o"}, http.StatusForbidden},
 		"a login":                    {visit{method: http.MethodPost, path: "/login", form: "token=observer-o", origin: own}, http.StatusSeeOther},
@@ -145,12 +146,18 @@ func TestPageWithoutNode(t *testing.T) {
 	}
 }
 
-// launchedAs follows a link and returns the cookie.
+// pressing is the request of the button at a link's page.
+func pressing(url, link string) visit {
+	_, code, _ := strings.Cut(link, "#")
+	return visit{method: http.MethodPost, path: "/login", form: "code=" + code, origin: "http" + strings.TrimPrefix(url, "ws")}
+}
+
+// launchedAs logs in by a link and returns the cookie.
 func launchedAs(t *testing.T, h *host.Host, url string, p host.Principal) string {
 	t.Helper()
-	r, _ := ask(t, url, visit{path: h.Launch(p)})
+	r, _ := ask(t, url, pressing(url, h.Launch(p)))
 	all := r.Cookies()
-	if r.StatusCode != http.StatusOK || len(all) != 1 || !all[0].HttpOnly || all[0].SameSite != http.SameSiteStrictMode || all[0].Secure != strings.HasPrefix(all[0].Name, "__Host-") {
+	if r.StatusCode != http.StatusSeeOther || len(all) != 1 || !all[0].HttpOnly || all[0].SameSite != http.SameSiteStrictMode || all[0].Secure != strings.HasPrefix(all[0].Name, "__Host-") {
 		t.Fatalf("status %d, cookies %v", r.StatusCode, all)
 	}
 	return all[0].Name + "=" + all[0].Value
@@ -179,16 +186,13 @@ func TestCookiesGoByHTTPSAlone(t *testing.T) {
 			defer s.Close()
 			client := s.Client()
 			client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-			link, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+h.Launch(host.Principal{}), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			login, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/login", strings.NewReader(url.Values{"token": {secret}}.Encode()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			login.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Origin": {s.URL}}
-			for _, r := range []*http.Request{link, login} {
+			_, code, _ := strings.Cut(h.Launch(host.Principal{}), "#")
+			for by, value := range map[string]string{"code": code, "token": secret} {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/login", strings.NewReader(url.Values{by: {value}}.Encode()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Origin": {s.URL}}
 				answer, err := client.Do(r)
 				if err != nil {
 					t.Fatal(err)
@@ -196,7 +200,7 @@ func TestCookiesGoByHTTPSAlone(t *testing.T) {
 				answer.Body.Close()
 				all := answer.Cookies()
 				if len(all) != 1 || all[0].Secure != c.want || !all[0].HttpOnly || all[0].SameSite != http.SameSiteStrictMode || all[0].Domain != "" {
-					t.Errorf("%s: status %d, cookies %v", r.URL.Path, answer.StatusCode, all)
+					t.Errorf("by a %s: status %d, cookies %v", by, answer.StatusCode, all)
 				}
 			}
 		})
@@ -263,11 +267,49 @@ func TestSessionsOfThePage(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &link); err != nil || r.StatusCode != http.StatusOK {
 		t.Fatalf("a link by token: %d %s", r.StatusCode, body)
 	}
-	if got := status(visit{path: link.Path}); got != http.StatusOK {
+	if got := status(pressing(url, link.Path)); got != http.StatusSeeOther {
 		t.Errorf("following it: %d", got)
 	}
-	if got := status(visit{path: link.Path}); got != http.StatusForbidden {
+	if got := status(pressing(url, link.Path)); got != http.StatusForbidden {
 		t.Errorf("following it again: %d", got)
+	}
+}
+
+// Previews of chats and scanners of mails open a link before its person does. They get no cookie, and the link works on; its code is in no
+// request but that of the button.
+func TestALinkThatOthersOpenFirst(t *testing.T) {
+	h, url := serve(t, host.Options{Token: secret})
+	link := h.Launch(host.Principal{Name: "ann", Role: host.RoleObserver})
+	_, code, _ := strings.Cut(link, "#")
+	if !strings.HasPrefix(link, "/launch#") || len(code) < 26 {
+		t.Fatalf("the link is %s", link)
+	}
+	for _, method := range []string{http.MethodHead, http.MethodGet} {
+		for _, path := range []string{"/launch", "/launch?code=" + code, "/login?code=" + code} {
+			r, body := ask(t, url, visit{method: method, path: path})
+			if len(r.Cookies()) != 0 || strings.Contains(body, code) || path == "/launch" && r.StatusCode != http.StatusOK {
+				t.Errorf("%s %s: %d, cookies %v", method, path, r.StatusCode, r.Cookies())
+			}
+		}
+	}
+	followed := visit{path: "/launch", site: "cross-site", mode: "navigate", dest: "document"} // from a chat in the browser
+	if r, body := ask(t, url, followed); r.StatusCode != http.StatusOK || !strings.Contains(body, `method="post" action="/login"`) || !strings.Contains(body, `name="code"`) {
+		t.Errorf("the link's page: %d\n%s", r.StatusCode, body)
+	}
+	for name, v := range map[string]visit{"another site": {origin: "http://evil.example"}, "nowhere": {}} {
+		v.method, v.path, v.form = http.MethodPost, "/login", "code="+code
+		if r, _ := ask(t, url, v); r.StatusCode != http.StatusForbidden || len(r.Cookies()) != 0 {
+			t.Errorf("the button pressed by %s: %d", name, r.StatusCode)
+		}
+	}
+	r, _ := ask(t, url, pressing(url, link))
+	if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 {
+		t.Fatalf("the person's button: %d", r.StatusCode)
+	}
+	again := pressing(url, link)
+	again.cookie = r.Cookies()[0].Name + "=" + r.Cookies()[0].Value
+	if r, _ := ask(t, url, again); r.StatusCode != http.StatusSeeOther {
+		t.Errorf("pressed twice: %d", r.StatusCode)
 	}
 }
 

@@ -310,9 +310,9 @@ func TestRightTokensPassDuringGuesses(t *testing.T) {
 		t.Errorf("with a cookie: %d", r.StatusCode)
 	}
 	for range 50 {
-		ask(t, url, visit{path: "/launch?code=guess"})
+		ask(t, url, pressing(url, "#guess"))
 	}
-	if r, _ := ask(t, url, visit{path: link}); r.StatusCode != http.StatusOK {
+	if r, _ := ask(t, url, pressing(url, link)); r.StatusCode != http.StatusSeeOther {
 		t.Errorf("a good link: %d", r.StatusCode)
 	}
 }

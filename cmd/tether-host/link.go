@@ -18,8 +18,8 @@ func linkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var u hostURL
 	c := &cobra.Command{
 		Use: "link", Short: "print a one-time link to a host's page in a browser",
-		Long: `Prints a link to the page of a running host. The link logs one browser in with the rights of the token. It works
-once and expires after ten minutes. The token must have the role observer or admin.`,
+		Long: `Prints a link to the page of a running host. The link logs one browser in with the rights of the token, when
+somebody presses the button there. It works once and expires after ten minutes. The token must have the role observer or admin.`,
 		Args: exactly(0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			link, err := askLink(c.Context(), &u, stdin)

@@ -4,8 +4,10 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -44,6 +46,28 @@ func (s *settings) checkPublicURL() error {
 	s.publicURL = u.Scheme + "://" + u.Host
 	s.origins = append(s.origins, u.Host)
 	return nil
+}
+
+// hstsTime is how long a browser uses https alone, in seconds: 30 days. Each answer begins it anew.
+const hstsTime = 30 * 24 * 60 * 60
+
+// httpsAlone makes h tell browsers to use https alone for the name in the public URL (HSTS, RFC 6797). The RFC knows no addresses. Requests
+// with another name, such as those of a health check, did not come by that URL.
+func (s *settings) httpsAlone(h http.Handler) http.Handler {
+	u, err := url.Parse(s.publicURL)
+	if err != nil || u.Scheme != "https" || s.noHSTS || net.ParseIP(u.Hostname()) != nil || strings.EqualFold(u.Hostname(), "localhost") {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			name = r.Host
+		}
+		if strings.EqualFold(name, u.Hostname()) {
+			w.Header().Set("Strict-Transport-Security", fmt.Sprintf("max-age=%d", hstsTime))
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // isLoopback reports whether only this machine can reach an address.

@@ -123,7 +123,7 @@ func TestTokenFile(t *testing.T) {
 		t.Error("the token in the file was shown")
 	}
 	r.end(t)
-	if said := r.stderr.String(); !strings.Contains(said, "see them in a browser (once): http://127.0.0.1:") || !strings.Contains(said, "/launch?code=") {
+	if said := r.stderr.String(); !strings.Contains(said, "see them in a browser (once): http://127.0.0.1:") || !strings.Contains(said, "/launch#") {
 		t.Errorf("it prints no link: %s", said)
 	}
 	again := start(t, "--token-file", file)

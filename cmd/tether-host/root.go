@@ -26,6 +26,7 @@ type settings struct {
 	tokenFile    string
 	withoutToken bool
 	origins      []string
+	noHSTS       bool
 	grace, park  time.Duration
 	drain        time.Duration
 	scrollback   int
@@ -101,7 +102,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.StringVar(&s.tokenFile, "token-file", "", "read the token from `FILE`; a missing file is made with a new token")
 	f.StringVar(&s.token, "token", "", "the token itself; all users of this machine can see it in the list of processes: prefer --token-file")
 	f.BoolVar(&s.withoutToken, "without-token", false, "let everyone on this machine connect; only on a loopback address")
-	f.StringArrayVar(&s.origins, "allow-origin", nil, "`HOST` of web pages that may connect, besides this host's own")
+	f.StringArrayVar(&s.origins, "allow-origin", nil, "`HOST` of web pages that may connect, besides this host's own; by https alone, where the host is reached by https")
 	f.DurationVar(&s.grace, "grace", 30*time.Second, "how long terminals outlive the connection of a machine that can resume them")
 	f.DurationVar(&s.park, "park", 24*time.Hour, "keep terminals for agents and the page for at most this long while their machine is away, if it allows that; 0s: never")
 	f.DurationVar(&s.drain, "drain", 5*time.Second, "how long clients may take to read pending data when the host stops")
@@ -115,6 +116,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.StringVar(&s.key, "tls-key", "", "`FILE` with the certificate's key, PEM")
 	f.BoolVar(&s.plaintext, "plaintext", false, "listen without TLS on other addresses than loopback: behind a TLS proxy, or in a network you trust")
 	f.StringVar(&s.publicURL, "public-url", "", "https `URL` of the page for people, if it differs from the listen address")
+	f.BoolVar(&s.noHSTS, "no-hsts", false, "do not tell browsers to use https alone for the name in --public-url, at all its ports")
 	f.StringVar(&s.auditLog, "audit-log", "", "log to `FILE` who connected, created, watched and was refused; never what terminals print")
 	f.StringVar(&s.metrics, "metrics", "", "serve metrics for Prometheus at http://`ADDRESS`/metrics, without a token; they are only numbers. Port 0 takes any free one, which is printed")
 	f.IntVar(&s.most, "max-connections", 4096, "maximum `NUMBER` of connections")

@@ -56,16 +56,16 @@ func TestDemo(t *testing.T) {
 				t.Errorf("%q was not shown:\n%s", want, out)
 			}
 		}
-		if !regexp.MustCompile(`\nhttp://127\.0\.0\.1:\d+/launch\?code=\w+\n$`).Match(out) {
+		if !regexp.MustCompile(`\nhttp://127\.0\.0\.1:\d+/launch#\w+\n$`).Match(out) {
 			t.Errorf("it does not end with a link to the page:\n%s", out)
 		}
 	})
 	t.Run("at a terminal", func(t *testing.T) {
 		p := sitAt(t, pty.Command{Path: program, Args: []string{"tether", "demo"}, Env: env})
-		p.sees("/launch?code=", "TETHER_HOME=", "watch demo-host dev-server", "q quit")
+		p.sees("/launch#", "TETHER_HOME=", "watch demo-host dev-server", "q quit")
 		p.types("x") // no key
 		p.types("o")
-		p.sees("no desktop", "/launch?code=", "q quit")
+		p.sees("no desktop", "/launch#", "q quit")
 		p.types("c")
 		p.sees("page changed and requested once", "q quit")
 		p.types("s")

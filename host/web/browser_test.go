@@ -307,10 +307,18 @@ func command(id, line, output string, code int64, ms float64) []ahp.Action {
 		ahp.TerminalCommandFinished{CommandID: id, ExitCode: &code, DurationMs: &ms}}
 }
 
-// login opens the page by a launch link.
+// follow opens a link and presses its button.
+func (s *site) follow(b *browser, link string) {
+	s.t.Helper()
+	b.do("goto", args{"url": s.server.URL + link}, nil)
+	b.wait("document.querySelector('#code').type === 'hidden'")
+	b.do("click", args{"selector": "button"}, nil)
+}
+
+// login opens the page by a link.
 func (s *site) login(b *browser) {
 	s.t.Helper()
-	b.do("goto", args{"url": s.server.URL + s.host.Launch(host.Principal{Name: "ann", Role: host.RoleObserver})}, nil)
+	s.follow(b, s.host.Launch(host.Principal{Name: "ann", Role: host.RoleObserver}))
 	b.wait("document.querySelector('#link')?.dataset.state === 'up'")
 }
 

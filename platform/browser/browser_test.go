@@ -21,7 +21,7 @@ func TestOpen(t *testing.T) {
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	t.Setenv("DISPLAY", "")
 	t.Setenv("WAYLAND_DISPLAY", "")
-	const url = "http://127.0.0.1:1/launch?code=a&b='c"
+	const url = "http://127.0.0.1:1/launch#a&b='c"
 	if err := browser.Open(url); !errors.Is(err, browser.ErrNone) {
 		t.Errorf("without a desktop: %v", err)
 	}
