@@ -63,10 +63,13 @@ type conn struct {
 	closing bool
 	subs    map[string]*subscription // by URI
 	ready   []*subscription          // subscriptions with entries to deliver
-	later   []later                  // replies with snapshots
+	later   []*later                 // replies with snapshots
+	greeted bool                     // the handshake has been answered
+	gone    bool                     // the connection has ended
 
-	answer, resync         int  // its share of messageMemory.sending for the last reply and the last resynchronisation, in bytes
-	waiting, granted, gone bool // a goroutine waits for room for the next reply; there is room; the connection has ended
+	answer, resync int    // its share of messageMemory.sending for the last reply and the last resynchronisation, in bytes
+	asking         *later // the reply for whose room a goroutine waits, or has got it
+	granted        int    // the room for asking, in bytes; 0 while the goroutine waits
 
 	taken    bool          // by this connection, the node has become the owner of the client's terminals; see take
 	acks     []*terminal   // terminals whose acknowledgement is to be sent here
@@ -257,18 +260,15 @@ func (c *conn) pull() (msg []byte, more bool) {
 		return nil, false
 	}
 	c.sentLocked()
-	if len(c.later) > 0 && (c.fillsLocked(c.later[0].subs, c.later[0].since) || !c.roomLocked()) {
-		c.h.mu.Unlock()
-		return nil, false
-	}
-	if len(c.later) > 0 {
-		reply := c.later[0].reply
-		c.later = c.later[1:]
+	if reply := c.nextReplyLocked(); reply != nil {
 		c.h.mu.Unlock()
 		reply()
 		return nil, true
 	}
 	defer c.h.mu.Unlock()
+	if len(c.later) > 0 && !c.greeted {
+		return nil, false
+	}
 	if msg = c.nextAckLocked(); msg == nil {
 		msg = c.nextCountLocked()
 	}
@@ -282,7 +282,7 @@ func (c *conn) pull() (msg []byte, more bool) {
 		msg = c.nextDataLocked()
 	}
 	more = len(c.acks)+len(c.counts)+len(c.watchers)+len(c.dueSessions)+len(c.ready) > 0
-	if msg == nil && !more {
+	if msg == nil && !more && len(c.later) == 0 {
 		c.drainedLocked()
 	}
 	if msg != nil && more && time.Since(c.h.promptly.last) < typingTime {
@@ -293,8 +293,23 @@ func (c *conn) pull() (msg []byte, more bool) {
 
 // laterLocked queues a reply with the state of channels, which is built when it can be sent.
 func (c *conn) laterLocked(subs []*subscription, reply func()) {
-	c.later = append(c.later, later{subs, reply, time.Now()})
+	c.later = append(c.later, &later{subs: subs, reply: reply, since: time.Now()})
 	c.wake()
+}
+
+// nextReplyLocked returns the oldest queued reply that can be sent now, or nil. A reply that waits for text or for room delays nothing else.
+// Only the reply to the handshake goes before everything.
+func (c *conn) nextReplyLocked() func() {
+	for i, l := range c.later {
+		if !c.fillsLocked(l) && c.roomLocked(l) {
+			c.later, c.greeted = slices.Delete(c.later, i, i+1), true
+			return l.reply
+		}
+		if !c.greeted {
+			break
+		}
+	}
+	return nil
 }
 
 // directLocked queues an envelope for this connection alone.

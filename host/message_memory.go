@@ -232,37 +232,40 @@ func decodedSize(params []byte) int {
 
 // A later is a reply with the state of channels. It is built when it can be sent.
 type later struct {
-	subs  []*subscription
-	reply func()
-	since time.Time // when the client asked for it
+	subs   []*subscription
+	reply  func()
+	since  time.Time // when the client asked for it
+	filled bool      // the writer is woken when the wait for other nodes' text is over
 }
 
-// roomLocked reports whether there is room for the next reply. If there is none, nothing is sent until a goroutine has waited for room:
-// connections of the same name that do not read take it, and are closed after Options.StallTime.
-func (c *conn) roomLocked() bool {
-	switch {
-	case c.granted:
-		c.granted = false
+// roomLocked reports whether there is room for a reply. If there is none, the reply waits until a goroutine has got it: connections of the
+// same name that do not read take it, and are closed after Options.StallTime. Later replies that need room wait, too.
+func (c *conn) roomLocked(l *later) bool {
+	if c.asking == l {
+		if c.granted == 0 {
+			return false
+		}
+		c.asking, c.answer, c.granted = nil, c.granted, 0
 		return true
-	case c.waiting:
-		return false
 	}
 	n, most := 0, maxSnapshots
 	if c.client.resume {
 		most = maxLender
 	}
-	for _, s := range c.later[0].subs {
+	for _, s := range l.subs {
 		n += c.shownLocked(s.ch)
 	}
 	all, name := &c.h.messages.sending, c.remote.principal.Name
 	switch n = min(n, most, all.part); {
 	case n <= freeSending:
 		return true
+	case c.asking != nil:
+		return false
 	case all.try(name, n):
 		c.answer = n
 		return true
 	}
-	c.waiting = true
+	c.asking = l
 	c.h.work.Go(func() { c.awaitRoom(name, n) })
 	return false
 }
@@ -281,13 +284,12 @@ func (c *conn) awaitRoom(name string, n int) {
 	err := c.h.messages.sending.take(ctx, name, n)
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	c.waiting = false
 	switch {
 	case err != nil:
 	case c.gone:
 		c.h.messages.sending.give(name, n)
 	default:
-		c.answer, c.granted = n, true
+		c.granted = n
 		c.wake()
 	}
 }
@@ -320,7 +322,7 @@ func (c *conn) resyncingLocked() int {
 
 // sentLocked releases the bytes of the last reply, because everything before has been sent.
 func (c *conn) sentLocked() {
-	if c.answer > 0 && !c.granted {
+	if c.answer > 0 {
 		c.h.messages.sending.give(c.remote.principal.Name, c.answer)
 		c.answer = 0
 	}
@@ -339,7 +341,8 @@ func (c *conn) caughtUpLocked() {
 
 // doneLocked gives back all bytes at the end of the connection.
 func (c *conn) doneLocked() {
-	c.gone, c.granted = true, false
+	c.gone = true
+	c.answer, c.granted = c.answer+c.granted, 0
 	c.sentLocked()
 	c.caughtUpLocked()
 }

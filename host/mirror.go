@@ -27,8 +27,7 @@ type mirror struct {
 	on       bool      // the owner's node enforced audiences when it sent this one
 	unsaid   bool      // the owner's audience.unsaid
 	wanted   time.Time // when somebody at this node last followed it
-	asked    time.Time // since when readers wait for its text; zero: nobody waits
-	waiters  []*conn   // connections whose next reply waits
+	waiters  []*conn   // connections with a reply that waits for its text
 	filled   change.Signal
 	lastSeen NodeEntry // for Commands and Lifecycle while it is not fed
 }
@@ -310,29 +309,14 @@ func (t *terminal) wantedLocked() bool {
 	return len(t.subs) > 0 || t.agents > 0 || t.moved.Awaited() || time.Since(t.mirror.wanted) < wantTime
 }
 
-// fillingLocked reports whether readers should wait for the text of the mirror t. The first one starts the wait.
-func (h *Host) fillingLocked(t *terminal) bool {
+// fillingLocked reports whether readers should wait for the text of another node's terminal, each for at most fillTime.
+func (t *terminal) fillingLocked() bool {
 	m := t.mirror
-	if m == nil || m.fed || m.lost {
-		return false
-	}
-	h.wantLocked(t)
-	if m.asked.IsZero() {
-		m.asked = time.Now()
-		time.AfterFunc(fillTime, func() {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			if t.mirror == m && !m.fed {
-				t.fillDoneLocked(m)
-			}
-		})
-	}
-	return time.Since(m.asked) < fillTime
+	return m != nil && !m.fed && !m.lost
 }
 
 // fillDoneLocked wakes the readers that wait for the text of a mirror.
 func (t *terminal) fillDoneLocked(m *mirror) {
-	m.asked = time.Time{}
 	for _, c := range m.waiters {
 		c.wake()
 	}
@@ -340,19 +324,25 @@ func (t *terminal) fillDoneLocked(m *mirror) {
 	m.filled.Raise()
 }
 
-// fillsLocked reports whether the next reply of the connection waits for text of other nodes' terminals. The connection is woken when the
-// wait is over.
-func (c *conn) fillsLocked(subs []*subscription, since time.Time) bool {
-	if c.h.opts.Nodes == nil || time.Since(since) >= fillTime {
+// fillsLocked reports whether a reply of the connection waits for text of other nodes' terminals. The connection is woken when the wait is
+// over.
+func (c *conn) fillsLocked(l *later) bool {
+	left := fillTime - time.Since(l.since)
+	if c.h.opts.Nodes == nil || left <= 0 {
 		return false
 	}
-	for _, s := range subs {
+	for _, s := range l.subs {
 		t := s.ch.term
-		if t == nil || t.mirror == nil || c.client == t.creator || !c.h.fillingLocked(t) {
+		if t == nil || c.client == t.creator || !t.fillingLocked() {
 			continue
 		}
 		if !slices.Contains(t.mirror.waiters, c) {
 			t.mirror.waiters = append(t.mirror.waiters, c)
+			c.h.wantLocked(t)
+		}
+		if !l.filled {
+			l.filled = true
+			time.AfterFunc(left, c.wake)
 		}
 		return true
 	}
@@ -367,10 +357,11 @@ func (h *Host) fill(t *terminal) {
 	late := time.After(fillTime)
 	for {
 		h.mu.Lock()
-		if !h.fillingLocked(t) {
+		if !t.fillingLocked() {
 			h.mu.Unlock()
 			return
 		}
+		h.wantLocked(t)
 		filled := t.mirror.filled.Next()
 		h.mu.Unlock()
 		select {

@@ -42,12 +42,19 @@ func (v *viewer) announce(uri, former string) error {
 
 // told is what a stream of events has said.
 type told struct {
-	mu  sync.Mutex
-	all []events.Event
+	mu     sync.Mutex
+	all    []events.Event
+	active int // streams that have begun, and those that have lost events since
 }
 
-func (o *told) Active(string, bool) error { return nil }
-func (o *told) Heartbeat(string) error    { return nil }
+func (o *told) Active(string, bool) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.active++
+	return nil
+}
+
+func (o *told) Heartbeat(string) error { return nil }
 func (o *told) Event(e events.Event) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,6 +107,7 @@ func TestAgentsAndAMachineThatIsAway(t *testing.T) {
 		{Name: events.Exited, Arguments: json.RawMessage(`{"terminalId":"` + id + `"}`)}, {Name: events.MachineAway}, {Name: events.MachineBack}} {
 		streams.Go(func() { _ = h.StreamEvents(ctx, host.Principal{Role: host.RoleAgent, Name: "bot"}, &r, out) }) // it ends with ctx
 	}
+	testkit.Eventually(t, patience, "the streams begin", func() bool { out.mu.Lock(); defer out.mu.Unlock(); return out.active == 4 })
 	testkit.Eventually(t, patience, "the first line is told", func() bool { return slices.Contains(out.lines(), events.Line+" one") })
 	waits := make(chan waited, 1)
 	streams.Go(func() {

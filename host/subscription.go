@@ -27,11 +27,11 @@ type subscription struct {
 	own []entry
 }
 
-// subscribeLocked makes a subscription of c to ch, or takes the existing one, and pauses it until its snapshot is taken.
+// subscribeLocked makes a subscription of c to ch, which delivers nothing until its snapshot is taken. An existing one goes on delivering.
 func (c *conn) subscribeLocked(ch *channel) *subscription {
 	s := c.subs[ch.uri]
 	if s == nil || s.ch != ch {
-		s = &subscription{conn: c, ch: ch, changed: c.h.listed.changed, since: time.Now()}
+		s = &subscription{conn: c, ch: ch, changed: c.h.listed.changed, since: time.Now(), paused: true}
 		c.subs[ch.uri] = s
 		ch.subs = append(ch.subs, s)
 		if ch.isRoot() {
@@ -42,7 +42,6 @@ func (c *conn) subscribeLocked(ch *channel) *subscription {
 			ch.term.watchedLocked()
 		}
 	}
-	s.paused = true
 	return s
 }
 
