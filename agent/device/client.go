@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tether/ahp/client"
+	"tether/internal/webproxy"
 	"tether/pairing"
 )
 
@@ -70,7 +71,7 @@ func New(e client.Endpoint, key ed25519.PrivateKey) (*Client, error) {
 		secure = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	return &Client{base: u.String(), key: key, http: &http.Client{
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, TLSHandshakeTimeout: requestTime,
+		Transport: &http.Transport{Proxy: webproxy.For, TLSClientConfig: secure, TLSHandshakeTimeout: requestTime,
 			DialContext: (&net.Dialer{Timeout: requestTime}).DialContext, MaxResponseHeaderBytes: pairing.MaxMessage, MaxIdleConns: 1},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil

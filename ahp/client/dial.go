@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/webproxy"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -75,7 +76,7 @@ func (e Endpoint) TLS() *tls.Config {
 // http returns a client for a few requests to the host outside AHP. It follows no redirects, since the requests hold secrets. The caller
 // closes its idle connections.
 func (e Endpoint) http() *http.Client {
-	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: e.TLS(), ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10},
+	return &http.Client{Transport: &http.Transport{Proxy: webproxy.For, TLSClientConfig: e.TLS(), ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"tether/internal/webproxy"
 	"tether/platform/rawio"
 )
 
@@ -47,7 +48,7 @@ func Dial(ctx context.Context, rawURL string, o Options) (*Conn, error) {
 	})
 	if err != nil {
 		transport.CloseIdleConnections() // a refused request leaves one
-		return nil, dialError(resp, err)
+		return nil, dialError(resp, err, transport.Proxy != nil, rawURL)
 	}
 	c := newConn(ws, l, o)
 	if theirs, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
@@ -81,7 +82,7 @@ func newTransport(o Options) *http.Transport {
 	}
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext // sets TCP_NODELAY
-		t.Proxy = http.ProxyFromEnvironment
+		t.Proxy = webproxy.For
 	}
 	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -108,10 +109,16 @@ func linkBelow(c net.Conn) *link {
 	}
 }
 
-// dialError maps the library's error to the one that Dial promises.
-func dialError(resp *http.Response, err error) error {
+// dialError maps the library's error to the one that Dial promises. It names the proxy of the environment, if proxies
+// were looked for and there is one: the host may be right and the proxy wrong.
+func dialError(resp *http.Response, err error, proxies bool, rawURL string) error {
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 		return &DialError{Status: resp.StatusCode}
+	}
+	if u, _ := url.Parse(rawURL); proxies {
+		if proxy, _ := webproxy.Of(u); proxy != nil {
+			return fmt.Errorf("wsconn: dial through the proxy %s of the environment: %w", proxy.Redacted(), withoutURL(err))
+		}
 	}
 	return fmt.Errorf("wsconn: dial: %w", withoutURL(err))
 }

@@ -19,6 +19,7 @@ import (
 	"tether/ahp/client"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/version"
+	"tether/internal/webproxy"
 )
 
 // checkHosts checks the link to each host. If the link is down, it checks each step of the connection.
@@ -123,7 +124,7 @@ func (r *route) throughProxy(ctx context.Context, proxy *url.URL) bool {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(proxy.Hostname(), portOf(proxy)))
 	if err != nil {
-		r.add("proxy", Fail, proxy.Redacted()+" (from the environment): "+err.Error(), "correct HTTPS_PROXY, or add the host to NO_PROXY; then apply it with: tether daemon --replace --background")
+		r.add("proxy", Fail, proxy.Redacted()+" (from the environment): "+err.Error(), "correct HTTPS_PROXY or ALL_PROXY, or add the host to NO_PROXY; then apply it with: tether daemon --replace --background")
 		return false
 	}
 	conn.Close()
@@ -198,7 +199,7 @@ func checkClock(ctx context.Context, name string, h *localapi.HostStatus) []Chec
 		return nil
 	}
 	began := time.Now()
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: hostTLS(h, u.Hostname())}
+	transport := &http.Transport{Proxy: webproxy.For, TLSClientConfig: hostTLS(h, u.Hostname())}
 	defer transport.CloseIdleConnections()
 	plain := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := plain.Do(req)
@@ -217,14 +218,9 @@ func checkClock(ctx context.Context, name string, h *localapi.HostStatus) []Chec
 	return []Check{c}
 }
 
-// proxyOf returns the proxy that the environment names for the URL, or nil.
+// proxyOf returns the proxy that the environment names for the URL, or nil. The connection itself reports a wrong one.
 func proxyOf(u *url.URL) *url.URL {
-	web := *u
-	web.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]
-	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &web})
-	if err != nil {
-		return nil
-	}
+	proxy, _ := webproxy.Of(u)
 	return proxy
 }
 
