@@ -1,11 +1,14 @@
 package main
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/cmd/tether/internal/attach"
+	"tether/platform/proc"
 )
 
 func mcpCommand(a *app) *cobra.Command {
@@ -22,11 +25,24 @@ Example configuration of a client:
   {"mcpServers": {"tether": {"command": "tether", "args": ["mcp", "--as", "claude"]}}}`,
 		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, _ []string) error {
 			agent := client.As(as)
-			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdoutFile, timeout: attach.AwayTimeout, notice: a.notice}
+			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdoutFile, timeout: attach.AwayTimeout, notice: a.notice, orphan: orphaned()}
 			defer whileConnected(c.Context(), client, silence(a.notice), pipe.awaits)()
 			return pipe.run(c.Context())
 		}),
 	}
 	c.Flags().StringVar(&as, "as", localapi.DefaultAgent, "the `NAME` of the agent, which owns the terminals")
 	return c
+}
+
+// orphaned returns a function that reports whether the process that started this one has ended. It is nil if that
+// process is not known.
+func orphaned() func() bool {
+	parent, err := proc.Lookup(os.Getppid())
+	if err != nil {
+		return nil
+	}
+	return func() bool {
+		now, err := proc.Lookup(parent.Pid)
+		return err != nil || now.ID != parent.ID || now.Zombie
+	}
 }

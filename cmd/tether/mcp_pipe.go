@@ -36,6 +36,7 @@ type mcpPipe struct {
 	out     io.Writer
 	timeout time.Duration // how long the pipe waits for the next daemon
 	notice  func(format string, args ...any)
+	orphan  func() bool // reports whether the process that started this one has ended; nil: not known
 
 	write sync.Mutex // held while a line is written to out
 
@@ -44,6 +45,7 @@ type mcpPipe struct {
 	changed    change.Signal          // raised when stream changes, and when over becomes true
 	over       bool                   // the pipe has ended and takes no further daemon
 	done       bool                   // the client has ended its input
+	said       int                    // messages of the client
 	handshake  [][]byte               // lines of the handshake, initialize first
 	subscribed map[string][]byte      // the subscribing line for each URI
 	streams    map[string]*openStream // open streams of events, by the id of the request
@@ -73,6 +75,9 @@ func (p *mcpPipe) run(ctx context.Context) error {
 	defer p.end()
 	defer context.AfterFunc(ctx, p.end)()
 	go p.send()
+	watched, stop := context.WithCancel(ctx)
+	defer stop()
+	go p.watchParent(watched)
 	for {
 		err = p.receive(stream)
 		p.swap(nil)
@@ -355,6 +360,7 @@ func (p *mcpPipe) say(line []byte, whole bool) bool {
 		p.mu.Unlock()
 		return false
 	}
+	p.said++
 	p.noteLocked(m, line)
 	p.mu.Unlock()
 	if _, err := stream.Write(line); err == nil {
@@ -397,6 +403,43 @@ func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
 	if m.method != "" && m.id != "" {
 		p.waiting[m.id] = true
 	}
+}
+
+const (
+	parentTick = 5 * time.Second  // between two looks at the process that started this one
+	orphanTime = 10 * time.Second // how long an orphan waits for a message
+)
+
+// watchParent ends the pipe when the process that started it has ended and no message came for orphanTime after that.
+// The input does not end then if another process holds it, such as a background job of the client. A client behind a
+// wrapper that has ended still sends messages; it is not ended.
+func (p *mcpPipe) watchParent(ctx context.Context) {
+	if p.orphan == nil {
+		return
+	}
+	wait := func(d time.Duration) bool {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(d):
+			return true
+		}
+	}
+	for !p.orphan() {
+		if !wait(parentTick) {
+			return
+		}
+	}
+	before := p.messages()
+	if wait(orphanTime) && p.messages() == before {
+		p.finish()
+	}
+}
+
+func (p *mcpPipe) messages() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said
 }
 
 // finish tells the daemon that the client is done. It waits for the answers of running calls first, because the end of an MCP session

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tether/agent"
@@ -54,6 +55,36 @@ func FuzzPeekMCP(f *testing.F) {
 			t.Errorf("%q has the id %q, which reads back as %q", line, m.id, back.id)
 		}
 	})
+}
+
+// A pipe whose client has ended, but whose input is held by another process, ends when nothing comes any more.
+func TestOrphanedPipe(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		says time.Duration // when a message comes, after the parent's end; 0: never
+		ends bool
+	}{{"silent", 0, true}, {"behind a wrapper", 9 * time.Second, false}, {"of a client that lives", -time.Second, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				p := &mcpPipe{orphan: func() bool { return c.says >= 0 && time.Since(began) >= 20*time.Second }}
+				ctx, cancel := context.WithCancel(t.Context())
+				go p.watchParent(ctx)
+				if c.says > 0 {
+					time.Sleep(20*time.Second + c.says)
+					p.mu.Lock()
+					p.said++
+					p.mu.Unlock()
+				}
+				time.Sleep(time.Minute)
+				if p.isDone() != c.ends {
+					t.Errorf("it has ended: %v", p.isDone())
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
+	}
 }
 
 // mcpEnd is the daemon's end of an MCP session, which a test plays.
