@@ -19,6 +19,7 @@ type Options struct {
 	Clipboard bool  // OSC 52 that sets the clipboard
 	FileLinks bool  // OSC 8 with file:
 	Images    int64 // bytes of images between two calls of Filter.Renew
+	Silent    bool  // neither notifications nor bells pass
 	Tokens    bool  // redact credentials of known forms
 	// Patterns are regular expressions of further secrets: the first group if there is one, else the whole match. They are looked for within 4
 	// KiB; ^ and $ are the ends of a line.

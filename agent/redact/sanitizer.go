@@ -70,7 +70,21 @@ const (
 
 func (s *sanitizer) atRest() bool { return s.state == ground && !s.chunks }
 
-func (s *sanitizer) renew() { s.images, s.notices, s.titles = s.opts.Images, maxNotices, maxTitles }
+func (s *sanitizer) renew() {
+	s.images, s.notices, s.titles = s.opts.Images, maxNotices, maxTitles
+	if s.opts.Silent {
+		s.notices = 0
+	}
+}
+
+// hush blanks the bells in text.
+func (s *sanitizer) hush(text []byte, off int64) {
+	for i, c := range text {
+		if c == bel && s.opts.Silent {
+			s.add(off+int64(i), off+int64(i)+1, Null)
+		}
+	}
+}
 
 // feed takes the next bytes, whole characters. p[from:to] has no sequences other than complete harmless ones; it is empty if none is known
 // to be so.
@@ -102,6 +116,9 @@ func (s *sanitizer) ground(p []byte, i int, base int64) int {
 	at = nextEscape(p, at)
 	if s.c1 < i {
 		s.c1 = nextC1(p, i)
+	}
+	if s.opts.Silent {
+		s.hush(p[i:min(at, s.c1)], base+int64(i))
 	}
 	if s.c1 < at {
 		return s.introduced(p, p[s.c1+1]-0x40, base+int64(s.c1), s.c1+2, base)
@@ -137,6 +154,7 @@ func (s *sanitizer) escaped(p []byte, i int, base int64) int {
 	case c == esc:
 		s.state, s.inter = escape, 0
 	case c < 0x20 || c == del: // a terminal obeys it at once, and the sequence goes on
+		s.hush(p[i:i+1], base+int64(i))
 	case c < 0x30:
 		if s.state = inter; s.inter == 0 {
 			s.inter = c
@@ -195,6 +213,8 @@ func (s *sanitizer) control(p []byte, i int, base int64) int {
 			}
 			s.state = ground
 			return i + 1
+		case c < 0x20:
+			s.hush(p[i:i+1], base+int64(i))
 		case c == ';' || c == ':':
 			s.field()
 		case c >= '0' && c <= '9':

@@ -58,7 +58,7 @@ func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 	var m view.Modes
 	var screen io.Writer = a.stdout
 	if paced {
-		screen = view.NewSafe(a.stdout) // the recording may be another person's
+		screen = view.NewSafe(io.MultiWriter(a.stdout, &m)) // the recording may be another person's
 		if cols, rows := a.size(); int(cols) < r.Header.Cols || int(rows) < r.Header.Rows {
 			a.notice("recorded at %dx%d, your window is %dx%d: lines may wrap", r.Header.Cols, r.Header.Rows, cols, rows)
 		}
@@ -83,7 +83,6 @@ func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 		if _, err := io.WriteString(screen, e.Data); err != nil {
 			return err
 		}
-		_, _ = m.Write([]byte(e.Data)) // never fails
 	}
 }
 

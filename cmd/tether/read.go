@@ -67,7 +67,7 @@ func readCommand(a *app) *cobra.Command {
 				return about(args[0], err)
 			}
 			defer body.Close()
-			err = a.show(body, plain, o.Follow)
+			err = a.show(body, plain, raw, o.Follow)
 			a.noteMasked(body.Masked())
 			if errors.Is(err, localclient.ErrDropped) {
 				return &hinted{err, "the terminal may still be running; run this command again when the daemon is back"}
@@ -115,9 +115,9 @@ const (
 
 var colorChoices = []string{colorAuto, colorAlways, colorNever}
 
-// show copies a terminal's output, as plain text or unchanged, and leaves the person's own terminal in its former state. If live, a line is
-// shown before it is complete.
-func (a *app) show(from io.Reader, plain, live bool) error {
+// show copies a terminal's output: as plain text, or unchanged. At the person's own terminal it leaves out sequences that would act on that,
+// unless raw, and restores the terminal's former state. If live, a line is shown before it is complete.
+func (a *app) show(from io.Reader, plain, raw, live bool) error {
 	if plain {
 		text := &view.Plain{Out: a.stdout, Live: live}
 		_, err := io.Copy(text, from)
@@ -129,6 +129,12 @@ func (a *app) show(from io.Reader, plain, live bool) error {
 	}
 	var m view.Modes
 	defer func() { a.stdout.Write(m.Restore()) }()
-	_, err := io.Copy(io.MultiWriter(a.stdout, &m), from)
-	return err
+	own := io.MultiWriter(a.stdout, &m)
+	if raw {
+		_, err := io.Copy(own, from)
+		return err
+	}
+	safe := view.NewSilent(own)
+	_, err := io.Copy(safe, from)
+	return errors.Join(err, safe.Close())
 }

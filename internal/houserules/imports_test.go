@@ -31,7 +31,7 @@ const layers = `
 	internal/change, agent/config < agent/declared;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
-	NONE < agent/redact;
+	shellint < agent/redact;
 	internal/change, agent/command, agent/flow, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
 	NONE < agent/command;
 	platform/secret < agent/audit;
