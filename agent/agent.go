@@ -111,6 +111,7 @@ type Agent struct {
 	policy   *policy.Engine
 	shown    *redact.Rules       // for text that leaves the machine
 	login    func() *shell.Cache // of the login environment
+	again    chan struct{}       // 1: the login environment is not known, see askLoginAgain
 
 	watched  watchLog
 	degraded degraded               // each part reports its own causes
@@ -151,8 +152,8 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("what to redact: %w", err)
 	}
-	a := &Agent{cfg: c, settings: settings, level: level, shown: shown, login: sync.OnceValue(loginCache),
-		idle: idle.New(quietAfter)}
+	a := &Agent{cfg: c, settings: settings, level: level, shown: shown, login: sync.OnceValue(func() *shell.Cache { return loginCache(time.Duration(settings.Terminals.LoginTimeout)) }),
+		again: make(chan struct{}, 1), idle: idle.New(quietAfter)}
 	a.policy, err = policy.New(c.policyOptions(a.mask))
 	return a, err
 }
@@ -320,6 +321,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	go func() { failed <- server.Serve(listener) }()
 	defer a.serveTCP(server, tokens)() // ends when the server is closed
 	defer a.keepSmall(ctx)()
+	defer a.askLoginAgain(ctx)()
 	defer a.notifyQuestions(ctx, server)()
 	a.log.Info().Str("version", a.cfg.Version).Int("pid", os.Getpid()).Msg("ready")
 	if a.cfg.Ready != nil {

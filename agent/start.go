@@ -2,8 +2,11 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"tether/agent/localapi"
@@ -32,21 +35,76 @@ func (a *Agent) openStarter() {
 // scriptsDir holds, per terminal, the files that its shell reads at its start.
 func scriptsDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "sh") }
 
-// Environment returns the environment of an interactive login of the person, asking the login shell the first time and, if refresh, again.
+// loginCause is the cause in status of terminals that do not get the login environment.
+const loginCause = "login environment"
+
+// Environment returns the environment of an interactive login of the person, asking the login shell the first time and,
+// if refresh, again. After a failure the daemon goes on asking in the background.
 func (a *Agent) Environment(ctx context.Context, refresh bool) ([]string, error) {
+	ask := a.login().Get
 	if refresh {
-		return a.login().Refresh(ctx)
+		ask = a.refreshLogin
 	}
-	return a.login().Get(ctx)
+	env, err := ask(ctx)
+	if err != nil && ctx.Err() == nil {
+		a.degraded.report(loginCause, fmt.Sprintf("terminals that the daemon starts itself get its own environment: %v; tether doctor shows more", err))
+		select {
+		case a.again <- struct{}{}:
+		default:
+		}
+	}
+	return env, err
+}
+
+// refreshLogin asks the login shell, for longer than a start waits.
+func (a *Agent) refreshLogin(ctx context.Context) ([]string, error) {
+	const patience = 2 * time.Minute
+	ctx, cancel := context.WithTimeout(ctx, max(patience, time.Duration(a.settings.Terminals.LoginTimeout)))
+	defer cancel()
+	env, err := a.login().Refresh(ctx)
+	if err == nil {
+		a.degraded.report(loginCause, "")
+	}
+	return env, err
+}
+
+// askLoginAgain asks the login shell in the background after a failure, until it answers, at most every minute. The
+// returned function waits until it does so no more.
+func (a *Agent) askLoginAgain(ctx context.Context) (wait func()) {
+	const pause = time.Minute
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-a.again:
+			}
+			for {
+				_, err := a.refreshLogin(ctx)
+				if err == nil || errors.Is(err, shell.ErrUnsupported) {
+					break
+				}
+				a.log.Warn().Err(err).Msg("login environment still unknown")
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(pause):
+				}
+			}
+		}
+	})
+	return func() { cancel(); asking.Wait() }
 }
 
 // loginCache finds the login shell, which may take a moment.
-func loginCache() *shell.Cache {
+func loginCache(limit time.Duration) *shell.Cache {
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0] // the shell then finds it, or says that it does not
 	}
-	return &shell.Cache{Path: shell.Login(), Self: self}
+	return &shell.Cache{Path: shell.Login(), Self: self, Limit: limit}
 }
 
 // doorName is the name of a directory within the runtime directory; a wall shows it instead of the runtime directory.

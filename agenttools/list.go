@@ -25,6 +25,7 @@ type Metadata struct {
 	AwayWhy   string     `json:"awayWhy,omitempty"`   // why no output comes, if the machine itself may be connected
 	KeptUntil int64      `json:"keptUntil,omitempty"` // Unix time in ms at which the host forgets the terminal, if its machine is not back by then; only the host has it now
 	Dropped   string     `json:"dropped,omitempty"`   // why the host does not keep its output any more
+	Notice    string     `json:"notice,omitempty"`    // something that is not as asked
 	Exited    bool       `json:"exited,omitempty"`
 	*ExitFields
 }
@@ -63,7 +64,7 @@ func metadataOf(i Info) Metadata {
 	if i.Machine != "" {
 		m.Machine, m.Name = screen.Clean(i.Machine), screen.Clean(i.Name)
 	}
-	m.Ready = i.Ready
+	m.Ready, m.Notice = i.Ready, i.Notice
 	m.Dropped = i.Dropped
 	if !i.Away.IsZero() {
 		m.AwaySince, m.AwayWhy = millis(i.Away), i.AwayWhy

@@ -74,6 +74,7 @@ type Info struct {
 	Name, Title string
 	Cols, Rows  int
 	Pid         int
+	Notice      string // something that is not as asked, in one line
 	Running     string // command line that a shell runs now
 	Detection   bool   // the shell reports its commands
 	Start, End  int64  // offsets of the readable output: [Start, End)

@@ -50,6 +50,8 @@ type Terminals struct {
 	OnSlowAgent string `toml:"on_slow_agent" oneof:"lag hold"`
 	// StallTime is how long a slow reader may hold a child.
 	StallTime Duration `toml:"stall_time" range:"100ms..10m"`
+	// LoginTimeout is how long a start waits for the start-up files of the person's login shell.
+	LoginTimeout Duration `toml:"login_timeout" range:"1s..5m"`
 	// KillGrace is the time between TERM and KILL.
 	KillGrace Duration `toml:"kill_grace" range:"100ms..1m"`
 }
@@ -82,7 +84,7 @@ func Default() Config {
 		Daemon: Daemon{LogLevel: "info"},
 		Terminals: Terminals{
 			LogBytes: 4 << 20, TotalLogBytes: 256 << 20, MaxRunning: 200, KeepExited: 50, KeepFor: Duration(time.Hour),
-			OnSlowUser: "lag", OnSlowAgent: "hold", StallTime: Duration(10 * time.Second), KillGrace: Duration(3 * time.Second),
+			OnSlowUser: "lag", OnSlowAgent: "hold", StallTime: Duration(10 * time.Second), LoginTimeout: Duration(10 * time.Second), KillGrace: Duration(3 * time.Second),
 		},
 		ShellIntegration: ShellIntegration{Unsigned: UnsignedMark},
 		Uplink:           Uplink{Heartbeat: Duration(15 * time.Second), ClientTools: true},

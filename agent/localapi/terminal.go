@@ -14,6 +14,7 @@ type Terminal struct {
 	Owner    string    `json:"owner"`
 	Visible  bool      `json:"visible"`
 	Private  bool      `json:"private"`
+	Notice   string    `json:"notice,omitempty"` // for the person: what is not as asked
 	LentTo   []string  `json:"lent_to"`
 	Loans    []Loan    `json:"loans"`          // one loan for each host in lent_to, in the same order
 	Kept     []KeptAt  `json:"kept,omitempty"` // after the end of sharing: the offline hosts that may still keep the text

@@ -33,12 +33,13 @@ type Specs struct {
 
 // Spec turns a request into a spec. Every terminal passes here, so its environment and arguments are completed here.
 func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
-	env := r.Env
+	env, notice := r.Env, ""
 	if env == nil {
 		var err error
 		if env, err = s.Environment(ctx, false); err != nil {
 			s.Logger.Warn().Err(err).Msg("login environment unknown; a terminal gets the daemon's")
 			env = os.Environ()
+			notice = fmt.Sprintf("the environment is the daemon's, not that of a login: %v", err)
 		}
 		if r.ByAgent() {
 			env = integrate.Environ(env, nil, s.HideEnv)
@@ -69,7 +70,7 @@ func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 	}
 	spec := term.Spec{
 		Command: command, Env: environment(shell.Merge(env, setEnv)), Name: r.Name, Cwd: r.Cwd,
-		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo, Audience: r.Audience, Leased: r.Leased, Door: r.Door,
+		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo, Audience: r.Audience, Leased: r.Leased, Door: r.Door, Notice: notice,
 	}
 	if len(spec.Command) > 0 && r.Line == "" && !r.NoIntegration {
 		err = s.integrate(&spec, r.Shell)

@@ -30,6 +30,7 @@ type Info struct {
 	Door    string // the door through which it was started, "" if unknown
 	// Unsigned says that no person is known to have started it: its door saw no sign of a person.
 	Unsigned bool
+	Notice   string // see Spec; not known to the next daemon
 	Pid      int
 	Started  time.Time
 	Exit     *Exit // nil while running

@@ -39,6 +39,8 @@ type Spec struct {
 	Door string
 	// Unsigned is stored for Info.
 	Unsigned bool
+	// Notice says in one line what is not as asked, for whoever starts the terminal; "" if nothing.
+	Notice string
 	// Ended, if not nil, is called once when the child has ended or could not be started, to remove its files.
 	Ended func()
 }

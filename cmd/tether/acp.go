@@ -94,7 +94,7 @@ func (a *app) acp(c *cobra.Command, o acpOptions) error {
 			if options.MCP, err = mcpServer(o.as); err != nil {
 				return err
 			}
-			options.Terminals = &agentTerminals{name: o.as, client: agent, person: client, ensure: start}
+			options.Terminals = &agentTerminals{name: o.as, client: agent, person: client, ensure: start, notice: a.notice}
 		}
 	}
 	return a.serveAgent(c.Context(), options, o.as, o.argv, o.sandbox)

@@ -20,6 +20,7 @@ type agentTerminals struct {
 	client *localclient.Client // acts as the agent
 	person *localclient.Client
 	ensure func(context.Context) error
+	notice func(format string, args ...any)
 
 	mu      sync.Mutex
 	claimed map[string]bool // questions that the editor was asked
@@ -53,6 +54,9 @@ func (a *agentTerminals) spawn(ctx context.Context, c acp.Command) (string, erro
 	t, err := a.client.Spawn(ctx, r)
 	if errors.Is(err, localclient.ErrNotRunning) && a.ensure(ctx) == nil {
 		t, err = a.client.Spawn(ctx, r)
+	}
+	if t.Notice != "" {
+		a.notice("%s", t.Notice)
 	}
 	return t.ID, err
 }

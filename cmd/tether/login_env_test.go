@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -64,5 +65,39 @@ func TestLoginEnvironmentOfATerminal(t *testing.T) {
 	}
 	if out, _ = command(t, "run", "--", "env"); variables(out)["ONLY_THE_CALLERS"] != "x" {
 		t.Error("without the flag it is not the caller's environment")
+	}
+}
+
+// Start-up files that are slower than terminals.login_timeout delay one start. The caller and status are told, and later
+// starts get the login's environment once the files have ended in the background.
+func TestSlowStartUpFiles(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	account := newHome(t)
+	t.Setenv("HOME", account)
+	end := filepath.Join(account, "end")
+	script := "while ! [ -e " + end + " ]; do sleep 0.05; done; export FROM_START_UP=1\n"
+	for _, name := range []string{".profile", ".bash_profile", ".zprofile", ".bashrc"} {
+		if err := os.WriteFile(filepath.Join(account, name), []byte(script), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("TETHER_TERMINALS_LOGIN_TIMEOUT", "1s")
+	for range 2 {
+		if out, status := given(t, "", "run", "--private", "--login-env", "--", "true"); status != 0 || !strings.Contains(out, "the environment is the daemon's") {
+			t.Fatalf("status %d: %s", status, out)
+		}
+	}
+	if out, _ := command(t, "status"); !strings.Contains(out, "login environment") {
+		t.Errorf("status says nothing:\n%s", out)
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the login's environment is known", func() bool {
+		out, _ := command(t, "run", "--private", "--login-env", "--", "env")
+		return variables(out)["FROM_START_UP"] == "1"
+	})
+	if out, _ := command(t, "status"); strings.Contains(out, "login environment") {
+		t.Errorf("status still says:\n%s", out)
 	}
 }

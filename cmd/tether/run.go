@@ -70,6 +70,9 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 	if err != nil {
 		return err
 	}
+	if t.Notice != "" {
+		a.notice("%s", t.Notice)
+	}
 	if len(t.LentTo) == 0 && !t.Private {
 		a.sayNobody(c, client, t)
 	}

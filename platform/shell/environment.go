@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -18,9 +19,6 @@ var ErrUnsupported = errors.New("cannot read the environment of this shell")
 // PrintEnvironment with the next argument as the mark.
 const PrintVerb = "print-environment"
 
-// loginTimeout bounds the time for start-up files. Those of frameworks need a second or two on a cold disk.
-const loginTimeout = 10 * time.Second
-
 // PrintEnvironment writes the environment of this process between two marks, which separate it from output of start-up files.
 func PrintEnvironment(w io.Writer, mark string) error {
 	_, err := io.WriteString(w, mark+"\x00"+strings.Join(os.Environ(), "\x00")+"\x00"+mark)
@@ -28,12 +26,10 @@ func PrintEnvironment(w io.Writer, mark string) error {
 }
 
 // Environment returns the environment of an interactive login of the user: the variables after the login shell at path has read its
-// start-up files in a bare environment. self is the path of this program, see PrintVerb. Environment waits for the shell for at most ten
-// seconds and then ends all its processes. Variables that exist only for this query are left out. On Windows no shell is asked: the result
-// is the environment of the user's account.
+// start-up files in a bare environment. self is the path of this program, see PrintVerb. When ctx ends, Environment ends
+// all processes of the shell. Variables that exist only for this query are left out. On Windows no shell is asked: the
+// result is the environment of the user's account.
 func Environment(ctx context.Context, path, self string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
-	defer cancel()
 	env, err := environment(ctx, path, self)
 	return slices.DeleteFunc(env, ofAsking), err
 }
@@ -48,32 +44,57 @@ func ofAsking(entry string) bool {
 	return !ok || strings.HasPrefix(name, "TETHER_")
 }
 
-// Cache holds the login environment of one user. It is safe for concurrent use.
+// Cache holds the login environment of one user, or the reason why it is not known. It is safe for concurrent use.
 type Cache struct {
 	Path string // of the login shell
 	Self string // of this program, see PrintVerb
+	// Limit is how long Get waits for the shell. Start-up files of frameworks need a second or two on a cold disk.
+	Limit time.Duration
 
-	ask chan struct{} // 1 slot, held by the call that asks; made by the first such call, guarded by mu
-	mu  sync.Mutex
-	env []string // nil = not asked yet; guarded by mu
+	ask    chan struct{} // 1 slot, held by the call that asks; made by the first such call, guarded by mu
+	mu     sync.Mutex
+	env    []string // nil = not known; guarded by mu
+	failed error    // why the shell's last answer is none; nil if it was not asked, and beside an env; guarded by mu
 }
 
-// Get returns the environment, asking the shell the first time. An error is not remembered. The slice is the caller's.
+// Get returns the environment, asking the shell the first time, for at most Limit. A failure is remembered: later calls
+// return it at once, until Refresh has succeeded. The slice is the caller's.
 func (c *Cache) Get(ctx context.Context) ([]string, error) {
-	if env := c.Known(); env != nil {
-		return env, nil
+	if env, err := c.state(); env != nil || err != nil {
+		return env, err
 	}
-	return c.fill(ctx, false)
+	limited, cancel := context.WithTimeout(ctx, c.Limit)
+	defer cancel()
+	env, err := c.fill(limited, false)
+	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("the start-up files of %s take more than %v", c.Path, c.Limit)
+		c.fail(err)
+	}
+	return env, err
 }
 
-// Refresh asks the shell again.
+// Refresh asks the shell again, until ctx ends.
 func (c *Cache) Refresh(ctx context.Context) ([]string, error) { return c.fill(ctx, true) }
 
-// Known returns the environment if the shell was asked before, or nil otherwise. It does not block.
+// Known returns the environment if it is known, or nil. It does not block.
 func (c *Cache) Known() []string {
+	env, _ := c.state()
+	return env
+}
+
+func (c *Cache) state() ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.env)
+	return slices.Clone(c.env), c.failed
+}
+
+// fail remembers a failure, unless the environment is known.
+func (c *Cache) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.env == nil {
+		c.failed = err
+	}
 }
 
 // fill asks the shell when no other call does so. Unless again is set, it returns the result of a call that it waited for instead.
@@ -89,15 +110,18 @@ func (c *Cache) fill(ctx context.Context, again bool) ([]string, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if env := c.Known(); env != nil && !again {
-		return env, nil
+	if env, err := c.state(); (env != nil || err != nil) && !again {
+		return env, err
 	}
 	env, err := Environment(ctx, c.Path, c.Self)
 	if err != nil {
+		if ctx.Err() == nil { // otherwise the caller has given up, or Get names its limit
+			c.fail(err)
+		}
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.env = env
+	c.env, c.failed = env, nil
 	return slices.Clone(env), nil
 }

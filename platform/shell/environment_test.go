@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tether/internal/testkit"
 	"tether/platform/shell"
@@ -124,9 +125,9 @@ func TestEnvironmentThatIsNotPrintedIsAnError(t *testing.T) {
 // The daemon keeps no more of a start-up file's output than the bound, however much it prints.
 func TestEnvironmentAfterMuchOutputIsAnError(t *testing.T) {
 	self, _ := os.Executable()
-	path := home(t, "sh", ".profile", "head -c 5000000 /dev/zero")
+	path := home(t, "sh", ".profile", "head -c 7000000 /dev/zero")
 	if env, err := shell.Environment(t.Context(), path, self); err == nil {
-		t.Errorf("after 5 MB of other output it has read %q", env)
+		t.Errorf("after 7 MB of other output it has read %q", env)
 	}
 }
 
@@ -134,7 +135,7 @@ func TestCacheAsksOnceAndOnRequest(t *testing.T) {
 	self, _ := os.Executable()
 	count := filepath.Join(t.TempDir(), "count")
 	path := home(t, "bash", ".bash_profile", "echo x >> "+count+"; export ASKED=$(wc -l < "+count+" | tr -d ' ')")
-	c := shell.Cache{Path: path, Self: self}
+	c := shell.Cache{Path: path, Self: self, Limit: testkit.Patience}
 	for want, get := range []func(context.Context) ([]string, error){nil, c.Get, c.Refresh} {
 		if get == nil {
 			continue
@@ -151,6 +152,47 @@ func TestCacheAsksOnceAndOnRequest(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// One start waits for start-up files that are slow, not each; when they have ended in the background, their result counts.
+func TestSlowLoginIsWaitedForOnce(t *testing.T) {
+	self, _ := os.Executable()
+	dir := t.TempDir()
+	count, end := filepath.Join(dir, "count"), filepath.Join(dir, "end")
+	path := home(t, "bash", ".bash_profile", "echo x >> "+count+"; while ! [ -e "+end+" ]; do sleep 0.05; done; export FROM_LOGIN=1")
+	c := shell.Cache{Path: path, Self: self, Limit: 200 * time.Millisecond}
+	for range 3 {
+		if env, err := c.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "take more than 200ms") {
+			t.Fatalf("%q, %v; want an error that tells the time", env, err)
+		}
+	}
+	if asked, err := os.ReadFile(count); err != nil || string(asked) != "x\n" {
+		t.Errorf("the shell was asked %d times (%v), want once", len(asked)/2, err)
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if env, err := c.Get(t.Context()); err != nil || !slices.Contains(env, "FROM_LOGIN=1") {
+		t.Errorf("afterwards: %q, %v", env, err)
+	}
+}
+
+// A caller that gives up leaves nothing behind for the next one.
+func TestCallerThatGivesUpIsNoFailure(t *testing.T) {
+	self, _ := os.Executable()
+	path := home(t, "bash", ".bash_profile", "export FROM_LOGIN=1")
+	c := shell.Cache{Path: path, Self: self, Limit: testkit.Patience}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Get(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v, want the context's", err)
+	}
+	if env, err := c.Get(t.Context()); err != nil || !slices.Contains(env, "FROM_LOGIN=1") {
+		t.Errorf("the next one: %q, %v", env, err)
 	}
 }
 

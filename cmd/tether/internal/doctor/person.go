@@ -81,7 +81,7 @@ func checkLogin(ctx context.Context, m *machine) []Check {
 	case noPath:
 		c.Result, c.Reason, c.Fix = Fail, "the login environment has no PATH", "programs will not be found: check the shell's start-up files"
 	case took > slowLogin:
-		c.Result, c.Reason, c.Fix = Warn, fmt.Sprintf("the start-up files of %s take %s", shell.Login(), took), "make them faster: the daemon's first terminal waits for them, up to 10s"
+		c.Result, c.Reason, c.Fix = Warn, fmt.Sprintf("the start-up files of %s take %s", shell.Login(), took), "make them faster: the daemon's first terminal waits for them, up to terminals.login_timeout"
 	default:
 		c.Reason = fmt.Sprintf("%d variables from %s in %s", len(env), shell.Login(), took)
 	}
@@ -94,7 +94,14 @@ func askLogin(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shell.Environment(ctx, shell.Login(), self)
+	const patience = 20 * time.Second // of the 30 that Examine may take
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	env, err := shell.Environment(ctx, shell.Login(), self)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("the start-up files of %s take more than %v", shell.Login(), patience)
+	}
+	return env, err
 }
 
 // checkAgents reports which installed agents have tether's MCP server in their configuration.
