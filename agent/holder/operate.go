@@ -176,17 +176,28 @@ func (c *Client) Write(p []byte) (n int, err error) {
 }
 
 // Kill ends the child and all its descendants, as pty.PTY.Kill does. The holder does it, and continues if the connection ends. Cancelling
-// ctx cuts the grace short; if the holder then does not answer within 3 s, Kill fails. An exit that it causes is reported like any other.
+// ctx cuts the grace short; if the holder then does not answer within 3 s, Kill fails. If the holder is stopped, Kill fails
+// after 5 s with a *StoppedError, and the holder does it when it runs again. An exit that it causes is reported like any
+// other.
 func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
 	ms := min(max(grace.Milliseconds(), 0), int64(^uint32(0)))
 	id, answer, err := c.begin(kindKill, func(frame []byte) []byte { return binary.BigEndian.AppendUint32(frame, uint32(ms)) })
 	if err != nil {
 		return fmt.Errorf("kill terminal's processes: %w", err)
 	}
-	select {
-	case r := <-answer:
-		return c.outcome(r)
-	case <-ctx.Done():
+	look := time.NewTimer(killTime)
+	defer look.Stop()
+	for waiting := true; waiting; {
+		select {
+		case r := <-answer:
+			return c.outcome(r)
+		case <-look.C:
+			if err := c.stopped(); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			waiting = false
+		}
 	}
 	if err := c.send(endFrame(beginRequest(kindCancel, id))); err != nil {
 		return err

@@ -89,6 +89,38 @@ func TestAStuckDaemon(t *testing.T) {
 	})
 }
 
+// A kill whose holder is stopped says so, and is done when the holder runs again.
+func TestAStoppedHolder(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	t.Parallel() // it waits most of the time
+	home := acpHome(t)
+	if out, status := everything(home, "run", "--detach", "--private", "--name", "held", "--", "sleep", "1000"); status != 0 {
+		t.Fatalf("run: %d %s", status, out)
+	}
+	out, _ := everything(home, "ls", "--json")
+	var l localapi.TerminalList
+	if err := json.Unmarshal([]byte(out), &l); err != nil || len(l.Terminals) != 1 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	ppid, err := exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(l.Terminals[0].Pid)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := strings.TrimSpace(string(ppid))
+	stopProcess(t, holder)
+	again := exec.Command("kill", "-CONT", holder)
+	if out, status := everything(home, "kill", "held"); status != localapi.ExitTimeout || !strings.Contains(out, "the process "+holder+", which holds this terminal, is stopped") || !strings.Contains(out, "kill -CONT "+holder) {
+		t.Errorf("kill: status %d:\n%s", status, out)
+	}
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	testkit.Eventually(t, patience, "it was killed", func() bool {
+		out, status := everything(home, "ls")
+		return status == 0 && strings.Contains(out, "killed")
+	})
+}
+
 // Commands that are connected to a daemon that stops say so, and go on when it does.
 func TestConnectedCommandsWait(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)

@@ -6,8 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// zombieState is SZOMB of <sys/proc.h>.
-const zombieState = 5
+// stoppedState and zombieState are SSTOP and SZOMB of <sys/proc.h>.
+const (
+	stoppedState = 4
+	zombieState  = 5
+)
 
 // HasTTYs says whether processes have controlling terminals, see Info.TTY.
 const HasTTYs = true
@@ -38,10 +41,10 @@ func lookup(pid int) (Info, error) {
 func info(row *unix.KinfoProc) Info {
 	start := row.Proc.P_starttime
 	p := Info{
-		ID:     ID{Pid: int(row.Proc.P_pid), Start: uint64(start.Sec)*1e6 + uint64(start.Usec)},
-		Parent: int(row.Eproc.Ppid),
-		Group:  int(row.Eproc.Pgid),
-		Zombie: row.Proc.P_stat == zombieState,
+		ID:      ID{Pid: int(row.Proc.P_pid), Start: uint64(start.Sec)*1e6 + uint64(start.Usec)},
+		Parent:  int(row.Eproc.Ppid),
+		Group:   int(row.Eproc.Pgid),
+		Stopped: row.Proc.P_stat == stoppedState, Zombie: row.Proc.P_stat == zombieState,
 	}
 	if row.Eproc.Tdev > 0 { // NODEV is -1
 		p.TTY, p.Front = int(row.Eproc.Tdev), max(0, int(row.Eproc.Tpgid))

@@ -127,7 +127,7 @@ func parseStat(pid int, stat []byte) (p Info, nascent bool, err error) {
 	p = Info{
 		ID:     ID{Pid: pid, Start: number(0, start)},
 		Parent: int(number(1, parent)), Group: int(number(2, group)), Session: int(number(3, session)),
-		Zombie: rest[state][0] == 'Z' || rest[state][0] == 'X',
+		Stopped: rest[state][0] == 'T' || rest[state][0] == 't', Zombie: rest[state][0] == 'Z' || rest[state][0] == 'X',
 	}
 	p.TTY, _ = strconv.Atoi(string(rest[tty]))
 	if p.TTY != 0 { // else the group is -1

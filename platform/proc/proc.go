@@ -38,6 +38,7 @@ type Info struct {
 	Session int  // session, 0 when it could not be read and on Windows
 	TTY     int  // its controlling terminal, as the system numbers it; 0 when it has none and on Windows
 	Front   int  // process group in the foreground of that terminal, or 0
+	Stopped bool // by a signal or a debugger; never on Windows
 	Zombie  bool // has ended, but its parent has not waited for it yet; on Windows, handles of it are still open
 }
 
