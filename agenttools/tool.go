@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"tether/internal/jsonspan"
 	"tether/problems"
 )
 
@@ -163,12 +164,12 @@ func (s *Set) Survive(tool string, instead func()) {
 
 func (c call) decode(into any) error { return Decode(c.args, into) }
 
-// Decode reads the arguments of a call into a struct. Empty arguments count as an empty object. A model can act on the text of its errors.
+// Decode reads the arguments of a call into a struct. 20.0 is a whole number. Empty arguments count as an empty object. A model can act on the text of its errors.
 func Decode(args json.RawMessage, into any) error {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
 	}
-	d := json.NewDecoder(bytes.NewReader(args))
+	d := json.NewDecoder(bytes.NewReader(jsonspan.Whole(args)))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	var wrong *json.UnmarshalTypeError

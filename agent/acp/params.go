@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"tether/internal/jsonspan"
 )
 
 // createParams is CreateTerminalRequest of the schema. Null means absent; anything else of a wrong type is an error, as in the official
@@ -31,12 +33,12 @@ type terminalParams struct {
 	TerminalID string `json:"terminalId"`
 }
 
-// decode reads parameters. Its errors name the wrong parameter.
+// decode reads parameters, in which 20.0 is a whole number. Its errors name the wrong parameter.
 func decode(params []byte, into any) error {
 	if params == nil {
 		params = []byte("{}")
 	}
-	err := json.Unmarshal(params, into)
+	err := json.Unmarshal(jsonspan.Whole(params), into)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		if wrong.Field == "" {

@@ -39,6 +39,7 @@ func TestCommands(t *testing.T) {
 		{"an absolute file", `"command":` + strconv.Quote(filepath.Join(dir, "tool")), []acp.Command{argv("", filepath.Join(dir, "tool"))}},
 		{"a file that is in the way of a program", `"command":"tool"`, []acp.Command{argv("tool", "tool"), {Line: "tool", Name: "tool"}}},
 		{"empty args", `"command":"a b","args":[]`, line("a b", "a b")},
+		{"a whole number with a fraction", `"command":"a b","outputByteLimit":100.0`, line("a b", "a b")},
 		{"null means absent", `"command":"a b","args":null,"env":null,"cwd":null,"outputByteLimit":null,"_meta":null`, line("a b", "a b")},
 		{"variables", `"command":"a b","env":[{"name":"A","value":"1"},{"name":"B","value":""}]`, []acp.Command{{Line: "a b", Name: "a b", Env: []string{"A=1", "B="}}}},
 		{"a long name", `"command":"` + strings.Repeat("ä ", 100) + `"`, line(strings.Repeat("ä ", 100), strings.Repeat("ä ", 29)+"ä…")},

@@ -40,7 +40,7 @@ const layers = `
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/flow, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape < problems;
-	problems, internal/change, internal/clip < agenttools;
+	problems, internal/change, internal/clip, internal/jsonspan < agenttools;
 	problems < agent/config;
 	NONE < screen;
 	screen < agenttools;
