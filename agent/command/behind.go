@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // opener notes the commands that c runs. It reports whether c does nothing but run them.
 type opener func(r *reader, c Command, in input) bool
@@ -39,6 +42,8 @@ func (r *reader) command(words []Word, in input) {
 		}
 	} else if i := interpreterOf(c.Name()); i != nil {
 		i.read(r, c, in)
+	} else {
+		r.deeper(c.String(), func() { r.unlisted(c, in) })
 	}
 	if outer {
 		r.out.Outer = append(r.out.Outer, c)
@@ -56,6 +61,9 @@ func openerOf(c Command) opener {
 	if p := programs()[name]; p != nil {
 		return p.open
 	}
+	if slices.Contains(shells, shellNamed(name)) {
+		return openShell
+	}
 	return nil
 }
 
@@ -68,8 +76,10 @@ func init() {
 		"cd": openMove, "pushd": openMove, "chdir": openMove,
 		"find": openFind, "gfind": openFind, "fd": openFd, "fdfind": openFd,
 		"ssh": openSSH, "slogin": openSSH, "autossh": openSSH, "watch": openWatch, "xargs": openXargs, "gxargs": openXargs,
-		"git": openGit, "awk": openAwk, "gawk": openAwk, "mawk": openAwk, "nawk": openAwk, "sed": openSed, "gsed": openSed,
+		"git": openGit, "awk": openAwk, "gawk": openAwk, "mawk": openAwk, "nawk": openAwk, "goawk": openAwk, "original-awk": openAwk, "sed": openSed, "gsed": openSed,
 		"command": openCommand, "env": openEnv, "genv": openEnv,
+		"tar": openTar, "gtar": openTar, "bsdtar": openTar, "socat": openRelay, "websocat": openRelay,
+		"parallel": openParallel, "env_parallel": openParallel, "parset": openParallel,
 	}
 	for _, name := range shells {
 		openers[name] = openShell
@@ -180,6 +190,7 @@ func openEnv(r *reader, c Command, in input) bool {
 		r.out.Moves = append(r.out.Moves, to)
 	}
 	if line, ok := valueOf(met, "S", "split-string"); ok {
+		r.out.findIn(InlineCode, c)
 		return r.joined(append([]Word{{"env", true}, line}, rest...), in)
 	}
 	if len(rest) == 0 {

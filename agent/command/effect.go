@@ -43,6 +43,11 @@ func (d *effect) option(act string, m option) {
 	case "line":
 		d.lineIn(m.value, input{})
 		d.found, d.lined = true, true
+	case "mount":
+		d.mount(m.value)
+	case "hook":
+		d.runByOption(d.of, m.value)
+		d.found = true
 	case "rest":
 		d.after(m.name)
 	case "code":
@@ -55,8 +60,8 @@ func (d *effect) option(act string, m option) {
 	case "write":
 		d.writes(m.value)
 	case "pipe":
-		if line := strings.TrimLeft(m.value.Text, `"'`); strings.HasPrefix(line, "|") || strings.HasPrefix(line, "!") {
-			d.lineIn(Word{line[1:], m.value.Fixed}, input{})
+		if line := strings.TrimLeft(m.value.Text, `"'`); strings.HasPrefix(line, "|") || strings.HasPrefix(line, "!") || strings.HasPrefix(line, "%pipe%") {
+			d.runByOption(d.of, Word{strings.TrimPrefix(strings.TrimLeft(line, "|!"), "%pipe%"), m.value.Fixed})
 		} else {
 			d.writes(m.value)
 		}
@@ -72,6 +77,10 @@ func (d *effect) option(act string, m option) {
 		d.found = true
 	case "ask":
 		d.finding(Option)
+	case "ask-set":
+		if !m.value.Fixed || namesProgram(m.value.Text) {
+			d.finding(Option)
+		}
 	case "sshopt":
 		d.sshOption(m.value)
 	default:
@@ -90,9 +99,9 @@ func (d *effect) value(act string, w Word) {
 	case "pymodule":
 		runs = runsModule(w)
 	case "rustc":
-		runs = !w.Fixed || strings.HasPrefix(w.Text, "link")
+		runs = !w.Fixed || strings.HasPrefix(w.Text, "link") && !usualLinker(w.Text)
 	case "words":
-		runs = !w.Fixed || strings.ContainsAny(w.Text, "$`")
+		runs = !w.Fixed || strings.ContainsAny(w.Text, "$`") || strings.Contains(w.Text, "syscmd")
 	default:
 		return
 	}
@@ -100,6 +109,18 @@ func (d *effect) value(act string, w Word) {
 	if runs {
 		d.finding(InlineCode)
 	}
+}
+
+// usualLinker reports whether a setting of rustc's for linking names no other program
+// than a usual linker.
+func usualLinker(setting string) bool {
+	name, value, _ := strings.Cut(setting, "=")
+	value = strings.TrimPrefix(value, "-fuse-ld=")
+	switch name {
+	case "linker", "link-arg", "link-args":
+		return slices.Contains([]string{"cc", "gcc", "clang", "ld", "lld", "ld.lld", "rust-lld", "mold", "gold", "bfd", "-s", "-static"}, value)
+	}
+	return true // link-dead-code, link-self-contained
 }
 
 // after reads the words after an option as a command.
@@ -162,6 +183,9 @@ func (d *effect) cmd(p *program, rest []Word) bool {
 	if len(rest) == 0 {
 		return d.found
 	}
+	if name := d.of.Name(); (name == "busybox" || name == "toybox") && IsShell(rest[0].Text) {
+		d.finding(InlineCode)
+	}
 	d.command(rest, d.in)
 	return true
 }
@@ -222,6 +246,14 @@ func (d *effect) other(kind string, rest []Word) {
 		for _, w := range rest {
 			d.writes(w)
 		}
+	case "first":
+		if len(rest) > 0 {
+			d.writes(rest[0])
+		}
+	case "output":
+		if len(rest) > 0 {
+			d.writes(rest[len(rest)-1])
+		}
 	case "last":
 		if len(rest) > 1 {
 			d.writes(rest[len(rest)-1])
@@ -248,6 +280,24 @@ func (d *effect) other(kind string, rest []Word) {
 				d.finding(InlineCode)
 			}
 		}
+	}
+}
+
+// mount notes that a container may write what it sees of this machine: SOURCE:TARGET,
+// or type=bind,src=SOURCE,….
+func (d *effect) mount(w Word) {
+	source, options, found := strings.Cut(w.Text, ":")
+	if !found {
+		for field := range strings.SplitSeq(w.Text, ",") {
+			name, value, _ := strings.Cut(field, "=")
+			if name == "src" || name == "source" {
+				source = value
+			}
+			options += "," + field
+		}
+	}
+	if strings.ContainsAny(source, "/~") && !strings.Contains(options, ":ro") && !strings.Contains(options, "readonly") {
+		d.writes(Word{strings.Trim(source, `"'`), w.Fixed})
 	}
 }
 
@@ -283,7 +333,7 @@ func (d *effect) gitConfig(rest []Word) {
 
 // namesProgram reports whether a setting of a package manager names a program.
 func namesProgram(s string) bool {
-	for _, key := range []string{"shell", "node-options", "editor", "viewer", "init-module", "onload-script", "script"} {
+	for _, key := range []string{"shell", "node-options", "editor", "viewer", "init-module", "onload-script", "script", "exec.executable"} {
 		if strings.Contains(strings.ToLower(s), key) {
 			return true
 		}

@@ -28,7 +28,7 @@ var interpreters = map[string]*interpreter{
 	"rscript":   {options: options{short: "e"}, code: []string{"e"}, filter: true},
 	"julia":     {options: options{short: "eEpLtJC", long: []string{"eval", "print"}}, code: []string{"e", "E", "eval", "print"}},
 	"elixir":    {options: options{short: "er", long: []string{"eval", "rpc-eval"}}, code: []string{"e", "eval", "rpc-eval"}, filter: true},
-	"erl":       {options: options{long: []string{"eval", "run", "s", "pa"}, single: true}, code: []string{"eval"}},
+	"erl":       {options: options{long: []string{"eval", "run", "s", "pa"}, single: true}, code: []string{"eval", "run"}},
 	"groovy":    {options: options{short: "e"}, code: []string{"e"}, filter: true},
 	"scala":     {options: options{short: "e"}, code: []string{"e"}},
 	"ghc":       {options: options{short: "e"}, code: []string{"e"}, filter: true},
@@ -42,6 +42,10 @@ var interpreters = map[string]*interpreter{
 	"csh":       {options: options{short: "c"}, code: []string{"c"}},
 	"pwsh":      {options: options{single: true, long: []string{"command", "encodedcommand", "executionpolicy", "configurationname"}}, code: []string{"c", "command", "e", "ec", "enc", "encodedcommand"}},
 	"cmd":       {code: []string{"/c", "/k", "/r"}},
+	"elvish":    {options: options{short: "ce"}, code: []string{"c", "e"}},
+	"raku":      {options: options{short: "eIM"}, code: []string{"e"}},
+	"swift":     {options: options{short: "e"}, code: []string{"e"}, filter: true},
+	"qjs":       {options: options{short: "e", long: []string{"eval"}}, code: []string{"e", "eval"}},
 	"ed":        {},
 }
 
@@ -50,7 +54,9 @@ var sameAs = map[string]string{
 	"python3": "python", "pypy": "python", "ipython": "python", "nodejs": "node", "luajit": "lua", "irb": "ruby", "jruby": "ruby",
 	"vi": "vim", "nvim": "vim", "view": "vim", "ex": "vim", "tcsh": "csh", "powershell": "pwsh", "r": "rscript", "wish": "tclsh",
 	"emacsclient": "emacs", "vimdiff": "vim", "gvim": "vim", "gview": "vim", "gvimdiff": "vim", "rvim": "vim", "rview": "vim", "evim": "vim", "vimx": "vim",
-	"nvim-qt": "vim", "mvim": "vim", "red": "ed",
+	"nvim-qt": "vim", "mvim": "vim", "red": "ed", "perl6": "raku", "oil": "elvish", "ysh": "elvish", "rc": "elvish", "es": "elvish", "ion": "elvish", "murex": "elvish",
+	"ngs": "elvish", "scsh": "elvish", "gash": "elvish", "d8": "qjs", "jsc": "qjs", "mujs": "qjs", "hy": "elvish", "janet": "qjs", "fennel": "qjs", "nim": "swift",
+	"babel-node": "node", "swc-node": "node", "esno": "node", "esrun": "node", "jiti": "node", "vite-node": "node", "zx": "node", "micropython": "python",
 }
 
 func interpreterOf(name string) *interpreter {
@@ -85,10 +91,15 @@ func (i *interpreter) read(r *reader, c Command, in input) {
 			r.out.findIn(InlineCode, c)
 			return
 		}
+		if i == interpreters["node"] && slices.Contains(preloads, name) && isFile(m.value) {
+			r.out.findIn(Script, c)
+		}
 		quiet = quiet || slices.Contains(i.input, name)
 	}
 	switch {
 	case len(rest) > 0 && !rest[0].Fixed:
+		r.out.findIn(InlineCode, c)
+	case i == interpreters["ed"] && in.fed(): // its operand is the text, and its input are commands
 		r.out.findIn(InlineCode, c)
 	case len(rest) > 0 && rest[0].Text != "-" && rest[0].Text != "/dev/stdin", quiet:
 		if !i.filter && len(rest) > 0 {
@@ -117,6 +128,14 @@ var codeModules = []string{"timeit", "pty", "code", "pdb", "cprofile", "profile"
 func runsModule(w Word) bool {
 	first, _, _ := strings.Cut(strings.ToLower(w.Text), ".")
 	return !w.Fixed || slices.Contains(codeModules, first)
+}
+
+// preloads are node's options that load a module before the script.
+var preloads = []string{"r", "require", "import", "loader", "experimental-loader"}
+
+// isFile reports whether a module is given as a file, not as the name of a package.
+func isFile(module Word) bool {
+	return module.Text != "" && strings.IndexByte("./~", module.Text[0]) >= 0
 }
 
 // isDataURL reports whether a module is code in a data: URL, as node's --import takes it.

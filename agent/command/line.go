@@ -29,6 +29,7 @@ type reader struct {
 	// evaluates says that the line has arithmetic, in which text that looks like a[$(b)] runs b; hides is such a text, "" for none.
 	evaluates bool
 	hides     string
+	read      []string // names of variables that got data of files or commands
 }
 
 // deeper runs f one level down, unless that is too deep.
@@ -106,17 +107,33 @@ func (r *reader) node(n syntax.Node, in input) {
 			r.out.find(Substitution, r.source(n))
 		case *syntax.DeclClause:
 			r.sets(n.Args)
-			for _, a := range n.Args { // local -i x='a[$(b)]', export 'a[$(b)]=1'
+			for _, a := range n.Args { // local -i x='a[$(b)]', declare -n x='a[$(b)]', export 'a[$(b)]=1'
 				if a.Naked && a.Value != nil {
 					text := r.fixed(a.Value).Text
-					r.evaluates = r.evaluates || strings.HasPrefix(text, "-") && strings.Contains(text, "i") || strings.Contains(text, "[")
+					r.evaluates = r.evaluates || strings.HasPrefix(text, "-") && strings.ContainsAny(text, "in") || strings.Contains(text, "[")
 				}
 			}
 		case *syntax.Word:
-			r.hidden(r.fixed(n))
-		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause:
+			r.hidden(r.fixed(n), false)
+		case *syntax.Assign:
+			r.hidden(r.fixed(n.Value), true)
+		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause, *syntax.CStyleLoop:
 			r.evaluates = true
+		case *syntax.BinaryTest:
+			if slices.Contains(numberTests, n.Op) {
+				r.evaluates = true
+				r.numbers(n)
+			}
+		case *syntax.UnaryTest: // [[ -v a[$(b)] ]]
+			r.evaluates = r.evaluates || n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar
+		case *syntax.WordIter: // for X in …
+			for _, w := range n.Items {
+				r.setOther(n.Name.Value, r.fixed(w))
+			}
 		case *syntax.ParamExp:
+			if n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) {
+				r.setOther(n.Param.Value, r.fixed(n.Exp.Word))
+			}
 			if n.Exp != nil && n.Exp.Op == syntax.OtherParamOps && n.Exp.Word != nil && r.fixed(n.Exp.Word).Text == "P" {
 				r.out.find(Eval, r.source(n))
 			}
@@ -221,8 +238,11 @@ func (r *reader) call(c *syntax.CallExpr, in input) {
 		r.node(w, in)
 		words[i] = r.fixed(w)
 	}
-	if len(words) > 0 && slices.Contains(evaluators, words[0].Text) {
+	if len(words) > 0 && (slices.Contains(evaluators, words[0].Text) || slices.Contains(counters, words[0].Text) && !isNumber(words[1:])) {
 		r.evaluates = true
+	}
+	if len(words) > 1 {
+		r.reads(words[0].Text, words[1:])
 	}
 	if len(words) > maxWords {
 		r.out.find(Unparsed, "too many words")
@@ -238,6 +258,7 @@ func (r *reader) sets(all []*syntax.Assign) {
 		switch {
 		case a.Name != nil:
 			value := r.fixed(a.Value)
+			r.evaluates = r.evaluates || slices.Contains(numbers, a.Name.Value)
 			if a.Index != nil {
 				r.evaluates = true
 				if slices.Contains(zshTables, a.Name.Value) {
@@ -251,15 +272,69 @@ func (r *reader) sets(all []*syntax.Assign) {
 	}
 }
 
-// evaluators are builtins that evaluate subscripts in names given as text.
-var evaluators = []string{"read", "printf", "unset", "test", "[", "let", "mapfile", "readarray", "getopts", "wait", "declare", "typeset", "local", "export", "readonly"}
+// reads notes the variables that get data by a builtin.
+func (r *reader) reads(builtin string, words []Word) {
+	switch builtin {
+	case "printf":
+		if words[0].Text == "-v" && len(words) > 1 {
+			r.setOther(words[1].Text, Word{Text: "…"})
+		}
+	case "read", "mapfile", "readarray":
+		for _, w := range words {
+			r.setOther(w.Text, Word{Text: "…"})
+			r.read = append(r.read, w.Text)
+		}
+	}
+}
+
+// setOther notes a variable that gets its value otherwise than by an assignment. Only
+// names in capitals are noted: they are those of programs.
+func (r *reader) setOther(name string, value Word) {
+	if name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == "" {
+		r.out.Sets = append(r.out.Sets, Setting{name, value})
+	}
+}
+
+// evaluators are builtins that evaluate numbers, or subscripts in names, that are given
+// as text. Not all shells have all of them.
+var evaluators = []string{"read", "printf", "unset", "test", "[", "let", "mapfile", "readarray", "getopts", "wait", "declare", "typeset", "local", "export", "readonly",
+	"integer", "float"}
+
+// counters are builtins whose operand is arithmetic in zsh, ksh and mksh.
+var counters = []string{"shift", "exit", "return", "break", "continue"}
+
+// isNumber reports whether the words are none, or a number.
+func isNumber(words []Word) bool {
+	return len(words) == 0 || words[0].Fixed && strings.Trim(words[0].Text, "0123456789") == ""
+}
+
+// numberTests are operators of [[ whose operands are arithmetic.
+var numberTests = []syntax.BinTestOperator{syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr}
+
+// numbers are variables of shells to which an assignment is arithmetic.
+var numbers = []string{"RANDOM", "SRANDOM", "SECONDS", "OPTIND", "LINENO", "HISTCMD", "BASHPID", "PPID", "EUID", "UID", "COLUMNS", "LINES", "HISTSIZE", "SAVEHIST", "TMOUT", "EPOCHSECONDS"}
 
 // zshTables are arrays of zsh's whose values are run.
 var zshTables = []string{"functions", "dis_functions", "aliases", "galiases", "saliases", "dis_aliases", "commands", "BASH_ALIASES", "BASH_CMDS"}
 
-// hidden notes text that runs a command if a shell evaluates it.
-func (r *reader) hidden(w Word) {
-	if w.Fixed && strings.Contains(w.Text, "[") && (strings.Contains(w.Text, "$(") || strings.Contains(w.Text, "`")) {
+// numbers notes data that [[ evaluates as arithmetic.
+func (r *reader) numbers(n *syntax.BinaryTest) {
+	for _, side := range []syntax.TestExpr{n.X, n.Y} {
+		w, ok := side.(*syntax.Word)
+		if !ok {
+			continue
+		}
+		name := strings.Trim(r.source(w), "\"${}")
+		if slices.Contains(r.read, name) {
+			r.out.find(InlineCode, "[[ evaluates "+name+", which was read,")
+		}
+	}
+}
+
+// hidden notes text that runs a command if a shell evaluates it. Of the value of a
+// variable it may be a part: the "a[" may be elsewhere.
+func (r *reader) hidden(w Word, assigned bool) {
+	if w.Fixed && (assigned || strings.Contains(w.Text, "[")) && (strings.Contains(w.Text, "$(") || strings.Contains(w.Text, "`")) {
 		r.hides = w.Text
 	}
 }

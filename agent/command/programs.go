@@ -101,7 +101,7 @@ func (d *effect) sshOption(w Word) {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "proxycommand", "localcommand", "knownhostscommand", "remotecommand":
 		if strings.ToLower(line) != "none" {
-			d.lineIn(Word{line, w.Fixed}, input{})
+			d.runByOption(d.of, Word{line, w.Fixed})
 		}
 	case "include", "match":
 		d.finding(Script)
@@ -167,6 +167,14 @@ func openAwk(r *reader, c Command, _ input) bool {
 	met, rest := o.parse(c.Words[1:])
 	programs := slices.Clone(rest[:min(1, len(rest))])
 	for _, m := range met {
+		if (m.name == "l" || m.name == "load") && isFile(m.value) {
+			r.out.findIn(InlineCode, c)
+		}
+		if m.name == "i" && m.value.Text == "inplace" {
+			for _, w := range rest[min(1, len(rest)):] {
+				(&effect{reader: r, of: c}).writes(w)
+			}
+		}
 		if m.name == "e" || m.name == "source" || m.name == "W" { // -W source=PROGRAM
 			programs = append(programs, m.value)
 		}

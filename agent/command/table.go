@@ -18,7 +18,7 @@ type program struct {
 	acts     map[string]string // the effect of an option; "x?" is for an attached value
 	operands string
 	// The words of the row's second column.
-	both, outer, tty, repl, permute, lax, prompt bool
+	both, outer, tty, repl, permute, lax, inert, prompt bool
 }
 
 // table is parsed when it is needed first. A daemon without agents never needs it.
@@ -98,6 +98,8 @@ func (p *program) describe(word string) {
 		p.permute = true
 	case "lax":
 		p.lax = true
+	case "inert":
+		p.lax, p.inert = true, true
 	case "single":
 		p.single = true
 	case "plus":
@@ -210,6 +212,9 @@ func (p *program) open(r *reader, c Command, in input) bool {
 		d.option(act, m)
 	}
 	outer := d.operands(p, met, rest)
+	if p.lax && p.operands == "" && !p.inert && c.Name() != "git" {
+		r.behindDashes(c, in)
+	}
 	if !d.found && (p.repl || p.tty && len(rest) == 0 || d.wantsTTY && len(rest) == 0) {
 		d.interactive()
 	}

@@ -20,7 +20,8 @@ var filters = []string{"cat", "tee", "wc", "head", "tail", "sort", "uniq", "grep
 	"base64", "sha256sum", "md5sum", "xxd", "od", "hexdump", "column", "comm", "join", "true", "yes", "seq", "ping", "false", "echo", "printf", "date", "ls"}
 
 // otherShells read lines of another language: they are judged as if they read this one.
-var otherShells = []string{"fish", "nu", "xonsh", "csh", "tcsh", "pwsh", "powershell", "cmd", "elvish", "oil", "osh", "ysh"}
+var otherShells = []string{"fish", "nu", "xonsh", "csh", "tcsh", "pwsh", "powershell", "cmd", "elvish", "oil", "ysh", "rc", "es", "ion",
+	"murex", "ngs", "scsh", "gash"}
 
 // Takes returns the program's use of typed text.
 func Takes(argv []string) Taker {

@@ -12,7 +12,6 @@ import (
 	"tether/agent/command"
 	"tether/agent/config"
 	"tether/internal/clip"
-	"tether/platform/shell"
 )
 
 // Blocked is the reason given for requests that the block list denies, word for word as in the document of the block list that agents know.
@@ -162,65 +161,6 @@ func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 var harmlessDevice = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/dev/(null|zero|full|tty|stdout|stderr|fd/[0-9]+)$`)
 })
-
-// onSettings judges the variables that the line or the request sets and that can make programs run something else.
-func (b builtin) onSettings(sets []command.Setting, r Request) []Decision {
-	var all []Decision
-	add := func(name string) {
-		all = append(all, b.decide(ruleEnvironment, "it sets %s, which can make programs run others", brief(name)))
-	}
-	for _, s := range sets {
-		if s.Name == "SHELL" && s.Value.Fixed && shell.Usual(s.Value.Text) {
-			continue
-		}
-		if loadsFromHere(s, r.Cwd) {
-			continue
-		}
-		if loads(s.Name) || opens(s.Name) && !(s.Value.Fixed && slices.Contains(harmlessPagers, s.Value.Text)) {
-			add(s.Name)
-		}
-	}
-	for _, v := range r.Env {
-		name, value, _ := strings.Cut(v, "=")
-		if loads(name) && !(name == "SHELL" && shell.Usual(value)) {
-			add(name)
-		}
-	}
-	return all
-}
-
-var harmlessPagers = []string{"", "cat", "less", "more", "true", ":", "vi", "vim", "nano"}
-
-// loads reports whether the variable makes programs load or run code.
-func loads(name string) bool {
-	name = strings.ToUpper(name)
-	for _, prefix := range []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_SSH", "GIT_CONFIG", "NPM_CONFIG_", "TETHER_"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return slices.Contains([]string{"PATH", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "IFS", "PS4", "PROMPT_COMMAND", "PYTHONSTARTUP",
-		"PYTHONPATH", "PYTHONHOME", "PERL5OPT", "PERL5LIB", "PERL5DB", "RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "NODE_PATH", "GIT_EXTERNAL_DIFF",
-		"GIT_EXEC_PATH", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "LESSOPEN", "LESSCLOSE", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS",
-		"SSH_ASKPASS", "SUDO_ASKPASS", "SHELL", "COMSPEC", "ZDOTDIR"}, name)
-}
-
-// loadsFromHere reports whether the variable makes an interpreter look for modules only in the command's own directories: it looks in a
-// script's own directory anyway, without a question.
-func loadsFromHere(s command.Setting, cwd string) bool {
-	if s.Name != "PYTHONPATH" && s.Name != "NODE_PATH" || !s.Value.Fixed || cwd == "" {
-		return false
-	}
-	return !slices.ContainsFunc(strings.Split(s.Value.Text, ":"), func(dir string) bool {
-		return strings.HasPrefix(dir, "~") || strings.Contains(dir, `\`) || !within(absolute(dir, cwd), cwd)
-	})
-}
-
-// opens reports whether the variable names a program that others start.
-func opens(name string) bool {
-	name = strings.ToUpper(name)
-	return strings.HasSuffix(name, "PAGER") || strings.HasSuffix(name, "EDITOR") || name == "VISUAL" || name == "BROWSER"
-}
 
 // asLine judges the words of an argv as if they were a shell line. They are executed as an argv, where "|" or "$(id)" have no special
 // meaning; an agent that sends these probably meant a line.

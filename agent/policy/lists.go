@@ -12,7 +12,7 @@ type ownList struct {
 // after ".." words that must occur somewhere. See docs/POLICY.md.
 var ownLists = []ownList{
 	{ruleDestructive, "destroys files or work", patterns(`
-		unlink|shred|srm|wipefs|sfdisk|cfdisk|parted|sgdisk|gdisk|blkdiscard|truncate|rimraf|del-cli|mke2fs|newfs
+		unlink|shred|srm|wipe|scrub|trash|trash-put|rmtrash|wipefs|sfdisk|cfdisk|parted|sgdisk|gdisk|blkdiscard|truncate|rimraf|del-cli|mke2fs|newfs
 		del|erase|rd|format|diskpart|remove-item
 		find|gfind .. -delete|-fprint*|-fls
 		git clean .. -*f*|--force
@@ -33,21 +33,28 @@ var ownLists = []ownList{
 		terraform|tofu destroy
 		npm unpublish
 		dropdb|dropuser
+		mysqladmin .. drop
+		gio trash|remove
+		cmake -E rm|remove|remove_directory
 		redis-cli .. flushall|FLUSHALL|flushdb|FLUSHDB
 	`)},
 	{ruleElevation, "runs something with other rights, or out of sight", patterns(`
 		doas|su|pkexec|runuser|run0|gosu|su-exec|setpriv
 		systemd-run|at|batch|crontab|launchctl|schtasks|sc
 		nsenter|chroot|unshare
-		systemctl .. poweroff|reboot|halt|suspend|hibernate|kexec|rescue|emergency|stop|disable|mask|kill|isolate
+		systemctl .. poweroff|reboot|halt|suspend|hibernate|kexec|rescue|emergency|stop|restart|disable|enable|edit|mask|kill|isolate|set-*|link
 		init|telinit 0|1|6
 		loginctl .. terminate-*|kill-*
 		skill|snice|xkill|slay|taskkill|stop-process|spps
 		fuser .. -*k*|--kill
 		chgrp|setfacl|chattr|icacls|takeown|chflags|setcap
-		passwd|chpasswd|usermod|useradd|userdel|groupmod|visudo|vipw|chsh
+		passwd|gpasswd|chpasswd|groupadd|usermod|useradd|userdel|groupmod|visudo|vipw|chsh
 		mount|umount|losetup|swapoff|modprobe|insmod|rmmod|sysctl|kexec
 		iptables|ip6tables|nft|ufw
+		ip .. del|delete|flush|down
+		dbus-send|busctl|gdbus|qdbus
+		open -a
+		xdg-open|gtk-launch|exo-open|dex|gio .. *.desktop
 		tar|gtar|bsdtar .. --checkpoint-action*|--to-command*|--use-compress-program*|-I|--rmt-command*|--rsh-command*
 		zip .. -T*|-TT*|--unzip-command*
 	`)},
