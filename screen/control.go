@@ -1,6 +1,9 @@
 package screen
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // redraws are the final bytes of the control sequences that move the cursor to another line, erase, insert, delete or scroll. Erasing in
 // the cursor's own line counts: such a program is likely to go further next, as test runners do with a status of several lines.
@@ -79,6 +82,8 @@ func (s *Screen) escapeDo(c byte) {
 		s.sets.shift(3)
 	case '~':
 		s.sets.shift(1)
+	case '<':
+		s.forget(vt52, 0)
 	case 'c':
 		if s.afford(4*s.rows + 2*s.cols) {
 			s.archiveAll()
@@ -99,7 +104,13 @@ func (s *Screen) choose(inter uint32, c byte) {
 		s.sets.designate(int(inter-'('), c)
 	case inter >= '-' && inter <= '.':
 		s.sets.designate(int(inter-'-')+1, c)
+	case inter == ' ':
+		s.remember(eightBit, 0, c == 'G' || c != 'F' && s.setting(eightBit, 0) != nil)
 	}
+	if inter == '%' {
+		s.remember(latin1, 0, c == '@' || c != 'G' && s.setting(latin1, 0) != nil)
+	}
+	s.chooseOther(inter, c)
 }
 
 // align fills the screen with E.
@@ -123,6 +134,7 @@ func (s *Screen) align() {
 }
 
 func (s *Screen) setTab() {
+	s.keep(tabStops, 0, "")
 	if s.on.x < s.cols {
 		s.on.tabs[s.on.x] = true
 	}
@@ -157,6 +169,12 @@ func (s *Screen) control(c byte) {
 	case '\'':
 		s.columns(c)
 	}
+	switch c {
+	case 'u':
+		s.setKeyboard()
+	case 'm', 'f', 'n', 't', 'T', 'p', 'i', 'x', 'z', '{', '}', '~':
+		s.other(c)
+	}
 }
 
 // private carries out the sequences of CSI ?.
@@ -168,6 +186,14 @@ func (s *Screen) private(c byte) {
 		s.eraseDisplay(s.parser.param(0, 0), true)
 	case 'K':
 		s.eraseLine(s.parser.param(0, 0), true)
+	case 'r': // XTRESTORE: they may be on again
+		for i := range s.parser.n {
+			if p := s.parser.params[i]; p > 0 && p <= maxMode && !slices.Contains(notOff, p) {
+				s.keep(restored, p, "")
+			}
+		}
+	case 'W':
+		s.forget(tabStops, 0)
 	}
 }
 
@@ -402,6 +428,7 @@ func (s *Screen) set(c byte) {
 		s.setModes(c == 'h')
 	case 'r':
 		top, bottom := k.param(0, 1), k.param(1, s.rows)
+		s.remember(region, 0, top > 1 || bottom < s.rows || s.blind && k.param(1, 0) > 0)
 		if bottom > s.rows {
 			bottom = s.rows
 		}
@@ -410,6 +437,7 @@ func (s *Screen) set(c byte) {
 			s.goTo(0, 0)
 		}
 	case 'g':
+		s.keep(tabStops, 0, "")
 		switch k.param(0, 0) {
 		case 0:
 			if g.x < s.cols {

@@ -21,11 +21,11 @@ func (s *Screen) Clone() *Screen {
 	t := &c.tables
 	t.clusters, t.extras, t.links = slices.Clone(t.clusters), slices.Clone(t.extras), slices.Clone(t.links)
 	t.clusterOf, t.extraOf, t.linkOf = maps.Clone(t.clusterOf), maps.Clone(t.extraOf), maps.Clone(t.linkOf)
-	c.parser.raw, c.text.lines = slices.Clone(c.parser.raw), slices.Clone(c.text.lines)
+	c.parser.raw, c.text.lines, c.settings = slices.Clone(c.parser.raw), slices.Clone(c.text.lines), slices.Clone(c.settings)
 	return &c
 }
 
-// Conceal removes all text that was printed, on both screens, and the title. The screen's contents are in doubt then, but not the place of
+// Conceal removes all text that was printed, on both screens, the title, and settings, which may make a terminal answer. The screen's contents are in doubt then, but not the place of
 // the cursor. It is for a screen without pending input.
 func (s *Screen) Conceal() {
 	for _, g := range []*grid{&s.main, &s.alt} {
@@ -35,6 +35,7 @@ func (s *Screen) Conceal() {
 		g.doubt.rows = s.rows
 	}
 	s.tables, s.title, s.last, s.text = tables{}, "", 0, history{kept: s.text.kept}
+	s.settings = nil
 	s.pen.ext.link = 0
 	s.extend()
 	s.dip()

@@ -110,3 +110,14 @@ func Widths() string {
 	}
 	return strings.Join(all, ",")
 }
+
+// Settings is what is set on a screen and is neither a cell nor a mode of Dump, as far as another terminal can be given it.
+func (s *Screen) Settings() string {
+	var all []string
+	for i := range s.settings {
+		if text := s.settings[i].set(); text != "" {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, "") + " main " + s.keyboards[0].set() + " alternate " + s.keyboards[1].set()
+}

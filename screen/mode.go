@@ -18,6 +18,8 @@ func (s *Screen) setModes(on bool) {
 			s.modes.insert = on
 		case 20:
 			s.modes.newline = on
+		default:
+			s.setMode(ansiOn, s.parser.params[i], on)
 		}
 	}
 }
@@ -26,6 +28,9 @@ func (s *Screen) setModes(on bool) {
 func (s *Screen) setPrivateModes(on bool) {
 	for i := range s.parser.n {
 		p := s.parser.params[i]
+		if !on {
+			s.forget(restored, p)
+		}
 		if flag := s.modes.flag(p); flag != nil {
 			*flag = on
 			continue
@@ -35,6 +40,7 @@ func (s *Screen) setPrivateModes(on bool) {
 			if on {
 				s.sets.designated, s.sets.used = [4]byte{}, 0
 			}
+			s.setMode(privateOn, p, on)
 		case 6:
 			s.modes.origin = on
 			s.goTo(0, 0)
@@ -53,6 +59,21 @@ func (s *Screen) setPrivateModes(on bool) {
 		default:
 			s.switchScreen(p, on)
 		}
+	}
+}
+
+// numbered is a mode that is off in a fresh terminal.
+type numbered struct {
+	on     bool
+	prefix string
+	mode   int
+}
+
+// flags returns the modes that are off in a fresh terminal, except for those that change how a Replay draws.
+func (m *modes) flags() [9]numbered {
+	return [...]numbered{
+		{m.newline, "", 20}, {m.cursorKeys, "?", 1}, {m.reverseWrap, "?", 45}, {m.keypad, "?", 66}, {m.blink, "?", 12}, {m.focus, "?", 1004},
+		{m.paste, "?", 2004}, {m.mouseForm > 0, "?", m.mouseForm}, {m.mouse > 0, "?", m.mouse},
 	}
 }
 
@@ -81,26 +102,28 @@ func (m *modes) flag(p int) *bool {
 func (s *Screen) switchScreen(p int, on bool) {
 	switch p {
 	case 47, 1047:
-		s.alternate(on)
+		s.alternate(p, on)
 	case 1048:
 		if on {
 			s.save()
 		} else {
 			s.restore()
 		}
+	default:
+		s.setMode(privateOn, p, on)
 	case 1049:
 		if on {
 			s.save()
 		}
-		s.alternate(on)
+		s.alternate(p, on)
 		if !on {
 			s.restore()
 		}
 	}
 }
 
-// alternate switches between the two screens. The alternate screen begins blank, and its contents are dropped when it is left.
-func (s *Screen) alternate(on bool) {
+// alternate switches between the two screens, for the private mode by. The alternate screen begins blank, and its contents are dropped when it is left.
+func (s *Screen) alternate(by int, on bool) {
 	if s.astray {
 		defer s.arrive()
 	}
@@ -108,6 +131,7 @@ func (s *Screen) alternate(on bool) {
 		return
 	}
 	x, y := s.on.x, s.on.y
+	s.by = by
 	if on {
 		s.alt.lines = make([]line, s.rows)
 		for i := range s.alt.lines {
@@ -128,6 +152,7 @@ func (s *Screen) alternate(on bool) {
 func (s *Screen) save() {
 	s.on.saved = saved{s.on.x, s.on.y, s.pen.fg, s.pen.bg, s.sets.used}
 	s.on.doubt.saved = s.on.doubt.adrift > 0
+	s.cursorKept = s.cursorKept || s.on == &s.main
 }
 
 func (s *Screen) restore() {
@@ -144,7 +169,13 @@ func (s *Screen) restore() {
 func (s *Screen) softReset() {
 	s.on.top, s.on.bottom = 0, s.rows-1
 	m := &s.modes
+	was := *m
 	*m = modes{wrap: true, newline: m.newline, blink: m.blink, mouse: m.mouse, mouseForm: m.mouseForm}
+	if s.blind { // terminals other than xterm.js keep these
+		m.reverseWrap, m.focus, m.paste, m.shape = was.reverseWrap, was.focus, was.paste, was.shape
+	}
+	s.forget(region, 0)
+	s.forget(charset, -1)
 	s.pen, s.sets, s.on.saved = attrs{}, charsets{}, saved{}
 	s.dip()
 }

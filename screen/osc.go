@@ -9,15 +9,18 @@ const maxTitle = 1 << 10
 func (s *Screen) endOSC() {
 	k := &s.parser
 	s.last = 0
+	what, text, _ := strings.Cut(string(k.raw[k.body:]), ";")
 	if len(k.raw) >= maxRaw {
+		s.remember(colours, 0, what == "4" || s.setting(colours, 0) != nil)
 		return
 	}
-	what, text, _ := strings.Cut(string(k.raw[k.body:]), ";")
 	switch what {
 	case "0", "2":
 		s.title = strings.ToValidUTF8(text[:min(len(text), maxTitle)], "")
 	case "8":
 		s.setLink(text)
+	default:
+		s.otherOSC(what, text)
 	}
 }
 

@@ -1,6 +1,9 @@
 package screen
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // state is a state of the parser, after the diagram of the DEC terminals (https://vt100.net/emu/dec_ansi_parser). The parser follows
 // xterm.js where that differs.
@@ -91,6 +94,11 @@ func (s *Screen) interpret(p []byte) {
 // p from the first byte that it does not handle.
 func (s *Screen) ground(p []byte) []byte {
 	for len(p) > 0 {
+		if s.blind {
+			if p = p[plain(p):]; len(p) == 0 {
+				return p
+			}
+		}
 		switch c := p[0]; {
 		case c >= ' ' && c < 0x7f && s.sets.used == 0:
 			n := 1
@@ -113,6 +121,22 @@ func (s *Screen) ground(p []byte) []byte {
 		}
 	}
 	return p
+}
+
+// plain returns the length of the text at the beginning of p that changes nothing but cells.
+func plain(p []byte) int {
+	n := len(p)
+	for i, c := range p[:min(n, 32)] { // most text between sequences is short
+		if c == 0x1b || c == 0x0e || c == 0x0f || c == 0xc2 {
+			return i
+		}
+	}
+	for _, c := range [...]byte{0x1b, 0x0e, 0x0f, 0xc2} { // ESC, SO, SI, and the first byte of 8-bit controls
+		if i := bytes.IndexByte(p[:n], c); i >= 0 {
+			n = i
+		}
+	}
+	return n
 }
 
 // quick carries out the control sequence at the beginning of p if it is complete and of the usual form. It returns the sequence's length,
@@ -356,7 +380,13 @@ func (s *Screen) inString(r rune) {
 			return
 		}
 	case dcsEntry, dcsParam, dcsInter:
-		k.state = k.state.dcsNext(r)
+		if k.state = k.state.dcsNext(r); r == '|' && k.clearsKeyStrings() {
+			s.forget(keyStrings, 0)
+		}
+	case dcsBody:
+		if r == '/' && k.keyStringsSet() {
+			s.keep(keyStrings, 0, "")
+		}
 	}
 	if len(k.raw) < maxRaw {
 		k.raw = utf8.AppendRune(k.raw, r)

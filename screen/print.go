@@ -4,6 +4,9 @@ import "unicode/utf8"
 
 // print writes a character at the cursor, or combines it with the character before.
 func (s *Screen) print(r rune) {
+	if s.blind {
+		return
+	}
 	if s.sets.used != 0 && r < 0x7f {
 		r = s.sets.translate(r)
 	}

@@ -55,15 +55,20 @@ func (w *replay) csi(prefix string, final byte, params ...int) {
 func (w *replay) grids() {
 	s := w.s
 	w.grid(&s.main)
+	w.str(s.keyboards[0].set())
 	switch {
 	case s.on == &s.alt:
 		w.style(attrs{})
 		w.csi("?", 'h', 47)
 		w.grid(&s.alt)
-	case s.alt.saved != saved{}:
+		w.str(s.keyboards[1].set())
+	case s.alt.saved != saved{}, s.keyboards[1] != keyboard{}:
 		w.style(attrs{})
 		w.csi("?", 'h', 47)
-		w.save(&s.alt.saved)
+		if s.alt.saved != (saved{}) {
+			w.save(&s.alt.saved)
+		}
+		w.str(s.keyboards[1].set())
 		w.csi("?", 'l', 47)
 	}
 }
@@ -346,14 +351,10 @@ func (w *replay) charset(set byte) {
 // modes sets the modes that differ from those of a fresh terminal.
 func (w *replay) modes() {
 	s, m := w.s, &w.s.modes
-	for _, f := range [...]struct {
-		on     bool
-		prefix string
-		mode   int
-	}{
-		{m.newline, "", 20}, {m.cursorKeys, "?", 1}, {m.reverseWrap, "?", 45}, {m.keypad, "?", 66}, {m.blink, "?", 12}, {m.focus, "?", 1004},
-		{m.paste, "?", 2004}, {m.mouse > 0, "?", m.mouse}, {m.mouseForm > 0, "?", m.mouseForm},
-	} {
+	for i := range s.settings {
+		w.str(s.settings[i].set())
+	}
+	for _, f := range m.flags() {
 		if f.on {
 			w.csi(f.prefix, 'h', f.mode)
 		}

@@ -19,7 +19,14 @@ type Screen struct {
 	modes modes
 	sets  charsets
 	title string
-	last  uint32 // the cell content just printed, which REP repeats and marks combine with; 0: none
+
+	settings   []setting
+	keyboards  [2]keyboard // of the main and of the alternate screen
+	by         int         // the mode that has shown the alternate screen: 47, 1047 or 1049
+	cursorKept bool        // the main screen's cursor was saved
+	blind      bool        // it only follows what is set, see Modes
+
+	last uint32 // the cell content just printed, which REP repeats and marks combine with; 0: none
 
 	parser parser
 	effort effort
@@ -50,6 +57,7 @@ func (s *Screen) reset() {
 	s.main.lines = make([]line, s.rows)
 	s.on, s.astray = &s.main, false
 	s.pen, s.sets, s.last = attrs{}, charsets{}, 0
+	s.settings, s.keyboards, s.by, s.cursorKept = nil, [2]keyboard{}, 0, false
 	s.modes = modes{wrap: true, newline: s.modes.newline, blink: s.modes.blink, hidden: s.modes.hidden} // xterm.js keeps these
 	s.dip()
 }
@@ -62,7 +70,7 @@ func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
 
 // Cost returns the approximate memory use of the screen, in bytes.
 func (s *Screen) Cost() int {
-	n := cap(s.text.lines) + cap(s.parser.raw) + 2<<10
+	n := cap(s.text.lines) + cap(s.parser.raw) + 2<<10 + cap(s.settings)*(32+maxValue)
 	for _, g := range []*grid{&s.main, &s.alt} {
 		for i := range g.lines {
 			n += 16*cap(g.lines[i].cells) + 40

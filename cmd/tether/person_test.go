@@ -13,6 +13,7 @@ import (
 
 	"tether/internal/testkit"
 	"tether/platform/pty"
+	"tether/screen"
 )
 
 // newHome makes a home for this test, and ends the daemon in it afterwards.
@@ -56,7 +57,8 @@ type person struct {
 	pty *pty.PTY
 
 	mu     sync.Mutex
-	screen string // everything that was shown
+	screen string // what was shown and not seen yet
+	all    string // everything that was shown
 	done   chan struct{}
 }
 
@@ -87,6 +89,7 @@ func (p *person) look() {
 		n, err := p.pty.Read(buf)
 		p.mu.Lock()
 		p.screen += string(buf[:n])
+		p.all += string(buf[:n])
 		p.mu.Unlock()
 		if err != nil {
 			return
@@ -98,6 +101,13 @@ func (p *person) shown() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.screen
+}
+
+// everything returns all that was shown.
+func (p *person) everything() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all
 }
 
 // sees waits until each text was shown, one after the other.
@@ -183,6 +193,37 @@ func TestDetachAndComeBack(t *testing.T) {
 	back.sees("<three>")
 	command(t, "kill", "editor")
 	back.exits(143)
+}
+
+// Whatever a program has set on the person's terminal is undone when they leave, by each way to leave, and when it ends.
+func TestLeavingUndoesWhatWasSet(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	const set = `\033[>1u\033[>4;2m\033[?9001h\033[4h\033[3;9r\033(0\033=\033[?5h\033[4 q\033[?2031h\033[?2048h\033]8;;http://x\033\\link\033]9;4;1;50\007` +
+		`\033]11;#123456\007\033[?1049h\033[>15u\033[?1003h\033[1;31m\033[?25l`
+	undone := []string{"\x1b[<1u", "\x1b[>4m", "\x1b[?9001l", "\x1b[4l", "\x1b[r", "\x1b(B", "\x1b[?66l", "\x1b[?5l", "\x1b[0 q", "\x1b[?2031l", "\x1b[?2048l", "\x1b]8;;\x1b\\",
+		"\x1b]9;4;0\x1b\\", "\x1b]111\x1b\\", "\x1b[?1049l", "\x1b[?1003l", "\x1b[0m", "\x1b[?25h", "\x1b[23;0t"}
+	for name, leave := range map[string]func(p *person){
+		"~.":     func(p *person) { p.types("\r~."); p.sees("reattach with"); p.exits(0) },
+		"hangup": func(p *person) { _ = p.pty.Signal("TERM"); p.exits(143) },
+		"kill":   func(p *person) { command(t, "kill", "it"); p.exits(143) },
+	} {
+		p := sit(t, "run", "--private", "--name", "it", "--", "sh", "-c", `stty raw -echo; printf '`+set+`ready'; exec sleep 1000`)
+		testkit.Eventually(t, patience, name+": ready", func() bool { return strings.Contains(p.shown(), "\x1b[?25lready") })
+		leave(p)
+		all := p.everything()
+		var left screen.Modes
+		_, _ = left.Write([]byte(all))
+		if still := left.Restore(); len(still) > 0 {
+			t.Errorf("%s: %q is still to be undone, of %q", name, still, all)
+		}
+		for _, text := range undone {
+			if !strings.Contains(all[strings.Index(all, "ready"):], text) {
+				t.Errorf("%s: %q is not in %q", name, text, all)
+			}
+		}
+		_, _ = command(t, "kill", "it")
+	}
 }
 
 // Each message of tether begins a new line, also behind a prompt.

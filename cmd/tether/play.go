@@ -12,6 +12,7 @@ import (
 	"tether/cmd/tether/internal/view"
 	"tether/internal/asciicast"
 	"tether/platform/tty"
+	"tether/screen"
 )
 
 func playCommand(a *app) *cobra.Command {
@@ -55,10 +56,10 @@ func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 		return &hinted{err, "record one with tether record or asciinema"}
 	}
 	paced := tty.Is(a.stdoutFile)
-	var m view.Modes
-	var screen io.Writer = a.stdout
+	var m screen.Modes
+	var shown io.Writer = a.stdout
 	if paced {
-		screen = view.NewSafe(io.MultiWriter(a.stdout, &m)) // the recording may be another person's
+		shown = view.NewSafe(io.MultiWriter(a.stdout, &m)) // the recording may be another person's
 		if cols, rows := a.size(); int(cols) < r.Header.Cols || int(rows) < r.Header.Rows {
 			a.notice("recorded at %dx%d, your window is %dx%d: lines may wrap", r.Header.Cols, r.Header.Rows, cols, rows)
 		}
@@ -80,7 +81,7 @@ func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 		if e.Kind != asciicast.Output {
 			continue
 		}
-		if _, err := io.WriteString(screen, e.Data); err != nil {
+		if _, err := io.WriteString(shown, e.Data); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"tether/cmd/tether/internal/display"
 	"tether/cmd/tether/internal/view"
 	"tether/platform/tty"
+	"tether/screen"
 )
 
 func readCommand(a *app) *cobra.Command {
@@ -127,7 +128,7 @@ func (a *app) show(from io.Reader, plain, raw, live bool) error {
 		_, err := io.Copy(a.stdout, from)
 		return err
 	}
-	var m view.Modes
+	var m screen.Modes
 	defer func() { a.stdout.Write(m.Restore()) }()
 	own := io.MultiWriter(a.stdout, &m)
 	if raw {

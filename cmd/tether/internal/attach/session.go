@@ -18,8 +18,8 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
-	"tether/cmd/tether/internal/view"
 	"tether/platform/tty"
+	"tether/screen"
 )
 
 // A Session attaches a person, or a script, to a terminal until the terminal exits or the person detaches.
@@ -35,7 +35,7 @@ type Session struct {
 
 	interactive bool
 	restore     func() // ends raw mode of the person's terminal
-	modes       view.Modes
+	modes       screen.Modes
 	lentTo      []string    // the hosts that the person was told of last; set by look, then owned by printed's goroutine
 	unsaid      string      // a message of lent that is not shown yet; owned by printed's goroutine
 	printing    sync.Mutex  // held while output is written; guards bell, and modes, which only printed's goroutine and then tidy change
@@ -122,6 +122,7 @@ func (s *Session) run() error {
 	if s.interactive {
 		resized, stop := tty.Resized()
 		defer stop()
+		_, _ = s.opts.Out.WriteString(keepTitle) // if this fails, so does the output
 		go s.follow(ctx, resized)
 		go s.listen(ctx)
 	}
@@ -176,12 +177,18 @@ func (s *Session) leave(ended <-chan error) {
 	}
 }
 
-// tidy restores the modes and colours of the person's terminal.
+// Titles are put on the terminal's stack, and taken back: a terminal does not say which title it had (xterm's XTWINOPS).
+const (
+	keepTitle    = "\x1b[22;0t"
+	restoreTitle = "\x1b[23;0t"
+)
+
+// tidy undoes what the terminal's output has set on the person's terminal: modes, keyboards, colours, the title and the like.
 func (s *Session) tidy() {
 	if s.interactive {
 		s.printing.Lock() // a question may ring now
 		defer s.printing.Unlock()
-		_, _ = s.opts.Out.Write(s.modes.Restore()) // if the terminal is gone, nothing helps
+		_, _ = s.opts.Out.Write(append(s.modes.Restore(), restoreTitle...)) // if the terminal is gone, nothing helps
 	}
 }
 

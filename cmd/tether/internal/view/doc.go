@@ -1,6 +1,6 @@
 // Package view shows the output of terminals at the person's own terminal, or writes it to a file or pipe: one terminal unchanged (Stream),
-// several terminals line by line (Lines), or plain text (Plain). Safe removes sequences that would act on the person's terminal, and Modes
-// restores the modes that programs have changed there. No type is safe for concurrent use, and none starts a goroutine.
+// several terminals line by line (Lines), or plain text (Plain). Safe removes sequences that would act on the
+// person's terminal. No type is safe for concurrent use, and none starts a goroutine.
 package view
 
 import "tether/ahp"

@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/cmd/tether/internal/display"
+	"tether/screen"
 )
 
 // Stream shows the output of one terminal. To a file or pipe, it writes the output unchanged. At a person's terminal, it adds lines where
@@ -24,7 +25,7 @@ type Stream struct {
 	started bool // something was shown
 	joining bool // the next output may repeat shown output
 	midLine bool // the last shown byte did not end a line
-	modes   Modes
+	modes   screen.Modes // of the person's terminal
 	before  *ahp.Screen // the screen at an offset of the next output; nil: blank or unknown
 }
 
@@ -32,7 +33,7 @@ type Stream struct {
 func NewStream(out io.Writer, isTTY, coloured bool) *Stream {
 	v := &Stream{out: out, text: out, isTTY: isTTY, coloured: coloured}
 	if isTTY {
-		v.text = NewSafe(out)
+		v.text = NewSafe(io.MultiWriter(out, &v.modes))
 	}
 	return v
 }
@@ -75,7 +76,6 @@ func (v *Stream) Data(p []byte) error {
 	v.started = true
 	v.trail.add(p)
 	v.midLine = p[len(p)-1] != '\n'
-	_, _ = v.modes.Write(p) // never fails
 	_, err := v.text.Write(p)
 	return err
 }
@@ -85,9 +85,7 @@ func (v *Stream) draw(data string) error {
 	if data == "" {
 		return nil
 	}
-	data = string(v.modes.Restore()) + "\x1b[r\x1b[H\x1b[2J" + data
-	_, _ = v.modes.Write([]byte(data)) // never fails
-	_, err := io.WriteString(v.text, data)
+	_, err := io.WriteString(v.text, string(v.modes.Restore())+"\x1b[r\x1b[H\x1b[2J"+data)
 	return err
 }
 
