@@ -14,6 +14,7 @@ import (
 
 	"tether/ahp"
 	"tether/jsonrpc/wsconn"
+	"tether/mcp"
 )
 
 // writeTimeout is the longest time that one write to a socket may take, even if it makes slow progress.
@@ -23,6 +24,7 @@ const writeTimeout = 10 * time.Minute
 // agents. A request without a token is answered 401, one with a wrong token 403, both before the upgrade, and 429 after many wrong ones
 // from the same place. A right token always passes.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = mcp.AtPath(r)
 	if why := h.admits(r); why != nil {
 		h.refuse(w, r, why)
 		return

@@ -19,6 +19,20 @@ const statelessSince = "2026-07-28"
 // Stateless reports whether a request is in a version of the protocol without sessions.
 func Stateless(r *http.Request) bool { return r.Header.Get("Mcp-Protocol-Version") >= statelessSince }
 
+// Path is the path at which servers serve MCP over HTTP.
+const Path = "/mcp"
+
+// AtPath returns the request, for Path if it is for Path with a slash at the end: that is how some clients write the URL
+// that they are configured with, and few follow a redirect of a POST.
+func AtPath(r *http.Request) *http.Request {
+	if r.URL.Path != Path+"/" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.URL.Path, r.URL.RawPath = Path, ""
+	return r
+}
+
 // requestHeader has the id by which callContext finds the HTTP request of a call. ServeHTTP sets it and overwrites a client's value.
 const requestHeader = "Tether-Request"
 
@@ -34,30 +48,31 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, forget := s.requests.add(r.Context())
 	defer forget()
 	r.Header.Set(requestHeader, id)
-	w, ended := s.carry(w, r)
-	defer ended()
+	session := r.Header.Get(sessionHeader)
+	out := newAnswer(w, r, Stateless(r) || session != "") // otherwise the answer's headers have the new session
+	defer out.end()
+	defer s.carry(out, r)()
 	if Stateless(r) {
-		s.modern.ServeHTTP(w, r)
+		s.modern.ServeHTTP(out, r)
 		return
 	}
-	session := r.Header.Get(sessionHeader)
 	if s.elsewhere(session) {
 		if r.Method == http.MethodDelete {
-			w.WriteHeader(http.StatusNoContent) // the session's node ends it later, when it needs room
+			out.WriteHeader(http.StatusNoContent) // the session's node ends it later, when it needs room
 			return
 		}
 		r.Header.Set(elsewhereHeader, "1")
-		s.modern.ServeHTTP(w, r)
+		s.modern.ServeHTTP(out, r)
 		return
 	}
 	r.Header.Del(elsewhereHeader)
 	if session == "" && !s.room() {
-		http.Error(w, "too many sessions", http.StatusTooManyRequests)
+		http.Error(out, "too many sessions", http.StatusTooManyRequests)
 		return
 	}
 	s.uses.begin(session)
-	s.stateful.ServeHTTP(w, r)
-	s.uses.end(session, w.Header().Get(sessionHeader))
+	s.stateful.ServeHTTP(out, r)
+	s.uses.end(session, out.Header().Get(sessionHeader))
 }
 
 const sessionHeader = "Mcp-Session-Id"

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -27,8 +26,6 @@ const (
 	subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 	// maxPeeked bounds the HTTP requests that carry examines, in bytes. A longer events/stream is refused.
 	maxPeeked = 64 << 10
-	// frameTimeout bounds how long a client over HTTP may take to read one frame.
-	frameTimeout = 30 * time.Second
 )
 
 var errStreamOver = errors.New("the request of this stream has ended")
@@ -190,11 +187,11 @@ func (o *streamOut) Heartbeat(cursor string) error {
 	return o.to.send(o.beat)
 }
 
-// carry adds a carrier if the HTTP request is an events/stream, and puts the carrier's name into the request. It returns the writer for the
-// answer, and a function to call after the request was served.
-func (s *Server) carry(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, func()) {
+// carry adds a carrier if the HTTP request is an events/stream, and puts the carrier's name into the request. The returned
+// function is to be called after the request was served.
+func (s *Server) carry(out *answer, r *http.Request) (forget func()) {
 	if s.opts.Events == nil || r.Method != http.MethodPost || r.ContentLength < 0 || r.ContentLength > maxPeeked {
-		return w, func() {}
+		return func() {}
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxPeeked))
 	rest := r.Body
@@ -203,78 +200,18 @@ func (s *Server) carry(w http.ResponseWriter, r *http.Request) (http.ResponseWri
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), rest), rest}
 	if err != nil || !bytes.Contains(body, []byte(methodStream)) {
-		return w, func() {}
+		return func() {}
 	}
 	var m map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || string(m["method"]) != `"`+methodStream+`"` || len(m["id"]) == 0 {
-		return w, func() {}
+		return func() {}
 	}
-	out := &frames{ResponseWriter: w, control: http.NewResponseController(w)}
 	name, forget := s.carriers.add(&carrier{id: m["id"], send: out.send, ctx: r.Context()})
 	if m["params"], err = named(m["params"], name); err != nil {
 		forget()
-		return w, func() {}
+		return func() {}
 	}
 	body, _ = json.Marshal(m)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return out, func() { forget(); out.end() }
-}
-
-// frames is the answer to an events/stream over HTTP. The stream writes its frames between those of the SDK. That is correct because the SDK
-// (v1.8.0) sends the headers of the SSE answer before it handles a request, and writes each frame with one Write. TestStreamOverHTTP fails
-// if that changes.
-type frames struct {
-	http.ResponseWriter
-	control *http.ResponseController
-
-	mu    sync.Mutex // held while a frame is written
-	ended bool
-}
-
-// Header implements http.ResponseWriter. It takes the lock because net/http's Header changes data that Write reads, and a stream may write
-// until end is called.
-func (f *frames) Header() http.Header {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.ResponseWriter.Header()
-}
-
-// Write implements http.ResponseWriter.
-func (f *frames) Write(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.ResponseWriter.Write(p)
-}
-
-// Flush implements http.Flusher.
-func (f *frames) Flush() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_ = f.control.Flush()
-}
-
-// Unwrap returns the underlying writer, for http.ResponseController.
-func (f *frames) Unwrap() http.ResponseWriter { return f.ResponseWriter }
-
-// send writes a message as one frame. It fails after end.
-func (f *frames) send(message []byte) error {
-	frame := append(append(append(make([]byte, 0, len(message)+24), "event: message\ndata: "...), message...), '\n', '\n')
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.ended {
-		return errStreamOver
-	}
-	_ = f.control.SetWriteDeadline(time.Now().Add(frameTimeout)) // fails for a writer without deadlines
-	if _, err := f.ResponseWriter.Write(frame); err != nil {
-		return err
-	}
-	return f.control.Flush()
-}
-
-// end makes further calls of send fail.
-func (f *frames) end() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ended = true
-	_ = f.control.SetWriteDeadline(time.Time{})
+	return forget
 }

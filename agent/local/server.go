@@ -231,6 +231,7 @@ func (s *Server) routes() http.Handler {
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = mcp.AtPath(r)
 		if p := r.URL.EscapedPath(); path.Clean(p) != p { // the mux would answer with a redirect, which our clients do not follow
 			fail(w, errorFor(noRoute(w, r)))
 			return
@@ -273,7 +274,7 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/events":                  withBody(s.subscribe),
 		"POST /v1/events/command":          withBody(s.mayRun),
 		"GET /v1/mcp":                      s.onlySocket(s.mcpLines),
-		"/mcp":                             s.mcpHTTP,
+		mcp.Path:                           s.mcpHTTP,
 		"GET /v1/environment":              s.person(s.environment),
 		"POST /v1/environment":             s.person(s.environment),
 		"POST /v1/hosts":                   s.person(withBody(s.pair)),

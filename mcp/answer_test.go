@@ -1,0 +1,97 @@
+package mcp_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agenttools"
+	"tether/mcp"
+)
+
+// A call that takes long has its headers after 2 s, and then a comment every 5 s. Proxies close answers that are silent.
+func TestLongAnswersAreNotSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeTerminals{}
+		f.add("pty-a", agenttools.OwnerUser)
+		s := mcp.New(mcp.Options{Tools: toolsOver(f)})
+		defer s.Close()
+		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"pty-a","timeoutMs":11000},`+modern+`}}`))
+		for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "wait_terminal"} {
+			r.Header.Set(k, v)
+		}
+		r.Host = "localhost"
+		w, done := httptest.NewRecorder(), make(chan bool)
+		go func() { s.ServeHTTP(w, r); close(done) }()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if w.Flushed {
+			t.Errorf("after 1 s: %q", w.Body)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !w.Flushed || w.Header().Get("Content-Type") != "text/event-stream" || w.Header().Get("X-Accel-Buffering") != "no" {
+			t.Errorf("after 3 s: %v", w.Header())
+		}
+		<-done
+		if got := w.Body.String(); !regexp.MustCompile(`^: waiting\n\n: waiting\n\nevent: message\ndata: \{.*\}\n\n$`).MatchString(got) {
+			t.Errorf("the answer is %q", got)
+		}
+	})
+}
+
+// What the SDK answers after the headers of frames were sent is a frame, too.
+func TestLateErrorsAreFrames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		w := httptest.NewRecorder()
+		a := mcp.NewAnswer(w, r, true)
+		time.Sleep(3 * time.Second)
+		a.Header().Set("Content-Type", "application/json")
+		a.WriteHeader(http.StatusNotFound)
+		if _, err := a.Write([]byte(`{"error":1}`)); err != nil {
+			t.Error(err)
+		}
+		a.End()
+		if got := w.Body.String(); w.Code != http.StatusOK || got != ": waiting\n\nevent: message\ndata: {\"error\":1}\n\n" {
+			t.Errorf("%d %q", w.Code, got)
+		}
+		time.Sleep(time.Minute)
+		if got := w.Body.Len(); got > 60 {
+			t.Errorf("%d bytes after the end", got)
+		}
+		if err := a.Send([]byte("{}")); err == nil || !errors.Is(err, mcp.ErrStreamOver) {
+			t.Errorf("a frame after the end: %v", err)
+		}
+	})
+}
+
+// A client that takes no frames waits for its answer as ever.
+func TestAnswersWithoutFrames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+		r.Header.Set("Accept", "application/json")
+		w := httptest.NewRecorder()
+		a := mcp.NewAnswer(w, r, true)
+		time.Sleep(time.Minute)
+		http.Error(a, "no", http.StatusBadRequest)
+		a.End()
+		if got := w.Body.String(); w.Code != http.StatusBadRequest || got != "no\n" || w.Header().Get("X-Accel-Buffering") != "" {
+			t.Errorf("%d %q %v", w.Code, got, w.Header())
+		}
+	})
+}
+
+func TestAtPath(t *testing.T) {
+	for in, want := range map[string]string{"/mcp": "/mcp", "/mcp/": "/mcp", "/mcp//": "/mcp//", "/": "/", "/mcp/x": "/mcp/x"} {
+		if got := mcp.AtPath(httptest.NewRequest(http.MethodPost, in, nil)).URL.Path; got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
