@@ -19,8 +19,8 @@ func (s *Screen) Undo() []byte {
 		}
 	}
 	u.modes()
-	coloured := s.pen != attrs{}
 	u.ink()
+	coloured := s.pen != attrs{}
 	u.screens()
 	u.ink() // a saved cursor may have brought others
 	if coloured || s.pen != (attrs{}) {

@@ -22,11 +22,11 @@ type Stream struct {
 	coloured bool
 
 	trail   trail
-	started bool // something was shown
-	joining bool // the next output may repeat shown output
-	midLine bool // the last shown byte did not end a line
+	started bool         // something was shown
+	joining bool         // the next output may repeat shown output
+	midLine bool         // the last shown byte did not end a line
 	modes   screen.Modes // of the person's terminal
-	before  *ahp.Screen // the screen at an offset of the next output; nil: blank or unknown
+	before  *ahp.Screen  // the screen at an offset of the next output; nil: blank or unknown
 }
 
 // NewStream returns a view that writes to out. isTTY says that out is a terminal, coloured that messages may have colours.
