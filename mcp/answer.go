@@ -44,6 +44,8 @@ func newAnswer(w http.ResponseWriter, r *http.Request, early bool) *answer {
 		a.own = http.Header{}
 	}
 	a.early = early && r.Method == http.MethodPost && strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/event-stream")
+	a.mu.Lock() // for tick
+	defer a.mu.Unlock()
 	a.timer = time.AfterFunc(beginWithin, a.tick)
 	return a
 }
