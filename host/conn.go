@@ -111,6 +111,9 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 		return err
 	}
 	defer h.work.Done()
+	if c.may(rightLend) {
+		h.names.take(r.principal) // for its parked terminals
+	}
 	late := time.AfterFunc(h.opts.HandshakeTime, c.expectHandshake)
 	defer late.Stop()
 	defer c.pulse.watch(ctx, ch)()

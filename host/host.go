@@ -72,6 +72,7 @@ type Host struct {
 	former formerOwners
 	forgot time.Time // when forgetLocked last looked
 	conns  map[*conn]struct{}
+	names  names
 
 	lapsed context.Context // ends when rights have lapsed; replaced when they are good again
 	lapse  context.CancelFunc
@@ -107,6 +108,7 @@ func New(o Options) *Host {
 		clients:    make(map[string]*client),
 		accounts:   make(map[string]*account),
 		memory:     memory{most: o.MaxMemory},
+		names:      names{valid: o.Named},
 		starting:   make(map[string]bool),
 		conns:      make(map[*conn]struct{}),
 		forgot:     time.Now(),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -30,14 +31,15 @@ var (
 	errManyAgents = &refusal{status: http.StatusServiceUnavailable, text: "too many agents are connected"}
 )
 
-// agent returns the MCP server of a principal.
+// agent returns the MCP server of a principal's name.
 func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	if !p.may(rightMCP) {
 		return nil, errNoAgent
 	}
-	who := p.Key()
-	h.holdAgent(who, p)
-	s, err := h.agents.Of(who, func() *mcp.Server {
+	p = h.ofName(p)
+	h.holdAgent(p)
+	// Sessions end with the last token of a name: a later token of the same name finds another server.
+	s, err := h.agents.Of(fmt.Sprintf("%s %p", p.Key(), p.Live), func() *mcp.Server {
 		o := mcp.Options{Version: h.opts.Info.Version}
 		if h.opts.Nodes != nil {
 			o.Node = h.opts.Nodes.ID()
@@ -68,8 +70,10 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	return s, nil
 }
 
-// holdAgent keeps an agent's view of the catalogue up to date while its token is valid, so that it misses no change between its requests.
-func (h *Host) holdAgent(who string, p Principal) {
+// holdAgent keeps an agent's view of the catalogue up to date while its name has a valid token, so that it misses no change between its
+// requests.
+func (h *Host) holdAgent(p Principal) {
+	who := p.Key()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.agentHolds[who] != nil {
@@ -122,8 +126,11 @@ var errNoEvents = &events.Error{Reason: events.Forbidden, Text: "the right to th
 // StreamEvents passes to out the events that p asks for, checking p's rights at each event, until ctx ends. Its errors are those of
 // events.Engine.Stream.
 func (h *Host) StreamEvents(ctx context.Context, p Principal, r *events.Request, out events.Out) error {
+	if h.Lasting(p).Err() != nil {
+		return errNoEvents
+	}
 	s, why := h.agent(p)
-	if why != nil || p.live().Err() != nil {
+	if why != nil {
 		return errNoEvents
 	}
 	bounded, done := h.unlapsed(ctx)

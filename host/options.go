@@ -15,6 +15,9 @@ type Options struct {
 	Token string
 	// Access knows further tokens; nil means that there are none.
 	Access Authenticator
+	// Named returns the principal of a name and role, as admitted by any valid token of Access: what belongs to the name lasts as long as
+	// there is one. nil means that only tokens that were used at this host count.
+	Named func(name string, role Role) (p Principal, ok bool)
 	// People knows the people; nil means that there are none, and that everybody sees all lent terminals.
 	People People
 	// Owners stores the owners of clientIds, for principals of Access; nil means that a restarted host knows none.

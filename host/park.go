@@ -64,7 +64,7 @@ func (h *Host) everyLocked() iter.Seq[*terminal] {
 // allow, and not beyond its loan. It returns the zero time if the terminal must not be kept.
 func (h *Host) parkUntilLocked(t *terminal) time.Time {
 	during := min(h.opts.Park, t.keep.during)
-	if during <= 0 || t.bound != nil || t.mirror != nil || !t.creator.resume || t.creator.principal.live().Err() != nil {
+	if during <= 0 || t.bound != nil || t.mirror != nil || !t.creator.resume || h.names.take(t.creator.principal).Err() != nil {
 		return time.Time{}
 	}
 	until := t.away.Add(during)
@@ -105,7 +105,7 @@ func (h *Host) parkLocked(t *terminal, until time.Time) {
 		}
 	}
 	timer = time.AfterFunc(max(0, time.Until(until)), func() { over("its time is up") })
-	p.timer, p.revoked = timer, context.AfterFunc(t.creator.principal.live(), func() { over("its machine's token was revoked or has expired") })
+	p.timer, p.revoked = timer, context.AfterFunc(h.names.take(t.creator.principal), func() { over("its machine's token was revoked or has expired") })
 	h.leaveLocked(t)
 	t.parked = p
 	h.parked = append(h.parked, t)

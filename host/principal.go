@@ -53,7 +53,8 @@ type Principal struct {
 	// Name is the name for which its token was made, such as that of a machine. It is empty for the host's own token.
 	Name string
 	Role Role
-	// Live ends when the token is revoked or expires, with the reason as its cause; nil means never. The principal's connections end with it.
+	// Live ends when the token is revoked or expires, with the reason as its cause; nil means never. What the token has opened ends with it.
+	// What belongs to the name ends with its last token: see Host.Lasting.
 	Live context.Context
 	// Owner is the id of the person who owns it; for a person, their own id. Empty means the host's administrator.
 	Owner string

@@ -257,24 +257,25 @@ func (h *Host) agentSessionLocked(p Principal) *Session {
 	return nil
 }
 
-// agentSession gives an agent that uses the MCP door a session of its own, so that machines can tell agents apart. It ends with the agent's
-// token, or when it is disposed of: that ends the agent's calls and terminals, not the agent, who gets another one with the next message.
+// agentSession gives an agent that uses the MCP door a session of its own, so that machines can tell agents apart. It ends with the last
+// token of the agent's name, or when it is disposed of: that ends the agent's calls and terminals, not the agent, who gets another one with the next message.
 // Other requests must not call this, such as the one by which an agent disconnects. If there are too many sessions, the agent has none.
 func (h *Host) agentSession(p Principal) {
 	if !h.opts.Sessions || !p.may(rightSessions) {
 		return
 	}
+	live := h.Lasting(p)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.agentSessions[p.Name]
-	if s == nil && p.live().Err() == nil {
+	if s == nil && live.Err() == nil {
 		s = h.addAgentSessionLocked(p)
 	}
 	if s == nil || s.unhook != nil || s.person != p.Owner {
 		return
 	}
 	s.agent = NodeAgent{p.Name, p.Role, p.Owner}
-	s.unhook = context.AfterFunc(p.live(), s.Dispose)
+	s.unhook = context.AfterFunc(live, s.Dispose)
 	h.elsewhere.moved.Raise()
 }
 

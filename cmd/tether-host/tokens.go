@@ -79,7 +79,7 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 	if own.made {
 		lasting = "" // the next run makes another token
 	}
-	o.Access, o.Owners, o.People = t, owners, people
+	o.Access, o.Named, o.Owners, o.People = t, t.Named, owners, people
 	damaged := func(err error) { log.Error().Err(err).Send() }
 	logins, shares := access.File(besideTokens(path, "logins.json")), access.File(besideTokens(path, "shares.json"))
 	if s.node != nil {

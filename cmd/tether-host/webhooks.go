@@ -13,7 +13,7 @@ import (
 // hooks deliver events to URLs that agents name; nil for a host that does not do so.
 type hooks struct {
 	deliver interface{ Run(context.Context) }
-	open    func(context.Context, host.Principal, webhook.Request) (webhook.Source, bool, error) // set by run
+	host    *host.Host // set by run
 }
 
 // openWebhooks lets agents subscribe to webhooks. It must be called after openTokens; without --webhooks it returns nil.
@@ -36,8 +36,9 @@ func (s *settings) openWebhooks(o *host.Options) (h *hooks, err error) {
 	h = &hooks{}
 	options := webhook.Options{Find: people.Tokens().Named, Allow: allow, Audit: o.Audit, Logger: o.Logger,
 		Open: func(ctx context.Context, p host.Principal, r webhook.Request) (webhook.Source, bool, error) {
-			return h.open(ctx, p, r)
-		}}
+			return webhook.OpenAt(h.host)(ctx, p, r)
+		},
+		Lasting: func(p host.Principal) context.Context { return h.host.Lasting(p) }}
 	if s.node == nil {
 		options.Place = access.OwnFile(besideTokens(path, "webhooks.json"))
 		hub, err := webhook.New(options)
@@ -61,7 +62,7 @@ func (h *hooks) run(ctx context.Context, at *host.Host) (stop func()) {
 	if h == nil {
 		return func() {}
 	}
-	h.open = webhook.OpenAt(at)
+	h.host = at
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
 	run.Go(func() { h.deliver.Run(ctx) })

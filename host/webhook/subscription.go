@@ -129,6 +129,9 @@ func (h *Hub) startLocked(s *subscription) {
 // pump delivers one event after the other until the subscription ends.
 func (h *Hub) pump(ctx context.Context, s *subscription) {
 	live := s.principal.Live
+	if h.opts.Lasting != nil {
+		live = h.opts.Lasting(s.principal)
+	}
 	if live != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)

@@ -128,6 +128,9 @@ type Options struct {
 	Open func(context.Context, host.Principal, Request) (source Source, truncated bool, err error)
 	// Find returns the principal of a name and role whose subscriptions were kept; ok is false if it no longer exists.
 	Find func(name string, role host.Role) (p host.Principal, ok bool)
+	// Lasting returns a context that ends when a principal's name has no valid token any more; nil means that it ends with Principal.Live.
+	// It is called while the hub runs.
+	Lasting func(host.Principal) context.Context
 	// Place stores subscriptions and their secrets for the next host or leader; nil stores none.
 	Place access.Place
 	// Allow has networks in which receivers may be, in addition to publicly routed ones. http is allowed if the URL names a loopback

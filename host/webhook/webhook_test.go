@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/host"
 	"tether/host/webhook"
 )
 
@@ -291,6 +293,33 @@ func TestSubscriptionsOutliveTheHost(t *testing.T) {
 			t.Error("a subscription of a principal that has ended is back")
 		}
 		r.stop()
+	})
+}
+
+// A subscription lasts as long as its name: a token that was replaced does not end it, neither in the host where it was made nor in the next.
+func TestSubscriptionsOutliveAToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, filepath.Join(t.TempDir(), "webhooks.json"))
+		r.stop()
+		name, revokeLast := context.WithCancel(t.Context())
+		r.opts.Lasting = func(host.Principal) context.Context { return name }
+		r.opts.Find = func(string, host.Role) (host.Principal, bool) { return r.ann, name.Err() == nil }
+		r.start()
+		r.mustSubscribe(nil)
+		r.revoke()
+		r.journal.add(1)
+		synctest.Wait()
+		r.stop()
+		r.journal.add(1)
+		r.start()
+		defer func() { r.stop() }()
+		if got := r.receiver.taken(); got != "verification e-1 e-2" {
+			t.Errorf("taken: %s", got)
+		}
+		revokeLast()
+		if got := r.receiver.taken(); r.hub.Count() != 0 || !strings.HasSuffix(got, "e-2 terminated") {
+			t.Errorf("without a valid token: taken %s", got)
+		}
 	})
 }
 
