@@ -229,13 +229,13 @@ func (x *LoginTable) Launch(p Principal) string { return x.s.launch(p) }
 func (x *LoginTable) Follow(code string) (Principal, bool) { return x.s.follow(code) }
 
 // Login is login.
-func (x *LoginTable) Login(p Principal) string { return x.s.login(p) }
+func (x *LoginTable) Login(p Principal) string { return x.s.login(p, ProofNow) }
 
 // Find is find.
 func (x *LoginTable) Find(cookie string) (Principal, bool) { return x.s.find(cookie) }
 
 // Fresh is fresh.
-func (x *LoginTable) Fresh(cookie string) bool { return x.s.fresh(cookie) }
+func (x *LoginTable) Fresh(cookie string) bool { return x.s.fresh(cookie) == nil }
 
 // Len is how many there are.
 func (x *LoginTable) Len() (launches, browsers int) { return len(x.s.launches), len(x.s.browsers) }

@@ -47,6 +47,7 @@ type login struct {
 	until     time.Time
 	end       context.CancelCauseFunc // ends the browser's connections; nil for links
 	kept      bool                    // other nodes know it and may end it
+	proof     Proof                   // of a browser
 }
 
 // Reasons for the end of a browser's connections.
@@ -126,9 +127,9 @@ func (s *logins) follow(code string) (Principal, bool) {
 
 // login returns the cookie of a browser that is logged in as p from now on. Its connections end when it is logged out, at the latest after
 // loginTime. It returns when the login is stored for the next host.
-func (s *logins) login(p Principal) string {
+func (s *logins) login(p Principal, proof Proof) string {
 	cookie := rand.Text()
-	one := Login{Cookie: sha256.Sum256([]byte(cookie)), Token: p.token, Principal: p, Until: time.Now().Add(loginTime)}
+	one := Login{Cookie: sha256.Sum256([]byte(cookie)), Token: p.token, Principal: p, Until: time.Now().Add(loginTime), Proof: proof}
 	s.let(one, false)
 	if s.store != nil {
 		if err := s.store.Keep(one); err != nil {
@@ -211,7 +212,7 @@ func (s *logins) look() {
 // let admits a browser. It gets the role of an observer, even for an administrator: the page needs no more, and browsers send a cookie to
 // every port of a machine, on one of which a program that an agent has started may listen.
 func (s *logins) let(one Login, kept bool) {
-	in := login{principal: one.Principal, until: one.Until, kept: kept}
+	in := login{principal: one.Principal, until: one.Until, kept: kept, proof: one.Proof}
 	live, end := context.WithCancelCause(in.principal.live())
 	timed, stop := context.WithDeadlineCause(live, one.Until, errLoginOver)
 	in.principal.steward = in.principal.administers()
@@ -321,18 +322,27 @@ func (h *Host) cookieName(r *http.Request) string {
 func (h *Host) https(r *http.Request) bool { return r.TLS != nil || h.opts.Secure }
 
 // setCookie logs the browser in. The browser sends the cookie only with requests that begin at the page itself, and no script sees it.
-func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, p Principal) {
-	http.SetCookie(w, &http.Cookie{Name: h.cookieName(r), Value: h.logins.login(p), Path: "/", MaxAge: int(loginTime.Seconds()),
+func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, p Principal, proof Proof) {
+	http.SetCookie(w, &http.Cookie{Name: h.cookieName(r), Value: h.logins.login(p, proof), Path: "/", MaxAge: int(loginTime.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.https(r)})
 }
 
 // LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller must have verified that p asks for it; token is the
 // token that admits p. LogIn does not write the audit record.
-func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p Principal, token string) {
+func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p Principal, token string, proof Proof) {
 	p.token = sha256.Sum256([]byte(token))
 	PageHeaders(w.Header())
-	h.setCookie(w, r, p)
+	h.setCookie(w, r, p, proof)
 	goOn(w)
+}
+
+// shown returns what the token of p, or a link that was made with it, proves about the person: nothing, if a login at an identity provider has
+// left it on the person's disk.
+func (h *Host) shown(p Principal) Proof {
+	if h.opts.Register != nil && h.opts.Register.Session(p.token) {
+		return ProofNone
+	}
+	return ProofNow
 }
 
 // LoginRefused shows a person why a login at an identity provider failed, with the ways to log in.

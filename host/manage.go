@@ -22,7 +22,7 @@ const (
 	peoplePath = "/people"
 	entryPath  = peoplePath + "/entries" // GET: the entries, as JSON
 	endPath    = peoplePath + "/end"     // POST: ends one of them
-	// freshTime is how long after a login a person may end entries.
+	// freshTime is how long a person may end entries after showing who they are.
 	freshTime  = 15 * time.Minute
 	csrfHeader = "X-Tether-Csrf"
 )
@@ -73,18 +73,20 @@ type Register interface {
 
 // entriesAnswer is the answer for the page.
 type entriesAnswer struct {
-	Me      string  `json:"me"`      // name of the person; empty: the host's own token
-	Admin   bool    `json:"admin"`   // Entries has everybody's
-	Secure  bool    `json:"secure"`  // entries can be ended, because the page came by https
-	Fresh   bool    `json:"fresh"`   // the login is young enough to end entries
-	Again   string  `json:"again"`   // where to log in anew
-	CSRF    string  `json:"csrf"`    // for csrfHeader
-	Entries []Entry `json:"entries"` // in no order
+	Me       string  `json:"me"`       // name of the person; empty: the host's own token
+	Admin    bool    `json:"admin"`    // Entries has everybody's
+	Secure   bool    `json:"secure"`   // entries can be ended, because the page came by https
+	Fresh    bool    `json:"fresh"`    // the login is young enough to end entries
+	Unproven bool    `json:"unproven"` // the identity provider does not say when people log in there, so no login is young enough
+	Again    string  `json:"again"`    // where to log in anew
+	CSRF     string  `json:"csrf"`     // for csrfHeader
+	Entries  []Entry `json:"entries"`  // in no order
 }
 
 var (
 	errNotSecure = &refusal{status: http.StatusForbidden, text: "only over https can anything be ended", quiet: true}
-	errNotFresh  = &refusal{status: http.StatusForbidden, text: "log in again: your login is older than 15 minutes", quiet: true}
+	errNotFresh  = &refusal{status: http.StatusForbidden, text: "log in again: you have not shown who you are within the last 15 minutes", quiet: true}
+	errUnproven  = &refusal{status: http.StatusForbidden, text: "your identity provider does not say when you have logged in there: use the command at the host", quiet: true}
 	errNoEntry   = &refusal{status: http.StatusNotFound, text: ErrNoEntry.Error(), quiet: true}
 	errRegister  = &refusal{status: http.StatusInternalServerError, text: "the host cannot do this now; its log says why", quiet: true}
 )
@@ -101,7 +103,8 @@ func (h *Host) entries(w http.ResponseWriter, r *http.Request, p Principal) *ref
 		a.Again = h.opts.Provider.Path + "?again"
 	}
 	if cookie, err := r.Cookie(h.cookieName(r)); err == nil {
-		a.CSRF, a.Secure, a.Fresh = csrfOf(cookie.Value), h.https(r), h.logins.fresh(cookie.Value)
+		why := h.logins.fresh(cookie.Value)
+		a.CSRF, a.Secure, a.Fresh, a.Unproven = csrfOf(cookie.Value), h.https(r), why == nil, why == errUnproven
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(a) // fails only with the connection
@@ -169,8 +172,8 @@ func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *refusal {
 	if !ok {
 		return errNoToken
 	}
-	if !h.logins.fresh(cookie.Value) {
-		return errNotFresh
+	if why := h.logins.fresh(cookie.Value); why != nil {
+		return why
 	}
 	var asked struct {
 		Kind EntryKind `json:"kind"`
@@ -241,12 +244,17 @@ func (s *logins) entries(besides Register) (all []Entry) {
 	return all
 }
 
-// fresh reports whether a browser has logged in within freshTime.
-func (s *logins) fresh(cookie string) bool {
+// fresh returns nil if a browser's person has shown within freshTime who they are.
+func (s *logins) fresh(cookie string) *refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one, ok := s.browsers[sha256.Sum256([]byte(cookie))]
-	return ok && time.Until(one.until) > loginTime-freshTime
+	switch one := s.browsers[sha256.Sum256([]byte(cookie))]; {
+	case one.proof == ProofMissing:
+		return errUnproven
+	case one.proof != ProofNow || time.Until(one.until) <= loginTime-freshTime:
+		return errNotFresh
+	}
+	return nil
 }
 
 // end logs a browser out.

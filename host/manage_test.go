@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -18,8 +19,9 @@ import (
 
 // shelf is a Register of a list.
 type shelf struct {
-	mu  sync.Mutex
-	all []host.Entry
+	mu       sync.Mutex
+	all      []host.Entry
+	provider bool // all tokens are of logins by an identity provider
 }
 
 // Entries implements host.Register.
@@ -42,7 +44,7 @@ func (s *shelf) End(kind host.EntryKind, id string) error {
 }
 
 // Session implements host.Register.
-func (s *shelf) Session([sha256.Size]byte) bool { return false }
+func (s *shelf) Session([sha256.Size]byte) bool { return s.provider }
 
 func (s *shelf) has(id string) bool {
 	s.mu.Lock()
@@ -62,7 +64,8 @@ func newShelf() *shelf {
 type managed struct {
 	Me                   string
 	Admin, Secure, Fresh bool
-	CSRF                 string
+	Unproven             bool
+	CSRF, Again          string
 	Entries              []host.Entry
 }
 
@@ -231,6 +234,39 @@ func TestEndingAtThePage(t *testing.T) {
 	}
 	if r, _ := ask(t, url, visit{path: "/people/entries", cookie: bob}); r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("bob, who was logged out: %d", r.StatusCode)
+	}
+}
+
+// A login by an identity provider ends entries only if the provider has said that the person has just logged in there. Where it says
+// nothing, logging in again does not help, and the page says so. The token that such a login leaves on a disk proves nothing either.
+func TestEndingTakesAPerson(t *testing.T) {
+	s := newStaff(true, "observer.ann.ann")
+	ann := s.of["observer.ann.ann"]
+	kept := newShelf()
+	o := host.Options{Token: secret, Access: s, People: s, Register: kept, Secure: true, Provider: &host.LoginProvider{Name: "id.example.com", Path: "/login/oidc"}}
+	h, url := serve(t, o)
+	kept.provider = true
+	cookies := map[string]string{"by a token": launchedAs(t, h, url, ann)}
+	for _, proof := range []host.Proof{host.ProofNone, host.ProofMissing, host.ProofNow} {
+		w := httptest.NewRecorder()
+		h.LogIn(w, httptest.NewRequest(http.MethodGet, "https://host.example/", nil), ann, "tetherlogin_x", proof)
+		cookies[string(proof)] = w.Result().Cookies()[0].Name + "=" + w.Result().Cookies()[0].Value
+	}
+	for name, want := range map[string]struct {
+		fresh, unproven bool
+		status          int
+		says            string
+	}{
+		"by a token":              {false, false, 403, "log in again"},
+		string(host.ProofNone):    {false, false, 403, "log in again"},
+		string(host.ProofMissing): {false, true, 403, "use the command at the host"},
+		string(host.ProofNow):     {true, false, 204, ""},
+	} {
+		m := entriesFor(t, url, cookies[name])
+		status, body := end(t, url, cookies[name], m.CSRF, "machine", "1", nil)
+		if m.Fresh != want.fresh || m.Unproven != want.unproven || m.Again != "/login/oidc?again" || status != want.status || !strings.Contains(body, want.says) {
+			t.Errorf("%q: fresh %t, unproven %t, again at %s; %d %s", name, m.Fresh, m.Unproven, m.Again, status, body)
+		}
 	}
 }
 

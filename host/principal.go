@@ -117,7 +117,18 @@ type Login struct {
 	Token     [sha256.Size]byte // hash of the token by which it was logged in
 	Principal Principal         // the principal of that token
 	Until     time.Time
+	Proof     Proof
 }
+
+// Proof says whether the person was there when a browser was logged in, and not only their cookie at an identity provider.
+type Proof string
+
+// The Proofs.
+const (
+	ProofNone    Proof = ""        // an earlier login at the identity provider may have sufficed
+	ProofNow     Proof = "now"     // the person has shown a token or a link, or has logged in at the provider
+	ProofMissing Proof = "missing" // the provider was asked for a new login, and does not say that there was one
+)
 
 // Logins stores browsers' logins for the next host. It is safe for concurrent use.
 type Logins interface {

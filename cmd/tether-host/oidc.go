@@ -94,8 +94,8 @@ func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 	p = &provider{people: people}
 	options := oidc.Options{Issuer: s.oidc.issuer, ClientID: s.oidc.clientID, Secret: strings.TrimSpace(string(clientSecret)), PublicURL: s.publicURL,
 		Domains: s.oidc.domains, Groups: s.oidc.groups, GroupsClaim: s.oidc.groupsClaim, People: people, Approve: approveAs(s.places(path)),
-		OnLogin: func(w http.ResponseWriter, r *http.Request, who host.Principal, token string) {
-			p.host.LogIn(w, r, who, token)
+		OnLogin: func(w http.ResponseWriter, r *http.Request, who host.Principal, token string, proof host.Proof) {
+			p.host.LogIn(w, r, who, token, proof)
 		},
 		OnRefused: func(w http.ResponseWriter, _ *http.Request, status int, why string) {
 			p.host.LoginRefused(w, status, why)

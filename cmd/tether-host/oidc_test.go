@@ -132,6 +132,16 @@ func TestPeopleLogIn(t *testing.T) {
 		t.Errorf("the page after the login: %d", status)
 	}
 
+	if _, _, entries := ann.visit(origin + "/people/entries"); !strings.Contains(entries, `"fresh":false,"unproven":false`) || !strings.Contains(entries, "/login/oidc?again") {
+		t.Errorf("a login that may have come from one at the provider: %.200s", entries)
+	}
+	if status, page := ann.logIn(origin+"/login/oidc?again", "verysecure"); status != http.StatusOK || !strings.Contains(page, "Continue") {
+		t.Fatalf("logged in again: %d\n%s", status, page)
+	}
+	if _, _, entries := ann.visit(origin + "/people/entries"); !strings.Contains(entries, `"fresh":true`) {
+		t.Errorf("a login that the provider was asked for: %.200s", entries)
+	}
+
 	login := s.command("tether", "login", link, "--code")
 	out, err := login.StdoutPipe()
 	if err != nil {

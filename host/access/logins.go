@@ -42,11 +42,12 @@ type Logins struct {
 
 // keptLogin is a record of the file.
 type keptLogin struct {
-	Cookie []byte    `json:"cookie_sha256"`
-	Token  []byte    `json:"token_sha256"`
-	Name   string    `json:"principal,omitempty"` // empty: the host's own token
-	Link   bool      `json:"link,omitempty"`      // Cookie is the code of a link that logs a browser in, once
-	Until  time.Time `json:"until"`
+	Cookie []byte     `json:"cookie_sha256"`
+	Token  []byte     `json:"token_sha256"`
+	Name   string     `json:"principal,omitempty"` // empty: the host's own token
+	Link   bool       `json:"link,omitempty"`      // Cookie is the code of a link that logs a browser in, once
+	Until  time.Time  `json:"until"`
+	Proof  host.Proof `json:"proof,omitempty"`
 }
 
 // loginsFile is the content of the file.
@@ -92,7 +93,7 @@ func (l *Logins) Kept() []host.Login {
 
 // Keep implements host.Logins.
 func (l *Logins) Keep(one host.Login) error {
-	k := keptLogin{Cookie: one.Cookie[:], Token: one.Token[:], Name: one.Principal.Name, Until: one.Until.UTC()}
+	k := keptLogin{Cookie: one.Cookie[:], Token: one.Token[:], Name: one.Principal.Name, Until: one.Until.UTC(), Proof: one.Proof}
 	if _, ok := l.principal(&k); !ok {
 		return nil // its token ends with this run of the host, or has ended already
 	}
@@ -100,7 +101,7 @@ func (l *Logins) Keep(one host.Login) error {
 }
 
 func (k *keptLogin) login(p host.Principal) host.Login {
-	return host.Login{Cookie: [sha256.Size]byte(k.Cookie), Token: [sha256.Size]byte(k.Token), Principal: p, Until: k.Until}
+	return host.Login{Cookie: [sha256.Size]byte(k.Cookie), Token: [sha256.Size]byte(k.Token), Principal: p, Until: k.Until, Proof: k.Proof}
 }
 
 // Moved implements host.SharedLogins.

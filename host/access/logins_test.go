@@ -18,13 +18,16 @@ import (
 
 // loggedIn is a login by a token.
 func loggedIn(cookie, token, name string, d time.Duration) host.Login {
-	return host.Login{Cookie: sha256.Sum256([]byte(cookie)), Token: sha256.Sum256([]byte(token)), Principal: host.Principal{Name: name}, Until: time.Now().Add(d)}
+	return host.Login{Cookie: sha256.Sum256([]byte(cookie)), Token: sha256.Sum256([]byte(token)), Principal: host.Principal{Name: name}, Until: time.Now().Add(d), Proof: host.ProofNow}
 }
 
 // names are whose logins are kept.
 func names(l *access.Logins) string {
 	var all []string
 	for _, k := range l.Kept() {
+		if k.Proof != host.ProofNow {
+			all = append(all, "without its proof:")
+		}
 		all = append(all, fmt.Sprintf("%s/%s", k.Principal.Name, k.Principal.Role))
 	}
 	return strings.Join(all, " ")

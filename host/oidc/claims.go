@@ -7,8 +7,10 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/oauth2"
 
@@ -30,9 +32,24 @@ type claims struct {
 	Verified flag   `json:"email_verified"`
 	Username string `json:"preferred_username"`
 	Party    string `json:"azp"`
+	AuthTime unix   `json:"auth_time"` // when the person logged in at the provider; 0: it does not say so. Of the ID token alone
 
+	issued time.Time // when the ID token was issued
 	groups []string
 	listed bool // the claim of groups was present
+}
+
+// unix is a time in seconds since 1970.
+type unix int64
+
+// UnmarshalJSON implements json.Unmarshaler. Anything but a number is 0.
+func (u *unix) UnmarshalJSON(data []byte) error {
+	var seconds float64
+	if json.Unmarshal(data, &seconds) != nil || seconds < 0 || seconds > math.MaxUint32 {
+		seconds = 0
+	}
+	*u = unix(seconds)
+	return nil
 }
 
 // flag is a boolean that some providers send as a string.
@@ -66,6 +83,7 @@ func (p *Provider) identify(ctx context.Context, d *discovered, token *oauth2.To
 		if who, err = p.decode(id.Claims); err != nil {
 			return who, err
 		}
+		who.issued = id.IssuedAt
 		// A token for several parties names the one that has requested it (OpenID Connect Core 1.0, section 3.1.3.7).
 		if who.Party != "" && who.Party != p.opts.ClientID || who.Party == "" && len(id.Audience) > 1 {
 			return who, fmt.Errorf("%w: the ID token was made for another client", errUnbelieved)
@@ -135,7 +153,7 @@ func (c claims) display() string {
 
 // with adds the provider's answer to a query about the person, which is newer than the ID token.
 func (c claims) with(more claims) claims {
-	more.Session, more.Party = c.Session, c.Party
+	more.Session, more.Party, more.AuthTime, more.issued = c.Session, c.Party, c.AuthTime, c.issued
 	if more.Email == "" {
 		more.Email, more.Verified = c.Email, c.Verified
 	}

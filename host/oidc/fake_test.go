@@ -116,7 +116,7 @@ func (f *fakeProvider) login(to string) string {
 	}
 	q := u.Query()
 	code := rand.Text()
-	f.codes[code] = q
+	f.now(func() { f.codes[code] = q })
 	return q.Get("redirect_uri") + "?" + url.Values{"code": {code}, "state": {q.Get("state")}}.Encode()
 }
 
@@ -211,9 +211,10 @@ type rig struct {
 func newRig(t *testing.T, change func(*oidc.Options)) *rig {
 	r := &rig{t: t, fake: newFakeProvider(t), people: &fakePeople{ended: map[string]bool{}}}
 	r.opts = oidc.Options{Issuer: issuer, ClientID: client, Secret: secret, PublicURL: public, People: r.people,
-		OnLogin: func(w http.ResponseWriter, _ *http.Request, p host.Principal, token string) {
+		OnLogin: func(w http.ResponseWriter, _ *http.Request, p host.Principal, token string, proof host.Proof) {
 			w.Header().Set("Logged-In", p.Name)
 			w.Header().Set("Token", token)
+			w.Header().Set("Proof", string(proof))
 		},
 		OnRefused: func(w http.ResponseWriter, _ *http.Request, status int, why string) { http.Error(w, why, status) }}
 	if change != nil {
@@ -238,14 +239,16 @@ func (r *rig) start() {
 type browser struct {
 	*rig
 	cookies map[string]*http.Cookie
+	from    string // its address
 }
 
-func (r *rig) browser() *browser { return &browser{r, map[string]*http.Cookie{}} }
+func (r *rig) browser() *browser { return &browser{r, map[string]*http.Cookie{}, "192.0.2.1"} }
 
 // get follows a link.
 func (b *browser) get(to string) *http.Response {
 	b.t.Helper()
 	r := httptest.NewRequest(http.MethodGet, to, nil)
+	r.RemoteAddr = b.from + ":1234"
 	for _, c := range b.cookies {
 		r.AddCookie(c)
 	}

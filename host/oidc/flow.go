@@ -34,6 +34,7 @@ var (
 	errAway           = &refusal{http.StatusBadGateway, "the identity provider cannot be reached: try again in a moment"}
 	errUnbelieved     = &refusal{http.StatusForbidden, "the identity provider's answer was not valid; an administrator finds the reason in the host's log"}
 	errManyLogins     = &refusal{http.StatusServiceUnavailable, "too many people are logging in: try again in a moment"}
+	errManyLogouts    = &refusal{http.StatusServiceUnavailable, "too many logouts at a time: try again in a moment"}
 	errStranger       = &refusal{http.StatusForbidden, "your account may not use this host: its e-mail address or its groups are not among those that the host accepts"}
 	errEnded          = &refusal{http.StatusForbidden, "an administrator has ended your access to this host"}
 )
@@ -90,20 +91,23 @@ func (p *Provider) finish(w http.ResponseWriter, r *http.Request, err error) {
 
 // send sends the browser to the provider, to log in the browser or, with cli, the command line.
 func (p *Provider) send(w http.ResponseWriter, r *http.Request, cli *purpose) error {
-	ctx, done, err := p.ask(r.Context())
-	if err != nil {
-		return err
-	}
-	defer done()
-	d, err := p.discover(ctx)
-	if err != nil {
-		return err
+	d := p.description()
+	if d == nil {
+		ctx, done, err := p.ask(r, &p.logins)
+		if err != nil {
+			return err
+		}
+		defer done()
+		if d, err = p.discover(ctx); err != nil {
+			return err
+		}
 	}
 	how := []oauth2.AuthCodeOption{}
-	if r.URL.Query().Has("again") {
-		how = append(how, oauth2.SetAuthURLParam("prompt", "login")) // an existing login at the provider is not enough
+	again := cli == nil && r.URL.Query().Has("again")
+	if again { // an existing login at the provider is not enough; max_age makes it say when the person has logged in
+		how = append(how, oauth2.SetAuthURLParam("prompt", "login"), oauth2.SetAuthURLParam("max_age", "0"))
 	}
-	a := attempt{CLI: cli, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Expires: time.Now().Add(attemptTime)}
+	a := attempt{CLI: cli, Again: again, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Expires: time.Now().Add(attemptTime)}
 	p.setAttempt(w, r, &a)
 	http.Redirect(w, r, d.oauth.AuthCodeURL(a.State, append(how, openid.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))...), http.StatusSeeOther)
 	return nil
@@ -120,7 +124,7 @@ func (p *Provider) back(w http.ResponseWriter, r *http.Request) error {
 	if q.Get("code") == "" {
 		return errSaidNo
 	}
-	ctx, done, err := p.ask(r.Context())
+	ctx, done, err := p.ask(r, &p.logins)
 	if err != nil {
 		return err
 	}
@@ -137,8 +141,22 @@ func (p *Provider) back(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.audit(host.AuditConnected, r.RemoteAddr, principal.Name, "the page, by the identity provider")
-	p.opts.OnLogin(w, r, principal, secret)
+	p.opts.OnLogin(w, r, principal, secret, a.proof(who))
 	return nil
+}
+
+// maxAuthAge is how long before its ID token a person may have logged in at the provider, for a login that asked for that.
+const maxAuthAge = time.Minute
+
+// proof returns what the provider's answer to an attempt proves about the person's presence.
+func (a *attempt) proof(who claims) host.Proof {
+	switch at := time.Unix(int64(who.AuthTime), 0); {
+	case !a.Again:
+		return host.ProofNone
+	case who.AuthTime == 0 || who.issued.Sub(at) > maxAuthAge:
+		return host.ProofMissing
+	}
+	return host.ProofNow
 }
 
 // exchange exchanges the code at the provider and returns the claims of the person who has logged in.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +65,13 @@ func (p *Provider) pass(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		http.Error(w, "the request is longer than 64 KiB", http.StatusRequestEntityTooLarge)
 		return
+	}
+	if r.URL.Path == logoutPath && r.Method == http.MethodPost {
+		form, _ := url.ParseQuery(string(body)) // what it has understood of it
+		if err := p.plausible(form.Get("logout_token")); err != nil {
+			p.refuseLogout(w, r, err) // without a question to the leader
+			return
+		}
 	}
 	q := question{Method: r.Method, URI: r.URL.RequestURI(), Host: r.Host, Remote: r.RemoteAddr, Header: http.Header{}, Body: body}
 	for _, name := range passedOn {

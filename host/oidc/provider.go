@@ -38,7 +38,10 @@ const (
 	sessionTime = 12 * time.Hour   // then the person has to log in again
 	clockSkew   = time.Minute      // by which a session may seem to be from the future
 	discoverGap = 5 * time.Second  // between two tries to read the provider's configuration
-	maxAtOnce   = 32               // requests to the provider; more are answered 503
+	// Requests to the provider at a time: of people who log in, those of one address among them, for logout tokens, and to renew sessions. They
+	// have slots of their own, so that strangers who invent codes and logout tokens keep nobody from logging in. More are answered 503; renewals
+	// wait.
+	maxLogins, maxLoginsOfOne, maxLogouts, maxRenewals = 32, 8, 16, 16
 )
 
 // Options are the settings of a Provider. Issuer, ClientID, Secret, PublicURL, People, OnLogin and OnRefused are required.
@@ -65,7 +68,7 @@ type Options struct {
 	// and is the only one that changes sessions; browsers and command lines may use any node.
 	Shared *leader.Shared
 	// OnLogin logs a browser in as p, the principal of the session with that token, and sends it to the page.
-	OnLogin func(w http.ResponseWriter, r *http.Request, p host.Principal, token string)
+	OnLogin func(w http.ResponseWriter, r *http.Request, p host.Principal, token string, proof host.Proof)
 	// OnRefused tells a person why nobody was logged in.
 	OnRefused func(w http.ResponseWriter, r *http.Request, status int, why string)
 
@@ -94,7 +97,8 @@ type Provider struct {
 	client *http.Client
 	nodes  *leader.Service[question, answer] // nil: this is the only node
 	seal   cipher.AEAD                       // of the cookie between a browser's leaving and its return
-	slots  chan struct{}                     // requests to the provider
+	logins slots                             // people who log in
+	ends   slots                             // logout tokens that the known keys have not signed
 	wake   chan struct{}                     // wakes Run when a session was added; holds one
 
 	discovering sync.Mutex // held while the provider's configuration is read
@@ -117,13 +121,14 @@ type Provider struct {
 type discovered struct {
 	provider *openid.Provider
 	verifier *openid.IDTokenVerifier
+	known    *openid.IDTokenVerifier // requests nothing from the provider
 	oauth    oauth2.Config
 }
 
 // New returns a Provider with the sessions in the file. It does not contact the identity provider, so that a host can start while that is
 // down.
 func New(o Options) (*Provider, error) {
-	p := &Provider{opts: o, log: zerolog.Nop(), client: newClient(), slots: make(chan struct{}, maxAtOnce), wake: make(chan struct{}, 1),
+	p := &Provider{opts: o, log: zerolog.Nop(), client: newClient(), logins: slots{most: maxLogins, ofOne: maxLoginsOfOne}, ends: slots{most: maxLogouts, ofOne: maxLogouts}, wake: make(chan struct{}, 1),
 		sessions: map[[sha256.Size]byte]*session{}, loggedOut: map[string]time.Time{},
 		cli: logins{map[string]*waiting{}, map[[sha256.Size]byte]confirming{}, map[[sha256.Size]byte]granted{}}}
 	if o.Logger != nil {
@@ -178,20 +183,68 @@ func webURL(text string) (*url.URL, error) {
 // errBusy refuses one request too many to the provider.
 var errBusy = errors.New("too many logins at a time")
 
-// ask takes a slot for requests to the provider. The caller gives it back by calling done.
-func (p *Provider) ask(ctx context.Context) (bounded context.Context, done func(), err error) {
-	select {
-	case p.slots <- struct{}{}:
-	default:
+// slots bound the requests to the provider for one purpose.
+type slots struct {
+	most, ofOne int // in all, and of one place
+
+	mu    sync.Mutex
+	taken int
+	of    map[string]int // by place
+}
+
+// take takes a slot for a place, unless all are taken. The caller gives it back.
+func (s *slots) take(place string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken >= s.most || s.of[place] >= s.ofOne {
+		return false
+	}
+	if s.of == nil {
+		s.of = map[string]int{}
+	}
+	s.taken++
+	s.of[place]++
+	return true
+}
+
+func (s *slots) give(place string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	if s.of[place]--; s.of[place] == 0 {
+		delete(s.of, place)
+	}
+}
+
+// ask takes a slot for what a request makes the host ask the provider, and bounds the time for that. The caller gives the slot back by calling
+// done.
+func (p *Provider) ask(r *http.Request, from *slots) (bounded context.Context, done func(), err error) {
+	place := host.PlaceOf(r.RemoteAddr)
+	if !from.take(place) {
 		return nil, nil, errBusy
 	}
-	bounded, cancel := context.WithTimeout(openid.ClientContext(ctx, p.client), 2*requestTime)
-	return bounded, func() { cancel(); <-p.slots }, nil
+	bounded, cancel := p.bounded(r.Context())
+	return bounded, func() { cancel(); from.give(place) }, nil
+}
+
+// bounded bounds the time for requests to the provider.
+func (p *Provider) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(openid.ClientContext(ctx, p.client), 2*requestTime)
+}
+
+// description returns the provider's description of itself, nil before it was read.
+func (p *Provider) description() *discovered {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.found
 }
 
 // discover returns the provider's description of itself, which is requested on first use. After a failure it is not requested again for
 // discoverGap.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
+	if found := p.description(); found != nil {
+		return found, nil
+	}
 	p.discovering.Lock()
 	defer p.discovering.Unlock()
 	p.mu.Lock()
@@ -210,15 +263,20 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	return found, err
 }
 
+// algorithms are those with a public key.
+var algorithms = []string{openid.RS256, openid.RS384, openid.RS512, openid.ES256, openid.ES384, openid.ES512, openid.PS256, openid.PS384, openid.PS512, openid.EdDSA}
+
 // read asks the provider for its configuration.
 func (p *Provider) read(ctx context.Context) (*discovered, error) {
-	// The provider's keys are later fetched with this context, too, so it must not end with a request.
+	// Others wait for the answer, too, so the request does not end with the one that has caused it.
 	provider, err := openid.NewProvider(openid.ClientContext(context.WithoutCancel(ctx), p.client), p.opts.Issuer)
 	if err != nil {
 		return nil, fmt.Errorf("read the identity provider's configuration: %w", err)
 	}
 	var says struct {
-		Scopes []string `json:"scopes_supported"`
+		Scopes     []string `json:"scopes_supported"`
+		Keys       string   `json:"jwks_uri"`
+		Algorithms []string `json:"id_token_signing_alg_values_supported"`
 	}
 	if err := provider.Claims(&says); err != nil {
 		return nil, fmt.Errorf("read the identity provider's configuration: %w", err)
@@ -229,7 +287,9 @@ func (p *Provider) read(ctx context.Context) (*discovered, error) {
 			scopes = append(scopes, extra)
 		}
 	}
-	return &discovered{provider: provider, verifier: provider.Verifier(&openid.Config{ClientID: p.opts.ClientID}),
+	config := &openid.Config{ClientID: p.opts.ClientID, SupportedSigningAlgs: slices.DeleteFunc(says.Algorithms, func(alg string) bool { return !slices.Contains(algorithms, alg) })}
+	all := newKeys(p.client, says.Keys)
+	return &discovered{provider: provider, verifier: openid.NewVerifier(p.opts.Issuer, all, config), known: openid.NewVerifier(p.opts.Issuer, known{all}, config),
 		oauth: oauth2.Config{ClientID: p.opts.ClientID, ClientSecret: p.opts.Secret, Endpoint: provider.Endpoint(),
 			RedirectURL: p.opts.PublicURL + callbackPath, Scopes: scopes}}, nil
 }

@@ -20,6 +20,7 @@ type attempt struct {
 	Verifier string    `json:"v"` // of PKCE
 	Expires  time.Time `json:"e"`
 	CLI      *purpose  `json:"c,omitempty"` // nil: to log in the browser itself
+	Again    bool      `json:"a,omitempty"` // the person was to log in at the provider, whether they were logged in there or not
 }
 
 // cookieName returns the name of an attempt's cookie. With https, no other name below the host's domain can set it. Without https, the name

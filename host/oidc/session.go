@@ -210,12 +210,18 @@ func (p *Provider) due(now time.Time) (due []*session, next time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next = renewEvery
+	renewing := 0
+	for _, s := range p.sessions {
+		if s.renewing {
+			renewing++
+		}
+	}
 	for _, s := range p.sessions {
 		switch wait := s.due.Sub(now); {
 		case s.renewing || s.principal.Live.Err() != nil:
 		case wait > 0:
 			next = min(next, wait)
-		case len(due) < maxAtOnce/2: // the other half is for people who log in
+		case renewing+len(due) < maxRenewals:
 			s.renewing = true
 			due = append(due, s)
 		default:
@@ -267,10 +273,7 @@ func (p *Provider) again(ctx context.Context, s *session, refresh string) (who c
 	if refresh == "" {
 		return who, nil, errOver
 	}
-	ctx, done, err := p.ask(ctx)
-	if err != nil {
-		return who, nil, err
-	}
+	ctx, done := p.bounded(ctx)
 	defer done()
 	d, err := p.discover(ctx)
 	if err != nil {

@@ -561,6 +561,7 @@ func TestLaunchLinkInABrowser(t *testing.T) {
 	b.do("open", nil, nil) // another browser
 	s.follow(b, link)
 	b.wait("document.querySelector('.wrong')?.textContent.includes('already used')")
+	b.wait("document.activeElement.id === 'token'")
 	b.do("type", args{"text": "wrong"}, nil)
 	b.do("key", args{"key": "Enter"}, nil)
 	b.wait("document.querySelector('.wrong')?.textContent.includes('token is wrong')")

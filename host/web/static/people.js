@@ -4,14 +4,14 @@ import {clean} from "./text.js";
 
 const $ = id => document.getElementById(id);
 
-// kinds are the tables: their titles, their columns, and what happens when an entry is ended.
+// kinds are the tables: their titles, their columns, what happens when an entry is ended, and what ends it without this page.
 const kinds = {
-  machine: {title: "Machines", columns: ["Name", "Owner", "State", "Terminals", "Since"], ends: "It can lend no terminals until it is paired again."},
-  person: {title: "People", columns: ["Name", "Groups", "Since"], ends: "They are logged out, and their machines and agents lose all access. The name cannot be used again."},
-  agent: {title: "Agents and tokens", columns: ["Name", "Owner", "Role", "Since", "Until"], ends: "The token is revoked, and its connections end."},
-  grant: {title: "Grants", columns: ["Machine", "To", "Owner", "Since"], ends: "They cannot watch the machine's terminals by this grant any more."},
-  share: {title: "Shared links", columns: ["Terminal", "Owner", "State", "Since", "Until"], ends: "The link stops working, and guests who watch by it are sent nothing more."},
-  session: {title: "Logins", columns: ["Name", "How", "Since", "Until"], ends: "This login ends."},
+  machine: {title: "Machines", columns: ["Name", "Owner", "State", "Terminals", "Since"], ends: "It can lend no terminals until it is paired again.", command: e => "tether-host token revoke " + e.name},
+  person: {title: "People", columns: ["Name", "Groups", "Since"], ends: "They are logged out, and their machines and agents lose all access. The name cannot be used again.", command: e => "tether-host people rm " + e.name},
+  agent: {title: "Agents and tokens", columns: ["Name", "Owner", "Role", "Since", "Until"], ends: "The token is revoked, and its connections end.", command: e => "tether-host token revoke " + e.id},
+  grant: {title: "Grants", columns: ["Machine", "To", "Owner", "Since"], ends: "They cannot watch the machine's terminals by this grant any more.", command: e => "tether-host grants end " + e.name + " " + e.detail},
+  share: {title: "Shared links", columns: ["Terminal", "Owner", "State", "Since", "Until"], ends: "The link stops working, and guests who watch by it are sent nothing more.", command: () => "tether unshare, at its machine"},
+  session: {title: "Logins", columns: ["Name", "How", "Since", "Until"], ends: "This login ends.", command: () => "Log out, in that browser, or tether logout"},
   terminal: {title: "Terminals", columns: ["Name", "Owner", "Size", "Since"]},
 };
 
@@ -77,6 +77,7 @@ function row(e, k) {
     button.dataset.key = e.kind + " " + e.id;
     button.setAttribute("aria-label", "End " + e.kind + " " + words[0]);
     if (!state.secure) button.title = "Entries can be ended only over https";
+    else if (state.unproven) button.title = clean(k.command(e));
     button.onclick = () => ask(e, words[0], k);
     tr.insertCell().append(button);
   }
@@ -92,6 +93,7 @@ function filter() {
 }
 
 function ask(e, name, k) {
+  if (state.unproven) { instead(clean(k.command(e))); return; }
   if (!state.fresh) { again(); return; }
   $("question").textContent = "End " + e.kind + " " + name + "?";
   $("meaning").textContent = k.ends;
@@ -106,12 +108,18 @@ async function end(e) {
   if (answer.ok) { note(""); await load(); return; }
   const why = (await answer.text()).trim();
   await load();
-  if (state && !state.fresh) again();
+  if (state && !state.fresh && !state.unproven) again();
   else note(why);
 }
 
+// instead tells what to do where no login can be shown to be new.
+function instead(command) {
+  note("Nothing can be ended here: your identity provider does not say when you have logged in there. Instead: ");
+  $("notice").append(Object.assign(document.createElement("code"), {textContent: command}));
+}
+
 function again() {
-  note("Your login is older than 15 minutes. ");
+  note("You have not shown within 15 minutes who you are. ");
   $("notice").append(Object.assign(document.createElement("a"), {href: state.again, textContent: state.again === "/" ? "Log out and in again to end anything." : "Log in again to end anything."}));
 }
 
