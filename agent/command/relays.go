@@ -6,9 +6,15 @@ import "strings"
 // FILE), in which each letter with a value takes the next word.
 func openTar(r *reader, c Command, in input) bool {
 	p := programs()["tar"]
-	c = Command{p.dashed(c.Words)}
-	outer := p.open(r, c, in)
-	met, _ := p.split(c.Words[1:])
+	dashed := Command{p.dashed(c.Words)}
+	before := len(r.out.Findings)
+	outer := p.open(r, dashed, in)
+	for i := range r.out.Findings[before:] { // show the command as it was written
+		if f := &r.out.Findings[before+i]; len(f.Command.Words) > 0 && &f.Command.Words[0] == &dashed.Words[0] {
+			*f = Finding{f.Kind, brief(c.String()), c}
+		}
+	}
+	met, _ := p.split(dashed.Words[1:])
 	_, extracts := valueOf(met, "x", "extract", "get")
 	if to, ok := valueOf(met, "C", "directory"); ok && extracts {
 		(&effect{reader: r, of: c}).writes(to)

@@ -48,3 +48,14 @@ func TestUnlisted(t *testing.T) {
 		t.Errorf("words that look like a line are not operands: %q", got)
 	}
 }
+
+// tar's old options are read like its new ones, and shown as they were written.
+func TestOldOptionsOfTar(t *testing.T) {
+	r := command.Line("tar cIf 'a b' x.tar y")
+	if got := said(r); !slices.Equal(got, []string{"a b", "tar cIf a b x.tar y", "! code"}) || r.Findings[0].Text != "tar cIf a b x.tar y" {
+		t.Errorf("got %q, %q", got, r.Findings)
+	}
+	if r := command.Line("tar czf x.tgz y"); len(r.Findings) > 0 {
+		t.Errorf("got %q", said(r))
+	}
+}

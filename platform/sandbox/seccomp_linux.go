@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -26,7 +27,29 @@ var refused = []uint32{
 var absent = []uint32{
 	unix.SYS_CLONE3,                                                              // its flags are in memory, which a filter cannot read
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // could do what refused calls do
+	unix.SYS_OPENAT2, // its mode is in memory, too; programs use openat instead
 }
+
+// setsMode is a system call that can give a file the bits set-user-id and set-group-id.
+// A file with these bits runs with the rights of its owner outside of the wall, too.
+type setsMode struct {
+	number uint32
+	mode   uint32 // the argument that is the mode
+	flags  uint32 // the argument that is the flags of open, 0 for other calls
+}
+
+var modeCalls = []setsMode{
+	{unix.SYS_FCHMOD, 1, 0}, {unix.SYS_FCHMODAT, 2, 0}, {unix.SYS_FCHMODAT2, 2, 0}, {unix.SYS_MKNODAT, 2, 0}, {unix.SYS_MKDIRAT, 2, 0},
+	{unix.SYS_OPENAT, 3, 2},
+}
+
+// oldModeCalls are those that amd64 has and newer architectures have not: open, creat,
+// chmod, mknod and mkdir. x/sys has no constants for them elsewhere.
+var oldModeCalls = []setsMode{{2, 2, 1}, {85, 1, 0}, {90, 1, 0}, {133, 1, 0}, {83, 1, 0}}
+
+// creates are the flags with which open uses its mode: O_CREAT, and the bit of O_TMPFILE
+// that is its own.
+const creates = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 
 // newNamespaces are the flags of clone and unshare that make a namespace.
 const newNamespaces = namespaces | unix.CLONE_NEWNET
@@ -104,6 +127,22 @@ func filter(arch uint32) []unix.SockFilter {
 		is(tioclinux, eperm)
 		allow()
 	})
+	modes := modeCalls
+	if arch == unix.AUDIT_ARCH_X86_64 {
+		modes = slices.Concat(modes, oldModeCalls)
+	}
+	for _, c := range modes {
+		call(c.number, func() {
+			if c.flags > 0 {
+				argument(c.flags)
+				add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 1, 0, creates)
+				allow()
+			}
+			argument(c.mode)
+			has(unix.S_ISUID|unix.S_ISGID, eperm)
+			allow()
+		})
+	}
 	for _, n := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
 		call(n, func() {
 			argument(0)

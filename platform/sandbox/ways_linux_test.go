@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +75,58 @@ var ways = map[string]func(o outside) error{
 	"rename-out": func(o outside) error {
 		name := filepath.Join(o.In, "moved")
 		return errors.Join(write(name), os.Rename(name, filepath.Join(o.Out, "moved")))
+	},
+	"setuid-chmod": func(o outside) error { return setID(o, func(name string) error { return old(90, name, 0o4755, 0) }) },
+	"setgid-chmod": func(o outside) error {
+		return setID(o, func(name string) error { return unix.Fchmodat(unix.AT_FDCWD, name, 0o2755, 0) })
+	},
+	"setuid-fchmod": func(o outside) error {
+		return setID(o, func(name string) error {
+			fd, err := unix.Open(name, unix.O_RDONLY, 0)
+			if err != nil {
+				return err
+			}
+			return unix.Fchmod(fd, 0o4755)
+		})
+	},
+	"setuid-fchmodat2": func(o outside) error {
+		return setID(o, func(name string) error { return at(unix.SYS_FCHMODAT2, name, 0o4755, 0, 0) })
+	},
+	"setuid-open": func(o outside) error {
+		return setID(o, func(name string) error { return old(2, name+"2", unix.O_CREAT, 0o4755) })
+	},
+	"setuid-creat": func(o outside) error {
+		return setID(o, func(name string) error { return old(85, name+"2", 0o4755, 0) })
+	},
+	"setuid-openat": func(o outside) error {
+		return setID(o, func(name string) error { return at(unix.SYS_OPENAT, name+"2", unix.O_CREAT|unix.O_WRONLY, 0o4755, 0) })
+	},
+	"setuid-openat2": func(o outside) error {
+		return setID(o, func(name string) error {
+			_, err := unix.Openat2(unix.AT_FDCWD, name+"2", &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: 0o4755})
+			return err
+		})
+	},
+	"setuid-tmpfile": func(o outside) error {
+		return setID(o, func(name string) error {
+			fd, err := unix.Open(filepath.Dir(name), unix.O_TMPFILE|unix.O_WRONLY, 0o4755)
+			if err != nil {
+				return err
+			}
+			return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, name+"2", unix.AT_SYMLINK_FOLLOW)
+		})
+	},
+	"setuid-mknod": func(o outside) error {
+		return setID(o, func(name string) error { return old(133, name+"2", unix.S_IFREG|0o4755, 0) })
+	},
+	"setuid-mknodat": func(o outside) error {
+		return setID(o, func(name string) error { return at(unix.SYS_MKNODAT, name+"2", unix.S_IFREG|0o4755, 0, 0) })
+	},
+	"setgid-mkdir": func(o outside) error {
+		return setID(o, func(name string) error { return old(83, name+"2", 0o2755, 0) })
+	},
+	"setgid-mkdirat": func(o outside) error {
+		return setID(o, func(name string) error { return unix.Mkdirat(unix.AT_FDCWD, name+"2", 0o2755) })
 	},
 	"rename-race": renameRace,
 	"inherited-fd": func(o outside) error {
@@ -421,4 +474,55 @@ func memfd(o outside) error {
 		err = errors.New("it wrote nothing")
 	}
 	return err
+}
+
+// setID lets change give a file in the granted directory, or name+"2", the bit
+// set-user-id or set-group-id. It returns nil if that file has the bit then.
+func setID(o outside, change func(name string) error) error {
+	dir, err := os.MkdirTemp(o.In, "setid")
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(dir, "file")
+	if err := os.WriteFile(name, nil, 0o755); err != nil {
+		return err
+	}
+	if err := change(name); err != nil {
+		return err
+	}
+	for _, n := range []string{name, name + "2"} {
+		var s unix.Stat_t
+		if unix.Stat(n, &s) == nil && s.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+			return nil
+		}
+	}
+	return errors.New("the file has no such bit")
+}
+
+// old makes a call that only amd64 has, and elsewhere the way's newer form.
+func old(number uintptr, name string, a, b uintptr) error {
+	if runtime.GOARCH != "amd64" {
+		return unix.Fchmodat(unix.AT_FDCWD, strings.TrimSuffix(name, "2"), 0o4755, 0)
+	}
+	p, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return err
+	}
+	if _, _, errno := unix.Syscall(number, uintptr(unsafe.Pointer(p)), a, b); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// at makes a call that begins with a directory and a name.
+func at(number uintptr, name string, a, b, c uintptr) error {
+	p, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return err
+	}
+	cwd := unix.AT_FDCWD
+	if _, _, errno := unix.Syscall6(number, uintptr(cwd), uintptr(unsafe.Pointer(p)), a, b, c, 0); errno != 0 {
+		return errno
+	}
+	return nil
 }
