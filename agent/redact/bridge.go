@@ -10,8 +10,8 @@ import (
 
 // A bridge is bytes inside a secret that are not part of it and look like its end: a line's end, where a terminal or a line editor wraps; a
 // move forward over characters that are on the screen already; or a move back (also a backspace) to correct some. The automaton follows a
-// few bridges, and looks for nothing else behind them. findBridged decides whether a secret crosses, and the text from the first bridge on
-// is scanned again.
+// few bridges, and looks for nothing else behind them. findBridged decides whether a secret crosses, and redactor.again scans the text from
+// the first bridge on again.
 
 const (
 	maxWraps = 3 // line ends that one secret may have
@@ -126,15 +126,27 @@ func (a *nfa) moves() (from int32) {
 	return from
 }
 
-// bridge returns the index in w, a window, at which the automaton first follows a bridge; len(w) if it follows none.
-func (d *dfa) bridge(w []byte) int {
+// alone returns the index in w, a window, from which on the automaton looks for nothing but one pattern; len(w) if it looks for everything.
+func (d *dfa) alone(w []byte) int {
 	at := uint16(0)
 	for i, b := range w {
-		if at = d.after(at, b); d.flags[at]&flagBridge != 0 {
+		if at = d.after(at, b); d.flags[at]&flagAlone != 0 {
 			return i
 		}
 	}
 	return len(w)
+}
+
+// held returns the index in w, a window, from which on the text is held back.
+func (d *dfa) held(w []byte) (from int) {
+	at, groups := uint16(0), uint64(0)
+	for i, b := range w {
+		at = d.after(at, b)
+		if groups |= d.groups[at]; groups == 0 && d.flags[at]&flagHold == 0 {
+			from = i + 1
+		}
+	}
+	return from
 }
 
 // crossing is a bridge in a passage: p.w[from:to].
@@ -144,7 +156,7 @@ type crossing struct {
 	wide     bool // behind a line that may be full
 }
 
-// crossings returns the bridges of a passage that stand between visible characters.
+// crossings returns the bridges of a passage that stand between visible characters. Those in front of it join nothing.
 func (p *passage) crossings() (all []crossing) {
 	w, begun := p.w, 0 // begun: where the line begins
 	for i := 1; i < p.last; i++ {
@@ -155,7 +167,7 @@ func (p *passage) crossings() (all []crossing) {
 		if n == 0 {
 			continue
 		}
-		if moves := w[i] == forward; w[i-1] > ' ' && (moves || i+n < p.last && w[i+n] > ' ') {
+		if moves := w[i] == forward; i > p.first && w[i-1] > ' ' && (moves || i+n < p.last && w[i+n] > ' ') {
 			all = append(all, crossing{i, i + n, moves, i-begun >= wideLine})
 		}
 		if i += n - 1; w[i] < ' ' {
@@ -199,11 +211,16 @@ func (r *Rules) findBridged(spans []span, p *passage) []span {
 		}
 	}
 	// Other secrets are looked for without the bridges. The characters that a move forward skips may be part of a secret, so the second
-	// round puts unseen characters in their place.
-	likely := slices.ContainsFunc(all, func(c crossing) bool { return mayCross(p.w, c) })
-	for _, fill := range []bool{false, true} {
-		if likely && (!fill || slices.ContainsFunc(all, func(c crossing) bool { return c.moves })) {
-			spans = r.findJoined(spans, plain, p, all, fill)
+	// round puts unseen characters in their place. Text behind a bridge may take the look of a secret from the text in front of it, so the
+	// first bridges are also removed alone.
+	if !slices.ContainsFunc(all, func(c crossing) bool { return mayCross(p.w, c) }) {
+		return spans
+	}
+	for n := range all {
+		some := all[:n+1]
+		spans = r.findJoined(spans, plain, p, some, false)
+		if slices.ContainsFunc(some, func(c crossing) bool { return c.moves }) {
+			spans = r.findJoined(spans, plain, p, some, true)
 		}
 	}
 	return spans
@@ -248,24 +265,25 @@ func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, 
 		}
 		begin := joined.from[s.start]
 		whole := slices.ContainsFunc(spans[:plain], func(t span) bool { return t.start == begin })
-		shown := begin // masked up to here
+		crosses, shown, end := false, begin, joined.from[s.end-1]+1 // masked up to shown, then up to end
 		for _, c := range all {
 			at := index(c.to)
-			if c.to < begin || at < s.start || at >= s.end && c.from >= joined.from[s.end-1]+1 {
+			if c.to < begin || at < s.start || at >= s.end && c.from >= end {
 				continue
 			}
 			// Behind a line's end the rest is masked in two cases: the secret is incomplete without it and its form proves it, or the
 			// secret is complete, the line is full and the rest looks random, too.
 			if !c.moves && (whole && (!c.wide || !random(string(joined.w[at:s.end]))) || !whole && i >= formed) {
+				end = c.from
 				break
 			}
 			if shown < c.from {
 				spans = append(spans, span{shown, c.from})
 			}
-			shown = c.to
-			if end := joined.from[s.end-1] + 1; shown < end && !slices.ContainsFunc(all, func(n crossing) bool { return n.from >= c.to && n.from < end }) {
-				spans = append(spans, span{shown, end})
-			}
+			crosses, shown = true, c.to
+		}
+		if crosses && shown < end {
+			spans = append(spans, span{shown, end})
 		}
 	}
 	return spans
@@ -318,15 +336,16 @@ func (p *passage) retyped() *passage {
 }
 
 // findRetyped appends the secrets that the screen shows after characters were overwritten. A secret that is found by its form must also
-// look random, because corrected words could form anything.
+// look random, because corrected words could form anything. Characters that have left already stay, also if one of a secret stands in
+// their place.
 func (r *Rules) findRetyped(spans []span, p *passage) []span {
-	q := p.retyped()
+	q, held := p.retyped(), p.first+r.table.held(p.w[p.first:p.last])
 	values := r.find(nil, q, 1<<groupValues)
 	for i, s := range r.find(values, q, 1<<groupNamed|known) {
 		if i >= len(values) && !random(string(q.w[s.start:s.end])) {
 			continue
 		}
-		spans = append(spans, span{slices.Min(q.earliest[s.start:s.end]), slices.Max(q.from[s.start:s.end]) + 1})
+		spans = append(spans, span{max(held, slices.Min(q.earliest[s.start:s.end])), slices.Max(q.from[s.start:s.end]) + 1})
 	}
 	return spans
 }

@@ -37,6 +37,7 @@ func (d *dfa) run(p []byte) (s uint16) {
 const (
 	flagAccept = 1 << iota // a pattern may have matched
 	flagHold               // bytes must be held back
+	flagAlone              // nothing else is looked for
 	flagBridge             // a bridge was followed
 )
 
@@ -298,6 +299,9 @@ func (a *nfa) describe(set []int32) (flags uint8, groups uint64) {
 		if at.hold {
 			flags |= flagHold
 		}
+		if at.alone {
+			flags |= flagAlone
+		}
 		if at.bridge {
 			flags |= flagBridge
 		}
@@ -307,52 +311,47 @@ func (a *nfa) describe(set []int32) (flags uint8, groups uint64) {
 
 // under are the patterns that are pending at the end of some text.
 type under struct {
-	any    int // where the earliest that may yet match began, -1 if none
-	masked int // the same for patterns that are masked if nothing follows
+	any    int   // where the earliest that may yet match began, -1 if none
+	masked []int // where those began that are masked if nothing follows, sorted
 }
 
 // underWay runs the automaton over w, from its root.
 func (a *nfa) underWay(w []byte) under {
-	now, then := map[int32]int{}, map[int32]int{}
-	starts := slices.Concat(a.starts, a.tokens)
+	type pending struct{ node, began int32 }
+	var now, then []pending
+	at := make([]int32, len(a.nodes)) // by node: its index in then, if it is there
 	for i, b := range w {
-		clear(then)
-		step := func(n int32, began int) {
-			at := &a.nodes[n]
-			if at.next < 0 || !at.set.has(b) {
-				return
-			}
-			for _, m := range a.reached[at.next] {
-				if was, ok := then[m]; !ok || began < was {
-					then[m] = began
+		then = then[:0]
+		step := func(n, began int32) {
+			if from := &a.nodes[n]; from.next >= 0 && from.set.has(b) {
+				for _, m := range a.reached[from.next] {
+					if k := at[m]; int(k) >= len(then) || then[k].node != m {
+						at[m], then = int32(len(then)), append(then, pending{m, began})
+					} else {
+						then[k].began = min(then[k].began, began)
+					}
 				}
 			}
 		}
-		for n, began := range now {
-			step(n, began)
+		for _, p := range now {
+			step(p.node, p.began)
 		}
-		if !isContinuation(b) {
-			for _, s := range starts {
-				for _, n := range a.reached[s] {
-					step(n, i)
-				}
-			}
+		for _, n := range a.first[b] {
+			step(n, int32(i))
 		}
 		now, then = then, now
 	}
-	u := under{-1, -1}
-	least := func(at *int, began int) {
-		if *at < 0 || began < *at {
-			*at = began
+	u := under{any: -1}
+	for _, p := range now {
+		began := int(p.began)
+		if u.any < 0 || began < u.any {
+			u.any = began
+		}
+		if a.nodes[p.node].masked && !slices.Contains(u.masked, began) {
+			u.masked = append(u.masked, began)
 		}
 	}
-	for n, began := range now {
-		at := &a.nodes[n]
-		least(&u.any, began)
-		if at.masked {
-			least(&u.masked, began)
-		}
-	}
+	slices.Sort(u.masked)
 	return u
 }
 
@@ -365,6 +364,15 @@ func (a *nfa) freeze() {
 	for i := range a.nodes {
 		if to := a.nodes[i].next; to >= 0 && a.reached[to] == nil {
 			a.reached[to] = a.closure([]int32{to})
+		}
+	}
+	for b := range a.first {
+		for _, s := range slices.Concat(a.starts, a.tokens) {
+			for _, n := range a.reached[s] {
+				if at := &a.nodes[n]; at.next >= 0 && at.set.has(byte(b)) && !isContinuation(byte(b)) {
+					a.first[b] = append(a.first[b], n)
+				}
+			}
 		}
 	}
 }

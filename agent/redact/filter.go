@@ -110,7 +110,7 @@ func (f *Filter) AtRest() bool { return f.secrets.atRest() && f.sequences.atRest
 // Take returns the masks found since the last call, in ascending order: those of secrets, and those of sequences, which overlay them. The
 // next Feed or Flush overwrites them.
 func (f *Filter) Take() (secrets, sequences []Mask) {
-	secrets, sequences = f.secrets.masks, f.sequences.masks
-	f.secrets.masks, f.sequences.masks = secrets[:0], sequences[:0]
+	secrets, sequences = f.secrets.take(), f.sequences.masks
+	f.sequences.masks = sequences[:0]
 	return secrets, sequences
 }

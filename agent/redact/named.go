@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -52,14 +53,22 @@ func findNamed(spans []span, w []byte, first, last int) []span {
 		} else {
 			end = at + len(bytes.TrimRight(w[from+at:from+end], ".:)}]"))
 		}
-		if v.value = string(w[from+at : from+end]); v.secret() {
-			spans = append(spans, span{from + at + prefixLen(w[from+at:from+end]), from + end})
-			from += end
-		} else {
-			from += at // a name may be in it
+		value := w[from+at : from+end]
+		if v.value = string(value); !v.secret() {
+			value = beforeMove(value)
+			v.value = string(value)
 		}
+		if from += at; v.secret() {
+			spans = append(spans, span{from + prefixLen(value), from + len(value)})
+		}
+		// A name may be in the value.
 	}
 	return spans
+}
+
+// beforeMove returns the part of a value in front of the first move, empty if there is none: other text may stand behind a move.
+func beforeMove(value []byte) []byte {
+	return value[:max(slices.IndexFunc(value, func(b byte) bool { return b >= backward }), 0)]
 }
 
 // maxName is more than the longest name that namedValue matches, in bytes, even if some letters are longer ones that fold to ASCII.

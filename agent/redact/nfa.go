@@ -46,7 +46,8 @@ type nfa struct {
 
 	// By node, the nodes that can be reached from it without a byte: see freeze.
 	reached [][]int32
-	seen    []uint32 // by node: the last run that reached it
+	first   [256][]int32 // by byte: the nodes that consume it as the first of a pattern
+	seen    []uint32     // by node: the last run that reached it
 	run     uint32
 }
 

@@ -6,6 +6,7 @@ import "slices"
 const (
 	maxHeld = 4 << 10  // held back; docs/SECURITY.md promises it
 	maxOpen = 64 << 10 // masked as they arrive behind maxHeld, as a private key may need
+	maxTail = 2 << 10  // at the end of such a secret, searched for the beginning of another
 )
 
 // redactor finds secrets in a stream. It is a pure state machine: except for flush, any division of the stream into calls gives the same
@@ -18,18 +19,20 @@ const (
 // secret.
 type redactor struct {
 	rules *Rules
-	masks []Mask // found, and not yet returned by Filter.Take
+
+	masks []Mask // found: sorted, and apart from each other
+	given int    // how many of masks take has returned
+	fixed int64  // text offset: masks are complete before it, because take has returned them
 
 	at     uint16 // state of the automaton; 0 is the root
 	off    int64  // text offset after the bytes fed
 	done   int64  // text before this offset is decided
 	text   joiner // removes the sequences; all fields below use offsets of this joined text
 	known  int64  // done, as an offset of joined text
-	masked int64  // the end of the last mask
 	passed int64  // joined offset at the last call of shorten
 
 	// The window is win, which holds bytes of earlier calls, and a part of the present call's bytes. At the root, win holds the last bytes
-	// of the text, fewer than quad, if a pattern may begin there. before holds the bytes in front of win, at most maxBefore.
+	// of the text, fewer than quad, if a pattern may begin there; with open, the last maxTail. before holds the bytes in front of win, at most maxBefore.
 	win     []byte
 	before  []byte
 	taken   int // how many bytes of the present call are in before and win already
@@ -53,6 +56,7 @@ func (r *redactor) feed(p []byte) {
 		return
 	}
 	r.text.clear()
+	r.forget()
 	for len(p) > 0 {
 		at, dropped := r.text.off, r.text.dropped/maxDropped
 		joined, n := r.text.next(p)
@@ -68,11 +72,15 @@ func (r *redactor) feed(p []byte) {
 // shorten ends the window if it began before the last call of shorten. Otherwise endless sequences inside a secret would be held back
 // without bound.
 func (r *redactor) shorten() {
-	if r.text.off-int64(len(r.win)) < r.passed && len(r.win) > 0 {
-		if r.at == 0 {
+	d := r.rules.automaton()
+	if r.text.off-int64(len(r.win)) < r.passed && len(r.win) > 0 && r.open == 0 {
+		switch {
+		case r.at == 0:
 			r.remember(r.win)
 			r.win = r.win[:0]
-		} else {
+		case d.flags[r.at]&flagBridge != 0:
+			r.again(d, nil, 0, 0, 0, r.text.off)
+		default:
 			r.full(nil, 0, 0, r.text.off)
 		}
 	}
@@ -108,8 +116,6 @@ func (r *redactor) scan(d *dfa, p []byte, base int64) {
 		case r.at == 0:
 			r.remember(p[r.taken:i])
 			r.suspend(d, p[i:])
-		case r.open > 0:
-			r.remember(p[r.taken:])
 		default:
 			if len(r.win) == 0 {
 				r.remember(p[r.taken:from])
@@ -201,17 +207,21 @@ func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin 
 		groups |= d.groups[state]
 		i++
 	}
-	bridged := d.flags[state]&flagBridge != 0
+	flags := d.flags[state]
 	r.at, r.groups = state, groups
 	if ended {
 		r.at = 0
 	}
 	switch {
 	case r.open > 0:
-		r.wide(p[start:i], base+int64(start))
-		from = i
-	case bridged && (ended || i-start == room):
-		r.cross(d, p, from, i, base+int64(i), ended)
+		r.wide(d, p[start:i], base+int64(start))
+		from, r.taken = i, i
+		return i, i, r.open == 0
+	case ended && flags&flagAlone != 0:
+		r.again(d, p, from, i, 1, base+int64(i))
+		return i, i, true
+	case flags&flagBridge != 0 && i-start == room:
+		r.again(d, p, from, i, 0, base+int64(i))
 		return i, i, true
 	case ended:
 		r.decide(p, from, i, 1, base+int64(i))
@@ -228,19 +238,16 @@ func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin 
 	return i, from, false
 }
 
-// cross ends a window in which the automaton followed a bridge. Behind a bridge the automaton looks for nothing else, so cross scans the
-// text again from the start of the bridge.
-func (r *redactor) cross(d *dfa, p []byte, from, to int, end int64, ended bool) {
-	ahead := 0
-	if ended {
-		ahead = 1
-	}
+// again ends a window in which the automaton looked for nothing else but one pattern: behind a bridge, and in a key. It decides the window,
+// which ends with p[from:to] at the offset end, and then scans the text behind that place again, as if the pattern were not there. So a
+// pattern hides no other. ahead is as for decide.
+func (r *redactor) again(d *dfa, p []byte, from, to, ahead int, end int64) {
 	r.decide(p, from, to, ahead, end)
 	if len(r.win) == 0 {
 		r.remember(p[r.taken:from])
 	}
 	w := slices.Concat(r.win, p[from:to])
-	n := d.bridge(w)
+	n := d.alone(w)
 	r.remember(w[:n])
 	r.win, r.taken, r.groups, r.at = r.win[:0], 0, 0, 0
 	r.scan(d, w[n:], end-int64(len(w)-n))
@@ -287,6 +294,7 @@ func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
 	if len(r.win) == 0 {
 		w = append(w, p[r.taken:from]...)
 	}
+	w = append(w[:0], w[max(len(w)-maxBefore, 0):]...) // in any division the same
 	first = len(w)
 	w = append(append(w, r.win...), p[from:to]...)
 	r.scratch = w
@@ -295,40 +303,50 @@ func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
 
 // full ends a window that has reached maxHeld, or that shorten ends. If a secret reaches the end of the window, later bytes are masked as
 // they arrive. Otherwise the window now begins at the earliest pattern that is still pending. A pattern that fills the whole window is
-// given up: its bytes are released unless decide has masked them.
+// given up: its bytes are released unless decide has masked them, except for those of patterns that began in the second half.
 func (r *redactor) full(p []byte, from, to int, end int64) {
 	last := r.decide(p, from, to, 0, end)
 	if len(r.win) == 0 {
 		r.remember(p[r.taken:from])
 	}
 	w := append(r.win, p[from:to]...)
-	keep := len(w)
+	d, keep := r.rules.automaton(), len(w)
 	if last == end {
-		r.open = 1
-	} else if u := r.rules.nfa.underWay(w); u.any > 0 {
-		keep = u.any
+		r.open, keep = 1, max(len(w)-maxTail, 0)
 	} else {
-		r.at = 0
+		u, half := r.rules.nfa.underWay(w), 0
+		if u.any == 0 {
+			half = len(w) / 2
+			u = r.rules.nfa.underWay(w[half:])
+		}
+		if u.any >= 0 {
+			keep = half + u.any
+		}
+		r.at = d.run(w[keep:])
 	}
 	r.remember(w[:keep])
 	r.win = append(r.win[:0], w[keep:]...)
-	r.groups = r.rules.automaton().suspect(r.win)
+	r.groups = d.suspect(r.win)
 }
 
-// wide masks the bytes of a secret that is longer than a window.
-func (r *redactor) wide(p []byte, off int64) {
+// wide masks the bytes of a secret that is longer than a window. At its end, wide scans the last bytes again: another secret may begin there
+// and go on.
+func (r *redactor) wide(d *dfa, p []byte, off int64) {
 	r.mask(p, off)
+	r.win = append(r.win, p...)
+	if over := len(r.win) - maxTail; over > 0 {
+		r.remember(r.win[:over])
+		r.win = r.win[:copy(r.win, r.win[over:])]
+	}
 	if r.open += len(p); r.at == 0 || r.open >= maxOpen {
-		r.open, r.at, r.groups = 0, 0, 0
+		tail := slices.Clone(r.win)
+		r.win, r.open, r.at, r.groups, r.taken = r.win[:0], 0, 0, 0, 0
+		r.scan(d, tail, off+int64(len(p)-len(tail)))
 	}
 }
 
-// mask records masks for the joined text at off. It skips control characters and text that is masked already.
+// mask records masks for the joined text at off. It skips control characters.
 func (r *redactor) mask(text []byte, off int64) {
-	if skip := r.masked - off; skip > 0 {
-		text = text[min(skip, int64(len(text))):]
-		off += skip
-	}
 	for i := 0; i < len(text); {
 		if n := controlLen(text[i:]); n > 0 {
 			i += n
@@ -345,40 +363,95 @@ func (r *redactor) mask(text []byte, off int64) {
 
 // maskRange records masks for a range of joined text: one for each part that is contiguous in the stream.
 func (r *redactor) maskRange(from, to int64) {
-	r.masked = to
 	for k := r.text.at(from); from < to; k++ {
 		s, end := r.text.seams[k], to
 		if k+1 < len(r.text.seams) {
 			end = min(end, r.text.seams[k+1].off)
 		}
-		m := Mask{Start: s.raw + from - s.off, End: s.raw + end - s.off, Kind: Secret}
-		if s.fixed {
-			from = end
-			continue
-		}
-		if n := len(r.masks); n > 0 && r.masks[n-1].End == m.Start {
-			r.masks[n-1].End = m.End
-		} else {
-			r.masks = append(r.masks, m)
+		if !s.fixed {
+			r.add(Mask{Start: s.raw + from - s.off, End: s.raw + end - s.off, Kind: Secret})
 		}
 		from = end
 	}
 }
 
+// add puts a mask among the others and joins it with those that it touches. Masks that take has returned do not change.
+func (r *redactor) add(m Mask) {
+	m.Start = max(m.Start, r.fixed)
+	if m.Start >= m.End {
+		return
+	}
+	at := len(r.masks)
+	for at > r.given && r.masks[at-1].End >= m.Start {
+		at--
+	}
+	end := at
+	for end < len(r.masks) && r.masks[end].Start <= m.End {
+		m.Start, m.End = min(m.Start, r.masks[end].Start), max(m.End, r.masks[end].End)
+		end++
+	}
+	r.masks = slices.Replace(r.masks, at, end, m)
+}
+
+// take returns the masks of decided text that it has not returned before. Others may still grow. The next call of feed or flush overwrites
+// them.
+func (r *redactor) take() []Mask {
+	from := r.given
+	for r.given < len(r.masks) && r.masks[r.given].Start < r.done {
+		r.fixed = r.masks[r.given].End
+		r.given++
+	}
+	return r.masks[from:r.given]
+}
+
+// forget drops the masks that take has returned.
+func (r *redactor) forget() {
+	r.masks = slices.Delete(r.masks, 0, r.given)
+	r.given = 0
+}
+
 // flush decides all pending bytes. An unfinished value is masked whole. An unfinished token is masked after its prefix if it starts a word
 // and at least likelyTail bytes follow. Everything else is released.
 func (r *redactor) flush() {
+	r.forget()
 	if r.done == r.off {
 		return
 	}
-	r.decide(nil, 0, 0, 0, r.text.off)
-	if at := r.rules.nfa.underWay(r.win).masked; at >= 0 {
+	r.end(true)
+	r.known, r.done = r.text.off, r.off
+}
+
+// end masks the secrets in the window as if the text ended here, with unfinished also the beginnings of secrets. The window stays.
+func (r *redactor) end(unfinished bool) {
+	if r.open > 0 {
+		return // all are masked
+	}
+	if unfinished {
+		r.maskUnfinished()
+	}
+	d := r.rules.automaton()
+	if d.flags[r.at]&flagAlone == 0 {
+		r.decide(nil, 0, 0, 0, r.text.off)
+		return
+	}
+	rest := *r // looks for everything: see again
+	rest.win, rest.before, rest.scratch, rest.spans = slices.Clone(r.win), slices.Clone(r.before), nil, nil
+	rest.passage = passage{}
+	rest.again(d, nil, 0, 0, 0, r.text.off)
+	rest.end(unfinished)
+	r.masks = rest.masks
+}
+
+// maskUnfinished masks the beginning of a secret at the end of the window.
+func (r *redactor) maskUnfinished() {
+	released := len(r.win) - int(r.text.off-r.known) // these bytes stay
+	for _, at := range r.rules.nfa.underWay(r.win).masked {
 		if begin := r.likely(at); begin >= 0 {
-			begin = max(begin, len(r.win)-int(r.text.off-r.known)) // released bytes stay
+			begin = max(begin, released)
 			r.mask(r.win[begin:], r.text.off-int64(len(r.win)-begin))
+			return
 		}
 	}
-	r.known, r.done = r.text.off, r.off
 }
 
 // likelyTail is how many bytes after its prefix make an unfinished token likely.

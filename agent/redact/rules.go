@@ -174,6 +174,21 @@ func (a *nfa) beginInside() int32 {
 	return n
 }
 
+// label adds the text in front of a secret that may begin in a named value and end behind it.
+func (a *nfa) label(p string) (end int32, err error) {
+	first := len(a.nodes)
+	end, err = a.parse(a.beginInside(), p)
+	a.stay(first)
+	return end, err
+}
+
+// stay lets the nodes from first on remain in a named value.
+func (a *nfa) stay(first int) {
+	for i := first; i < len(a.nodes); i++ {
+		a.nodes[i].stays = true
+	}
+}
+
 // finish lets a pattern end at a state, and flags its states from first on.
 func (a *nfa) finish(end int32, group uint8, first int, masked bool) {
 	accept := a.add(node{next: -1, accept: true, group: group})
@@ -200,8 +215,8 @@ func (a *nfa) value(v string, inside bool) {
 		a.nodes[i].hold = true
 	}
 	a.nodes[closed-2].masked = true // the state behind them
-	for i := open; i < len(a.nodes); i++ {
-		a.nodes[i].stays = inside
+	if inside {
+		a.stay(open)
 	}
 }
 
@@ -228,9 +243,12 @@ func (r *Rules) addTokens() error {
 	}
 	for i, l := range labelled {
 		group, err := groupLabelled+uint8(i), error(nil)
-		if l.begin == "" {
-			err = r.suspect(l.re, group)
-		} else if end, err = r.nfa.parse(r.nfa.begin(), l.begin); err == nil {
+		if strings.ContainsAny(l.begin, ` "`) { // these may go on where a named value ends
+			end, err = r.nfa.label(l.begin)
+		} else {
+			end, err = r.nfa.parse(r.nfa.begin(), l.begin)
+		}
+		if err == nil {
 			r.nfa.link(end, joint)
 			r.nfa.link(end, r.nfa.add(node{next: -1, accept: true, group: group}))
 		}
@@ -259,9 +277,6 @@ func (r *Rules) addNamed() error {
 	if err != nil {
 		return err
 	}
-	for i := names; i < len(r.nfa.nodes); i++ {
-		r.nfa.nodes[i].stays = true
-	}
 	for _, value := range [][2]string{{bareFirst, bareRest}, {quotedFirst, quotedRest}} {
 		begun, err := r.nfa.parse(end, value[0])
 		if err != nil {
@@ -276,15 +291,16 @@ func (r *Rules) addNamed() error {
 		}
 		r.nfa.finish(after, groupNamed, first, false)
 		for i := first; i < len(r.nfa.nodes); i++ {
-			r.nfa.nodes[i].value, r.nfa.nodes[i].stays = true, true
+			r.nfa.nodes[i].value = true
 		}
 	}
+	r.nfa.stay(names) // a value may contain a name with a value in quotes
 	return nil
 }
 
 // addKeys adds private keys. Behind the first line of a key nothing else is looked for, because all of it is secret.
 func (r *Rules) addKeys(label, secret string, group uint8) error {
-	end, err := r.nfa.parse(r.nfa.begin(), label)
+	end, err := r.nfa.label(label)
 	if err != nil {
 		return err
 	}
@@ -304,29 +320,18 @@ func (r *Rules) addKeys(label, secret string, group uint8) error {
 // addPattern adds an expression of the person's.
 func (r *Rules) addPattern(p string, group uint8) error {
 	p = "(?m:" + p + ")"
-	first := len(r.nfa.nodes)
-	if err := r.suspectFrom(r.nfa.beginInside(), p, group); err != nil {
-		return err
-	}
-	for i := first; i < len(r.nfa.nodes); i++ {
-		r.nfa.nodes[i].stays = true
-	}
-	return r.check(group, p)
+	return errors.Join(r.suspect(p, group), r.check(group, p))
 }
 
 // suspect makes the checks of a group examine the matches of an expression.
 func (r *Rules) suspect(p string, group uint8) error {
-	return r.suspectFrom(r.nfa.begin(), p, group)
-}
-
-func (r *Rules) suspectFrom(from int32, p string, group uint8) error {
 	first := len(r.nfa.nodes)
-	end, err := r.nfa.parse(from, p)
-	if err != nil {
-		return err
+	end, err := r.nfa.parse(r.nfa.beginInside(), p)
+	if err == nil {
+		r.nfa.finish(end, group, first, false)
+		r.nfa.stay(first)
 	}
-	r.nfa.finish(end, group, first, false)
-	return nil
+	return err
 }
 
 func (r *Rules) check(group uint8, p string) error {
@@ -417,7 +422,7 @@ func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
 		if groups>>(c.group&63)&1 == 0 || plain && !c.mayMatch(letters) {
 			continue
 		}
-		for _, m := range c.re.FindAllSubmatchIndex(w, -1) {
+		for _, m := range c.matches(w) {
 			if m[0] < first || m[0] >= last {
 				continue
 			}
@@ -426,7 +431,9 @@ func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
 				start, end = m[2], m[3]
 			}
 			if c.plausible != nil && !c.plausible(string(w[start:end])) {
-				continue
+				if end = start + len(beforeMove(w[start:end])); !c.plausible(string(w[start:end])) {
+					continue
+				}
 			}
 			if c.group >= groupLabelled && c.group < groupRest {
 				start += prefixLen(w[start:end]) // the prefix shows its kind
@@ -437,6 +444,23 @@ func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
 		}
 	}
 	return spans
+}
+
+// matches returns the matches in w, of known forms also those that begin in the secret of another.
+func (c *check) matches(w []byte) (all [][]int) {
+	if c.group >= groupRest {
+		return c.re.FindAllSubmatchIndex(w, -1)
+	}
+	for from := 0; ; {
+		m := c.re.FindSubmatchIndex(w[from:])
+		if m == nil {
+			return all
+		}
+		for i := range m {
+			m[i] += from
+		}
+		all, from = append(all, m), m[2]
+	}
 }
 
 // findTokens appends to spans the tokens of a passage, without their prefixes.
@@ -481,7 +505,7 @@ func (r *Rules) Redact(s string) string {
 	}
 	w, f := []byte(s), newRedactor(r, 0)
 	f.feed(w)
-	f.decide(nil, 0, 0, 0, f.text.off)
+	f.end(false)
 	if len(f.masks) == 0 {
 		return s
 	}

@@ -197,7 +197,7 @@ func withGitleaks(own []token) []token {
 const tokenTail = `[A-Za-z0-9_./+=~%-]+`
 
 // labelled are credentials that the automaton finds by their beginning; re finds the rest. The group in re is the secret. It lies behind
-// the beginning, because the beginning is not held back. If begin is empty, the automaton looks for the whole expression.
+// the beginning, because the beginning is not held back.
 var labelled = []struct {
 	begin, re string
 	plausible func(secret string) bool // nil: always
@@ -219,10 +219,10 @@ var labelled = []struct {
 	{begin: `EAAA[A-Za-z0-9_-]`, re: `EAAA[A-Za-z0-9_-]([A-Za-z0-9_-]{59})(?:[^A-Za-z0-9_-]|$)`, plausible: urlSafe},                                  // Square
 	{begin: `1/[0-9]{16}:`, re: `1/[0-9]{16}:([0-9a-f]{32})(?:[^0-9A-Za-z_-]|$)`},                                                                     // Asana
 	{begin: `\.webhook\.office\.com/webhookb2/[0-9a-f-]+@`, re: `\.webhook\.office\.com/webhookb2/[0-9a-f-]+@([A-Za-z0-9@/-]{40,})`},                  // Teams
-	{begin: pairLabel, re: pairLabel + `([^"'\s]{6,})["']`, plausible: mixture},                                                                       // a pair in XML or JSON
-	{begin: `(?:sshpass -p|redis-cli -a) `, re: `(?:sshpass -p|redis-cli -a) ["']?([^\s"'$]{6,})`},
-	{begin: sqlLabel, re: sqlLabel + `([^'\s]{4,})'`},
-	{begin: optionLabel, re: optionLabel + `([^\s"'$<{(-][^\s"']{5,})`, plausible: mixture},
+	{begin: pairLabel, re: pairLabel + `([^"'\x00-\x20]{6,})["']`, plausible: mixture},                                                                // a pair in XML or JSON
+	{begin: `(?:sshpass -p|redis-cli -a) `, re: `(?:sshpass -p|redis-cli -a) ["']?([^\x00-\x20"'$]{6,})`},
+	{begin: sqlLabel, re: sqlLabel + `([^'\x00-\x20]{4,})'`},
+	{begin: optionLabel, re: optionLabel + `([^\x00-\x20"'$<{(-][^\x00-\x20"']{5,})`, plausible: mixture},
 	{begin: `(?i:bearer )[A-Za-z0-9]`, re: `(?i:bearer )[A-Za-z0-9]([A-Za-z0-9._~+/=-]{15,})`, plausible: random},
 	{begin: `[0-9][0-9]\|[A-Za-z0-9_-]`, re: `[0-9][0-9]\|[A-Za-z0-9_-]([A-Za-z0-9_-]{26})(?:[^A-Za-z0-9_-]|$)`, plausible: mixedCase}, // apps of Facebook
 }
@@ -270,9 +270,9 @@ const (
 	puttyLabel      = `Private-Lines: [0-9]+\r?\n`
 	puttyBody       = `([A-Za-z0-9+/=\r\n]+)`
 	privateKeyBody  = `((?:[^-]|-[^-])+)`
-	passwordInURL   = `://[^\s/:@?#'"]*:([^\s/@?#'"]{3,})@`
+	passwordInURL   = `://[^\x00-\x20/:@?#'"]*:([^\x00-\x20/@?#'"]{3,})@`
 	userInURL       = `://([A-Za-z0-9_.~%+=-]{20,})@` // a token that stands for a user
-	anyInURL        = `://[^\s/@?#'"]*@`
+	anyInURL        = `://[^\x00-\x20/@?#'"]*@`
 )
 
 // encodedKeyLabel begins a private key whose whole PEM form is in base64, as in configurations.
