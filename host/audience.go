@@ -29,8 +29,7 @@ func (h *Host) viewerLocked(p Principal) viewer {
 // isAgent reports whether v is an agent, for which only grants to itself count.
 func (v *viewer) isAgent() bool { return v.Role == RoleAgent || v.Role == RoleOperator }
 
-// firstLocked returns the position from which on the grants let v watch, notYet if none does. The time that it takes depends only on v, not
-// on the number of grants.
+// firstLocked returns the position from which on the grants let v watch, notYet if none does.
 func (v *viewer) firstLocked(to map[Grantee]int64) int64 {
 	first := int64(notYet)
 	look := func(g Grantee) {
@@ -72,8 +71,7 @@ type audience struct {
 	rules rules // computed from the grants and denials, see reindexLocked
 }
 
-// rules are an audience, indexed by grantee, so that a lookup takes the same time in every audience. The maps are never empty and never
-// changed.
+// rules are an audience, indexed by grantee. The maps are never changed.
 type rules struct {
 	from   map[Grantee]int64 // the position from which on a grantee sees the text
 	denied map[denied]struct{}
@@ -85,18 +83,13 @@ type denied struct {
 	name  string
 }
 
-// noRules returns the rules of an empty audience.
-func noRules() rules {
-	return rules{map[Grantee]int64{{}: notYet}, map[denied]struct{}{{}: {}}}
-}
-
 // rulesLocked returns the rules of the terminal's audience.
 func (t *terminal) rulesLocked() rules {
 	a := &t.audience
 	if len(a.grants)+len(a.said.Denied) == 0 {
-		return t.host.nobody
+		return rules{}
 	}
-	r := noRules()
+	r := rules{map[Grantee]int64{}, map[denied]struct{}{}}
 	for i := range a.grants {
 		g := &a.grants[i]
 		if before, ok := r.from[g.to]; (!ok || g.pos < before) && !slices.Contains(t.withdrawn, g.to) {
@@ -141,11 +134,8 @@ func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
 // grantedLocked decides whether a grant lets v see t.
 func (h *Host) grantedLocked(v *viewer, t *terminal) (from int64, ok bool) {
 	from = v.firstLocked(t.audience.rules.from)
-	machine, some := h.machineGrants[machineOf(&t.creator.principal)]
-	if !some {
-		machine = h.noMachine
-	}
-	if v.firstLocked(machine.from) == 0 && t.audience.said.HostGrants && v.firstLocked(machine.without(t.withdrawn)) == 0 {
+	m := h.machineGrants[machineOf(&t.creator.principal)]
+	if m != nil && t.audience.said.HostGrants && v.firstLocked(m.from) == 0 && v.firstLocked(m.without(t.withdrawn)) == 0 {
 		from = 0
 	}
 	return from, from < notYet
@@ -172,7 +162,7 @@ func (h *Host) machineGrantsLocked(machine *Principal) []Grantee {
 // machineAudience has the grantees to whom an administrator has granted everything that a machine lends. It is never changed.
 type machineAudience struct {
 	all  []Grantee
-	from map[Grantee]int64 // the same as a map, each from position 0; never empty
+	from map[Grantee]int64 // the same as a map, each from position 0
 }
 
 // without returns m.from without the grants that were ended for one terminal.
@@ -196,17 +186,12 @@ func (c *conn) seesLocked(t *terminal) bool {
 	return ok
 }
 
-// terminalLocked returns the terminal with that URI, or nil if c sees none. It makes the decision even if there is no such terminal, so
-// that both cases take the same time.
+// terminalLocked returns the terminal with that URI, or nil if c sees none: one that it may not see is answered as one that does not exist.
 func (c *conn) terminalLocked(uri string) *terminal {
-	t, ok := c.h.terminals[uri]
-	if !ok {
-		t = &c.h.absent
+	if t := c.h.terminals[uri]; t != nil && c.seesLocked(t) {
+		return t
 	}
-	if !c.seesLocked(t) || !ok {
-		return nil
-	}
-	return t
+	return nil
 }
 
 // showsLocked reports whether c sees the channel of a subscription.

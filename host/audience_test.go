@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"math"
-	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -694,81 +691,5 @@ func TestEveryMethodIsADoor(t *testing.T) {
 		if door := want[method]; door == "" || strings.HasPrefix(door, "AHP") && doors[door] == nil {
 			t.Errorf("%s is in no row of the doors", method)
 		}
-	}
-}
-
-// Ten thousand requests for an invisible terminal and for a missing one, in turn, cannot be distinguished by the time they take, whatever
-// the audience of the first.
-func TestTimeRevealsNothing(t *testing.T) {
-	many := ahp.Audience{HostGrants: true}
-	for i := range ahp.MaxGrants {
-		many.Grants = append(many.Grants, ahp.Grant{To: fmt.Sprint("group:g", i)})
-		many.Denied = append(many.Denied, fmt.Sprint("name", i))
-	}
-	for name, a := range map[string]ahp.Audience{"granted to nobody": {}, "granted to one": to("ann"), "granted to many": many} {
-		t.Run(name, func(t *testing.T) {
-			s := newStaff(true, "machine.laptop.ann", "observer.bob.bob", "agent.bot.bob")
-			s.change(func(r *host.Roster) {
-				for i := range ahp.MaxGrants {
-					r.Groups[fmt.Sprint("g", i)] = []string{"p-ann"}
-				}
-				for i := range 1000 {
-					r.Grants = append(r.Grants, host.MachineGrant{Machine: "laptop", Owner: "p-ann", To: host.KeptGrantee(fmt.Sprint("agent:a", i), "p-ann")})
-				}
-			})
-			h, url := serve(t, host.Options{Access: s, People: s})
-			laptop := joined(t, h, s.of["machine.laptop.ann"], viewOptions{resume: true})
-			laptop.create(theLent.uri)
-			check(t, laptop.audience(theLent.uri, to("ann", "everyone")))
-			check(t, laptop.audience(theLent.uri, a))
-			bob := joined(t, h, s.of["observer.bob.bob"], viewOptions{})
-			bot := &visitor{t: t, h: h, url: url, token: "agent.bot.bob"}
-			bot.mcp, _ = overLines(t, url, bot.token, nil)
-			cannotTell(t, "AHP", testkit.Load(5000, 1500), func(x target) bool { return code(bob.subscribe(x.uri)) == int64(ahp.CodeNotFound) })
-			read := func(x target) string { return x.plain(bot.tool("read_terminal", map[string]any{"terminalId": x.id})) }
-			none := read(theNone)
-			cannotTell(t, "MCP", testkit.Load(1500, 500), func(x target) bool { return read(x) == none })
-		})
-	}
-}
-
-// cannotTell asks for the terminal that is lent and for one that is not there, in turn: the times that the answers take must not tell them
-// apart. refused reports whether the answer is that of a terminal that is not there.
-func cannotTell(t *testing.T, door string, rounds int, refused func(target) bool) {
-	t.Helper()
-	type taken struct {
-		of   int
-		time time.Duration
-	}
-	var all []taken
-	random := rand.New(rand.NewPCG(1, 2))
-	for range rounds {
-		first := random.IntN(2)
-		for _, of := range []int{first, 1 - first} {
-			began := time.Now()
-			ok := refused([]target{theLent, theNone}[of])
-			all = append(all, taken{of, time.Since(began)})
-			if !ok {
-				t.Fatalf("%s: not answered as what is not there", door)
-			}
-		}
-	}
-	// The rank-sum test of Mann and Whitney: the distance of one's rank sum from its expectation, in standard deviations.
-	slices.SortStableFunc(all, func(a, b taken) int { return cmp.Compare(a.time, b.time) })
-	sum, n := 0.0, float64(len(all))/2
-	for i := 0; i < len(all); { // ties share their rank
-		j := i
-		for j < len(all) && all[j].time == all[i].time {
-			j++
-		}
-		for _, one := range all[i:j] {
-			sum += float64(one.of) * float64(i+j+1) / 2
-		}
-		i = j
-	}
-	z := (sum - n*(2*n+1)/2) / math.Sqrt(n*n*(2*n+1)/12)
-	t.Logf("%s: z = %.2f", door, z)
-	if math.Abs(z) > 5 {
-		t.Errorf("%s: they can be told apart: %.1f standard deviations", door, z)
 	}
 }

@@ -60,15 +60,11 @@ func (c catalogue) Open(id string) (agenttools.Terminal, error) {
 func (c catalogue) find(id string) (at lookedAt, ok bool) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	t, known := c.h.byID[id]
-	if !known {
-		t = &c.h.absent // so that a missing terminal takes the same time
+	if t := c.h.byID[id]; t != nil {
+		from, ok := c.fromLocked(t)
+		return lookedAt{h: c.h, t: t, p: c.p, from: from}, ok
 	}
-	from, ok := c.fromLocked(t)
-	if !ok || !known {
-		return at, false
-	}
-	return lookedAt{h: c.h, t: t, p: c.p, from: from}, true
+	return at, false
 }
 
 // Changed implements agenttools.Watchable.

@@ -55,13 +55,10 @@ type Host struct {
 	accounts  map[string]*account // by the names of principals
 	memory    memory
 
-	absent        terminal            // stands for a terminal that does not exist, see terminalLocked; set once
 	roster        *Roster             // the known people; never nil
 	groupsOf      map[string][]string // names of groups, by the ids of their members
 	machineGrants map[machineKey]*machineAudience
-	noMachine     *machineAudience // of machines to which nothing is granted; set once
-	nobody        rules            // of audiences of nobody; set once
-	sight         int64            // counts changes of visibility; a reader that has seen another number checks its right again
+	sight         int64 // counts changes of visibility; a reader that has seen another number checks its right again
 	holds         map[*hold]struct{}
 	listers       map[listerKey]*lister
 	byOwner       map[string][]*lister // the same, by the ids of owners
@@ -114,7 +111,6 @@ func New(o Options) *Host {
 		forgot:     time.Now(),
 		roster:     &Roster{}, holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
 		agentHolds: make(map[string]*hold), listed: listing{stale: make(map[*lister]struct{})},
-		nobody: noRules(), noMachine: &machineAudience{from: noRules().from},
 		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
 	h.lapsed, h.lapse = context.WithCancel(context.Background())
@@ -123,7 +119,6 @@ func New(o Options) *Host {
 	}
 	h.matching = agenttools.NewMatching(nil, h.toolBug)
 	h.root = h.newChannel(ahp.RootURI)
-	h.absent = terminal{channel: h.newChannel(""), audience: audience{rules: h.nobody}, creator: &client{principal: Principal{Role: RoleMachine, Name: "-", Owner: "-"}}}
 	if shared, ok := o.Logins.(SharedLogins); ok && o.Nodes != nil {
 		h.logins.shared = shared
 		h.work.Go(func() { h.every(lookEvery, h.logins.followShared) })
