@@ -74,9 +74,9 @@ func largest(head, element, tail string) json.RawMessage {
 	return json.RawMessage(b.String())
 }
 
-// The largest message of each kind costs little memory, and so little time that other terminals need not wait for it. A busy test machine
-// may stand still, so the time is compared with that of encoding/json for the largest message: 16 ms on a machine where a terminal may wait
-// for at most 50 ms.
+// The largest message of each kind costs little memory, and so little time that other terminals need not wait for it. The time is compared with
+// that of encoding/json for the largest message: 16 ms on a machine where a terminal may wait for at most 50 ms. A busy machine may stand still
+// in any try, so only the best of many counts: what is slow by itself is slow in each.
 func TestTheLargestMessageCostsLittle(t *testing.T) {
 	yardstick := largest(`{"x":1`, `,"%`+strings.Repeat("x", 16)+`":{}`, `}`)
 	decode := func() (took time.Duration) {
@@ -92,20 +92,19 @@ func TestTheLargestMessageCostsLittle(t *testing.T) {
 	for name, c := range costly {
 		t.Run(name, func(t *testing.T) {
 			early := c.method == ahp.MethodInitialize || c.method == ahp.MethodReconnect
-			h := steadyHost(t, host.Options{Sessions: true})
-			v := connect(t, h, "laptop", viewOptions{noInit: early})
-			if !early {
-				v.create("ahp-terminal:/1")
-			}
 			params := largest(c.head, c.element, c.tail)
 			time1, time2, cost := time.Hour, time.Hour, uint64(1<<40)
-			for range 5 { // the best of them, until one is good enough: something else may run
+			for began := time.Now(); (cost > most || time2 > 3*time1+tick) && time.Since(began) < patience; {
+				h := steadyHost(t, host.Options{Sessions: true})
+				v := connect(t, h, "laptop", viewOptions{noInit: early})
+				if !early {
+					v.create("ahp-terminal:/1")
+				}
 				time1 = min(time1, decode())
 				took, size := v.costOf(c.method, params)
 				time2, cost = min(time2, took), min(cost, size)
-				if cost <= most && time2 <= 3*time1+tick {
-					break
-				}
+				v.close()
+				h.Close()
 			}
 			if cost > most {
 				t.Errorf("the message costs %d MiB", cost>>20)
