@@ -29,6 +29,9 @@ type attempt struct {
 // begin tries a matcher's first pattern, and returns nil if it does not match. emit is called for each problem that is complete. Where more
 // lines may follow, the attempt is the caller's; otherwise it is done, and good until the next call.
 func (m *matcher) begin(s *scratch, line []byte, start, end int64, emit func(*matcher, fields)) *attempt {
+	if len(m.patterns) == 0 {
+		return nil
+	}
 	groups := m.patterns[0].match(s, line)
 	if groups == nil {
 		return nil

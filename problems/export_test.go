@@ -18,7 +18,11 @@ var Known = known
 func (s *Set) FirstPatterns() []*regexp.Regexp {
 	var all []*regexp.Regexp
 	for _, m := range s.matchers {
-		all = append(all, m.patterns[0].line.regexp)
+		first := m.begins // of a matcher without patterns
+		if len(m.patterns) > 0 {
+			first = m.patterns[0].line
+		}
+		all = append(all, first.regexp)
 	}
 	return all
 }

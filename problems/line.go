@@ -3,6 +3,7 @@ package problems
 import (
 	"bytes"
 	"strconv"
+	"unicode/utf8"
 
 	"tether/internal/escape"
 )
@@ -22,6 +23,9 @@ type splitter struct {
 	cr      bool   // the last byte was a carriage return
 	yield   func(line []byte, start, end int64)
 	buf     []byte
+
+	cells []rune // of a line with escape sequences, see clean
+	at    int    // where the cursor is among them
 }
 
 // write takes bytes whose first has the offset at.
@@ -83,65 +87,103 @@ func (s *splitter) finish(end int64) {
 	s.clean(line, start, end)
 }
 
-// clean yields the text of a line with escape sequences. Where the cursor moves to another line, a line ends.
+// clean yields the text of a line with escape sequences as a person sees it. Where the cursor moves to another line, a
+// line ends.
 func (s *splitter) clean(line []byte, start, end int64) {
 	var scanner escape.Scanner
-	s.buf = s.buf[:0]
+	s.cells, s.at = s.cells[:0], 0
 	split := false
-	for i := 0; i < len(line); i++ {
-		if scanner.Outside() {
-			if i = s.text(line, i); i == len(line) {
-				break
-			}
+	for i := 0; i < len(line); {
+		if scanner.Outside() && line[i] != 0x1b {
+			r, n := utf8.DecodeRune(line[i:])
+			s.put(r)
+			i += n
+			continue
 		}
-		switch c := line[i]; scanner.Next(c) {
+		c := line[i]
+		i++
+		switch scanner.Next(c) {
 		case escape.Text: // a character after ESC
-			s.buf = append(s.buf, c)
+			s.put(rune(c))
 		case escape.Control:
+			n := count(scanner.Params())
 			switch c {
 			case 'C':
-				s.forward(scanner.Params())
+				s.move(s.at + min(n, maxForward))
+			case 'D':
+				s.move(s.at - n)
+			case 'G', '`':
+				s.move(n - 1)
+			case 'K':
+				if s.at == 0 && len(s.cells) > 0 && string(scanner.Params()) != "1" {
+					s.yieldCells(start, end) // jest removes the line with which a round begins at once
+				}
+				s.erase(scanner.Params())
 			case 'A', 'B', 'E', 'F', 'H', 'J', 'f', 'd':
 				split = true
-				if len(s.buf) > 0 {
-					s.yield(s.buf, start, end)
-					s.buf = s.buf[:0]
+				if len(s.cells) > 0 {
+					s.yieldCells(start, end)
 				}
 			}
 		}
 	}
-	if len(s.buf) > 0 || !split {
-		s.yield(s.buf, start, end)
+	if len(s.cells) > 0 || !split {
+		s.yieldCells(start, end)
 	}
 }
 
-// text takes the text from i on, to the next escape sequence, and returns where that begins.
-func (s *splitter) text(line []byte, i int) int {
-	end := bytes.IndexByte(line[i:], 0x1b)
-	if end < 0 {
-		end = len(line) - i
+// put writes a character at the cursor.
+func (s *splitter) put(r rune) {
+	switch {
+	case r == '\b':
+		s.at = max(s.at-1, 0)
+		return
+	case s.at < len(s.cells):
+		s.cells[s.at] = r
+	default:
+		s.cells = append(s.cells, r)
 	}
-	text := line[i : i+end]
-	for {
-		n := bytes.IndexByte(text, '\b')
-		if n < 0 {
-			break
+	s.at++
+}
+
+// move sets the cursor. Cells that were never written are blanks.
+func (s *splitter) move(to int) {
+	s.at = min(max(to, 0), maxLine)
+	for len(s.cells) < s.at {
+		s.cells = append(s.cells, ' ')
+	}
+}
+
+// erase is EL: to the end of the line, to its beginning, or all of it.
+func (s *splitter) erase(params []byte) {
+	switch string(params) {
+	case "", "0":
+		s.cells = s.cells[:min(s.at, len(s.cells))]
+	case "1", "2":
+		for i := range s.cells[:min(s.at+1, len(s.cells))] {
+			s.cells[i] = ' '
 		}
-		s.buf = append(s.buf, text[:n]...)
-		s.buf = s.buf[:max(len(s.buf)-1, 0)]
-		text = text[n+1:]
+		if params[0] == '2' {
+			s.cells = s.cells[:min(s.at, len(s.cells))]
+		}
 	}
-	s.buf = append(s.buf, text...)
-	return i + end
 }
 
-// forward writes blanks for cells that the cursor skips; Windows' console writes runs of blanks so.
-func (s *splitter) forward(params []byte) {
+// yieldCells ends a line.
+func (s *splitter) yieldCells(start, end int64) {
+	s.buf = s.buf[:0]
+	for _, r := range s.cells {
+		s.buf = utf8.AppendRune(s.buf, r)
+	}
+	s.cells, s.at = s.cells[:0], 0
+	s.yield(s.buf, start, end)
+}
+
+// count is a sequence's number, 1 if it has none.
+func count(params []byte) int {
 	n, err := strconv.Atoi(string(params))
-	if err != nil || n < 1 {
-		n = 1
+	if err != nil {
+		return 1
 	}
-	for range min(n, maxForward) {
-		s.buf = append(s.buf, ' ')
-	}
+	return min(max(n, 1), maxLine)
 }

@@ -19,13 +19,14 @@ const (
 // (https://code.visualstudio.com/docs/editor/tasks#_defining-a-problem-matcher). Its patterns match lines one after the other. Clears, and
 // the fields of Pattern that say so, are additions.
 type Matcher struct {
-	Name     string    `json:"name"`
-	Owner    string    `json:"owner"`    // the tool's name; problems of one owner are cleared together
-	Severity string    `json:"severity"` // of problems for which no pattern finds one; "error" if empty
+	Name     string `json:"name"`
+	Owner    string `json:"owner"`    // the tool's name; problems of one owner are cleared together
+	Severity string `json:"severity"` // of problems for which no pattern finds one; "error" if empty
+	// Patterns may be empty for a matcher that has only a Background: a program that restarts others (addition).
 	Patterns []Pattern `json:"pattern"`
 	// Background tells the rounds of a tool that watches files; nil for others.
 	Background *Background `json:"background"`
-	// Clears are owners whose problems end with this owner's (addition).
+	// Clears are owners whose problems end with this owner's (addition); "*" is all.
 	Clears []string `json:"clears"`
 	// Weak problems count only while the same owner has none in the same file (addition): for summaries that repeat more precise reports.
 	Weak bool `json:"weak"`
@@ -115,6 +116,9 @@ func Compile(all ...Matcher) (*Set, error) {
 // inside are texts one of which is in every line that concerns the matcher outside an attempt; nil if there are none.
 func (m *matcher) inside() []string {
 	all := slices.Clone(m.required)
+	if len(m.patterns) == 0 {
+		return requiredOf(m.backgroundBegins())
+	}
 	for _, other := range []string{m.backgroundBegins(), m.Package} {
 		if other == "" || all == nil {
 			continue
@@ -128,7 +132,7 @@ func (m *matcher) inside() []string {
 	return all
 }
 
-func (m *matcher) backgroundBegins() string {
+func (m *Matcher) backgroundBegins() string {
 	if m.Background == nil {
 		return ""
 	}
@@ -148,8 +152,8 @@ func (m Matcher) compile() (*matcher, error) {
 		return nil, errors.New("owner is missing; it is the tool's name")
 	case len(m.Owner) > maxName || len(m.Name) > maxName:
 		return nil, fmt.Errorf("owner and name may have %d bytes at most", maxName)
-	case len(m.Patterns) == 0:
-		return nil, errors.New("pattern is missing")
+	case len(m.Patterns) == 0 && m.backgroundBegins() == "":
+		return nil, errors.New("pattern is missing, and there is no background with a beginsPattern")
 	case len(m.Patterns) > maxPatterns:
 		return nil, fmt.Errorf("%d patterns, at most %d", len(m.Patterns), maxPatterns)
 	}
@@ -171,10 +175,12 @@ func (m Matcher) compile() (*matcher, error) {
 		names.Line += p.Line + p.Location
 		names.Message += p.Message
 	}
-	if err := m.complete(names); err != nil {
-		return nil, err
+	if len(m.Patterns) > 0 {
+		if err := m.complete(names); err != nil {
+			return nil, err
+		}
+		c.required = requiredOf(m.Patterns[0].Regexp)
 	}
-	c.required = requiredOf(m.Patterns[0].Regexp)
 	var err error
 	if c.begins, err = compileRegexp("beginsPattern", c.backgroundBegins()); err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ type Problem struct {
 	Column   int      `json:"column,omitempty"`    // as the tool counts; 0 if it named none
 	EndLine  int      `json:"endLine,omitempty"`   // 0 if the tool named none
 	EndCol   int      `json:"endColumn,omitempty"` // 0 if the tool named none
+	Package  string   `json:"package,omitempty"`   // the name with which a runner of several programs prefixes this one's lines
 	Severity Severity `json:"severity"`
 	Code     string   `json:"code,omitempty"`
 	Message  string   `json:"message"`
@@ -41,13 +42,13 @@ const (
 
 // key identifies a problem: equal problems have the same key.
 type key struct {
-	tool, file, code, message string
-	severity                  Severity
-	line, column              int
+	tool, file, code, message, pkg string
+	severity                       Severity
+	line, column                   int
 }
 
 func (p *Problem) key() key {
-	return key{p.Tool, p.File, p.Code, p.Message, p.Severity, p.Line, p.Column}
+	return key{p.Tool, p.File, p.Code, p.Message, p.Package, p.Severity, p.Line, p.Column}
 }
 
 // severities are the words that tools use.

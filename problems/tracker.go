@@ -21,8 +21,10 @@ type Tracker struct {
 	lost     int64 // bytes in between that were not looked at
 
 	command, dir string
-	open         []*attempt // by matcher; nil where nothing has begun
-	begun        int        // how many of open are not nil
+	main         *stream // lines without a prefix
+	streams      map[string]*stream
+	in           *stream    // of the line that is examined
+	lines        int        // examined
 	added        int        // number of problems found, including known ones
 	list         []*Problem // by their last offset, mostly
 	index        map[key]*Problem
@@ -35,7 +37,9 @@ type Tracker struct {
 
 // NewTracker is before the byte with the offset at.
 func NewTracker(set *Set, at int64) *Tracker {
-	t := &Tracker{set: set, from: at, end: at, open: make([]*attempt, len(set.matchers)), index: map[key]*Problem{}}
+	t := &Tracker{set: set, from: at, end: at, index: map[key]*Problem{}, streams: map[string]*stream{}}
+	t.main = &stream{open: make([]*attempt, len(set.matchers))}
+	t.in = t.main
 	t.splitter.yield = t.line
 	return t
 }
@@ -52,7 +56,7 @@ func (t *Tracker) Lost(n int64) {
 	t.lost += n
 	t.end += n
 	t.splitter.partial, t.splitter.open, t.splitter.cr = t.splitter.partial[:0], false, false
-	t.abandon("")
+	t.abandonAll()
 }
 
 // Begin records that a command starts here. Names of files are relative to dir or, if that is "", to the former directory. Earlier problems
@@ -76,14 +80,16 @@ func (t *Tracker) End() {
 	if t.splitter.open {
 		t.splitter.finish(t.end)
 	}
-	t.abandon("")
+	t.abandonAll()
 }
 
 // line examines one line. It goes first to open attempts. Several matchers may begin with the same line; the first that finds a problem has
 // won.
 func (t *Tracker) line(line []byte, start, end int64) {
+	t.in, line = t.streamOf(line)
+	t.lines++
 	t.candidates = t.set.scan.candidates(t.candidates[:0], line)
-	taken := t.begun > 0 && t.goOn(line, start, end)
+	taken := t.in.begun > 0 && t.goOn(line, start, end)
 	for _, i := range t.candidates {
 		m := t.set.matchers[i]
 		if m.begins != nil && m.begins.match(line) {
@@ -108,8 +114,8 @@ func (t *Tracker) line(line []byte, start, end int64) {
 // goOn offers a line to all open attempts, and reports whether some took it. A matcher that finds a problem ends others' attempts in its
 // lines.
 func (t *Tracker) goOn(line []byte, start, end int64) (taken bool) {
-	for i := 0; i < len(t.open); i++ {
-		a := t.open[i]
+	for i := 0; i < len(t.in.open); i++ {
+		a := t.in.open[i]
 		if a == nil {
 			continue
 		}
@@ -128,7 +134,7 @@ func (t *Tracker) goOn(line []byte, start, end int64) (taken bool) {
 
 // outdo ends attempts of other matchers than the winner from an offset on.
 func (t *Tracker) outdo(winner int, from int64) {
-	for i, a := range t.open {
+	for i, a := range t.in.open {
 		if i != winner && a != nil && a.first >= from {
 			t.setOpen(i, nil)
 		}
@@ -136,28 +142,47 @@ func (t *Tracker) outdo(winner int, from int64) {
 }
 
 func (t *Tracker) setOpen(i int, a *attempt) {
-	if t.open[i] != nil {
-		t.begun--
+	s := t.in
+	if s.open[i] != nil {
+		s.begun--
 	}
 	if a != nil {
-		t.begun++
+		s.begun++
 	}
-	t.open[i] = a
+	s.open[i] = a
 }
 
-// abandon ends the attempts of the owner's matchers; "" means all owners.
+// abandon ends the attempts of the owner's matchers in the present stream; "" means all owners.
 func (t *Tracker) abandon(owner string) {
-	for i, a := range t.open {
+	for i, a := range t.in.open {
 		if a != nil && (owner == "" || t.set.matchers[i].Owner == owner) {
 			t.setOpen(i, nil)
 		}
 	}
 }
 
-// newRound clears the last round's problems of a tool that watches files.
+// abandonAll ends all attempts.
+func (t *Tracker) abandonAll() {
+	t.in = t.main
+	t.abandon("")
+	for _, t.in = range t.streams {
+		t.abandon("")
+	}
+	t.in = t.main
+}
+
+// newRound clears the last round's problems of a tool that watches files, and of what it runs.
 func (t *Tracker) newRound(m *matcher, at int64) {
-	t.abandon(m.Owner)
-	t.clear(at, func(p *Problem) bool { return p.Tool == m.Owner || slices.Contains(m.Clears, p.Tool) })
+	all := slices.Contains(m.Clears, "*")
+	if all {
+		t.abandon("")
+	} else {
+		t.abandon(m.Owner)
+	}
+	of := t.in.name
+	t.clear(at, func(p *Problem) bool {
+		return (of == "" || p.Package == of) && (all || p.Tool == m.Owner || slices.Contains(m.Clears, p.Tool))
+	})
 }
 
 // clear forgets problems, at an offset.
@@ -205,7 +230,12 @@ func (t *Tracker) settle(m *matcher, line []byte, end int64) {
 
 // add takes a problem, or counts it with its like.
 func (t *Tracker) add(m *matcher, f fields) {
-	p := f.problem(m, t.dir)
+	dir := t.dir
+	if t.in.dir != "" {
+		dir = resolve(dir, t.in.dir)
+	}
+	p := f.problem(m, dir)
+	p.Package = t.in.name
 	if f.imported {
 		dir, known := packageDir(t.dir, t.command, path.Dir(f.file), false)
 		if !known {

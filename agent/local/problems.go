@@ -34,7 +34,7 @@ func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
 		Cleared: a.Cleared, Dropped: a.Dropped, Unseen: a.Unseen, Masked: a.Masked, Exited: a.Exited}
 	for _, p := range a.Problems {
 		list.Problems = append(list.Problems, localapi.Problem{
-			Tool: p.Tool, File: p.File, Line: p.Line, Column: p.Column, EndLine: p.EndLine, EndColumn: p.EndCol, Severity: string(p.Severity),
+			Tool: p.Tool, File: p.File, Package: p.Package, Line: p.Line, Column: p.Column, EndLine: p.EndLine, EndColumn: p.EndCol, Severity: string(p.Severity),
 			Code: p.Code, Message: p.Message, First: p.First, Last: p.Last, Count: p.Count,
 		})
 	}

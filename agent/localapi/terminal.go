@@ -166,6 +166,7 @@ type Problem struct {
 	Column    int    `json:"column,omitempty"`     // as the tool counts columns; absent if it named none
 	EndLine   int    `json:"end_line,omitempty"`   // absent if the tool named none
 	EndColumn int    `json:"end_column,omitempty"` // absent if the tool named none
+	Package   string `json:"package,omitempty"`    // the name with which a runner of several programs prefixes this one's lines
 	Severity  string `json:"severity"`             // error, warning or info
 	Code      string `json:"code,omitempty"`       // the tool's own code for the problem
 	Message   string `json:"message"`

@@ -1,0 +1,100 @@
+package problems
+
+import (
+	"bytes"
+	"regexp"
+)
+
+const (
+	maxStreams = 64 // names of programs whose lines a runner prefixes
+	learnAfter = 3  // lines with a name before it counts, where names look like other text
+	maxPrefix  = 60 // bytes of a name
+	learnShare = 4  // one of so many lines since the first has the name, at least
+)
+
+// stream is the lines of one program in the terminal: those without a prefix, or those that a runner of several programs,
+// such as turbo, pnpm -r or docker compose, prefixes with one name.
+type stream struct {
+	name  string // "" for lines without a prefix
+	dir   string // where the program runs, seen from the terminal's directory, if the name tells that
+	seen  int    // lines with the name
+	since int    // the number of the first
+	open  []*attempt
+	begun int // how many of open are not nil
+}
+
+// notNames are words that begin lines of one program.
+var notNames = regexp.MustCompile(`(?i)^(?:error|warn|warning|info|note|debug|hint|help|fatal|panic|fail|failed|ok|pass|make(?:\[\d+\])?|npm|npx|\d[\d.:]*|.*:\d+|https?|file|at|caused by|vite|tsx|nodemon|plugin|webpack-dev-server|.*(?:error|exception|warning))$`)
+
+// prefixed returns the name of the program before a line, and where the line begins behind it. The forms are
+// "web-1  | ", "12:00:01 web.1 | ", "[web] ", "@acme/web:build: ", "web: " and "packages/web build: ". sure says that
+// nothing else looks like it. rest is 0 for a line without a name.
+func prefixed(line []byte) (name []byte, rest int, sure bool) {
+	from := 0
+	if len(line) > 9 && line[2] == ':' && line[5] == ':' && line[8] == ' ' {
+		from = 9 // behind a time
+	}
+	bracket := len(line) > 0 && line[0] == '['
+	if bracket {
+		from = 1
+	}
+	end := from
+	for end < len(line) && end-from <= maxPrefix && isNameByte(line[end]) {
+		end++
+	}
+	name, after := line[from:end], line[end:]
+	switch {
+	case end == from || end == len(line):
+	case bracket:
+		if bytes.HasPrefix(after, []byte("] ")) {
+			return name, end + 2, false
+		}
+	case after[0] != ' ':
+	case from == 0 && name[len(name)-1] == ':' && (name[0] == '@' || bytes.IndexByte(name, '/') < 0):
+		return name[:len(name)-1], end + 1, false
+	case isLetter(name[0]) && bytes.HasPrefix(bytes.TrimLeft(after, " "), []byte("|")):
+		rest = len(line) - len(bytes.TrimLeft(after, " ")) + 1
+		if rest < len(line) && line[rest] == ' ' {
+			rest++
+		}
+		return name, rest, true
+	case from == 0 && bytes.IndexByte(name, '/') > 0:
+		script := 1
+		for script < len(after) && script <= maxPrefix && isNameByte(after[script]) {
+			script++
+		}
+		if script < len(after) && after[script] == ' ' && script > 2 && after[script-1] == ':' {
+			return line[:end+script-1], end + script + 1, false
+		}
+	}
+	return nil, 0, false
+}
+
+func isNameByte(c byte) bool {
+	return isLetter(c) || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' || c == '@' || c == '/' || c == ':' || c == '#'
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// streamOf returns the stream of a line and the line without the stream's name.
+func (t *Tracker) streamOf(line []byte) (*stream, []byte) {
+	name, rest, sure := prefixed(line)
+	if rest == 0 {
+		return t.main, line
+	}
+	s := t.streams[string(name)]
+	if s == nil {
+		if len(t.streams) == maxStreams || notNames.Match(name) {
+			return t.main, line
+		}
+		s = &stream{name: string(name), since: t.lines, open: make([]*attempt, len(t.set.matchers))}
+		if dir, _, ok := bytes.Cut(name, []byte(" ")); ok {
+			s.dir = string(dir)
+		}
+		t.streams[s.name] = s
+	}
+	if s.seen++; !sure && (s.seen < learnAfter || s.seen*learnShare <= t.lines-s.since) {
+		return t.main, line
+	}
+	return s, line[rest:]
+}

@@ -1,0 +1,150 @@
+package problems_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tether/problems"
+)
+
+// Minimum shares over the recordings of tools that watch files.
+const (
+	minFound   = 0.95 // of the printed errors
+	minExact   = 0.98 // of what is found is one of them
+	minCleared = 0.95 // of the errors that were repaired
+	minWatched = 24   // recordings
+)
+
+// watched is the recording of a terminal in which files were broken and repaired.
+type watched struct {
+	name, dir, command string
+	output             []byte
+	want               []string // "FILE:LINE BEGINNING OF THE MESSAGE"
+	repaired           []string // those of want that are gone at the end
+}
+
+// watches reads testdata/watched. The truth about NAME.out is in NAME.want: a line "DIR $ COMMAND", a line for each error
+// that a reader sees, which begins with "stays: " if it is not repaired, and "repaired" or "stays".
+func watches(t *testing.T) (all []watched) {
+	t.Helper()
+	names, err := filepath.Glob("testdata/watched/*.out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		w := watched{name: strings.TrimSuffix(filepath.Base(name), ".out")}
+		if w.output, err = os.ReadFile(name); err != nil {
+			t.Fatal(err)
+		}
+		truth, err := os.ReadFile(strings.TrimSuffix(name, ".out") + ".want")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(truth)), "\n")
+		w.dir, w.command, _ = strings.Cut(lines[0], " $ ")
+		for _, line := range lines[1 : len(lines)-1] {
+			want, stays := strings.CutPrefix(line, "stays: ")
+			w.want = append(w.want, want)
+			if !stays && lines[len(lines)-1] == "repaired" {
+				w.repaired = append(w.repaired, want)
+			}
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// seen feeds a recording line by line, as somebody sees it who always asks, and returns what was reported at any time, and
+// at the end.
+func (w watched) seen() (ever, left []string) {
+	tr := problems.NewTracker(problems.Builtin(), 0)
+	tr.Begin(w.command, w.dir)
+	known := map[string]bool{}
+	at := int64(0)
+	look := func() (now []string) {
+		for _, p := range tr.Problems(0) {
+			text := fmt.Sprintf("%s:%d %s", strings.TrimPrefix(p.File, w.dir+"/"), p.Line, p.Message)
+			if now = append(now, text); !known[text] {
+				known[text] = true
+				ever = append(ever, text)
+			}
+		}
+		return now
+	}
+	for line := range bytes.Lines(w.output) {
+		tr.Write(at, line)
+		at += int64(len(line))
+		look()
+	}
+	tr.End()
+	return ever, look()
+}
+
+// The errors of tools that watch files are found, with their messages, nothing else is, and they are gone after the repair.
+func TestWatchedRuns(t *testing.T) {
+	all := watches(t)
+	wanted, found, reported, right, repaired, cleared := 0, 0, 0, 0, 0, 0
+	for _, w := range all {
+		ever, left := w.seen()
+		matches := func(want string, list []string) bool {
+			for _, got := range list {
+				if strings.HasPrefix(got, want) {
+					return true
+				}
+			}
+			return false
+		}
+		for _, want := range w.want {
+			wanted++
+			if matches(want, ever) {
+				found++
+			} else {
+				t.Logf("%s: not found: %s", w.name, want)
+			}
+			if slices.Contains(w.repaired, want) {
+				repaired++
+				if !matches(want, left) {
+					cleared++
+				} else {
+					t.Logf("%s: not cleared: %s", w.name, want)
+				}
+			}
+		}
+		for _, got := range ever {
+			reported++
+			if i := strings.IndexByte(got, ' '); i > 0 && w.has(got) {
+				right++
+			} else {
+				t.Logf("%s: not an error of its own: %s", w.name, got)
+			}
+		}
+	}
+	share := func(name string, n, of int, least float64) {
+		if got := float64(n) / float64(of); got < least {
+			t.Errorf("%s: %d of %d, %.3f, want %.2f", name, n, of, got, least)
+		} else {
+			t.Logf("%s: %d of %d", name, n, of)
+		}
+	}
+	share("found", found, wanted, minFound)
+	share("right", right, reported, minExact)
+	share("cleared", cleared, repaired, minCleared)
+	if len(all) < minWatched {
+		t.Errorf("%d recordings, want %d", len(all), minWatched)
+	}
+}
+
+// has reports whether a problem is one of the errors.
+func (w watched) has(got string) bool {
+	for _, want := range w.want {
+		if strings.HasPrefix(got, want) {
+			return true
+		}
+	}
+	return false
+}
