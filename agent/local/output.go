@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,8 @@ type readQuery struct {
 	lines   int // how many of the last lines; 0 means all that is kept
 	command int // only the output of this command; 0 means of all
 	follow  bool
+	offsets bool  // with follow: in pieces with offsets
+	from    int64 // if not 0, the raw offset at which to begin instead
 }
 
 var views = map[string]term.View{"": term.ViewText, "text": term.ViewText, "screen": term.ViewScreen, "raw": term.ViewRaw}
@@ -45,7 +48,12 @@ func parseRead(q url.Values) (readQuery, error) {
 		return readQuery{}, err
 	}
 	command, err := number(q, "command", math.MaxInt32)
-	return readQuery{view: view, lines: int(lines), command: int(command), follow: q.Get("follow") == "1"}, err
+	if err != nil {
+		return readQuery{}, err
+	}
+	from, err := number(q, "from", 1<<62)
+	follow := q.Get("follow") == "1"
+	return readQuery{view: view, lines: int(lines), command: int(command), follow: follow, offsets: follow && q.Get("offsets") == "1", from: from}, err
 }
 
 // number reads a number from 0 to max; 0 if there is none.
@@ -71,7 +79,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, h term.Handle) e
 		return err
 	}
 	end := h.Info().Bytes
-	rd, head, masked, err := open(h, q)
+	rd, head, err := open(h, q)
 	if err != nil {
 		return err
 	}
@@ -87,12 +95,15 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, h term.Handle) e
 	if h.IsMasked() {
 		w.Header().Add("Trailer", localapi.MaskedTrailer)
 	}
-	out := &deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}
-	if _, err := out.Write(head); err == nil {
-		masked += s.copyOutput(ctx, out, rd, q, end)
+	if q.offsets {
+		w.Header().Set(localapi.OffsetsHeader, "1")
+	}
+	out := &pieces{deadlined: deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}, offsets: q.offsets}
+	if err := out.send(head); err == nil {
+		s.copyOutput(ctx, out, rd, q, end)
 	}
 	if h.IsMasked() {
-		w.Header().Set(localapi.MaskedTrailer, strconv.Itoa(masked))
+		w.Header().Set(localapi.MaskedTrailer, strconv.Itoa(out.masked))
 	}
 	if q.follow && s.draining.Err() != nil {
 		w.Header().Set(localapi.DroppedTrailer, "1")
@@ -102,8 +113,8 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, h term.Handle) e
 }
 
 // copyOutput copies the reader's output up to about the raw offset end, because otherwise a child that prints for ever would keep a slower
-// client. With q.follow it also copies later output, up to the end of the command if q names one. It returns the number of masked places.
-func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader, q readQuery, end int64) (masked int) {
+// client. With q.follow it also copies later output, up to the end of the command if q names one.
+func (s *Server) copyOutput(ctx context.Context, out *pieces, rd *term.Reader, q readQuery, end int64) {
 	buf := make([]byte, localapi.ReadChunk)
 	for {
 		ev, ok, err := rd.TryNext(buf)
@@ -116,84 +127,85 @@ func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader,
 		case errors.As(err, &lagged):
 			ev.Data, ev.Raw = lostLine(lagged.Lost), lagged.Raw
 		case err != nil || !ok:
-			return masked
+			return
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkCommandFinished && ev.Mark.Command.N == q.command:
-			return masked
+			return
 		}
-		if len(ev.Data) > 0 {
-			masked += ev.Masked
-			if _, err := out.Write(ev.Data); err != nil || !q.follow && ev.Raw >= end {
-				return masked
-			}
+		if err := out.send(ev); err != nil || len(ev.Data) > 0 && !q.follow && ev.Raw >= end {
+			return
 		}
 	}
 }
 
 func lostLine(n int64) []byte { return fmt.Appendf(nil, "\n[tether: %d bytes were lost here]\n", n) }
 
-// open returns a reader for the query, the text before it, and the number of masked places in that.
-func open(h term.Handle, q readQuery) (*term.Reader, []byte, int, error) {
+// open returns a reader for the query, and the text before it.
+func open(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err error) {
+	if q.from > 0 {
+		rd, err = h.Reader(term.ReaderOptions{View: q.view, From: q.from})
+		return rd, head, err
+	}
 	if q.command == 0 {
 		return openTail(h, q)
 	}
 	commands, err := h.Commands()
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, head, err
 	}
 	for _, c := range commands {
 		if c.N == q.command {
-			rd, err := h.Reader(term.ReaderOptions{View: q.view, From: c.Start})
-			return rd, nil, 0, err
+			rd, err = h.Reader(term.ReaderOptions{View: q.view, From: c.Start})
+			return rd, head, err
 		}
 	}
 	e := &localapi.Error{Code: localapi.CodeBadRequest, Message: fmt.Sprintf("no command %d", q.command), Hint: "tether commands ID lists the commands"}
 	if !h.Info().CommandDetection {
 		e.Hint = "this terminal reports no commands: it runs no shell, or a shell without integration"
 	}
-	return nil, nil, 0, e
+	return nil, head, e
 }
 
 // openTail returns a reader and the text before it: the terminal's last q.lines lines, or a reader at the oldest byte kept.
-func openTail(h term.Handle, q readQuery) (*term.Reader, []byte, int, error) {
+func openTail(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err error) {
 	if q.lines == 0 {
 		i := h.Info()
-		rd, err := h.Reader(term.ReaderOptions{View: q.view, From: i.Bytes - i.Retained})
-		return rd, nil, 0, err
+		rd, err = h.Reader(term.ReaderOptions{View: q.view, From: i.Bytes - i.Retained})
+		return rd, head, err
 	}
 	for tail := int64(q.lines) * lineGuess; ; tail *= 4 {
 		now := h.Info()
 		whole := tail >= now.Retained
 		rd, err := h.Reader(term.ReaderOptions{View: q.view, Tail: tail})
 		if err != nil {
-			return nil, nil, 0, err
+			return nil, head, err
 		}
-		head, masked, err := readUntil(rd, now.Bytes)
-		if start := lastLines(head, q.lines); err == nil && (start > 0 || whole) {
-			return rd, head[start:], masked, nil
+		head, err := readUntil(rd, now.Bytes)
+		if start := lastLines(head.Data, q.lines); err == nil && (start > 0 || whole) {
+			head.Data = head.Data[start:]
+			return rd, head, nil
 		}
 		rd.Close()
 		if whole && err != nil { // the child prints faster than this reads
-			return nil, nil, 0, err
+			return nil, head, err
 		}
 	}
 }
 
-// readUntil returns the available output up to about the raw offset end, so that it returns even if a child prints for ever. masked is the
-// number of masked places in the output.
-func readUntil(rd *term.Reader, end int64) (all []byte, masked int, err error) {
+// readUntil returns the available output up to about the raw offset end, as one piece, so that it returns even if a child prints for ever.
+func readUntil(rd *term.Reader, end int64) (all term.Event, err error) {
 	for {
-		all = slices.Grow(all, localapi.ReadChunk)
-		ev, ok, err := rd.TryNext(all[len(all):cap(all)])
+		all.Data = slices.Grow(all.Data, localapi.ReadChunk)
+		ev, ok, err := rd.TryNext(all.Data[len(all.Data):cap(all.Data)])
 		if errors.Is(err, io.EOF) || err == nil && !ok {
-			return all, masked, nil
+			return all, nil
 		}
 		if err != nil {
-			return nil, 0, err
+			return term.Event{}, err
 		}
-		all = all[:len(all)+len(ev.Data)]
-		masked += ev.Masked
-		if ev.Raw >= end && len(ev.Data) > 0 {
-			return all, masked, nil
+		all.Data = all.Data[:len(all.Data)+len(ev.Data)]
+		all.Masked += ev.Masked
+		if all.Raw = ev.Raw; ev.Raw >= end && len(ev.Data) > 0 {
+			return all, nil
 		}
 	}
 }
@@ -223,6 +235,31 @@ func (d *deadlined) Write(p []byte) (int, error) {
 	}
 	n, err := d.w.Write(p)
 	return n, cmp.Or(err, d.control.Flush())
+}
+
+// pieces writes output, with offsets if the client has asked for them.
+type pieces struct {
+	deadlined
+	offsets bool
+	masked  int    // places so far
+	buf     []byte // scratch
+}
+
+// send writes the event's data, if it has any.
+func (p *pieces) send(ev term.Event) error {
+	if len(ev.Data) == 0 {
+		return nil
+	}
+	p.masked += ev.Masked
+	data := ev.Data
+	if p.offsets {
+		data = binary.BigEndian.AppendUint64(p.buf[:0], uint64(ev.Raw))
+		data = binary.BigEndian.AppendUint32(data, uint32(ev.Masked))
+		data = append(binary.BigEndian.AppendUint32(data, uint32(len(ev.Data))), ev.Data...)
+		p.buf = data
+	}
+	_, err := p.Write(data)
+	return err
 }
 
 // screen answers with the terminal's present screen, however long ago it was drawn.

@@ -201,6 +201,39 @@ func TestFollow(t *testing.T) {
 	left.Close()
 }
 
+// Whoever follows output and loses the connection goes on where it was, in every view, with no byte twice and none missing.
+func TestFollowGoesOnAtItsOffset(t *testing.T) {
+	for _, o := range []localclient.ReadOptions{{}, {View: "screen"}, {View: "raw"}, {Lines: 1}} {
+		w := serve(t, local.Options{}, term.Options{})
+		_, child := w.spawn("out")
+		o.Follow = true
+		got := ""
+		for _, part := range []string{"one\x1b]633;A\x07\ntwo", "\nth\xc3\xa9r\xff\x1b[6nee\n", "\x1b[31mfo\xf0\x9f\x98\x80ur", "\x1b[0m\nfive\n"} {
+			child.Print(part)
+			body, err := w.client.Read(t.Context(), "out", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			buf := make([]byte, 5)                            // of a piece
+			for !strings.HasSuffix(got, part[len(part)-3:]) { // which no view changes
+				n, err := body.Read(buf)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += string(buf[:n])
+			}
+			var ok bool
+			if o.From, ok = body.At(); !ok {
+				t.Fatal("there are no offsets")
+			}
+			body.Close()
+		}
+		if all := read(t, w, "out", localclient.ReadOptions{View: o.View}); o.Lines == 0 && got != all || !strings.HasSuffix(all, got) {
+			t.Errorf("%+v: %q in pieces, %q at once", o, got, all)
+		}
+	}
+}
+
 func TestLongOutputHasLastLines(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 256 << 10})
 	tm, child := w.spawn("long")

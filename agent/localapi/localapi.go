@@ -35,6 +35,9 @@ const (
 	// With that offset the client can go on at another daemon. The client asks for the offsets by the query parameter offsets=1.
 	OffsetsHeader = "Tether-Offsets"
 	OffsetBytes   = 8
+	// PieceBytes is the length of the head of a piece of a follower's output with offsets: the raw offset after it, the number of masked places
+	// in it (4 bytes), its length (4 bytes).
+	PieceBytes = OffsetBytes + 4 + 4
 	// DroppedTrailer, after a follower's output, says that the output ends because the daemon ends, not the terminal.
 	DroppedTrailer = "Tether-Dropped"
 	// MaskedTrailer, after output in which secrets are masked, is the number of masked places.

@@ -2,7 +2,9 @@ package localclient
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +22,7 @@ type ReadOptions struct {
 	Lines   int    // number of the newest lines; 0 means all output that is kept
 	Command int    // number of the command whose output is read; 0 means all output
 	Follow  bool   // continue until the terminal exits, or the command ends
+	From    int64  // with Follow: if not 0, begin at this raw offset, such as Output.At
 }
 
 // Read returns the terminal's output. The caller must Close it. The output ends early when ctx ends. If the daemon ends before, reading
@@ -37,29 +40,54 @@ func (c *Client) Read(ctx context.Context, ref string, o ReadOptions) (*Output, 
 	}
 	if o.Follow {
 		q.Set("follow", "1")
+		q.Set("offsets", "1")
+	}
+	if o.From > 0 {
+		q.Set("from", strconv.FormatInt(o.From, 10))
 	}
 	resp, err := c.send(ctx, http.MethodGet, terminalPath(ref, "/output")+"?"+q.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Output{resp, o.Follow}, nil
+	f := &Output{resp: resp, follow: o.Follow, at: o.From}
+	if o.Follow && resp.Header.Get(localapi.OffsetsHeader) == "1" {
+		f.in = bufio.NewReaderSize(resp.Body, 64<<10)
+	}
+	return f, nil
 }
 
 // Output is a terminal's output. One goroutine may use it.
 type Output struct {
 	resp   *http.Response
 	follow bool // the terminal's end is distinguished from the daemon's
+
+	in     *bufio.Reader // the body, if the daemon sends offsets; else nil
+	piece  []byte        // what is left of the last piece, which has arrived whole
+	buf    bytes.Buffer  // of pieces
+	masked int           // places in the pieces
+	at     int64
 }
 
-// Masked returns the number of masked places in the output, for an agent. It is known once the output was read to its end.
+// Masked returns the number of masked places in the output, for an agent. Without offsets, it is known once the output was read to its end.
 func (f *Output) Masked() int {
+	if f.in != nil {
+		return f.masked
+	}
 	n, _ := strconv.Atoi(f.resp.Trailer.Get(localapi.MaskedTrailer)) // none is 0
 	return n
 }
 
+// At returns the raw offset at which to continue after what was read, 0 for the same beginning. ok is false if the daemon sends no offsets.
+// It is exact when Read has returned an error.
+func (f *Output) At() (at int64, ok bool) { return f.at, f.in != nil }
+
 // Read implements io.Reader.
-func (f *Output) Read(p []byte) (int, error) {
-	n, err := f.resp.Body.Read(p)
+func (f *Output) Read(p []byte) (n int, err error) {
+	if f.in == nil {
+		n, err = f.resp.Body.Read(p)
+	} else {
+		n, err = f.readPiece(p)
+	}
 	switch {
 	case !f.follow:
 	case errors.Is(err, io.EOF) && f.resp.Trailer.Get(localapi.DroppedTrailer) != "":
@@ -68,6 +96,31 @@ func (f *Output) Read(p []byte) (int, error) {
 		return n, fmt.Errorf("%w: %w", ErrDropped, err)
 	}
 	return n, err
+}
+
+// readPiece is Read for pieces with offsets. A piece is passed on only when it is whole: a client that goes on after it misses nothing and
+// repeats nothing.
+func (f *Output) readPiece(p []byte) (int, error) {
+	for len(f.piece) == 0 {
+		var head [localapi.PieceBytes]byte
+		if _, err := io.ReadFull(f.in, head[:]); err != nil {
+			return 0, err
+		}
+		f.buf.Reset()
+		_, err := io.CopyN(&f.buf, f.in, int64(binary.BigEndian.Uint32(head[localapi.OffsetBytes+4:])))
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return 0, err
+		}
+		f.piece = f.buf.Bytes()
+		f.at = int64(binary.BigEndian.Uint64(head[:]) &^ (1 << 63))
+		f.masked += int(binary.BigEndian.Uint32(head[localapi.OffsetBytes:]))
+	}
+	n := copy(p, f.piece)
+	f.piece = f.piece[n:]
+	return n, nil
 }
 
 // Close ends the reading.

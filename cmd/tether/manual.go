@@ -22,7 +22,7 @@ func book() manual.Book {
   8    timed out
   130  interrupted
   141  the output was closed before everything was written
-  254  the daemon closed the connection to a terminal, or did not come back
+  254  the daemon ended the connection to a terminal, and none came back
   255  cannot attach to the terminal
 
 run, shell and attach exit with the status of the command in the terminal, or

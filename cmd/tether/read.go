@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/localclient"
+	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
 	"tether/cmd/tether/internal/view"
 	"tether/platform/tty"
@@ -58,16 +59,11 @@ func readCommand(a *app) *cobra.Command {
 				a.noteMasked(d.Masked)
 				return nil
 			}
-			if o.Follow {
-				say := silence(a.notice)
-				defer whileConnected(c.Context(), client, say, nil)()
-				client = client.Patient(say)
-			}
-			body, err := client.Read(c.Context(), args[0], o)
+			body, done, err := a.outputOf(c.Context(), client, args[0], o)
 			if err != nil {
 				return about(args[0], err)
 			}
-			defer body.Close()
+			defer done()
 			err = a.show(body, plain, raw, o.Follow)
 			a.noteMasked(body.Masked())
 			if errors.Is(err, localclient.ErrDropped) {
@@ -85,6 +81,35 @@ func readCommand(a *app) *cobra.Command {
 	c.Flags().StringVar(&color, "color", color, "`WHEN` to keep colours and other escape sequences: auto (if the output is a terminal), always or never")
 	_ = c.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorChoices, cobra.ShellCompDirectiveNoFileComp)) // cannot fail: the flag exists
 	return c
+}
+
+// maskedReader is output in which secrets may be masked.
+type maskedReader interface {
+	io.Reader
+	Masked() int
+}
+
+// outputOf opens a terminal's output. The caller must call done.
+func (a *app) outputOf(ctx context.Context, client *localclient.Client, ref string, o localclient.ReadOptions) (body maskedReader, done func(), err error) {
+	if !o.Follow {
+		body, err := client.Read(ctx, ref, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		return body, func() { body.Close() }, nil
+	}
+	say := silence(a.notice)
+	stop := whileConnected(ctx, client, say, nil)
+	client = client.Patient(say)
+	t, err := client.Find(ctx, ref) // the next daemon's terminal of that name could be another one
+	if err == nil {
+		var out *attach.Output
+		if out, err = attach.OpenOutput(ctx, client, t.ID, o, a.notice); err == nil {
+			return out, func() { out.Close(); stop() }, nil
+		}
+	}
+	stop()
+	return nil, nil, err
 }
 
 // showScreen prints the rows of a terminal's screen.

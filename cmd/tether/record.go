@@ -12,6 +12,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/asciicast"
 )
@@ -73,7 +74,7 @@ func (a *app) record(ctx context.Context, client *localclient.Client, t localapi
 	if err != nil {
 		return err
 	}
-	events, err := client.Follow(ctx, t.ID, o)
+	events, err := attach.OpenEvents(ctx, client, t.ID, o, a.notice)
 	if ctx.Err() != nil {
 		return nil // Ctrl-C already: an empty recording
 	}
@@ -81,9 +82,10 @@ func (a *app) record(ctx context.Context, client *localclient.Client, t localapi
 		return about(t.ID, err)
 	}
 	defer events.Close()
+	cols, rows := t.Cols, t.Rows
 	for err == nil {
 		var e localapi.Event
-		if e, err = events.Next(); err != nil {
+		if e, err = events.Next(ctx); err != nil {
 			break
 		}
 		at := time.Since(began)
@@ -91,13 +93,15 @@ func (a *app) record(ctx context.Context, client *localclient.Client, t localapi
 		case localapi.EventOutput:
 			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Output, Data: e.Data})
 		case localapi.EventResized:
+			if e.Cols == cols && e.Rows == rows {
+				continue
+			}
+			cols, rows = e.Cols, e.Rows
 			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Resize, Data: fmt.Sprintf("%dx%d", e.Cols, e.Rows)})
 		case localapi.EventLagged:
 			a.notice("%s skipped: the file was not written fast enough", display.Size(e.Lost))
 		case localapi.EventExit:
 			return w.Write(asciicast.Event{At: at, Kind: asciicast.Exit, Data: fmt.Sprint(e.Code)})
-		case localapi.EventDropped:
-			return fmt.Errorf("%w: %s", localclient.ErrDropped, e.Message)
 		}
 	}
 	if ctx.Err() != nil {

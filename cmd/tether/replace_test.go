@@ -25,6 +25,7 @@ import (
 	"tether/agent"
 	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/internal/asciicast"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
 	"tether/platform/pty"
@@ -762,27 +763,118 @@ func TestManyComeAndGo(t *testing.T) {
 	}
 }
 
-// Who follows a terminal is not told that it has ended when it is the daemon that did.
-func TestFollowingIsDropped(t *testing.T) {
+// Who follows or records a terminal goes on at the same byte when the daemon is killed or replaced, and ends with the terminal.
+func TestFollowingOutlivesDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
-	for _, end := range []func(){m.kill, func() { m.start("daemon", "--replace") }} {
-		x := m.spawn(localapi.SpawnRequest{Command: []string{"sh", "-c", "echo ready; sleep 1000"}, Private: true})
-		c := exec.Command("tether", "read", "-f", x.ID)
+	const each, rounds = 2000, 4 // lines
+	x := m.spawn(localapi.SpawnRequest{Command: []string{"sh", "-c", `printf 'from the b\303\251ginning\n'; for r in 1 2 3 4; do
+until [ -e "$0/$r" ]; do sleep 0.02; done
+awk -v r="$r" 'BEGIN { for (i = 0; i < 2000; i++) printf "\033[3%dmround %d line %d\033[0m\n", i % 8, r, i }'
+done`, m.home}, Private: true, Name: "it"})
+	recorded := filepath.Join(m.home, "it.cast")
+	type follower struct {
+		name      string
+		out, said testkit.Output
+		cmd       *exec.Cmd
+	}
+	var all []*follower
+	for name, args := range map[string][]string{
+		"text": {"read", "-f", "it", "--color", "always"}, "plain": {"read", "-f", "it"}, "raw": {"read", "-f", "it", "--raw"},
+		"the last line": {"read", "-f", "it", "--tail", "1"}, "recording": {"record", "it", "--all", "-o", recorded},
+	} {
+		f := &follower{name: name, cmd: exec.Command("tether", args...)}
+		f.cmd.Stdout, f.cmd.Stderr = &f.out, &f.said
+		if err := f.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, f)
+		testkit.Eventually(t, patience, name+" has begun", func() bool {
+			data, _ := os.ReadFile(recorded)
+			return strings.Contains(f.out.String(), "ginning") || name == "recording" && strings.Contains(string(data), "ginning")
+		})
+	}
+	whole, plain := "from the b\u00e9ginning\r\n", "from the b\u00e9ginning\n"
+	for r := 1; r <= rounds; r++ {
+		for i := range each {
+			whole += fmt.Sprintf("\x1b[3%dmround %d line %d\x1b[0m\r\n", i%8, r, i)
+			plain += fmt.Sprintf("round %d line %d\n", r, i)
+		}
+		if err := os.WriteFile(filepath.Join(m.home, fmt.Sprint(r)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		switch r { // at any place of the round
+		case 1:
+			m.kill()
+			m.start("daemon")
+		case 2:
+			m.start("daemon", "--replace")
+		case 3:
+			testkit.Eventually(t, patience, "the round is over", func() bool { return m.find(x.ID).Bytes == int64(len(whole)) })
+			m.kill()
+			m.start("daemon")
+		}
+	}
+	for _, f := range all {
+		if err := f.cmd.Wait(); err != nil {
+			t.Errorf("%s: %v: %s", f.name, err, f.said.String())
+		}
+		want, got := whole, f.out.String()
+		switch f.name {
+		case "plain", "the last line":
+			want = plain
+		case "recording":
+			got = outputIn(t, recorded)
+		}
+		if got != want {
+			t.Errorf("%s: %d bytes instead of %d, %s", f.name, len(got), len(want), f.said.String())
+		}
+		if !strings.Contains(f.said.String(), "reconnected after") {
+			t.Errorf("%s: nothing was said: %s", f.name, f.said.String())
+		}
+	}
+}
+
+// outputIn is the output in a recording, which has to end with an exit.
+func outputIn(t *testing.T, file string) (out string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := asciicast.NewReader(bytes.NewReader(data))
+	for err == nil {
+		var e asciicast.Event
+		if e, err = in.Next(); e.Kind == asciicast.Exit {
+			return out
+		}
+		if e.Kind == asciicast.Output {
+			out += e.Data
+		}
+	}
+	t.Errorf("the recording has no end: %v", err)
+	return out
+}
+
+// Who follows a terminal is not told that it has ended when no other daemon comes.
+func TestFollowingIsDropped(t *testing.T) {
+	m := newMortal(t)
+	t.Setenv(awayVar, "1s")
+	x := m.spawn(localapi.SpawnRequest{Command: []string{"does", "print:ready", "after:1h"}, Private: true})
+	for _, args := range [][]string{{"read", "-f", x.ID}, {"record", x.ID, "--all", "-o", "-"}} {
+		c := exec.Command("tether", args...)
 		var out, said testkit.Output
 		c.Stdout, c.Stderr = &out, &said
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
 		testkit.Eventually(t, patience, "it reads", func() bool { return strings.Contains(out.String(), "ready") })
-		end()
+		m.kill()
 		_ = c.Wait()
-		if c.ProcessState.ExitCode() != localapi.ExitDropped || !strings.Contains(said.String(), "may still be running") {
-			t.Errorf("%v: %s", c.ProcessState, said.String())
+		if c.ProcessState.ExitCode() != localapi.ExitDropped || !strings.Contains(said.String(), "no daemon has started within 1s") {
+			t.Errorf("%q: %v: %s", args, c.ProcessState, said.String())
 		}
-		if !alive(m.daemon.Process.Pid) {
-			m.start("daemon")
-		}
+		m.start("daemon")
 	}
 }
 

@@ -84,29 +84,48 @@ func (l *reconnectingAttach) Next(ctx context.Context) (localclient.Message, err
 // comeBack waits for the next daemon and attaches to it where the last one stopped.
 func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 	l.swap(nil)
-	var answered time.Time
-	for retry := NewRetry(AwayTimeout); ; {
+	took, err := comeBack(ctx, l.id, func() error {
 		att, err := l.client.Attach(ctx, l.id, l.from)
 		if err == nil {
 			l.swap(att)
-			l.notice("reconnected after %s; the terminal kept running\r", display.Round(retry.Elapsed()))
-			return nil
+		} else if l.isClosed() {
+			err = errLeft
+		}
+		return err
+	})
+	if err == nil {
+		l.notice("reconnected after %s; the terminal kept running\r", display.Round(took))
+	}
+	return err
+}
+
+// errLeft ends comeBack: nobody wants to go on.
+var errLeft = errors.New("left meanwhile")
+
+// comeBack calls open until it has opened a terminal at the next daemon, and returns how long that took. The error is ctx's, or says that
+// the connection is dropped for good.
+func comeBack(ctx context.Context, id string, open func() error) (took time.Duration, err error) {
+	var answered time.Time
+	for retry := NewRetry(AwayTimeout); ; {
+		err := open()
+		if err == nil {
+			return retry.Elapsed(), nil
 		}
 		var remote *localapi.Error
 		if errors.As(err, &remote) && remote.Code != localapi.CodeClosing && answered.IsZero() {
 			answered = time.Now()
 		}
 		switch {
-		case ctx.Err() != nil: // Attach may have failed because ctx ended; Wait returns its error
-		case l.isClosed():
-			return localclient.ErrDropped
+		case ctx.Err() != nil: // open may have failed because ctx ended; Wait returns its error
+		case errors.Is(err, errLeft):
+			return 0, localclient.ErrDropped
 		case !answered.IsZero() && time.Since(answered) > MissingTimeout:
-			return fmt.Errorf("%w: the next daemon does not have %s: %w", localclient.ErrDropped, l.id, err)
+			return 0, fmt.Errorf("%w: the next daemon does not have %s: %w", localclient.ErrDropped, id, err)
 		}
 		if err := retry.Wait(ctx); errors.Is(err, ErrTimeout) {
-			return &GoneError{l.id}
+			return 0, &GoneError{id}
 		} else if err != nil {
-			return err
+			return 0, err
 		}
 	}
 }
