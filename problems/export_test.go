@@ -18,14 +18,11 @@ var Known = known
 func (s *Set) FirstPatterns() []*regexp.Regexp {
 	var all []*regexp.Regexp
 	for _, m := range s.matchers {
-		switch {
-		case len(m.patterns) > 0:
-			all = append(all, m.patterns[0].line.regexp)
-		case m.succeeds != nil:
-			all = append(all, m.succeeds.regexp)
-		default:
-			all = append(all, m.begins.regexp)
+		first := m.begins // of a matcher without patterns
+		if len(m.patterns) > 0 {
+			first = m.patterns[0].line
 		}
+		all = append(all, first.regexp)
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 
 	"tether/platform/ipc"
 	"tether/platform/proc"
+	"tether/platform/pty"
 )
 
 // begin registers a request and sends the frame that put makes. The channel for the answer is closed when the connection ends.
@@ -117,6 +118,8 @@ func (c *Client) outcome(r reply) error {
 		return &remoteError{r.text, os.ErrClosed}
 	case r.status == statusRunning:
 		return ErrRunning
+	case r.status == statusNoFeed:
+		return pty.ErrNoFeed
 	default:
 		return &remoteError{text: r.text}
 	}

@@ -125,6 +125,7 @@ func TestFeaturesMustBeAgreed(t *testing.T) {
 		"keep":   frame(0x0b, strings.Repeat("\x00", 8)),
 		"until":  frame(0x0d, strings.Repeat("\x00", 8)),
 		"screen": frame(0x0e, strings.Repeat("\x00", 9)),
+		"feed":   frame(0x10, strings.Repeat("\x00", 13)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -159,6 +160,9 @@ func TestFeaturesMustBeAgreed(t *testing.T) {
 		}
 		if err := c.Signal("INT"); !errors.Is(err, holder.ErrNoSignal) {
 			t.Errorf("signal: %v", err)
+		}
+		if _, err := c.Feed(t.Context(), 0, []byte("x"), false); !errors.Is(err, pty.ErrNoFeed) {
+			t.Errorf("feed: %v", err)
 		}
 		if err := c.Keep(5); err != nil {
 			t.Errorf("keep: %v", err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -72,7 +73,16 @@ func waiting(t testing.TB) pty.Command {
 	return pty.Command{Path: self(t), Args: []string{"wait", "wait"}}
 }
 
-func wait([]string) int {
+func wait(args []string) int {
+	if len(args) == 2 && args[0] == "checksum" {
+		testkit.AwaitFile(args[1])
+		data, err := io.ReadAll(os.Stdin)
+		fmt.Println(len(data), crc32.ChecksumIEEE(data))
+		if err != nil {
+			fmt.Println(err)
+		}
+		return 0
+	}
 	fmt.Println("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		fmt.Println("got", in.Text())

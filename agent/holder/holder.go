@@ -303,6 +303,8 @@ func statusOf(err error) (status uint8, text string) {
 		return statusClosed, err.Error()
 	case errors.Is(err, ErrRunning):
 		return statusRunning, err.Error()
+	case errors.Is(err, pty.ErrNoFeed):
+		return statusNoFeed, err.Error()
 	default:
 		return statusError, err.Error()
 	}

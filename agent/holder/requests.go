@@ -36,7 +36,8 @@ func (s *session) handle(k kind, p []byte) error {
 		return s.paceUntil(f.offset(), f.err)
 	case k == kindScreen && s.features&featureScreen != 0:
 		return s.screen(&f)
-	case k == kindKeep, k == kindUntil, k == kindScreen, k == kindSignal && s.features&featureSignal == 0, k == kindReading && s.features&featureReading == 0:
+	case k == kindKeep, k == kindUntil, k == kindScreen, k == kindSignal && s.features&featureSignal == 0, k == kindReading && s.features&featureReading == 0,
+		k == kindFeed && s.features&featureFeed == 0:
 		return errFrame
 	}
 	request := f.u32()
@@ -52,6 +53,8 @@ func (s *session) handle(k kind, p []byte) error {
 		return s.input(request, f.rest(maxInput), f.err)
 	case kindKill:
 		return s.kill(request, time.Duration(f.u32())*time.Millisecond, f.err)
+	case kindFeed:
+		return s.feed(request, &f)
 	case kindReading:
 		s.reading(request)
 		return nil

@@ -2,6 +2,7 @@ package holder
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"sync"
 	"time"
@@ -46,6 +47,9 @@ type session struct {
 	gather    flow.Gather
 	pausing   bool // publish looks again by itself after the pause
 	kills     map[uint32]func()
+	feeds     int                // pieces of standard input that were not accepted yet
+	feeding   context.Context    // ends when the daemon is replaced or gone: pieces that were not accepted are dropped
+	drop      context.CancelFunc // ends feeding
 }
 
 // serve speaks with one daemon until the connection ends.
@@ -61,10 +65,12 @@ func (h *holder) serve(conn net.Conn) {
 		h: h, conn: quick, features: agreed, wake: make(chan struct{}, 1), gone: make(chan struct{}),
 		until: NoOffset, gather: flow.Gather{Little: little}, kills: map[uint32]func(){},
 	}
+	s.feeding, s.drop = context.WithCancel(h.ctx)
+	defer s.drop()
 	h.connected(s)
 	var writer sync.WaitGroup
 	writer.Go(s.publish)
-	s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindReading && k != kindProof }})
+	s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindFeed && k != kindProof }})
 	close(s.gone)
 	h.leave(s)
 	_ = quick.SetWriteDeadline(time.Now().Add(flushTime)) // a daemon that does not read must not keep publish in a write
@@ -77,9 +83,11 @@ func (h *holder) connected(s *session) {
 	defer h.mu.Unlock()
 	if old := h.session; old != nil {
 		h.keepTakenLocked(old)
+		old.drop()
 		old.closeLocked(bytesFrame(kindReplaced, nil))
 	}
 	h.session = s
+	h.unfed()
 	h.free = false
 	if s.features&featureKeep == 0 {
 		h.keep = NoOffset // this daemon cannot change what the former one has asked for
@@ -117,6 +125,7 @@ func (h *holder) leave(s *session) {
 	if h.session == s {
 		h.keepTakenLocked(s)
 		h.session = nil
+		h.unfed()
 		h.movedLocked()
 	}
 	select {

@@ -30,6 +30,7 @@ const (
 	fieldKeepExited = 12 // nanoseconds u64
 	fieldKey        = 13
 	fieldLock       = 14 // path of the daemon's lock
+	fieldFeed       = 15 // empty: the child's standard input is a pipe, see kindFeed
 )
 
 func appendField[T string | []byte](dst []byte, key byte, value T) []byte {
@@ -65,6 +66,9 @@ func encodeSpawn(o Options, s Spec) ([]byte, error) {
 	dst = appendField(dst, fieldKeepExited, u64Field(int64(s.KeepExited)))
 	dst = appendField(dst, fieldKey, o.Key)
 	dst = appendField(dst, fieldLock, o.Lock)
+	if s.Command.Feed {
+		dst = appendField(dst, fieldFeed, "")
+	}
 	if err := s.Command.CheckSize(); err != nil {
 		return nil, err
 	}
@@ -167,6 +171,8 @@ func (s *Spec) decodeField(key byte, v *fields) {
 		s.Stall = time.Duration(v.offset())
 	case fieldKeepExited:
 		s.KeepExited = time.Duration(v.offset())
+	case fieldFeed:
+		s.Command.Feed = true
 	default:
 		v.bad = kind(key)&optional == 0
 	}

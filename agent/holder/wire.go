@@ -9,13 +9,14 @@ const (
 	minVersion = 1
 	maxVersion = 1
 	// features is the set of abilities beyond version 1 that this program has. A side uses one only when both have it.
-	features = featureSignal | featureKeep | featureUntil | featureScreen | featureReading
+	features = featureSignal | featureKeep | featureUntil | featureScreen | featureReading | featureFeed
 
 	featureSignal  uint64 = 1 << 0 // kindSignal
 	featureKeep    uint64 = 1 << 1 // kindKeep
 	featureUntil   uint64 = 1 << 2 // kindUntil
 	featureScreen  uint64 = 1 << 3 // kindScreen, kindShown
 	featureReading uint64 = 1 << 4 // kindReading
+	featureFeed    uint64 = 1 << 5 // kindFeed
 
 	helloHead = len(magic) + 2         // bytes before the part that may grow
 	helloBody = 2 + 2 + 8 + nonceBytes // bytes of that part in version 1
@@ -50,6 +51,7 @@ const (
 	kindUntil      kind = 0x0d // offset u64; with featureUntil
 	kindScreen     kind = 0x0e // offset u64, bytes; with featureScreen
 	kindReading    kind = 0x0f // request u32; with featureReading
+	kindFeed       kind = 0x10 // request u32, offset u64, flags u8, bytes; with featureFeed
 	kindSpawn      kind = 0x21 // fields; only on the pipe of a start
 )
 
@@ -75,7 +77,7 @@ const (
 	dataHead  = frameHead + 8
 
 	maxData  = 64 << 10      // bytes of output in one frame
-	maxInput = 32 << 10      // bytes of input in one frame
+	maxInput = 32 << 10      // bytes of typed or piped input in one frame
 	maxBlob  = 64 << 10      // bytes of meta or of a checkpoint
 	maxFrame = maxBlob + 256 // bytes after the head of any frame but kindSpawn and screens
 	maxText  = 4 << 10       // bytes of an error's text
@@ -90,6 +92,7 @@ const (
 	statusError   = 1 // the text is the error
 	statusClosed  = 2 // the terminal was closed
 	statusRunning = 3 // the child has not ended
+	statusNoFeed  = 4 // the child's standard input is its terminal; with featureFeed
 
 	stays = "stays" // text of the reply to forget: the holder stays for remaining processes
 )

@@ -1,9 +1,11 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,6 +18,8 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/agent/uiws"
+	"tether/platform/pty"
+	"tether/screen"
 )
 
 const (
@@ -29,18 +33,24 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 	if err != nil {
 		return err
 	}
+	var first []byte
+	drawn := r.URL.Query().Get("screen") == "1" && start.Tail > 0
+	if drawn {
+		var at int64
+		if first, at, err = redraw(h, start.Tail, false); err != nil {
+			return err
+		}
+		if first != nil {
+			start.Tail, start.From = 0, at
+		}
+	}
 	rd, err := h.Reader(start)
 	if err != nil {
 		return err
 	}
-	q := r.URL.Query()
-	a := &attachment{terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, drawn: q.Get("screen") == "1" && start.Tail > 0}
+	a := &attachment{terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, first: first, drawn: drawn}
+	a.whole = r.URL.Query().Get("input") == "lines"
 	defer func() { a.reader.Close() }()
-	if start.Tail > 0 && q.Get("terminal") != "0" && !h.IsMasked() {
-		if err := a.lookBack(); err != nil {
-			return err
-		}
-	}
 	leave, err := h.Attach()
 	if err != nil {
 		return err
@@ -50,7 +60,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 		return err
 	}
 	defer s.attached.Done()
-	if a.offsets = q.Get("offsets") == "1"; a.offsets {
+	if a.offsets = r.URL.Query().Get("offsets") == "1"; a.offsets {
 		w.Header().Set(localapi.OffsetsHeader, "1")
 	}
 	a.lent = h.Info().LentTo // read before the client knows that it is attached, so that it gets all later changes
@@ -65,30 +75,9 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 	return nil
 }
 
-// lookBack decides what the client is shown of the output from the reader's offset on.
-func (a *attachment) lookBack() (err error) {
-	from := a.reader.Offset()
-	if a.earlier, err = pastFrom(a.terminal, from, a.drawn); err != nil || a.earlier.from == from {
-		return err
-	}
-	a.first = a.earlier.first
-	return a.readFrom(a.earlier.from)
-}
-
-// readFrom makes the reader continue at a raw offset.
-func (a *attachment) readFrom(at int64) error {
-	rd, err := a.terminal.Reader(term.ReaderOptions{View: term.ViewScreen, Hold: true, Linear: true, From: at})
-	if err != nil {
-		return err
-	}
-	a.reader.Close()
-	a.reader = rd
-	return nil
-}
-
 // parseStart parses where the client wants to begin: at an offset (from=OFFSET), with the last bytes (tail=BYTES), or now.
 func parseStart(q url.Values) (term.ReaderOptions, error) {
-	o := term.ReaderOptions{View: term.ViewScreen, Hold: true, Linear: true}
+	o := term.ReaderOptions{View: term.ViewScreen, Hold: true}
 	from, err := number(q, "from", 1<<62)
 	if err != nil {
 		return o, err
@@ -112,8 +101,9 @@ type attachment struct {
 	offsets  bool     // messages to the client begin with the raw offset
 	lent     []string // hosts to which the terminal is lent, as the client was told; owned by lendings
 	first    []byte   // sent before the reader's next output; owned by output
-	earlier  *past    // earlier output that is to be sent; nil if there is none. Owned by output
 	drawn    bool     // the client wants the screen drawn where it has missed output
+	whole    bool     // the input is a script's: a line that the terminal would cut ends it
+	line     int      // with whole: bytes typed since the last end of a line, -1 if no more is taken; owned by input
 }
 
 // run returns when the terminal has exited, the client has gone, the server drains, or the request's context ends, since its token was
@@ -155,7 +145,7 @@ func (a *attachment) run(request context.Context) {
 // output sends the terminal's stream until its end and returns the close message for the client; ok is false if the client is gone.
 func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control) (last localapi.Control, ok bool) {
 	buf := make([]byte, localapi.OffsetBytes+localapi.AttachChunk)
-	if !a.sendFirst(buf) || a.pass(nil, a.reader.Offset(), buf) != nil {
+	if !a.sendFirst(buf) {
 		return localapi.Control{}, false
 	}
 	for {
@@ -168,9 +158,6 @@ func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control)
 		}
 		ev, ready, err := a.reader.TryNext(buf[localapi.OffsetBytes:])
 		if err == nil && !ready {
-			if err = a.pass(nil, a.reader.Offset(), buf); err != nil {
-				return localapi.Control{}, false
-			}
 			select {
 			case <-a.reader.Ready(1):
 			case c := <-beside:
@@ -184,10 +171,13 @@ func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control)
 		case errors.As(err, &lagged):
 			err = a.lagged(lagged.Lost, buf)
 		case err != nil:
-		case len(ev.Data) > 0 && a.earlier != nil:
-			err = a.pass(ev.Data, ev.Raw, buf)
 		case len(ev.Data) > 0:
-			err = a.sendOutput(buf[:localapi.OffsetBytes+len(ev.Data)], ev.Raw)
+			data := ev.Data
+			if a.offsets {
+				binary.BigEndian.PutUint64(buf, uint64(ev.Raw))
+				data = buf[:localapi.OffsetBytes+len(ev.Data)]
+			}
+			err = a.send(websocket.MessageBinary, data)
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
 			return localapi.Control{Type: localapi.ControlExit, Code: ev.Mark.Exit.Code, Signal: ev.Mark.Exit.Signal}, true
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
@@ -203,50 +193,25 @@ func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control)
 	}
 }
 
-// pass sends what the client gets of earlier output that ends at the raw offset to. It does nothing once all of it was sent.
-func (a *attachment) pass(data []byte, to int64, buf []byte) error {
-	if a.earlier == nil {
-		return nil
-	}
-	out, over := a.earlier.pass(nil, data, to)
-	if over {
-		a.earlier = nil
-	}
-	for len(out) > 0 {
-		n := copy(buf[localapi.OffsetBytes:], out)
-		if err := a.sendOutput(buf[:localapi.OffsetBytes+n], to); err != nil {
-			return err
-		}
-		out = out[n:]
-	}
-	return nil
-}
-
-// sendOutput sends output, which lies behind room for its offset in frame, and ends at the raw offset to.
-func (a *attachment) sendOutput(frame []byte, to int64) error {
-	binary.BigEndian.PutUint64(frame, uint64(to))
-	if !a.offsets {
-		frame = frame[localapi.OffsetBytes:]
-	}
-	return a.send(websocket.MessageBinary, frame)
-}
-
 // lagged tells the client how much it has missed, and sends it the screen if it wants that.
 func (a *attachment) lagged(lost int64, buf []byte) error {
 	var at int64
+	var rd *term.Reader
 	if a.drawn {
 		var err error
-		if a.first, at, err = redraw(a.terminal); err != nil {
+		if a.first, at, err = redraw(a.terminal, -1, true); err != nil {
 			return err
 		}
 	}
 	if a.first != nil {
-		a.earlier = nil
-		if err := a.readFrom(at); err != nil {
+		var err error
+		if rd, err = a.terminal.Reader(term.ReaderOptions{View: term.ViewScreen, Hold: true, From: at}); err != nil {
 			return err
 		}
+		a.reader.Close()
+		a.reader = rd
 	}
-	if err := a.send(websocket.MessageText, localapi.Control{Type: localapi.ControlLagged, Lost: lost, Redrawn: a.first != nil}.Encode()); err != nil {
+	if err := a.send(websocket.MessageText, localapi.Control{Type: localapi.ControlLagged, Lost: lost}.Encode()); err != nil {
 		return err
 	}
 	if !a.sendFirst(buf) {
@@ -260,9 +225,14 @@ var errNotRead = errors.New("the client does not read what is sent")
 
 // sendFirst sends the present screen. Its bytes do not count in offsets.
 func (a *attachment) sendFirst(buf []byte) bool {
+	binary.BigEndian.PutUint64(buf, uint64(a.reader.Offset()))
 	for rest := a.first; len(rest) > 0; {
 		n := copy(buf[localapi.OffsetBytes:], rest)
-		if a.sendOutput(buf[:localapi.OffsetBytes+n], a.reader.Offset()) != nil {
+		data := buf[:localapi.OffsetBytes+n]
+		if !a.offsets {
+			data = data[localapi.OffsetBytes:]
+		}
+		if a.send(websocket.MessageBinary, data) != nil {
 			return false
 		}
 		rest = rest[n:]
@@ -311,19 +281,59 @@ func (a *attachment) input(ctx context.Context, wrong chan<- localapi.Control) {
 			return
 		}
 		select {
-		case wrong <- localapi.Control{Type: localapi.ControlError, Message: err.Error()}:
+		case wrong <- a.complaint(err):
 		default: // one waiting complaint is enough
 		}
 	}
 }
 
+// complaint tells the client of an error. A script's input ends with it.
+func (a *attachment) complaint(err error) localapi.Control {
+	c := localapi.Control{Type: localapi.ControlError, Message: err.Error()}
+	if a.whole {
+		c.Error, a.line = errorFor(err), -1
+	}
+	return c
+}
+
 // typed passes input to the terminal. The policy judges an agent's input, as it does through MCP.
 func (a *attachment) typed(ctx context.Context, data []byte) error {
+	if a.line < 0 {
+		return nil
+	}
 	if err := a.hands.mayType(a.terminal.Info()); err != nil {
 		return err
 	}
+	var long error
+	if a.whole {
+		data, long = a.passing(data)
+	}
 	judge := agentTerminals{server: a.server, access: a.access, door: policy.DoorCLI}
-	return judge.typeInto(ctx, a.terminal, data)
+	if err := judge.typeInto(ctx, a.terminal, data); err != nil {
+		return err
+	}
+	return long
+}
+
+// passing returns the beginning of data before the first line that the terminal would cut, and an error if there is one. No further input is
+// taken then.
+func (a *attachment) passing(data []byte) ([]byte, error) {
+	before, not := 0, "that line and the rest were"
+	if a.line > 0 {
+		not = "the rest was"
+	}
+	for i, b := range data {
+		if b == '\n' || b == '\r' || b == 4 { // Enter and ^D pass the line on
+			a.line, before, not = 0, i+1, "that line and the rest were"
+			continue
+		}
+		if a.line++; a.line == pty.MaxLine+1 && a.terminal.TakesLines() {
+			a.line = -1
+			return data[:before], &localapi.Error{Code: localapi.CodeTooLarge, Message: fmt.Sprintf("a line of the input is longer than %d bytes, and this terminal would cut it; %s not typed", pty.MaxLine, not),
+				Hint: "give a command its input when it starts: tether run -- CMD <FILE"}
+		}
+	}
+	return data, nil
 }
 
 // lendings tells the client who can watch whenever that changes, because the person who types should know.
@@ -355,4 +365,67 @@ func (a *attachment) control(data []byte) error {
 		return err // its size does not count any more
 	}
 	return a.server.sizes.want(a.terminal, a, term.Size{Cols: c.Cols, Rows: c.Rows})
+}
+
+// wipe resets and clears a used terminal: it ends an incomplete sequence, leaves the alternate screen, and resets modes, style, character
+// sets and tab stops.
+const wipe = "\x18\x1b[?1049l\x1b[!p\x1b[4;20l\x1b[?1;6;9;45;66;1000;1002;1003;1004;1006;1016;2004;2026l\x1b[?7;25h\x1b[0 q\x1b]8;;\x1b\\" +
+	"\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[?5W\x1b[m\x1b[H\x1b[2J"
+
+// redraw returns bytes that clear a terminal and draw the screen, for a client that would begin with the last tail bytes, and the raw
+// offset at which the client continues. It returns nil if the last tail bytes show the screen by themselves. A client that has lost output
+// gets the screen in any case, if the screen is known and the terminal has shown something.
+func redraw(h term.Handle, tail int64, lost bool) (first []byte, at int64, err error) {
+	if h.IsMasked() {
+		return nil, 0, nil // agents do not see screens
+	}
+	end := h.Info().Bytes
+	some, err := h.Reader(term.ReaderOptions{View: term.ViewScreen, Tail: tail})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer some.Close()
+	all, err := h.Reader(term.ReaderOptions{View: term.ViewScreen})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer all.Close()
+	old, err := all.Oldest()
+	from := some.Offset()
+	if err != nil || from <= old.Raw && len(old.Replay) == 0 && !lost {
+		return nil, 0, err
+	}
+	is := screen.NewState(int(old.Size.Cols), int(old.Size.Rows))
+	is.Write(old.Replay)
+	show(is, all, from)
+	looks := screen.NewState(is.Size())
+	at = show(is, all, end)
+	show(looks, some, end)
+	replay := is.Replay()
+	switch {
+	case replay == nil:
+		return nil, 0, nil
+	case lost:
+		return append([]byte(wipe), replay...), max(at, old.Raw), nil
+	case bytes.Equal(replay, looks.Replay()):
+		return nil, 0, nil
+	}
+	return append([]byte("\x1b[m\x1b[H\x1b[2J"), replay...), at, nil
+}
+
+// show makes a screen process what a reader returns up to a raw offset, or a little more, and returns the raw offset where that ends.
+func show(s *screen.Screen, rd *term.Reader, to int64) (at int64) {
+	buf := make([]byte, 64<<10)
+	for at < to {
+		ev, ok, err := rd.TryNext(buf)
+		if err != nil || !ok {
+			break // the reader has lost its place, or nothing more can be read
+		}
+		if m := ev.Mark; m != nil && m.Kind == term.MarkResized {
+			s.Resize(int(m.Size.Cols), int(m.Size.Rows))
+		}
+		s.Advance(ev.Data)
+		at = ev.Raw
+	}
+	return at
 }

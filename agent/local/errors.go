@@ -53,6 +53,8 @@ func errorFor(err error) *localapi.Error {
 		e.Code, e.Hint = localapi.CodeCannotStart, startHint(failed)
 	case errors.Is(err, term.ErrExited), errors.Is(err, term.ErrEnding):
 		e.Code = localapi.CodeExited
+	case errors.Is(err, term.ErrNoFeed), errors.Is(err, term.ErrFed):
+		e.Code = localapi.CodeExists
 	case errors.Is(err, term.ErrClosed):
 		e.Code = localapi.CodeClosing
 	case errors.As(err, &size):

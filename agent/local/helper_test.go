@@ -58,7 +58,7 @@ func (d *fakeDaemon) Spec(_ context.Context, r start.Request) (term.Spec, error)
 	d.mu.Lock()
 	d.specs = append(d.specs, r)
 	d.mu.Unlock()
-	return term.Spec{Command: r.Command, Name: r.Name, Cwd: r.Cwd, Env: r.Env, Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private}, nil
+	return term.Spec{Command: r.Command, Name: r.Name, Cwd: r.Cwd, Env: r.Env, Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, Feed: r.Feed}, nil
 }
 
 func (d *fakeDaemon) Pair(_ context.Context, r localapi.PairRequest) (localapi.HostStatus, error) {

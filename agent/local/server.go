@@ -236,7 +236,11 @@ func (s *Server) routes() http.Handler {
 			fail(w, errorFor(noRoute(w, r)))
 			return
 		}
-		if strings.HasPrefix(r.URL.Path, "/v1/") && r.ContentLength != 0 {
+		v1 := strings.HasPrefix(r.URL.Path, "/v1/")
+		if v1 {
+			w.Header().Set(localapi.FeaturesHeader, localapi.Features)
+		}
+		if v1 && r.ContentLength != 0 {
 			if err := saysJSON(r); err != nil {
 				fail(w, errorFor(err))
 				return
@@ -268,6 +272,7 @@ func (s *Server) handlers() map[string]handler {
 		"GET /v1/shares":                   s.person(s.shares),
 		"DELETE /v1/shares/{id}":           s.person(s.unshare),
 		"GET /v1/terminals/{ref}/attach":   s.onTerminal(s.attach),
+		"GET /v1/terminals/{ref}/input":    s.onTerminal(s.feed),
 		"GET /v1/terminals/{ref}/wait":     s.onTerminal(s.wait),
 		"GET /v1/terminals/{ref}/ports":    s.onTerminal(s.ports),
 		"GET /v1/terminals/{ref}/events":   s.onTerminal(s.events),

@@ -174,5 +174,6 @@ func startRequest(ctx context.Context, r *localapi.SpawnRequest, actor term.Acto
 		Actor: actor, Door: door, Approved: r.Approved, Unsigned: actor == term.User && callerIn(ctx).Sign == "",
 		Command: r.Command, Line: r.Line, Shell: r.Shell, NoIntegration: r.NoIntegration, Env: r.Env, SetEnv: r.SetEnv,
 		Name: r.Name, Cwd: r.Cwd, Cols: r.Cols, Rows: r.Rows, OnSlow: r.OnSlow, Private: r.Private, LendTo: r.LendTo, Leased: r.Leased,
+		Feed: r.Feed,
 	}
 }

@@ -25,7 +25,13 @@ const (
 // typing stores the current input lines of agents' terminals.
 type typing struct {
 	mu    sync.Mutex
-	lines map[term.ID]*typedLine
+	lines map[typedAt]*typedLine
+}
+
+// typedAt is where a line is typed: at a terminal, or at the pipe that is its command's standard input.
+type typedAt struct {
+	id   term.ID
+	pipe bool
 }
 
 // typedLine is the line of one terminal. Callers that type there take turns.
@@ -34,23 +40,23 @@ type typedLine struct {
 	text string        // typed but not sent yet
 }
 
-func (t *typing) of(id term.ID, gone func(term.ID) bool) *typedLine {
+func (t *typing) of(at typedAt, gone func(term.ID) bool) *typedLine {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.lines[id]
+	l := t.lines[at]
 	if l == nil {
 		if len(t.lines) >= maxTyping {
 			for other := range t.lines {
-				if gone(other) {
+				if gone(other.id) {
 					delete(t.lines, other)
 				}
 			}
 		}
 		if t.lines == nil {
-			t.lines = map[term.ID]*typedLine{}
+			t.lines = map[typedAt]*typedLine{}
 		}
 		l = &typedLine{turn: make(chan struct{}, 1)}
-		t.lines[id] = l
+		t.lines[at] = l
 	}
 	return l
 }
@@ -58,11 +64,16 @@ func (t *typing) of(id term.ID, gone func(term.ID) bool) *typedLine {
 // typeInto types p into the terminal. An agent's input into its own terminal is judged before: whatever of it reaches a shell is a command
 // like any other.
 func (a *agentTerminals) typeInto(ctx context.Context, h term.Handle, p []byte) error {
+	return a.judged(ctx, h, false, p, func() error { return h.Write(ctx, p) })
+}
+
+// judged calls write unless p is refused, which write types or, with pipe, writes to the standard input of the terminal's command.
+func (a *agentTerminals) judged(ctx context.Context, h term.Handle, pipe bool, p []byte, write func() error) error {
 	i := h.InfoAsIs()
 	if i.Owner.Role != term.RoleAgent {
-		return h.Write(ctx, p)
+		return write()
 	}
-	line := a.server.typing.of(i.ID, func(id term.ID) bool {
+	line := a.server.typing.of(typedAt{i.ID, pipe}, func(id term.ID) bool {
 		other, err := a.server.opts.Access(term.User).Terminal(id)
 		return err != nil || other.Info().Exit != nil
 	})
@@ -74,11 +85,11 @@ func (a *agentTerminals) typeInto(ctx context.Context, h term.Handle, p []byte) 
 	defer func() { <-line.turn }()
 	t := parseTyped(line.text, string(p))
 	if i.Owner == a.access.Actor() {
-		if err := a.checkTyped(i, string(p), t); err != nil {
+		if err := a.checkTyped(i, pipe, string(p), t); err != nil {
 			return err
 		}
 	}
-	if err := h.Write(ctx, p); err != nil {
+	if err := write(); err != nil {
 		return err
 	}
 	line.text = clip.Marked(t.left, maxTypedLine+1)
@@ -116,8 +127,11 @@ func parseTyped(line, text string) typed {
 // checkTyped refuses input that the rules forbid. At the prompt of a shell, or of what may be one, it also refuses input that changes the
 // line invisibly, and input for which the person would have to be asked. Any other program that reads the keyboard may be an unknown shell:
 // there it refuses only lines that would be denied. Nobody is asked about input in another language, such as Python or SQL.
-func (a *agentTerminals) checkTyped(i term.Info, text string, t typed) error {
+func (a *agentTerminals) checkTyped(i term.Info, pipe bool, text string, t typed) error {
 	taker, secret := a.taker(i)
+	if base := command.Takes(i.Command); pipe && taker != command.TakesLines && base != command.TakesData {
+		taker = base // the foreground need not be what reads the pipe
+	}
 	if taker == command.TakesData {
 		return nil
 	}
@@ -133,6 +147,9 @@ func (a *agentTerminals) checkTyped(i term.Info, text string, t typed) error {
 	request := policy.Request{Door: a.door, Actor: i.Owner, Cwd: i.Cwd, Background: true}
 	if taker != command.TakesLines {
 		return a.checkLines(i, request, t)
+	}
+	if pipe {
+		text = strings.ReplaceAll(text, "\t", " ") // completes nothing there
 	}
 	if why := unseen(text); why != "" {
 		return a.refuseTyped(i, policy.Decision{Effect: policy.Deny, Rule: "typing.control", Reason: why})

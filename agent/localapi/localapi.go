@@ -23,6 +23,7 @@ const (
 	MaxUserBody = 16 << 20  // the body of the person's request to start a terminal: pty.MaxStart, as JSON
 	MaxFrame    = 256 << 10 // one WebSocket message; a pasted file comes in several messages
 	AttachChunk = 32 << 10  // most output in one frame of an attached terminal
+	FeedChunk   = 32 << 10  // most bytes of standard input in one frame
 	ReadChunk   = 32 << 10  // most output that is passed on at a time, as in one Event
 )
 
@@ -38,10 +39,20 @@ const (
 	// PieceBytes is the length of the head of a piece of a follower's output with offsets: the raw offset after it, the number of masked places
 	// in it (4 bytes), its length (4 bytes).
 	PieceBytes = OffsetBytes + 4 + 4
+	// FeaturesHeader in an answer lists what the daemon knows beside the first version of the door, separated by commas: FeatureFeed and so on.
+	// A client must not use what the daemon does not list.
+	FeaturesHeader = "Tether-Features"
 	// DroppedTrailer, after a follower's output, says that the output ends because the daemon ends, not the terminal.
 	DroppedTrailer = "Tether-Dropped"
 	// MaskedTrailer, after output in which secrets are masked, is the number of masked places.
 	MaskedTrailer = "Tether-Masked"
+)
+
+// Features of a daemon.
+const (
+	FeatureFeed = "feed" // SpawnRequest.Feed
+
+	Features = FeatureFeed // all of this program
 )
 
 // Files next to the socket. A daemon holds a lock on LockName from its start to its end. A new daemon that asks it to end holds a lock on

@@ -20,6 +20,7 @@ const (
 	ControlDropped ControlType = "dropped" // server: the attachment has ended and Message says why; the last message
 	ControlError   ControlType = "error"   // server: Message describes the client's fault
 	ControlLent    ControlType = "lent"    // server: Hosts, which may be empty, can watch from now on
+	ControlFed     ControlType = "fed"     // server, only to the writer of a standard input: Offset is the next byte that the command lacks
 )
 
 // Control is a text frame on the WebSocket of an attached terminal.
@@ -28,12 +29,14 @@ type Control struct {
 	Cols    uint16      `json:"cols,omitempty"`
 	Rows    uint16      `json:"rows,omitempty"`
 	Lost    int64       `json:"lost,omitempty"`
-	Redrawn bool        `json:"redrawn,omitempty"` // for ControlLagged: the whole screen follows, for a terminal on which nothing is set
 	Code    int         `json:"code,omitempty"`
 	Signal  string      `json:"signal,omitempty"`
 	Message string      `json:"message,omitempty"`
 	Hosts   []string    `json:"hosts,omitempty"`
-	Keep    bool        `json:"keep,omitempty"` // for ControlDropped: the terminal runs on, and the next daemon will have it
+	Offset  int64       `json:"offset,omitempty"`
+	Closed  bool        `json:"closed,omitempty"` // for ControlFed: the command reads no more
+	Error   *Error      `json:"error,omitempty"`  // why no more input is taken
+	Keep    bool        `json:"keep,omitempty"`   // for ControlDropped: the terminal runs on, and the next daemon will have it
 }
 
 // Encode returns the frame's text.

@@ -84,6 +84,9 @@ type SpawnRequest struct {
 	// Leased binds the terminal to its followers: it is killed some seconds after the last Follow with Lease has ended, or some seconds
 	// after its start if none has begun.
 	Leased bool `json:"leased,omitempty"`
+	// Feed gives the command a pipe as its standard input. The client fills it, see Controls of ControlFed; it ends some seconds after the
+	// start if nobody does.
+	Feed bool `json:"feed,omitempty"`
 	// Door is the door through which an agent's request came, for the policy: "cli" (the default) or "acp".
 	Door string `json:"door,omitempty"`
 	// Approved names the person or program that approved exactly this request at that door.
@@ -188,8 +191,6 @@ type ProblemList struct {
 	Unseen        int64     `json:"unseen_bytes"` // bytes of output that were dropped before they could be examined
 	Masked        int       `json:"masked"`       // number of places in the output that are not shown as they were printed, such as secrets
 	Exited        bool      `json:"exited"`       // the terminal has exited
-	Succeeded    bool     `json:"succeeded"`    // a known tool has said, since it began, that it found no errors
-	Unrecognised []string `json:"unrecognised"` // the last lines that look like errors and fit no known format, at most 5
 }
 
 // Digest sums up a terminal's output.

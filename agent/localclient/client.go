@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -163,6 +164,21 @@ func (c *Client) sendOnce(ctx context.Context, method, path string, body io.Read
 	}
 	defer resp.Body.Close()
 	return nil, errorIn(resp)
+}
+
+// needs returns an error unless the daemon has the feature. effect says what happens without it.
+func (c *Client) needs(ctx context.Context, feature, effect string) error {
+	resp, err := c.send(ctx, http.MethodGet, "/v1/whoami", nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
+	if slices.Contains(strings.Split(resp.Header.Get(localapi.FeaturesHeader), ", "), feature) {
+		return nil
+	}
+	return &localapi.Error{Code: localapi.CodeBadRequest, Message: "the running daemon is older than this program and " + effect,
+		Hint: "tether daemon --replace --background; terminals run on"}
 }
 
 const (

@@ -20,8 +20,13 @@ func (c *Client) ListPorts(ctx context.Context) (localapi.TerminalList, error) {
 	return ask[localapi.TerminalList](ctx, c, http.MethodGet, "/v1/terminals?ports=1", nil)
 }
 
-// Spawn starts a terminal.
+// Spawn starts a terminal. It refuses a request that the daemon does not understand because it is older than this program.
 func (c *Client) Spawn(ctx context.Context, r localapi.SpawnRequest) (localapi.Terminal, error) {
+	if r.Feed {
+		if err := c.needs(ctx, localapi.FeatureFeed, "would change input that comes from a pipe or file"); err != nil {
+			return localapi.Terminal{}, err
+		}
+	}
 	return ask[localapi.Terminal](ctx, c, http.MethodPost, "/v1/terminals", r)
 }
 

@@ -111,6 +111,17 @@ func (h Handle) WriteWithin(ctx context.Context, d time.Duration, p []byte) erro
 	return err
 }
 
+// TakesLines reports whether the terminal is in line mode: it then gathers a line, of pty.MaxLine bytes at most, before the program reads it.
+// It is false where the system does not tell.
+func (h Handle) TakesLines() bool {
+	l, ok := h.t.pty.(looker)
+	if !ok {
+		return false
+	}
+	look, err := l.Look()
+	return err == nil && look.Lines
+}
+
 // Resize changes the size; each side 1 to 1000.
 func (h Handle) Resize(s Size) error {
 	if err := h.allow(OpResize); err != nil {

@@ -10,6 +10,7 @@ import (
 type activity struct {
 	printed time.Time // zero before the first byte
 	typed   time.Time
+	fed     time.Time   // when standard input was last written
 	inRead  bool        // pump waits for the child
 	idle    *time.Timer // runs endIdle; nil while nothing is watched
 	limit   *time.Timer // runs endLate; nil without a limit
@@ -17,7 +18,7 @@ type activity struct {
 
 // last returns the time of the latest use, or began.
 func (a *activity) last(began time.Time) time.Time {
-	for _, at := range []time.Time{a.printed, a.typed} {
+	for _, at := range []time.Time{a.printed, a.typed, a.fed} {
 		if at.After(began) {
 			began = at
 		}

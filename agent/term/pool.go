@@ -98,7 +98,7 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 		return nil, err
 	}
 	child, err := p.opts.Start(s.ID, pty.Command{
-		Path: s.Argv[0], Args: s.Argv, Dir: s.Cwd, Env: marked(owner, s), Size: s.Size,
+		Path: s.Argv[0], Args: s.Argv, Dir: s.Cwd, Env: marked(owner, s), Size: s.Size, Feed: s.Feed,
 	})
 	if err != nil {
 		p.release(s.ID)

@@ -23,6 +23,7 @@ type Spec struct {
 	Name    string // at most 256 bytes; "" means the base name of the command
 	Cwd     string // absolute directory
 	Size    Size   // zero means 80x24
+	Feed    bool   // the child's standard input is a pipe, see Handle.Feeder
 	Private bool
 	OnSlow  OnSlow
 	// IdleTimeout, if not 0, is how long an agent's terminal may go without output and input before it is killed. It does not apply after a

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tether/agent/ring"
@@ -69,6 +70,8 @@ type Terminal struct {
 	origin origin // facts of its start
 	life   life   // channels for waiting on a step of it
 	intake intake // the scanner; has one owner at a time, see there
+
+	feeding atomic.Bool // there is a Feeder
 
 	mu        sync.Mutex // guards the fields below
 	stream    stream     // the output, and state derived from it

@@ -10,9 +10,10 @@ import (
 	"tether/cmd/tether/internal/attach"
 )
 
-// attachTo attaches to the terminal and returns when the session is over: nil after a detach, else an exitCode or the error.
-func (a *app) attachTo(ctx context.Context, client *localclient.Client, id string, from localclient.AttachOptions, owns bool) error {
-	s := attach.New(attach.Options{ID: id, Owns: owns, In: a.stdin, Out: a.stdoutFile, Err: a.stderr, Notice: a.notice, Size: a.size, TellLent: wantsLent})
+// attachTo attaches to the terminal, with the options that are not the same for all commands, and returns when the session is over: nil after a detach, else an exitCode or the error.
+func (a *app) attachTo(ctx context.Context, client *localclient.Client, id string, from localclient.AttachOptions, o attach.Options) error {
+	o.ID, o.In, o.Out, o.Err, o.Notice, o.Size, o.TellLent = id, a.stdin, a.stdoutFile, a.stderr, a.notice, a.size, wantsLent
+	s := attach.New(o)
 	say := silence(func(format string, args ...any) { s.Notice(format+"\r", args...) })
 	patient := client.Patient(say)
 	defer whileConnected(ctx, client, say, nil)()
@@ -52,7 +53,7 @@ the attach failed.`,
 			if err != nil {
 				return &cannotAttach{about(args[0], err)}
 			}
-			return a.attachTo(c.Context(), client, t.ID, localclient.AttachOptions{Tail: replay, Screen: true}, false)
+			return a.attachTo(c.Context(), client, t.ID, localclient.AttachOptions{Tail: replay, Screen: true}, attach.Options{})
 		},
 	}
 }

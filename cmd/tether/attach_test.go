@@ -12,6 +12,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/cmd/tether/internal/attach"
 	"tether/host"
 	"tether/internal/testkit"
 )
@@ -50,7 +51,9 @@ func TestBellForQuestions(t *testing.T) {
 		testkit.Eventually(t, patience, what, func() bool { return strings.Contains(seen.String(), text) })
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- a.attachTo(t.Context(), client, id, localclient.AttachOptions{Tail: replay}, false) }()
+	go func() {
+		ended <- a.attachTo(t.Context(), client, id, localclient.AttachOptions{Tail: replay}, attach.Options{})
+	}()
 	sees("the terminal", "ready")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -117,7 +120,9 @@ func TestLentIsLookedAtWhenAttached(t *testing.T) {
 		}
 	}()
 	ended := make(chan error, 1)
-	go func() { ended <- a.attachTo(t.Context(), client, id, localclient.AttachOptions{Tail: replay}, false) }()
+	go func() {
+		ended <- a.attachTo(t.Context(), client, id, localclient.AttachOptions{Tail: replay}, attach.Options{})
+	}()
 	testkit.Eventually(t, patience, "who can watch is said", func() bool { return strings.Contains(seen.String(), "web is visible to lab (0 watching)") })
 	if _, err := person.WriteString("\r"); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/cmd/tether/internal/attach"
+	"tether/platform/pty"
+	"tether/platform/tty"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -20,11 +24,15 @@ func runCommand(a *app) *cobra.Command {
 		Long: `run a command in a terminal shared with the default host.
 
 At a terminal, you are attached to the command: ~. at the start of a line leaves it
-running, ~? shows help. Without a terminal, input and output are passed through.
-The exit status is the command's.`,
+running, ~? shows help. Input from a pipe or a file becomes the command's standard
+input, byte for byte; its output still goes to a terminal. The exit status is the
+command's.`,
 		Args: someArgs(1, -1, "a command, after --"),
 		RunE: func(c *cobra.Command, argv []string) error {
 			r.Command = argv
+			if r.Feed = !detach && tty.Piped(a.stdin); r.Feed && !pty.CanFeed {
+				return &hinted{errors.New("on this system a command in a terminal cannot read a pipe or a file as its standard input"), "without input: <NUL; or let the command itself open the file"}
+			}
 			return a.run(c, r, detach)
 		},
 	}
@@ -80,7 +88,7 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 		fmt.Fprintln(a.stdout, t.ID)
 		return nil
 	}
-	return a.attachTo(c.Context(), client, t.ID, localclient.AttachOptions{FromStart: true}, true)
+	return a.attachTo(c.Context(), client, t.ID, localclient.AttachOptions{FromStart: true}, attach.Options{Owns: true, Feed: r.Feed})
 }
 
 // directory returns name as an absolute path, since the daemon has another working directory. If the working directory was reached through

@@ -14,12 +14,20 @@ package pty
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"tether/platform/proc"
 )
 
 // ErrExited is returned by Signal when the program has ended.
 var ErrExited = errors.New("the program has ended")
+
+// ErrNoFeed is returned by PTY.Feed for a program that was started without Command.Feed.
+var ErrNoFeed = errors.New("the program's standard input is its terminal")
+
+// FeedWait is how long a program's standard input stays open without a writer. It is longer than a command of tether waits for the next
+// daemon.
+const FeedWait = 20 * time.Second
 
 // Size of the terminal in cells.
 type Size struct{ Cols, Rows uint16 }
@@ -50,6 +58,9 @@ type Command struct {
 	// Adopted and Spare have the meaning that they have in proc.Tree.
 	Adopted bool
 	Spare   func(pid int) bool
+	// Feed makes a pipe, which PTY.Feed fills, the program's standard input instead of the terminal. Its output stays at the terminal, which
+	// is still its controlling one. The input ends after FeedWait if PTY.Feed is not called before. Only where CanFeed says so.
+	Feed bool
 	// Size of the terminal; 0 in a dimension means that of DefaultSize.
 	Size Size
 }

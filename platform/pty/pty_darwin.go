@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// MaxLine is how many bytes a terminal in line mode keeps of a line before its end. It drops the rest (TTYHOG of XNU's tty.h).
+const MaxLine = 1023
+
 const (
 	getTermios = unix.TIOCGETA
 	setTermios = unix.TIOCSETA

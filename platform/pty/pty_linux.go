@@ -10,6 +10,9 @@ import (
 	"tether/platform/rawio"
 )
 
+// MaxLine is how many bytes a terminal in line mode keeps of a line before its end. It drops the rest (N_TTY_BUF_SIZE of the kernel's n_tty.c).
+const MaxLine = 4095
+
 const (
 	getTermios = unix.TCGETS
 	setTermios = unix.TCSETS

@@ -24,6 +24,7 @@ type PTY struct {
 	conn   syscall.RawConn // of master
 	leader proc.ID         // the program: its pid is also the number of its session and first process group
 	tag    string
+	feed   *feed         // nil if the program reads its terminal
 	reader reader        // owned by the goroutine that reads
 	exited chan struct{} // closed by reap when exit is set
 
@@ -62,11 +63,22 @@ func Start(c Command) (*PTY, error) {
 // run starts the program on tty and the goroutine that waits for it.
 func (p *PTY) run(c Command, path string, tty *os.File) error {
 	p.reader.init(p.conn)
+	in := tty
+	if c.Feed {
+		feed, r, err := newFeed()
+		if err != nil {
+			return &StartError{What: "input", Err: err}
+		}
+		defer r.Close() // else the end of the program would not end a write
+		feed.within(FeedWait)
+		p.feed, in = feed, r
+	}
 	childEnded := make(chan os.Signal, 1) // the runtime drops excess signals: one is enough to look again
 	signal.Notify(childEnded, unix.SIGCHLD)
-	pid, err := fork(c, path, tty)
+	pid, err := fork(c, path, in, tty)
 	if err != nil {
 		signal.Stop(childEnded)
+		p.closeFeed()
 		return err
 	}
 	p.leader.Pid = pid
@@ -182,12 +194,19 @@ func (p *PTY) Resize(s Size) error {
 }
 
 // Close gives the terminal up and wakes a waiting Read, WaitReadable and Write, which return os.ErrClosed. Programs still on it are told by
-// a hang-up, but not made to end: that is Kill. Wait stays usable. A second Close does nothing.
+// a hang-up, but not made to end: that is Kill. It also ends the feed. Wait stays usable. A second Close does nothing.
 func (p *PTY) Close() error {
+	p.closeFeed()
 	if err := p.master.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close terminal: %w", err)
 	}
 	return nil
+}
+
+func (p *PTY) closeFeed() {
+	if p.feed != nil {
+		p.feed.close()
+	}
 }
 
 func systemConsole() (string, error) { return "a pty of the system", nil }

@@ -3,6 +3,7 @@ package pty
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -43,10 +44,20 @@ type PTY struct {
 	again *time.Timer // repeats an early Resize
 }
 
+// CanFeed reports whether this system supports Command.Feed. Whether a program on a pseudo-console can have one standard handle of its own
+// and two of the console could not be tried here.
+const CanFeed = false
+
+// MaxLine is how many bytes a terminal in line mode keeps of a line before its end; a console has no such bound.
+const MaxLine = math.MaxInt32
+
 // Start runs c on a new pseudo-console, in its own job; with proc.AgentTag in its environment, that is within the agent's job. The program
 // inherits no handles, and Ctrl+C works even if this process ignores it. Only SystemRoot is added to the environment if it is missing.
 // cmd.exe runs batch files; see batchLine for their arguments. The caller must call Close. An error is a *StartError.
 func Start(c Command) (*PTY, error) {
+	if c.Feed {
+		return nil, &StartError{What: "input", Err: errors.ErrUnsupported}
+	}
 	path, err := c.check()
 	if err != nil {
 		return nil, err

@@ -94,9 +94,9 @@ func checkProgram(path string) error {
 	}
 }
 
-// fork starts the program. Signals that this process ignores, because its parent did (nohup), would stay ignored in the program: Go resets
+// fork starts the program, which reads in. Signals that this process ignores, because its parent did (nohup), would stay ignored in the program: Go resets
 // only handled signals, so during the fork they are handled, by a channel that nobody reads.
-func fork(c Command, path string, tty *os.File) (pid int, err error) {
+func fork(c Command, path string, in, tty *os.File) (pid int, err error) {
 	argv, env := c.Args, c.Env
 	if len(argv) == 0 {
 		argv = []string{c.Path}
@@ -117,8 +117,8 @@ func fork(c Command, path string, tty *os.File) (pid int, err error) {
 		return 0, &StartError{What: "terminal", Err: err}
 	}
 	pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
-		Dir: c.Dir, Env: env, Files: []uintptr{fd, fd, fd},
-		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0},
+		Dir: c.Dir, Env: env, Files: []uintptr{in.Fd(), fd, fd},
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1},
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errors.New("its interpreter does not exist") // the file itself was there a moment ago

@@ -3,10 +3,7 @@ package attach
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"os/signal"
 	"slices"
@@ -18,7 +15,6 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
-	"tether/agent/redact"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
 	"tether/screen"
@@ -27,9 +23,8 @@ import (
 // A Session attaches a person, or a script, to a terminal until the terminal exits or the person detaches.
 //
 // If In and Out are terminals, the session is interactive: every key goes to the child, the terminal follows the window's size, and ~.
-// detaches. Otherwise the session is a part of a script: In is typed, the output is printed to Out, and a session that owns its terminal
-// kills it when a signal ends the script. If only Out is a terminal, its answers to questions would reach another program, so that it gets
-// none.
+// detaches. Otherwise the session is a part of a script: In is typed, or the command reads it from a pipe, the output is printed to Out, and a
+// session that owns its terminal kills it when a signal ends the script.
 type Session struct {
 	opts   Options
 	client *localclient.Client
@@ -37,9 +32,7 @@ type Session struct {
 	att    *reconnectingAttach
 
 	interactive bool
-	own         bool         // Out is a terminal
-	safe        *redact.Safe // of output for a terminal that the session does not read; else nil
-	restore     func()       // ends raw mode of the person's terminal
+	restore     func() // ends raw mode of the person's terminal
 	modes       screen.Modes
 	lentTo      []string    // the hosts that the person was told of last; set by look, then owned by printed's goroutine
 	unsaid      string      // a message of lent that is not shown yet; owned by printed's goroutine
@@ -50,12 +43,14 @@ type Session struct {
 	signals     chan os.Signal
 	left        chan struct{} // closed when the person detaches
 	hungUp      chan struct{} // closed when the person's terminal is gone
+	failed      chan error    // why the command cannot get its standard input; 1 slot
 }
 
-// Options are the settings of a Session. All fields but Owns are required.
+// Options are the settings of a Session. All fields but Owns and Feed are required.
 type Options struct {
 	ID           string // of the terminal
 	Owns         bool   // the terminal was started for this session; a script's session then kills it, see Session
+	Feed         bool   // the command has a pipe as its standard input: In is written there, and not typed
 	In, Out, Err *os.File
 	Notice       func(format string, args ...any) // prints a message for the person; a \r at its end says that the terminal is in raw mode
 	Size         func() (cols, rows uint16)       // of the person's terminal
@@ -70,17 +65,13 @@ func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // New returns a session that is not attached yet.
 func New(o Options) *Session {
-	s := &Session{opts: o, name: o.ID, own: tty.Is(o.Out), restore: func() {}, signals: make(chan os.Signal, 4), left: make(chan struct{}), hungUp: make(chan struct{})}
-	if s.interactive = s.own && tty.Is(o.In); s.own && !s.interactive {
-		s.safe = redact.NewSafe(redact.Options{Images: math.MaxInt64, FileLinks: true})
-	}
-	return s
+	return &Session{opts: o, name: o.ID, interactive: tty.Is(o.In) && tty.Is(o.Out), restore: func() {}, signals: make(chan os.Signal, 4), left: make(chan struct{}), hungUp: make(chan struct{}), failed: make(chan error, 1)}
 }
 
 // Open attaches to the terminal. Run must follow.
 func (s *Session) Open(ctx context.Context, client *localclient.Client, from localclient.AttachOptions) error {
 	s.client = client
-	from.Script = !s.interactive
+	from.Lines = !s.interactive && !s.opts.Feed
 	att, err := attachReconnecting(ctx, client, s.opts.ID, from, s.Notice)
 	if err != nil {
 		return err
@@ -128,13 +119,18 @@ func (s *Session) look(ctx context.Context) {
 func (s *Session) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if s.own {
-		_, _ = s.opts.Out.WriteString(keepTitle) // if this fails, so does the output
+	switch {
+	case s.interactive:
+		go s.typed(ctx)
+	case s.opts.Feed:
+		go s.feed(ctx)
+	default:
+		go s.lines(ctx)
 	}
-	go s.typed(ctx)
 	if s.interactive {
 		resized, stop := tty.Resized()
 		defer stop()
+		_, _ = s.opts.Out.WriteString(keepTitle) // if this fails, so does the output
 		go s.follow(ctx, resized)
 		go s.listen(ctx)
 	}
@@ -159,6 +155,12 @@ func (s *Session) run() error {
 		case <-s.hungUp:
 			s.leave(ended)
 			return Status(128 + int(syscall.SIGHUP))
+		case err := <-s.failed:
+			if s.opts.Owns {
+				s.end()
+			}
+			s.leave(ended)
+			return err
 		case sig := <-s.signals:
 			if done, err := s.signalled(ctx, sig); done {
 				s.leave(ended)
@@ -196,14 +198,11 @@ const (
 )
 
 // tidy undoes what the terminal's output has set on the person's terminal: modes, keyboards, colours, the title and the like.
-func (s *Session) tidy() { s.undo(restoreTitle) }
-
-// undo is tidy, with the text that restores the title.
-func (s *Session) undo(title string) {
-	if s.own {
+func (s *Session) tidy() {
+	if s.interactive {
 		s.printing.Lock() // a question may ring now
 		defer s.printing.Unlock()
-		_, _ = s.opts.Out.Write(append(s.modes.Restore(), title...)) // if the terminal is gone, nothing helps
+		_, _ = s.opts.Out.Write(append(s.modes.Restore(), restoreTitle...)) // if the terminal is gone, nothing helps
 	}
 }
 
@@ -218,6 +217,14 @@ func (s *Session) signalled(ctx context.Context, sig os.Signal) (done bool, err 
 		s.end()
 	}
 	return true, Status(128 + int(number))
+}
+
+// fail ends the session because the command does not get its input.
+func (s *Session) fail(err error) {
+	select {
+	case s.failed <- err:
+	default: // it has failed before
+	}
 }
 
 // killTimeout bounds the request that kills the terminal.
@@ -255,11 +262,12 @@ func (s *Session) printed(ctx context.Context) error {
 		case localapi.ControlDropped:
 			return fmt.Errorf("%w: %s", localclient.ErrDropped, m.Control.Message)
 		case localapi.ControlLagged:
-			if m.Control.Redrawn {
-				s.undo("")
-			}
 			s.opts.Notice("%s skipped: the output was not read fast enough\r", display.Size(m.Control.Lost))
 		case localapi.ControlError:
+			if m.Control.Error != nil && !s.interactive {
+				s.fail(m.Control.Error)
+				continue
+			}
 			s.opts.Notice("%s\r", m.Control.Message)
 		case localapi.ControlLent:
 			s.lent(m.Control.Hosts)
@@ -271,13 +279,10 @@ func (s *Session) printed(ctx context.Context) error {
 func (s *Session) print(p []byte) error {
 	s.printing.Lock()
 	defer s.printing.Unlock()
-	if s.safe != nil {
-		p = s.safe.Append(nil, p)
-	}
 	if _, err := s.opts.Out.Write(p); err != nil {
 		return err
 	}
-	if s.own {
+	if s.interactive {
 		_, _ = s.modes.Write(p) // never fails
 		s.whole.Store(s.modes.WholeScreen())
 		s.ringLocked()
@@ -347,27 +352,20 @@ func (s *Session) follow(ctx context.Context, resized <-chan os.Signal) {
 	}
 }
 
-// typed sends the input until it ends, or until the person detaches.
+// typed sends the keys until the person detaches, or their terminal is gone.
 func (s *Session) typed(ctx context.Context) {
 	var e escapes
 	var send []byte
 	keys := tty.Keys(s.opts.In)
 	buf := make([]byte, 16<<10)
-	last := byte('\n')
 	for {
 		n, err := keys.Read(buf)
 		for in := buf[:n]; len(in) > 0; {
-			action := escapeNone
-			send = append(send[:0], in...)
-			rest := in[:0]
-			if s.interactive {
-				send, action, rest = e.feed(send[:0], in)
-			}
-			if len(send) > 0 {
-				last = send[len(send)-1]
-				if s.att.Write(ctx, send) != nil {
-					return
-				}
+			var action escapeAction
+			var rest []byte
+			send, action, rest = e.feed(send[:0], in)
+			if len(send) > 0 && s.att.Write(ctx, send) != nil {
+				return
 			}
 			switch action {
 			case escapeDetach:
@@ -378,15 +376,9 @@ func (s *Session) typed(ctx context.Context) {
 			}
 			in = rest
 		}
-		if err == nil {
-			continue
+		if err != nil {
+			close(s.hungUp) // only the POSIX session's leader gets SIGHUP, and it may wait for this process
+			return
 		}
-		switch {
-		case s.interactive: // only the POSIX session's leader gets SIGHUP, and it may wait for this process
-			close(s.hungUp)
-		case errors.Is(err, io.EOF) && s.opts.Owns:
-			_ = s.att.Write(ctx, tty.EndOfInput(last == '\n' || last == '\r')) // the child may be gone
-		}
-		return
 	}
 }

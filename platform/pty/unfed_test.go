@@ -1,0 +1,51 @@
+//go:build linux || darwin
+
+package pty
+
+import (
+	"context"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A standard input without a writer ends after a while, and one with a writer never does.
+func TestUnfed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, r, err := newFeed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		defer f.close()
+		closed := func() bool {
+			synctest.Wait()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.closed
+		}
+		f.within(FeedWait)
+		time.Sleep(FeedWait - 1)
+		if _, err := f.put(context.Background(), 0, nil, false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if closed() {
+			t.Error("it has ended although it has a writer")
+		}
+		f.within(FeedWait)
+		time.Sleep(FeedWait - 1)
+		f.within(FeedWait) // does not begin again
+		if closed() {
+			t.Error("it has ended too early")
+		}
+		time.Sleep(1)
+		if !closed() {
+			t.Error("it has not ended")
+		}
+		if all, err := io.ReadAll(r); len(all) > 0 || err != nil {
+			t.Errorf("the program reads %q, %v", all, err)
+		}
+	})
+}
