@@ -7,32 +7,41 @@ import (
 
 func lineageLook() func(int) (Info, error) { return lookup }
 
-func lineageMarks() func(int) (terminals, agents []string) { return marksOf }
+func lineageMarks() func(int) Marks { return marksOf }
 
-// marksOf returns the values of TagVar and AgentVar in the environment of a process.
-func marksOf(pid int) (terminals, agents []string) {
+// marksOf returns the marks in the environment of a process.
+func marksOf(pid int) (found Marks) {
 	env, err := environ(pid)
 	if err != nil {
-		return nil, nil
+		return found
 	}
 	for len(env) > 0 {
 		var e []byte
 		e, env, _ = bytes.Cut(env, []byte{0})
 		if id, ok := bytes.CutPrefix(e, []byte(TagVar+"=")); ok {
-			terminals = append(terminals, string(id))
+			found.Terminals = append(found.Terminals, string(id))
 		} else if name, ok := bytes.CutPrefix(e, []byte(AgentVar+"=")); ok && len(name) > 0 {
-			agents = append(agents, string(name))
+			found.Agents = append(found.Agents, string(name))
+		} else if name, value, _ := bytes.Cut(e, []byte{'='}); len(value) > 0 && vendorMark(string(name)) {
+			found.Vendors = append(found.Vendors, string(e))
 		}
 	}
-	return terminals, agents
+	return found
 }
 
-// maxArgv bounds the bytes read of a process's arguments: the ones that identify a program come first.
-const maxArgv = 4 << 10
+// Bounds of the bytes read of a process's arguments: most are short, but the class that tells which program a Java machine runs stands
+// behind its class path.
+const (
+	usualArgv = 4 << 10
+	maxArgv   = 128 << 10
+)
 
 func argvOf(pid int) []string {
-	var buf [maxArgv]byte
+	var buf [usualArgv]byte
 	line, err := readStart(procFile(pid, "cmdline"), buf[:])
+	if err == nil && len(line) == usualArgv {
+		line, err = readStart(procFile(pid, "cmdline"), make([]byte, maxArgv))
+	}
 	if err != nil || len(line) == 0 { // a zombie, or a thread of the kernel
 		return nil
 	}

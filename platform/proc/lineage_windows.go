@@ -1,6 +1,8 @@
 package proc
 
 import (
+	"unsafe"
+
 	"golang.org/x/sys/windows"
 )
 
@@ -18,7 +20,7 @@ func lineageLook() func(int) (Info, error) {
 }
 
 // lineageMarks looks up once which processes are in which agent's job.
-func lineageMarks() func(int) (terminals, agents []string) {
+func lineageMarks() func(int) Marks {
 	members := map[int][]string{}
 	principals, _ := agentJobs() // results found before an error count
 	for _, principal := range principals {
@@ -27,20 +29,55 @@ func lineageMarks() func(int) (terminals, agents []string) {
 			members[pid] = append(members[pid], principal)
 		}
 	}
-	return func(pid int) (terminals, agents []string) { return nil, members[pid] }
+	return func(pid int) Marks { return Marks{Agents: members[pid]} }
 }
 
-// argvOf is the program alone: Windows shows nobody the arguments of another process.
+// argvOf returns the arguments of a process, with its program's file as the first, or that alone if the arguments cannot be read.
 func argvOf(pid int) []string {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if err != nil {
 		return nil
 	}
 	defer windows.CloseHandle(h)
-	name := make([]uint16, windows.MAX_LONG_PATH)
-	size := uint32(len(name))
-	if err := windows.QueryFullProcessImageName(h, 0, &name[0], &size); err != nil {
+	image := imageOf(h)
+	if image == "" {
 		return nil
 	}
-	return []string{windows.UTF16ToString(name[:size])}
+	argv := []string{image}
+	if given, err := windows.DecomposeCommandLine(commandLine(h)); err == nil && len(given) > 1 {
+		argv = append(argv, given[1:]...)
+	}
+	return argv
 }
+
+func exeOf(pid int) string {
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
+	if err != nil {
+		return ""
+	}
+	defer windows.CloseHandle(h)
+	return imageOf(h)
+}
+
+// imageOf returns the file that a process runs, "" if that cannot be read.
+func imageOf(process windows.Handle) string {
+	name := make([]uint16, windows.MAX_LONG_PATH)
+	size := uint32(len(name))
+	if err := windows.QueryFullProcessImageName(process, 0, &name[0], &size); err != nil {
+		return ""
+	}
+	return windows.UTF16ToString(name[:size])
+}
+
+// commandLine returns the command line of a process, "" if it cannot be read. A command line has at most 32,767 characters.
+func commandLine(process windows.Handle) string {
+	buf := make([]uint64, (64<<10+64)/8) // holds a UNICODE_STRING, which points to the characters behind it
+	err := windows.NtQueryInformationProcess(process, windows.ProcessCommandLineInformation, unsafe.Pointer(&buf[0]), uint32(len(buf)*8), nil)
+	if err != nil {
+		return ""
+	}
+	return (*windows.NTUnicodeString)(unsafe.Pointer(&buf[0])).String()
+}
+
+// Privileged reports false: it is asked where processes have controlling terminals.
+func Privileged(Ancestor) bool { return false }

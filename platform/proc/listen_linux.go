@@ -71,8 +71,7 @@ func listeners(terminals []Terminal) (map[string][]Listener, error) {
 		if p.Zombie || !mine(p) {
 			return
 		}
-		marks, _ := marksOf(p.Pid)
-		ids := slices.DeleteFunc(marks, func(id string) bool { return !wanted[id] })
+		ids := slices.DeleteFunc(marksOf(p.Pid).Terminals, func(id string) bool { return !wanted[id] })
 		if len(ids) == 0 {
 			return
 		}

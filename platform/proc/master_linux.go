@@ -103,6 +103,9 @@ func exeOf(pid int) string {
 	return strings.TrimSuffix(name, " (deleted)")
 }
 
+// rootOf is where a process's view of the file system begins: it may be a container's.
+func rootOf(pid int) string { return procFile(pid, "root") }
+
 // setIDDirs are where a system keeps programs that run with other rights than their caller's.
 var setIDDirs = []string{"/usr/bin", "/usr/local/bin", "/bin", "/usr/libexec", "/usr/lib/openssh"}
 

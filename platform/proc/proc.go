@@ -58,10 +58,10 @@ func FindTag(env []string) string {
 	return ""
 }
 
-// WithoutTag returns env without the entries that mark a terminal or an agent.
+// WithoutTag returns env without the entries that mark a terminal or an agent, VendorMarks included.
 func WithoutTag(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(e string) bool {
-		return strings.HasPrefix(e, TagVar+"=") || strings.HasPrefix(e, AgentVar+"=")
+		return strings.HasPrefix(e, TagVar+"=") || strings.HasPrefix(e, AgentVar+"=") || vendorMark(e)
 	})
 }
 

@@ -1,0 +1,41 @@
+package proc_test
+
+import (
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"tether/platform/proc"
+)
+
+// Long arguments are read to their end, and marks of agents' makers with their values, unless these are empty.
+func TestLongArgumentsAndMarks(t *testing.T) {
+	long := strings.Repeat("/a/library.jar:", 5000)
+	cmd := exec.Command("sh", "-c", "echo; read x", long, "com.intellij.idea.Main")
+	cmd.Env = []string{"CLAUDECODE=1", "GEMINI_CLI=", "AI_AGENT=x_1", "PATH=/bin:/usr/bin"}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	line := proc.Lineage(cmd.Process.Pid)
+	in.Close()
+	_ = cmd.Wait() // read has found the end
+	if len(line) == 0 || !slices.Equal(line[0].Argv[3:], []string{long, "com.intellij.idea.Main"}) {
+		t.Fatalf("%.400v", line)
+	}
+	if !slices.Equal(line[0].Vendors, []string{"CLAUDECODE=1", "AI_AGENT=x_1"}) {
+		t.Errorf("the marks are %q", line[0].Vendors)
+	}
+}
