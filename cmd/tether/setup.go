@@ -37,7 +37,11 @@ named ones: claude, codex, gemini, opencode, cursor, vscode, zed, kimi.
 
 The command shows each change before it writes anything. Comments, order and all other
 content of the files stay the same; a file that cannot be edited this way is skipped
-and reported. --undo removes the entries. Restart the agents afterwards.`,
+and reported. --undo removes the entries. Restart the agents afterwards.
+
+Below a known agent, every program counts as that agent's. Two ways remain in which an
+agent counts as you: it types into a pane of your tmux or screen, or into a terminal of
+your editor. tether sandbox closes both.`,
 		Example: "  tether setup agents\n  tether setup agents claude codex --yes\n  tether setup agents --undo",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return agentIDs(), cobra.ShellCompDirectiveNoFileComp
@@ -48,8 +52,14 @@ and reported. --undo removes the entries. Restart the agents afterwards.`,
 				return err
 			}
 			edits, err := a.planEdits(agents, undo)
-			if err != nil || len(edits) == 0 {
+			if err != nil {
 				return err
+			}
+			if len(agents) > 0 && !undo {
+				fmt.Fprint(a.stdout, agentsThatCountAsYou)
+			}
+			if len(edits) == 0 {
+				return nil
 			}
 			return a.confirmEdits(c.Context(), edits, yes)
 		},
@@ -58,6 +68,11 @@ and reported. --undo removes the entries. Restart the agents afterwards.`,
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "write without asking")
 	return c
 }
+
+// agentsThatCountAsYou says what docs/SECURITY.md documents as open.
+const agentsThatCountAsYou = `An agent that types into a pane of your tmux or screen, or into a terminal of your
+editor, counts as you: tether cannot tell the difference. tether sandbox closes both.
+`
 
 func agentIDs() (ids []string) {
 	all, _ := knownAgents() // without a home directory there are none

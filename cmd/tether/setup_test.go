@@ -93,14 +93,14 @@ func TestSetupAgents(t *testing.T) {
 	if to, err := os.Readlink(filepath.Join(home, ".codex/config.toml")); err != nil || to != real {
 		t.Errorf("the link leads to %s, %v", to, err)
 	}
-	if out, status = command(t, "setup", "agents", "codex", "zed"); status != 0 || strings.Count(out, "already configured") != 2 {
+	if out, status = command(t, "setup", "agents", "codex", "zed"); status != 0 || strings.Count(out, "already configured") != 2 || !strings.Contains(out, "types into a pane of your tmux") {
 		t.Errorf("again: status %d\n%s", status, out)
 	}
 	if out, _ = command(t, "doctor"); !strings.Contains(out, "configured for tether: Claude Code, Codex, Gemini CLI, OpenCode, Cursor, VS Code, Zed") ||
 		!strings.Contains(out, "unknown: Kimi Code") {
 		t.Errorf("doctor says\n%s", out)
 	}
-	if out, status = command(t, "setup", "agents", "--undo", "-y"); status != 0 || strings.Count(out, ": written") != 7 {
+	if out, status = command(t, "setup", "agents", "--undo", "-y"); status != 0 || strings.Count(out, ": written") != 7 || strings.Contains(out, "tmux") {
 		t.Errorf("taken back: status %d\n%s", status, out)
 	}
 	for _, name := range []string{".claude.json", ".config/zed/settings.json", ".config/Code/User/mcp.json"} { // an empty section, and an empty file, count as none

@@ -58,7 +58,12 @@ func TestSignOfAPerson(t *testing.T) {
 	at := sit(t, "whoami")
 	at.sees("sign of a person: process ", "is in the foreground of a terminal")
 	at.exits(0)
-	sit(t, "token", "create", "--person", "late").exits(0)
+	for word, status := range map[string]int{"yes": 1, "person": 0} {
+		late := sit(t, "token", "create", "--person", "late")
+		late.sees("Type the word person")
+		late.types(word + "\r")
+		late.exits(status)
+	}
 	shell := func(line string) *person {
 		return sitAt(t, pty.Command{Path: "sh", Args: []string{"sh", "-c", line}, Env: append(os.Environ(), "TERM=xterm")})
 	}
@@ -67,7 +72,9 @@ func TestSignOfAPerson(t *testing.T) {
 	behind.exits(0)
 
 	file := filepath.Join(t.TempDir(), "token")
-	save := shell(`umask 077; TETHER_TOKEN_FILE=` + file + ` tether token create --person scripts >` + file)
+	save := shell(`umask 077; TETHER_TOKEN_FILE=` + file + ` tether token create --person scripts </dev/null >` + file + ` 2>&1`)
+	save.sees("Type the word person")
+	save.types("person\r")
 	save.exits(0)
 	with := []string{tokenVar + "=" + file}
 	if out, status := scripted(t, with, "whoami"); status != 0 || !strings.Contains(out, "sign of a person: your token scripts") {

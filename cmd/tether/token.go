@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -9,6 +13,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
+	"tether/platform/tty"
 )
 
 func tokenCommand(a *app) *cobra.Command {
@@ -48,11 +53,15 @@ in the file named by TETHER_TOKEN_FILE:
 
 Such a token works only at the daemon's socket, and not in programs that an agent has
 started. Whoever can read the file has your rights: keep it where no agent can read it,
-and revoke it when you no longer use the script. As long as no agent has used this
-tether home, you can create such a token without a terminal.`,
+and revoke it when you no longer use the script. At a terminal the command asks for a
+typed word. As long as no agent has used this tether home, you can create such a token
+without a terminal.`,
 		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, args []string) error {
 			create := client.CreateToken
 			if person {
+				if err := a.confirmPersonToken(c.Context(), client); err != nil {
+					return err
+				}
 				create = client.CreatePersonToken
 			}
 			t, err := create(c.Context(), args[0])
@@ -64,6 +73,33 @@ tether home, you can create such a token without a terminal.`,
 	c.Flags().BoolVar(&person, "person", false, "a token of your own, for scripts; NAME identifies it")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// personWord is typed to make a token of the person's.
+const personWord = "person"
+
+// confirmPersonToken asks for a typed word, at the person's terminal, wherever the standard files lead. It does not ask a program that has
+// no terminal, which needs another sign of a person, and none that the daemon refuses anyway.
+func (a *app) confirmPersonToken(ctx context.Context, client *localclient.Client) error {
+	who, err := client.Whoami(ctx)
+	if err != nil || who.Sign == "" {
+		return err
+	}
+	in, out, ok := tty.Person()
+	if !ok {
+		return nil
+	}
+	defer in.Close()
+	defer out.Close()
+	fmt.Fprintf(out, "Such a token gives every program that can read it all your rights, also to approve what agents request.\nType the word %s to create it: ", personWord)
+	line, err := readLine(ctx, in)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if strings.TrimSpace(line) != personWord {
+		return errors.New("token create: no token was created, since the word was not typed")
+	}
+	return nil
 }
 
 func tokenShowCommand(a *app) *cobra.Command {
