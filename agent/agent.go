@@ -118,6 +118,7 @@ type Agent struct {
 	tcp      atomic.Pointer[string] // address of loopback TCP; nil while it is not served
 	killing  atomic.Bool            // the terminals end with the daemon
 	idle     *idle.Trimmer          // stirred when something began or ended, see keepSmall
+	identity local.Identity
 
 	// Set by Run before requests are answered.
 	log      zerolog.Logger
@@ -309,13 +310,16 @@ func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 
 // serve answers requests until ctx ends, then ends everything in order.
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer a.openIdentity(ctx)()
 	tokens := a.openTokens()
 	matchers, err := a.settings.Matchers()
 	if err != nil {
+		stop()
 		return err // loading has checked them
 	}
 	server := local.NewServer(local.Options{Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
-		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Stirred: a.idle.Stir})
+		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Stirred: a.idle.Stir})
 	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()
@@ -323,6 +327,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	defer a.keepSmall(ctx)()
 	defer a.askLoginAgain(ctx)()
 	defer a.notifyQuestions(ctx, server)()
+	defer stop() // before what ends with ctx is waited for
 	a.log.Info().Str("version", a.cfg.Version).Int("pid", os.Getpid()).Msg("ready")
 	if a.cfg.Ready != nil {
 		a.cfg.Ready()

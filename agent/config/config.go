@@ -21,6 +21,7 @@ type Config struct {
 	Local            Local            `toml:"local"`
 	MCP              MCP              `toml:"mcp"`
 	Agents           Agents           `toml:"agents"`
+	Identity         Identity         `toml:"identity"`
 	Policy           Policy           `toml:"policy"`
 	Lend             Lend             `toml:"lend"`
 	// Terminal are the declared terminals, in the order of the file.
@@ -91,6 +92,7 @@ func Default() Config {
 		Local:            Local{Origins: []string{}},
 		MCP:              MCP{IdleTimeout: Duration(5 * time.Minute)},
 		Agents:           Agents{Redact: true},
+		Identity:         Identity{Mine: []string{}, Agents: []string{}},
 		Policy:           defaultPolicy(),
 		Lend:             defaultLend(),
 	}
@@ -102,6 +104,7 @@ func (c *Config) relations() []Problem {
 	all = append(all, c.matcherProblems()...)
 	all = append(all, c.Lend.problems()...)
 	all = append(all, c.Agents.problems()...)
+	all = append(all, c.Identity.problems()...)
 	t := &c.Terminals
 	if t.LogBytes > t.TotalLogBytes {
 		all = append(all, Problem{Key: "terminals.log_bytes", Text: "it is more than terminals.total_log_bytes, which is " + t.TotalLogBytes.String()})

@@ -60,7 +60,7 @@ func grantFrom(g policy.Grant) localapi.Approval {
 }
 
 func requestOf(r policy.Request) localapi.Approval {
-	return localapi.Approval{Actor: r.Actor.String(), Who: r.Who(), Door: r.Door, Argv: r.Argv, Line: r.Line, Cwd: r.Cwd, Env: names(r.Env), Settings: r.Env}
+	return localapi.Approval{Actor: r.Actor.String(), Who: r.Who(), Door: r.Door, Argv: r.Argv, Line: r.Line, Cwd: r.Cwd, Env: names(r.Env), Settings: r.Env, Setting: r.Setting}
 }
 
 // approve answers a question.

@@ -73,14 +73,17 @@ func (s *Server) caller(p peer) Caller {
 	return c
 }
 
+// evidence returns what is known about a process without the terminals.
+func (s *Server) evidence(p peer) evidence {
+	return evidence{daemon: os.Getpid(), line: s.system.line(p.Pid), agents: s.opts.Agents.List(), lists: s.opts.Identity.now(), system: s.system}
+}
+
 func (s *Server) identify(p peer) Caller {
-	e := evidence{daemon: os.Getpid(), line: proc.Lineage(p.Pid), agents: s.opts.Agents.List(), masters: systemMasters}
+	e := s.evidence(p)
 	if now, err := proc.Lookup(p.Pid); err != nil || now.ID != p.ID || now.Zombie || len(e.line) == 0 || e.line[0].ID != p.ID {
 		return nobody(errPeerGone)
 	}
-	if session := e.line[0].Session; e.line[0].TTY != 0 && leaderIn(e.line, session) < 0 {
-		e.leader = proc.Lineage(session)
-	}
+	e.lookBeside()
 	user := s.opts.Access(term.User)
 	for _, h := range user.List() {
 		e.terminals = append(e.terminals, startedFrom(h.Info()))
@@ -89,6 +92,20 @@ func (s *Server) identify(p peer) Caller {
 		e.terminals = append(e.terminals, started{id: string(st.ID), by: st.Owner, unsigned: st.Unsigned})
 	}
 	return identify(e)
+}
+
+// lookBeside looks up the leaders of the caller's session and process group if it has lost the parents that it had there.
+func (e *evidence) lookBeside() {
+	p := e.line[0]
+	if leaderIn(e.line, p.Session) >= 0 {
+		return
+	}
+	if e.leader = e.system.line(p.Session); len(e.leader) > 0 {
+		e.beside = append(e.beside, e.leader[0])
+	}
+	if leader := e.system.line(p.Group); p.Group != p.Session && leaderIn(e.line, p.Group) < 0 && len(leader) > 0 {
+		e.beside = append(e.beside, leader[0])
+	}
 }
 
 // PersonsProcess returns nil if a process counts as the person's; otherwise the error says why not. It is for a program that answers in the
@@ -192,7 +209,7 @@ func lowered(c Caller, h http.Header) (term.Actor, *localapi.Error) {
 	if err := checkPrincipal(names[0]); err != nil {
 		return term.Actor{}, err
 	}
-	if actor != term.User && actor != term.Agent(names[0]) && !c.within {
+	if actor != term.User && actor != term.Agent(names[0]) && !c.renames {
 		return term.Actor{}, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%s may not act as agent %s", actor, names[0]), Hint: c.hint()}
 	}
 	return term.Agent(names[0]), nil

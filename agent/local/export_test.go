@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"slices"
+	"strings"
 
 	"tether/agent/term"
 	"tether/mcp"
@@ -87,30 +89,71 @@ type FakeTerminal struct {
 	Unsigned bool
 }
 
-// IdentifyWith is identify, for a daemon that is process 2, where these processes, with these lineages, have the other ends of terminals
-// open, by their numbers. Process 75 may not be examined, and is privileged. With nil the system reports nothing.
-func IdentifyWith(line []proc.Ancestor, terminals []FakeTerminal, agents []AgentRecord, holders map[int][]int, lines map[int][]proc.Ancestor) Caller {
-	e := evidence{line: line, daemon: 2, agents: agents, masters: masters{
+// FakeSystem has facts about processes that do not exist. Process 75 may not be examined, and is privileged.
+type FakeSystem struct {
+	Holders map[int][]int           // by the number of a terminal, the processes that have its other end open; nil: the system does not tell
+	Lines   map[int][]proc.Ancestor // lineages by the number of their first process
+}
+
+// system returns these facts as evidence. Programs are installed in /usr and below /opt and ~/.local; Electron is in directories named code
+// and Cursor, JetBrains' files are in /opt/idea and /opt/goland.
+func (f FakeSystem) system() system {
+	return system{
 		holders: func(of proc.Info, first int) ([]int, error) {
-			if holders == nil {
+			if f.Holders == nil {
 				return nil, errors.ErrUnsupported
 			}
 			if of.TTY == 4 {
 				return nil, proc.ErrNoPty
 			}
-			return holders[of.TTY], nil
+			return f.Holders[of.TTY], nil
 		},
-		line:       func(pid int) []proc.Ancestor { return lines[pid] },
+		line:       func(pid int) []proc.Ancestor { return f.Lines[pid] },
 		privileged: func(a proc.Ancestor) bool { return a.Pid == 75 },
-	}}
+		installed: func(exe string) bool {
+			return slices.ContainsFunc([]string{"/usr/", "/bin/", "/sbin/", "/lib/", "/opt/", "/home/me/.local/", "/Applications/", `C:\`}, func(place string) bool { return strings.HasPrefix(exe, place) })
+		},
+		has: func(p proc.Ancestor, name string) bool {
+			dir := path.Dir(p.Exe)
+			if name == "resources/app" {
+				return path.Base(dir) == "code" || path.Base(dir) == "Cursor"
+			}
+			return name == "../product-info.json" && (dir == "/opt/idea/bin" || dir == "/opt/goland/bin")
+		},
+		own: func(exe string) bool { return path.Dir(exe) == "/work/tether" },
+	}
+}
+
+// Identify is identify, for a daemon that is process 2.
+func (f FakeSystem) Identify(line []proc.Ancestor, terminals []FakeTerminal, agents []AgentRecord, i *Identity) Caller {
+	e := evidence{line: line, daemon: 2, agents: agents, lists: i.now(), system: f.system()}
 	for _, t := range terminals {
 		e.terminals = append(e.terminals, started{id: t.ID, pid: t.Pid, by: t.By, unsigned: t.Unsigned})
+	}
+	if len(line) > 0 {
+		e.lookBeside()
 	}
 	return identify(e)
 }
 
 // AgentAbove is agentAbove, for a daemon that is process 2.
-func AgentAbove(line []proc.Ancestor) (AgentRecord, bool) { return agentAbove(line, 2, "x") }
+func (f FakeSystem) AgentAbove(line []proc.Ancestor) (AgentRecord, bool) {
+	e := evidence{line: line, daemon: 2, system: f.system()}
+	return e.agentAbove("x")
+}
+
+// KnownAgents are the rows of known_agents.txt: name, programs, directories and an argument, "" if none is needed.
+func KnownAgents() (rows [][4]string) {
+	for _, k := range knownAgents() {
+		rows = append(rows, [4]string{k.name, strings.Join(k.programs, " "), strings.Join(k.dirs, " "), k.argument})
+	}
+	return rows
+}
+
+// InOtherTables reports whether a table of programs that are no agents has a name.
+func InOtherTables(name string) bool {
+	return slices.ContainsFunc([][]string{wrappers, runners, scripted, shells, never, makers, loaders, served, editors}, func(table []string) bool { return oneOf(table, name) })
+}
 
 // Routes are the patterns of the served routes.
 func (s *Server) Routes() []string { return slices.Sorted(maps.Keys(s.handlers())) }

@@ -3,9 +3,7 @@ package local
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"tether/agent/term"
 	"tether/platform/proc"
@@ -23,9 +21,13 @@ type Caller struct {
 	// Sign is the sign of a person's presence, or "". NoSign is why there is none. The powers of a person depend on it, see power.
 	Sign, NoSign string
 
+	// Stranger is the name of the program whose presence takes the sign, as [identity] of the configuration may have it; else "".
+	Stranger string
+
 	err error // why it is nobody
-	// within: an editor contains agents of several names, so a program that counts as its agent may claim to be another.
-	within bool
+	// renames: it is an agent that may give another name. An editor contains agents of several names, and what a table or a maker's mark says
+	// is only a name for want of another.
+	renames bool
 }
 
 // started has the facts about a terminal that matter for the identity of programs in it.
@@ -55,10 +57,12 @@ func startedFrom(i term.Info) started {
 type evidence struct {
 	line      []proc.Ancestor // the caller and its ancestors, nearest first
 	leader    []proc.Ancestor // the caller's session leader and its ancestors, if line does not contain it
+	beside    []proc.Ancestor // leaders of the caller's session and process group that are not in line
 	daemon    int             // our own process id
 	terminals []started
 	agents    []AgentRecord
-	masters   masters
+	lists     identityLists
+	system    system
 }
 
 // identify returns the identity of the first program of the lineage: the nearest agent that has started it, else the person. This is an
@@ -70,15 +74,29 @@ func identify(e evidence) Caller {
 	if c, ok := e.agentIn(e.line); ok {
 		return c
 	}
+	if c, ok := e.besides(); ok {
+		return c
+	}
 	c := Caller{Actor: term.User, Why: fmt.Sprintf("no agent has started %s", processName(e.line[0]))}
-	c.Sign, c.NoSign = e.sign()
+	var no noSign
+	c.Sign, no = e.sign()
+	c.NoSign, c.Stranger = no.why, no.stranger
 	return c
 }
 
-// agentIn looks for the nearest agent in a lineage. What the daemon knows itself has priority over marks in environments: otherwise an
-// agent in a sandbox could change its marks and count as another agent, without that sandbox.
+// agentIn looks for the nearest agent in a lineage.
 func (e *evidence) agentIn(line []proc.Ancestor) (Caller, bool) {
-	for _, look := range []func(proc.Ancestor) (Caller, bool){e.known, e.marked} {
+	if c, ok := e.named(line); ok {
+		return c, true
+	}
+	return e.vendorMarked(line)
+}
+
+// named looks for the nearest agent in a lineage, without marks of agents' makers. What the daemon knows itself has priority over marks in
+// environments: otherwise an agent in a sandbox could change its marks and count as another agent, without that sandbox. Known agents come
+// last, because nobody has given them a name.
+func (e *evidence) named(line []proc.Ancestor) (Caller, bool) {
+	for _, look := range []func(proc.Ancestor) (Caller, bool){e.known, e.marked, e.listed} {
 		for _, p := range line {
 			if p.Pid == e.daemon {
 				break // processes started by the daemon's ancestors do not count
@@ -106,7 +124,7 @@ func (e *evidence) known(p proc.Ancestor) (Caller, bool) {
 	}
 	for _, r := range e.agents {
 		if why := r.covers(p, e.line[0]); why != "" {
-			return Caller{Actor: term.Agent(r.Principal), Why: why, within: r.Editor}, true
+			return Caller{Actor: term.Agent(r.Principal), Why: why, renames: r.Editor}, true
 		}
 	}
 	return Caller{}, false
@@ -131,35 +149,78 @@ func (e *evidence) personsTerminal(p proc.Ancestor) bool {
 	return slices.ContainsFunc(e.terminals, func(t started) bool { return t.by == term.User && t.pid > 1 && t.pid == p.Pid })
 }
 
+// noSign is why there is no sign of a person; the zero value is no reason.
+type noSign struct{ why, stranger string }
+
 // sign checks for a sign of a person: the caller is in the foreground of a controlling terminal that was started by a person, as far as is
-// known. On systems without controlling terminals, no sign is required.
-func (e *evidence) sign() (sign, why string) {
+// known, and nothing but programs in which people start others is between them. On systems without controlling terminals, no sign is
+// required.
+func (e *evidence) sign() (sign string, no noSign) {
 	p := e.line[0]
 	switch {
 	case p.Pid == e.daemon:
-		return "the daemon itself", ""
+		return "the daemon itself", no
 	case !proc.HasTTYs:
-		return "this system has no controlling terminals, so that none is asked for", ""
+		return "this system has no controlling terminals, so that none is asked for", no
 	case p.TTY == 0:
-		return "", fmt.Sprintf("%s has no controlling terminal", processName(p))
+		return "", noSign{why: fmt.Sprintf("%s has no controlling terminal", processName(p))}
 	case p.Front != p.Group:
-		return "", fmt.Sprintf("%s runs in the background of its terminal", processName(p))
+		return "", noSign{why: fmt.Sprintf("%s runs in the background of its terminal", processName(p))}
 	}
 	for _, a := range e.line {
 		if a.Pid == e.daemon {
 			break // its terminal cannot be determined
 		}
 		if t := e.unsigned(a); t != "" {
-			return "", fmt.Sprintf("%s runs in terminal %s, which no person is known to have started", processName(a), t)
+			return "", noSign{why: fmt.Sprintf("%s runs in terminal %s, which no person is known to have started", processName(a), t)}
 		}
 		if e.personsTerminal(a) {
 			break
 		}
 	}
-	if why := e.made(p, e.line, maxMade); why != "" {
-		return "", why
+	if no = e.made(p, e.line, maxMade); no.why == "" && p.Pid != p.Session {
+		no = e.between(p, e.line[1:])
 	}
-	return fmt.Sprintf("%s is in the foreground of a terminal", processName(p)), ""
+	if no.why != "" {
+		return "", no
+	}
+	return fmt.Sprintf("%s is in the foreground of a terminal", processName(p)), no
+}
+
+// between looks for a program between a process and the leader of its session, both ends of line included, that is in no table: it may be an
+// agent. A process that has lost its parents hides who is there.
+func (e *evidence) between(p proc.Ancestor, line []proc.Ancestor) (no noSign) {
+	for _, a := range line {
+		if a.Pid == e.daemon || a.Session != p.Session {
+			break
+		}
+		if name := e.stranger(a); name != "" {
+			return noSign{why: fmt.Sprintf("process %d (%.60q), which is in no table of known programs, stands between %s and its terminal", a.Pid, name, processName(p)), stranger: name}
+		}
+		if a.Pid == p.Session {
+			return no
+		}
+	}
+	if len(e.leader) > 0 && p.Pid == e.line[0].Pid {
+		return noSign{why: fmt.Sprintf("%s has lost its parents, so that nothing tells which programs stand between it and its terminal", processName(p))}
+	}
+	return no
+}
+
+// stranger returns the name of a program that is neither the person's by the configuration nor in a table of programs in which people start
+// others, or "".
+func (e *evidence) stranger(p proc.Ancestor) string {
+	if e.mine(p) {
+		return ""
+	}
+	if name := e.fitting(p); name != "" {
+		for _, table := range [][]string{shells, wrappers, runners, never, editors, makers} {
+			if oneOf(table, name) {
+				return ""
+			}
+		}
+	}
+	return namesOf(p)[0]
 }
 
 // leaderIn returns the index of the session's leader in line, or -1.
@@ -175,28 +236,6 @@ func (e *evidence) unsigned(p proc.Ancestor) string {
 		}
 	}
 	return ""
-}
-
-// processName returns a name of a process for messages.
-func processName(p proc.Ancestor) string {
-	if len(p.Argv) == 0 {
-		return fmt.Sprintf("process %d", p.Pid)
-	}
-	return fmt.Sprintf("process %d (%.40q)", p.Pid, program(p.Argv))
-}
-
-// program returns a program's name as the tables contain it: without its directory, the dash of a login shell, and the extension on
-// Windows.
-func program(argv []string) string {
-	if len(argv) == 0 {
-		return ""
-	}
-	name := argv[0]
-	if first, _, ok := strings.Cut(name, " "); ok && !strings.ContainsAny(first, `/\`) { // a title that a program has given itself: "npm exec x"
-		name = first
-	}
-	name = filepath.Base(strings.ReplaceAll(name, `\`, "/"))
-	return strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(name, ":"), "-"), ".exe"))
 }
 
 // covers returns why descendants of p count as the recorded agent, or "" if they do not. A program that outlives its parents is found by

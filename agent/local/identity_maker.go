@@ -3,53 +3,61 @@ package local
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
-	"tether/agent/term"
 	"tether/platform/proc"
 )
 
-// masters are the functions that report which processes have made terminals. Tests replace them.
-type masters struct {
+// system has the functions that report facts about programs. Tests replace them.
+type system struct {
 	holders    func(of proc.Info, first int) ([]int, error) // see proc.MasterHolders
 	line       func(pid int) []proc.Ancestor                // see proc.Lineage
 	privileged func(proc.Ancestor) bool                     // see proc.Privileged
+	installed  func(exe string) bool                        // see proc.Installed
+	has        func(p proc.Ancestor, name string) bool      // see proc.Beside
+	own        func(exe string) bool                        // it is in the directory of this program
 	root       bool                                         // this process is privileged itself, so that privileged proves little
 }
 
-var systemMasters = masters{holders: proc.MasterHolders, line: proc.Lineage, privileged: proc.Privileged, root: proc.Root()}
+func thisSystem() system {
+	self, _ := os.Executable() // "" is no directory of another program
+	return system{holders: proc.MasterHolders, line: proc.Lineage, privileged: proc.Privileged, installed: proc.Installed, has: proc.Beside,
+		own: func(exe string) bool { return self != "" && filepath.Dir(exe) == filepath.Dir(self) }, root: proc.Root()}
+}
 
 // maxMade bounds how many nested terminals made examines.
 const maxMade = 16
 
-// made returns "" if the terminal of a process with this lineage is a sign of a person, and otherwise why not: the program that has made it
-// is an agent, is unknown, or is one such as script(1) that shows no sign itself. A program that is in no table may be a terminal emulator,
-// so a person is assumed to sit before its terminals.
-func (e *evidence) made(p proc.Ancestor, line []proc.Ancestor, within int) string {
+// made returns no reason if the terminal of a process with this lineage is a sign of a person, and otherwise why not: the program that has
+// made it is an agent, or it is unknown, or it is one such as script(1) that shows no sign itself. A program that is in no table and has no
+// controlling terminal may be a terminal emulator, so a person is assumed to sit before its terminals.
+func (e *evidence) made(p proc.Ancestor, line []proc.Ancestor, within int) (no noSign) {
 	if within == 0 {
-		return fmt.Sprintf("%s is in more than %d terminals within each other", processName(e.line[0]), maxMade)
+		return noSign{why: fmt.Sprintf("%s is in more than %d terminals within each other", processName(e.line[0]), maxMade)}
 	}
 	i := leaderIn(line, p.Session)
 	if i < 0 {
 		line = e.leader
 		if p.Pid != e.line[0].Pid {
-			line = e.masters.line(p.Session)
+			line = e.system.line(p.Session)
 		}
 		i = leaderIn(line, p.Session)
 	}
 	if i < 0 || line[i].Pid <= 1 || e.isTethers(line[i]) {
-		return "" // it was made outside this system's view, for example by docker run -it, or it is one of ours
+		return no // it was made outside this system's view, for example by docker run -it, or it is one of ours
 	}
 	all, why := e.makers(p, line[i], line[i+1:])
 	if why != "" {
-		return why
+		return noSign{why: why}
 	}
 	for _, maker := range all {
-		if why := e.shows(maker, within); why != "" {
-			return why
+		if no = e.shows(maker, within); no.why != "" {
+			break
 		}
 	}
-	return ""
+	return no
 }
 
 // isTethers reports whether the leader of a session is the child of one of tether's terminals.
@@ -65,7 +73,7 @@ func (e *evidence) makers(p, leader proc.Ancestor, above []proc.Ancestor) (all [
 	if len(above) > 0 {
 		first = above[0].Pid
 	}
-	holders, err := e.masters.holders(p.Info, first)
+	holders, err := e.system.holders(p.Info, first)
 	switch {
 	case errors.Is(err, proc.ErrNoPty):
 		return nil, ""
@@ -82,7 +90,7 @@ func (e *evidence) makers(p, leader proc.Ancestor, above []proc.Ancestor) (all [
 	for _, pid := range holders {
 		line := above
 		if pid != first {
-			line = e.masters.line(pid)
+			line = e.system.line(pid)
 		}
 		if !slices.ContainsFunc(line[min(1, len(line)):], func(a proc.Ancestor) bool { return slices.Contains(holders, a.Pid) }) {
 			all = append(all, line)
@@ -99,32 +107,39 @@ func (e *evidence) isService(above []proc.Ancestor) bool {
 		switch {
 		case a.Pid <= 1, oneOf(batch, name):
 			return false
-		case e.masters.privileged(a), e.masters.root && oneOf(managers, name):
+		case e.system.privileged(a), e.system.root && oneOf(managers, name):
 			return true
 		}
 	}
 	return false
 }
 
-// shows returns why a terminal's maker does not act for a person, or "" if it does.
-func (e *evidence) shows(line []proc.Ancestor, within int) string {
+// shows returns why a terminal's maker does not act for a person, or no reason if it does.
+func (e *evidence) shows(line []proc.Ancestor, within int) (no noSign) {
 	if len(line) == 0 {
-		return "the program that has made its terminal has just ended"
+		return noSign{why: "the program that has made its terminal has just ended"}
 	}
 	maker := line[0]
 	if maker.Pid == e.daemon {
-		return ""
+		return no
 	}
-	if c, ok := e.agentIn(line); ok && c.Actor.Role == term.RoleAgent {
-		return fmt.Sprintf("%s has made its terminal, and %s", processName(maker), c.Why)
+	look := e.agentIn
+	if e.showsTerminals(maker) {
+		look = e.named // it may have marks because an agent has started it once
+	}
+	if c, ok := look(line); ok {
+		return noSign{why: fmt.Sprintf("%s has made its terminal, and %s", processName(maker), c.Why)}
 	}
 	switch {
-	case !makesTerminals(maker):
-		return ""
+	case e.showsTerminals(maker), maker.TTY == 0 && !e.makesTerminals(maker), e.mine(maker):
+		return no
 	case maker.TTY == 0:
-		return fmt.Sprintf("%s has made its terminal, and has no controlling terminal", processName(maker))
+		return noSign{why: fmt.Sprintf("%s has made its terminal, and has no controlling terminal", processName(maker))}
 	case maker.Front != maker.Group:
-		return fmt.Sprintf("%s has made its terminal, and runs in the background of its own", processName(maker))
+		return noSign{why: fmt.Sprintf("%s has made its terminal, and runs in the background of its own", processName(maker))}
+	}
+	if no = e.between(maker, line); no.why != "" {
+		return no
 	}
 	return e.made(maker, line, within-1)
 }

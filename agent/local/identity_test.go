@@ -20,15 +20,33 @@ import (
 type fake struct {
 	parent                          int
 	pid, session, group, tty, front int
-	terminal, agent                 string
+	terminal, agent, vendor         string
 	argv, exe                       string
+}
+
+// file is the file that it runs: the given one, or the one in /usr/bin that its arguments suggest; "none" if that cannot be read.
+func (f fake) file() string {
+	first, _, _ := strings.Cut(f.argv, "|")
+	switch name := strings.TrimPrefix(first, "-"); {
+	case f.exe == "none", f.exe == "" && f.argv == "":
+		return ""
+	case f.exe != "":
+		return f.exe
+	case strings.HasPrefix(first, "/"), strings.Contains(first, `\`):
+		return first
+	case strings.HasPrefix(name, "npm "):
+		return "/usr/bin/node"
+	default:
+		name, _, _ = strings.Cut(name, ":")
+		return "/usr/bin/" + strings.ToLower(name)
+	}
 }
 
 // lineOf is the lineage of the first of all.
 func lineOf(all []fake) []proc.Ancestor {
 	var line []proc.Ancestor
 	for _, f := range all {
-		a := proc.Ancestor{Info: proc.Info{ID: proc.ID{Pid: f.pid, Start: uint64(f.pid)}, Parent: f.parent, Session: f.session, Group: f.group, TTY: f.tty, Front: f.front}, Exe: f.exe}
+		a := proc.Ancestor{Info: proc.Info{ID: proc.ID{Pid: f.pid, Start: uint64(f.pid)}, Parent: f.parent, Session: f.session, Group: f.group, TTY: f.tty, Front: f.front}, Exe: f.file()}
 		if f.argv != "" {
 			a.Argv = strings.Split(f.argv, "|")
 		}
@@ -37,6 +55,9 @@ func lineOf(all []fake) []proc.Ancestor {
 		}
 		if f.agent != "" {
 			a.Agents = []string{f.agent}
+		}
+		if f.vendor != "" {
+			a.Vendors = strings.Split(f.vendor, "|")
 		}
 		line = append(line, a)
 	}
@@ -73,6 +94,8 @@ func parseLine(t *testing.T, text string) (all []fake) {
 				f.terminal = value
 			case "agent":
 				f.agent = value
+			case "vendor":
+				f.vendor = value
 			default:
 				t.Fatalf("%q: a process has no %q", text, name)
 			}
@@ -98,7 +121,10 @@ func atoi(t *testing.T, text string) int {
 func TestIdentify(t *testing.T) {
 	for _, row := range testkit.Table(t, "lineages.txt", 8, 90) {
 		want, name, why := row[0], row[1], row[5]
-		got := local.IdentifyWith(lineOf(parseLine(t, row[2])), parseTerminals(t, row[3]), parseAgents(t, row[4]), parseHolders(t, row[6]), parseOthers(t, row[7]))
+		system := local.FakeSystem{Holders: parseHolders(t, row[6]), Lines: parseOthers(t, row[7])}
+		var i local.Identity
+		i.Set([]string{"mytool", "/srv/Ours/run.py"}, []string{"ouragent"})
+		got := system.Identify(lineOf(parseLine(t, row[2])), parseTerminals(t, row[3]), parseAgents(t, row[4]), &i)
 		said := got.Why
 		if want == "person" && !strings.Contains(said, why) {
 			said = got.NoSign
@@ -206,7 +232,7 @@ func TestAgentAbove(t *testing.T) {
 	mcp := fake{pid: 90, session: 50, argv: "tether|mcp|--as|x"}
 	for _, row := range testkit.Table(t, "above.txt", 3, 58) {
 		found := "none"
-		if r, ok := local.AgentAbove(lineOf(append([]fake{mcp}, parseLine(t, row[2])...))); ok {
+		if r, ok := (local.FakeSystem{}).AgentAbove(lineOf(append([]fake{mcp}, parseLine(t, row[2])...))); ok {
 			kind, group := "agent", ""
 			if r.Editor {
 				kind = "editor"

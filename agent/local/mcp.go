@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/mcp"
-	"tether/platform/proc"
 )
 
 const (
@@ -96,14 +94,15 @@ func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
 // recordAgent records the process that is the agent and has started tether mcp.
 func (s *Server) recordAgent(r *http.Request) {
 	at, ok := r.Context().Value(connKey{}).(peer)
-	if c := callerFrom(r); !ok || overTCP(r) || at.err != nil || c.Actor.Role == term.RoleAgent && !c.within {
-		return // the kind is known
+	if c := callerFrom(r); !ok || overTCP(r) || at.err != nil || c.Actor.Role == term.RoleAgent && !c.renames {
+		return // it has a name
 	}
 	principal := localapi.DefaultAgent
 	if a := ActorFrom(r.Context()); a.Role == term.RoleAgent {
 		principal = a.Name
 	}
-	if record, ok := agentAbove(proc.Lineage(at.Pid), os.Getpid(), principal); ok {
+	e := s.evidence(at)
+	if record, ok := e.agentAbove(principal); ok {
 		if err := s.opts.Agents.Record(record); err != nil {
 			s.log.Warn().Err(err).Msg("record an agent")
 		}

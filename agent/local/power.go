@@ -83,8 +83,11 @@ func (p power) refuse(c Caller) *localapi.Error {
 	if c.Actor != term.User { // its identity has changed since it connected
 		return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("this program may not %s: %s", p.does, c.Why), Hint: c.hint()}
 	}
-	return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("this program may not %s: it counts as yours, but shows no sign of a person, as %s", p.does, c.NoSign),
-		Hint: "run it at a terminal; for a script, make a token at a terminal (tether token create --person NAME) and set TETHER_TOKEN_FILE=FILE. tether whoami says for whom a program counts"}
+	hint := "run it at a terminal; for a script, make a token at a terminal (tether token create --person NAME) and set TETHER_TOKEN_FILE=FILE. tether whoami says for whom a program counts"
+	if c.Stranger != "" {
+		hint = fmt.Sprintf("run the same command in another terminal, or answer at the notification where it has buttons, or set TETHER_TOKEN_FILE to the file of a token of yours; if %q is no agent, add its name to the configuration: [identity] mine = [%[1]q]", c.Stranger)
+	}
+	return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("this program may not %s: it counts as yours, but shows no sign of a person, as %s", p.does, c.NoSign), Hint: hint}
 }
 
 // withToken adds a sign to the caller if the request has a valid token of the person. It adds nothing to an agent or to nobody. The grant

@@ -82,6 +82,8 @@ type Options struct {
 	Starter *start.Starter
 	// Agents has the recorded processes of agents; nil records none.
 	Agents *Agents
+	// Identity has the person's changes to the tables of programs; nil means none.
+	Identity *Identity
 	// Sandbox, if not nil, returns the command that runs an agent's own program in its sandbox, in a directory.
 	Sandbox func(actor term.Actor, cwd string, argv []string) ([]string, error)
 	// Matchers find problems; nil means the matchers of known tools.
@@ -111,10 +113,11 @@ const maxHeader = 16 << 10
 // Server serves one daemon. Goroutines: those of net/http, and one more per attached client that reads its input; all have ended when Close
 // returns.
 type Server struct {
-	opts Options
-	log  zerolog.Logger
-	http http.Server // on the socket
-	tcp  http.Server
+	opts   Options
+	system system
+	log    zerolog.Logger
+	http   http.Server // on the socket
+	tcp    http.Server
 
 	tcpPort  atomic.Int64
 	keeping  atomic.Bool     // set before draining if the terminals continue
@@ -141,8 +144,11 @@ func NewServer(o Options) *Server {
 	if o.Agents == nil {
 		o.Agents = &Agents{}
 	}
+	if o.Identity == nil {
+		o.Identity = &Identity{}
+	}
 	o.agentDefaults()
-	s := &Server{opts: o, log: zerolog.Nop(), agents: mcp.Servers{Max: maxAgents}}
+	s := &Server{opts: o, system: thisSystem(), log: zerolog.Nop(), agents: mcp.Servers{Max: maxAgents}}
 	if o.Logger != nil {
 		s.log = *o.Logger
 	}

@@ -165,7 +165,7 @@ func (s *Server) tcpCaller(r *http.Request, g *grant) Caller {
 	for _, p := range conn.peers { // processes that have ended meanwhile do not count
 		c := s.caller(p)
 		switch {
-		case c.Actor.Role == term.RoleAgent && c.within && shown.Actor.Role == term.RoleAgent: // an editor's agents have names of their own
+		case c.Actor.Role == term.RoleAgent && c.renames && shown.Actor.Role == term.RoleAgent: // it may give another name
 			return shown
 		case c.Actor.Role == term.RoleAgent:
 			return c

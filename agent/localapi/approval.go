@@ -15,6 +15,7 @@ type Approval struct {
 	Door     string    `json:"door,omitempty"`
 	Argv     []string  `json:"argv,omitempty"`
 	Line     string    `json:"line,omitempty"`
+	Setting  bool      `json:"setting,omitempty"` // line is no command, but a changed part of the configuration
 	Cwd      string    `json:"cwd"`
 	Env      []string  `json:"env,omitempty"`      // names of the variables that the command sets
 	Settings []string  `json:"settings,omitempty"` // NAME=value; values that decide which code runs are shown, secrets in other values are masked

@@ -69,7 +69,15 @@ func (e *Engine) Summary(r Request) string {
 		}
 		text = strings.Join(redactedWords(words), " ")
 	}
-	return clip.Marked(oneLine(mask(cmp.Or(r.Who(), r.Actor.String()))), 160) + " asks to run: " + brief(oneLine(text))
+	return clip.Marked(oneLine(mask(cmp.Or(r.Who(), r.Actor.String()))), 160) + r.asks() + brief(oneLine(text))
+}
+
+// asks is the part of Summary between the requester and the text.
+func (r Request) asks() string {
+	if r.Setting {
+		return "'s configuration has changed: "
+	}
+	return " asks to run: "
 }
 
 // Plain reports whether Summary and the directory show everything that decides which code the request of q runs, so that the person may
@@ -83,7 +91,7 @@ func (e *Engine) Plain(q Question) bool {
 			return false
 		}
 	}
-	return len(r.Env) == 0 && len(q.Scripts) == 0 && r.Shell == "" && r.Cwd == brief(oneLine(r.Cwd)) && strings.HasSuffix(e.Summary(r), " asks to run: "+text)
+	return len(r.Env) == 0 && len(q.Scripts) == 0 && r.Shell == "" && r.Cwd == brief(oneLine(r.Cwd)) && strings.HasSuffix(e.Summary(r), r.asks()+text)
 }
 
 // oneLine returns s without line breaks, control characters and invisible characters.

@@ -37,6 +37,8 @@ type Request struct {
 	Background bool
 	// Approved names who has approved exactly this request at the door, such as "editor". It answers a question; it does not lift a denial.
 	Approved string
+	// Setting says that this is no command, but a change of the daemon's settings: Line is the changed part of the configuration. See Confirm.
+	Setting bool
 	// Again says that the requester repeats the request when it is told to. Spawn then waits at most policy.ask_wait for an answer; after
 	// that the question stays, and the repeated request receives the answer.
 	Again bool

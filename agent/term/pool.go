@@ -185,13 +185,13 @@ func (p *Pool) startedLocked(id ID) {
 }
 
 // marked returns the environment of a terminal's child. It names the terminal and, for an agent's terminal, the agent, so that the child's
-// processes can be identified when nobody knows the terminal any more.
+// processes can be identified when nobody knows the terminal any more. A person's terminal has no marks of other agents, which the person's
+// shell may have because an agent has once started the program around it.
 func marked(owner Actor, s Spec) []string {
-	env := append(slices.Clip(s.Env), proc.Tag(string(s.ID)))
-	if owner.Role == RoleAgent {
-		env = append(env, proc.AgentTag(owner.Name))
+	if owner.Role != RoleAgent {
+		return append(proc.WithoutVendorMarks(s.Env), proc.Tag(string(s.ID)))
 	}
-	return env
+	return append(slices.Clip(s.Env), proc.Tag(string(s.ID)), proc.AgentTag(owner.Name))
 }
 
 // reserve takes a place for a terminal that is about to start. It fails if most terminals are running or starting.

@@ -19,6 +19,7 @@ import (
 	"tether/platform/dirs"
 	"tether/platform/keyring"
 	"tether/platform/notify"
+	"tether/platform/proc"
 )
 
 func daemonCommand(a *app) *cobra.Command {
@@ -90,8 +91,14 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	return err
 }
 
-// newDaemon returns a daemon with the configuration and the flags. An error says why it could not start with them.
+// newDaemon returns a daemon with the configuration and the flags. An error says why it could not start with them. The daemon's programs are
+// not those of an agent that has started it, so this process drops the agent's marks.
 func (a *app) newDaemon(d dirs.Dirs, f daemonFlags) (*agent.Agent, error) {
+	for _, mark := range proc.VendorMarks() {
+		if err := os.Unsetenv(mark.Var); err != nil {
+			return nil, err
+		}
+	}
 	_, settings, err := loadConfig(f.settings...)
 	if err != nil {
 		return nil, err

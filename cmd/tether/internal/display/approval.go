@@ -23,6 +23,9 @@ const MaxShown = 8 << 10
 // command, in bytes; 0 means no bound.
 func Approval(x localapi.Approval, most int) []string {
 	lines := []string{fmt.Sprintf("%s  %s, %s wants to run in %s:", x.ID, x.State, Printable(cmp.Or(x.Who, x.Actor), 160), Printable(x.Cwd, 0))}
+	if x.Setting {
+		lines[0] = fmt.Sprintf("%s  %s, the configuration in %s has changed:", x.ID, x.State, Printable(x.Cwd, 0))
+	}
 	text := ApprovalLine(x)
 	if most > 0 && len(text) > most {
 		text = text[:most] + fmt.Sprintf("\n… and %d more bytes: tether approvals %s", len(text)-most, x.ID)
