@@ -45,12 +45,12 @@ func TestMain(m *testing.M) {
 		os.Setenv(lendAsRootVar, "true")
 	}
 	setContainer()
-	os.Exit(testkit.Main(scripts{m}))
+	os.Exit(testkit.Main(scripts{alone(m)}))
 }
 
 // scripts is the tests, and by its name one of the programs that they start. That makes a directory first, which a program that is killed
 // leaves behind: testkit.FloodCommand must not get there.
-type scripts struct{ m *testing.M }
+type scripts struct{ m interface{ Run() int } }
 
 func (s scripts) Run() int {
 	testscript.Main(s.m, map[string]func(){
