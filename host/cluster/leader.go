@@ -23,8 +23,11 @@ const (
 
 var errLed = errors.New("another node leads")
 
-// Leader returns the node that leads the task about; empty if none does.
-func (n *Node) Leader(about string) string { return n.leaderOf(about).Node }
+// Leader returns the node that leads the task about, empty if none does, and its epoch.
+func (n *Node) Leader(about string) (node string, epoch int64) {
+	l := n.leaderOf(about)
+	return l.Node, l.Epoch
+}
 
 func (n *Node) leaderOf(about string) (l leader) {
 	_ = json.Unmarshal(n.known(leaders+about).data, &l) // an unreadable value counts as none

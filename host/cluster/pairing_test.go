@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"encoding/json"
 	"net/http"
@@ -84,7 +85,10 @@ func TestPairingAtEveryNode(t *testing.T) {
 	}
 	for i, g := range nodes { // it answers others once it runs
 		testkit.Eventually(t, patience, "the nodes hear each other", func() bool {
-			return nodes[(i+1)%3].ask(t, "wait", "", pairing.Wait{ID: g.of.ID() + "-x"}, new(pairing.Waited)) == pairing.CodeExpired
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := nodes[(i+1)%3].of.Ask(ctx, g.of.ID(), "pairing", []byte("{}"))
+			return err == nil
 		})
 	}
 	p := pairing.Pair{Host: hostKey.Public().(ed25519.PublicKey), Device: key.Public().(ed25519.PublicKey), Name: "laptop", DeviceNonce: bytes.Repeat([]byte{3}, pairing.NonceSize)}

@@ -63,6 +63,7 @@ type Door struct {
 	opts   Options
 	log    zerolog.Logger
 	public ed25519.PublicKey
+	checks []byte // the key of check values
 
 	writing sync.Mutex      // held while Pending is written, so that the newest state is written last
 	shown   map[string]bool // commitments of this door's pairings in Pending; guarded by writing
@@ -70,7 +71,8 @@ type Door struct {
 	mu         sync.Mutex
 	pending    map[string]*pending // by id
 	challenges map[string]challenge
-	sessions   map[[sha256.Size]byte]session // by the token's hash
+	sessions   map[[sha256.Size]byte]session   // by the token's hash
+	spent      map[[sha256.Size]byte]time.Time // tokens that another node has refused, until when they are remembered
 	begins     *rate.Limiter
 	redeems    map[string]*rate.Limiter // limits of wrong pairing tokens, by place
 	noise      map[string]*rate.Limiter // limits of logged refusals, by place
@@ -96,11 +98,15 @@ func New(o Options) (*Door, error) {
 		return nil, errors.New("devices: Key and Tokens are required")
 	}
 	d := &Door{opts: o, log: zerolog.Nop(), public: o.Key.Public().(ed25519.PublicKey), pending: map[string]*pending{},
-		challenges: map[string]challenge{}, sessions: map[[sha256.Size]byte]session{},
+		challenges: map[string]challenge{}, sessions: map[[sha256.Size]byte]session{}, spent: map[[sha256.Size]byte]time.Time{},
 		shown:  map[string]bool{},
 		begins: rate.NewLimiter(rate.Every(beginEvery), beginBurst), redeems: map[string]*rate.Limiter{}, noise: map[string]*rate.Limiter{}}
 	if o.Logger != nil {
 		d.log = *o.Logger
+	}
+	var err error
+	if d.checks, err = checkKey(o.Key); err != nil {
+		return nil, err
 	}
 	if o.Nodes != nil {
 		o.Nodes.Answer(aboutPairing, d.asked)
@@ -110,12 +116,15 @@ func New(o Options) (*Door, error) {
 }
 
 // Authenticate implements host.Authenticator for the tokens of sessions. It uses up the token: each is good for one connection, which lasts
-// until the machine is revoked.
+// until the machine is revoked. It asks another node only about a token that a node of this host has made.
 func (d *Door) Authenticate(token string) (host.Principal, bool) {
-	hash := sha256.Sum256([]byte(token))
 	after, ours := strings.CutPrefix(token, sessionPrefix)
+	if !ours || !d.made(token) {
+		return host.Principal{}, false
+	}
+	hash := sha256.Sum256([]byte(token))
 	device, ok := ed25519.PublicKey(nil), false
-	if node, _, _ := strings.Cut(after, nodeEnds); ours && d.elsewhere(node) {
+	if node, _, _ := strings.Cut(after, nodeEnds); d.elsewhere(node) {
 		device, ok = d.usedAt(node, hash)
 	} else {
 		device, ok = d.used(hash)
@@ -179,8 +188,7 @@ func (d *Door) challengeFor(device ed25519.PublicKey) (pairing.Challenge, error)
 	}
 	now := time.Now()
 	c := challenge{device: device, time: now.UnixMilli(), expires: now.Add(pairing.ChallengeTime)}
-	text := random()
-	copy(text, d.node()) // 10 bytes; the other 22 stay random: 176 bits
+	text := d.newChallenge()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	bound(d.challenges, maxChallenges, func(c challenge) time.Time { return c.expires })
@@ -210,7 +218,7 @@ func (d *Door) answered(a pairing.Answer, why pairing.Purpose) (pairing.Session,
 
 // open makes a token for a machine that has answered a challenge.
 func (d *Door) open(s pairing.Session, p host.Principal) pairing.Opened {
-	token := sessionPrefix + d.node() + nodeEnds + rand.Text()
+	token := d.mark(sessionPrefix + d.node() + nodeEnds + rand.Text())
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -93,7 +93,10 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) (any, error) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		return with(body, func(b pairing.Redeem) (any, error) { return d.redeem(q.From, token, b) })
 	}
-	if node, began := beganAt(body, len(d.node())); began && d.elsewhere(node) {
+	if node, genuine := d.beganAt(body); d.elsewhere(node) {
+		if !genuine {
+			return nil, errExpired
+		}
 		return d.askNode(r.Context(), node, q)
 	}
 	return d.answer(r.Context(), q)

@@ -3,7 +3,11 @@ package devices
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"time"
@@ -59,21 +63,65 @@ func (d *Door) elsewhere(node string) bool {
 	return d.opts.Nodes != nil && len(node) == len(d.node()) && node != d.node()
 }
 
-// beganAt returns the node's name, of that length, in the id or challenge of a request. If a request has neither, it begins something, and
-// ok is false.
-func beganAt(body []byte, length int) (node string, ok bool) {
+// beganAt returns the node's name in the id or challenge of a request, "" if the request begins something. genuine is false if no node has made
+// that id or challenge: then there is nothing to ask about.
+func (d *Door) beganAt(body []byte) (node string, genuine bool) {
 	var of struct {
 		ID        string `json:"id"`
 		Challenge []byte `json:"challenge"`
 	}
 	_ = json.Unmarshal(body, &of) // the node that answers refuses an invalid body
-	switch {
+	switch length := len(d.node()); {
 	case len(of.ID) > length:
-		return of.ID[:length], true
+		return of.ID[:length], d.made(of.ID)
 	case len(of.Challenge) > length:
-		return string(of.Challenge[:length]), true
+		return string(of.Challenge[:length]), d.madeChallenge(of.Challenge)
 	}
-	return "", false
+	return "", true
+}
+
+// checkKey derives the key for check values from the host's key, which all nodes have.
+func checkKey(host ed25519.PrivateKey) ([]byte, error) {
+	return hkdf.Key(sha256.New, host.Seed(), nil, "tether-host checks of tokens", sha256.Size)
+}
+
+const (
+	textCheck      = 26 // characters of base32: 130 bits
+	challengeCheck = 8  // bytes. It only spares other nodes questions; 112 random bits are left
+)
+
+// check returns the value by which every node sees that one of them has made a text.
+func (d *Door) check(text []byte) []byte {
+	mac := hmac.New(sha256.New, d.checks)
+	mac.Write(text)
+	return mac.Sum(nil)
+}
+
+func (d *Door) textCheck(text string) string {
+	return base32.StdEncoding.EncodeToString(d.check([]byte(text)))[:textCheck]
+}
+
+// mark returns an id or a token with its check value.
+func (d *Door) mark(text string) string { return text + d.textCheck(text) }
+
+// made reports whether a node of this host has made an id or a token.
+func (d *Door) made(text string) bool {
+	n := len(text) - textCheck
+	return n > 0 && subtle.ConstantTimeCompare([]byte(d.textCheck(text[:n])), []byte(text[n:])) == 1
+}
+
+// newChallenge returns a challenge of this node, with its check value.
+func (d *Door) newChallenge() []byte {
+	text := random()
+	copy(text, d.node()) // 10 bytes
+	n := len(text) - challengeCheck
+	copy(text[n:], d.check(text[:n]))
+	return text
+}
+
+func (d *Door) madeChallenge(text []byte) bool {
+	n := len(text) - challengeCheck
+	return n > 0 && subtle.ConstantTimeCompare(d.check(text[:n])[:challengeCheck], text[n:]) == 1
 }
 
 // askNode lets another node answer a question.
@@ -135,10 +183,22 @@ func (d *Door) asked(ctx context.Context, data []byte) []byte {
 }
 
 // usedAt uses up a session's token at the node that made it, and returns the machine that the token was made for. It waits until this node
-// knows the machine.
+// knows the machine. A token that the node has refused is not asked about again for as long as it could have been good.
 func (d *Door) usedAt(node string, hash [sha256.Size]byte) (ed25519.PublicKey, bool) {
+	d.mu.Lock()
+	again := time.Now().Before(d.spent[hash])
+	d.mu.Unlock()
+	if again {
+		return nil, false
+	}
 	answer, err := d.askNode(context.Background(), node, question{What: useToken, Body: hash[:]})
 	var device ed25519.PublicKey
+	if _, refused := errors.AsType[*refusal](err); refused {
+		d.mu.Lock()
+		bound(d.spent, maxSessions, func(until time.Time) time.Time { return until })
+		d.spent[hash] = time.Now().Add(pairing.SessionTime)
+		d.mu.Unlock()
+	}
 	if err != nil || json.Unmarshal(answer, &device) != nil || !d.knows(device) {
 		return nil, false
 	}

@@ -63,7 +63,7 @@ func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 	if len(d.pending) >= maxPending || !d.begins.Allow() {
 		return pairing.Begun{}, errTooMany
 	}
-	id := d.node() + nodeEnds + rand.Text()
+	id := d.mark(d.node() + nodeEnds + rand.Text())
 	p := &pending{pair: pairing.Pair{Host: d.public, Device: b.DeviceKey, Name: b.Name, HostNonce: random()}, commitment: b.Commitment,
 		from: from, expires: now.Add(revealTime)}
 	d.pending[id] = p
@@ -72,7 +72,7 @@ func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 
 // reveal checks the revealed values against the commitment. If they fit, it writes the pairing with its code to Pending.
 func (d *Door) reveal(r pairing.Reveal) (pairing.Revealed, error) {
-	p, err := d.check(r)
+	p, err := d.checked(r)
 	if err == nil {
 		err = d.show()
 	}
@@ -83,7 +83,7 @@ func (d *Door) reveal(r pairing.Reveal) (pairing.Revealed, error) {
 	return pairing.Revealed{Signature: p.pair.SignHost(d.opts.Key)}, nil
 }
 
-func (d *Door) check(r pairing.Reveal) (*pending, error) {
+func (d *Door) checked(r pairing.Reveal) (*pending, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p, err := d.openLocked(r.ID)

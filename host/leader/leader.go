@@ -1,6 +1,6 @@
 // Package leader helps services that one node of a host, the leader, runs for all nodes. It carries the other nodes' questions to the
 // leader, and keeps a document for the next leader. Both are encrypted, because they pass through the nodes' engine, whose operator must not
-// be able to act for people.
+// be able to act for people. A question counts once, soon, and for the leader to which it was sent: whoever can publish can also repeat.
 package leader
 
 import (
@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -37,8 +38,8 @@ var (
 // Nodes are the nodes of a host. host/cluster implements it. about is the name of a service.
 type Nodes interface {
 	ID() string
-	// Leader returns the node that leads now, "" if none does.
-	Leader(about string) (node string)
+	// Leader returns the node that leads now, "" if none does, and its epoch.
+	Leader(about string) (node string, epoch int64)
 	// Lead calls serve whenever this node becomes the leader, with an epoch that is higher than those of all leaders before, until ctx ends.
 	Lead(ctx context.Context, about string, serve func(ctx context.Context, epoch int64))
 	Ask(ctx context.Context, node, about string, question []byte) (answer []byte, err error)
@@ -64,6 +65,10 @@ type Service[Q, A any] struct {
 	about  string
 	within time.Duration
 	serve  func(context.Context, Q) (A, bool)
+
+	epoch atomic.Int64 // in which this node leads; 0: it does not
+	taken taken
+	noted atomic.Int64 // when a question from another time was last logged, in Unix seconds
 }
 
 // New returns the service with the name about, a lower-case word. serve answers a question, and returns leads = false if this node does not
@@ -93,7 +98,14 @@ func NewCipher(key []byte) (cipher.AEAD, error) {
 // question is a question as it is sent to another node.
 type question[Q any] struct {
 	ID       string `json:"id"` // binds the answer to it
+	At       int64  `json:"at"` // when it was asked, in Unix milliseconds
 	Question Q      `json:"question"`
+}
+
+// sentTo is what a question is sealed with, besides the key: it can be opened only by the leader to which it was sent, and only as long as
+// that leads.
+func (s *Service[Q, A]) sentTo(node string, epoch int64) []byte {
+	return fmt.Appendf(nil, "question %s %s %d", s.about, node, epoch)
 }
 
 // answer is the answer to a question. Leads is false if the asked node does not lead any more.
@@ -109,8 +121,8 @@ func (s *Service[Q, A]) Ask(ctx context.Context, q Q) (a A, err error) {
 		if a, leads := s.serve(ctx, q); leads {
 			return a, nil
 		}
-		if node := s.shared.Nodes.Leader(s.about); node != "" && node != s.shared.Nodes.ID() {
-			there, err := s.askNode(ctx, node, q)
+		if node, epoch := s.shared.Nodes.Leader(s.about); node != "" && node != s.shared.Nodes.ID() {
+			there, err := s.askNode(ctx, node, epoch, q)
 			switch {
 			case err == nil && there.Leads, errors.Is(err, ErrTooLong):
 				return there.Answer, err
@@ -129,18 +141,18 @@ func (s *Service[Q, A]) Ask(ctx context.Context, q Q) (a A, err error) {
 	}
 }
 
-func (s *Service[Q, A]) askNode(ctx context.Context, node string, q Q) (a answer[A], err error) {
+func (s *Service[Q, A]) askNode(ctx context.Context, node string, epoch int64, q Q) (a answer[A], err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.within)
 	defer cancel()
 	id := rand.Text()
-	text, err := json.Marshal(question[Q]{id, q})
+	text, err := json.Marshal(question[Q]{id, time.Now().UnixMilli(), q})
 	if err == nil && len(text) > maxQuestion {
 		err = ErrTooLong
 	}
 	if err != nil {
 		return a, err
 	}
-	data, err := s.shared.Nodes.Ask(ctx, node, s.about, s.seal.Seal(nil, nil, text, []byte("question")))
+	data, err := s.shared.Nodes.Ask(ctx, node, s.about, s.seal.Seal(nil, nil, text, s.sentTo(node, epoch)))
 	if err == nil {
 		data, err = s.seal.Open(nil, nil, data, []byte("answer "+id))
 	}
@@ -150,11 +162,19 @@ func (s *Service[Q, A]) askNode(ctx context.Context, node string, q Q) (a answer
 	return a, err
 }
 
-// answer answers another node's question. It returns nil if no node of the host has sealed the question.
+// answer answers another node's question. It returns nil if no node of the host has sealed the question for this leader, and for a question
+// from another time or that it has answered before.
 func (s *Service[Q, A]) answer(ctx context.Context, sealed []byte) []byte {
 	var q question[Q]
-	text, err := s.seal.Open(nil, nil, sealed, []byte("question"))
+	text, err := s.seal.Open(nil, nil, sealed, s.sentTo(s.shared.Nodes.ID(), s.epoch.Load()))
 	if err != nil || json.Unmarshal(text, &q) != nil {
+		return nil
+	}
+	if !s.taken.first(q.ID, time.UnixMilli(q.At)) {
+		if now := time.Now().Unix(); now-s.noted.Swap(now) > int64(questionAge.Seconds()) {
+			s.log.Warn().Str("about", s.about).Time("asked", time.UnixMilli(q.At)).
+				Msg("a question of another node came twice, or more than a minute from now: somebody repeats questions, or the nodes' clocks differ")
+		}
 		return nil
 	}
 	var a answer[A]
@@ -172,6 +192,8 @@ func (s *Service[Q, A]) answer(ctx context.Context, sealed []byte) []byte {
 func (s *Service[Q, A]) Run(ctx context.Context, lead func(ctx context.Context, kept access.Place) error) {
 	s.shared.Nodes.Lead(ctx, s.about, func(ctx context.Context, epoch int64) {
 		kept := sealed{s.shared.Place, s.seal, s.log, epoch}
+		s.epoch.Store(epoch)
+		defer s.epoch.CompareAndSwap(epoch, 0)
 		err := kept.Change(func(old []byte) ([]byte, error) { return old, nil }) // writes the new epoch, so that the former leader cannot write any more
 		if err == nil {
 			err = lead(ctx, kept)

@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -129,18 +130,125 @@ func TestStrangers(t *testing.T) {
 			}
 		}
 		var first []byte // a's answer to the first question, which is replayed
-		testkit.Node{Nodes: r.Nodes, Name: "between"}.Answer("", func(ctx context.Context, q []byte) []byte {
-			if first == nil {
-				first, _ = b.Ask(ctx, "a", "", q)
+		r.Between("a", func(by func(context.Context, []byte) []byte) func(context.Context, []byte) []byte {
+			return func(ctx context.Context, q []byte) []byte {
+				if first == nil {
+					first = by(ctx, q)
+				}
+				return first
 			}
-			return first
 		})
-		r.Lead("between")
 		if got, err := r.all["b"].Ask(t.Context(), "secret"); err != nil || got != "a answers secret" {
 			t.Errorf("the first question: %q, %v", got, err)
 		}
 		if got, err := r.all["b"].Ask(t.Context(), "secret"); !errors.Is(err, leader.ErrNone) {
 			t.Errorf("an answer to another question: %q, %v", got, err)
+		}
+	})
+}
+
+// Whoever can publish can repeat a question, keep it back, and send it to another node or another service. It counts once, soon, and for the
+// leader to which it was sent.
+func TestQuestionsThatAreRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		var sent [][]byte
+		lost := false
+		answers := map[string]func(context.Context, []byte) []byte{}
+		for name := range r.all {
+			r.Between(name, func(by func(context.Context, []byte) []byte) func(context.Context, []byte) []byte {
+				answers[name] = by
+				return func(ctx context.Context, q []byte) []byte {
+					if sent = append(sent, q); lost {
+						<-ctx.Done()
+						return nil
+					}
+					return by(ctx, q)
+				}
+			})
+		}
+		ask := func(q string) []byte {
+			t.Helper()
+			if got, err := r.all["b"].Ask(t.Context(), q); err != nil || got != "a answers "+q {
+				t.Fatalf("%q, %v", got, err)
+			}
+			return sent[len(sent)-1]
+		}
+		refused := func(what, by string, q []byte) {
+			t.Helper()
+			if answers[by](t.Context(), q) != nil {
+				t.Errorf("%s: answered", what)
+			}
+		}
+		r.Lead("a")
+		synctest.Wait()
+		first := ask("first")
+		refused("at once", "a", first)
+		refused("at a node that does not lead", "b", first)
+		time.Sleep(30 * time.Second)
+		refused("later", "a", first)
+		for range 3 {
+			time.Sleep(time.Minute)
+			ask("another")
+			refused("much later", "a", first)
+		}
+
+		lost = true // a question is kept back, and comes after its asker has given up
+		if _, err := r.all["b"].Ask(t.Context(), "kept back"); !errors.Is(err, leader.ErrNone) {
+			t.Errorf("a question without an answer: %v", err)
+		}
+		lost = false
+		time.Sleep(time.Second)
+		refused("kept back", "a", sent[len(sent)-1])
+		if n := strings.Count(r.log.String(), "somebody repeats questions"); n < 1 || n > 3 {
+			t.Errorf("logged %d times:\n%s", n, &r.log)
+		}
+
+		r.Lead("b")
+		synctest.Wait()
+		r.Stop("a")
+		second := ask2(t, r)
+		refused("of an earlier leader", "b", first)
+		r.Lead("a") // again, with another epoch
+		synctest.Wait()
+		r.Stop("b")
+		ask("third")
+		refused("from the time when it led before", "a", first)
+		refused("for another leader", "a", second)
+		if answers["a"](t.Context(), sent[len(sent)-1]) != nil {
+			t.Error("the newest one again: answered")
+		}
+	})
+}
+
+// ask2 asks b from a and returns the question as it was sent.
+func ask2(t *testing.T, r *rig) (sent []byte) {
+	t.Helper()
+	r.Between("b", func(by func(context.Context, []byte) []byte) func(context.Context, []byte) []byte {
+		return func(ctx context.Context, q []byte) []byte { sent = q; return by(ctx, q) }
+	})
+	if got, err := r.all["a"].Ask(t.Context(), "second"); err != nil || got != "b answers second" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	return sent
+}
+
+// However many questions there are, none is answered twice.
+func TestQuestionsAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := leader.Taken()
+		now := time.Now()
+		if !first("a", now) || first("a", now) || first("early", now.Add(-61*time.Second)) || first("late", now.Add(61*time.Second)) {
+			t.Error("one question")
+		}
+		for i := range 3 * leader.MaxTaken {
+			time.Sleep(time.Millisecond)
+			if !first(fmt.Sprint(i), time.Now()) {
+				t.Fatalf("question %d is refused", i)
+			}
+			if i%1000 == 0 && (first("a", now) || first(fmt.Sprint(i/2), time.Now().Add(-time.Duration(i-i/2)*time.Millisecond))) {
+				t.Fatalf("a question is answered again after %d others", i)
+			}
 		}
 	})
 }

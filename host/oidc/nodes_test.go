@@ -262,11 +262,17 @@ func TestBadQuestions(t *testing.T) {
 		if w := b.post(public+pairing.LoginPath+"/allow", public, url.Values{}); w.Code != http.StatusServiceUnavailable || strings.Contains(w.Header().Get("Content-Type"), "json") {
 			t.Errorf("a person's answer without a leader: %d %s", w.Code, w.Header())
 		}
-		shared := leader.Shared{Nodes: testkit.Node{Nodes: n.Nodes, Name: "newer"}, Key: []byte(strings.Repeat("k", 32))}
-		if _, err := leader.New(shared, "logins", time.Second, func(context.Context, any) (any, bool) { return nil, true }); err != nil {
+		shared := leader.Shared{Nodes: testkit.Node{Nodes: n.Nodes, Name: "newer"}, Place: access.File(filepath.Join(t.TempDir(), "state", "newer")), Key: []byte(strings.Repeat("k", 32))}
+		newer, err := leader.New(shared, "logins", time.Second, func(context.Context, any) (any, bool) { return nil, true })
+		if err != nil {
 			t.Fatal(err)
 		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go newer.Run(ctx, func(ctx context.Context, _ access.Place) error { <-ctx.Done(); return nil })
+		synctest.Wait()
 		n.Lead("newer")
+		synctest.Wait()
 		if r := b.get(public + oidc.Path); r.StatusCode != http.StatusInternalServerError {
 			t.Errorf("an answer without a status: %s", r.Status)
 		}

@@ -18,33 +18,87 @@ import (
 	"tether/mcp"
 )
 
+// sharedBy starts the webhooks of the nodes a and b, of which none leads yet. It is called in a bubble.
+func sharedBy(t *testing.T, r *rig, nodes *testkit.Nodes, place access.Place) map[string]*webhook.Shared {
+	t.Helper()
+	shared := map[string]*webhook.Shared{}
+	for _, name := range []string{"a", "b"} {
+		one := leader.Shared{Nodes: testkit.Node{Nodes: nodes, Name: name}, Place: place, Key: []byte(strings.Repeat("k", 32))}
+		all, err := webhook.NewShared(one, r.opts.Find, func(kept access.Place) (*webhook.Hub, error) {
+			o := r.opts
+			o.Place = kept
+			hub, err := webhook.New(o)
+			if err == nil {
+				hub.SetTransport(r.receiver)
+			}
+			return hub, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared[name] = all
+		ctx, cancel := context.WithCancel(t.Context())
+		go all.Run(ctx)
+		t.Cleanup(func() { cancel(); synctest.Wait() })
+	}
+	synctest.Wait()
+	return shared
+}
+
+// Whoever can publish to the nodes can repeat what was sent: an ended webhook stays ended, and a replaced secret signs nothing again.
+func TestRepeatedSubscriptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "")
+		r.stop()
+		nodes := testkit.NewNodes(t, "example.com")
+		shared := sharedBy(t, r, nodes, access.File(filepath.Join(t.TempDir(), "state", "webhooks")))
+		var sent [][]byte
+		var answer func(context.Context, []byte) []byte
+		nodes.Between("a", func(by func(context.Context, []byte) []byte) func(context.Context, []byte) []byte {
+			answer = by
+			return func(ctx context.Context, q []byte) []byte { sent = append(sent, q); return by(ctx, q) }
+		})
+		nodes.Lead("a")
+		synctest.Wait()
+		repeat := func() {
+			t.Helper()
+			for i, q := range sent {
+				if answer(t.Context(), q) != nil {
+					t.Errorf("question %d is answered again", i)
+				}
+			}
+		}
+		request := mcp.Webhook{Request: events.Request{Name: "terminal.line", Arguments: json.RawMessage(`{"pattern":"x"}`)}, URL: target, Secret: secretOf("a")}
+		for _, secret := range []string{"a", "b"} {
+			request.Secret = secretOf(secret)
+			if _, err := shared["b"].Subscribe(t.Context(), r.ann, request); err != nil {
+				t.Fatal(err)
+			}
+			repeat()
+		}
+		if err := shared["b"].Unsubscribe(r.ann, request); err != nil {
+			t.Fatal(err)
+		}
+		repeat()
+		r.journal.add(2)
+		time.Sleep(5 * time.Minute)
+		repeat()
+		r.journal.add(2)
+		synctest.Wait()
+		if got := r.receiver.taken(); strings.Contains(got, "e-") || len(sent) != 3 {
+			t.Errorf("after the end, and %d questions, the receiver has got: %s", len(sent), got)
+		}
+	})
+}
+
 // Clients subscribe at any node; the leader delivers, and the next one goes on where it has stopped. A former leader changes nothing any more.
 func TestWebhooksOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "")
 		r.stop()
 		place := access.File(filepath.Join(t.TempDir(), "state", "webhooks"))
-		nodes, shared := testkit.NewNodes(t, "example.com"), map[string]*webhook.Shared{}
-		for _, name := range []string{"a", "b"} {
-			one := leader.Shared{Nodes: testkit.Node{Nodes: nodes, Name: name}, Place: place, Key: []byte(strings.Repeat("k", 32))}
-			all, err := webhook.NewShared(one, r.opts.Find, func(kept access.Place) (*webhook.Hub, error) {
-				o := r.opts
-				o.Place = kept
-				hub, err := webhook.New(o)
-				if err == nil {
-					hub.SetTransport(r.receiver)
-				}
-				return hub, err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			shared[name] = all
-			ctx, cancel := context.WithCancel(t.Context())
-			go all.Run(ctx)
-			t.Cleanup(func() { cancel(); synctest.Wait() })
-		}
-		synctest.Wait()
+		nodes := testkit.NewNodes(t, "example.com")
+		shared := sharedBy(t, r, nodes, place)
 		request := mcp.Webhook{Request: events.Request{Name: "terminal.line", Arguments: json.RawMessage(`{"pattern":"x"}`)}, URL: target, Secret: secretOf("a")}
 		wrong := request
 		wrong.URL = "ftp://example.com"

@@ -49,6 +49,14 @@ func (n *Nodes) Stop(name string) {
 	}
 }
 
+// Between lets a test stand between the nodes and one of them: change gets the function that answers there, and returns the one that is asked
+// instead.
+func (n *Nodes) Between(name string, change func(by func(context.Context, []byte) []byte) func(context.Context, []byte) []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.answers[name] = change(n.answers[name])
+}
+
 // Node is one of the Nodes. It implements leader.Nodes.
 type Node struct {
 	*Nodes
@@ -59,10 +67,10 @@ type Node struct {
 func (n Node) ID() string { return n.Name }
 
 // Leader implements leader.Nodes.
-func (n Node) Leader(string) string {
+func (n Node) Leader(string) (node string, epoch int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.leads
+	return n.leads, n.epoch
 }
 
 // Lead implements leader.Nodes.
