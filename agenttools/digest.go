@@ -210,7 +210,12 @@ func tailLines(lines []string, room int) []string {
 
 // problems writes the problems that fit: errors first, then warnings.
 func (d *digest) problems(b *strings.Builder, room int) {
-	fmt.Fprintf(b, "--- problems: %d errors, %d warnings\n", d.answer.Errors, d.answer.Warnings)
+	if a := d.answer; a.Errors+a.Warnings > 0 || a.Succeeded {
+		fmt.Fprintf(b, "--- problems: %d errors, %d warnings\n", a.Errors, a.Warnings)
+	} else {
+		b.WriteString("--- no problems recognised\n")
+	}
+	room -= d.strange(b)
 	var errors, others []problems.Problem
 	for _, p := range d.answer.Problems {
 		if p.Severity == problems.Error {
@@ -237,6 +242,18 @@ func (d *digest) problems(b *strings.Builder, room int) {
 	if n := min(len(others), room/digestLine, room/least); n > 0 {
 		d.list(b, others[:n], digestLine)
 	}
+}
+
+// strange writes the lines that look like errors and fit no known format, and returns how many bytes.
+func (d *digest) strange(b *strings.Builder) int {
+	before := b.Len()
+	if len(d.answer.Unrecognised) > 0 {
+		b.WriteString("lines that look like errors, of no known format:\n")
+	}
+	for _, line := range d.answer.Unrecognised {
+		fmt.Fprintf(b, "    ? %s\n", shortened(screen.Clean(line), digestLine))
+	}
+	return b.Len() - before
 }
 
 // list writes problems, each in at most this many bytes.

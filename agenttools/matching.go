@@ -122,7 +122,7 @@ func (m *Matching) Ask(ctx context.Context, key string, t Terminal, since int64,
 	defer e.mu.Unlock()
 	i := t.Info()
 	a := &ProblemsAnswer{TerminalID: i.ID, Cursor: e.tracker.Cursor(), Dropped: e.tracker.Dropped(), Unseen: e.unseen, Masked: e.masked, Exited: i.Exit != nil, ExitFields: exitOf(i),
-		Cleared: since > 0 && e.tracker.Cleared() >= since}
+		Cleared: since > 0 && e.tracker.Cleared() >= since, Succeeded: e.tracker.Succeeded(), Unrecognised: e.tracker.Unrecognised()}
 	for _, p := range e.tracker.Problems(0) {
 		switch p.Severity {
 		case problems.Error:

@@ -25,13 +25,17 @@ type ProblemsAnswer struct {
 	Problems   []problems.Problem `json:"problems"`
 	Errors     int                `json:"errors"`   // number of errors among all known problems
 	Warnings   int                `json:"warnings"` // number of warnings among all known problems
-	Cursor     int64              `json:"cursor"`
-	More       bool               `json:"more,omitempty"`    // there are more problems than max; the new cursor gets the rest
-	Cleared    bool               `json:"cleared,omitempty"` // problems were cleared after since; ask again without since
-	Dropped    int                `json:"dropped,omitempty"` // number of problems that were not remembered because there was no room
-	Unseen     int64              `json:"unseenBytes"`       // bytes of output that were dropped before they could be examined
-	Masked     int                `json:"masked,omitempty"`  // number of places in the output that are not shown as they were printed
-	Exited     bool               `json:"exited"`
+	// Succeeded: a known tool has said, since it began, that it found no errors. Otherwise no errors only means that none
+	// was recognised.
+	Succeeded    bool     `json:"succeeded,omitempty"`
+	Unrecognised []string `json:"unrecognised,omitempty"` // the last lines that look like errors and fit no known format, at most 5
+	Cursor       int64    `json:"cursor"`
+	More         bool     `json:"more,omitempty"`    // there are more problems than max; the new cursor gets the rest
+	Cleared      bool     `json:"cleared,omitempty"` // problems were cleared after since; ask again without since
+	Dropped      int      `json:"dropped,omitempty"` // number of problems that were not remembered because there was no room
+	Unseen       int64    `json:"unseenBytes"`       // bytes of output that were dropped before they could be examined
+	Masked       int      `json:"masked,omitempty"`  // number of places in the output that are not shown as they were printed
+	Exited       bool     `json:"exited"`
 	*ExitFields
 }
 

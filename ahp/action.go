@@ -64,6 +64,9 @@ func DecodeAction(raw []byte) (Action, error) {
 	return a, nil
 }
 
+// Known reports whether this package has a type for actions of that kind.
+func Known(kind string) bool { _, ok := kinds[kind]; return ok }
+
 // AppendAction appends the action as JSON in the newest shape.
 func AppendAction(dst []byte, a Action) []byte { return AppendActionFor(dst, a, Versions()[0]) }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -105,7 +106,7 @@ func (c *conn) refuseInvalid(d *ahp.Dispatch, err error) {
 }
 
 // dispatchRoot accepts root/configChanged, which VS Code sends when it has connected. Without a configuration it changes nothing, but its
-// sender waits for the echo.
+// sender waits for the echo. Others get one that changes nothing of theirs either.
 func (c *conn) dispatchRoot(d *ahp.Dispatch) {
 	h := c.h
 	h.mu.Lock()
@@ -115,8 +116,7 @@ func (c *conn) dispatchRoot(d *ahp.Dispatch) {
 		return
 	}
 	if c.echoes.Allow() {
-		seq := h.nextSeqLocked()
-		h.root.addLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, d.Channel, seq, c.origin(d), "", elided(d))})
+		h.root.addLocked(c.answerLocked(d, "", ahp.AppendAction(nil, ahp.RootConfigChanged{Config: map[string]json.RawMessage{}})))
 	}
 }
 
@@ -170,16 +170,29 @@ func (c *conn) origin(d *ahp.Dispatch) *ahp.Origin {
 	return &ahp.Origin{ClientID: c.client.id, ClientSeq: d.ClientSeq}
 }
 
-// refuseLocked answers d with an envelope that carries the reason. All subscribers get it, as AHP requires, and the sender gets it even if
+// reasonForOthers is the reason in a refusal of somebody else's action: the true one may repeat what its sender has written.
+const reasonForOthers = "this client may not do this, or not now"
+
+// answerLocked returns the envelope that answers d. The sender gets the reason, if d is refused, and the action as it was sent, as far as the
+// host repeats that. Others get only an action that contains nothing of the sender's.
+func (c *conn) answerLocked(d *ahp.Dispatch, reason string, others []byte) entry {
+	e := entry{seq: c.h.nextSeqLocked()}
+	e.own = &answer{c.client, ahp.AppendEnvelope(nil, d.Channel, e.seq, c.origin(d), reason, elided(d))}
+	if reason != "" {
+		reason = reasonForOthers
+	}
+	e.msg = ahp.AppendEnvelope(nil, d.Channel, e.seq, c.origin(d), reason, others)
+	return e
+}
+
+// refuseLocked answers d with an envelope that carries the reason. All subscribers get one, as AHP requires, and the sender gets it even if
 // it has not subscribed.
 func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 	if ahp.CheckURI(d.Channel) != nil || !c.echoes.Allow() {
 		c.unanswered++
 		return
 	}
-	h := c.h
-	e := entry{seq: h.nextSeqLocked()}
-	e.msg = ahp.AppendEnvelope(nil, d.Channel, e.seq, c.origin(d), reason, elided(d))
+	e := c.answerLocked(d, reason, typeAlone(d))
 	ch := c.visibleLocked(d.Channel)
 	if ch != nil {
 		if ch.term != nil {
@@ -191,7 +204,7 @@ func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 		ch.addLocked(e)
 	}
 	if ch == nil || c.subs[d.Channel] == nil {
-		c.directLocked(e)
+		c.directLocked(entry{seq: e.seq, msg: e.own.msg})
 	}
 }
 

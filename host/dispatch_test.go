@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -180,6 +181,66 @@ func TestOffsets(t *testing.T) {
 		}
 		if err := watcher.call(ahp.MethodSubscribe, ahp.SubscribeParams{Channel: uri}, &r); err != nil || r.Snapshot.State.Meta.Missing != 998 {
 			t.Errorf("snapshot says %v missing, %v; want 998", r.Snapshot.State.Meta, err)
+		}
+	})
+}
+
+// Whoever watches a terminal gets of a stranger's refused action its type, if it is one of AHP's, and a fixed reason, live and in a replay. The
+// sender gets the true reason. The same holds for the one action on the root that changes nothing.
+func TestRefusalsTellOthersNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		owner := connect(t, h, "laptop", viewOptions{})
+		owner.create(uri)
+		watching := []string{ahp.RootURI, uri}
+		stranger, witness := connect(t, h, "stranger", viewOptions{subs: watching}), connect(t, h, "witness", viewOptions{subs: watching})
+		absent := connect(t, h, "absent", viewOptions{subs: watching})
+		absent.close()
+		synctest.Wait()
+		all := 0
+		for _, c := range []struct{ to, action, want, why string }{
+			{uri, `{"type":"terminal/titleChanged","title":"evil"}`, "terminal/titleChanged", "observation-only"},
+			{uri, `{"type":"terminal/cwdChanged","cwd":"evil"}`, "terminal/cwdChanged", "observation-only"},
+			{uri, `{"type":"terminal/input","data":"evil"}`, "terminal/input", "observation-only"},
+			{uri, `{"type":"terminal/output","data":"evil"}`, "terminal/output", "observation-only"},
+			{uri, `{"type":"terminal/resized","cols":80,"rows":24,"evil":1}`, "terminal/resized", "observation-only"},
+			{uri, `{"type":"terminal/claimed","claim":{"kind":"evil"}}`, "terminal/claimed", "observation-only"},
+			{uri, `{"type":"terminal/evil"}`, "unknown", "observation-only"},
+			{uri, `{"type":"evil","evil":"evil"}`, "unknown", "observation-only"},
+			{uri, `{"type":"root/terminalsChanged","terminals":[{"title":"evil"}]}`, "root/terminalsChanged", "observation-only"},
+			{ahp.RootURI, `{"type":"terminal/evil"}`, "unknown", `"terminal/evil" on the root channel`},
+			{ahp.RootURI, `{"type":"root/terminalsChanged","terminals":[{"title":"evil"}]}`, "root/terminalsChanged", "on the root channel"},
+			{ahp.RootURI, `{"type":"root/configChanged","config":{"evil":"evil"}}`, "root/configChanged", ""},
+		} {
+			seq := stranger.dispatchRaw(c.to, []byte(c.action))
+			own := stranger.answer(seq)
+			if own.Rejected() != (c.why != "") || own.Rejected() && !strings.Contains(*own.RejectionReason, c.why) {
+				t.Errorf("%s: the sender is told %+v", c.action, own)
+			}
+			var got ahp.Envelope
+			witness.await("the same for others", func() bool {
+				for _, e := range witness.envelopes {
+					if e.ServerSeq == own.ServerSeq {
+						got = e
+						return true
+					}
+				}
+				return false
+			})
+			var action struct{ Type string }
+			text, err := json.Marshal(got)
+			if err != nil || json.Unmarshal(got.Action, &action) != nil {
+				t.Fatal(err, string(got.Action))
+			}
+			if got.Rejected() != own.Rejected() || action.Type != c.want || strings.Contains(string(text), "evil") || got.Rejected() && *got.RejectionReason == "" {
+				t.Errorf("%s: others get %s", c.action, text)
+			}
+			all++
+		}
+		_, r, err := reconnect(t, h, absent, watching...)
+		text, _ := json.Marshal(r.Actions) // as it was decoded
+		if err != nil || len(r.Actions) != all || strings.Contains(string(text), "evil") {
+			t.Errorf("a replay of %d: %v\n%s", all, err, text)
 		}
 	})
 }

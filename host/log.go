@@ -14,11 +14,21 @@ type entry struct {
 	only  *client // the only client of a session that gets this entry, besides clients that may see everything; nil means all
 	past  bool    // it contains earlier text: not for viewers who may see only later text
 	here  bool    // not for other nodes, which make their own
+	own   *answer // for the client whose action this is about, instead of msg; nil for other entries
 	start int64   // bytes of all entries of this log before it; set by add
+}
+
+// answer is a notification for the client that has sent an action, with what concerns nobody else.
+type answer struct {
+	to  *client
+	msg []byte
 }
 
 // to returns the notification in the encoding for a client.
 func (e *entry) to(c *client) []byte {
+	if e.own != nil && e.own.to == c {
+		return e.own.msg
+	}
 	if e.old != nil && c.old() {
 		return e.old
 	}
@@ -46,6 +56,9 @@ const neededTimes = 4
 func (l *chanLog) add(e entry) {
 	e.start = l.total
 	l.total += int64(len(e.msg))
+	if e.own != nil {
+		l.total += int64(len(e.own.msg))
+	}
 	if int(l.next-l.first) == len(l.ring) {
 		l.resize(max(4, 2*len(l.ring)))
 	}

@@ -191,6 +191,12 @@ func TestLinksThatDoNotWork(t *testing.T) {
 	if refused == 0 {
 		t.Error("guessing is not limited")
 	}
+	if _, status, _, _ := openLink(t, url, shareID, secretText+"!", nil); status != http.StatusTooManyRequests && status != http.StatusForbidden {
+		t.Errorf("more than the secret: %d", status)
+	}
+	if g, status, _, text := openLink(t, url, shareID, secretText, nil); status != http.StatusOK || g.Token == "" {
+		t.Errorf("the right link from an address that has guessed: %d %s", status, text)
+	}
 }
 
 // A link for one browser lets the first one in, which may come again, and nobody else.

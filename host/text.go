@@ -178,15 +178,28 @@ func (h *Host) missingLocked(t *terminal, n int64) {
 	t.addLocked(e)
 }
 
-// elided returns a refused action in the form that is sent to everyone: without text, which concerns nobody else and could be long, and
-// without parts that the host does not know.
+// typeAlone returns an action as others than its sender may see it: its type, which has to be one of AHP's. Output and input keep an empty
+// text, without which they would be invalid.
+func typeAlone(d *ahp.Dispatch) []byte {
+	kind := d.Kind
+	if !ahp.Known(kind) {
+		kind = "unknown"
+	}
+	return shortened(kind, d.Data != nil)
+}
+
+// elided returns an action as its sender gets it back: without text, which could be long, and without all parts if they are long or invalid.
 func elided(d *ahp.Dispatch) []byte {
 	const most = 1 << 10 // bytes; titles, sizes and claims are shorter
 	if d.Data == nil && len(d.Action) <= most && utf8.Valid(d.Action) {
 		return bytes.Clone(d.Action)
 	}
-	action := append([]byte(`{"type":`), jsonspan.AppendQuoteString(nil, d.Kind)...)
-	if d.Data != nil {
+	return shortened(d.Kind, d.Data != nil)
+}
+
+func shortened(kind string, text bool) []byte {
+	action := append([]byte(`{"type":`), jsonspan.AppendQuoteString(nil, kind)...)
+	if text {
 		action = append(action, `,"data":""`...)
 	}
 	return append(action, '}')

@@ -18,11 +18,14 @@ var Known = known
 func (s *Set) FirstPatterns() []*regexp.Regexp {
 	var all []*regexp.Regexp
 	for _, m := range s.matchers {
-		first := m.begins // of a matcher without patterns
-		if len(m.patterns) > 0 {
-			first = m.patterns[0].line
+		switch {
+		case len(m.patterns) > 0:
+			all = append(all, m.patterns[0].line.regexp)
+		case m.succeeds != nil:
+			all = append(all, m.succeeds.regexp)
+		default:
+			all = append(all, m.begins.regexp)
 		}
-		all = append(all, first.regexp)
 	}
 	return all
 }

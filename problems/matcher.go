@@ -3,7 +3,6 @@ package problems
 import (
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // Bounds of a matcher.
@@ -22,7 +21,7 @@ type Matcher struct {
 	Name     string `json:"name"`
 	Owner    string `json:"owner"`    // the tool's name; problems of one owner are cleared together
 	Severity string `json:"severity"` // of problems for which no pattern finds one; "error" if empty
-	// Patterns may be empty for a matcher that has only a Background: a program that restarts others (addition).
+	// Patterns may be empty for a matcher that has only a Background or Succeeds (addition).
 	Patterns []Pattern `json:"pattern"`
 	// Background tells the rounds of a tool that watches files; nil for others.
 	Background *Background `json:"background"`
@@ -30,6 +29,8 @@ type Matcher struct {
 	Clears []string `json:"clears"`
 	// Weak problems count only while the same owner has none in the same file (addition): for summaries that repeat more precise reports.
 	Weak bool `json:"weak"`
+	// Succeeds matches a line with which the tool says that it found no errors (addition): its errors are cleared.
+	Succeeds string `json:"succeeds"`
 	// Package matches the line behind the problems of a Go package, whose import path is its first group (addition): files are named within
 	// that.
 	Package string `json:"package"`
@@ -79,8 +80,8 @@ type Set struct {
 type matcher struct {
 	Matcher
 	patterns []pattern
-	required []string // by the first pattern
 	begins   *expression
+	succeeds *expression
 	ofPkg    *expression // Package
 	severity Severity
 }
@@ -114,22 +115,26 @@ func Compile(all ...Matcher) (*Set, error) {
 }
 
 // inside are texts one of which is in every line that concerns the matcher outside an attempt; nil if there are none.
-func (m *matcher) inside() []string {
-	all := slices.Clone(m.required)
-	if len(m.patterns) == 0 {
-		return requiredOf(m.backgroundBegins())
-	}
-	for _, other := range []string{m.backgroundBegins(), m.Package} {
-		if other == "" || all == nil {
+func (m *matcher) inside() (all []string) {
+	for i, re := range append([]string{m.backgroundBegins(), m.Succeeds, m.Package}, m.first()...) {
+		if re == "" && i < 3 {
 			continue
 		}
-		more := requiredOf(other)
+		more := requiredOf(re)
 		if more == nil {
 			return nil
 		}
 		all = append(all, more...)
 	}
 	return all
+}
+
+// first is the expression of the first pattern, if there is one.
+func (m *Matcher) first() []string {
+	if len(m.Patterns) == 0 {
+		return nil
+	}
+	return []string{m.Patterns[0].Regexp}
 }
 
 func (m *Matcher) backgroundBegins() string {
@@ -152,7 +157,7 @@ func (m Matcher) compile() (*matcher, error) {
 		return nil, errors.New("owner is missing; it is the tool's name")
 	case len(m.Owner) > maxName || len(m.Name) > maxName:
 		return nil, fmt.Errorf("owner and name may have %d bytes at most", maxName)
-	case len(m.Patterns) == 0 && m.backgroundBegins() == "":
+	case len(m.Patterns) == 0 && m.backgroundBegins() == "" && m.Succeeds == "":
 		return nil, errors.New("pattern is missing, and there is no background with a beginsPattern")
 	case len(m.Patterns) > maxPatterns:
 		return nil, fmt.Errorf("%d patterns, at most %d", len(m.Patterns), maxPatterns)
@@ -179,10 +184,12 @@ func (m Matcher) compile() (*matcher, error) {
 		if err := m.complete(names); err != nil {
 			return nil, err
 		}
-		c.required = requiredOf(m.Patterns[0].Regexp)
 	}
 	var err error
 	if c.begins, err = compileRegexp("beginsPattern", c.backgroundBegins()); err != nil {
+		return nil, err
+	}
+	if c.succeeds, err = compileRegexp("succeeds", m.Succeeds); err != nil {
 		return nil, err
 	}
 	if c.ofPkg, err = compileRegexp("package", m.Package); err != nil {

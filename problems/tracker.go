@@ -30,6 +30,8 @@ type Tracker struct {
 	index        map[key]*Problem
 	dropped      int   // problems that there was no room for
 	cleared      int64 // the offset at which problems were last cleared
+	succeeded    bool  // see Succeeded
+	unrecognised []string
 
 	candidates []uint16
 	scratch    scratch
@@ -64,6 +66,7 @@ func (t *Tracker) Lost(n int64) {
 func (t *Tracker) Begin(command, dir string) {
 	t.End()
 	t.command = clip(command, maxMessage)
+	t.begin()
 	if dir != "" {
 		t.dir = dir
 	}
@@ -95,6 +98,9 @@ func (t *Tracker) line(line []byte, start, end int64) {
 		if m.begins != nil && m.begins.match(line) {
 			t.newRound(m, end)
 		}
+		if m.succeeds != nil && m.succeeds.match(line) {
+			t.succeed(m, end)
+		}
 		if m.ofPkg != nil {
 			t.settle(m, line, end)
 		}
@@ -108,6 +114,9 @@ func (t *Tracker) line(line []byte, start, end int64) {
 		default:
 			t.setOpen(int(i), a)
 		}
+	}
+	if !taken && t.in.begun == 0 && looksWrong(line) {
+		t.strange(line)
 	}
 }
 
@@ -180,10 +189,30 @@ func (t *Tracker) newRound(m *matcher, at int64) {
 		t.abandon(m.Owner)
 	}
 	of := t.in.name
+	t.begin()
 	t.clear(at, func(p *Problem) bool {
 		return (of == "" || p.Package == of) && (all || p.Tool == m.Owner || slices.Contains(m.Clears, p.Tool))
 	})
 }
+
+// succeed clears the errors of a tool that says that it has found none.
+func (t *Tracker) succeed(m *matcher, at int64) {
+	of := t.in.name
+	t.clear(at, func(p *Problem) bool {
+		return p.Severity == Error && (of == "" || p.Package == of) && p.Tool == m.Owner
+	})
+	t.succeeded, t.unrecognised = true, nil
+}
+
+// begin forgets how the last round ended.
+func (t *Tracker) begin() { t.succeeded, t.unrecognised = false, nil }
+
+// Succeeded reports whether a known tool has said, since it or a command began, that it found no errors.
+func (t *Tracker) Succeeded() bool { return t.succeeded }
+
+// Unrecognised returns the last lines that look like errors and that no matcher took, since a command or a tool began; at
+// most five.
+func (t *Tracker) Unrecognised() []string { return slices.Clone(t.unrecognised) }
 
 // clear forgets problems, at an offset.
 func (t *Tracker) clear(at int64, what func(*Problem) bool) {

@@ -148,3 +148,34 @@ func (w watched) has(got string) bool {
 	}
 	return false
 }
+
+// A tool that says that it found no errors is believed until it begins again; other lines that look like errors are quoted.
+func TestSucceeded(t *testing.T) {
+	for _, c := range []struct {
+		name, text   string
+		succeeded    bool
+		unrecognised []string
+	}{
+		{"nothing", "listening on 3000\n", false, nil},
+		{"a test run", "ok  \ttether/problems\t1.2s\n", true, nil},
+		{"a repaired one", "src/a.ts(1,7): error TS2322: bad\n10:00:00 AM - Found 0 errors. Watching for file changes.\n", true, nil},
+		{"a new round", "10:00:00 AM - Found 0 errors. Watching for file changes.\n[10:00:01 AM] File change detected. Starting incremental compilation...\n", false, nil},
+		{"an unknown format", "GET / 200 in 3ms\n GET / 500 in 103ms\nfatal: something failed\n", false, []string{"GET / 500 in 103ms", "fatal: something failed"}},
+		{"many", "error 1\nerror 2\nerror 3\nerror 4\nerror 5\nerror 6\nerror 6\n", false, []string{"error 2", "error 3", "error 4", "error 5", "error 6"}},
+		{"words that are fine", "0 errors, 1 warning\ncopying src/error.ts\nwithout errors\nfailed: 0\n--fail-fast\nterror\n", false, nil},
+		{"a known format", "a.c:1:2: error: bad\n", false, nil},
+		{"an unknown one before a success", "error: odd\n[INFO] BUILD SUCCESS\n", true, nil},
+	} {
+		tr := problems.NewTracker(problems.Builtin(), 0)
+		tr.Begin("x", "/p")
+		tr.Write(0, []byte(c.text))
+		tr.End()
+		if got := tr.Unrecognised(); tr.Succeeded() != c.succeeded || !slices.Equal(got, c.unrecognised) {
+			t.Errorf("%s: %v, %q; want %v, %q", c.name, tr.Succeeded(), got, c.succeeded, c.unrecognised)
+		}
+		tr.Begin("y", "/p")
+		if tr.Succeeded() || tr.Unrecognised() != nil {
+			t.Errorf("%s: the next command has %v, %q", c.name, tr.Succeeded(), tr.Unrecognised())
+		}
+	}
+}

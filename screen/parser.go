@@ -178,6 +178,12 @@ func (s *Screen) quick(p []byte) int {
 // that continues before these bytes loses nothing.
 func (s *Screen) Pending() int { return s.parser.pending }
 
+// Settle drops the incomplete input that [Screen.Pending] counts, as if it had not come.
+func (s *Screen) Settle() {
+	k := &s.parser
+	k.state, k.held, k.pending = ground, 0, 0
+}
+
 // multibyte takes one non-ASCII character, or the part that p contains. It returns the rest of p.
 func (s *Screen) multibyte(p []byte) []byte {
 	k := &s.parser

@@ -22,6 +22,9 @@ func (s *Screen) Replay() []byte {
 	return w.out
 }
 
+// Open returns the incomplete input that [Screen.Pending] counts; of a long sequence only its beginning.
+func (s *Screen) Open() []byte { return s.parser.open() }
+
 // open returns the incomplete input: the bytes of an unfinished sequence or character.
 func (k *parser) open() (p []byte) {
 	if k.state != ground {

@@ -65,6 +65,9 @@ func (s *Screen) reset() {
 // Cursor returns the cursor's column and row, counted from 0. When the last column was written, it returns that column.
 func (s *Screen) Cursor() (col, row int) { return min(s.on.x, s.cols-1), s.on.y }
 
+// WholeScreen reports whether the alternate screen is shown.
+func (s *Screen) WholeScreen() bool { return s.on == &s.alt }
+
 // Size returns the size in cells.
 func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
 

@@ -144,7 +144,7 @@ func (m *Modes) Write(p []byte) (int, error) { return m.screen().Write(p) }
 func (m *Modes) InSequence() bool { return m.s != nil && m.s.Pending() > 0 }
 
 // WholeScreen reports whether a program shows the alternate screen.
-func (m *Modes) WholeScreen() bool { return m.s != nil && m.s.on == &m.s.alt }
+func (m *Modes) WholeScreen() bool { return m.s != nil && m.s.WholeScreen() }
 
 // Restore returns the bytes that undo what was set, see [Screen.Undo]. m is then as new.
 func (m *Modes) Restore() []byte {

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -19,7 +18,6 @@ import (
 	"tether/agent/term"
 	"tether/agent/uiws"
 	"tether/platform/pty"
-	"tether/screen"
 )
 
 const (
@@ -33,24 +31,19 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 	if err != nil {
 		return err
 	}
-	var first []byte
-	drawn := r.URL.Query().Get("screen") == "1" && start.Tail > 0
-	if drawn {
-		var at int64
-		if first, at, err = redraw(h, start.Tail, false); err != nil {
-			return err
-		}
-		if first != nil {
-			start.Tail, start.From = 0, at
-		}
-	}
 	rd, err := h.Reader(start)
 	if err != nil {
 		return err
 	}
-	a := &attachment{terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, first: first, drawn: drawn}
-	a.whole = r.URL.Query().Get("input") == "lines"
+	q := r.URL.Query()
+	a := &attachment{terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, drawn: q.Get("screen") == "1" && start.Tail > 0}
+	a.whole = q.Get("input") == "lines"
 	defer func() { a.reader.Close() }()
+	if start.Tail > 0 && q.Get("terminal") != "0" && !h.IsMasked() {
+		if err := a.lookBack(); err != nil {
+			return err
+		}
+	}
 	leave, err := h.Attach()
 	if err != nil {
 		return err
@@ -60,7 +53,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 		return err
 	}
 	defer s.attached.Done()
-	if a.offsets = r.URL.Query().Get("offsets") == "1"; a.offsets {
+	if a.offsets = q.Get("offsets") == "1"; a.offsets {
 		w.Header().Set(localapi.OffsetsHeader, "1")
 	}
 	a.lent = h.Info().LentTo // read before the client knows that it is attached, so that it gets all later changes
@@ -75,9 +68,30 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 	return nil
 }
 
+// lookBack decides what the client is shown of the output from the reader's offset on.
+func (a *attachment) lookBack() (err error) {
+	from := a.reader.Offset()
+	if a.earlier, err = pastFrom(a.terminal, from, a.drawn); err != nil || a.earlier.from == from {
+		return err
+	}
+	a.first = a.earlier.first
+	return a.readFrom(a.earlier.from)
+}
+
+// readFrom makes the reader continue at a raw offset.
+func (a *attachment) readFrom(at int64) error {
+	rd, err := a.terminal.Reader(term.ReaderOptions{View: term.ViewScreen, Hold: true, Linear: true, From: at})
+	if err != nil {
+		return err
+	}
+	a.reader.Close()
+	a.reader = rd
+	return nil
+}
+
 // parseStart parses where the client wants to begin: at an offset (from=OFFSET), with the last bytes (tail=BYTES), or now.
 func parseStart(q url.Values) (term.ReaderOptions, error) {
-	o := term.ReaderOptions{View: term.ViewScreen, Hold: true}
+	o := term.ReaderOptions{View: term.ViewScreen, Hold: true, Linear: true}
 	from, err := number(q, "from", 1<<62)
 	if err != nil {
 		return o, err
@@ -101,6 +115,7 @@ type attachment struct {
 	offsets  bool     // messages to the client begin with the raw offset
 	lent     []string // hosts to which the terminal is lent, as the client was told; owned by lendings
 	first    []byte   // sent before the reader's next output; owned by output
+	earlier  *past    // earlier output that is to be sent; nil if there is none. Owned by output
 	drawn    bool     // the client wants the screen drawn where it has missed output
 	whole    bool     // the input is a script's: a line that the terminal would cut ends it
 	line     int      // with whole: bytes typed since the last end of a line, -1 if no more is taken; owned by input
@@ -145,7 +160,7 @@ func (a *attachment) run(request context.Context) {
 // output sends the terminal's stream until its end and returns the close message for the client; ok is false if the client is gone.
 func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control) (last localapi.Control, ok bool) {
 	buf := make([]byte, localapi.OffsetBytes+localapi.AttachChunk)
-	if !a.sendFirst(buf) {
+	if !a.sendFirst(buf) || a.pass(nil, a.reader.Offset(), buf) != nil {
 		return localapi.Control{}, false
 	}
 	for {
@@ -158,6 +173,9 @@ func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control)
 		}
 		ev, ready, err := a.reader.TryNext(buf[localapi.OffsetBytes:])
 		if err == nil && !ready {
+			if err = a.pass(nil, a.reader.Offset(), buf); err != nil {
+				return localapi.Control{}, false
+			}
 			select {
 			case <-a.reader.Ready(1):
 			case c := <-beside:
@@ -171,13 +189,10 @@ func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control)
 		case errors.As(err, &lagged):
 			err = a.lagged(lagged.Lost, buf)
 		case err != nil:
+		case len(ev.Data) > 0 && a.earlier != nil:
+			err = a.pass(ev.Data, ev.Raw, buf)
 		case len(ev.Data) > 0:
-			data := ev.Data
-			if a.offsets {
-				binary.BigEndian.PutUint64(buf, uint64(ev.Raw))
-				data = buf[:localapi.OffsetBytes+len(ev.Data)]
-			}
-			err = a.send(websocket.MessageBinary, data)
+			err = a.sendOutput(buf[:localapi.OffsetBytes+len(ev.Data)], ev.Raw)
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
 			return localapi.Control{Type: localapi.ControlExit, Code: ev.Mark.Exit.Code, Signal: ev.Mark.Exit.Signal}, true
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
@@ -193,25 +208,50 @@ func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control)
 	}
 }
 
+// pass sends what the client gets of earlier output that ends at the raw offset to. It does nothing once all of it was sent.
+func (a *attachment) pass(data []byte, to int64, buf []byte) error {
+	if a.earlier == nil {
+		return nil
+	}
+	out, over := a.earlier.pass(nil, data, to)
+	if over {
+		a.earlier = nil
+	}
+	for len(out) > 0 {
+		n := copy(buf[localapi.OffsetBytes:], out)
+		if err := a.sendOutput(buf[:localapi.OffsetBytes+n], to); err != nil {
+			return err
+		}
+		out = out[n:]
+	}
+	return nil
+}
+
+// sendOutput sends output, which lies behind room for its offset in frame, and ends at the raw offset to.
+func (a *attachment) sendOutput(frame []byte, to int64) error {
+	binary.BigEndian.PutUint64(frame, uint64(to))
+	if !a.offsets {
+		frame = frame[localapi.OffsetBytes:]
+	}
+	return a.send(websocket.MessageBinary, frame)
+}
+
 // lagged tells the client how much it has missed, and sends it the screen if it wants that.
 func (a *attachment) lagged(lost int64, buf []byte) error {
 	var at int64
-	var rd *term.Reader
 	if a.drawn {
 		var err error
-		if a.first, at, err = redraw(a.terminal, -1, true); err != nil {
+		if a.first, at, err = redraw(a.terminal); err != nil {
 			return err
 		}
 	}
 	if a.first != nil {
-		var err error
-		if rd, err = a.terminal.Reader(term.ReaderOptions{View: term.ViewScreen, Hold: true, From: at}); err != nil {
+		a.earlier = nil
+		if err := a.readFrom(at); err != nil {
 			return err
 		}
-		a.reader.Close()
-		a.reader = rd
 	}
-	if err := a.send(websocket.MessageText, localapi.Control{Type: localapi.ControlLagged, Lost: lost}.Encode()); err != nil {
+	if err := a.send(websocket.MessageText, localapi.Control{Type: localapi.ControlLagged, Lost: lost, Redrawn: a.first != nil}.Encode()); err != nil {
 		return err
 	}
 	if !a.sendFirst(buf) {
@@ -225,14 +265,9 @@ var errNotRead = errors.New("the client does not read what is sent")
 
 // sendFirst sends the present screen. Its bytes do not count in offsets.
 func (a *attachment) sendFirst(buf []byte) bool {
-	binary.BigEndian.PutUint64(buf, uint64(a.reader.Offset()))
 	for rest := a.first; len(rest) > 0; {
 		n := copy(buf[localapi.OffsetBytes:], rest)
-		data := buf[:localapi.OffsetBytes+n]
-		if !a.offsets {
-			data = data[localapi.OffsetBytes:]
-		}
-		if a.send(websocket.MessageBinary, data) != nil {
+		if a.sendOutput(buf[:localapi.OffsetBytes+n], a.reader.Offset()) != nil {
 			return false
 		}
 		rest = rest[n:]
@@ -365,67 +400,4 @@ func (a *attachment) control(data []byte) error {
 		return err // its size does not count any more
 	}
 	return a.server.sizes.want(a.terminal, a, term.Size{Cols: c.Cols, Rows: c.Rows})
-}
-
-// wipe resets and clears a used terminal: it ends an incomplete sequence, leaves the alternate screen, and resets modes, style, character
-// sets and tab stops.
-const wipe = "\x18\x1b[?1049l\x1b[!p\x1b[4;20l\x1b[?1;6;9;45;66;1000;1002;1003;1004;1006;1016;2004;2026l\x1b[?7;25h\x1b[0 q\x1b]8;;\x1b\\" +
-	"\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[?5W\x1b[m\x1b[H\x1b[2J"
-
-// redraw returns bytes that clear a terminal and draw the screen, for a client that would begin with the last tail bytes, and the raw
-// offset at which the client continues. It returns nil if the last tail bytes show the screen by themselves. A client that has lost output
-// gets the screen in any case, if the screen is known and the terminal has shown something.
-func redraw(h term.Handle, tail int64, lost bool) (first []byte, at int64, err error) {
-	if h.IsMasked() {
-		return nil, 0, nil // agents do not see screens
-	}
-	end := h.Info().Bytes
-	some, err := h.Reader(term.ReaderOptions{View: term.ViewScreen, Tail: tail})
-	if err != nil {
-		return nil, 0, err
-	}
-	defer some.Close()
-	all, err := h.Reader(term.ReaderOptions{View: term.ViewScreen})
-	if err != nil {
-		return nil, 0, err
-	}
-	defer all.Close()
-	old, err := all.Oldest()
-	from := some.Offset()
-	if err != nil || from <= old.Raw && len(old.Replay) == 0 && !lost {
-		return nil, 0, err
-	}
-	is := screen.NewState(int(old.Size.Cols), int(old.Size.Rows))
-	is.Write(old.Replay)
-	show(is, all, from)
-	looks := screen.NewState(is.Size())
-	at = show(is, all, end)
-	show(looks, some, end)
-	replay := is.Replay()
-	switch {
-	case replay == nil:
-		return nil, 0, nil
-	case lost:
-		return append([]byte(wipe), replay...), max(at, old.Raw), nil
-	case bytes.Equal(replay, looks.Replay()):
-		return nil, 0, nil
-	}
-	return append([]byte("\x1b[m\x1b[H\x1b[2J"), replay...), at, nil
-}
-
-// show makes a screen process what a reader returns up to a raw offset, or a little more, and returns the raw offset where that ends.
-func show(s *screen.Screen, rd *term.Reader, to int64) (at int64) {
-	buf := make([]byte, 64<<10)
-	for at < to {
-		ev, ok, err := rd.TryNext(buf)
-		if err != nil || !ok {
-			break // the reader has lost its place, or nothing more can be read
-		}
-		if m := ev.Mark; m != nil && m.Kind == term.MarkResized {
-			s.Resize(int(m.Size.Cols), int(m.Size.Rows))
-		}
-		s.Advance(ev.Data)
-		at = ev.Raw
-	}
-	return at
 }

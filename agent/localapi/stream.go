@@ -29,6 +29,7 @@ type Control struct {
 	Cols    uint16      `json:"cols,omitempty"`
 	Rows    uint16      `json:"rows,omitempty"`
 	Lost    int64       `json:"lost,omitempty"`
+	Redrawn bool        `json:"redrawn,omitempty"` // for ControlLagged: the whole screen follows, for a terminal on which nothing is set
 	Code    int         `json:"code,omitempty"`
 	Signal  string      `json:"signal,omitempty"`
 	Message string      `json:"message,omitempty"`

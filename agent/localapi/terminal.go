@@ -191,6 +191,8 @@ type ProblemList struct {
 	Unseen        int64     `json:"unseen_bytes"` // bytes of output that were dropped before they could be examined
 	Masked        int       `json:"masked"`       // number of places in the output that are not shown as they were printed, such as secrets
 	Exited        bool      `json:"exited"`       // the terminal has exited
+	Succeeded     bool      `json:"succeeded"`    // a known tool has said, since it began, that it found no errors
+	Unrecognised  []string  `json:"unrecognised"` // the last lines that look like errors and fit no known format, at most 5
 }
 
 // Digest sums up a terminal's output.

@@ -21,6 +21,8 @@ type AttachOptions struct {
 	// after each ControlLagged.
 	Screen bool
 	From   int64 // if not 0: begin at this raw offset, such as a Message.Raw
+	// Script says that no terminal is attached, which would answer. Otherwise Tail's bytes come without what would act on one again, such as questions.
+	Script bool
 	// Lines says that the input is a script's. A line that the terminal would cut is refused, and with it all input after it.
 	Lines bool
 }
@@ -41,6 +43,9 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 		if o.Screen {
 			q.Set("screen", "1")
 		}
+	}
+	if o.Script {
+		q.Set("terminal", "0")
 	}
 	conn, resp, err := websocket.Dial(ctx, "ws://"+localapi.Host+terminalPath(ref, "/attach")+"?"+q.Encode(),
 		&websocket.DialOptions{HTTPClient: &c.http, HTTPHeader: c.header})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
@@ -144,6 +145,20 @@ func pendingCommand(stdout io.Writer) *cobra.Command {
 	return c
 }
 
+// mayApprove returns an error unless a machine waits with a code, under a name that no person has. owner is the name of the person to whom the
+// machine is to belong. name is "" for the machine's name for itself.
+func (at places) mayApprove(tokens *access.Tokens, code, name, owner string) error {
+	people, err := access.OpenPeople(at.people, tokens)
+	if err != nil {
+		return err
+	}
+	one, err := devices.Waiting(at.pending, code)
+	if err != nil {
+		return err
+	}
+	return people.MayName(cmp.Or(name, one.Name), host.RoleMachine, owner)
+}
+
 func approveCommand(stdout io.Writer) *cobra.Command {
 	var path, name, owner string
 	c := &cobra.Command{
@@ -164,10 +179,7 @@ tether-host token revoke NAME ends it.`,
 				return err
 			}
 			var info access.Info
-			err = ownedBy(tokens, path, owner, func(string) error {
-				_, err := devices.Waiting(at.pending, args[0])
-				return err
-			})
+			err = ownedBy(tokens, path, owner, func(string) error { return at.mayApprove(tokens, args[0], name, owner) })
 			if err == nil {
 				info, err = devices.Approve(at.pending, tokens, args[0], name)
 			}

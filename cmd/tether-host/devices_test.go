@@ -74,6 +74,14 @@ func TestAMachinePairsByACode(t *testing.T) {
 	if status, _, text := tool(t, "approve", "000000x", "--tokens", file); status != exitFailure || !strings.Contains(text, "pending") {
 		t.Errorf("a wrong code: %d %s", status, text)
 	}
+	if status, _, text := tool(t, "token", "create", "ann", "--role", "observer", "--tokens", file); status != 0 {
+		t.Errorf("a person: %d %s", status, text)
+	}
+	for _, args := range [][]string{{"--name", "ann"}, {"--owner", "laptop"}} {
+		if status, _, text := tool(t, append([]string{"approve", p.Code, "--tokens", file}, args...)...); status != exitFailure || !strings.Contains(text, "a person's name") {
+			t.Errorf("approve %v: %d %s", args, status, text)
+		}
+	}
 	if status, out, text := tool(t, "approve", p.Code, "--tokens", file); status != 0 || !strings.Contains(out, "laptop may lend") {
 		t.Fatalf("approve: %d %s %s", status, out, text)
 	}

@@ -184,7 +184,9 @@ func approveAs(at places) func(host.Principal, string, string) error {
 			return err
 		}
 		t.OwnedBy(p.Owner)
-		_, err = devices.Approve(at.pending, t, code, name)
+		if err = at.mayApprove(t, code, name, p.Name); err == nil {
+			_, err = devices.Approve(at.pending, t, code, name)
+		}
 		if errors.Is(err, access.ErrTakenName) {
 			return fmt.Errorf("%w: pair with another name, with --name", err)
 		}

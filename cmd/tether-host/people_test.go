@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"tether/host"
+	"tether/host/access"
 	"tether/platform/secret"
 )
 
@@ -36,6 +38,13 @@ func TestPeopleCommands(t *testing.T) {
 		{"token create bob --role agent --owner eve", 1, "one name has one role"},
 		{"token create box --role observer", 1, "one name has one role"},
 		{"token create ci --role agent --owner eve", 1, "belongs to somebody else"},
+		{"token create ann --role agent", 1, "ann is, or was, a person's name"},
+		{"token create ANN", 1, "a person's name"},
+		{"token create ann --once", 1, "a person's name"},
+		{"token create dave --role operator --owner dave", 1, "a person's name"},
+		{"token create x --owner ci", 1, "the name ci is that of a token for the role agent"},
+		{"token owner box root", 1, "the name root is that of a token for the role admin"},
+		{"people ls", 0, `^(?:[^d]|d[^a])*$`}, // no dave
 		{"approve 000000 --owner eve", 1, "no machine waits with this code"},
 		{"token create fred --once --role observer", 2, "--once needs the role machine"},
 		{"token owner nothing eve", 1, "no such token"},
@@ -140,5 +149,28 @@ shows bob.token
 	listed, _ := os.ReadFile(filepath.Join(s.dir, "terminals.out"))
 	if !regexp.MustCompile(`ann-laptop/dev\s+ann\s+running\s.*ann, group:web, agent:ci`).Match(listed) {
 		t.Errorf("terminals:\n%s", listed)
+	}
+}
+
+// A person and an agent that have one name, in files from before, are named when the host starts.
+func TestOneNameForTwo(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "private")
+	if out, status := inDir(t, dir, "token", "create", "ann", "--role", "observer"); status != 0 {
+		t.Fatal(out)
+	}
+	tokens, err := access.Open(access.File(filepath.Join(dir, "tokens.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.Revoke("ann"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := tokens.Create("ann", host.RoleAgent, 0); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "--tokens", filepath.Join(dir, "tokens.json"))
+	r.end(t)
+	if said := r.stderr.String(); !strings.Contains(said, "a person has the name of this token, too") || !strings.Contains(said, "ann") || !strings.Contains(said, "agent") {
+		t.Errorf("the host says: %s", said)
 	}
 }

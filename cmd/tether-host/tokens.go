@@ -68,6 +68,14 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 		return nil, err
 	}
 	log := o.Logger
+	clashes, err := people.Clashes()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range clashes {
+		log.Warn().Str("name", i.Principal).Str("role", string(i.Role)).Str("id", i.ID).
+			Msg("a person has the name of this token, too: create one with another name, and revoke this one")
+	}
 	people.OnError(func(err error) {
 		if err == nil {
 			log.Warn().Msg("people: the file can be read again")
@@ -166,7 +174,14 @@ the person that --owner names; an observer is the person of its own name. A pers
 			if owner == "" && role == string(host.RoleObserver) {
 				owner = args[0]
 			}
-			if err := ownedBy(t, *path, owner, func(id string) error { return t.MayCreate(args[0], host.Role(role), id) }); err != nil {
+			people, err := peopleAt(*path)
+			if err != nil {
+				return err
+			}
+			may := func(id string) error {
+				return cmp.Or(t.MayCreate(args[0], host.Role(role), id), people.MayName(args[0], host.Role(role), owner))
+			}
+			if err := ownedBy(t, *path, owner, may); err != nil {
 				return err
 			}
 			create := func() (string, access.Info, error) { return t.Create(args[0], host.Role(role), ttl) }

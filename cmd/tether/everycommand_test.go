@@ -46,7 +46,7 @@ var sittings = []sitting{
 	{line: "read web --screen", do: []string{"ready"}},
 	{line: "ports web", do: []string{"no program in this terminal listens"}},
 	{line: "commands web", do: []string{"no commands reported"}},
-	{line: "problems web", do: []string{"no problems found"}},
+	{line: "problems web", do: []string{"no problems recognised"}},
 	{line: "events web --pattern ready", do: []string{"web: ready"}},
 	{line: "on web --pattern ready --once --cursor-file $FILE.cursor -- true", do: []string{"type:\x03"}, exit: 130},
 	{line: "watch --wait lab web", do: []string{"ready", "type:\x03"}, exit: 130},

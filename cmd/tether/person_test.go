@@ -227,6 +227,32 @@ func TestLeavingUndoesWhatWasSet(t *testing.T) {
 	}
 }
 
+// A program's question reaches the terminal that is attached when it is asked, once, and no terminal that is attached later or that tether
+// does not read.
+func TestQuestionsAreAskedOnce(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	const asks = `printf '\033[?2004h\033[c\033]11;?\007ready'`
+	p := sit(t, "run", "--private", "--name", "it", "--", "sh", "-c", asks+`; exec cat`)
+	p.sees("\x1b[c", "\x1b]11;?\a", "ready")
+	p.types("~.")
+	p.exits(0)
+	back := sit(t, "attach", "it")
+	back.sees("ready")
+	if all := back.everything(); strings.Contains(all, "\x1b[c") || strings.Contains(all, "]11;") {
+		t.Errorf("who comes back is asked again: %q", all)
+	}
+	back.types("\x04")
+	back.exits(0)
+	piped := sitAt(t, pty.Command{Path: "sh", Args: []string{"sh", "-c", `true | tether run --private -- sh -c "` + asks + `"; tether run --private -- sh -c "` + asks + `" </dev/null`},
+		Env: append(os.Environ(), "TERM=xterm")})
+	piped.sees("ready", "ready")
+	piped.exits(0)
+	if all := piped.everything(); strings.Contains(all, "\x1b[c") || strings.Contains(all, "]11;") || strings.Count(all, "\x1b[?2004l") != 2 {
+		t.Errorf("a terminal that tether does not read gets %q", all)
+	}
+}
+
 // Each message of tether begins a new line, also behind a prompt.
 func TestLeavingBehindAPrompt(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)

@@ -62,8 +62,15 @@ func (a *app) printProblems(list localapi.ProblemList) {
 		}
 		fmt.Fprintln(a.stdout, display.Printable(line, 2000))
 	}
-	if len(list.Problems) == 0 {
-		a.notice("no problems found")
+	switch {
+	case len(list.Problems) > 0:
+	case list.Succeeded:
+		a.notice("no problems")
+	default:
+		a.notice("no problems recognised")
+	}
+	for _, line := range list.Unrecognised {
+		a.notice("of no known format: %s", display.Printable(line, 200))
 	}
 	a.noteMasked(list.Masked)
 	if list.Unseen > 0 {

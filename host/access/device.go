@@ -51,6 +51,19 @@ func (t *Tokens) Redeem(token string, key ed25519.PublicKey) (Info, error) {
 	return added.info(time.Now()), nil
 }
 
+// HadPairing reports whether the document had that pairing token when it was last read. It reads nothing.
+func (t *Tokens) HadPairing(token string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	hash, had := sha256.Sum256([]byte(token)), false
+	for _, g := range t.grants {
+		if g.Once && subtle.ConstantTimeCompare(g.SHA256, hash[:]) == 1 {
+			had = true
+		}
+	}
+	return had
+}
+
 // mayRedeem reports whether the document has that pairing token. It does not take the lock that changes need, so that guessing tokens
 // delays nobody.
 func (t *Tokens) mayRedeem(token string) bool {

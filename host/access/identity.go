@@ -69,7 +69,11 @@ func (p *People) identify(i host.Identity) (one Person, err error) {
 			if len(f.People) >= maxPeople {
 				return fmt.Errorf("there are %d people, the maximum", maxPeople)
 			}
-			at, f.People = len(f.People), append(f.People, Person{ID: newPersonID(), Name: f.freeName(i.Wanted), Issuer: i.Issuer, Subject: i.Subject,
+			tokens, err := load(p.tokens.at)
+			if err != nil {
+				return err
+			}
+			at, f.People = len(f.People), append(f.People, Person{ID: newPersonID(), Name: f.freeName(i.Wanted, tokens), Issuer: i.Issuer, Subject: i.Subject,
 				Created: time.Now().UTC().Truncate(time.Second)})
 		}
 		if one = f.People[at]; one.Ended == nil {
@@ -87,8 +91,8 @@ func (f *peopleFile) identity(i host.Identity) int {
 
 func newPersonID() string { return "p-" + strings.ToLower(rand.Text()[:16]) }
 
-// freeName returns the wanted name, made valid, with a number appended if somebody has or had that name.
-func (f *peopleFile) freeName(wanted string) string {
+// freeName returns the wanted name, made valid, with a number appended if somebody has or had that name, or a token or a machine has it.
+func (f *peopleFile) freeName(wanted string, tokens []record) string {
 	var b strings.Builder
 	for _, r := range wanted {
 		if b.Len() < maxWanted && checkName("a"+string(r)) == nil {
@@ -100,7 +104,7 @@ func (f *peopleFile) freeName(wanted string) string {
 		base = "person"
 	}
 	name := base
-	for n := 2; name == ahp.ToEveryone || slices.ContainsFunc(f.People, func(o Person) bool { return strings.EqualFold(o.Name, name) }); n++ {
+	for n := 2; name == ahp.ToEveryone || f.hadPerson(name) || slices.ContainsFunc(tokens, func(r record) bool { return strings.EqualFold(r.Principal, name) }); n++ {
 		name = fmt.Sprintf("%s-%d", base, n)
 	}
 	return name

@@ -122,3 +122,54 @@ func TestProvidedGroups(t *testing.T) {
 		t.Errorf("%d groups", n)
 	}
 }
+
+// A person and a machine or an agent never get the same name: who logs in gets a free one, and a new token cannot have a person's, even of
+// one who has left. An observer's token is the person's own. Pairs in files from before are found.
+func TestPeopleAndAgentsHaveOtherNames(t *testing.T) {
+	p, tokens, _ := company(t)
+	in := func(subject, wanted string) string {
+		return identified(t, p, host.Identity{Issuer: "https://id.example.com", Subject: subject, Wanted: wanted}).Name
+	}
+	for name, role := range map[string]host.Role{"ci": host.RoleAgent, "bot": host.RoleOperator, "laptop": host.RoleMachine, "root": host.RoleAdmin, "eve": host.RoleObserver} {
+		create(t, tokens, name, role, 0)
+		if got := in("of "+name, strings.ToUpper(name)); got != strings.ToUpper(name)+"-2" {
+			t.Errorf("who is called as a token for the role %s logs in as %s", role, got)
+		}
+		_, err := p.Ensure(name)
+		if (err == nil) != (role == host.RoleObserver) {
+			t.Errorf("a person with the name of a token for the role %s: %v", role, err)
+		}
+	}
+	if _, _, err := tokens.CreatePairing("desk", 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := in("of desk", "desk"); got != "desk-2" {
+		t.Errorf("who is called as a machine that may pair logs in as %s", got)
+	}
+	in("1", "ann")
+	for _, end := range []bool{false, true} {
+		if end {
+			if _, err := p.End("ann"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, role := range host.Roles() {
+			if err := p.MayName("Ann", role, ""); (err == nil) != (role == host.RoleObserver) || err != nil && !errors.Is(err, access.ErrTakenName) {
+				t.Errorf("ended %t: a token for the role %s with a person's name: %v", end, role, err)
+			}
+		}
+	}
+	if err := p.MayName("fred", host.RoleAgent, "Fred"); err == nil {
+		t.Error("an agent has the name of the person to whom it is to belong")
+	}
+	if err := p.MayName("fred", host.RoleAgent, "eve"); err != nil {
+		t.Error(err)
+	}
+	if found, err := p.Clashes(); err != nil || len(found) != 0 {
+		t.Errorf("clashes: %v, %v", found, err)
+	}
+	create(t, tokens, "CI-2", host.RoleAgent, 0) // as a program from before made one
+	if found, err := p.Clashes(); err != nil || len(found) != 1 || found[0].Principal != "CI-2" || found[0].Role != host.RoleAgent {
+		t.Errorf("clashes: %v, %v", found, err)
+	}
+}

@@ -191,11 +191,49 @@ func (p *People) Ensure(name string) (one Person, err error) {
 		if len(f.People) >= maxPeople {
 			return fmt.Errorf("there are %d people, the maximum", maxPeople)
 		}
+		tokens, err := load(p.tokens.at)
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(tokens, func(r record) bool { return r.takesName(name) }); i >= 0 {
+			return fmt.Errorf("the name %s is that of a token for the role %s: no person can have it", tokens[i].Principal, tokens[i].Role)
+		}
 		one = Person{ID: newPersonID(), Name: name, Created: time.Now().UTC().Truncate(time.Second)}
 		f.People = append(f.People, one)
 		return nil
 	})
 	return one, err
+}
+
+// takesName reports whether the record is of a machine or an agent that has a name, so that no person can have it. Only an observer has the
+// name of a person: the one to whom the token belongs.
+func (r *record) takesName(name string) bool {
+	return r.Role != host.RoleObserver && strings.EqualFold(r.Principal, name)
+}
+
+// hadPerson reports whether a person has or had that name.
+func (f *peopleFile) hadPerson(name string) bool {
+	return slices.ContainsFunc(f.People, func(o Person) bool { return strings.EqualFold(o.Name, name) })
+}
+
+// MayName returns an error if a person has or had that name, so that no new token for that role, and no new machine, can have it. owner is
+// the name of the person to whom it is to belong, who may not exist yet; empty means the administrator.
+func (p *People) MayName(principal string, role host.Role, owner string) error {
+	f, err := loadPeople(p.at)
+	if err == nil && role != host.RoleObserver && (f.hadPerson(principal) || strings.EqualFold(principal, owner)) {
+		err = fmt.Errorf("%w: %s is, or was, a person's name, and only an observer's token may have that; use another", ErrTakenName, principal)
+	}
+	return err
+}
+
+// Clashes returns the machines and tokens that have the name of a person, as files from before may have them.
+func (p *People) Clashes() ([]Info, error) {
+	all, err := p.tokens.List()
+	names := map[string]bool{}
+	for _, name := range p.Look().People {
+		names[strings.ToLower(name)] = true
+	}
+	return slices.DeleteFunc(all, func(i Info) bool { return i.Role == host.RoleObserver || !names[strings.ToLower(i.Principal)] }), err
 }
 
 // Find returns the id of the person of that name who has not ended; ok is false if there is none.

@@ -233,7 +233,7 @@ func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, e
 	d.mu.Lock()
 	blocked := d.redeems[place] != nil && d.redeems[place].Tokens() < 1
 	d.mu.Unlock()
-	if blocked {
+	if blocked && !d.opts.Tokens.HadPairing(token) { // a right one passes, however many wrong ones came from the same place
 		return pairing.Redeemed{}, errTooMany
 	}
 	said := pairing.Redemption{Host: d.public, Device: r.DeviceKey, Token: token, Nonce: r.Nonce}

@@ -11,6 +11,9 @@
 # PS0 exists since 4.4 and is expanded only while promptvars is on; else a DEBUG trap does its work. PS1, PS0 and PROMPT_COMMAND
 # name only variables that are not exported: a shell that inherits them finds nothing and prints nothing.
 #
+# Where ble.sh reads the lines, its hook PREEXEC does the work of PS0. Lines that were typed ahead are all in the history before
+# ble.sh runs the first, and it expands PS0 only once for them: the last entry would be another's line.
+#
 # The user's code is a stranger here: it may set -eux, trap DEBUG and ERR, redefine every command, and change each variable
 # at any time. So nothing below relies on a command that fails, on an option, or on the hooks still being in place.
 
@@ -29,6 +32,7 @@ __tether_after=    # what __tether_last wants done outside of a function, where 
 __tether_trapped=0 # whether the DEBUG trap is in use
 __tether_armed=0   # DEBUG only: a prompt was shown and no line started since
 
+__tether_blehook=  # ble.sh calls __tether_ble
 __tether_modern=   # PS0 exists
 __tether_array=    # PROMPT_COMMAND may be an array, and is no text in the environment
 __tether_recent=   # HISTCMD is right after Enter
@@ -127,6 +131,7 @@ __tether_entry() {
 # __tether_line puts the line that is about to run into __tether_text. It fails if that is not certain: the line may not have been
 # added to the history, so that the last entry is another's.
 __tether_line() {
+  if [[ -n ${_ble_attached-} ]]; then return 1; fi
   if [[ :${SHELLOPTS-}: != *:history:* || ${HISTSIZE-} == 0 ]] || (( __tether_hist < 0 )); then return 1; fi
   __tether_entry
   if [[ -z $__tether_text ]]; then return 1; fi
@@ -136,13 +141,19 @@ __tether_line() {
   esac
   if (( __tether_moved == 1 )); then return 0; fi
   if (( __tether_moved != 0 )); then
-    builtin shopt -q cmdhist # else each line of a command is an entry
+    __tether_kept && builtin shopt -q cmdhist # else each line of a command is an entry
     return
   fi
   # Nothing was added: then it was the same line again, unless it may have been left out for another reason.
   case :${HISTCONTROL-}: in *:ignorespace:*|*:ignoreboth:*) return 1 ;; esac
   case :${HISTCONTROL-}: in *:ignoredups:*|*:erasedups:*) [[ -z ${HISTIGNORE-} ]]; return ;; esac
   return 1
+}
+
+# __tether_kept says whether each line is added to the history.
+__tether_kept() {
+  case :${HISTCONTROL-}: in *:ignore*:*) return 1 ;; esac
+  [[ -z ${HISTIGNORE-} ]]
 }
 
 # __tether_length prints the length in bytes of the last history entry, or 0 if it ends in a backslash: bash takes that out when it adds
@@ -172,18 +183,34 @@ __tether_uncut() {
 
 # __tether_start STATUS runs after Enter, in a subshell of PS0. File descriptors 3 and 4 are what 1 and 2 were.
 __tether_start() {
-  if [[ -t 4 ]]; then # where bash prints PS0
+  if [[ -n ${_ble_attached-} && -n $__tether_blehook ]]; then
+    : # __tether_ble has begun the line
+  elif [[ -t 4 ]]; then # where bash prints PS0
     __tether_begin "$1"
   else
     __tether_begin "$1" 3>/dev/tty
   fi
 }
 
-# __tether_begin STATUS ends the line before, if no prompt came between, and begins one.
+# __tether_ble LINE is the hook of ble.sh that runs before a line.
+__tether_ble() {
+  { __tether_begin "$?" "$1"; } >/dev/null 2>&1 3>/dev/tty
+  __tether_ran=1
+}
+
+# __tether_blehooks puts __tether_ble into the hooks of ble.sh, if that has some.
+__tether_blehooks() {
+  if [[ -n ${BLE_VERSION-} ]] && builtin declare -F blehook >/dev/null && blehook PREEXEC!=__tether_ble; then __tether_blehook=1; fi
+}
+
+# __tether_begin STATUS [LINE] ends the line before, if no prompt came between, and begins one.
 __tether_begin() {
   builtin local LC_ALL=C # bytes, and faster
   if [[ -n ${__tether_ran-} ]]; then __tether_mark "D;$1"; fi
-  if __tether_line; then
+  if [[ -n ${2-} ]]; then
+    __tether_escape "$2"
+    __tether_mark "E;$__tether_text" C
+  elif __tether_line; then
     __tether_uncut
     __tether_escape "$__tether_text"
     __tether_mark "E;$__tether_text" C
@@ -208,6 +235,7 @@ __tether_first() {
 
 # __tether_last is the last hook of a prompt: it looks after the others.
 __tether_last() {
+  __tether_blehooks
   if [[ :${BASHOPTS-}: == *:promptvars:* ]] || builtin shopt -q promptvars; then # BASHOPTS is of 4.1
     __tether_prompts
   else
@@ -359,7 +387,7 @@ __tether_chain() {
 __tether_debug() {
   __tether_code=$1
   __tether_arg=$2
-  if (( __tether_armed )) && [[ -z ${READLINE_LINE+x}${COMP_LINE+x} && $BASH_COMMAND != *__tether_* ]]; then
+  if (( __tether_armed )) && [[ -z ${_ble_attached-}${READLINE_LINE+x}${COMP_LINE+x} && $BASH_COMMAND != *__tether_* ]]; then
     __tether_armed=0
     __tether_begin "$1" 3>/dev/tty
     __tether_ran=1

@@ -84,7 +84,7 @@ func TestBellWaitsForASequence(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	s := &Session{opts: Options{Out: out}, interactive: true}
+	s := &Session{opts: Options{Out: out}, interactive: true, own: true}
 	if err := s.print([]byte("a\x1b[")); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestBellWhileTheTerminalIsRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	s := &Session{opts: Options{Out: out}, interactive: true}
+	s := &Session{opts: Options{Out: out}, interactive: true, own: true}
 	rung := make(chan struct{})
 	go func() {
 		defer close(rung)

@@ -66,7 +66,7 @@ func (l *reconnectingAttach) Next(ctx context.Context) (localclient.Message, err
 		switch {
 		case err == nil && !goesOn:
 			if m.Raw > 0 {
-				l.from = localclient.AttachOptions{From: m.Raw, Lines: l.from.Lines}
+				l.from = localclient.AttachOptions{From: m.Raw, Script: l.from.Script, Lines: l.from.Lines}
 			}
 			return m, nil
 		case ctx.Err() != nil, l.isClosed(), !att.SaysOffsets():

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/agent/redact"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
 	"tether/screen"
@@ -24,7 +26,8 @@ import (
 //
 // If In and Out are terminals, the session is interactive: every key goes to the child, the terminal follows the window's size, and ~.
 // detaches. Otherwise the session is a part of a script: In is typed, or the command reads it from a pipe, the output is printed to Out, and a
-// session that owns its terminal kills it when a signal ends the script.
+// session that owns its terminal kills it when a signal ends the script. If only Out is a terminal, its answers to questions would reach
+// another program, so that it gets none.
 type Session struct {
 	opts   Options
 	client *localclient.Client
@@ -32,7 +35,9 @@ type Session struct {
 	att    *reconnectingAttach
 
 	interactive bool
-	restore     func() // ends raw mode of the person's terminal
+	own         bool         // Out is a terminal
+	safe        *redact.Safe // of output for a terminal that the session does not read; else nil
+	restore     func()       // ends raw mode of the person's terminal
 	modes       screen.Modes
 	lentTo      []string    // the hosts that the person was told of last; set by look, then owned by printed's goroutine
 	unsaid      string      // a message of lent that is not shown yet; owned by printed's goroutine
@@ -65,12 +70,17 @@ func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // New returns a session that is not attached yet.
 func New(o Options) *Session {
-	return &Session{opts: o, name: o.ID, interactive: tty.Is(o.In) && tty.Is(o.Out), restore: func() {}, signals: make(chan os.Signal, 4), left: make(chan struct{}), hungUp: make(chan struct{}), failed: make(chan error, 1)}
+	s := &Session{opts: o, name: o.ID, own: tty.Is(o.Out), restore: func() {}, signals: make(chan os.Signal, 4), left: make(chan struct{}), hungUp: make(chan struct{}), failed: make(chan error, 1)}
+	if s.interactive = s.own && tty.Is(o.In); s.own && !s.interactive {
+		s.safe = redact.NewSafe(redact.Options{Images: math.MaxInt64, FileLinks: true})
+	}
+	return s
 }
 
 // Open attaches to the terminal. Run must follow.
 func (s *Session) Open(ctx context.Context, client *localclient.Client, from localclient.AttachOptions) error {
 	s.client = client
+	from.Script = !s.interactive
 	from.Lines = !s.interactive && !s.opts.Feed
 	att, err := attachReconnecting(ctx, client, s.opts.ID, from, s.Notice)
 	if err != nil {
@@ -119,6 +129,9 @@ func (s *Session) look(ctx context.Context) {
 func (s *Session) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	if s.own {
+		_, _ = s.opts.Out.WriteString(keepTitle) // if this fails, so does the output
+	}
 	switch {
 	case s.interactive:
 		go s.typed(ctx)
@@ -130,7 +143,6 @@ func (s *Session) run() error {
 	if s.interactive {
 		resized, stop := tty.Resized()
 		defer stop()
-		_, _ = s.opts.Out.WriteString(keepTitle) // if this fails, so does the output
 		go s.follow(ctx, resized)
 		go s.listen(ctx)
 	}
@@ -198,11 +210,14 @@ const (
 )
 
 // tidy undoes what the terminal's output has set on the person's terminal: modes, keyboards, colours, the title and the like.
-func (s *Session) tidy() {
-	if s.interactive {
+func (s *Session) tidy() { s.undo(restoreTitle) }
+
+// undo is tidy, with the text that restores the title.
+func (s *Session) undo(title string) {
+	if s.own {
 		s.printing.Lock() // a question may ring now
 		defer s.printing.Unlock()
-		_, _ = s.opts.Out.Write(append(s.modes.Restore(), restoreTitle...)) // if the terminal is gone, nothing helps
+		_, _ = s.opts.Out.Write(append(s.modes.Restore(), title...)) // if the terminal is gone, nothing helps
 	}
 }
 
@@ -262,6 +277,9 @@ func (s *Session) printed(ctx context.Context) error {
 		case localapi.ControlDropped:
 			return fmt.Errorf("%w: %s", localclient.ErrDropped, m.Control.Message)
 		case localapi.ControlLagged:
+			if m.Control.Redrawn {
+				s.undo("")
+			}
 			s.opts.Notice("%s skipped: the output was not read fast enough\r", display.Size(m.Control.Lost))
 		case localapi.ControlError:
 			if m.Control.Error != nil && !s.interactive {
@@ -279,10 +297,13 @@ func (s *Session) printed(ctx context.Context) error {
 func (s *Session) print(p []byte) error {
 	s.printing.Lock()
 	defer s.printing.Unlock()
+	if s.safe != nil {
+		p = s.safe.Append(nil, p)
+	}
 	if _, err := s.opts.Out.Write(p); err != nil {
 		return err
 	}
-	if s.interactive {
+	if s.own {
 		_, _ = s.modes.Write(p) // never fails
 		s.whole.Store(s.modes.WholeScreen())
 		s.ringLocked()

@@ -42,7 +42,7 @@ func TestNoticeWhilePrinting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	s := &Session{opts: Options{Out: out, Notice: func(string, ...any) {}}, interactive: true}
+	s := &Session{opts: Options{Out: out, Notice: func(string, ...any) {}}, interactive: true, own: true}
 	noticed := make(chan struct{})
 	go func() {
 		defer close(noticed)
