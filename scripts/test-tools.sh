@@ -42,6 +42,7 @@ debian_packages() {
 	debian lsof lsof "its test is skipped" # macOS finds the processes of sockets with it
 	# Tests run tether with these as people do.
 	debian "make script tmux screen ssh sshd cron unshare" "make bsdutils tmux screen openssh-client openssh-server cron util-linux" "their tests are skipped"
+	debian nginx nginx-light "the tests behind a proxy are skipped"
 	# Programs that ask, build, serve or watch: tether must notice which of them wait for input.
 	debian "sudo fzf dialog nano fdisk lua5.4 ed bc zip gpg vim less gdb sqlite3 entr inotifywait python3 perl wget curl" \
 		"sudo fzf dialog nano fdisk lua5.4 ed bc zip gpg vim less gdb sqlite3 entr inotify-tools python3 perl wget curl" \
