@@ -76,7 +76,7 @@ func readMarker(raw json.RawMessage) (t ClientTerminals, ok bool) {
 	t.GraceMs = min(max(t.GraceMs, 0), MaxGraceMs)
 	t.ParkMs = min(max(t.ParkMs, 0), MaxPark.Milliseconds())
 	if t.HeartbeatMs != 0 {
-		t.HeartbeatMs = max(t.HeartbeatMs, MinHeartbeatMs)
+		t.HeartbeatMs = min(max(t.HeartbeatMs, MinHeartbeatMs), MaxHeartbeatMs)
 	}
 	if t.MaxDataBytes == 0 {
 		t.MaxDataBytes = DefaultMaxDataBytes

@@ -33,7 +33,7 @@ func TestFindClientTerminals(t *testing.T) {
 		"null":                     {meta(`null`), ahp.ClientTerminals{}, false},
 		"wrong types":              {meta(`{"version":"1"}`), ahp.ClientTerminals{}, false},
 		"out of range, low":        {meta(`{"version":1,"graceMs":-5,"maxDataBytes":-1}`), ahp.ClientTerminals{Version: 1, MaxDataBytes: 1024}, true},
-		"out of range, high":       {meta(`{"version":1,"graceMs":99999999999,"maxDataBytes":99999999999}`), ahp.ClientTerminals{Version: 1, GraceMs: 3_600_000, MaxDataBytes: 1 << 20}, true},
+		"out of range, high":       {meta(`{"version":1,"graceMs":99999999999,"maxDataBytes":99999999999,"heartbeatMs":9223372036854775807}`), ahp.ClientTerminals{Version: 1, GraceMs: 3_600_000, MaxDataBytes: 1 << 20, HeartbeatMs: 3_600_000}, true},
 		"typed, bare":              {`{"clientTerminals":{}}`, bare, true},
 		"typed, full":              {`{"clientTerminals":` + marker + `}`, full, true},
 		"typed before _meta":       {`{"clientTerminals":{},"_meta":{"tether/clientTerminals":` + marker + `}}`, bare, true},

@@ -29,6 +29,7 @@ const (
 	MaxToolContents  = 256       // blocks in a tool call's result
 	MaxGraceMs       = 3_600_000 // milliseconds; longer grace times of a marker count as this
 	MinHeartbeatMs   = 1000      // milliseconds; shorter heartbeats of a marker count as this
+	MaxHeartbeatMs   = 3_600_000 // milliseconds; longer heartbeats of a marker count as this
 )
 
 func checkSize(name string, n int64) error {

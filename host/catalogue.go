@@ -7,7 +7,6 @@ import (
 	"encoding/base32"
 	"slices"
 	"strings"
-	"time"
 
 	"tether/agenttools"
 	"tether/ahp"
@@ -283,6 +282,9 @@ func (t *terminal) commandLocked(id string) (agenttools.Command, bool) {
 	return agenttools.Command{}, false
 }
 
+// maxDuration is the longest duration of a command that agents are told, in milliseconds: owners may say anything.
+const maxDuration = 1 << 52
+
 // mcpCommandLocked returns the command of a part whose text begins at a position.
 func (t *terminal) mcpCommandLocked(p *part, at int64) agenttools.Command {
 	c := p.command
@@ -294,7 +296,7 @@ func (t *terminal) mcpCommandLocked(p *part, at int64) agenttools.Command {
 		out.ExitCode = new(int(*c.exitCode))
 	}
 	if c.duration != nil {
-		out.DurationMs = time.Duration(*c.duration * float64(time.Millisecond)).Milliseconds()
+		out.DurationMs = int64(min(*c.duration, maxDuration))
 	}
 	return out
 }

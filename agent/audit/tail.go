@@ -5,24 +5,22 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 
+	"tether/internal/rotated"
 	"tether/platform/secret"
 )
 
 // Tail reads lines that are added to a log. It is used by one goroutine.
 type Tail struct {
-	path string
-	file *os.File
+	log  *rotated.Follower
 	rest []byte // the beginning of a line whose end was not read yet
 }
 
 // NewTail returns a reader of the lines after the present ones. Close ends it.
 func NewTail(path string) (*Tail, error) {
-	t := &Tail{path: path}
 	f, err := secret.OpenRead(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
+		return &Tail{log: rotated.New(path, nil)}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -30,49 +28,21 @@ func NewTail(path string) (*Tail, error) {
 	if _, err := f.Seek(0, io.SeekEnd); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	t.file = f
-	return t, nil
+	return &Tail{log: rotated.New(path, f)}, nil
 }
 
 // Next returns the records that were added since the last call, if any. It does not wait. It skips lines that are not records; Verify
 // reports them.
-func (t *Tail) Next() ([]Record, error) {
-	var all []Record
-	for {
-		if t.file != nil {
-			data, err := io.ReadAll(t.file)
-			if err != nil {
-				return all, err
-			}
-			all = append(all, t.records(data)...)
+func (t *Tail) Next() (all []Record, err error) {
+	err = t.log.Next(func(added io.Reader, fresh bool) error {
+		data, err := io.ReadAll(added)
+		if fresh {
+			t.rest = nil
 		}
-		// Its successor is only looked for after its end was read: nothing is added to a file that was renamed.
-		f, err := secret.OpenRead(t.path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return all, nil // between two files
-		}
-		if err != nil {
-			return all, err
-		}
-		if t.file != nil && sameFile(f, t.file) {
-			return all, f.Close()
-		}
-		if t.file != nil {
-			data, err := io.ReadAll(t.file) // written between the end and the renaming
-			if err != nil {
-				return all, errors.Join(err, f.Close())
-			}
-			all = append(all, t.records(data)...)
-			t.file.Close()
-		}
-		t.file, t.rest = f, nil
-	}
-}
-
-func sameFile(a, b *os.File) bool {
-	x, errX := a.Stat()
-	y, errY := b.Stat()
-	return errX == nil && errY == nil && os.SameFile(x, y)
+		all = append(all, t.records(data)...)
+		return err
+	})
+	return all, err
 }
 
 func (t *Tail) records(data []byte) []Record {
@@ -91,9 +61,4 @@ func (t *Tail) records(data []byte) []Record {
 }
 
 // Close closes the file.
-func (t *Tail) Close() error {
-	if t.file == nil {
-		return nil
-	}
-	return t.file.Close()
-}
+func (t *Tail) Close() error { return t.log.Close() }

@@ -201,7 +201,7 @@ func outputOf(c *Command) recordedOutput {
 func (o *recordedOutput) command() Command {
 	return Command{
 		N: o.N, Line: o.Line, HasLine: o.HasLine, Start: o.Start, End: o.End,
-		Started: time.UnixMicro(o.Began), Duration: time.Duration(o.Took) * time.Microsecond, Exit: o.Exit, Done: o.Done, Verified: o.Verified, Within: o.Within,
+		Started: time.UnixMicro(o.Began), Duration: time.Duration(min(max(o.Took, 0), maxRecordedMs*1000)) * time.Microsecond, Exit: o.Exit, Done: o.Done, Verified: o.Verified, Within: o.Within,
 	}
 }
 
@@ -223,8 +223,12 @@ func parseRecord(p []byte) record {
 	if r.Private {
 		r.Lent = nil
 	}
+	r.IdleMs, r.LimitMs = min(max(r.IdleMs, 0), maxRecordedMs), min(max(r.LimitMs, 0), maxRecordedMs)
 	return r
 }
+
+// maxRecordedMs bounds the durations in a record, in milliseconds: ten years.
+const maxRecordedMs = 10 * 366 * 24 * 3600 * 1000
 
 // Recorded returns the terminal's name and owner from the meta of a holder. An unreadable owner counts as the person; a terminal that was
 // never listed has no owner.

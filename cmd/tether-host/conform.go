@@ -29,6 +29,9 @@ a person to whom the machine does not belong.
 It prints a table. The exit status is 0 if the host keeps all rules that apply and supports client-executed terminals, else 1.`,
 		Args: exactly(1, "the URL of a host, such as wss://host.example"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if o.Timeout < time.Millisecond || o.Timeout > time.Hour {
+				return &usageError{fmt.Sprintf("--timeout is %v", o.Timeout), "use 1ms to 1h"}
+			}
 			for u, to := range map[*hostURL]*client.Endpoint{&own: &o.Endpoint, &other: &o.Observer} {
 				if u == &other && other.tokenFile == "" {
 					continue

@@ -198,6 +198,8 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		{[]string{"--grace", "0s"}, exitUsage, "--grace"},
 		{[]string{"--park", "-1s"}, exitUsage, "--park"},
 		{[]string{"--park", "721h"}, exitUsage, "--park"},
+		{[]string{"--shell-grace", "721h"}, exitUsage, "--shell-grace"},
+		{[]string{"--max-memory", "9223372036854775807"}, exitUsage, "--max-memory"},
 		{[]string{"--grace", "soon"}, exitUsage, `--grace must be a time such as 30s, 90m or 48h, not "soon"`},
 		{[]string{"--max-connections", "x"}, exitUsage, `--max-connections must be a number, not "x"`},
 		{[]string{"--drain", "2h"}, exitUsage, "--drain"},

@@ -143,22 +143,25 @@ func (s *settings) logger(stderr io.Writer) (zerolog.Logger, error) {
 
 // check checks each flag, without opening anything.
 func (s *settings) check() error {
-	const maxScrollback = 1 << 30 // bytes
+	const (
+		maxScrollback = 1 << 30 // bytes
+		maxMemory     = 1 << 40 // bytes
+	)
 	switch {
 	case s.grace <= 0 || s.grace > time.Hour:
 		return &usageError{fmt.Sprintf("--grace is %v", s.grace), "use more than 0 and at most 1h"}
 	case s.park < 0 || s.park > ahp.MaxPark:
 		return &usageError{fmt.Sprintf("--park is %v", s.park), "use 0s for never, or at most 720h"}
-	case s.shellGrace != 0 && s.shellGrace < time.Second:
-		return &usageError{fmt.Sprintf("--shell-grace is %v", s.shellGrace), "use 1s or more, or 0s for never"}
+	case s.shellGrace != 0 && (s.shellGrace < time.Second || s.shellGrace > ahp.MaxPark):
+		return &usageError{fmt.Sprintf("--shell-grace is %v", s.shellGrace), "use 1s to 720h, or 0s for never"}
 	case s.drain < 0 || s.drain > time.Hour:
 		return &usageError{fmt.Sprintf("--drain is %v", s.drain), "use 0s to 1h"}
 	case s.most < 1 || s.most > 1<<20:
 		return &usageError{fmt.Sprintf("--max-connections is %d", s.most), "use 1 to 1048576"}
 	case s.perMachine < 1 || s.perMachine > 1<<16:
 		return &usageError{fmt.Sprintf("--max-terminals is %d", s.perMachine), "use 1 to 65536"}
-	case s.memory < 1<<20:
-		return &usageError{fmt.Sprintf("--max-memory is %d", s.memory), "use 1048576 bytes or more"}
+	case s.memory < 1<<20 || s.memory > maxMemory:
+		return &usageError{fmt.Sprintf("--max-memory is %d", s.memory), fmt.Sprintf("use 1048576 to %d bytes", int64(maxMemory))}
 	case (s.cert == "") != (s.key == ""):
 		return &usageError{"--tls-cert and --tls-key must be given together", "give both, or neither"}
 	case s.agentShells && !(s.sessions && s.shells):

@@ -36,8 +36,8 @@ The log contains no output, no input and no values of variables. It is in the st
 directory. A hash links each line to the one before, so that tether audit verify
 detects changes.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if last < 0 {
-				return usage(c, "--lines %d is less than 0", last)
+			if err := checkRange(c, "--lines", int64(last), 0, maxLines); err != nil {
+				return err
 			}
 			d, err := dirs.Get()
 			if err != nil {

@@ -22,6 +22,9 @@ import (
 	"tether/platform/dirs"
 )
 
+// maxLogin bounds how long a login is kept; a host may say anything.
+const maxLogin = 366 * 24 * time.Hour
+
 func loginCommand(a *app) *cobra.Command {
 	var code bool
 	c := &cobra.Command{
@@ -40,7 +43,7 @@ lets this machine in as yours, without an administrator. Without a desktop, or w
 			if err != nil {
 				return loginError(err)
 			}
-			until := time.Now().Add(time.Duration(in.ExpiresMs) * time.Millisecond)
+			until := time.Now().Add(time.Duration(min(max(in.ExpiresMs, 0), maxLogin.Milliseconds())) * time.Millisecond)
 			if err := hosts.SaveLogin(d, hosts.Login{URL: e.URL, Token: in.Token, Person: in.Person, Until: until}); err != nil {
 				return fmt.Errorf("save the login: %w", err)
 			}

@@ -31,8 +31,8 @@ changes the log level until the daemon ends; the configured daemon.log_level app
 again at the next start.`,
 		Example: "  tether logs -f\n  tether logs --set-level debug -f\n  tether logs -n 1000 --json | jq 'select(.level == \"error\")'",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if lines < 1 {
-				return usage(c, "--lines %d must be at least 1", lines)
+			if err := checkRange(c, "--lines", int64(lines), 1, maxLines); err != nil {
+				return err
 			}
 			d, err := dirs.Get()
 			if err != nil {

@@ -24,8 +24,11 @@ or asciinema. Ctrl-C stops it and restores your terminal. If the output is not a
 terminal, there are no pauses.`,
 		Example: "  tether play web.cast\n  tether play --speed 2 --idle-limit 1s web.cast",
 		RunE: func(c *cobra.Command, args []string) error {
-			if p.speed <= 0 || c.Flags().Changed("idle-limit") && p.idle <= 0 {
-				return usage(c, "--speed and --idle-limit must be more than 0")
+			if !(p.speed >= 0.001 && p.speed <= 1000) { // also if it is no number
+				return usage(c, "--speed must be 0.001 to 1000")
+			}
+			if c.Flags().Changed("idle-limit") && p.idle <= 0 {
+				return usage(c, "--idle-limit must be more than 0")
 			}
 			in := io.Reader(a.stdin)
 			if args[0] != "-" {

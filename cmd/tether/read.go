@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -24,11 +26,12 @@ func readCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "read ID", Short: "print the output of a terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if o.Lines < 0 {
-				return usage(c, "--tail must not be negative: %d", o.Lines)
+			err := cmp.Or(checkRange(c, "--tail", int64(o.Lines), 0, maxLines), checkRange(c, "--command", int64(o.Command), 0, math.MaxInt32))
+			if err != nil {
+				return err
 			}
-			if o.Command < 0 || o.Command > 0 && o.Lines > 0 {
-				return usage(c, "--command must be the number of a command, and cannot be combined with --tail")
+			if o.Command > 0 && o.Lines > 0 {
+				return usage(c, "--command cannot be combined with --tail")
 			}
 			if !slices.Contains(colorChoices, color) {
 				return usage(c, "--color must be one of %s, not %q", strings.Join(colorChoices, ", "), color)

@@ -308,8 +308,8 @@ func serviceLogsCommand(a *app) *cobra.Command {
 		Long: `print the last lines of the service's output, such as the reason why it did not
 start, and of its log.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if lines < 1 {
-				return usage(c, "--lines %d must be at least 1", lines)
+			if err := checkRange(c, "--lines", int64(lines), 1, maxLines); err != nil {
+				return err
 			}
 			return a.serviceLogs(c.Context(), system, follow, lines)
 		}}

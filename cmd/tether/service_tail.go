@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,93 +9,89 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"tether/internal/rotated"
 	"tether/platform/secret"
 )
 
 // lookAtLog is the time between two checks of a followed log.
 const lookAtLog = 200 * time.Millisecond
 
-// tail prints the last lines of a file. With follow it goes on with appended lines until ctx ends; if the file is renamed and a new one is
-// begun under its name, it goes on with the new one. A missing file is no error.
+// maxLines bounds the number of last lines that a command prints.
+const maxLines = 1 << 20
+
+// checkRange returns an error of the command line if a flag's number is out of range.
+func checkRange(c *cobra.Command, flag string, n, least, most int64) error {
+	switch {
+	case n < least:
+		return usage(c, "%s %d must be at least %d", flag, n, least)
+	case n > most:
+		return usage(c, "%s %d must be at most %d", flag, n, most)
+	}
+	return nil
+}
+
+// tail prints the last lines of a file. With follow it goes on with what is added to the log until ctx ends. A missing file is no error.
 func tail(ctx context.Context, w io.Writer, name string, lines int, follow bool) error {
 	f, err := secret.OpenRead(name) // so that it can be rotated meanwhile
-	if err == nil {
-		err = lastLines(w, f, lines)
-	}
-	if errors.Is(err, fs.ErrNotExist) && follow {
-		err = nil
-	}
-	for follow && err == nil {
-		select {
-		case <-ctx.Done():
-			return closed(f)
-		case <-time.After(lookAtLog):
-		}
-		f, err = more(w, f, name)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !follow:
 		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		f = nil
+	case err != nil:
+		return err
 	}
-	return errors.Join(err, closed(f))
-}
-
-func closed(f *os.File) error {
-	if f == nil {
-		return nil
-	}
-	return f.Close()
-}
-
-// lastLines reads the last lines of f and leaves f at its end. It keeps only those lines in memory.
-func lastLines(w io.Writer, f *os.File, lines int) error {
-	ring := make([]string, 0, lines)
-	r := bufio.NewReader(f)
-	for n := 0; ; n++ {
-		line, err := r.ReadString('\n')
-		switch {
-		case line == "":
-		case len(ring) < lines:
-			ring = append(ring, line)
-		default:
-			ring[n%lines] = line
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
+	log := rotated.New(name, f)
+	defer log.Close()
+	if f != nil {
+		if err := toLastLines(f, lines); err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
-		if err == nil {
-			continue
+		if _, err := io.Copy(w, f); err != nil || !follow {
+			return err
 		}
-		if line == "" {
-			n--
+	}
+	for {
+		err := log.Next(func(added io.Reader, _ bool) error {
+			_, err := io.Copy(w, added)
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		for i := range ring {
-			if _, err := io.WriteString(w, ring[(n+1+i)%len(ring)]); err != nil {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lookAtLog):
+		}
+	}
+}
+
+// toLastLines moves f to the beginning of its last lines. It reads from the end on, a piece at a time.
+func toLastLines(f *os.File, lines int) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	piece := make([]byte, 32<<10)
+	for at := end; at > 0; {
+		n := min(at, int64(len(piece)))
+		at -= n
+		if _, err := f.ReadAt(piece[:n], at); err != nil {
+			return err
+		}
+		for i := n - 1; i >= 0; i-- {
+			if piece[i] != '\n' || at+i == end-1 { // the last line ends there
+				continue
+			}
+			if lines--; lines == 0 {
+				_, err := f.Seek(at+i+1, io.SeekStart)
 				return err
 			}
 		}
-		return nil
 	}
-}
-
-// more prints new text, and switches to a file that has taken f's name.
-func more(w io.Writer, f *os.File, name string) (*os.File, error) {
-	if f != nil {
-		if _, err := io.Copy(w, f); err != nil {
-			return f, err
-		}
-	}
-	now, err := os.Stat(name)
-	if err != nil {
-		return f, nil // the new file is about to be created
-	}
-	if f != nil {
-		if then, err := f.Stat(); err != nil || os.SameFile(then, now) {
-			return f, err
-		}
-	}
-	next, err := secret.OpenRead(name)
-	if err != nil {
-		return f, nil
-	}
-	return next, errors.Join(closed(f))
+	_, err = f.Seek(0, io.SeekStart)
+	return err
 }

@@ -5,11 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tether/agent"
 	"tether/internal/testkit"
 )
 
@@ -34,6 +40,80 @@ func TestTailPrintsLastLines(t *testing.T) {
 	}
 	if err := tail(t.Context(), &bytes.Buffer{}, name+".none", 3, false); err != nil {
 		t.Errorf("no log yet: %v", err)
+	}
+}
+
+// The last lines of a long log are found from its end on, in any place of the pieces that are read, and cost no memory for each line.
+func TestTailOfALongLog(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	var all []string
+	var text strings.Builder
+	for i := range 40_000 {
+		line := fmt.Sprintln(i, strings.Repeat("x", i%97))
+		all = append(all, line)
+		text.WriteString(line)
+	}
+	if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 2, 600, 601, 602, 603, 604, 605, 5000, 39_999, 40_000, 40_001, maxLines, math.MaxInt} {
+		var b bytes.Buffer
+		b.Grow(text.Len() + 1<<20)
+		var err error
+		allocs := testing.AllocsPerRun(1, func() { b.Reset(); err = tail(t.Context(), &b, name, n, false) })
+		if want := strings.Join(all[max(0, len(all)-n):], ""); err != nil || b.String() != want {
+			t.Errorf("the last %d lines: %d bytes, %v, want %d", n, b.Len(), err, len(want))
+		}
+		if allocs > 100 {
+			t.Errorf("the last %d lines take %v allocations", n, allocs)
+		}
+	}
+}
+
+// No number on the command line makes a command fail otherwise than with a message.
+func TestNumbersOfTheCommandLine(t *testing.T) {
+	home := newHome(t)
+	for _, file := range []string{agent.LogPath(dirsOf(home)), agent.AuditPath(dirsOf(home))} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("{}\n{}\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cast := filepath.Join(home, "x.cast")
+	if err := os.WriteFile(cast, []byte(`{"version":2,"width":80,"height":24}`+"\n"+`[0.5,"o","x"]`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	numbers := map[string][]string{
+		"int":      {"9223372036854775807", "-9223372036854775808", "4000000000", "-1", "0"},
+		"float64":  {"NaN", "Inf", "-Inf", "1e-300", "1e300", "0"},
+		"duration": {"2562047h47m16s", "-2562047h", "1ns", "0s"},
+	}
+	numbers["int64"] = numbers["int"]
+	tried := 0
+	var each func(c *cobra.Command)
+	each = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			each(sub)
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			for _, n := range numbers[f.Value.Type()] {
+				args := append(strings.Fields(c.CommandPath())[1:], "--"+f.Name+"="+n)
+				switch c.Name() {
+				case "play":
+					args = append(args, cast)
+				case "approve", "lend", "read", "record", "share", "wait", "problems":
+					args = append(args, "none")
+				}
+				tried++
+				out, err := exec.Command("tether", args...).CombinedOutput()
+				if status, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok || strings.Contains(string(out), "goroutine ") || ok && status.ExitCode() < 0 {
+					t.Errorf("tether %q: %v: %.2000s", args, err, out)
+				}
+			}
+		})
+	}
+	each(newRoot(&app{}))
+	if tried < 40 {
+		t.Errorf("only %d were tried", tried)
 	}
 }
 

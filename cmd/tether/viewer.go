@@ -297,8 +297,8 @@ func (v *viewer) listParked(ctx context.Context) []ahp.Parked {
 
 // parkedTimes returns since when the terminal's machine is away and until when the host keeps the terminal, by this machine's clock.
 func parkedTimes(p ahp.Parked) (since, until time.Time) {
-	now := time.Now()
-	return now.Add(-time.Duration(p.AwayMs) * time.Millisecond).Truncate(time.Second), now.Add(time.Duration(p.LeftMs) * time.Millisecond).Truncate(time.Second)
+	now, most := time.Now(), ahp.MaxPark.Milliseconds()
+	return now.Add(-time.Duration(min(p.AwayMs, most)) * time.Millisecond).Truncate(time.Second), now.Add(time.Duration(min(p.LeftMs, most)) * time.Millisecond).Truncate(time.Second)
 }
 
 // parkedTimeout bounds the wait for the answer to parked.

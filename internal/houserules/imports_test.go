@@ -34,7 +34,8 @@ const layers = `
 	shellint < agent/redact;
 	internal/change, agent/command, agent/flow, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
 	NONE < agent/command;
-	platform/secret < agent/audit;
+	platform/secret < internal/rotated;
+	internal/rotated < agent/audit;
 	agent/term, platform/secret < agent/integrate;
 	agent/term, agent/config, agent/audit, platform/shell < agent/policy;
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;

@@ -102,6 +102,9 @@ func (v *Stream) Action(a ahp.Action) error {
 	return nil
 }
 
+// maxShownMs is the longest duration of a command that is shown as it is, in milliseconds: a hundred years.
+const maxShownMs = 100 * 365.25 * 24 * 3600 * 1000
+
 // finishedText says how a command ended.
 func finishedText(a ahp.TerminalCommandFinished) string {
 	text := "── done"
@@ -109,7 +112,7 @@ func finishedText(a ahp.TerminalCommandFinished) string {
 		text = fmt.Sprintf("── exit %d", *a.ExitCode)
 	}
 	if a.DurationMs != nil {
-		text += fmt.Sprintf(" after %v", (time.Duration(*a.DurationMs) * time.Millisecond).Round(time.Millisecond))
+		text += fmt.Sprintf(" after %v", (time.Duration(min(*a.DurationMs, maxShownMs)) * time.Millisecond).Round(time.Millisecond))
 	}
 	return text
 }
