@@ -78,13 +78,8 @@ func (e *evidence) knownAgent(p proc.Ancestor) string {
 			return principalOf(path.Base(strings.ReplaceAll(entry, `\`, "/")))
 		}
 	}
-	if e.mine(p) {
-		return ""
-	}
-	for _, k := range knownAgents() {
-		if k.is(p) {
-			return k.name
-		}
+	if k := rowOf(p); k != nil && !slices.Contains(lists.mine, k.name) && !has(lists.mine, p) {
+		return k.name
 	}
 	return ""
 }
@@ -92,21 +87,34 @@ func (e *evidence) knownAgent(p proc.Ancestor) string {
 // mine reports whether the configuration says that a program is the person's own: by its name or path, or by that of the known agent that it
 // is.
 func (e *evidence) mine(p proc.Ancestor) bool {
-	return has(e.lists.mine, p) || slices.ContainsFunc(knownAgents(), func(k knownAgent) bool { return slices.Contains(e.lists.mine, k.name) && k.is(p) })
-}
-
-// is reports whether a process is this agent. Also what it calls itself counts, because to be an agent gives no rights.
-func (k *knownAgent) is(p proc.Ancestor) bool {
-	if k.argument != "" && !slices.Contains(p.Argv, k.argument) {
+	if len(e.lists.mine) == 0 {
 		return false
 	}
-	if slices.ContainsFunc(append(namesOf(p), program(p.Argv)), func(name string) bool { return oneOf(k.programs, name) }) {
-		return true
+	k := rowOf(p)
+	return k != nil && slices.Contains(e.lists.mine, k.name) || has(e.lists.mine, p)
+}
+
+// rowOf returns the known agent that a process is, or nil. Also what the process calls itself counts, because to be an agent gives no rights.
+func rowOf(p proc.Ancestor) *knownAgent {
+	names, files := append(namesOf(p), program(p.Argv)), pathsOf(p)
+	all := knownAgents()
+	for i := range all {
+		k := &all[i]
+		if k.argument != "" && !slices.Contains(p.Argv, k.argument) {
+			continue
+		}
+		if slices.ContainsFunc(names, func(name string) bool { return oneOf(k.programs, name) }) || slices.ContainsFunc(files, k.ships) {
+			return k
+		}
 	}
-	return slices.ContainsFunc(pathsOf(p), func(file string) bool {
-		return slices.ContainsFunc(k.dirs, func(dir string) bool {
-			return strings.Contains(file, "/"+dir+"/") || strings.Contains(file, "/"+dir+"-")
-		})
+	return nil
+}
+
+// ships reports whether a path leads through a directory of the agent's package.
+func (k *knownAgent) ships(file string) bool {
+	return slices.ContainsFunc(k.dirs, func(dir string) bool {
+		i := strings.Index(file, "/"+dir)
+		return i >= 0 && (strings.HasPrefix(file[i+1+len(dir):], "/") || strings.HasPrefix(file[i+1+len(dir):], "-"))
 	})
 }
 
@@ -181,7 +189,7 @@ func (e *evidence) atPersons(line []proc.Ancestor) bool {
 		return false
 	}
 	makers, _ := e.makers(p, p, line[1:])
-	return len(makers) > 0 && !slices.ContainsFunc(makers, func(maker []proc.Ancestor) bool { return len(maker) == 0 || !e.showsTerminals(maker[0]) })
+	return len(makers) > 0 && !slices.ContainsFunc(makers, func(maker []proc.Ancestor) bool { return len(maker) == 0 || !e.showsTerminals(maker[0]) && !e.mine(maker[0]) })
 }
 
 // markedAgent returns the agent that sets a mark. The value of one that several set is a name, perhaps with a version: claude-code_2-1-197.

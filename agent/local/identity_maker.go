@@ -124,7 +124,7 @@ func (e *evidence) shows(line []proc.Ancestor, within int) (no noSign) {
 		return no
 	}
 	look := e.agentIn
-	if e.showsTerminals(maker) {
+	if e.showsTerminals(maker) || e.mine(maker) {
 		look = e.named // it may have marks because an agent has started it once
 	}
 	if c, ok := look(line); ok {
