@@ -41,6 +41,23 @@ var ordinaryWays = []ordinary{
 		}
 		atTerminal(t, "make -C "+dir+" run </dev/null")
 	}},
+	{"an alias of git", true, func(t *testing.T, line string) {
+		needs(t, "git")
+		atTerminal(t, "git -c alias.x='!"+line+"' x")
+	}},
+	{"a command in vim", true, func(t *testing.T, line string) {
+		needs(t, "vim")
+		atTerminal(t, "vim -u NONE -es -c '!"+line+"' -c qa!")
+	}},
+	{"npm run", true, func(t *testing.T, line string) {
+		needs(t, "npm")
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"scripts": {"x": "`+line+`"}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		atTerminal(t, "npm --offline --prefix "+dir+" run x")
+	}},
+	{"a program of the person's that nobody knows", false, func(t *testing.T, line string) { atTerminal(t, copyOfShell(t, "newtool")+" -c '"+line+"; true'") }},
 	{"script at a terminal", true, func(t *testing.T, line string) {
 		needs(t, "script")
 		atTerminal(t, "script -qec '"+line+"' /dev/null")
