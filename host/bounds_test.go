@@ -209,11 +209,20 @@ func TestRefusalsFillNoLog(t *testing.T) {
 	logger := zerolog.New(log)
 	var mu sync.Mutex
 	records := 0
-	_, url := serve(t, host.Options{Token: secret, Logger: &logger, Audit: func(host.AuditEvent) {
+	h, url := serve(t, host.Options{Token: secret, Logger: &logger, Audit: func(host.AuditEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		records++
 	}})
+	beside := 0 // refused by a handler beside the host
+	for range 100 {
+		if h.Noted(&http.Request{RemoteAddr: "192.0.2.1:1"}) {
+			beside++
+		}
+	}
+	if beside < 5 || beside > 60 {
+		t.Errorf("of 100 refusals beside the host %d are logged", beside)
+	}
 	began := time.Now()
 	for i := range 100 {
 		r, _ := ask(t, url, visit{path: []string{"/events", "/x", "/terminals/pty-a.txt", "/mcp"}[i%4], origin: []string{"", "http://evil.example"}[i/4%2]})

@@ -149,6 +149,9 @@ func (h *Host) recorded(r *http.Request, why *refusal) bool {
 	return true
 }
 
+// Noted reports whether one more refused request of a place is to be logged, as recorded does. It is for handlers beside the Host.
+func (h *Host) Noted(r *http.Request) bool { return h.recorded(r, errForeignSite) }
+
 // admit returns the principal of a request, or why it is refused.
 func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 	if !h.originAllowed(r) {

@@ -100,7 +100,7 @@ func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 		OnRefused: func(w http.ResponseWriter, _ *http.Request, status int, why string) {
 			p.host.LoginRefused(w, status, why)
 		},
-		Audit: o.Audit, Logger: o.Logger}
+		Noted: func(r *http.Request) bool { return p.host.Noted(r) }, Audit: o.Audit, Logger: o.Logger}
 	if s.node == nil {
 		options.Sessions = access.OwnFile(besideTokens(path, "sessions.json"))
 	} else {

@@ -33,6 +33,8 @@ func (p *Provider) refuseCLI(w http.ResponseWriter, r *http.Request, err error) 
 	why, ok := errors.AsType[*refusal](err)
 	if !ok {
 		why = errInternal
+	}
+	if !ok && p.opts.Noted(r) {
 		p.log.Warn().Str("remote", r.RemoteAddr).Err(err).Msg("request of the command line refused")
 	}
 	w.WriteHeader(why.status)

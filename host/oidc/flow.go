@@ -84,8 +84,10 @@ func (p *Provider) finish(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, errBusy):
 		why = errManyLogins
 	}
-	p.log.Warn().Str("remote", r.RemoteAddr).Err(err).Msg("login refused")
-	p.audit(host.AuditRefused, r.RemoteAddr, "", "login by the identity provider: "+why.text)
+	if p.opts.Noted(r) {
+		p.log.Warn().Str("remote", r.RemoteAddr).Err(err).Msg("login refused")
+		p.audit(host.AuditRefused, r.RemoteAddr, "", "login by the identity provider: "+why.text)
+	}
 	p.opts.OnRefused(w, r, why.status, why.text)
 }
 

@@ -48,7 +48,9 @@ func (p *Provider) refuseLogout(w http.ResponseWriter, r *http.Request, err erro
 	case errors.Is(err, errAway):
 		http.Error(w, errAway.text, errAway.status)
 	default:
-		p.log.Warn().Str("remote", r.RemoteAddr).Err(err).Msg("logout refused")
+		if p.opts.Noted(r) {
+			p.log.Warn().Str("remote", r.RemoteAddr).Err(err).Msg("logout refused")
+		}
 		http.Error(w, "the logout token is not valid", http.StatusBadRequest)
 	}
 }

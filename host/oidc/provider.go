@@ -76,6 +76,9 @@ type Options struct {
 	// admits none.
 	Approve func(p host.Principal, code, name string) error
 
+	// Noted reports whether one more refusal of the sender of a request is to be logged and recorded; nil: all are. Anybody can send requests
+	// that are refused.
+	Noted  func(r *http.Request) bool
 	Audit  func(host.AuditEvent) // nil keeps no record
 	Logger *zerolog.Logger       // nil means silence
 }
@@ -146,6 +149,9 @@ func New(o Options) (*Provider, error) {
 	public, err := webURL(o.PublicURL)
 	if err != nil {
 		return nil, fmt.Errorf("the host's public URL: %w", err)
+	}
+	if o.Noted == nil {
+		p.opts.Noted = func(*http.Request) bool { return true }
 	}
 	p.opts.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
 	p.secure = public.Scheme == "https"

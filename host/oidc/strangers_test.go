@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+	"github.com/rs/zerolog"
 
 	"tether/host"
 	"tether/host/oidc"
+	"tether/internal/testkit"
 )
 
 // logoutToken is a logout token that the provider's key or another one has signed.
@@ -189,6 +191,28 @@ func TestInventedCodesKeepNobodyOut(t *testing.T) {
 			t.Errorf("the login was not renewed: %v", context.Cause(p.Live))
 		}
 	})
+}
+
+// Requests that strangers invent fill neither the log nor the record.
+func TestRefusedLoginsFillNoLog(t *testing.T) {
+	log := &testkit.Output{}
+	logger := zerolog.New(log)
+	left, records := 10, 0
+	r := newRig(t, func(o *oidc.Options) {
+		o.Logger, o.Audit = &logger, func(host.AuditEvent) { records++ }
+		o.Noted = func(*http.Request) bool { left--; return left >= 0 }
+	})
+	for i := range 50 {
+		if in := r.browser().get(public + oidc.Path + "/callback?code=x&state=x"); in.StatusCode != http.StatusForbidden {
+			t.Fatal(in.Status)
+		}
+		if got := r.logout("192.0.2.1", fmt.Sprint("x", i)); got != http.StatusBadRequest {
+			t.Fatal(got)
+		}
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != 10 || records != 5 {
+		t.Errorf("100 refusals are %d lines in the log and %d in the record", lines, records)
+	}
 }
 
 // Only a login for which the provider says that the person has just logged in there proves that the person is there.
