@@ -169,6 +169,9 @@ func Decode(args json.RawMessage, into any) error {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
 	}
+	if err := jsonspan.CheckText(args); err != nil {
+		return fmt.Errorf("arguments: %w", err)
+	}
 	d := json.NewDecoder(bytes.NewReader(jsonspan.Whole(args)))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)

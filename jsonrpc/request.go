@@ -3,6 +3,8 @@ package jsonrpc
 import (
 	"encoding/json"
 	"sync/atomic"
+
+	"tether/internal/jsonspan"
 )
 
 // A Request is a request or a notification of the other side. A request may be kept and replied to later, from any goroutine; a
@@ -27,7 +29,11 @@ func (r *Request) Decode(params any) error {
 	if r.Params == nil {
 		return Errorf(CodeInvalidParams, "params are missing")
 	}
-	if err := json.Unmarshal(r.Params, params); err != nil {
+	err := jsonspan.CheckText(r.Params)
+	if err == nil {
+		err = json.Unmarshal(r.Params, params)
+	}
+	if err != nil {
 		return Errorf(CodeInvalidParams, "%v", err)
 	}
 	return nil

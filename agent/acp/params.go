@@ -38,6 +38,9 @@ func decode(params []byte, into any) error {
 	if params == nil {
 		params = []byte("{}")
 	}
+	if err := jsonspan.CheckText(params); err != nil {
+		return invalid("params: %v", err)
+	}
 	err := json.Unmarshal(jsonspan.Whole(params), into)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
@@ -51,6 +52,10 @@ func (r *reader) line(text string, in input) {
 	}
 	if strings.ContainsAny(text, "\x00\r") { // the parser and shells read these differently
 		r.out.find(Unparsed, "the line has a NUL byte or a carriage return")
+		return
+	}
+	if !utf8.ValidString(text) { // a word may be another one in the locale of the shell
+		r.out.find(Unparsed, "the line is not UTF-8")
 		return
 	}
 	r.out.Lines++

@@ -277,3 +277,26 @@ func codeOfError(err error) localapi.Code {
 	}
 	return e.Code
 }
+
+// JSON with text that would be replaced is refused at each door, and nothing is started.
+func TestTextThatWouldBeReplacedIsRefused(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	for _, text := range []string{`\ud83d`, "a\xe9"} {
+		body := `{"command":["` + text + `"],"cwd":"/"}`
+		for _, path := range []string{"/v1/terminals", "/pty/spawn"} {
+			resp, err := w.client.HTTP().Post("http://tether"+path, "application/json", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != 400 {
+				t.Errorf("%s, %q: %s", path, text, resp.Status)
+			}
+		}
+	}
+	select {
+	case <-w.children:
+		t.Error("a command was started")
+	default:
+	}
+}

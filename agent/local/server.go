@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ import (
 	"tether/agent/term"
 	"tether/agent/uiws"
 	"tether/agenttools"
+	"tether/internal/jsonspan"
 	"tether/mcp"
 	"tether/problems"
 )
@@ -345,9 +347,15 @@ func noRoute(_ http.ResponseWriter, r *http.Request) error {
 
 // decode decodes a body that is one JSON object. guard bounds its size and the time until it arrives.
 func decode(r *http.Request, into any) error {
-	d := json.NewDecoder(r.Body)
+	body, err := io.ReadAll(r.Body)
+	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	err := d.Decode(into)
+	if err == nil {
+		err = jsonspan.CheckText(body)
+	}
+	if err == nil {
+		err = d.Decode(into)
+	}
 	if err == nil {
 		if _, err = d.Token(); errors.Is(err, io.EOF) {
 			return nil

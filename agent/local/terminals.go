@@ -10,6 +10,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
+	"tether/internal/jsonspan"
 )
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
@@ -43,6 +44,9 @@ func newestFirst(a, b localapi.Terminal) int {
 }
 
 func (s *Server) spawn(w http.ResponseWriter, r *http.Request, req localapi.SpawnRequest) error {
+	if err := req.Unpack(); err != nil {
+		return err
+	}
 	actor := ActorFrom(r.Context())
 	asked := startRequest(r.Context(), &req, actor, policy.DoorCLI)
 	if actor != term.User {
@@ -134,6 +138,10 @@ func terminalFrom(i term.Info) localapi.Terminal {
 		LentTo: i.LentTo, Pid: i.Pid, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached, Held: i.Held, Lost: i.Lost,
 		CommandDetection: i.CommandDetection, Loans: loansFrom(i.Loans), Door: i.Door,
 		Ready: string(i.Ready.State), ReadySince: i.Ready.Since, ReadyWhy: i.Ready.Why,
+	}
+	t.Command, t.CommandBytes = jsonspan.Pack(i.Command)
+	if _, cwd := jsonspan.Pack([]string{i.Cwd}); cwd != nil {
+		t.CwdBytes = cwd[0]
 	}
 	if t.LentTo == nil {
 		t.LentTo = []string{}

@@ -87,7 +87,7 @@ func TestBadMessagesAreAnswered(t *testing.T) {
 		{"unknown id", `{"type":"pty:attach","id":"pty-nothing"}`, person, "pty-nothing", "no_such_terminal", none},
 		{"beginning of an id", `{"type":"pty:attach","id":"` + tm.ID[:8] + `"}`, person, tm.ID[:8], "no_such_terminal", none},
 		{"a name", `{"type":"pty:attach","id":"a"}`, person, "a", "no_such_terminal", none},
-		{"odd id", `{"type":"pty:attach","id":"\u0000\ud800\"\u2028"}`, person, "\u0000\ufffd\"\u2028", "no_such_terminal", none},
+		{"odd id", `{"type":"pty:attach","id":"\u0000\ud83d\ude00\"\u2028"}`, person, "\u0000😀\"\u2028", "no_such_terminal", none},
 		{"a private one's id", `{"type":"pty:attach","id":"` + foreign.ID + `"}`, agent, foreign.ID, "no_such_terminal", none},
 		{"input into a private one", `{"type":"pty:input","id":"` + foreign.ID + `","data":"x"}`, agent, foreign.ID, "no_such_terminal", none},
 		{"resizing a private one", `{"type":"pty:resize","id":"` + foreign.ID + `","cols":1,"rows":1}`, agent, foreign.ID, "no_such_terminal", none},

@@ -50,9 +50,10 @@ const (
 
 // Features of a daemon.
 const (
-	FeatureFeed = "feed" // SpawnRequest.Feed
+	FeatureFeed  = "feed"  // SpawnRequest.Feed
+	FeatureBytes = "bytes" // fields for text that is not UTF-8
 
-	Features = FeatureFeed // all of this program
+	Features = FeatureFeed + ", " + FeatureBytes // all of this program
 )
 
 // Files next to the socket. A daemon holds a lock on LockName from its start to its end. A new daemon that asks it to end holds a lock on

@@ -40,6 +40,9 @@ type Terminal struct {
 	Ready      string    `json:"ready,omitempty"`
 	ReadySince time.Time `json:"ready_since,omitzero"`
 	ReadyWhy   string    `json:"ready_why,omitempty"`
+	// CommandBytes has, by their index, the arguments that are not UTF-8, which Command can only show; CwdBytes is such a Cwd.
+	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`
+	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 	// Listening is present if it was requested and the system can tell.
 	Listening []Listening `json:"listening,omitempty"`
 }
@@ -87,6 +90,12 @@ type SpawnRequest struct {
 	// Feed gives the command a pipe as its standard input. The client fills it, see Controls of ControlFed; it ends some seconds after the
 	// start if nobody does.
 	Feed bool `json:"feed,omitempty"`
+	// CommandBytes, EnvBytes and SetEnvBytes have, by their index, the elements of Command, Env and SetEnv that are not UTF-8, and CwdBytes has
+	// such a Cwd. They replace the text, which only shows what it can. With FeatureBytes.
+	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`
+	EnvBytes     map[int][]byte `json:"env_bytes,omitempty"`
+	SetEnvBytes  map[int][]byte `json:"set_env_bytes,omitempty"`
+	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 	// Door is the door through which an agent's request came, for the policy: "cli" (the default) or "acp".
 	Door string `json:"door,omitempty"`
 	// Approved names the person or program that approved exactly this request at that door.

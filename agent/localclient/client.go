@@ -107,6 +107,9 @@ func ask[T any](ctx context.Context, c *Client, method, path string, in any) (ou
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	var body []byte
 	if in != nil {
+		if what := localapi.NotText(in); what != "" {
+			return localapi.BadRequest("%s is not UTF-8, and the daemon takes only UTF-8 there", what)
+		}
 		var err error
 		if body, err = json.Marshal(in); err != nil {
 			return err

@@ -27,6 +27,11 @@ func (c *Client) Spawn(ctx context.Context, r localapi.SpawnRequest) (localapi.T
 			return localapi.Terminal{}, err
 		}
 	}
+	if what := r.Pack(); what != "" {
+		if err := c.needs(ctx, localapi.FeatureBytes, "would change "+what+", which is not UTF-8"); err != nil {
+			return localapi.Terminal{}, err
+		}
+	}
 	return ask[localapi.Terminal](ctx, c, http.MethodPost, "/v1/terminals", r)
 }
 

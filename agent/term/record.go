@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"tether/internal/clip"
+	"tether/internal/jsonspan"
 )
 
 // record is a terminal's state that a holder keeps for the next daemon, as JSON in its meta: everything that does not follow from the
@@ -15,23 +17,27 @@ import (
 // A newer or older daemon reads it. Each version writes only the fields that it knows; a field never changes its meaning. See
 // docs/HOLDER.md.
 type record struct {
-	Version  int           `json:"v"`
-	Name     string        `json:"name"`
-	Command  []string      `json:"command"`
-	Cwd      string        `json:"cwd"`     // at the start
-	Started  int64         `json:"started"` // Unix ns
-	Owner    recordedActor `json:"owner"`
-	Visible  bool          `json:"visible,omitempty"`
-	Promoted bool          `json:"promoted,omitempty"`
-	Starter  string        `json:"starter,omitempty"` // the agent that owned it before it was promoted
-	Private  bool          `json:"private,omitempty"`
-	OnSlow   string        `json:"on_slow,omitempty"`
-	IdleMs   int64         `json:"idle_ms,omitempty"`
-	LimitMs  int64         `json:"limit_ms,omitempty"` // how long an agent's terminal may run
-	Leased   bool          `json:"leased,omitempty"`
-	Unsigned bool          `json:"unsigned,omitempty"`
-	Nonce    string        `json:"nonce,omitempty"` // of the shell's marks
-	Door     string        `json:"door,omitempty"`
+	Version int      `json:"v"`
+	Name    string   `json:"name"`
+	Command []string `json:"command"`
+	Cwd     string   `json:"cwd"` // at the start
+	// CommandBytes and SecretsBytes have, by their index, the elements that are not UTF-8, which JSON cannot carry; CwdBytes is such a Cwd.
+	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`
+	SecretsBytes map[int][]byte `json:"secrets_bytes,omitempty"`
+	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
+	Started      int64          `json:"started"` // Unix ns
+	Owner        recordedActor  `json:"owner"`
+	Visible      bool           `json:"visible,omitempty"`
+	Promoted     bool           `json:"promoted,omitempty"`
+	Starter      string         `json:"starter,omitempty"` // the agent that owned it before it was promoted
+	Private      bool           `json:"private,omitempty"`
+	OnSlow       string         `json:"on_slow,omitempty"`
+	IdleMs       int64          `json:"idle_ms,omitempty"`
+	LimitMs      int64          `json:"limit_ms,omitempty"` // how long an agent's terminal may run
+	Leased       bool           `json:"leased,omitempty"`
+	Unsigned     bool           `json:"unsigned,omitempty"`
+	Nonce        string         `json:"nonce,omitempty"` // of the shell's marks
+	Door         string         `json:"door,omitempty"`
 	// Secrets are values that no host may see. A holder has them in its memory anyway, in the environment from which they come.
 	Secrets   []string         `json:"secrets,omitempty"`
 	Clipboard bool             `json:"clipboard,omitempty"` // the text includes sequences that set it
@@ -163,6 +169,11 @@ func (t *Terminal) recordedLocked() []byte {
 		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), LimitMs: t.origin.endAfter.Milliseconds(), Leased: t.origin.leased, Unsigned: t.origin.unsigned,
 		Nonce: t.origin.scanning.Nonce, Attached: t.ownership.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,
 	}
+	r.Secrets, r.SecretsBytes = jsonspan.Pack(r.Secrets)
+	r.Command, r.CommandBytes = jsonspan.Pack(r.Command)
+	if _, cwd := jsonspan.Pack([]string{r.Cwd}); cwd != nil {
+		r.CwdBytes = cwd[0]
+	}
 	for i := range t.lending.loans {
 		loan := &t.lending.loans[i]
 		recorded := loan.recorded(t.lending.linkStates[loan.Host])
@@ -185,6 +196,7 @@ func (t *Terminal) recordedLocked() []byte {
 		}
 		if len(r.Commands) == 0 {
 			r.Command = r.Command[:len(r.Command)/2] // a command line that alone exceeds a record
+			maps.DeleteFunc(r.CommandBytes, func(i int, _ []byte) bool { return i >= len(r.Command) })
 			continue
 		}
 		r.Commands = r.Commands[(len(r.Commands)+1)/2:]
@@ -216,7 +228,9 @@ func parseRecord(p []byte) record {
 	if err != nil {
 		r = record{Private: true, Owner: recordedActor{Role: roleNames[RoleUser]}}
 	}
-	r.Cwd = cmp.Or(r.Cwd, "/")
+	jsonspan.Unpack(r.Command, r.CommandBytes)
+	jsonspan.Unpack(r.Secrets, r.SecretsBytes)
+	r.Cwd = cmp.Or(string(r.CwdBytes), r.Cwd, "/")
 	if len(r.Command) == 0 {
 		r.Command = []string{"unknown"}
 	}

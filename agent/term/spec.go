@@ -60,7 +60,7 @@ func (s *Spec) check() error {
 	case ".", "..", "/": // a URL cannot contain these, so doors could not reach the terminal
 		return &SpecError{"name", fmt.Errorf("%q is not a valid terminal name; choose another", s.Name)}
 	}
-	s.Name = cmp.Or(s.Name, filepath.Base(s.Command[0]))
+	s.Name = cmp.Or(s.Name, strings.ToValidUTF8(filepath.Base(s.Command[0]), "\uFFFD"))
 	if len(s.Name) > maxName || strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return &SpecError{"name", fmt.Errorf("%.40q must be at most %d bytes without control characters", s.Name, maxName)}
 	}

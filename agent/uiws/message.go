@@ -110,6 +110,9 @@ func decodeText(data []byte) (r request, ok bool) {
 // parse parses and checks a message. If it returns an error, the request has only the message's id for the answer, or "" if the message had
 // no usable id.
 func parse(data []byte) (request, error) {
+	if err := jsonspan.CheckText(data); err != nil {
+		return request{}, localapi.BadRequest("message: %v", err)
+	}
 	r, decoded := decodeText(data)
 	if !decoded {
 		r = request{}

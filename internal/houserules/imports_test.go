@@ -32,7 +32,7 @@ const layers = `
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	shellint < agent/redact;
-	internal/change, agent/command, agent/flow, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
+	internal/change, internal/jsonspan, agent/command, agent/flow, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
 	NONE < agent/command;
 	platform/secret < internal/rotated;
 	internal/rotated < agent/audit;
@@ -48,7 +48,7 @@ const layers = `
 	agenttools, platform/secret < events;
 	events, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
-	agent/audit, events, platform/ipc < agent/localapi;
+	agent/audit, events, internal/jsonspan, platform/ipc < agent/localapi;
 	agent/localapi, platform/proc < agent/localclient;
 	agent/localapi, agent/term, internal/jsonspan < agent/uiws;
 	agent/uiws, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;

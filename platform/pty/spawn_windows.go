@@ -3,8 +3,6 @@ package pty
 import (
 	"errors"
 	"path/filepath"
-	"strings"
-	"unicode/utf16"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -104,7 +102,14 @@ func envBlock(env []string) []uint16 {
 	if len(env) == 0 {
 		return []uint16{0, 0}
 	}
-	return utf16.Encode([]rune(strings.Join(env, "\x00") + "\x00\x00"))
+	var block []uint16
+	for _, e := range env {
+		units, err := windows.UTF16FromString(e) // keeps half of a surrogate pair, unlike package utf16
+		if err == nil {                          // foldEnv leaves out entries with a NUL byte
+			block = append(block, units...)
+		}
+	}
+	return append(block, 0)
 }
 
 // explain translates Windows' error for a file that is not a program.

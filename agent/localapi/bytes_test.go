@@ -1,0 +1,61 @@
+package localapi_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/localapi"
+)
+
+// A request keeps bytes that JSON cannot carry, and the first of them is named.
+func TestPack(t *testing.T) {
+	asked := localapi.SpawnRequest{Command: []string{"rm", "--", "a\xe9"}, Env: []string{"A=1", "B=\xff"}, SetEnv: []string{"C=\xed\xa0\x80"}, Cwd: "/d\xe9"}
+	r := asked
+	if got, want := r.Pack(), `the directory "/d\xe9"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if asked.Command[2] != "a\xe9" {
+		t.Error("the caller's arguments have changed")
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got localapi.SpawnRequest
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Unpack(); err != nil {
+		t.Fatal(err)
+	}
+	got.CommandBytes, got.EnvBytes, got.SetEnvBytes, got.CwdBytes = nil, nil, nil, nil
+	if diff := cmp.Diff(asked, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	plain := localapi.SpawnRequest{Command: []string{"größe"}}
+	if what := plain.Pack(); what != "" || plain.CommandBytes != nil {
+		t.Errorf("%q of a request that is UTF-8", what)
+	}
+	for _, i := range []int{-1, 1} {
+		r := localapi.SpawnRequest{Command: []string{"x"}, CommandBytes: map[int][]byte{i: []byte("y")}}
+		if r.Unpack() == nil {
+			t.Errorf("index %d of one argument was accepted", i)
+		}
+	}
+}
+
+// Text of any request that package json would replace is found.
+func TestNotText(t *testing.T) {
+	for want, request := range map[string]any{
+		"":               localapi.SpawnRequest{Command: []string{"x"}, CommandBytes: map[int][]byte{0: {0xe9}}, CwdBytes: []byte{0xff}},
+		`name "n\xe9"`:   localapi.SpawnRequest{Name: "n\xe9"},
+		`command "\xe9"`: &localapi.SandboxRequest{Command: []string{"x", "\xe9"}},
+		`to "\xff"`:      localapi.LendRequest{To: []string{"\xff"}},
+	} {
+		if got := localapi.NotText(request); got != want {
+			t.Errorf("%+v: %q, want %q", request, got, want)
+		}
+	}
+}
