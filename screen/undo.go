@@ -146,6 +146,15 @@ func (m *Modes) InSequence() bool { return m.s != nil && m.s.Pending() > 0 }
 // WholeScreen reports whether a program shows the alternate screen.
 func (m *Modes) WholeScreen() bool { return m.s != nil && m.s.WholeScreen() }
 
+// CodedKeys reports whether keys that type text may come as sequences: with kitty's keyboard protocol, modifyOtherKeys or win32-input-mode.
+func (m *Modes) CodedKeys() bool {
+	if m.s == nil {
+		return false
+	}
+	k := m.s.keys()
+	return k.flags[k.depth] != 0 || m.s.setting(keyModifiers, 4) != nil || m.s.setting(privateOn, 9001) != nil
+}
+
 // Restore returns the bytes that undo what was set, see [Screen.Undo]. m is then as new.
 func (m *Modes) Restore() []byte {
 	if m.s == nil {

@@ -253,6 +253,66 @@ func TestQuestionsAreAskedOnce(t *testing.T) {
 	}
 }
 
+// ~. works whatever form of keys the program has switched on. The bytes are those that kitty, Ghostty and WezTerm, xterm and Windows
+// Terminal send for Enter, ~ and a dot on a US keyboard.
+func TestDetachInAnyFormOfKeys(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	for name, c := range map[string]struct {
+		set  string
+		keys []string
+	}{
+		"disambiguated":      {`\033[>1u`, []string{"\r", "~", "."}},
+		"with releases":      {`\033[>7u`, []string{"\r", "~", "\x1b[96:126;2:3u", "."}},
+		"all keys as codes":  {`\033[>15u`, []string{"\x1b[13u", "\x1b[13;1:3u", "\x1b[57441;2u", "\x1b[96:126;2u", "\x1b[96:126;2:3u", "\x1b[57441;1:3u", "\x1b[46u"}},
+		"codes with text":    {`\033[>31u`, []string{"\x1b[13u", "\x1b[96:126;2;126u", "\x1b[46;1;46u"}},
+		"codes alone":        {`\033[>8u`, []string{"\x1b[13u", "\x1b[96;2u", "\x1b[46u"}},
+		"first key":          {`\033[>15u`, []string{"\x1b[96:126;2u", "\x1b[46u"}},
+		"modifyOtherKeys":    {`\033[>4;2m`, []string{"\r", "\x1b[27;2;126~", "."}},
+		"win32 input":        {`\033[?9001h`, []string{"\x1b[13;28;13;1;0;1_", "\x1b[13;28;13;0;0;1_", "\x1b[192;41;126;1;16;1_", "\x1b[192;41;126;0;16;1_", "\x1b[190;52;46;1;0;1_"}},
+		"mouse and focus":    {`\033[?1003;1006;1004h`, []string{"\r", "\x1b[<35;3;4M", "~", "\x1b[<35;3;5M\x1b[I", "."}},
+		"alternate screen":   {`\033[?1049h\033[>15u`, []string{"\x1b[13u", "\x1b[96:126;2u", "\x1b[46u"}},
+		"long ago, and back": {`\033[>15u`, nil},
+	} {
+		t.Log(name)
+		p := sit(t, "run", "--private", "--name", "it", "--", "sh", "-c", `stty raw -echo; printf '`+c.set+`ready'; exec cat >/dev/null`)
+		p.sees("ready")
+		for _, k := range c.keys {
+			p.types(k)
+		}
+		if c.keys == nil {
+			p.types("\x1b[13u\x1b[96:126;2u\x1b[46u")
+			p.exits(0)
+			p = sit(t, "attach", "it")
+			p.sees("\x1b[>15u", "ready")
+			p.types("\x1b[96:126;2u\x1b[46u")
+		}
+		p.sees("detached from it")
+		p.exits(0)
+		command(t, "kill", "it")
+	}
+}
+
+// A line of a bracketed paste that begins with ~. neither detaches, nor does the rest of the paste reach the person's own shell.
+func TestPastesDoNotDetach(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	p := sitAt(t, pty.Command{Path: "sh", Args: []string{"sh", "-c", `tether run --private --name it -- sh -c 'stty raw -echo; printf "\033[?2004hready"; exec cat'; while read -r x; do echo "own shell: $x"; done`},
+		Env: append(os.Environ(), "TERM=xterm")})
+	p.sees("ready")
+	p.types("\x1b[200~notes\r~.config is my folder\r") // it comes in two reads, as long ones do
+	p.sees("~.config is my folder")
+	p.types("touch x\r\x1b[201~")
+	p.sees("touch x\r\x1b[201~")
+	p.types("\r~.")
+	p.sees("detached from it")
+	p.types("mine\r")
+	p.sees("own shell: mine")
+	if all := p.everything(); strings.Contains(all, "own shell: touch") || strings.Contains(all, "own shell: notes") {
+		t.Errorf("the paste reached the person's shell: %q", all)
+	}
+}
+
 // Each message of tether begins a new line, also behind a prompt.
 func TestLeavingBehindAPrompt(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)

@@ -76,7 +76,7 @@ const layers = `
 	agent/localapi, agent/term, ahp, platform/tty < cmd/tether/internal/display;
 	agent/localclient, cmd/tether/internal/display < cmd/tether/internal/view, cmd/tether/internal/tui;
 	agent, agent/localclient, cmd/tether/internal/display, installer, internal/version < cmd/tether/internal/doctor;
-	internal/change, cmd/tether/internal/view < cmd/tether/internal/attach;
+	internal/change, internal/escape, cmd/tether/internal/view < cmd/tether/internal/attach;
 
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;

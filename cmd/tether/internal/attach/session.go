@@ -44,6 +44,7 @@ type Session struct {
 	printing    sync.Mutex  // held while output is written; guards bell, and modes, which only printed's goroutine and then tidy change
 	bell        string      // a bell that waits for the end of a control sequence
 	whole       atomic.Bool // modes.WholeScreen, for other goroutines
+	coded       atomic.Bool // modes.CodedKeys, for keys
 	midLine     atomic.Bool // the last printed byte did not end a line
 	signals     chan os.Signal
 	left        chan struct{} // closed when the person detaches
@@ -134,7 +135,7 @@ func (s *Session) run() error {
 	}
 	switch {
 	case s.interactive:
-		go s.typed(ctx)
+		go s.keys(ctx)
 	case s.opts.Feed:
 		go s.feed(ctx)
 	default:
@@ -306,6 +307,7 @@ func (s *Session) print(p []byte) error {
 	if s.own {
 		_, _ = s.modes.Write(p) // never fails
 		s.whole.Store(s.modes.WholeScreen())
+		s.coded.Store(s.modes.CodedKeys())
 		s.ringLocked()
 	}
 	return nil
@@ -368,37 +370,6 @@ func (s *Session) follow(ctx context.Context, resized <-chan os.Signal) {
 		select {
 		case <-resized:
 		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// typed sends the keys until the person detaches, or their terminal is gone.
-func (s *Session) typed(ctx context.Context) {
-	var e escapes
-	var send []byte
-	keys := tty.Keys(s.opts.In)
-	buf := make([]byte, 16<<10)
-	for {
-		n, err := keys.Read(buf)
-		for in := buf[:n]; len(in) > 0; {
-			var action escapeAction
-			var rest []byte
-			send, action, rest = e.feed(send[:0], in)
-			if len(send) > 0 && s.att.Write(ctx, send) != nil {
-				return
-			}
-			switch action {
-			case escapeDetach:
-				close(s.left)
-				return
-			case escapeHelp:
-				fmt.Fprint(s.opts.Err, "\r\n"+escapeHelpText)
-			}
-			in = rest
-		}
-		if err != nil {
-			close(s.hungUp) // only the POSIX session's leader gets SIGHUP, and it may wait for this process
 			return
 		}
 	}
