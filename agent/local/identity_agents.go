@@ -189,7 +189,9 @@ func (e *evidence) atPersons(line []proc.Ancestor) bool {
 		return false
 	}
 	makers, _ := e.makers(p, p, line[1:])
-	return len(makers) > 0 && !slices.ContainsFunc(makers, func(maker []proc.Ancestor) bool { return len(maker) == 0 || !e.showsTerminals(maker[0]) && !e.mine(maker[0]) })
+	return len(makers) > 0 && !slices.ContainsFunc(makers, func(maker []proc.Ancestor) bool {
+		return len(maker) == 0 || !e.showsTerminals(maker[0]) && !e.mine(maker[0])
+	})
 }
 
 // markedAgent returns the agent that sets a mark. The value of one that several set is a name, perhaps with a version: claude-code_2-1-197.

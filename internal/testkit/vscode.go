@@ -32,7 +32,7 @@ func StartVSCodeHost(t testing.TB, root string) VSCodeHost {
 		}
 	}
 	h := VSCodeHost{Token: "SECRET"}
-	port := freePorts(t)
+	port := FreePorts(t)
 	t.Cleanup(func() { _ = os.RemoveAll(filepath.Join(dir, "data", "data", "logs")) }) // the host logs all that it sends
 	c := exec.Command("bash", script, "start", dir, fmt.Sprint(port), h.Token)
 	StartTree(t, c)
@@ -40,8 +40,8 @@ func StartVSCodeHost(t testing.TB, root string) VSCodeHost {
 	return h
 }
 
-// freePorts returns a free port whose successor is free, too: the script takes both.
-func freePorts(t testing.TB) int {
+// FreePorts returns a free port whose successor is free, too: the script takes both.
+func FreePorts(t testing.TB) int {
 	t.Helper()
 	for range 100 {
 		port := FreePort(t)
