@@ -25,6 +25,7 @@ import (
 	"tether/internal/idle"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
+	"tether/platform/limits"
 	"tether/platform/notify"
 	"tether/platform/proc"
 	"tether/platform/roam"
@@ -318,8 +319,9 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 		stop()
 		return err // loading has checked them
 	}
+	files, _ := limits.Files() // 0 where the system does not tell
 	server := local.NewServer(local.Options{Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
-		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Stirred: a.idle.Stir})
+		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Files: files, Stirred: a.idle.Stir})
 	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()

@@ -135,4 +135,25 @@ func Running(d dirs.Dirs) int {
 	return 0
 }
 
+// EndSilent ends the daemon that serves the directories, which does not answer: its process may be stopped, for example. Terminals with
+// holders run on. It does not wait for the end. If another program holds the daemon's lock, it returns a *LockError and ends nothing.
+func EndSilent(d dirs.Dirs) error {
+	pid := Running(d)
+	if pid == 0 {
+		return nil
+	}
+	held := lockError(&ipc.LockedError{Path: lockPath(d), Pid: pid})
+	if !held.isDaemon(pid) {
+		return held
+	}
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		err = p.Kill()
+	}
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
 func lockPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, localapi.LockName) }

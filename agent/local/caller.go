@@ -18,7 +18,7 @@ import (
 	"tether/platform/proc"
 )
 
-// connKey is the key of a connection's peer in its context, callerKey that of a request's caller.
+// connKey is the key of the peer of a request at the socket in its context, callerKey that of a request's caller.
 type (
 	connKey   struct{}
 	callerKey struct{}
@@ -31,14 +31,6 @@ type peer struct {
 }
 
 var errPeerGone = errors.New("the program that opened the connection has ended")
-
-// withPeer records the process that has opened the connection.
-func (s *Server) withPeer(ctx context.Context, conn net.Conn) context.Context {
-	if c, ok := conn.(*counted); ok {
-		conn = c.Conn
-	}
-	return context.WithValue(ctx, connKey{}, peerOf(conn))
-}
 
 // peerOf identifies the peer by number and start time. It reads the start time while the kernel's handle proves that the number still
 // belongs to the peer.

@@ -78,6 +78,9 @@ func TestMain(m *testing.M) {
 		case "hand":
 			handOver(socket)
 			return
+		case "flood":
+			beFlood(socket)
+			return
 		case "approved":
 			_, err = c.Spawn(ctx, localapi.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/", Door: "acp", Approved: "editor"})
 		default:
@@ -193,6 +196,33 @@ func handOver(socket string) {
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
+	}
+}
+
+// beFlood opens 1,500 connections, sends half a request on every second one, says how many the daemon has closed, and keeps the others.
+func beFlood(socket string) {
+	var all []net.Conn
+	for i := range 1500 {
+		conn, err := net.Dial("unix", socket)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if i%2 == 0 {
+			_, _ = io.WriteString(conn, "GET /v1/terminals HT") // fails if it is closed already
+		}
+		all = append(all, conn)
+	}
+	fmt.Println(len(all))
+	for {
+		for _, conn := range all[:100] {
+			conn.Close() // others take their places
+		}
+		for i := range 100 {
+			if conn, err := net.Dial("unix", socket); err == nil {
+				all[i] = conn
+			}
+		}
 	}
 }
 
@@ -434,5 +464,28 @@ func TestOriginLowers(t *testing.T) {
 	cmd.Env = d.env
 	if text, err := cmd.Output(); err != nil || !bytes.HasPrefix(text, []byte("allowed")) {
 		t.Errorf("from outside: %q, %v", text, err)
+	}
+}
+
+// An agent's program that opens as many connections as it can keeps nobody else out, and has no more than 64.
+func TestAnAgentFloodsTheDoor(t *testing.T) {
+	d := openReal(t, local.Options{})
+	dir := t.TempDir()
+	if _, err := d.pool.As(term.Agent("bob")).Spawn(term.Spec{Command: []string{"sh", "-c", `"$SELF" > out`}, Cwd: dir, Env: append(slices.Clip(d.env), sayVar+"=flood")}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the flood", func() bool { text, _ := os.ReadFile(filepath.Join(dir, "out")); return string(text) == "1500\n" })
+	for range 5 {
+		c := localclient.New(d.socket)
+		s, err := c.Status(t.Context())
+		c.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range s.Connections {
+			if of.Of == "agent bob" && of.Open > local.MaxAgentConns {
+				t.Fatalf("%+v", s.Connections)
+			}
+		}
 	}
 }

@@ -15,7 +15,9 @@ import (
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	status := s.opts.Daemon.Status()
 	status.Waiting = s.waiting(r)
-	if ActorFrom(r.Context()) != term.User {
+	actor := ActorFrom(r.Context())
+	status.Connections = s.conns.counts(func(a term.Actor) bool { return actor == term.User || a == actor })
+	if actor != term.User {
 		status.Hosts, status.Terminals, status.Degraded, status.Log = []localapi.HostStatus{}, localapi.Count{}, []localapi.Degraded{}, ""
 		for _, h := range s.access(r).List() {
 			CountTerminal(&status.Terminals, h)

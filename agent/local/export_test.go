@@ -16,9 +16,6 @@ import (
 	"tether/platform/proc"
 )
 
-// MaxConns is maxConns.
-const MaxConns = maxConns
-
 // ErrorFor is errorFor.
 var ErrorFor = errorFor
 
@@ -38,9 +35,6 @@ func (s *Server) Enter() error { return s.enter() }
 
 // Leave ends that.
 func (s *Server) Leave() { s.attached.Done() }
-
-// MaxTCPConns is maxTCPConns.
-const MaxTCPConns = maxTCPConns
 
 // ActorOf is the actor of a token; nobody if it is invalid.
 func (t *Tokens) ActorOf(token string) term.Actor {
@@ -163,11 +157,12 @@ func (s *Server) PassGone(r *http.Request) {
 	s.as(httptest.NewRecorder(), r, nobody(errPeerGone), http.NotFoundHandler())
 }
 
-// Limit is newLimited for one connection.
-func Limit(l net.Listener) net.Listener { return newLimited(l, 1) }
-
-// Counted is the connection that one of Limit's counts.
-func Counted(c net.Conn) net.Conn { return c.(*counted).Conn }
+// The bounds of connections.
+const (
+	MaxAgentConns   = maxAgentConns
+	MaxAgentsConns  = maxAgentsConns
+	MaxNobodysConns = maxNobodysConns
+)
 
 // Guarded is a server's guard around a handler.
 func Guarded(h func(*http.Request) error) http.Handler {
@@ -176,4 +171,39 @@ func Guarded(h func(*http.Request) error) http.Handler {
 			fail(w, errorFor(err))
 		}
 	}))
+}
+
+// MaxPersonConns is how many the person may have where so many files may be open.
+func MaxPersonConns(files uint64) int { return newConns(files, nil).person }
+
+// Table returns a listener that accepts connections of l, and the connection that one of them wraps.
+func Table(l net.Listener) (net.Listener, func(net.Conn) net.Conn) {
+	return &listener{Listener: l, table: newConns(0, nil)}, func(c net.Conn) net.Conn { return c.(*conn).Conn }
+}
+
+// SayWho replaces how the caller of a connection without a request is found.
+func (s *Server) SayWho(who func() term.Actor) {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	s.conns.who = func(peer) term.Actor { return who() }
+}
+
+// OpenConns returns how many connections are open.
+func (s *Server) OpenConns() int {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	return s.conns.fresh.Len() + s.conns.countLocked(func(term.Actor) bool { return true })
+}
+
+// BusyConns returns how many of them have a request under way that counts for an actor.
+func (s *Server) BusyConns(of term.Actor) int {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	n := 0
+	for c := range s.conns.of[of] {
+		if c.busy {
+			n++
+		}
+	}
+	return n
 }

@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
-	"tether/platform/rawio"
 )
 
 // guard bounds request bodies, refuses requests while the server drains, and keeps a panic in one request from ending the daemon.
@@ -32,7 +29,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, most)
 		if r.ContentLength != 0 {
-			body := &dueBody{ReadCloser: r.Body, control: http.NewResponseController(w)}
+			body := &dueBody{ReadCloser: r.Body, control: http.NewResponseController(w), within: hurry}
 			body.due()
 			defer body.leave()
 			r.Body = body
@@ -41,16 +38,17 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// dueBody is the body of a request, which must arrive within bodyTimeout. The part that no handler reads has another bodyTimeout: net/http
-// reads it before it answers, even to clients that were refused, and would otherwise wait for ever.
+// dueBody is the body of a request, which must arrive within a time that as sets. The part that no handler reads has that time once more:
+// net/http reads it before it answers, even to clients that were refused, and would otherwise wait for ever.
 type dueBody struct {
 	io.ReadCloser
 	control *http.ResponseController
+	within  time.Duration
 	came    bool
 }
 
 func (b *dueBody) due() {
-	_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection here has deadlines
+	_ = b.control.SetReadDeadline(time.Now().Add(b.within)) // every connection here has deadlines
 }
 
 func (b *dueBody) leave() {
@@ -83,7 +81,8 @@ func (s *Server) onSocket(next http.Handler) http.Handler {
 			fail(w, err)
 			return
 		}
-		at, _ := r.Context().Value(connKey{}).(peer)
+		at := connOf(r).peer()
+		r = r.WithContext(context.WithValue(r.Context(), connKey{}, at))
 		c, g := s.withToken(s.caller(at), takeToken(r))
 		if g != nil {
 			var end func()
@@ -101,8 +100,20 @@ func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.
 		r.Header.Del(localapi.PrincipalHeader)
 	}
 	actor, err := lowered(c, r.Header)
+	if body, ok := r.Body.(*dueBody); ok {
+		if err == nil && actor == term.User {
+			body.within = bodyTimeout
+		}
+		body.due() // again, since looking for the caller may have taken long
+	}
+	of := c.Actor
 	if err == nil {
+		of = actor
 		s.noteAgent(actor)
+	}
+	if full := s.conns.assign(connOf(r), of); full != nil {
+		w.Header().Set("Connection", "close")
+		err = full
 	}
 	ctx := context.WithValue(context.WithValue(r.Context(), actorKey{}, actor), callerKey{}, c)
 	if err == nil && actor.Role == 0 && r.URL.Path != whoamiPath {
@@ -171,49 +182,4 @@ func (s *Server) unlessDraining(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// maxConns bounds the open connections. Every attached client has one.
-const maxConns = 512
-
-// limited is a listener that stops accepting while max connections are open; further ones wait in the socket's backlog.
-type limited struct {
-	net.Listener
-	slots chan struct{}
-	done  chan struct{} // closed by Close
-	once  sync.Once
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return &counted{Conn: rawio.Wrap(conn), leave: sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
-func (l *limited) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return l.Listener.Close()
-}
-
-func newLimited(l net.Listener, max int) *limited {
-	return &limited{Listener: l, slots: make(chan struct{}, max), done: make(chan struct{})}
-}
-
-// counted is a connection that gives back its slot when it is closed.
-type counted struct {
-	net.Conn
-	leave func()
-}
-
-func (c *counted) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
 }

@@ -18,8 +18,6 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
-	"tether/internal/testkit"
-	"tether/platform/rawio"
 )
 
 // ask sends raw bytes and returns the answer; nil if the connection was closed without one.
@@ -176,31 +174,6 @@ func TestMalformedChunks(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreBounded(t *testing.T) {
-	w := serve(t, local.Options{}, term.Options{})
-	for range local.MaxConns - 1 {
-		w.dial()
-	}
-	a := w.dial() // last, since the server closes a connection on which nothing comes, and dialing takes long on a busy machine
-	if _, err := io.WriteString(a, "GET /v1/status HTTP/1.1\r\nHost: tether\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if resp, err := http.ReadResponse(bufio.NewReader(a), nil); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("the last connection for which there is room: %v", err)
-	}
-	answered := make(chan error, 1)
-	go func() { _, err := w.client.Status(t.Context()); answered <- err }()
-	select {
-	case err := <-answered:
-		t.Fatalf("one connection too many was answered: %v", err)
-	default:
-	}
-	a.Close()
-	if err := <-answered; err != nil {
-		t.Errorf("after another one was closed: %v", err)
-	}
-}
-
 func FuzzBody(f *testing.F) {
 	f.Add([]byte(`{"command":["x"],"cwd":"/"}`))
 	f.Add([]byte(`{"command":["x"],"cwd":"/"} {}`))
@@ -287,19 +260,5 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// Connections of both doors are read and written without Go's scheduler.
-func TestConnectionsAreWrapped(t *testing.T) {
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := local.Limit(tcp)
-	defer l.Close()
-	_, conn := testkit.Connect(t, l)
-	if c := local.Counted(conn); rawio.Wrap(c) != c {
-		t.Errorf("%T is not wrapped", c)
 	}
 }

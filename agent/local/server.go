@@ -92,6 +92,8 @@ type Options struct {
 	Matchers *problems.Set
 	Version  string // of this program, shown to agents
 	Machine  string // the name of this machine that hosts are told
+	// Files is how many files this process may have open, which bounds the person's connections; 0 means that the number is not known.
+	Files uint64
 	// WriteTimeout is how long a client may stop reading before it is disconnected, default 5 min. A slow client holds its terminal for at
 	// most the pool's stall time, and delays nothing else.
 	WriteTimeout time.Duration
@@ -121,6 +123,7 @@ type Server struct {
 	http   http.Server // on the socket
 	tcp    http.Server
 
+	conns    *conns // of both
 	tcpPort  atomic.Int64
 	keeping  atomic.Bool     // set before draining if the terminals continue
 	draining context.Context // when done, attached clients are disconnected and requests refused
@@ -159,8 +162,10 @@ func NewServer(o Options) *Server {
 	s.ui = uiws.New(uiws.Options{Server: uiDoor{s}, Draining: s.draining, WriteTimeout: o.WriteTimeout})
 	routes := s.unlessDraining(s.routes())
 	s.http.Handler, s.tcp.Handler = s.guard(s.onSocket(routes)), s.guard(s.onTCP(routes))
-	s.http.ConnContext, s.tcp.ConnContext = s.withPeer, withTCPClient
+	s.conns = newConns(o.Files, func(p peer) term.Actor { return s.caller(p).Actor })
+	s.http.ConnContext, s.tcp.ConnContext = withConn, withTCPClient
 	for _, h := range []*http.Server{&s.http, &s.tcp} {
+		h.ConnState = moved
 		h.ReadHeaderTimeout, h.IdleTimeout, h.MaxHeaderBytes = headerTimeout, idleTimeout, maxHeader
 		h.ErrorLog = log.New(io.Discard, "", 0) // clients get errors as answers; guard logs panics
 	}
@@ -170,7 +175,7 @@ func NewServer(o Options) *Server {
 
 // Serve serves connections of l until Close, and closes l.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(newLimited(l, maxConns))
+	err := s.http.Serve(&listener{Listener: l, table: s.conns, peers: true})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	maxTCPConns = 256
 	// tcpBuffer bounds the system's buffer for a client that does not read, in bytes. By default, Linux lets it grow to 4 MiB.
 	tcpBuffer = 256 << 10
 	// tokenProtocol begins the WebSocket subprotocol that carries a token for a browser, which cannot set a header. It is never selected in
@@ -69,7 +68,7 @@ func (s *Server) ServeTCP(l net.Listener) error {
 		return err
 	}
 	s.tcpPort.Store(int64(at.Port))
-	err := s.tcp.Serve(newLimited(l, maxTCPConns))
+	err := s.tcp.Serve(&listener{Listener: l, table: s.conns})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -131,7 +130,7 @@ type tcpKey struct{}
 
 // withTCPClient stores the connection's addresses for its requests.
 func withTCPClient(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, tcpKey{}, &tcpClient{client: conn.RemoteAddr(), server: conn.LocalAddr()})
+	return context.WithValue(withConn(ctx, conn), tcpKey{}, &tcpClient{client: conn.RemoteAddr(), server: conn.LocalAddr()})
 }
 
 // find looks for the processes.

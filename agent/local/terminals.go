@@ -15,6 +15,9 @@ import (
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	all := localapi.TerminalList{SchemaVersion: localapi.SchemaVersion, Terminals: []localapi.Terminal{}, Waiting: s.waiting(r), Declared: s.declaredFor(r)}
+	if ActorFrom(r.Context()) == term.User {
+		all.Crowded = s.conns.crowded()
+	}
 	seen := s.views(r)
 	var ports map[term.ID][]localapi.Listening
 	list := s.access(r).List()

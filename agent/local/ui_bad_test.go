@@ -13,7 +13,6 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
-	"tether/agent/uiws"
 	"tether/internal/testkit"
 )
 
@@ -232,17 +231,6 @@ func TestSpawnForInterfaces(t *testing.T) {
 	}
 	if l, err := w.client.List(t.Context()); err != nil || len(l.Terminals) != 3 {
 		t.Errorf("afterwards %d terminals, %v", len(l.Terminals), err)
-	}
-}
-
-func TestInterfacesAreBounded(t *testing.T) {
-	w := serve(t, local.Options{}, term.Options{})
-	for range uiws.MaxViewers {
-		w.ui()
-	}
-	_, resp, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: w.client.HTTP()})
-	if err == nil || resp == nil || resp.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("one too many: %v", err)
 	}
 }
 

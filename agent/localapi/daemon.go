@@ -25,6 +25,8 @@ type Status struct {
 	Root *Root `json:"root,omitempty"`
 	// Agents lists the running programs that are known to be agents.
 	Agents []AgentStatus `json:"agents,omitempty"`
+	// Connections are the open connections to the daemon, by caller: agents first, those with the most first. Agents see only their own.
+	Connections []Connections `json:"connections,omitempty"`
 	// Sandbox is present if any agent has a sandbox.
 	Sandbox *SandboxStatus `json:"sandbox,omitempty"`
 	// Unredacted is present if some agents on this machine are shown terminals without masks.
@@ -43,6 +45,13 @@ type AgentStatus struct {
 	Name     string `json:"name"`
 	Pid      int    `json:"pid"`
 	Confined bool   `json:"confined"` // tether sandbox or tether acp --sandbox confines the agent itself; its terminals may be confined independently
+}
+
+// Connections is how many connections to the daemon one caller has open.
+type Connections struct {
+	Of   string `json:"of"` // user, agent NAME or nobody
+	Open int    `json:"open"`
+	Max  int    `json:"max"` // with more, an idle one is closed, or the new one refused
 }
 
 // SandboxStatus is the best sandbox that is available for agents' commands.

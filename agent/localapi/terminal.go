@@ -61,6 +61,8 @@ type TerminalList struct {
 	Waiting       int        `json:"approvals_waiting"` // number of pending approval requests
 	// Declared lists the terminals of the configuration, in its order, including those that are not running.
 	Declared []Declared `json:"declared,omitempty"`
+	// Crowded lists, for the person, the agents with so many connections to the daemon that it refuses more of them.
+	Crowded []Connections `json:"crowded,omitempty"`
 }
 
 // SpawnRequest starts a terminal.

@@ -5,8 +5,10 @@ package uiws
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -17,7 +19,8 @@ import (
 
 // Bounds of the WebSocket, as docs/LOCAL-API.md has them.
 const (
-	MaxViewers  = 128       // number of WebSockets at a time
+	MaxViewers  = 128       // number of WebSockets of the person at a time
+	MaxAgents   = 16        // number of WebSockets of one agent at a time
 	MaxStreams  = 256       // number of terminals to which one WebSocket is attached
 	HistorySize = 64 << 10  // bytes of text in one pty:attached
 	AckWindow   = 256 << 10 // bytes of text sent but not acknowledged at which sending pauses, for a client that acknowledges
@@ -51,25 +54,48 @@ type Options struct {
 
 // Handler serves user interfaces. It is safe for concurrent use.
 type Handler struct {
-	opts    Options
-	viewers chan struct{} // a slot for each client
-	bulk    bulk          // bounds the rate of the data for all clients
+	opts Options
+	bulk bulk // bounds the rate of the data for all clients
+
+	mu      sync.Mutex
+	viewers map[term.Actor]int // how many clients each caller has
 }
 
 // New returns a handler without clients. It needs no close: clients end with Draining.
 func New(o Options) *Handler {
-	return &Handler{opts: o, viewers: make(chan struct{}, MaxViewers)}
+	return &Handler{opts: o, viewers: map[term.Actor]int{}}
+}
+
+// come counts a client until leave is called. It returns an error if its caller has as many as it may.
+func (u *Handler) come(a term.Actor) (leave func(), err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n, most, whose := u.viewers[a], MaxAgents, a.String()
+	if a == term.User {
+		most, whose = MaxViewers, "your programs"
+	}
+	if n >= most {
+		return nil, &localapi.Error{Code: localapi.CodeLimit, Message: fmt.Sprintf("%d user interfaces of %s are connected, the maximum", n, whose), Hint: "close one"}
+	}
+	u.viewers[a]++
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.viewers[a]--; u.viewers[a] == 0 {
+			delete(u.viewers, a)
+		}
+	}, nil
 }
 
 // Serve serves a user interface until it disconnects, the server drains, or the request's context ends because its token was revoked. It
 // returns an error if the WebSocket was not opened and the request has no answer yet.
 func (u *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
-	select {
-	case u.viewers <- struct{}{}:
-		defer func() { <-u.viewers }()
-	default:
-		return &localapi.Error{Code: localapi.CodeLimit, Message: "too many clients are connected", Hint: "close one"}
+	access := u.opts.Server.Access(r)
+	goes, err := u.come(access.Actor())
+	if err != nil {
+		return err
 	}
+	defer goes()
 	leave, err := u.opts.Server.Enter()
 	if err != nil {
 		return err
@@ -84,7 +110,7 @@ func (u *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	defer u.opts.Server.Stirred()
 	conn.SetReadLimit(localapi.MaxFrame)
 	c := &client{
-		handler: u, conn: conn, raw: raw.conn, access: u.opts.Server.Access(r), mayType: u.opts.Server.Typing(r),
+		handler: u, conn: conn, raw: raw.conn, access: access, mayType: u.opts.Server.Typing(r),
 		wake: make(chan struct{}, 1), asked: make(chan ask, askedAhead),
 	}
 	c.serve(r.Context())

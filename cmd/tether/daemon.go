@@ -54,7 +54,7 @@ tether config keys lists the keys.`,
 	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "allow the daemon to run as root, now and in the future, and to share terminals by default; not needed in a container")
 	c.Flags().StringVar(&f.level, "log-level", "", "the log `LEVEL`: debug, info, warn or error; overrides the configuration")
 	c.Flags().BoolVar(&f.replace, "replace", false, "replace the running daemon; its terminals keep running")
-	c.Flags().BoolVar(&f.force, "force", false, "with --replace: replace it even if terminals would end")
+	c.Flags().BoolVar(&f.force, "force", false, "with --replace: replace it even if terminals would end, or if it does not answer")
 	c.Flags().BoolVar(&f.background, "background", false, "run in the background and return when the daemon is ready")
 	settingFlags(c)
 	return c

@@ -44,8 +44,8 @@ func holderProgram() (p agent.Program, without string) {
 	return agent.Program{Path: self, Argv: []string{"tether", holderVerb}}, without
 }
 
-// replace asks the running daemon to hand over its terminals, and runs another daemon. Several replacements at once take turns: each ends
-// the daemon that the previous one has started.
+// replace asks the running daemon to hand over its terminals, and runs another daemon. With force it also replaces one that does not
+// answer. Several replacements at once take turns: each ends the daemon that the previous one has started.
 func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 	client, d, err := a.client()
 	if err != nil {
@@ -62,7 +62,11 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 		f.arrived = sync.OnceFunc(func() { next.Close() })
 		defer f.arrived()
 		old := agent.Running(d)
-		if err := a.makeWay(c.Context(), client, f.force); err != nil {
+		err = a.makeWay(c.Context(), client, f.force)
+		if f.force && errors.Is(err, context.DeadlineExceeded) {
+			err = agent.EndSilent(d)
+		}
+		if err != nil {
 			return stuck(d, err)
 		}
 		if err := waitEnded(c.Context(), d, old); err != nil {

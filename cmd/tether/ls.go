@@ -37,6 +37,9 @@ func lsCommand(a *app) *cobra.Command {
 			if all.Waiting > 0 {
 				a.notice("%s: tether approvals", awaiting(all.Waiting))
 			}
+			if len(all.Crowded) > 0 {
+				a.notice("agents have the maximum of connections to the daemon: %s", display.Connections(all.Crowded))
+			}
 			a.printTerminals(all.Terminals, all.Declared, everything)
 			return nil
 		},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,9 @@ func (a *app) printStatus(s localapi.Status) {
 	}
 	for _, agent := range s.Agents {
 		fmt.Fprintf(w, "agent      %s, process %d, %s\n", display.Printable(agent.Name, 64), agent.Pid, confinedText(agent.Confined))
+	}
+	if slices.ContainsFunc(s.Connections, func(c localapi.Connections) bool { return c.Of != "user" || c.Open == c.Max }) {
+		fmt.Fprintf(w, "clients    connections: %s\n", display.Connections(s.Connections))
 	}
 	if s.Sandbox != nil {
 		fmt.Fprintf(w, "sandbox    %s\n", display.Sandbox(*s.Sandbox))

@@ -52,12 +52,6 @@ func TestAStuckDaemon(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	pid := strconv.Itoa(s.Pid)
-	signal := func(name string) {
-		t.Helper()
-		if out, err := exec.Command("kill", "-"+name, pid).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
 	stopProcess(t, pid)
 	var asking sync.WaitGroup // at the same time, since each waits for seconds
 	for line, want := range map[string]int{
@@ -69,7 +63,7 @@ func TestAStuckDaemon(t *testing.T) {
 	} {
 		asking.Go(func() {
 			out, status := everything(home, strings.Fields(line)...)
-			if status != want || !strings.Contains(out, "not answer") || !strings.Contains(out, "end process "+pid+", then run: tether daemon --background") {
+			if status != want || !strings.Contains(out, "not answer") || !strings.Contains(out, "it is process "+pid+"; to replace it: tether daemon --replace --force --background") {
 				t.Errorf("tether %s: status %d:\n%s", line, status, out)
 			}
 			if starts := strings.HasPrefix(line, "run"); starts && !strings.Contains(out, "may have begun") {
@@ -78,9 +72,7 @@ func TestAStuckDaemon(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	signal("KILL")
-	testkit.Eventually(t, patience, "it is gone", func() bool { _, status := everything(home, "status"); return status == localapi.ExitNotRunning })
-	if out, status := everything(home, "daemon", "--background"); status != 0 {
+	if out, status := everything(home, "daemon", "--replace", "--force", "--background"); status != 0 {
 		t.Errorf("another daemon: status %d:\n%s", status, out)
 	}
 	testkit.Eventually(t, patience, "another daemon has it", func() bool {

@@ -2,6 +2,7 @@ package display
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"tether/agent/localapi"
@@ -73,4 +74,21 @@ func Skew(skew time.Duration) string {
 		return ""
 	}
 	return fmt.Sprintf("its clock is %s %s this machine's", skew.Abs(), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
+}
+
+// Connections lists who has how many connections to the daemon, and how many an agent may have.
+func Connections(all []localapi.Connections) string {
+	var parts []string
+	for _, c := range all {
+		name, agent := strings.CutPrefix(c.Of, "agent ")
+		switch {
+		case agent:
+			parts = append(parts, fmt.Sprintf("agent %s %d of %d", Printable(name, 64), c.Open, c.Max))
+		case c.Of == "user":
+			parts = append(parts, fmt.Sprintf("you %d", c.Open))
+		default:
+			parts = append(parts, fmt.Sprintf("%s %d", Printable(c.Of, 64), c.Open))
+		}
+	}
+	return strings.Join(parts, ", ")
 }

@@ -151,13 +151,13 @@ func Print(out io.Writer, checks []Check) error {
 	return w.Flush()
 }
 
-// StuckFix returns the remedy for a daemon that does not answer, so that it cannot be asked to end either.
+// StuckFix returns the remedy for a daemon that does not answer, so that it cannot be asked to hand over either.
 func StuckFix(d dirs.Dirs) string {
 	pid := agent.Running(d)
 	if pid == 0 {
 		return "see tether logs"
 	}
-	return fmt.Sprintf("end process %d, then run: tether daemon --background (terminals keep running). See also: tether logs", pid)
+	return fmt.Sprintf("it is process %d; to replace it: tether daemon --replace --force --background (terminals keep running). See also: tether logs", pid)
 }
 
 // pagePath returns the installed path of a page of docs/: where Linux packages put it, or beside the program, where archives and the
