@@ -99,7 +99,11 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, h term.Handle) e
 		w.Header().Set(localapi.OffsetsHeader, "1")
 	}
 	out := &pieces{deadlined: deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}, offsets: q.offsets}
-	if err := out.send(head); err == nil {
+	_, err = out.Write(nil) // the answer's head, also where nothing was printed yet
+	if err == nil {
+		err = out.send(head)
+	}
+	if err == nil {
 		s.copyOutput(ctx, out, rd, q, end)
 	}
 	if h.IsMasked() {
