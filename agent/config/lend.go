@@ -63,7 +63,7 @@ func defaultLend() Lend {
 	return Lend{
 		Default: LendYes, Notice: true, Shares: true, Images: 2 << 20, Redact: true,
 		RedactEnv: []string{"*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*API_KEY*", "*APIKEY*", "*ACCESS_KEY*", "*PRIVATE_KEY*", "*CREDENTIAL*",
-			"*_PASS", "PASS", "SSHPASS", "*_PW", "*BINDPW", "*_PWD", "*_KEY", "*WRITEKEY", "*_PAT", "*_AUTH", "*AUTH_CONFIG", "*_DSN", "DSN", "*_URL", "*_URI", "*_PROXY", "*BEARER*", "*WEBHOOK*", "*PASSPHRASE*", "*CONNECTION_STRING*",
+			"*_PASS", "PASS", "SSHPASS", "PGPASS", "*DBPASS", "*USERPASS", "*ROOTPASS", "*ADMINPASS", "*_PW", "*BINDPW", "*_PWD", "*_KEY", "*WRITEKEY", "*_PAT", "*_AUTH", "*AUTH_CONFIG", "*_DSN", "DSN", "*_URL", "*_URI", "*_PROXY", "*BEARER*", "*WEBHOOK*", "*PASSPHRASE*", "*CONNECTION_STRING*",
 			"*_COOKIE", "*_SALT", "*_PIN", "*_OTP", "*_JWT", "JWT", "*_PEM"},
 		RedactPatterns: []string{},
 	}

@@ -8,10 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// A bridge is bytes inside a secret that are not part of it and look like its end: a line's end, where a terminal or a line editor wraps; a
-// move forward over characters that are on the screen already; or a move back (also a backspace) to correct some. The automaton follows a
-// few bridges, and looks for nothing else behind them. findBridged decides whether a secret crosses, and redactor.again scans the text from
-// the first bridge on again.
+// A bridge is bytes inside a secret that are not part of it and look like its end: a
+// line's end, where a terminal or a line editor wraps; a move forward over characters
+// that are on the screen already; or a move back (also a backspace) to correct some. The
+// automaton follows a few bridges, and looks for nothing else behind them. findBridged
+// decides whether a secret crosses, and redactor.again scans the text from the first
+// bridge on again.
 
 const (
 	maxWraps = 3 // line ends that one secret may have
@@ -40,7 +42,7 @@ func (a *nfa) bridges() {
 
 // within reports for each node whether it can be reached with fewer than n bytes.
 func (a *nfa) within(n int) []bool {
-	all, now := make([]bool, len(a.nodes)), slices.Concat(a.starts, a.tokens)
+	all, now := make([]bool, len(a.nodes)), slices.Concat(a.starts, a.plain, a.tokens)
 	for ; n > 0; n-- {
 		var next []int32
 		for at := (map[int32]bool{}); len(now) > 0; {
@@ -126,7 +128,8 @@ func (a *nfa) moves() (from int32) {
 	return from
 }
 
-// alone returns the index in w, a window, from which on the automaton looks for nothing but one pattern; len(w) if it looks for everything.
+// alone returns the index in w, a window, from which on the automaton looks for nothing
+// but one pattern; len(w) if it looks for everything.
 func (d *dfa) alone(w []byte) int {
 	at := uint16(0)
 	for i, b := range w {
@@ -156,7 +159,8 @@ type crossing struct {
 	wide     bool // behind a line that may be full
 }
 
-// crossings returns the bridges of a passage that stand between visible characters. Those in front of it join nothing.
+// crossings returns the bridges of a passage that stand between visible characters. Those
+// in front of it join nothing.
 func (p *passage) crossings() (all []crossing) {
 	w, begun := p.w, 0 // begun: where the line begins
 	for i := 1; i < p.last; i++ {
@@ -210,14 +214,18 @@ func (r *Rules) findBridged(spans []span, p *passage) []span {
 			}
 		}
 	}
-	// Other secrets are looked for without the bridges. The characters that a move forward skips may be part of a secret, so the second
-	// round puts unseen characters in their place. Text behind a bridge may take the look of a secret from the text in front of it, so the
-	// first bridges are also removed alone.
+	// Other secrets are looked for without the bridges. The characters that a move forward
+	// skips may be part of a secret, so the second round puts unseen characters in their
+	// place. Text behind a bridge may take the look of a secret from the text in front of
+	// it, so the first bridges are also removed alone.
 	if !slices.ContainsFunc(all, func(c crossing) bool { return mayCross(p.w, c) }) {
 		return spans
 	}
-	for n := range all {
+	for n, c := range all {
 		some := all[:n+1]
+		if n < len(all)-1 && !mayCross(p.w, c) {
+			continue // what crosses only those in front of it was found without it
+		}
 		spans = r.findJoined(spans, plain, p, some, false)
 		if slices.ContainsFunc(some, func(c crossing) bool { return c.moves }) {
 			spans = r.findJoined(spans, plain, p, some, true)
@@ -335,9 +343,10 @@ func (p *passage) retyped() *passage {
 	return q
 }
 
-// findRetyped appends the secrets that the screen shows after characters were overwritten. A secret that is found by its form must also
-// look random, because corrected words could form anything. Characters that have left already stay, also if one of a secret stands in
-// their place.
+// findRetyped appends the secrets that the screen shows after characters were
+// overwritten. A secret that is found by its form must also look random, because
+// corrected words could form anything. Characters that have left already stay, also if
+// one of a secret stands in their place.
 func (r *Rules) findRetyped(spans []span, p *passage) []span {
 	q, held := p.retyped(), p.first+r.table.held(p.w[p.first:p.last])
 	values := r.find(nil, q, 1<<groupValues)

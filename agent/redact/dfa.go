@@ -58,7 +58,7 @@ func build(a *nfa) (*dfa, error) {
 	a.freeze()
 	b := builder{a: a, d: &dfa{}, known: map[string]int32{}, moved: map[string]*move{}}
 	samples := b.d.classify(a)
-	b.starts, b.tokens = b.reached(a.starts), b.reached(a.tokens)
+	b.starts, b.plain, b.tokens = b.reached(a.starts), b.reached(a.plain), b.reached(a.tokens)
 	inside := b.reached(a.inside)
 	b.takes = make([]byteSet, len(a.nodes))
 	for class, c := range samples {
@@ -70,7 +70,7 @@ func build(a *nfa) (*dfa, error) {
 		var anew [beginners][]int32
 		if !isContinuation(c) {
 			anew[beginInside], anew[beginStarts] = b.after(inside, c), b.after(b.starts, c)
-			anew[beginAll] = merge(nil, anew[beginStarts], b.after(b.tokens, c))
+			anew[beginAll] = merge(nil, anew[beginStarts], b.after(slices.Concat(b.plain, b.tokens), c))
 		}
 		b.anew = append(b.anew, anew)
 	}
@@ -90,17 +90,18 @@ func build(a *nfa) (*dfa, error) {
 // builder makes a dfa. A state is a sorted set of nodes. Its successor has two parts. One is the successors of its nodes; many states and
 // classes share them, so they are made once (a move). The other is the patterns that begin with the class.
 type builder struct {
-	a              *nfa
-	d              *dfa
-	starts, tokens []int32              // where the patterns begin that may begin at every byte
-	anew           [][beginners][]int32 // by class: patterns that begin with it, sorted
-	takes          []byteSet            // by node: the classes that it consumes
-	known          map[string]int32     // states, by their sets
-	states         [][]int32
-	moved          map[string]*move // by the nodes that go
-	set            []int32          // scratch
-	key            []byte           // scratch
-	takers         [256][]int32     // scratch, by class: the nodes of a state that consume it
+	a             *nfa
+	d             *dfa
+	starts, plain []int32 // where the patterns begin that may begin at every byte
+	tokens        []int32
+	anew          [][beginners][]int32 // by class: patterns that begin with it, sorted
+	takes         []byteSet            // by node: the classes that it consumes
+	known         map[string]int32     // states, by their sets
+	states        [][]int32
+	moved         map[string]*move // by the nodes that go
+	set           []int32          // scratch
+	key           []byte           // scratch
+	takers        [256][]int32     // scratch, by class: the nodes of a state that consume it
 }
 
 // A move is where nodes go with a byte that all of them consume.
@@ -113,7 +114,7 @@ type move struct {
 // Which patterns begin at a byte beside pending ones.
 const (
 	beginAll    = iota
-	beginStarts // all but tokens
+	beginStarts // all but plain ones and tokens
 	beginInside // patterns that are looked for in a named value
 	beginners
 	beginNothing = beginners
@@ -309,56 +310,77 @@ func (a *nfa) describe(set []int32) (flags uint8, groups uint64) {
 	return flags, groups
 }
 
-// under are the patterns that are pending at the end of some text.
+// under says what is pending at the end of some text: indexes in it, -1 for none.
 type under struct {
-	any    int   // where the earliest that may yet match began, -1 if none
-	masked []int // where those began that are masked if nothing follows, sorted
+	any    int // where the earliest pattern that may yet match began
+	masked int // from where on the text is masked if nothing follows
 }
 
-// underWay runs the automaton over w, from its root.
-func (a *nfa) underWay(w []byte) under {
-	type pending struct{ node, began int32 }
+// likelyTail is how many bytes after its prefix make an unfinished token likely.
+const likelyTail = 8
+
+// underWay runs the automaton over w, from its root. A token begins only where begins is
+// true, and is masked after its prefix if likelyTail bytes follow. The beginning of a
+// value is masked whole, because nothing else begins like it.
+func (a *nfa) underWay(w []byte, begins func(at int) bool) under {
+	type pending struct{ node, began, tail int32 } // tail: where a token's tail began, if node is in one
 	var now, then []pending
 	at := make([]int32, len(a.nodes)) // by node: its index in then, if it is there
 	for i, b := range w {
 		then = then[:0]
-		step := func(n, began int32) {
-			if from := &a.nodes[n]; from.next >= 0 && from.set.has(b) {
-				for _, m := range a.reached[from.next] {
-					if k := at[m]; int(k) >= len(then) || then[k].node != m {
-						at[m], then = int32(len(then)), append(then, pending{m, began})
-					} else {
-						then[k].began = min(then[k].began, began)
-					}
+		step := func(p pending) {
+			from := &a.nodes[p.node]
+			if from.next < 0 || !from.set.has(b) {
+				return
+			}
+			if !from.tail {
+				p.tail = int32(i + 1)
+			}
+			for _, m := range a.reached[from.next] {
+				p.node = m
+				if k := at[m]; int(k) >= len(then) || then[k].node != m {
+					at[m], then = int32(len(then)), append(then, p)
+				} else {
+					then[k].began, then[k].tail = min(then[k].began, p.began), min(then[k].tail, p.tail)
 				}
 			}
 		}
 		for _, p := range now {
-			step(p.node, p.began)
+			step(p)
 		}
-		for _, n := range a.first[b] {
-			step(n, int32(i))
+		for k, starts := range [][]int32{a.firstOf.starts[b], a.firstOf.tokens[b]} {
+			if len(starts) > 0 && (k == 0 || begins(i)) {
+				for _, n := range starts {
+					step(pending{n, int32(i), 0})
+				}
+			}
 		}
 		now, then = then, now
 	}
-	u := under{any: -1}
-	for _, p := range now {
-		began := int(p.began)
-		if u.any < 0 || began < u.any {
-			u.any = began
-		}
-		if a.nodes[p.node].masked && !slices.Contains(u.masked, began) {
-			u.masked = append(u.masked, began)
+	u := under{-1, -1}
+	least := func(at *int, i int32) {
+		if *at < 0 || int(i) < *at {
+			*at = int(i)
 		}
 	}
-	slices.Sort(u.masked)
+	for _, p := range now {
+		least(&u.any, p.began)
+		switch node := &a.nodes[p.node]; {
+		case node.masked && !node.tail:
+			least(&u.masked, p.began)
+		case node.masked:
+			if tail := max(p.tail, p.began+int32(prefixLen(w[p.began:]))); int(tail)+likelyTail <= len(w) {
+				least(&u.masked, tail)
+			}
+		}
+	}
 	return u
 }
 
 // freeze computes the closures that stepping needs, so that underWay may run concurrently.
 func (a *nfa) freeze() {
 	a.reached = make([][]int32, len(a.nodes))
-	for _, s := range slices.Concat(a.starts, a.tokens) {
+	for _, s := range slices.Concat(a.starts, a.plain, a.tokens) {
 		a.reached[s] = a.closure([]int32{s})
 	}
 	for i := range a.nodes {
@@ -366,13 +388,22 @@ func (a *nfa) freeze() {
 			a.reached[to] = a.closure([]int32{to})
 		}
 	}
-	for b := range a.first {
-		for _, s := range slices.Concat(a.starts, a.tokens) {
-			for _, n := range a.reached[s] {
-				if at := &a.nodes[n]; at.next >= 0 && at.set.has(byte(b)) && !isContinuation(byte(b)) {
-					a.first[b] = append(a.first[b], n)
-				}
+	for b := range 256 {
+		if !isContinuation(byte(b)) {
+			a.firstOf.starts[b], a.firstOf.tokens[b] = a.consuming(slices.Concat(a.starts, a.plain), byte(b)), a.consuming(a.tokens, byte(b))
+		}
+	}
+}
+
+// consuming returns the nodes that can be reached from begin without a byte and consume
+// b.
+func (a *nfa) consuming(begin []int32, b byte) (all []int32) {
+	for _, s := range begin {
+		for _, n := range a.reached[s] {
+			if at := &a.nodes[n]; at.next >= 0 && at.set.has(b) {
+				all = append(all, n)
 			}
 		}
 	}
+	return all
 }

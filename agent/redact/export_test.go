@@ -14,10 +14,12 @@ func TokenForms() [][2]string { return tokenForms }
 
 // Contexts are the expressions for secrets that the text around them reveals.
 func Contexts() []string {
-	all := []string{privateKeyLabel + privateKeyBody, puttyLabel + puttyBody, encodedKeyLabel + encodedKeyBody, passwordInURL, userInURL}
-	all = append(all, branded...)
+	all := []string{privateKeyLabel + privateKeyBody, puttyLabel + puttyBody, encodedKeyLabel + encodedKeyBody, passwordInURL, passwordInQuery, userInURL}
+	for _, s := range spoken {
+		all = append(all, s.label+s.secret)
+	}
 	for _, l := range labelled {
-		all = append(all, l.re)
+		all = append(all, l.label+l.secret)
 	}
 	return all
 }
@@ -60,7 +62,7 @@ func PrefixLen(text string) int { return prefixLen([]byte(text)) }
 // Labelled reports whether an expression of Contexts is for secrets behind a label.
 func Labelled(expr string) bool {
 	for _, l := range labelled {
-		if expr == l.re {
+		if expr == l.label+l.secret {
 			return true
 		}
 	}

@@ -14,23 +14,26 @@ import (
 // The names: those of values that people choose and type, and those of values that programs make. Text in front of a name, such as DB_,
 // does not count.
 const (
-	chosenNames = `password|passwd|passphrase|passcode|["'_.-]pass|["'_.-]pwd|[_.-]pw|bindpw|sshpass`
+	chosenNames = `password|passwd|passphrase|passcode|["'_.;-]pass|["'_.;-]pwd|[_.-]pw|bindpw|(?:pg|db|ssh|user|root|admin|mail|smtp|ftp)pass|psk`
 	madeNames   = `token|secret|secret[_-]?key(?:[_-]base)?|(?:api|access|account|auth|private|encryption|signing|master)[_-]?key|(?-i:_KEY|-Key)` +
-		`|credentials?|[_.-]auth|"auth|[_.-]pat|[_.-]jwt|bearer|session(?:[_-]?id)?|cookie`
-	// The sign between a name and its value. The name may be in quotes, and the value in an element, in brackets or another member: JSON,
-	// YAML, shells, XML, SQL, code.
-	nameSign = `(?:(?:\\?["'])?\]?[ \t]*(?::=|=>|[:=])[ \t]*|>)`
+		`|credentials?|[_.-]auth|"auth|[_.-]pat|[_.-]jwt|bearer|session(?:[_-]?id)?|cookie|[?&]key|[?&]sig(?:nature)?`
+	// The sign between a name and its value. The name may be in quotes and have a type, and
+	// the value may be in an element, in brackets or another member: JSON, YAML, shells,
+	// XML, SQL, code, and these in strings of JSON, HTML and URLs.
+	nameSign = `(?::? ?&?(?:'static )?str(?:ing)? ?=[ \t]*|(?:` + quote + `)?\]?(?: is)?[ \t]*(?::=|=>|[:=]|%3[ad]|\\+u003[ad])[ \t]*|>)`
 	// The first and the later bytes of a value, without quotes and in them. A value does not begin with -: such text is an option, or a key
 	// in PEM, which is found by its form.
 	bareFirst, bareRest     = "[^\\x00-\\x20\\x7f-\\x{10ffff}\"'`<>&;,{\\[(:=\\]\\\\-]", "[^\\x00-\\x20\\x7f-\\x{10ffff}\"'`<>&;,]*"
-	quotedFirst, quotedRest = `["'][^\x00-\x20\x7f"':=>,)}\]\\-]`, `[^\x00-\x1f\x7f"']*`
+	quotedFirst, quotedRest = `[^\x00-\x20\x7f"':=>,)}\]\\-]`, `[^\x00-\x1f\x7f"']*`
 )
 
 // namedLabel is the text in front of a value.
-const namedLabel = `(?i:` + chosenNames + `|` + madeNames + `)(?:` + nameSign + `)\\?`
+const namedLabel = `(?i:(?:` + chosenNames + `|` + madeNames + `)` + nameSign + `)`
 
-// namedValue finds a name, its sign, and the value: in quotes (3) or not (4).
-var namedValue = regexp.MustCompile(`(?i:(` + chosenNames + `)|` + madeNames + `)(` + nameSign + `)(?:\\?(` + quotedFirst + quotedRest + `)|(` + bareFirst + bareRest + `))`)
+// namedValue finds a name (1: a chosen one), its sign (2), and the value: in quotes (3,
+// 4) or not (5).
+var namedValue = regexp.MustCompile(`(?i:(?:(` + chosenNames + `)|` + madeNames + `)(` + nameSign + `))` +
+	`(?:(?i:(` + quote + `))(` + quotedFirst + quotedRest + `)|\\?(` + bareFirst + bareRest + `))`)
 
 // findNamed appends to spans the values of names in w that are secret.
 func findNamed(spans []span, w []byte, first, last int) []span {
@@ -46,19 +49,21 @@ func findNamed(spans []span, w []byte, first, last int) []span {
 		}
 		sign := string(w[from+m[4] : from+m[5]])
 		v := named{name: nameAround(w, from+m[0], from+m[4]), chosen: m[2] >= 0, quoted: m[6] >= 0, adjacent: sign == "="}
-		at, end := max(m[6], m[8]), max(m[7], m[9])
+		at, end := from+max(m[8], m[10]), from+max(m[9], m[11])
+		value := w[at:end]
 		if v.quoted {
-			at++
-			end = at + len(bytes.TrimRight(w[from+at:from+end], `\`))
+			value = untilQuote(value, w[from+m[6]:from+m[7]])
 		} else {
-			end = at + len(bytes.TrimRight(w[from+at:from+end], ".:)}]"))
+			value = bytes.TrimRight(value, ".:)}]")
+			if strings.Contains(sign, "%") {
+				value = untilEscape(value)
+			}
 		}
-		value := w[from+at : from+end]
 		if v.value = string(value); !v.secret() {
 			value = beforeMove(value)
 			v.value = string(value)
 		}
-		if from += at; v.secret() {
+		if from = at; v.secret() {
 			spans = append(spans, span{from + prefixLen(value), from + len(value)})
 		}
 		// A name may be in the value.
@@ -66,32 +71,82 @@ func findNamed(spans []span, w []byte, first, last int) []span {
 	return spans
 }
 
-// beforeMove returns the part of a value in front of the first move, empty if there is none: other text may stand behind a move.
+// untilQuote returns the part of a value in front of the mark that ends it; open is the
+// one in front of it.
+func untilQuote(value, open []byte) []byte {
+	if last := open[len(open)-1]; last != '"' && last != '\'' { // namedValue knows these
+		if end := bytes.Index(value, open); end >= 0 {
+			value = value[:end]
+		}
+	}
+	return bytes.TrimRight(value, `\`)
+}
+
+// untilEscape returns the part of a value in a URL's value in front of what ends it.
+func untilEscape(value []byte) []byte {
+	if end := urlEnd.FindIndex(value); end != nil {
+		value = value[:end[0]]
+	}
+	return value
+}
+
+// urlEnd matches what ends a value in a URL's value: a line's end, a blank, a quote, &,
+// comma or semicolon.
+var urlEnd = regexp.MustCompile(`%(?:0[AaDd]|2[02567Cc]|3[Bb])`)
+
+// beforeMove returns the part of a value in front of the first move, empty if there is
+// none: other text may stand behind a move.
 func beforeMove(value []byte) []byte {
 	return value[:max(slices.IndexFunc(value, func(b byte) bool { return b >= backward }), 0)]
 }
 
-// maxName is more than the longest name that namedValue matches, in bytes, even if some letters are longer ones that fold to ASCII.
+// maxName is more than the longest name that namedValue matches with its type, in bytes,
+// even if some letters are longer ones that fold to ASCII.
 const maxName = 48
 
 // nextNamed returns the offset at which namedValue should begin: it matches nothing that begins between from and there. It returns -1 if
 // nothing from from on matches. The expression is slow, so it runs only where a letter that ends a name is in front of a sign.
 func nextNamed(w []byte, from int) int {
 	for at := from; ; at++ {
-		i := bytes.IndexAny(w[at:], ":=>")
+		i := bytes.IndexAny(w[at:], `:=>%\`)
 		if i < 0 {
 			return -1
 		}
 		at += i
-		end := at
-		for end > from && strings.IndexByte(" \t\"'\\]", w[end-1]) >= 0 {
-			end--
+		if w[at] == '%' && !bytes.HasPrefix(w[at:], []byte("%3")) || w[at] == '\\' && !bytes.Contains(w[at:min(at+6, len(w))], []byte("u003")) {
+			continue
 		}
-		if end > from && (w[end-1] >= utf8.RuneSelf || strings.IndexByte("dehlnrstwy", w[end-1]|0x20) >= 0) {
+		end := endOfName(w, from, at)
+		if end > from && (w[end-1] >= utf8.RuneSelf || strings.IndexByte("deghklnrstwy", w[end-1]|0x20) >= 0) {
 			return max(from, end-maxName)
 		}
 	}
 }
+
+// endOfName returns the end of the text in front of the sign w[at] without blanks, quotes
+// and brackets, from or more.
+func endOfName(w []byte, from, at int) int {
+	for {
+		end := at
+		for at > from && strings.IndexByte(" \t\"'\\]", w[at-1]) >= 0 {
+			at--
+		}
+		if at > from && strings.IndexByte(";27", w[at-1]) >= 0 {
+			if mark := quoteAtEnd.FindIndex(w[max(from, at-maxQuote):at]); mark != nil {
+				at = max(from, at-maxQuote) + mark[0]
+			}
+		}
+		if at == end {
+			return end
+		}
+	}
+}
+
+// quoteAtEnd matches a quote that is written as an escape, at the end of a text. It has
+// at most maxQuote bytes.
+var quoteAtEnd = regexp.MustCompile(quote + `$`)
+
+const maxQuote = 12
 
 // nameAround returns the whole name that contains w[start:end].
 func nameAround(w []byte, start, end int) string {
@@ -116,7 +171,7 @@ var harmlessNamed = []string{"*PAGE_TOKEN", "*PAGETOKEN", "*NEXT_TOKEN", "*NEXTT
 func (v named) secret() bool {
 	s := v.value
 	// The cheapest question comes first: most values are words.
-	return len(s) >= 4 && v.likely() && !isCode(s, v.quoted) && !formatValue.MatchString(s) && !fits(v.name, harmlessNamed)
+	return len(s) >= 4 && v.likely() && !isCode(s, v.quoted) && !formatValue.MatchString(s) && !placeholder.MatchString(s) && !fits(v.name, harmlessNamed)
 }
 
 // likely reports whether a person may have chosen the value for such a name, or a program may have made it.
@@ -148,6 +203,11 @@ var stopWords = func() map[string]bool {
 	}
 	return t
 }()
+
+// placeholder matches a text that stands where a secret belongs, such as changeme and
+// your-api-key-here.
+var placeholder = regexp.MustCompile(`(?i)^(?:(?:please[-_ ]?)?(?:change|replace)[-_ ]?(?:me|it|this)(?:[-_ a-z]*|[0-9!]{0,4})|(?:your|some|insert|enter)[-_ ][-_ a-z]+[0-9]?` +
+	`|(?:todo|fixme|dummy|placeholder|foobar|example)[-_0-9!]{0,4}|[-_ a-z]+[-_ ](?:here|placeholder))$`)
 
 // words reports whether a text consists of words that somebody may have chosen: few, and not only words that usually describe secrets.
 func words(s string) bool {

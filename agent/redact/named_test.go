@@ -13,7 +13,8 @@ import (
 // Running the expression for named values only in front of signs finds the same as running it everywhere.
 func TestNamedValuesAreFoundInFrontOfSigns(t *testing.T) {
 	pieces := []string{"password", "PASSWD", "passphrase", "token", "Secret", "secret_key_base", "api-key", "_KEY", "credentials", "_auth", `"auth`, "session_id", "cookie",
-		"\u017fecret", "to\u212aen", ".pat", "bearer", "name", "x", "é", "\xff", " ", "\t", `"`, "'", `\`, "]", ":", "=", ":=", "=>", ">", "hunter2-value", "\n", strings.Repeat(" ", 70), ","}
+		"\u017fecret", "to\u212aen", ".pat", "bearer", "name", "x", "é", "\xff", " ", "\t", `"`, "'", `\`, "]", ":", "=", ":=", "=>", ">", "hunter2-value", "\n", strings.Repeat(" ", 70), ",",
+		"&quot;", "&#39;", "%22", "%3a", "%3D", `\u0022`, `\u003d`, "%", ";", "2", " is", "sig", "&", "key", "psk", ": string", "&'static str "}
 	random := rand.New(rand.NewPCG(1, 2))
 	found := 0
 	for range testkit.Load(100_000, 10_000) {

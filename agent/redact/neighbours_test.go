@@ -49,7 +49,8 @@ func TestLinesOfOneText(t *testing.T) {
 	}
 }
 
-// A part is a piece of a stream, and for a secret what of it is masked when it stands alone.
+// A part is a piece of a stream, and for a secret what of it is masked when it stands
+// alone.
 type part struct {
 	text  string
 	least []bool
@@ -106,7 +107,8 @@ func mark(out []bool, masks []redact.Mask) {
 	}
 }
 
-// A stream is a text with what must at least be masked, and the places at which its output pauses.
+// A stream is a text with what must at least be masked, and the places at which its
+// output pauses.
 type stream struct {
 	text   string
 	least  []bool
@@ -154,7 +156,8 @@ func (n *neighbours) stream(random *rand.Rand, secrets []part) stream {
 	return s
 }
 
-// unmasked returns the first offset of s that leaves although it must be masked, -1 if there is none, and how the stream was fed.
+// unmasked returns the first offset of s that leaves although it must be masked, -1 if
+// there is none, and how the stream was fed.
 func (n *neighbours) unmasked(s stream, random *rand.Rand) (at int, how []int) {
 	f, got := redact.NewFilter(n.rules, 0), make([]bool, len(s.text)+1)
 	left, pauses := 0, s.pauses
@@ -191,13 +194,16 @@ func (n *neighbours) unmasked(s stream, random *rand.Rand) (at int, how []int) {
 	return -1, nil
 }
 
-// Text around a secret never unmasks it: of a stream at least that is masked which is masked of each of its lines alone and of each secret
-// alone, for every division, and for pauses at line ends and between secrets. Every two secrets of the tables are neighbours once.
+// Text around a secret never unmasks it: of a stream at least that is masked which is
+// masked of each of its lines alone and of each secret alone, for every division, and for
+// pauses at line ends and between secrets. Every two secrets of the tables are neighbours
+// once.
 func TestNeighboursUnmaskNothing(t *testing.T) {
 	n := newNeighbours(t)
 	secrets := len(n.secrets)
-	n.test(t, testkit.Load(100_000, 3_000), func(k int, random *rand.Rand) (of []part) {
-		// The middle one stands behind each whose index is even with its own, and in front of each other.
+	n.test(t, testkit.Load(100_000, 2_000), func(k int, random *rand.Rand) (of []part) {
+		// The middle one stands behind each whose index is even with its own, and in front of
+		// each other.
 		middle, other := k/2%secrets, (k/2/secrets*2+k%2)%secrets
 		first, last := (middle+other*2)%secrets, (middle+other*2+1)%secrets
 		for _, i := range []int{first, middle, last, random.IntN(secrets)}[:3+random.IntN(2)] {
@@ -207,7 +213,8 @@ func TestNeighboursUnmaskNothing(t *testing.T) {
 	})
 }
 
-// The same where text is longer than what is held back, and where a private key has no end.
+// The same where text is longer than what is held back, and where a private key has no
+// end.
 func TestLongNeighboursUnmaskNothing(t *testing.T) {
 	n := newNeighbours(t)
 	n.foreign = append(n.foreign, strings.Repeat("words of a long line ", 150), strings.Repeat("A", 3000), `"secret": "`+strings.Repeat("much text, ", 200), "ghp_"+strings.Repeat("wW1", 1300),
@@ -223,7 +230,8 @@ func TestLongNeighboursUnmaskNothing(t *testing.T) {
 	})
 }
 
-// test makes count streams, each of the secrets that choose returns, and looks for secrets that leave.
+// test makes count streams, each of the secrets that choose returns, and looks for
+// secrets that leave.
 func (n *neighbours) test(t *testing.T, count int, choose func(int, *rand.Rand) []part) {
 	for round := range testkit.Rounds(t, 1, 1000) {
 		var wait sync.WaitGroup

@@ -41,13 +41,14 @@ type node struct {
 type nfa struct {
 	nodes  []node
 	starts []int32 // where patterns begin
-	tokens []int32 // those that continue in the tail shared by all tokens
-	inside []int32 // those of starts that begin in a named value, too: names, values and the person's patterns
+	plain  []int32 // where patterns begin that are not looked for in the tail of a token: all of it is searched for them
+	tokens []int32 // the same for those that begin only where a word does
+	inside []int32 // those of starts that begin in a named value, too: those that may end behind it
 
 	// By node, the nodes that can be reached from it without a byte: see freeze.
 	reached [][]int32
-	first   [256][]int32 // by byte: the nodes that consume it as the first of a pattern
-	seen    []uint32     // by node: the last run that reached it
+	firstOf struct{ starts, tokens [256][]int32 } // by byte: the nodes that consume it as the first of a pattern
+	seen    []uint32                              // by node: the last run that reached it
 	run     uint32
 }
 

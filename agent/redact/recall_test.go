@@ -88,11 +88,13 @@ func (c secretCase) found(t *testing.T, r *redact.Rules, round int) bool {
 	return c.hidden(got, at) >= 0.9
 }
 
-// The known forms of credentials are found, in any division.
+// The known forms of credentials are found, in any division. Who wrote the second table
+// had not read the rules.
 func TestRecallOfTokens(t *testing.T) {
 	random, r := rand.New(rand.NewPCG(31, 1)), compile(t, redact.Options{Tokens: true})
 	for round := range testkit.Rounds(t, 1, 100) {
-		recallOf(t, r, secretCases(t, "recall-tokens.txt", random), round, 133, 0.98)
+		recallOf(t, r, secretCases(t, "recall-tokens.txt", random), round, 208, 0.98)
+		recallOf(t, r, secretCases(t, "held-out-tokens.txt", random), round, 244, 0.98)
 	}
 }
 
@@ -100,7 +102,8 @@ func TestRecallOfTokens(t *testing.T) {
 func TestRecallOfNamedValues(t *testing.T) {
 	random, r := rand.New(rand.NewPCG(31, 2)), compile(t, redact.Options{Tokens: true})
 	for round := range testkit.Rounds(t, 1, 100) {
-		recallOf(t, r, secretCases(t, "recall-named.txt", random), round, 55, 0.9)
+		recallOf(t, r, secretCases(t, "recall-named.txt", random), round, 83, 0.9)
+		recallOf(t, r, secretCases(t, "held-out-named.txt", random), round, 90, 0.9)
 	}
 }
 
@@ -167,14 +170,20 @@ func recallOf(t *testing.T, r *redact.Rules, cases []secretCase, round, rows int
 // Values of the environment are found by the names of their variables, where a program prints them without a name.
 func TestRecallOfEnvironment(t *testing.T) {
 	random, globs := rand.New(rand.NewPCG(31, 3)), config.Default().Lend.RedactEnv
-	var missed []string
 	cases := secretCases(t, "recall-environment.txt", random)
-	for _, c := range cases {
-		if !slices.Equal(redact.Values([]string{c.text()}, globs), []string{c.secret}) {
-			missed = append(missed, c.text())
+	for _, table := range [][]secretCase{cases, secretCases(t, "held-out-environment.txt", random)} {
+		var missed []string
+		for _, c := range table {
+			var forms []string
+			for _, v := range redact.Values([]string{c.text()}, globs) {
+				forms = append(forms, redact.FormsOf(v)...)
+			}
+			if !slices.Contains(forms, c.secret) || slices.ContainsFunc(forms, func(form string) bool { return form != c.secret && strings.Contains(form, c.secret) }) {
+				missed = append(missed, c.text())
+			}
 		}
+		recall(t, missed, len(table), 76, 0.95)
 	}
-	recall(t, missed, len(cases), 41, 0.95)
 	// In the text, all forms of each.
 	r := compile(t, redact.Options{}, cases[0].secret, cases[4].secret, cases[11].secret)
 	for _, c := range []secretCase{cases[0], cases[4], cases[11]} {

@@ -31,8 +31,10 @@ type redactor struct {
 	known  int64  // done, as an offset of joined text
 	passed int64  // joined offset at the last call of shorten
 
-	// The window is win, which holds bytes of earlier calls, and a part of the present call's bytes. At the root, win holds the last bytes
-	// of the text, fewer than quad, if a pattern may begin there; with open, the last maxTail. before holds the bytes in front of win, at most maxBefore.
+	// The window is win, which holds bytes of earlier calls, and a part of the present
+	// call's bytes. At the root, win holds the last bytes of the text, fewer than quad, if a
+	// pattern may begin there; with open, the last maxTail. before holds the bytes in front
+	// of win, at most maxBefore.
 	win     []byte
 	before  []byte
 	taken   int // how many bytes of the present call are in before and win already
@@ -155,19 +157,21 @@ func (r *redactor) pass() {
 	r.win = r.win[:copy(r.win, r.win[1:])]
 }
 
-// opens reports whether a window begins at p[i], where a pattern may begin. A token inside a word opens no window: "task-" is in any text
-// and contains the prefix "sk-". If i is 0, the byte in front of p is in r.before. base is the offset of p.
+// opens reports whether a window begins at p[i], where a pattern may begin. A token
+// inside a word opens no window: "task-" is in any text and contains the prefix "sk-".
+// The bytes in front of p are in r.before. base is the offset of p.
 func (r *redactor) opens(d *dfa, p []byte, i int, base int64) bool {
-	if d.begin.others == nil {
+	if d.begin.others == nil || d.run4(d.begin.others, p[i:i+quad]) {
 		return true
 	}
-	last := byte(' ')
-	if i > 0 {
-		last = p[i-1]
-	} else if n := len(r.before); n > 0 {
-		last = r.before[n-1]
+	if r.text.isSeam(base + int64(i)) {
+		return true
 	}
-	return !isWord(last) || d.run4(d.begin.others, p[i:i+quad]) || r.text.isSeam(base+int64(i))
+	if i >= maxBefore {
+		return beginsWord(p, i)
+	}
+	r.scratch = append(append(r.scratch[:0], r.before...), p[:i]...)
+	return beginsWord(r.scratch, len(r.scratch))
 }
 
 // resume decides, with p behind them, whether a window begins in the kept bytes. It returns false if p is too short to decide; then it
@@ -238,9 +242,10 @@ func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin 
 	return i, from, false
 }
 
-// again ends a window in which the automaton looked for nothing else but one pattern: behind a bridge, and in a key. It decides the window,
-// which ends with p[from:to] at the offset end, and then scans the text behind that place again, as if the pattern were not there. So a
-// pattern hides no other. ahead is as for decide.
+// again ends a window in which the automaton looked for nothing else but one pattern:
+// behind a bridge, and in a key. It decides the window, which ends with p[from:to] at the
+// offset end, and then scans the text behind that place again, as if the pattern were not
+// there. So a pattern hides no other. ahead is as for decide.
 func (r *redactor) again(d *dfa, p []byte, from, to, ahead int, end int64) {
 	r.decide(p, from, to, ahead, end)
 	if len(r.win) == 0 {
@@ -301,9 +306,11 @@ func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
 	return w, first
 }
 
-// full ends a window that has reached maxHeld, or that shorten ends. If a secret reaches the end of the window, later bytes are masked as
-// they arrive. Otherwise the window now begins at the earliest pattern that is still pending. A pattern that fills the whole window is
-// given up: its bytes are released unless decide has masked them, except for those of patterns that began in the second half.
+// full ends a window that has reached maxHeld, or that shorten ends. If a secret reaches
+// the end of the window, later bytes are masked as they arrive. Otherwise the window now
+// begins at the earliest pattern that is still pending. A pattern that fills the whole
+// window is given up: its bytes are released unless decide has masked them, except for
+// those of patterns that began in the second half.
 func (r *redactor) full(p []byte, from, to int, end int64) {
 	last := r.decide(p, from, to, 0, end)
 	if len(r.win) == 0 {
@@ -314,10 +321,11 @@ func (r *redactor) full(p []byte, from, to int, end int64) {
 	if last == end {
 		r.open, keep = 1, max(len(w)-maxTail, 0)
 	} else {
-		u, half := r.rules.nfa.underWay(w), 0
+		anywhere := func(int) bool { return true }
+		u, half := r.rules.nfa.underWay(w, anywhere), 0
 		if u.any == 0 {
 			half = len(w) / 2
-			u = r.rules.nfa.underWay(w[half:])
+			u = r.rules.nfa.underWay(w[half:], anywhere)
 		}
 		if u.any >= 0 {
 			keep = half + u.any
@@ -329,8 +337,8 @@ func (r *redactor) full(p []byte, from, to int, end int64) {
 	r.groups = d.suspect(r.win)
 }
 
-// wide masks the bytes of a secret that is longer than a window. At its end, wide scans the last bytes again: another secret may begin there
-// and go on.
+// wide masks the bytes of a secret that is longer than a window. At its end, wide scans
+// the last bytes again: another secret may begin there and go on.
 func (r *redactor) wide(d *dfa, p []byte, off int64) {
 	r.mask(p, off)
 	r.win = append(r.win, p...)
@@ -375,7 +383,8 @@ func (r *redactor) maskRange(from, to int64) {
 	}
 }
 
-// add puts a mask among the others and joins it with those that it touches. Masks that take has returned do not change.
+// add puts a mask among the others and joins it with those that it touches. Masks that
+// take has returned do not change.
 func (r *redactor) add(m Mask) {
 	m.Start = max(m.Start, r.fixed)
 	if m.Start >= m.End {
@@ -393,8 +402,8 @@ func (r *redactor) add(m Mask) {
 	r.masks = slices.Replace(r.masks, at, end, m)
 }
 
-// take returns the masks of decided text that it has not returned before. Others may still grow. The next call of feed or flush overwrites
-// them.
+// take returns the masks of decided text that it has not returned before. Others may
+// still grow. The next call of feed or flush overwrites them.
 func (r *redactor) take() []Mask {
 	from := r.given
 	for r.given < len(r.masks) && r.masks[r.given].Start < r.done {
@@ -406,8 +415,9 @@ func (r *redactor) take() []Mask {
 
 // forget drops the masks that take has returned.
 func (r *redactor) forget() {
-	r.masks = slices.Delete(r.masks, 0, r.given)
-	r.given = 0
+	if r.given > 0 {
+		r.masks, r.given = slices.Delete(r.masks, 0, r.given), 0
+	}
 }
 
 // flush decides all pending bytes. An unfinished value is masked whole. An unfinished token is masked after its prefix if it starts a word
@@ -421,7 +431,8 @@ func (r *redactor) flush() {
 	r.known, r.done = r.text.off, r.off
 }
 
-// end masks the secrets in the window as if the text ended here, with unfinished also the beginnings of secrets. The window stays.
+// end masks the secrets in the window as if the text ended here, with unfinished also the
+// beginnings of secrets. The window stays.
 func (r *redactor) end(unfinished bool) {
 	if r.open > 0 {
 		return // all are masked
@@ -444,32 +455,13 @@ func (r *redactor) end(unfinished bool) {
 
 // maskUnfinished masks the beginning of a secret at the end of the window.
 func (r *redactor) maskUnfinished() {
-	released := len(r.win) - int(r.text.off-r.known) // these bytes stay
-	for _, at := range r.rules.nfa.underWay(r.win).masked {
-		if begin := r.likely(at); begin >= 0 {
-			begin = max(begin, released)
-			r.mask(r.win[begin:], r.text.off-int64(len(r.win)-begin))
-			return
-		}
-	}
-}
-
-// likelyTail is how many bytes after its prefix make an unfinished token likely.
-const likelyTail = 8
-
-// likely returns the index from which the window is masked when the secret that began at win[at] is unfinished, -1 if such a secret is
-// unlikely. A value is always likely, because nothing else begins like it. A token is likely only if it begins a word, because its prefix
-// may be part of a name.
-func (r *redactor) likely(at int) int {
-	n := prefixLen(r.win[at:])
-	if n == 0 {
-		return at
-	}
 	w := slices.Concat(r.before, r.win)
-	if !beginsWord(w, len(r.before)+at) && !r.text.isSeam(r.text.off-int64(len(r.win)-at)) || len(r.win)-at-n < likelyTail {
-		return -1
+	u := r.rules.nfa.underWay(r.win, func(at int) bool {
+		return beginsWord(w, len(r.before)+at) || r.text.isSeam(r.text.off-int64(len(r.win)-at))
+	})
+	if begin := max(u.masked, len(r.win)-int(r.text.off-r.known)); u.masked >= 0 { // released bytes stay
+		r.mask(r.win[begin:], r.text.off-int64(len(r.win)-begin))
 	}
-	return at + n
 }
 
 func isWord(b byte) bool {

@@ -133,6 +133,12 @@ func TestValues(t *testing.T) {
 		{"in a query", "?a=hunter2-v%C3%A4l+ue%2F%2B%22x&", "hunter2-v%C3%A4l+ue%2F%2B%22x"},
 		{"a line of it", "\tsecond line\r\n", "second line"},
 		{"another line", "> line one <", "line one"},
+		{"in a query, small", "?a=hunter2-v%c3%a4l+ue%2f%2b%22x&", "hunter2-v%c3%a4l+ue%2f%2b%22x"},
+		{"in a query, as JavaScript has it", "?a=hunter2-v%C3%A4l%20ue%2F%2B%22x&", "hunter2-v%C3%A4l%20ue%2F%2B%22x"},
+		{"in JSON in JSON", `"{\"a\":\"hunter2-väl ue/+\\\"x\"}"`, `hunter2-väl ue/+\\\"x`},
+		{"in HTML", "<b>hunter2-väl ue/+&#34;x</b>", "hunter2-väl ue/+&#34;x"},
+		{"in HTML, with a name", `<a title="hunter2-väl ue/+&quot;x">`, "hunter2-väl ue/+&quot;x"},
+		{"in capitals", "HUNTER2-VÄL UE/+\"X", "HUNTER2-VÄL UE/+\"X"},
 	} {
 		got := shown(r, c.text)
 		if want := strings.ReplaceAll(c.text, c.secret, strings.Repeat("*", len(c.secret))); got != want {
@@ -274,6 +280,19 @@ func TestNothingIsHeldWhileTyping(t *testing.T) {
 		if f.Decided() != int64(i+1) {
 			t.Errorf("byte %d, %q, is held back", i, b)
 		}
+	}
+}
+
+// A word that output ends with stays, although a label of some token is in it.
+func TestWordsBeforeAPause(t *testing.T) {
+	r := compile(t, redact.Options{Tokens: true}, "hunter2-value")
+	for _, text := range []string{"cd path", "~/mypaths", "pathfinder", "xSK0ab12", "task-list-of-all", "MTAw", "EAAa", "mkdir -p some/long/path", "password authentication", "2/1200"} {
+		if got := shown(r, "$ "+text); got != "$ "+text {
+			t.Errorf("%q is shown as %q", text, got)
+		}
+	}
+	if got := shown(r, "sk-in-a-task-hunter2-v"); got != "sk-in-a-task-*********" && got != "sk-*******************" {
+		t.Errorf("a value behind what is no token is shown as %q", got)
 	}
 }
 

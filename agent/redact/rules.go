@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -33,6 +32,7 @@ type Rules struct {
 	apart  bool     // there are so many of them that the automaton does not look for them in named values: find does
 	nfa    *nfa
 	checks []check
+	words  uint64            // the groups of those checks that have word
 	tokens [256][]tokenCheck // by the tokenSlot of their prefix
 
 	made  sync.Once // of nfa, checks, tokens and table
@@ -48,6 +48,7 @@ type check struct {
 	re        *regexp.Regexp
 	needles   []string          // see needlesOf
 	plausible func(string) bool // nil: always
+	word      bool              // it begins only where a word does
 }
 
 // tokenCheck is a check of a token. The prefix stays visible, and re matches the token from its prefix on. Most are never needed, so each
@@ -67,7 +68,7 @@ const (
 	groupEncoded
 	groupBridged                       // any of these, across a line's end or a move in the line
 	groupLabelled                      // and as many as there are of labelled
-	groupRest     = groupLabelled + 25 // and up to 63: patterns of the person's
+	groupRest     = groupLabelled + 30 // and up to 63: patterns of the person's
 )
 
 // known are the groups of known forms. Text that a name or a bridge makes suspect is searched for all of them.
@@ -174,7 +175,8 @@ func (a *nfa) beginInside() int32 {
 	return n
 }
 
-// label adds the text in front of a secret that may begin in a named value and end behind it.
+// label adds the text in front of a secret that may begin in a named value and end behind
+// it.
 func (a *nfa) label(p string) (end int32, err error) {
 	first := len(a.nodes)
 	end, err = a.parse(a.beginInside(), p)
@@ -202,9 +204,17 @@ func (a *nfa) finish(end int32, group uint8, first int, masked bool) {
 // value.
 const openValue = 3
 
+// value adds a value. In the tail of a token and in a named value the automaton looks for
+// it only if it may end behind them, because find looks for all values there. Otherwise a
+// few dozen values would be too many.
 func (a *nfa) value(v string, inside bool) {
-	from := a.begin()
-	if inside {
+	from := a.empty()
+	if strings.Trim(v, tailChars) == "" {
+		a.plain = append(a.plain, from)
+	} else {
+		a.starts = append(a.starts, from)
+	}
+	if inside = inside && longerThanNamed.MatchString(v); inside {
 		a.inside = append(a.inside, from)
 	}
 	open := len(a.nodes)
@@ -219,6 +229,9 @@ func (a *nfa) value(v string, inside bool) {
 		a.stay(open)
 	}
 }
+
+// longerThanNamed matches what ends a named value.
+var longerThanNamed = regexp.MustCompile("[^!-~]|[\"'`<>&;,]")
 
 func (r *Rules) addTokens() error {
 	// All tokens share one tail. Otherwise each pending token would double the automaton, because a token may contain the prefix of
@@ -242,42 +255,67 @@ func (r *Rules) addTokens() error {
 		r.tokens[slot] = append(r.tokens[slot], tokenCheck{t.prefix, re})
 	}
 	for i, l := range labelled {
-		group, err := groupLabelled+uint8(i), error(nil)
-		if strings.ContainsAny(l.begin, ` "`) { // these may go on where a named value ends
-			end, err = r.nfa.label(l.begin)
-		} else {
-			end, err = r.nfa.parse(r.nfa.begin(), l.begin)
+		if err := r.addLabelled(i, joint); err != nil {
+			return fmt.Errorf("%s: %w", l.label, err)
 		}
-		if err == nil {
-			r.nfa.link(end, joint)
-			r.nfa.link(end, r.nfa.add(node{next: -1, accept: true, group: group}))
-		}
-		if err = errors.Join(err, r.check(group, l.re)); err != nil {
-			return err
-		}
-		r.checks[len(r.checks)-1].plausible = l.plausible
 	}
 	if err := r.addNamed(); err != nil {
 		return err
 	}
-	// One expression for all secrets in URLs, and one for all labels: each one that may be pending beside another doubles the automaton.
-	for _, b := range branded {
-		if err := r.check(groupNamed, b); err != nil {
+	for _, b := range spoken {
+		if err := r.check(groupNamed, b.label+b.secret); err != nil {
 			return err
 		}
+		r.checks[len(r.checks)-1].plausible = b.plausible
 	}
-	return errors.Join(r.addKeys(privateKeyLabel, privateKeyBody, groupKeys), r.addKeys(puttyLabel, puttyBody, groupKeys), r.addKeys(encodedKeyLabel, encodedKeyBody, groupEncoded), r.suspect(anyInURL, groupURLs), r.check(groupURLs, passwordInURL), r.check(groupURLs, userInURL))
+	// One expression for all secrets in URLs, and one for all labels: each one that may be
+	// pending beside another doubles the automaton.
+	return errors.Join(r.addKeys(privateKeyLabel, privateKeyBody, groupKeys), r.addKeys(puttyLabel, puttyBody, groupKeys), r.addKeys(encodedKeyLabel, encodedKeyBody, groupEncoded), r.suspect(anyInURL, groupURLs), r.check(groupURLs, passwordInURL), r.check(groupURLs, passwordInQuery), r.check(groupURLs, userInURL))
+}
+
+// addLabelled adds labelled[i]. joint is where the tail of tokens begins.
+func (r *Rules) addLabelled(i int, joint int32) (err error) {
+	l, group, end := &labelled[i], groupLabelled+uint8(i), int32(0)
+	switch {
+	case l.word && !strings.Contains(l.label+l.more, ":"): // which ends the tail of a token
+		from := r.nfa.empty()
+		r.nfa.tokens = append(r.nfa.tokens, from)
+		r.words |= 1 << group
+		end, err = r.nfa.parse(from, l.label)
+	case strings.ContainsAny(l.label, ` "`): // these may go on where a named value ends
+		end, err = r.nfa.label(l.label)
+	default:
+		end, err = r.nfa.parse(r.nfa.begin(), l.label)
+	}
+	if err != nil {
+		return err
+	}
+	first := len(r.nfa.nodes)
+	if end, err = r.nfa.parse(end, l.more); err != nil {
+		return err
+	}
+	for i := first; i < len(r.nfa.nodes); i++ {
+		r.nfa.nodes[i].hold = true
+	}
+	r.nfa.link(end, joint)
+	r.nfa.link(end, r.nfa.add(node{next: -1, accept: true, group: group}))
+	if err = r.check(group, l.label+l.secret); err != nil {
+		return err
+	}
+	c := &r.checks[len(r.checks)-1]
+	c.plausible, c.word = l.plausible, l.word
+	return nil
 }
 
 // addNamed adds values behind names. Inside a value the automaton keeps only patterns whose nodes stay, because find looks for everything
 // else there.
 func (r *Rules) addNamed() error {
 	names := len(r.nfa.nodes)
-	end, err := r.nfa.parse(r.nfa.beginInside(), namedLabel+"|"+brandLabel)
+	end, err := r.nfa.parse(r.nfa.beginInside(), namedLabel+"|"+spokenLabel)
 	if err != nil {
 		return err
 	}
-	for _, value := range [][2]string{{bareFirst, bareRest}, {quotedFirst, quotedRest}} {
+	for _, value := range [][2]string{{`\\?` + bareFirst, bareRest}, {quote + quotedFirst, quotedRest}} {
 		begun, err := r.nfa.parse(end, value[0])
 		if err != nil {
 			return err
@@ -352,151 +390,6 @@ func (a *nfa) parse(from int32, p string) (int32, error) {
 	}
 	return a.expression(from, tree), nil
 }
-
-// span is a range of bytes.
-type span struct{ start, end int }
-
-// tokenSlot returns the slot of tokens that begin with a and b. The first byte alone would put too many tokens into one slot.
-func tokenSlot(a, b byte) byte { return a*31 + b }
-
-// passage is joined text that is searched: for secrets that begin at w[first] or later, and in front of w[last]. The text around shows
-// whether a word or a line begins or ends there.
-type passage struct {
-	w           []byte
-	first, last int
-	text        *joiner // its joiner, and the offset of w
-	base        int64
-	from        []int  // by index in w, if bridges were removed: the index in the passage with them
-	left        []int  // indexes in w at which a bridge was removed
-	earliest    []int  // by index in w, if it was retyped: the index of the first character at that place
-	small       []byte // scratch
-}
-
-// seam reports whether something was removed in front of w[i]. Where a bridge was removed no word ends.
-func (p *passage) seam(i int) bool {
-	if p.from == nil {
-		return p.text.isSeam(p.base + int64(i))
-	}
-	return i < len(p.from) && !slices.Contains(p.left, i) && p.text.isSeam(p.base+int64(p.from[i]))
-}
-
-// find appends the secrets of the suspected groups to spans. They may overlap.
-func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
-	if groups>>groupBridged&1 == 1 {
-		groups &^= 1 << groupBridged
-		spans = r.find(spans, p, groups)
-		plain := len(spans)
-		if spans = r.findBridged(spans, p); len(spans) > plain {
-			// Masked text is not searched again, and behind a bridge the groups are unknown.
-			spans = r.find(spans, p, groups|(1<<groupBridged-1)|known)
-		}
-		return spans
-	}
-	w, first, last := p.w, p.first, p.last
-	if groups>>groupValues&1 == 1 || r.apart && groups>>groupNamed&1 == 1 {
-		for _, v := range r.values {
-			for at := first; ; {
-				i := bytes.Index(w[at:last], []byte(v))
-				if i < 0 {
-					break
-				}
-				spans = append(spans, span{at + i, at + i + len(v)})
-				at += i + 1
-			}
-		}
-	}
-	if groups>>groupNamed&1 == 1 {
-		spans = findNamed(spans, w, first, last)
-		groups |= known
-	}
-	if groups>>groupTokens&1 == 1 {
-		spans = r.findTokens(spans, p)
-	}
-	letters, plain := p.small, false
-	if groups>>groupNamed&1 == 1 { // most of the many checks can be skipped
-		letters, plain = small(letters, w)
-		p.small = letters
-	}
-	for i := range r.checks {
-		c := &r.checks[i]
-		if groups>>(c.group&63)&1 == 0 || plain && !c.mayMatch(letters) {
-			continue
-		}
-		for _, m := range c.matches(w) {
-			if m[0] < first || m[0] >= last {
-				continue
-			}
-			start, end := m[0], m[1]
-			if len(m) > 2 {
-				start, end = m[2], m[3]
-			}
-			if c.plausible != nil && !c.plausible(string(w[start:end])) {
-				if end = start + len(beforeMove(w[start:end])); !c.plausible(string(w[start:end])) {
-					continue
-				}
-			}
-			if c.group >= groupLabelled && c.group < groupRest {
-				start += prefixLen(w[start:end]) // the prefix shows its kind
-			}
-			if end = min(end, last); start < end {
-				spans = append(spans, span{start, end})
-			}
-		}
-	}
-	return spans
-}
-
-// matches returns the matches in w, of known forms also those that begin in the secret of another.
-func (c *check) matches(w []byte) (all [][]int) {
-	if c.group >= groupRest {
-		return c.re.FindAllSubmatchIndex(w, -1)
-	}
-	for from := 0; ; {
-		m := c.re.FindSubmatchIndex(w[from:])
-		if m == nil {
-			return all
-		}
-		for i := range m {
-			m[i] += from
-		}
-		all, from = append(all, m), m[2]
-	}
-}
-
-// findTokens appends to spans the tokens of a passage, without their prefixes.
-func (r *Rules) findTokens(spans []span, p *passage) []span {
-	d, w := r.table, p.w
-	for at := d.find(w, p.first); at < p.last && at+1 < len(w); at = d.find(w, at+1) {
-		like := r.tokens[tokenSlot(w[at], w[at+1])]
-		for i := range like {
-			c := &like[i]
-			n := len(c.prefix)
-			if len(w)-at <= n || string(w[at:at+n]) != c.prefix || !beginsWord(w, at) && !p.seam(at) {
-				continue
-			}
-			if end := c.end(p, at); end > 0 {
-				spans = append(spans, span{at + n, min(end, p.last)})
-			}
-		}
-	}
-	return spans
-}
-
-// end returns the end of the token that begins at p.w[at], 0 if there is none. A word may end where a sequence was removed.
-func (c *tokenCheck) end(p *passage, at int) int {
-	if m := c.re().FindIndex(p.w[at:]); m != nil {
-		return at + m[1]
-	}
-	for end := at + len(c.prefix) + 1; end < len(p.w) && (isWord(p.w[end-1]) || p.w[end-1] == '-'); end++ {
-		if p.seam(end) && isWord(p.w[end]) && c.re().Match(p.w[at:end]) {
-			return end
-		}
-	}
-	return 0
-}
-
-// beginsWord reports whether a word may begin at w[at]: the byte in front belongs to no word.
-func beginsWord(w []byte, at int) bool { return at == 0 || !isWord(w[at-1]) }
 
 // Redact returns s, a short text that is not part of a stream, with its secrets replaced.
 func (r *Rules) Redact(s string) string {

@@ -3,8 +3,10 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/json"
+	"html"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -57,22 +59,30 @@ func fits(name string, globs []string) bool {
 	})
 }
 
-// inURL returns the secret parts of a value that is a URL: the password, or a user without a password, and values in its query with telling
-// names. The path counts only for webhooks, whose last part allows posting. A value that is not a URL is secret as a whole, unless the name
-// promises a URL, or the name is one of wordNames and the value only words.
+// inURL returns the secret parts of a value that is a URL: the password, or a user
+// without a password, and values in its query with telling names. The path counts only
+// for webhooks, whose last part allows posting. Of another value whose name promises a
+// URL, such as a list of settings, those with telling names count. Any other value is
+// secret as a whole, unless its name is one of wordNames and it is only words.
 func inURL(name, value string) []string {
-	u, err := url.Parse(strings.TrimSpace(value))
+	value = strings.TrimSpace(value)
+	u, err := url.Parse(strings.TrimPrefix(value, "jdbc:"))
 	if err != nil || u.Host == "" || u.Scheme == "" {
-		if fits(name, []string{"*_URL", "*_URI", "*_PROXY"}) || fits(name, wordNames) && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz_-.: ") == "" {
-			return nil
+		all := userInfo(value) // the password may be what makes it no URL
+		switch {
+		case len(all) > 0:
+		case fits(name, []string{"*_URL", "*_URI", "*_PROXY"}):
+			for _, s := range findNamed(nil, []byte(value), 0, len(value)) {
+				all = append(all, value[s.start:s.end])
+			}
+		case !fits(name, wordNames) || strings.Trim(value, "abcdefghijklmnopqrstuvwxyz_-.: ") != "":
+			all = append(all, value)
 		}
-		return []string{value}
+		return all
 	}
 	var all []string
-	if password, ok := u.User.Password(); ok {
-		all = append(all, password)
-	} else if u.User != nil && len(u.User.Username()) >= minUser {
-		all = append(all, u.User.Username())
+	if u.User != nil {
+		all = userInfo(value)
 	}
 	for key, values := range u.Query() {
 		if fits(key, queryNames) {
@@ -88,6 +98,30 @@ func inURL(name, value string) []string {
 	return all
 }
 
+// userInfo returns the password of a URL, or its user if that is a token, as it stands
+// there and decoded. It also finds a password that should have been encoded, up to the
+// last @.
+func userInfo(value string) (all []string) {
+	m := userInURLs.FindStringSubmatch(value)
+	if m == nil {
+		return nil
+	}
+	secret := strings.TrimPrefix(m[2], ":")
+	if m[2] == "" && len(m[1]) >= minUser {
+		secret = m[1]
+	}
+	if plain, err := url.PathUnescape(secret); err == nil && plain != secret {
+		all = append(all, plain)
+	}
+	if secret != "" {
+		all = append(all, secret)
+	}
+	return all
+}
+
+// userInURLs matches a URL with a user (1) and its password (2).
+var userInURLs = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.:-]*://([^\s:/@"'{}]*)(:[^\s"'{}]*)?@[^\s@"'{}]*$`)
+
 // wordNames are variables whose values may be words, such as a column or a way to log in. Such values are not secret.
 var wordNames = []string{"*_KEY", "*_AUTH", "*_PAT", "*_PIN", "*_COOKIE", "*_DSN"}
 
@@ -101,7 +135,7 @@ var queryNames = []string{"*TOKEN*", "*SECRET*", "*PASS", "*PASSWORD*", "*PWD", 
 func secretive(v string) bool {
 	v = strings.TrimSpace(v)
 	switch {
-	case len(v) < MinValue, strings.Trim(v, "0123456789.") == "", strings.Count(v, v[:1]) == len(v):
+	case len(v) < MinValue, strings.Trim(v, "0123456789.") == "", strings.Count(v, v[:1]) == len(v), placeholder.MatchString(v):
 		return false
 	case strings.HasPrefix(v, "/") && !strings.ContainsAny(v, "=+ \n"), strings.HasPrefix(v, "~/"):
 		return false
@@ -118,8 +152,9 @@ const (
 	formsNone
 )
 
-// formsOf returns the texts as which a value may be written: unchanged, line by line, in base64 at any of the three alignments, in a URL
-// and in JSON.
+// formsOf returns the texts as which a value may be written: unchanged, line by line, in
+// capitals, in base64 at any of the three alignments, in a URL, in HTML, in JSON and in
+// JSON in JSON.
 func formsOf(value string, forms int) []string {
 	var all []string
 	add := func(s string) {
@@ -152,10 +187,38 @@ func formsOf(value string, forms int) []string {
 	if forms > formsAll {
 		return all
 	}
-	add(url.QueryEscape(v))
-	add(url.PathEscape(v))
-	if quoted, err := json.Marshal(v); err == nil {
-		add(string(quoted[1 : len(quoted)-1]))
+	quoted := inJSON(v, true)
+	for _, form := range []string{url.QueryEscape(v), url.PathEscape(v), componentEscapes.Replace(url.QueryEscape(v))} {
+		add(form)
+		add(upperEscape.ReplaceAllStringFunc(form, strings.ToLower))
+	}
+	for _, form := range []string{quoted, inJSON(quoted, true), inJSON(v, false), html.EscapeString(v), namedEntities.Replace(html.EscapeString(v)), otherEntities.Replace(html.EscapeString(v))} {
+		add(form)
+	}
+	if mixture(v) && len(v) >= 8 { // in capitals, words would be more than this value
+		add(strings.ToUpper(v))
+		add(strings.ToLower(v))
 	}
 	return all
+}
+
+var (
+	// componentEscapes makes what JavaScript's encodeURIComponent makes.
+	componentEscapes = strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
+	upperEscape      = regexp.MustCompile(`%[0-9A-F]{2}`)
+	// What other programs than Go write in HTML.
+	namedEntities = strings.NewReplacer("&#34;", "&quot;", "&#39;", "&apos;")
+	otherEntities = strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;")
+)
+
+// inJSON returns a string of JSON without its quotes; with escape, HTML's characters are
+// escaped in it, too.
+func inJSON(v string, escape bool) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(escape)
+	if e.Encode(v) != nil {
+		return v
+	}
+	return strings.TrimSuffix(b.String(), "\"\n")[1:]
 }
