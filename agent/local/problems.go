@@ -2,7 +2,6 @@ package local
 
 import (
 	"net/http"
-	"slices"
 
 	"tether/agent/localapi"
 	"tether/agenttools"
@@ -32,7 +31,7 @@ func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list := localapi.ProblemList{SchemaVersion: localapi.SchemaVersion, Problems: []localapi.Problem{}, Errors: a.Errors, Warnings: a.Warnings, Cursor: a.Cursor, More: a.More,
-		Cleared: a.Cleared, Dropped: a.Dropped, Unseen: a.Unseen, Masked: a.Masked, Exited: a.Exited, Succeeded: a.Succeeded, Unrecognised: slices.Concat([]string{}, a.Unrecognised)}
+		Cleared: a.Cleared, Dropped: a.Dropped, Unseen: a.Unseen, Masked: a.Masked, Exited: a.Exited, Succeeded: a.Succeeded, Unrecognised: append([]string{}, a.Unrecognised...)}
 	for _, p := range a.Problems {
 		list.Problems = append(list.Problems, localapi.Problem{
 			Tool: p.Tool, File: p.File, Package: p.Package, Line: p.Line, Column: p.Column, EndLine: p.EndLine, EndColumn: p.EndCol, Severity: string(p.Severity),
