@@ -19,6 +19,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
+	"tether/agenttools"
 )
 
 // declaredCause is the cause in status when the daemon cannot save which terminals belong to which declarations.
@@ -58,6 +59,21 @@ func (a *Agent) Declare(ctx context.Context, r localapi.DeclareRequest) ([]local
 		return nil, &localapi.Error{Code: localapi.CodeNoTerminal, Message: unknown.Error(), Hint: declaredHint(a.declared.List())}
 	}
 	return declaredStatus(all), err
+}
+
+// ReadyPort implements local.Declarer.
+func (a *Agent) ReadyPort(id string) int {
+	all := a.declared.List()
+	i := slices.IndexFunc(all, func(s declared.Status) bool { return s.ID == id })
+	if i < 0 {
+		return 0
+	}
+	r := all[i].Spec.Ready
+	if r.HTTP != "" {
+		port, _ := agenttools.URLPort(r.HTTP) // loading has checked it
+		return port
+	}
+	return r.Port
 }
 
 // MayRestart implements local.Declarer.

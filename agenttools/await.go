@@ -24,7 +24,7 @@ type WaitRequest struct {
 const never = 365 * 24 * time.Hour
 
 // Wait waits as wait_terminal does, for doors other than MCP. It returns ctx's error when ctx ends, and an error for an invalid request.
-// locator may be nil.
+// locator is nil if the daemon itself waits.
 func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (*WaitAnswer, error) {
 	w := &wait{terminal: t, since: r.Since, idle: r.Idle, command: r.Command, verified: r.Verified, timeout: r.Timeout, settle: max(0, cmp.Or(r.Settle, defaultSettle))}
 	if w.timeout <= 0 {
@@ -35,13 +35,12 @@ func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (*Wai
 		return nil, err
 	}
 	if r.Port != 0 {
-		if err := inRange("port", int64(r.Port), 1, 65535); err != nil {
+		if err := w.addPort(locator, t.Info().ID, int64(r.Port)); err != nil {
 			return nil, err
 		}
-		w.probes = append(w.probes, &portProbe{id: t.Info().ID, port: r.Port, locator: locator})
 	}
 	if r.URL != "" {
-		if err := w.addURL(r.URL); err != nil {
+		if err := w.addURL(locator, r.URL); err != nil {
 			return nil, err
 		}
 	}

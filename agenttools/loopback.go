@@ -9,17 +9,31 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
-// loopbacks are the addresses that dialLoopback tries in turn, because a server may listen on only one of them.
-var loopbacks = []string{"127.0.0.1", "::1"}
+// Loopbacks returns the addresses of the loopback interface. A server may listen on only one of them.
+func Loopbacks() []string { return []string{"127.0.0.1", "::1"} }
 
-func dialLoopback(ctx context.Context, port string) (net.Conn, error) {
+// reach returns the addresses at which a wait may connect to a port, see Locator. Without a locator, the daemon itself waits.
+func reach(l Locator, port int, url bool) ([]string, error) {
+	if l == nil {
+		return Loopbacks(), nil
+	}
+	return l.Reach(port, url)
+}
+
+// dialLoopback connects to a port at the first of the addresses at which a server answers.
+func dialLoopback(ctx context.Context, l Locator, port int, url bool) (net.Conn, error) {
+	hosts, err := reach(l, port, url)
+	if err != nil {
+		return nil, err
+	}
 	var d net.Dialer
 	var errs []error
-	for _, host := range loopbacks {
-		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	for _, host := range hosts {
+		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 		if err == nil {
 			return conn, nil
 		}
@@ -29,15 +43,19 @@ func dialLoopback(ctx context.Context, port string) (net.Conn, error) {
 }
 
 // newProbeClient returns a client that connects only to the loopback interface, whatever a name resolves to and wherever a server
-// redirects: an agent must not reach the network through the daemon. Certificates are not checked, since development servers use self-made
-// ones and nothing secret is sent.
-func newProbeClient() *http.Client {
+// redirects, and there only to what the locator lets it reach: an agent must not reach anything through the daemon that it cannot reach
+// itself. Certificates are not checked, since development servers use self-made ones and nothing secret is sent.
+func newProbeClient(l Locator) *http.Client {
 	dial := func(ctx context.Context, _, addr string) (net.Conn, error) {
-		_, port, err := net.SplitHostPort(addr)
+		_, text, err := net.SplitHostPort(addr)
 		if err != nil {
 			return nil, err
 		}
-		return dialLoopback(ctx, port)
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("port %.10q: %w", text, err)
+		}
+		return dialLoopback(ctx, l, int(port), true)
 	}
 	return &http.Client{
 		Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // see above
@@ -77,4 +95,19 @@ func isLoopback(host string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// URLPort returns the port of a URL of this machine.
+func URLPort(text string) (int, error) {
+	u, err := loopbackURL(text)
+	switch {
+	case err != nil:
+		return 0, err
+	case u.Port() != "":
+		port, err := strconv.ParseUint(u.Port(), 10, 16)
+		return int(port), err
+	case u.Scheme == "https":
+		return 443, nil
+	}
+	return 80, nil
 }

@@ -12,6 +12,7 @@ import (
 // Times and bounds of a probe.
 const (
 	probeEvery   = 100 * time.Millisecond
+	otherEvery   = time.Second     // while another program has the port, since finding that out takes longer
 	probeTimeout = 2 * time.Second // bounds one try
 	maxURL       = 2000            // bytes
 	maxRedirects = 5
@@ -32,28 +33,48 @@ func (s *Set) addProbes(w *wait, a *waitArgs) error {
 	if (a.Port != nil || a.URL != "") && !s.opts.Loopback {
 		return errors.New("port and url are not available here: the terminals run on another machine")
 	}
+	locator, _ := s.opts.Terminals.(Locator)
 	if a.Port != nil {
-		if err := inRange("port", *a.Port, 1, 65535); err != nil {
+		if err := w.addPort(locator, a.TerminalID, *a.Port); err != nil {
 			return err
 		}
-		p := &portProbe{id: a.TerminalID, port: int(*a.Port)}
-		p.locator, _ = s.opts.Terminals.(Locator)
-		w.probes = append(w.probes, p)
 	}
 	if a.URL != "" {
-		return w.addURL(a.URL)
+		return w.addURL(locator, a.URL)
 	}
 	return nil
 }
 
+// addPort adds a probe of a port of this machine.
+func (w *wait) addPort(l Locator, id string, port int64) error {
+	if err := inRange("port", port, 1, 65535); err != nil {
+		return err
+	}
+	w.probes = append(w.probes, &portProbe{id: id, port: int(port), locator: l})
+	return mayEver(l, int(port), false)
+}
+
 // addURL adds a probe of a URL of this machine.
-func (w *wait) addURL(text string) error {
+func (w *wait) addURL(l Locator, text string) error {
 	u, err := loopbackURL(text)
 	if err != nil {
 		return err
 	}
-	w.probes = append(w.probes, &urlProbe{url: u.String(), client: newProbeClient()})
-	return nil
+	port, err := URLPort(text)
+	if err != nil {
+		return err
+	}
+	w.probes = append(w.probes, &urlProbe{url: u.String(), client: newProbeClient(l)})
+	return mayEver(l, port, true)
+}
+
+// mayEver returns why a wait may never connect to a port, if so.
+func mayEver(l Locator, port int, url bool) error {
+	_, err := reach(l, port, url)
+	if _, closed := errors.AsType[*ClosedError](err); closed {
+		return nil
+	}
+	return err
 }
 
 // startProbes starts the probes. They try until one succeeds, which ends the wait, or ctx ends. The returned function waits until they have
@@ -62,8 +83,6 @@ func (w *wait) startProbes(ctx context.Context, end context.CancelCauseFunc) fun
 	var wg sync.WaitGroup
 	for _, p := range w.probes {
 		wg.Go(func() {
-			tick := time.NewTicker(probeEvery)
-			defer tick.Stop()
 			for {
 				try, cancel := context.WithTimeout(ctx, probeTimeout)
 				err := p.try(try)
@@ -72,8 +91,12 @@ func (w *wait) startProbes(ctx context.Context, end context.CancelCauseFunc) fun
 					end(p.why())
 					return
 				}
+				every := probeEvery
+				if closed, is := errors.AsType[*ClosedError](err); is && closed.Other {
+					every = otherEvery
+				}
 				select {
-				case <-tick.C:
+				case <-time.After(every):
 				case <-ctx.Done():
 					return
 				}
@@ -89,18 +112,22 @@ type portProbe struct {
 	port    int
 	locator Locator // or nil
 
-	mu   sync.Mutex
-	addr string // address that accepted a connection, "" before; guarded by mu
+	mu     sync.Mutex // guards the rest
+	addr   string     // address that accepted a connection, "" before
+	failed error      // of the last try
 }
 
 func (p *portProbe) try(ctx context.Context) error {
-	conn, err := dialLoopback(ctx, strconv.Itoa(p.port))
+	conn, err := dialLoopback(ctx, p.locator, p.port, false)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() == nil || err == nil {
+		p.failed = err
+	}
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
 	p.addr = conn.RemoteAddr().String()
-	p.mu.Unlock()
 	return conn.Close()
 }
 
@@ -115,6 +142,7 @@ const (
 func (p *portProbe) tell(r *WaitAnswer) {
 	p.mu.Lock()
 	r.Address = p.addr
+	tellOther(r, p.failed)
 	p.mu.Unlock()
 	if r.Address == "" || p.locator == nil {
 		return
@@ -127,6 +155,13 @@ func (p *portProbe) tell(r *WaitAnswer) {
 	}
 }
 
+// tellOther adds that another program listens on the port, if the last try has failed for that.
+func tellOther(r *WaitAnswer, failed error) {
+	if closed, is := errors.AsType[*ClosedError](failed); is && closed.Other {
+		r.Listener, r.Detail = listenerOther, closed.Error()
+	}
+}
+
 // urlProbe requests a URL.
 type urlProbe struct {
 	url    string
@@ -134,7 +169,7 @@ type urlProbe struct {
 
 	mu     sync.Mutex // guards the rest
 	status int        // HTTP status of the last answer; 0 before
-	failed string     // how the last try failed; "" after a success
+	failed error      // of the last try
 }
 
 func (p *urlProbe) try(ctx context.Context) error {
@@ -148,18 +183,18 @@ func (p *urlProbe) try(ctx context.Context) error {
 	defer p.mu.Unlock()
 	if err != nil {
 		if ctx.Err() == nil {
-			p.failed = err.Error()
+			p.failed = err
 		}
 		return err
 	}
 	resp.Body.Close()
 	p.status = resp.StatusCode
 	if resp.StatusCode/100 != 2 {
-		p.failed = "it answers " + strconv.Itoa(resp.StatusCode)
-		return errors.New(p.failed)
+		p.failed = errors.New("it answers " + strconv.Itoa(resp.StatusCode))
+	} else {
+		p.failed = nil
 	}
-	p.failed = ""
-	return nil
+	return p.failed
 }
 
 func (p *urlProbe) why() Reason { return ReasonURL }
@@ -168,7 +203,8 @@ func (p *urlProbe) tell(r *WaitAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r.Status = p.status
-	if r.Reason == ReasonTimeout {
-		r.Detail = p.failed
+	if r.Reason == ReasonTimeout && p.failed != nil {
+		r.Detail = p.failed.Error()
 	}
+	tellOther(r, p.failed)
 }

@@ -3,6 +3,7 @@ package agenttools
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -29,11 +30,27 @@ type Controller interface {
 	Signal(id, name string) error
 }
 
-// Locator is a Terminals that can tell which program listens on a port of this machine.
+// Locator is a Terminals of this machine, which can tell which program listens on a port.
 type Locator interface {
 	Terminals
 	// Listens reports whether a program of the terminal listens on the TCP port. known is false if the system does not tell.
 	Listens(id string, port int) (yes, known bool)
+	// Reach returns the addresses of the loopback interface at which a wait of the principal may connect to the port, for requests of its
+	// URLs if url is set. A *ClosedError says that it may not connect at present, any other error that it may never.
+	Reach(port int, url bool) ([]string, error)
+}
+
+// ClosedError says that no program to which a wait may connect listens on a port.
+type ClosedError struct {
+	Port  int
+	Other bool // another program listens
+}
+
+func (e *ClosedError) Error() string {
+	if e.Other {
+		return fmt.Sprintf("%s listens on port %d, and none of a terminal that you see", listenerOther, e.Port)
+	}
+	return fmt.Sprintf("nothing listens on port %d", e.Port)
 }
 
 var (

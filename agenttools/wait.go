@@ -45,7 +45,7 @@ type WaitAnswer struct {
 	Address    string   `json:"address,omitempty"` // address at which the port was open
 	Listener   string   `json:"listener,omitempty"`
 	Status     int      `json:"status,omitempty"` // HTTP status of the last answer of the URL
-	Detail     string   `json:"detail,omitempty"` // how the last request of the URL failed
+	Detail     string   `json:"detail,omitempty"` // how the last try of the URL failed, or that another program has the port
 	History    string   `json:"history"`          // end of the examined output
 	Cursor     int64    `json:"cursor"`
 	Masked     int      `json:"masked,omitempty"` // number of places in the examined output that are not shown as they were printed
@@ -75,7 +75,7 @@ func (s *Set) waitTool() tool {
 	local, schema := "", ""
 	if s.opts.Loopback {
 		local = ", a TCP port of this machine open (port), an HTTP URL of this machine answered with 2xx (url)"
-		schema = `"port":{"type":"integer","minimum":1,"maximum":65535,"description":"until this TCP port of the loopback interface is open; listener in the answer says whether a program of this terminal has it"},` +
+		schema = `"port":{"type":"integer","minimum":1,"maximum":65535,"description":"until this TCP port of the loopback interface is open, to a program of a terminal that you see; listener in the answer says whether this terminal or another program has it"},` +
 			`"url":{"type":"string","description":"until this http or https URL of localhost answers with a status of 2xx"},`
 	}
 	return tool{Tool: Tool{

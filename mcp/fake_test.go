@@ -109,6 +109,8 @@ func (f *fakeTerminals) Listens(id string, _ int) (yes, known bool) {
 	return id == f.owner, f.owner != ""
 }
 
+func (f *fakeTerminals) Reach(int, bool) ([]string, error) { return agenttools.Loopbacks(), nil }
+
 func (f *fakeTerminals) Write(ctx context.Context, id string, p []byte) error {
 	t, err := f.own(id)
 	if err != nil {

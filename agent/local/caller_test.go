@@ -78,6 +78,10 @@ func TestMain(m *testing.M) {
 		case "hand":
 			handOver(socket)
 			return
+		case "serve":
+			address, elsewhere, _ := strings.Cut(name, " ")
+			beServer(address, elsewhere)
+			return
 		case "flood":
 			beFlood(socket)
 			return

@@ -22,6 +22,9 @@ var ErrorFor = errorFor
 // NewestFirst is newestFirst.
 var NewestFirst = newestFirst
 
+// Reachable is reachable.
+var Reachable = reachable
+
 // LastLines is lastLines.
 var LastLines = lastLines
 

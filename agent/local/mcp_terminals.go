@@ -10,7 +10,6 @@ import (
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/agenttools"
-	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
@@ -150,16 +149,6 @@ func (a *agentTerminals) Signal(id, name string) error {
 		err = h.Signal(name)
 	}
 	return mcpError(err)
-}
-
-// Listens implements agenttools.Locator.
-func (a *agentTerminals) Listens(id string, port int) (yes, known bool) {
-	h, err := a.find(id)
-	if err != nil {
-		return false, false
-	}
-	yes, err = proc.Listens(proc.Terminal{ID: id, Pid: h.Info().Pid}, port)
-	return yes, err == nil
 }
 
 // mcpError returns an error in words for a model.

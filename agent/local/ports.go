@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/agenttools"
 	"tether/platform/proc"
 )
 
@@ -26,13 +28,7 @@ func (s *Server) ports(w http.ResponseWriter, r *http.Request, h term.Handle) er
 
 // listening returns the ports on which the programs of running terminals listen.
 func listening(terminals ...term.Handle) (map[term.ID][]localapi.Listening, error) {
-	var running []proc.Terminal
-	for _, h := range terminals {
-		if i := h.Info(); i.Exit == nil {
-			running = append(running, proc.Terminal{ID: string(i.ID), Pid: i.Pid})
-		}
-	}
-	found, err := proc.Listeners(running)
+	found, err := proc.Listeners(running(terminals...))
 	if err != nil {
 		return nil, fmt.Errorf("listening ports: %w", err)
 	}
@@ -52,4 +48,77 @@ func listening(terminals ...term.Handle) (map[term.ID][]localapi.Listening, erro
 		})
 	}
 	return all, nil
+}
+
+// running returns the terminals that run, as package proc looks for their processes.
+func running(terminals ...term.Handle) (some []proc.Terminal) {
+	for _, h := range terminals {
+		if i := h.Info(); i.Exit == nil {
+			some = append(some, proc.Terminal{ID: string(i.ID), Pid: i.Pid})
+		}
+	}
+	return some
+}
+
+// Listens implements agenttools.Locator.
+func (a *agentTerminals) Listens(id string, port int) (yes, known bool) {
+	h, err := a.find(id)
+	if err != nil {
+		return false, false
+	}
+	yes, err = proc.Listens(proc.Terminal{ID: id, Pid: h.Info().Pid}, port)
+	return yes, err == nil
+}
+
+// Reach implements agenttools.Locator. The person's waits connect to any port of the loopback interface. An agent's connect to programs of
+// terminals that it sees, and to ports that the person has declared for one: it must not reach through the daemon what is closed to it.
+func (a *agentTerminals) Reach(port int, url bool) ([]string, error) {
+	actor := a.access.Actor()
+	if actor == term.User {
+		return agenttools.Loopbacks(), nil
+	}
+	if box := a.server.opts.Policy.Sandbox(actor); box.Kind != "" && box.NoNetwork {
+		return nil, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%s has no network (network = \"none\"), so it may wait for no port and no URL; wait for a line of output instead", actor)}
+	}
+	terminals := running(a.access.List()...)
+	if d := a.server.opts.Declared; d != nil && slices.ContainsFunc(terminals, func(t proc.Terminal) bool { return d.ReadyPort(t.ID) == port }) {
+		return agenttools.Loopbacks(), nil
+	}
+	all, err := proc.OnPort(port, terminals...)
+	switch {
+	case err != nil && url:
+		return nil, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("this system does not tell which program would get a request to port %d (%v), so agents may not wait for a URL; wait for the port instead", port, err)}
+	case err != nil:
+		return agenttools.Loopbacks(), nil
+	}
+	return reachable(all, port)
+}
+
+// reachable returns the loopback addresses at which nothing but programs of the terminals can answer. The socket of one address has
+// priority over one of all addresses, and that of IPv6 may accept connections over IPv4.
+func reachable(all []proc.Bound, port int) (hosts []string, err error) {
+	closed := &agenttools.ClosedError{Port: port}
+	for _, host := range agenttools.Loopbacks() {
+		at := netip.MustParseAddr(host)
+		from := []netip.Addr{at, netip.IPv6Unspecified()}
+		if at.Is4() {
+			from = []netip.Addr{at, netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+		}
+		for _, addr := range from {
+			some := slices.DeleteFunc(slices.Clone(all), func(b proc.Bound) bool { return b.Addr != addr })
+			if len(some) == 0 {
+				continue
+			}
+			if slices.ContainsFunc(some, func(b proc.Bound) bool { return !b.Own }) {
+				closed.Other = true
+			} else {
+				hosts = append(hosts, host)
+			}
+			break
+		}
+	}
+	if len(hosts) == 0 {
+		return nil, closed
+	}
+	return hosts, nil
 }

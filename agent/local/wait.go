@@ -31,6 +31,8 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, h term.Handle) err
 		return term.ErrClosed // the client then asks the next daemon
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.As(err, new(*localapi.Error)):
+		return err
 	case err != nil:
 		return &localapi.Error{Code: localapi.CodeBadRequest, Message: err.Error()}
 	}

@@ -166,7 +166,7 @@ type Waited struct {
 	Address       string   `json:"address,omitempty"`  // the address on which the port is open
 	Listener      string   `json:"listener,omitempty"` // "this terminal" or "another program", if known
 	Status        int      `json:"status,omitempty"`   // HTTP status of the URL's last answer
-	Detail        string   `json:"detail,omitempty"`   // why the URL did not answer with 2xx in time
+	Detail        string   `json:"detail,omitempty"`   // why the URL did not answer with 2xx in time, or that another program has the port
 	Exit          *Exit    `json:"exit,omitempty"`     // the terminal's exit, if it has exited
 	Cursor        int64    `json:"cursor"`             // raw offset of the end of the examined output
 	Masked        int      `json:"masked,omitempty"`   // number of places in the examined output that are masked for an agent

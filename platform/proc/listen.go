@@ -22,8 +22,21 @@ type Terminal struct {
 // looks at every process of this user, which takes some milliseconds, on macOS some hundred, and 5 s at most.
 func Listeners(terminals []Terminal) (map[string][]Listener, error) { return listeners(terminals) }
 
-// Listens reports whether a process of the terminal listens on a TCP port. It takes as long as Listeners does.
-func Listens(t Terminal, port int) (bool, error) { return listens(t, port) }
+// Bound is a TCP socket that listens on a certain port.
+type Bound struct {
+	Addr netip.Addr // as in Listener
+	Own  bool       // a process of one of the terminals has it open
+}
+
+// OnPort returns the sockets that listen on a TCP port, whoever has them open, as far as the system shows them. It takes as long as
+// Listeners does, and less if there are none.
+func OnPort(port int, terminals ...Terminal) ([]Bound, error) { return onPort(port, terminals) }
+
+// Listens reports whether a process of the terminal listens on a TCP port. It takes as long as OnPort does.
+func Listens(t Terminal, port int) (bool, error) {
+	all, err := onPort(port, []Terminal{t})
+	return slices.ContainsFunc(all, func(b Bound) bool { return b.Own }), err
+}
 
 // owners are the terminals that each process is in, by its number, as far as descent and session tell.
 func owners(all []Info, terminals []Terminal) map[int][]string {

@@ -17,7 +17,22 @@ func listeners(terminals []Terminal) (map[string][]Listener, error) {
 	return sorted(some, owners(all, terminals)), nil
 }
 
-func listens(t Terminal, port int) (bool, error) {
-	all, err := listeners([]Terminal{t})
-	return slices.ContainsFunc(all[t.ID], func(l Listener) bool { return int(l.Addr.Port()) == port }), err
+func onPort(port int, terminals []Terminal) (some []Bound, err error) {
+	sockets, err := sockets()
+	if err != nil {
+		return nil, err
+	}
+	sockets = slices.DeleteFunc(sockets, func(l Listener) bool { return int(l.Addr.Port()) != port })
+	if len(sockets) == 0 {
+		return nil, nil
+	}
+	all, err := List()
+	if err != nil {
+		return nil, err
+	}
+	in := owners(all, terminals)
+	for _, l := range sockets {
+		some = append(some, Bound{l.Addr.Addr(), len(in[l.Pid]) > 0})
+	}
+	return some, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -36,24 +37,41 @@ func readListening() (listening, error) {
 	return all, nil
 }
 
-func listens(t Terminal, port int) (bool, error) {
+func onPort(port int, terminals []Terminal) ([]Bound, error) {
 	all, err := readListening()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	for socket, at := range all {
-		if int(at.Port()) != port {
-			delete(all, socket)
-		}
-	}
+	maps.DeleteFunc(all, func(_ string, at netip.AddrPort) bool { return int(at.Port()) != port })
 	if len(all) == 0 {
-		return false, nil
+		return nil, nil
 	}
-	tree, err := Tagged(Tag(t.ID))
-	if err != nil {
-		return false, err
+	own := map[string]bool{}
+	err = scanMarked(terminals, func(p Info, _ []string) {
+		eachOpen(p.Pid, func(link []byte) { own[string(link)] = true })
+	})
+	var some []Bound
+	for socket, at := range all {
+		some = append(some, Bound{at.Addr(), own[socket]})
 	}
-	return slices.ContainsFunc(tree, func(p Info) bool { return len(all.of(p.Pid)) > 0 }), nil
+	return some, err
+}
+
+// scanMarked calls visit for each process of this user in one of the terminals, with the IDs of those.
+func scanMarked(terminals []Terminal, visit func(p Info, ids []string)) error {
+	wanted := map[string]bool{}
+	for _, t := range terminals {
+		wanted[t.ID] = true
+	}
+	_, err := scan(func(p Info) {
+		if p.Zombie || !mine(p) {
+			return
+		}
+		if ids := slices.DeleteFunc(marksOf(p.Pid).Terminals, func(id string) bool { return !wanted[id] }); len(ids) > 0 {
+			visit(p, ids)
+		}
+	})
+	return err
 }
 
 func listeners(terminals []Terminal) (map[string][]Listener, error) {
@@ -61,20 +79,9 @@ func listeners(terminals []Terminal) (map[string][]Listener, error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	wanted := map[string]bool{}
-	for _, t := range terminals {
-		wanted[t.ID] = true
-	}
 	var some []Listener
 	in := map[int][]string{}
-	_, err = scan(func(p Info) {
-		if p.Zombie || !mine(p) {
-			return
-		}
-		ids := slices.DeleteFunc(marksOf(p.Pid).Terminals, func(id string) bool { return !wanted[id] })
-		if len(ids) == 0 {
-			return
-		}
+	err = scanMarked(terminals, func(p Info, ids []string) {
 		in[p.Pid] = ids
 		for _, at := range all.of(p.Pid) {
 			some = append(some, Listener{p.Pid, at})
