@@ -72,6 +72,9 @@ func (k *keyboard) undo() (text string) {
 // keys returns the flags of the shown screen.
 func (s *Screen) keys() *keyboard { return &s.keyboards[s.shown()] }
 
+// KeyboardFlags returns the flags of kitty's keyboard protocol that count.
+func (s *Screen) KeyboardFlags() int { return int(s.keys().flags[s.keys().depth]) }
+
 // shown returns the index of the shown screen.
 func (s *Screen) shown() int {
 	if s.on == &s.alt {

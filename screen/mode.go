@@ -98,6 +98,40 @@ func (m *modes) flag(p int) *bool {
 	return nil
 }
 
+// Mode reports whether a mode is set (1) or reset (2), as DECRQM answers. It is 0 for modes that a Screen does not know.
+func (s *Screen) Mode(n int, private bool) int {
+	on, m := false, &s.modes
+	flag := m.flag(n)
+	switch {
+	case !private && n == 4:
+		on = m.insert
+	case !private && n == 20:
+		on = m.newline
+	case !private:
+		return 0
+	case flag != nil:
+		on = *flag
+	case n == 6:
+		on = m.origin
+	case n == 25:
+		on = !m.hidden
+	case n == 9 || n == 1000 || n == 1002 || n == 1003:
+		on = m.mouse == n
+	case n == 1006 || n == 1016:
+		on = m.mouseForm == n
+	case n == 47 || n == 1047 || n == 1049:
+		on = s.WholeScreen()
+	case n == 2026:
+		on = s.setting(privateOn, n) != nil
+	default:
+		return 0
+	}
+	if on {
+		return 1
+	}
+	return 2
+}
+
 // switchScreen carries out the private modes that switch between the screens or save the cursor.
 func (s *Screen) switchScreen(p int, on bool) {
 	switch p {

@@ -151,8 +151,7 @@ func (m *Modes) CodedKeys() bool {
 	if m.s == nil {
 		return false
 	}
-	k := m.s.keys()
-	return k.flags[k.depth] != 0 || m.s.setting(keyModifiers, 4) != nil || m.s.setting(privateOn, 9001) != nil
+	return m.s.KeyboardFlags() != 0 || m.s.setting(keyModifiers, 4) != nil || m.s.setting(privateOn, 9001) != nil
 }
 
 // Restore returns the bytes that undo what was set, see [Screen.Undo]. m is then as new.

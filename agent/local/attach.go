@@ -39,12 +39,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 	a := &attachment{terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, drawn: q.Get("screen") == "1" && start.Tail > 0}
 	a.whole = q.Get("input") == "lines"
 	defer func() { a.reader.Close() }()
-	if start.Tail > 0 && q.Get("terminal") != "0" && !h.IsMasked() {
-		if err := a.lookBack(); err != nil {
-			return err
-		}
-	}
-	leave, err := h.Attach()
+	leave, err := a.sit(q.Get("terminal") != "0" && !h.IsMasked(), start)
 	if err != nil {
 		return err
 	}
@@ -66,6 +61,29 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 	defer s.sizes.leave(h, a)
 	a.run(r.Context())
 	return nil
+}
+
+// sit counts the client as attached. A client with a terminal answers what the program asks from now on, and is not asked again what others
+// have answered.
+func (a *attachment) sit(terminal bool, start term.ReaderOptions) (leave func(), err error) {
+	if !terminal {
+		return a.terminal.Attach()
+	}
+	if a.seat, err = a.terminal.Sit(); err != nil {
+		return nil, err
+	}
+	dealt := a.seat.Dealt()
+	switch {
+	case start.Tail > 0:
+		err = a.lookBack()
+	case start.Tail == 0 && dealt > a.reader.Offset():
+		a.earlier = &past{live: dealt, end: dealt, safe: newSafe()}
+	}
+	if err != nil {
+		a.seat.Leave()
+		return nil, err
+	}
+	return a.seat.Leave, nil
 }
 
 // lookBack decides what the client is shown of the output from the reader's offset on.
@@ -110,6 +128,7 @@ type attachment struct {
 	terminal term.Handle
 	access   term.Access
 	reader   *term.Reader // output's
+	seat     *term.Seat   // input's; nil for a client without a terminal
 	server   *Server
 	hands    hands    // input's
 	offsets  bool     // messages to the client begin with the raw offset
@@ -338,6 +357,11 @@ func (a *attachment) typed(ctx context.Context, data []byte) error {
 	}
 	if err := a.hands.mayType(a.terminal.Info()); err != nil {
 		return err
+	}
+	if a.seat != nil {
+		if data = a.seat.Typed(data); len(data) == 0 {
+			return nil
+		}
 	}
 	var long error
 	if a.whole {

@@ -89,22 +89,22 @@ func pastFrom(h term.Handle, from int64, draws bool) (*past, error) {
 		return nil, err
 	}
 	defer some.Close()
-	now, err := oldest(h)
+	now, err := h.OldestScreen()
 	if err != nil {
 		return nil, err
 	}
-	defer now.rd.Close()
-	now.until(from)
-	looks := &screenAt{is: screen.NewState(now.is.Size()), rd: some, at: from, pass: func(data []byte) []byte { return p.filter(nil, data) }}
-	open := slices.Clone(now.is.Open())
+	defer now.Close()
+	now.Until(from)
+	looks := &term.ScreenAt{Is: screen.NewState(now.Is.Size()), Reader: some, At: from, Pass: func(data []byte) []byte { return p.filter(nil, data) }}
+	open := slices.Clone(now.Is.Open())
 	p.begin(open)
-	now.until(end)
-	p.live = max(now.at-int64(now.is.Pending()), from)
-	looks.until(p.live)
-	for _, s := range []*screenAt{now, looks} {
-		s.is.Settle()
+	now.Until(end)
+	p.live = max(now.At-int64(now.Is.Pending()), from)
+	looks.Until(p.live)
+	for _, s := range []*term.ScreenAt{now, looks} {
+		s.Is.Settle()
 	}
-	p.draw(now.is, looks.is)
+	p.draw(now.Is, looks.Is)
 	p.begin(open)
 	return p, nil
 }
@@ -143,64 +143,14 @@ func redraw(h term.Handle) (first []byte, at int64, err error) {
 		return nil, 0, nil // agents do not see screens
 	}
 	end := h.Info().Bytes
-	now, err := oldest(h)
+	now, err := h.OldestScreen()
 	if err != nil {
 		return nil, 0, err
 	}
-	defer now.rd.Close()
-	now.until(end)
-	if replay := now.is.Replay(); replay != nil {
-		return append([]byte(wipe), replay...), now.at, nil
+	defer now.Close()
+	now.Until(end)
+	if replay := now.Is.Replay(); replay != nil {
+		return append([]byte(wipe), replay...), now.At, nil
 	}
 	return nil, 0, nil
-}
-
-// screenAt is the screen at a raw offset of what a reader returns.
-type screenAt struct {
-	is   *screen.Screen
-	rd   *term.Reader
-	at   int64
-	rest []byte                   // output behind at, which was read
-	pass func(data []byte) []byte // nil, or changes the output first
-}
-
-// oldest returns the oldest screen that is known. The caller closes its reader.
-func oldest(h term.Handle) (*screenAt, error) {
-	all, err := h.Reader(term.ReaderOptions{View: term.ViewScreen, Linear: true})
-	if err != nil {
-		return nil, err
-	}
-	old, err := all.Oldest()
-	if err != nil {
-		all.Close()
-		return nil, err
-	}
-	is := screen.NewState(int(old.Size.Cols), int(old.Size.Rows))
-	is.Write(old.Replay)
-	return &screenAt{is: is, rd: all, at: old.Raw}, nil
-}
-
-// until advances the screen to a raw offset, or to the last output before it that can be read.
-func (s *screenAt) until(to int64) {
-	buf := make([]byte, 64<<10)
-	for s.at < to {
-		if len(s.rest) == 0 {
-			ev, ok, err := s.rd.TryNext(buf)
-			if err != nil || !ok {
-				return // the reader has lost its place, or nothing more can be read
-			}
-			if m := ev.Mark; m != nil && m.Kind == term.MarkResized {
-				s.is.Resize(int(m.Size.Cols), int(m.Size.Rows))
-			}
-			s.rest, s.at = ev.Data, ev.Raw-int64(len(ev.Data))
-			continue
-		}
-		n := min(int64(len(s.rest)), to-s.at)
-		data := s.rest[:n]
-		if s.pass != nil {
-			data = s.pass(data)
-		}
-		s.is.Advance(data)
-		s.rest, s.at = s.rest[n:], s.at+n
-	}
 }

@@ -51,6 +51,7 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request, req localapi.Spaw
 		return err
 	}
 	actor := ActorFrom(r.Context())
+	req.Attaches = r.URL.Query().Get("attaches") == "1"
 	asked := startRequest(r.Context(), &req, actor, policy.DoorCLI)
 	if actor != term.User {
 		if overTCP(r) && (req.Door != "" || req.Approved != "") { // only our own proxy sends these, which runs as the person
@@ -185,6 +186,6 @@ func startRequest(ctx context.Context, r *localapi.SpawnRequest, actor term.Acto
 		Actor: actor, Door: door, Approved: r.Approved, Unsigned: actor == term.User && callerIn(ctx).Sign == "",
 		Command: r.Command, Line: r.Line, Shell: r.Shell, NoIntegration: r.NoIntegration, Env: r.Env, SetEnv: r.SetEnv,
 		Name: r.Name, Cwd: r.Cwd, Cols: r.Cols, Rows: r.Rows, OnSlow: r.OnSlow, Private: r.Private, LendTo: r.LendTo, Leased: r.Leased,
-		Feed: r.Feed,
+		Feed: r.Feed, Attaches: r.Attaches,
 	}
 }

@@ -100,6 +100,9 @@ type SpawnRequest struct {
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 	// Door is the door through which an agent's request came, for the policy: "cli" (the default) or "acp".
 	Door string `json:"door,omitempty"`
+	// Attaches says that the client attaches a terminal at once, which answers what the program asks. It is sent as attaches=1 in the query,
+	// which older daemons ignore.
+	Attaches bool `json:"-"`
 	// Approved names the person or program that approved exactly this request at that door.
 	Approved string `json:"approved,omitempty"`
 }

@@ -32,7 +32,11 @@ func (c *Client) Spawn(ctx context.Context, r localapi.SpawnRequest) (localapi.T
 			return localapi.Terminal{}, err
 		}
 	}
-	return ask[localapi.Terminal](ctx, c, http.MethodPost, "/v1/terminals", r)
+	path := "/v1/terminals"
+	if r.Attaches {
+		path += "?attaches=1"
+	}
+	return ask[localapi.Terminal](ctx, c, http.MethodPost, path, r)
 }
 
 // Find returns the terminal that ref names.

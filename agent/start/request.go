@@ -36,6 +36,7 @@ type Request struct {
 	OnSlow string // "lag" or "hold"; "" means the owner's configured value
 
 	Feed     bool // see term.Spec
+	Attaches bool // see term.Spec
 	Private  bool
 	LendTo   []string // names of hosts; nil means the default host, if there is one and the rules let it
 	Audience []string // see term.Spec

@@ -71,7 +71,7 @@ func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 	spec := term.Spec{
 		Command: command, Env: environment(shell.Merge(env, setEnv)), Name: r.Name, Cwd: r.Cwd,
 		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo, Audience: r.Audience, Leased: r.Leased, Door: r.Door, Notice: notice,
-		Feed: r.Feed,
+		Feed: r.Feed, Attaches: r.Attaches,
 	}
 	if len(spec.Command) > 0 && r.Line == "" && !r.NoIntegration {
 		err = s.integrate(&spec, r.Shell)

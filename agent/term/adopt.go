@@ -195,6 +195,9 @@ func (t *Terminal) expect(r *record, raw int64) {
 			t.ending.hear(l.Host)
 		}
 	}
+	if r.Attached > 0 {
+		t.expectSeatLocked()
+	}
 	for i := range min(r.Attached, maxPeople) {
 		t.readers.await(awaitedPerson(i), raw)
 	}

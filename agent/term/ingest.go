@@ -52,6 +52,7 @@ func (t *Terminal) record(p []byte, now time.Time) (over bool) {
 	t.intake.appended = true
 	t.stream.atRest = t.intake.scanner.AtRest()
 	t.recordLocked(now, false)
+	t.askedLocked(now)
 	t.noteIfDueLocked()
 	t.handScreensLocked()
 	t.needLocked()

@@ -31,6 +31,8 @@ type Spec struct {
 	IdleTimeout time.Duration
 	// TimeLimit, if not 0, is how long an agent's terminal may run before it is killed. It does not apply after a promotion.
 	TimeLimit time.Duration
+	// Attaches says that a terminal which answers questions will be attached at once.
+	Attaches bool
 	// Leased is stored for the door that starts the terminal, see Info.
 	Leased bool
 	LendTo []string // hosts

@@ -83,6 +83,7 @@ type Terminal struct {
 	input     inputQueue // typed input that is not yet written
 	activity  activity   // when it was last used
 	attention attention  // whether it waits for the person
+	answering answering  // who answers what its program asks
 	ready     Ready      // whether the condition of a declared terminal holds
 	ending    ending     // how it ends, why, and who knows
 	adoption  adoption   // output of earlier daemons that is scanned again
@@ -106,6 +107,9 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	t.stream.oldest.ahead = t.screens != nil
 	t.intake.scanner = shellint.NewScanner(t.origin.scanning)
 	t.commands.tracker.Unsigned = !p.opts.IgnoreUnsigned
+	if s.Attaches {
+		t.expectSeatLocked()
+	}
 	if len(s.LendTo) > 0 {
 		t.prepare()
 	}

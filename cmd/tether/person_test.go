@@ -253,6 +253,51 @@ func TestQuestionsAreAskedOnce(t *testing.T) {
 	}
 }
 
+// With nobody attached, the daemon answers a program's questions, and a file with questions types nothing into a shell. With two people
+// attached, the program gets one answer.
+func TestQuestionsAreAnsweredOnce(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	home := newHome(t)
+	const answer = `stty raw -echo; printf '\033[c'; got=$(dd bs=1 count=9 2>/dev/null | od -An -c | tr -d ' \n'); stty sane; echo "got $got"; `
+	command(t, "run", "--detach", "--private", "--name", "alone", "--", "sh", "-c", answer+"exec sleep 1000")
+	testkit.Eventually(t, patience, "the daemon's answer", func() bool {
+		out, _ := command(t, "read", "alone")
+		return strings.Contains(out, "got 033[?62;22")
+	})
+	file := filepath.Join(home, "questions")
+	if err := os.WriteFile(file, []byte("\x1b[c\x1b[6n\x1b]11;?\a\x1b[?u\x1b[5n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "run", "--detach", "--private", "--name", "file", "--", "sh", "-c", "cat "+file+"; echo behind; stty raw -echo; exec cat -v")
+	testkit.Eventually(t, patience, "the file is shown", func() bool {
+		out, _ := command(t, "read", "file")
+		return strings.Contains(out, "behind")
+	})
+	a := sit(t, "run", "--private", "--name", "both", "--", "sh", "-c", `stty raw -echo; printf 'ready'; exec cat -v`)
+	a.sees("ready")
+	b := sit(t, "attach", "both")
+	b.sees("ready")
+	b.types("\x1b[?2;2c")
+	a.types("\x1b[?1;1c")
+	a.sees("^[[?1;1c")
+	b.types("x") // from now on the second one answers
+	a.sees("x")
+	a.types("\x1b[?3;3c")
+	b.types("\x1b[?4;4c")
+	a.sees("^[[?4;4c")
+	if all := a.everything(); strings.Contains(all, "2;2c") || strings.Contains(all, "3;3c") {
+		t.Errorf("two terminals have answered: %q", all)
+	}
+	if out, _ := command(t, "read", "file"); strings.Contains(out, "^[") {
+		t.Errorf("a file with questions was answered: %q", out)
+	}
+	for _, name := range []string{"alone", "file", "both"} {
+		command(t, "kill", name)
+	}
+	a.exits(143)
+	b.exits(143)
+}
+
 // ~. works whatever form of keys the program has switched on. The bytes are those that kitty, Ghostty and WezTerm, xterm and Windows
 // Terminal send for Enter, ~ and a dot on a US keyboard.
 func TestDetachInAnyFormOfKeys(t *testing.T) {

@@ -72,6 +72,7 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 		r.Env = environment(os.Environ())
 	}
 	r.Cols, r.Rows = a.size()
+	r.Attaches = !detach && tty.Is(a.stdin) && tty.Is(a.stdoutFile)
 	done := a.progress(c.Context(), "waiting for the daemon to start the terminal")
 	t, err := client.Spawn(c.Context(), r)
 	done()

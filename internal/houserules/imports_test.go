@@ -32,7 +32,7 @@ const layers = `
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	shellint < agent/redact;
-	internal/change, internal/jsonspan, agent/command, agent/flow, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
+	internal/escape, internal/change, internal/jsonspan, agent/command, agent/flow, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
 	NONE < agent/command;
 	platform/secret < internal/rotated;
 	internal/rotated < agent/audit;
