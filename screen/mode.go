@@ -143,8 +143,6 @@ func (s *Screen) switchScreen(p int, on bool) {
 		} else {
 			s.restore()
 		}
-	default:
-		s.setMode(privateOn, p, on)
 	case 1049:
 		if on {
 			s.save()
@@ -153,6 +151,8 @@ func (s *Screen) switchScreen(p int, on bool) {
 		if !on {
 			s.restore()
 		}
+	default:
+		s.setMode(privateOn, p, on)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestUnfed(t *testing.T) {
 			return f.closed
 		}
 		f.within(FeedWait)
-		time.Sleep(FeedWait - 1)
+		time.Sleep(FeedWait - time.Nanosecond)
 		if _, err := f.put(context.Background(), 0, nil, false); err != nil {
 			t.Fatal(err)
 		}
@@ -35,12 +35,12 @@ func TestUnfed(t *testing.T) {
 			t.Error("it has ended although it has a writer")
 		}
 		f.within(FeedWait)
-		time.Sleep(FeedWait - 1)
+		time.Sleep(FeedWait - time.Nanosecond)
 		f.within(FeedWait) // does not begin again
 		if closed() {
 			t.Error("it has ended too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if !closed() {
 			t.Error("it has not ended")
 		}
