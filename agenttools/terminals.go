@@ -48,7 +48,7 @@ type ClosedError struct {
 
 func (e *ClosedError) Error() string {
 	if e.Other {
-		return fmt.Sprintf("%s listens on port %d, and none of a terminal that you see", listenerOther, e.Port)
+		return fmt.Sprintf("%s listens on port %d, in no terminal that you see", listenerOther, e.Port)
 	}
 	return fmt.Sprintf("nothing listens on port %d", e.Port)
 }

@@ -16,7 +16,12 @@ const longPoll = 30 * time.Second
 
 // approvals answers with the list; with ?since=VERSION, once the list differs from that version, or after longPoll.
 func (s *Server) approvals(w http.ResponseWriter, r *http.Request) error {
-	if since := r.URL.Query().Get("since"); since != "" {
+	q := paramsOf(r)
+	since := q.Get("since")
+	if err := q.unknown(); err != nil {
+		return err
+	}
+	if since != "" {
 		version, err := strconv.ParseUint(since, 10, 64)
 		if err != nil {
 			return localapi.BadRequest("since %.40q must be the version of a list", since)

@@ -1,12 +1,12 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -27,19 +27,20 @@ const (
 // attach shows a terminal to one person and takes their input. It returns when the terminal has exited, the client has gone, or the server
 // drains.
 func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) error {
-	start, err := parseStart(r.URL.Query())
-	if err != nil {
+	q := paramsOf(r)
+	start, err := parseStart(q)
+	drawn, whole := q.Get("screen") == "1" && start.Tail > 0, q.Get("input") == "lines"
+	seated, offsets := q.Get("terminal") != "0" && !h.IsMasked(), q.Get("offsets") == "1"
+	if err = cmp.Or(err, q.unknown()); err != nil {
 		return err
 	}
 	rd, err := h.Reader(start)
 	if err != nil {
 		return err
 	}
-	q := r.URL.Query()
-	a := &attachment{terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, drawn: q.Get("screen") == "1" && start.Tail > 0}
-	a.whole = q.Get("input") == "lines"
+	a := &attachment{terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, drawn: drawn, whole: whole, offsets: offsets}
 	defer func() { a.reader.Close() }()
-	leave, err := a.sit(q.Get("terminal") != "0" && !h.IsMasked(), start)
+	leave, err := a.sit(seated, start)
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 		return err
 	}
 	defer s.attached.Done()
-	if a.offsets = q.Get("offsets") == "1"; a.offsets {
+	if a.offsets {
 		w.Header().Set(localapi.OffsetsHeader, "1")
 	}
 	a.lent = h.Info().LentTo // read before the client knows that it is attached, so that it gets all later changes
@@ -108,13 +109,13 @@ func (a *attachment) readFrom(at int64) error {
 }
 
 // parseStart parses where the client wants to begin: at an offset (from=OFFSET), with the last bytes (tail=BYTES), or now.
-func parseStart(q url.Values) (term.ReaderOptions, error) {
+func parseStart(q params) (term.ReaderOptions, error) {
 	o := term.ReaderOptions{View: term.ViewScreen, Hold: true, Linear: true}
-	from, err := number(q, "from", 1<<62)
+	from, err := q.number("from", 1<<62)
 	if err != nil {
 		return o, err
 	}
-	tail, err := number(q, "tail", maxTail)
+	tail, err := q.number("tail", maxTail)
 	o.From, o.Tail = from, tail
 	if tail == 0 && !q.Has("from") {
 		o.Tail = -1

@@ -125,7 +125,7 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request) error {
 	if p == nil {
 		return &localapi.Error{Code: localapi.CodeNotFound, Message: fmt.Sprintf("no such profile: %.40q", name), Hint: "profiles: profile, heap, allocs, goroutine, block, mutex, threadcreate"}
 	}
-	debug, err := number(r.URL.Query(), "debug", 2)
+	debug, err := paramsOf(r).number("debug", 2) // go tool pprof sends others, too
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request) error {
 
 // profileTime answers with a CPU profile of some seconds.
 func (s *Server) profileTime(w http.ResponseWriter, r *http.Request) error {
-	seconds, err := number(r.URL.Query(), "seconds", int64(maxProfile/time.Second))
+	seconds, err := paramsOf(r).number("seconds", int64(maxProfile/time.Second))
 	if err != nil {
 		return err
 	}

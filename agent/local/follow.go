@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,8 +17,10 @@ import (
 // events streams the terminal's output from an offset on, and its exit, as lines of JSON. It returns when the terminal has exited, the
 // client has gone, or the server drains.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, h term.Handle) error {
-	from, err := number(r.URL.Query(), "from", 1<<62)
-	if err != nil {
+	q := paramsOf(r)
+	from, err := q.number("from", 1<<62)
+	leased := q.Get("lease") == "1"
+	if err = cmp.Or(err, q.unknown()); err != nil {
 		return err
 	}
 	rd, err := h.Reader(term.ReaderOptions{View: term.ViewText, From: from, Hold: true})
@@ -25,7 +28,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, h term.Handle) e
 		return err
 	}
 	defer rd.Close()
-	if r.URL.Query().Get("lease") == "1" {
+	if leased {
 		leave, err := s.leases.take(ActorFrom(r.Context()), h)
 		if err != nil {
 			return err

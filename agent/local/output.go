@@ -10,7 +10,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -38,43 +37,27 @@ type readQuery struct {
 
 var views = map[string]term.View{"": term.ViewText, "text": term.ViewText, "screen": term.ViewScreen, "raw": term.ViewRaw}
 
-func parseRead(q url.Values) (readQuery, error) {
+func parseRead(q params) (readQuery, error) {
 	view, ok := views[q.Get("view")]
 	if !ok {
-		return readQuery{}, badQuery("view", q, "text, screen or raw")
+		return readQuery{}, q.bad("view", "text, screen or raw")
 	}
-	lines, err := number(q, "lines", maxLines)
+	lines, err := q.number("lines", maxLines)
 	if err != nil {
 		return readQuery{}, err
 	}
-	command, err := number(q, "command", math.MaxInt32)
+	command, err := q.number("command", math.MaxInt32)
 	if err != nil {
 		return readQuery{}, err
 	}
-	from, err := number(q, "from", 1<<62)
-	follow := q.Get("follow") == "1"
-	return readQuery{view: view, lines: int(lines), command: int(command), follow: follow, offsets: follow && q.Get("offsets") == "1", from: from}, err
-}
-
-// number reads a number from 0 to max; 0 if there is none.
-func number(q url.Values, name string, max int64) (int64, error) {
-	if !q.Has(name) {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(q.Get(name), 10, 64)
-	if err != nil || n < 0 || n > max {
-		return 0, badQuery(name, q, fmt.Sprintf("a number from 0 to %d", max))
-	}
-	return n, nil
-}
-
-func badQuery(name string, q url.Values, want string) error {
-	return localapi.BadRequest("%s %.40q must be %s", name, q.Get(name), want)
+	from, err := q.number("from", 1<<62)
+	follow, offsets := q.Get("follow") == "1", q.Get("offsets") == "1"
+	return readQuery{view: view, lines: int(lines), command: int(command), follow: follow, offsets: follow && offsets, from: from}, cmp.Or(err, q.unknown())
 }
 
 // output answers with the terminal's output, as bytes. A gap is a separate line.
 func (s *Server) output(w http.ResponseWriter, r *http.Request, h term.Handle) error {
-	q, err := parseRead(r.URL.Query())
+	q, err := parseRead(paramsOf(r))
 	if err != nil {
 		return err
 	}
@@ -268,6 +251,11 @@ func (p *pieces) send(ev term.Event) error {
 
 // screen answers with the terminal's present screen, however long ago it was drawn.
 func (s *Server) screen(w http.ResponseWriter, r *http.Request, h term.Handle) error {
+	q := paramsOf(r)
+	colours := q.Get("colours") == "1"
+	if err := q.unknown(); err != nil {
+		return err
+	}
 	is, masked, err := agenttools.Showing(r.Context(), mcpTerminal{h})
 	if err != nil {
 		return err
@@ -275,7 +263,7 @@ func (s *Server) screen(w http.ResponseWriter, r *http.Request, h term.Handle) e
 	shown := localapi.Screen{SchemaVersion: localapi.SchemaVersion, Text: is.Text(), Truncated: is.Doubtful(), Masked: masked}
 	shown.Cols, shown.Rows = is.Size()
 	shown.CursorCol, shown.CursorRow = is.Cursor()
-	if r.URL.Query().Get("colours") == "1" {
+	if colours {
 		shown.Coloured = is.Coloured()
 	}
 	return reply(w, shown)

@@ -10,19 +10,19 @@ import (
 
 // problems answers with the problems that tools report in the terminal.
 func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	since, err := number(q, "since", 1<<53)
+	q := paramsOf(r)
+	since, err := q.number("since", 1<<53)
 	if err != nil {
 		return err
 	}
-	most, err := number(q, "max", problems.MaxProblems)
+	most, err := q.number("max", problems.MaxProblems)
 	if err != nil {
 		return err
 	}
 	if most == 0 {
 		most = problems.MaxProblems
 	}
-	t, key, err := s.lookedAt(r)
+	t, key, err := s.lookedAt(r, q)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
 
 // digest answers with a summary of the terminal's output.
 func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
-	t, key, err := s.lookedAt(r)
+	t, key, err := s.lookedAt(r, paramsOf(r))
 	if err != nil {
 		return err
 	}
@@ -56,14 +56,18 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 
 // lookedAt returns the terminal in the path as the caller sees it, and a key for terminal and view. Its output is masked as for hosts,
 // unless the person, or an agent that sees everything, asks for raw=1.
-func (s *Server) lookedAt(r *http.Request) (mcpTerminal, string, error) {
+func (s *Server) lookedAt(r *http.Request, q params) (mcpTerminal, string, error) {
+	raw := q.Get("raw") == "1"
+	if err := q.unknown(); err != nil {
+		return mcpTerminal{}, "", err
+	}
 	h, err := s.find(r)
 	if err != nil {
 		return mcpTerminal{}, "", err
 	}
 	actor := ActorFrom(r.Context())
 	key := actor.String() + " " + string(h.ID())
-	if r.URL.Query().Get("raw") == "1" && !h.IsMasked() {
+	if raw && !h.IsMasked() {
 		return mcpTerminal{h}, key + " raw", nil
 	}
 	return mcpTerminal{h.Masked()}, key, nil

@@ -101,7 +101,7 @@ func TestWhereAgentsWaitsConnect(t *testing.T) {
 	bob := person.As("bob")
 	const short = 300 * time.Millisecond
 	other := func(port int) localapi.Waited {
-		return localapi.Waited{Reason: "timeout", Listener: "another program", Detail: fmt.Sprintf("another program listens on port %d, and none of a terminal that you see", port)}
+		return localapi.Waited{Reason: "timeout", Listener: "another program", Detail: fmt.Sprintf("another program listens on port %d, in no terminal that you see", port)}
 	}
 	for name, c := range map[string]struct {
 		o    localclient.WaitOptions

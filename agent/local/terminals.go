@@ -14,6 +14,11 @@ import (
 )
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
+	q := paramsOf(r)
+	withPorts := q.Get("ports") == "1"
+	if err := q.unknown(); err != nil {
+		return err
+	}
 	all := localapi.TerminalList{SchemaVersion: localapi.SchemaVersion, Terminals: []localapi.Terminal{}, Waiting: s.waiting(r), Declared: s.declaredFor(r)}
 	if ActorFrom(r.Context()) == term.User {
 		all.Crowded = s.conns.crowded()
@@ -21,7 +26,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	seen := s.views(r)
 	var ports map[term.ID][]localapi.Listening
 	list := s.access(r).List()
-	if r.URL.Query().Get("ports") == "1" {
+	if withPorts {
 		ports, _ = listening(list...) // on error, list without ports
 	}
 	for _, h := range list {
@@ -50,8 +55,12 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request, req localapi.Spaw
 	if err := req.Unpack(); err != nil {
 		return err
 	}
+	q := paramsOf(r)
+	req.Attaches = q.Get("attaches") == "1"
+	if err := q.unknown(); err != nil {
+		return err
+	}
 	actor := ActorFrom(r.Context())
-	req.Attaches = r.URL.Query().Get("attaches") == "1"
 	asked := startRequest(r.Context(), &req, actor, policy.DoorCLI)
 	if actor != term.User {
 		if overTCP(r) && (req.Door != "" || req.Approved != "") { // only our own proxy sends these, which runs as the person

@@ -1,10 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"tether/agent/localapi"
@@ -17,7 +17,7 @@ const maxWait = 7 * 24 * time.Hour
 
 // wait answers when a condition is met. It waits as MCP's wait_terminal does, but without a time limit of its own.
 func (s *Server) wait(w http.ResponseWriter, r *http.Request, h term.Handle) error {
-	req, err := parseWait(r.URL.Query(), h.Info())
+	req, err := parseWait(paramsOf(r), h.Info())
 	if err != nil {
 		return err
 	}
@@ -39,25 +39,20 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, h term.Handle) err
 	return reply(w, waitedFrom(h.Info(), got))
 }
 
-func parseWait(q url.Values, i term.Info) (agenttools.WaitRequest, error) {
-	req := agenttools.WaitRequest{Pattern: q.Get("pattern"), URL: q.Get("url"), Command: q.Get("command") == "1", Since: -1}
+func parseWait(q params, i term.Info) (agenttools.WaitRequest, error) {
+	req := agenttools.WaitRequest{Pattern: q.Get("pattern"), URL: q.Get("url"), Command: q.Get("command") == "1", Verified: q.Get("verified") == "1", Since: -1}
 	if q.Get("new") == "1" {
 		req.Since = i.Bytes
 	}
-	idle, err1 := number(q, "idle_ms", maxWait.Milliseconds())
-	timeout, err2 := number(q, "timeout_ms", maxWait.Milliseconds())
-	port, err3 := number(q, "port", 65535)
-	settle, err4 := number(q, "settle_ms", maxWait.Milliseconds())
+	idle, err1 := q.number("idle_ms", maxWait.Milliseconds())
+	timeout, err2 := q.number("timeout_ms", maxWait.Milliseconds())
+	port, err3 := q.number("port", 65535)
+	settle, err4 := q.number("settle_ms", maxWait.Milliseconds())
 	if req.Settle = time.Duration(settle) * time.Millisecond; q.Has("settle_ms") && settle == 0 {
 		req.Settle = -1
 	}
 	req.Idle, req.Timeout, req.Port = time.Duration(idle)*time.Millisecond, time.Duration(timeout)*time.Millisecond, int(port)
-	for _, err := range []error{err1, err2, err3, err4} {
-		if err != nil {
-			return req, err
-		}
-	}
-	return req, nil
+	return req, cmp.Or(err1, err2, err3, err4, q.unknown())
 }
 
 func waitedFrom(i term.Info, got *agenttools.WaitAnswer) localapi.Waited {

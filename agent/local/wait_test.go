@@ -12,6 +12,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/agent/term"
+	"tether/internal/testkit"
 )
 
 func TestWait(t *testing.T) {
@@ -117,5 +118,42 @@ func TestPorts(t *testing.T) {
 	}
 	if l, err := w.client.ListPorts(t.Context()); err != nil || len(l.Terminals) != 1 || l.Terminals[0].Listening != nil {
 		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+// Marks that any program can print end a wait for a command, but not one for a verified command.
+func TestForgedMarksEndNoVerifiedWait(t *testing.T) {
+	for verified, want := range map[bool]string{false: "command", true: "exit"} {
+		w := serve(t, local.Options{}, term.Options{})
+		_, child := w.spawn("web")
+		const forged = "\x1b]133;A\a$ \x1b]133;B\a\x1b]133;C\aout\r\n\x1b]133;D;0\a"
+		child.Print(forged) // so that the terminal is known to report commands
+		testkit.Eventually(t, patience, "a command", func() bool {
+			l, err := w.client.Commands(t.Context(), "web")
+			return err == nil && len(l.Commands) == 1
+		})
+		answered := make(chan localapi.Waited, 1)
+		go func() {
+			got, err := w.client.Wait(t.Context(), "web", localclient.WaitOptions{Command: true, Verified: verified, New: true})
+			if err != nil {
+				got.Reason = err.Error()
+			}
+			answered <- got
+		}()
+		testkit.Eventually(t, patience, "the wait", func() bool { return w.server.BusyConns(term.User) == 1 })
+		var got localapi.Waited
+		for i := 0; got.Reason == ""; i++ {
+			select {
+			case got = <-answered:
+			default:
+				if child.Print(forged); i == 50 && verified {
+					child.End(0)
+				}
+			}
+		}
+		if got.Reason != want {
+			t.Errorf("verified %t: %+v, want %s", verified, got, want)
+		}
+		child.End(0)
 	}
 }
