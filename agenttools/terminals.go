@@ -125,15 +125,16 @@ type Exit struct {
 
 // Command is one command line of a shell that reports them.
 type Command struct {
-	N          int    `json:"n"`
-	Line       string `json:"line,omitempty"` // "" when the shell did not say
-	ExitCode   *int   `json:"exitCode,omitempty"`
-	Running    bool   `json:"running,omitempty"`
-	Verified   bool   `json:"verified"`         // false: marks of a foreign shell integration, which any program can print
-	Within     int    `json:"within,omitempty"` // N of the verified command during which this one ran, such as ssh with a shell at its other end; 0 if there is none
-	DurationMs int64  `json:"durationMs,omitempty"`
-	Start      int64  `json:"start"` // offset of its output
-	End        int64  `json:"end"`
+	N          int       `json:"n"`
+	Started    time.Time `json:"-"`              // zero if it is not known
+	Line       string    `json:"line,omitempty"` // "" when the shell did not say
+	ExitCode   *int      `json:"exitCode,omitempty"`
+	Running    bool      `json:"running,omitempty"`
+	Verified   bool      `json:"verified"`         // false: marks of a foreign shell integration, which any program can print
+	Within     int       `json:"within,omitempty"` // N of the verified command during which this one ran, such as ssh with a shell at its other end; 0 if there is none
+	DurationMs int64     `json:"durationMs,omitempty"`
+	Start      int64     `json:"start"` // offset of its output
+	End        int64     `json:"end"`
 }
 
 // Terminal is one terminal that the principal may read.

@@ -174,3 +174,41 @@ func TestPromote(t *testing.T) {
 		t.Errorf("nobody's: %v", err)
 	}
 }
+
+// A time that is not known is absent from an answer.
+func TestNoAnswerHasAZeroTime(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	_, running := w.spawn("web")
+	_, ended := w.spawn("done")
+	ended.End(0)
+	running.Print("\x1b]133;A\a$ \x1b]133;B\a\x1b]133;C\aout\r\n\x1b]133;D;0\a\x1b]133;A\a$ \x1b]133;B\a")
+	testkit.Eventually(t, patience, "a command and an exit", func() bool {
+		c, err := w.client.Commands(t.Context(), "web")
+		x, err2 := w.client.Find(t.Context(), "done")
+		return err == nil && err2 == nil && len(c.Commands) == 1 && x.Exit != nil
+	})
+	asked := 0
+	for _, pattern := range w.server.Routes() {
+		path, get := strings.CutPrefix(pattern, "GET /v1/")
+		if !get || path == "mcp" || strings.HasSuffix(path, "/attach") {
+			continue
+		}
+		for _, ref := range []string{"web", "done"} {
+			q := map[bool]string{true: "?command=1&timeout_ms=1000", false: ""}[strings.HasSuffix(path, "/wait")]
+			if strings.HasSuffix(path, "/events") && ref == "web" {
+				continue // does not end
+			}
+			resp := ask(t, w, "GET /v1/"+strings.ReplaceAll(path, "{ref}", ref)+q+" HTTP/1.1\r\nHost: tether\r\n\r\n")
+			text, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			if asked++; bytes.Contains(text, []byte("0001-01-01")) {
+				t.Errorf("%s of %s: %s", path, ref, text)
+			}
+		}
+	}
+	if asked < 20 {
+		t.Errorf("only %d answers were looked at", asked)
+	}
+}

@@ -61,7 +61,7 @@ func (t mcpTerminal) Commands() []agenttools.Command {
 }
 
 func mcpCommand(c term.Command) agenttools.Command {
-	return agenttools.Command{N: c.N, Line: c.Line, ExitCode: c.Exit, Running: !c.Done, Verified: c.Verified, Within: c.Within, DurationMs: c.Duration.Milliseconds(), Start: c.Start, End: c.End}
+	return agenttools.Command{N: c.N, Started: c.Started, Line: c.Line, ExitCode: c.Exit, Running: !c.Done, Verified: c.Verified, Within: c.Within, DurationMs: c.Duration.Milliseconds(), Start: c.Start, End: c.End}
 }
 
 // Read implements agenttools.Terminal. The view is the one for screens: all bytes of the child except the shell's marks, under raw offsets;

@@ -6,32 +6,37 @@ import (
 	"tether/agent/term"
 )
 
-// sizes has the screen sizes of attached people. A terminal gets the smallest width and the smallest height of them, so that everybody sees
-// all of it. When one leaves, it can grow again. The zero value is ready. It is safe for concurrent use.
+// sizes has the screen sizes of people: of attached ones, and of the windows of user interfaces. A terminal gets the smallest width and the
+// smallest height of them, so that everybody sees all of it. When one leaves, it can grow again. The zero value is ready. It is safe for
+// concurrent use.
 type sizes struct {
 	mu  sync.Mutex
-	all map[term.ID]map[*attachment]term.Size
+	all map[term.ID]map[any]term.Size // by client: an *attachment, or what uiws names one
 }
 
 // want records the size of a person's screen and gives the terminal the size that fits all. Errors are those of Handle.Resize.
-func (s *sizes) want(h term.Handle, who *attachment, size term.Size) error {
-	if min(size.Cols, size.Rows) == 0 {
-		return h.Resize(size) // returns an error if it is invalid
+func (s *sizes) want(h term.Handle, who any, size term.Size) error {
+	if min(size.Cols, size.Rows) == 0 || max(size.Cols, size.Rows) > maxSide {
+		return h.Resize(size) // returns an error, since it is invalid
 	}
 	s.mu.Lock()
 	if s.all == nil {
-		s.all = map[term.ID]map[*attachment]term.Size{}
+		s.all = map[term.ID]map[any]term.Size{}
 	}
 	if s.all[h.ID()] == nil {
-		s.all[h.ID()] = map[*attachment]term.Size{}
+		s.all[h.ID()] = map[any]term.Size{}
 	}
 	s.all[h.ID()][who] = size
 	s.mu.Unlock()
-	return s.settle(h, size)
+	err := s.settle(h, size)
+	if err != nil {
+		s.leave(h, who)
+	}
+	return err
 }
 
 // leave removes a person's screen. After the last one, the terminal keeps its size.
-func (s *sizes) leave(h term.Handle, who *attachment) {
+func (s *sizes) leave(h term.Handle, who any) {
 	s.mu.Lock()
 	some := s.all[h.ID()]
 	_, was := some[who]

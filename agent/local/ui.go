@@ -21,7 +21,11 @@ func (d uiDoor) Typing(r *http.Request) func(term.Info) error {
 	return h.mayType
 }
 
-func (d uiDoor) Resize(h term.Handle, size term.Size) error { return d.sizes.settle(h, size) }
+func (d uiDoor) Resize(h term.Handle, client any, size term.Size) error {
+	return d.sizes.want(h, client, size)
+}
+
+func (d uiDoor) Unsize(h term.Handle, client any) { d.sizes.leave(h, client) }
 
 func (d uiDoor) ErrorFor(err error) *localapi.Error { return errorFor(err) }
 

@@ -62,7 +62,7 @@ func waitedFrom(i term.Info, got *agenttools.WaitAnswer) localapi.Waited {
 	}
 	if c := got.Command; c != nil {
 		ms := float64(c.DurationMs)
-		w.Command = &localapi.Command{N: c.N, Exit: c.ExitCode, Running: c.Running, Verified: c.Verified, Within: c.Within, DurationMs: &ms, Start: c.Start, End: c.End}
+		w.Command = &localapi.Command{N: c.N, Started: c.Started, Exit: c.ExitCode, Running: c.Running, Verified: c.Verified, Within: c.Within, DurationMs: &ms, Start: c.Start, End: c.End}
 		if c.Line != "" {
 			w.Command.Line = &c.Line
 		}

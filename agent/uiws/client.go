@@ -45,6 +45,9 @@ type client struct {
 	wake    chan struct{}         // one slot; receives a value when a reader has output or the pool has changed
 	asked   chan ask              // requests, from read to run, in order
 
+	sizing sync.Mutex
+	sized  map[string]term.Handle // terminals for which the window's size counts; nil when the client has gone; guarded by sizing
+
 	changed atomic.Bool // the pool has changed since events.compare has looked at it
 
 	// Used by run only.
@@ -133,6 +136,7 @@ func (c *client) turn() (worked bool, err error) {
 		c.turns = (c.turns + 1) % len(c.streams)
 		worked, err := c.streams[c.turns].step(c)
 		if errors.Is(err, errStreamEnded) {
+			c.unsize(c.streams[c.turns].id)
 			c.drop(c.turns)
 			return true, nil
 		}
@@ -218,6 +222,7 @@ func (c *client) leave() {
 		st.close()
 	}
 	c.streams = nil
+	c.unsize("")
 	c.events.end()
 	c.putBuffer()
 }

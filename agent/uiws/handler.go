@@ -35,8 +35,10 @@ type Server interface {
 	Access(r *http.Request) term.Access
 	// Typing returns a function that returns an error if that caller may not type into a terminal. It is for one goroutine.
 	Typing(r *http.Request) func(term.Info) error
-	// Resize gives a terminal the size, reduced so that it fits all attached people.
-	Resize(h term.Handle, size term.Size) error
+	// Resize records the size of a client's window for a terminal, and gives the terminal the size that fits all people's. Unsize removes the
+	// record, so that the terminal can grow again. client is comparable.
+	Resize(h term.Handle, client any, size term.Size) error
+	Unsize(h term.Handle, client any)
 	// ErrorFor returns the error with its code for the client.
 	ErrorFor(err error) *localapi.Error
 	// Enter counts a client until leave is called. It returns an error once the server drains.
@@ -111,7 +113,7 @@ func (u *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	conn.SetReadLimit(localapi.MaxFrame)
 	c := &client{
 		handler: u, conn: conn, raw: raw.conn, access: access, mayType: u.opts.Server.Typing(r),
-		wake: make(chan struct{}, 1), asked: make(chan ask, askedAhead),
+		wake: make(chan struct{}, 1), asked: make(chan ask, askedAhead), sized: map[string]term.Handle{},
 	}
 	c.serve(r.Context())
 	return nil

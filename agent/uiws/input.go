@@ -46,6 +46,9 @@ func (c *client) accept(ctx context.Context, kind websocket.MessageType, data []
 		err = c.input(ctx, r)
 	case ptyResize:
 		err = c.resize(r)
+	case ptyDetach:
+		c.unsize(r.ID) // here, so that a later size counts
+		return ask{request: r}
 	default:
 		return ask{request: r}
 	}
@@ -75,7 +78,42 @@ func (c *client) resize(r request) error {
 	if err != nil {
 		return err
 	}
-	return c.handler.opts.Server.Resize(h, term.Size{Cols: *r.Cols, Rows: *r.Rows})
+	if !c.sizes(r.ID, h) {
+		return nil
+	}
+	err = c.handler.opts.Server.Resize(h, c, term.Size{Cols: *r.Cols, Rows: *r.Rows})
+	if !c.sizes(r.ID, h) { // the client has gone meanwhile
+		c.handler.opts.Server.Unsize(h, c)
+	}
+	return err
+}
+
+// sizes records that the window has a size for a terminal. It returns false if the client has gone.
+func (c *client) sizes(id string, h term.Handle) bool {
+	c.sizing.Lock()
+	defer c.sizing.Unlock()
+	if c.sized != nil {
+		c.sized[id] = h
+	}
+	return c.sized != nil
+}
+
+// unsize ends the size of the window for a terminal, or for all if the client has gone and id is "".
+func (c *client) unsize(id string) {
+	c.sizing.Lock()
+	ended := c.sized
+	if id == "" {
+		c.sized = nil
+	} else if h, ok := c.sized[id]; ok {
+		ended = map[string]term.Handle{id: h}
+		delete(c.sized, id)
+	} else {
+		ended = nil
+	}
+	c.sizing.Unlock()
+	for _, h := range ended {
+		c.handler.opts.Server.Unsize(h, c)
+	}
 }
 
 // persons returns the terminal if the person owns it. This protocol accepts input and sizes only for the person's terminals, so that a
