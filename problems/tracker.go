@@ -207,12 +207,16 @@ func (t *Tracker) succeed(m *matcher, at int64) {
 // begin forgets how the last round ended.
 func (t *Tracker) begin() { t.succeeded, t.unrecognised = false, nil }
 
-// Succeeded reports whether a known tool has said, since it or a command began, that it found no errors.
+// Succeeded reports whether a known tool has said, since it or a command began, that it found no errors, and no error was
+// found after that.
 func (t *Tracker) Succeeded() bool { return t.succeeded }
 
 // Unrecognised returns the last lines that look like errors and that no matcher took, since a command or a tool began; at
-// most five.
-func (t *Tracker) Unrecognised() []string { return slices.Clone(t.unrecognised) }
+// most five. Where errors are known, lines that only count or sum up are left out.
+func (t *Tracker) Unrecognised() []string {
+	known := slices.ContainsFunc(t.list, func(p *Problem) bool { return p.Severity == Error })
+	return slices.DeleteFunc(slices.Clone(t.unrecognised), func(line string) bool { return known && sumForms.MatchString(line) })
+}
 
 // clear forgets problems, at an offset.
 func (t *Tracker) clear(at int64, what func(*Problem) bool) {
@@ -277,6 +281,7 @@ func (t *Tracker) add(m *matcher, f fields) {
 	}
 	p.command, p.weak = t.command, m.Weak
 	t.added++
+	t.succeeded = t.succeeded && p.Severity != Error
 	if m.Weak && t.knows(&p) {
 		return
 	}

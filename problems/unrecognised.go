@@ -19,6 +19,9 @@ var (
 	fineForms  = regexp.MustCompile(`(?i)\b(?:0|no|without|zero) (?:errors?|fail(?:ed|ures?)|exceptions?|problems?)\b|\b(?:errors?|failed|failures?):? +0\b|--\S*(?:error|fail)|\b(?:error|fail)\S*\.[cm]?[jt]sx?\b`)
 )
 
+// sumForms tell lines that count errors, or name what has failed without saying why.
+var sumForms = regexp.MustCompile(`(?i)\b\d+ (?:errors?|failed|failures?)\b|\.\.\. FAILED$`)
+
 // looksWrong reports whether a person would take the line for an error.
 func looksWrong(line []byte) bool {
 	return slices.ContainsFunc(wrongWords, func(w []byte) bool { return bytes.Contains(line, w) }) &&

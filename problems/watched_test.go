@@ -164,6 +164,9 @@ func TestSucceeded(t *testing.T) {
 		{"many", "error 1\nerror 2\nerror 3\nerror 4\nerror 5\nerror 6\nerror 6\n", false, []string{"error 2", "error 3", "error 4", "error 5", "error 6"}},
 		{"words that are fine", "0 errors, 1 warning\ncopying src/error.ts\nwithout errors\nfailed: 0\n--fail-fast\nterror\n", false, nil},
 		{"a known format", "a.c:1:2: error: bad\n", false, nil},
+		{"a success before an error", "  VITE v8.3.8  ready in 20 ms\na.c:1:2: error: bad\n", false, nil},
+		{"a sum of known errors", "a.c:1:2: error: bad\ntest x ... FAILED\nbuild failed with 1 error\nlinking failed: odd\n", false, []string{"linking failed: odd"}},
+		{"a sum alone", "build failed with 1 error\n", false, []string{"build failed with 1 error"}},
 		{"an unknown one before a success", "error: odd\n[INFO] BUILD SUCCESS\n", true, nil},
 	} {
 		tr := problems.NewTracker(problems.Builtin(), 0)
