@@ -11,6 +11,7 @@ import (
 	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/sandbox"
+	"tether/platform/secret"
 )
 
 // A changed [identity] is a question, and has no effect before it is approved. What was approved is kept for the next daemon, and removing it
@@ -75,7 +76,7 @@ func TestDamagedIdentity(t *testing.T) {
 	dirs := home(t)
 	c := config.Default()
 	c.Identity.Mine = []string{"mytool"}
-	if err := os.MkdirAll(dirs.State, 0o700); err != nil {
+	if err := secret.Dir(dirs.State); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"", "{", `{"version":2,"mine":["mytool"],"agents":[]}`, strings.Repeat(" ", 5<<20)} {

@@ -61,3 +61,35 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("opened again it has %q", data)
 	}
 }
+
+// A log that cannot be renamed, as on Windows while somebody reads the older one, loses no line until it has twice its size.
+func TestLogIsNotRenamed(t *testing.T) {
+	const max = 1000
+	name := filepath.Join(t.TempDir(), "log")
+	if err := os.MkdirAll(filepath.Join(name+".1", "something"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var trouble []string
+	l, err := agent.OpenLog(name, max, func(s string) { trouble = append(trouble, s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	line := strings.Repeat("x", 99) + "\n"
+	for range 2 * max / len(line) {
+		fmt.Fprint(l, line)
+	}
+	if data, err := os.ReadFile(name); err != nil || len(data) != 2*max || trouble != nil {
+		t.Errorf("%d bytes, %v, %q", len(data), err, trouble)
+	}
+	if fmt.Fprint(l, line); len(trouble) != 1 {
+		t.Errorf("after twice its size: %q", trouble)
+	}
+	if err := os.RemoveAll(name + ".1"); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(l, line)
+	if data, err := os.ReadFile(name); err != nil || string(data) != line || len(trouble) != 2 || trouble[1] != "" {
+		t.Errorf("%d bytes, %v, %q", len(data), err, trouble)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,10 @@ command's.`,
 		Args: someArgs(1, -1, "a command, after --"),
 		RunE: func(c *cobra.Command, argv []string) error {
 			r.Command = argv
-			if r.Feed = !detach && tty.Piped(a.stdin); r.Feed && !pty.CanFeed {
+			if r.Feed = !detach && tty.Piped(a.stdin); r.Feed && !pty.CanFeed && ended(a.stdin) {
+				r.Feed = false
+			}
+			if r.Feed && !pty.CanFeed {
 				return &hinted{errors.New("on this system a command in a terminal cannot read a pipe or a file as its standard input"), "without input: <NUL; or let the command itself open the file"}
 			}
 			return a.run(c, r, detach)
@@ -39,6 +43,24 @@ command's.`,
 	c.Flags().SetInterspersed(false) // flags after the command are the command's
 	spawnFlags(c, &r, &detach)
 	return c
+}
+
+// endPatience is how long ended waits for an input to end.
+const endPatience = 300 * time.Millisecond
+
+// ended reports whether a pipe or file ends without a byte, as the input does that editors and other programs give. It takes the first byte.
+func ended(f *os.File) bool {
+	end := make(chan bool, 1)
+	go func() {
+		n, err := f.Read(make([]byte, 1))
+		end <- n == 0 && err != nil
+	}()
+	select {
+	case at := <-end:
+		return at
+	case <-time.After(endPatience):
+		return false
+	}
 }
 
 // spawnFlags are those of every command that starts a terminal.

@@ -27,13 +27,26 @@ const (
 // Follower reads what is added to a log. It is for one goroutine.
 type Follower struct {
 	path  string
-	file  *os.File // nil if there was none yet
-	holes int      // calls of Next that have waited for a missing number
+	file  *os.File    // nil if there was none yet
+	which fs.FileInfo // what file is, as told when it was opened
+	holes int         // calls of Next that have waited for a missing number
 }
 
 // New returns a Follower that begins where file is, which belongs to it from now on. If file is nil, it begins with the file that it finds
 // at path later.
-func New(path string, file *os.File) *Follower { return &Follower{path: path, file: file} }
+func New(path string, file *os.File) *Follower {
+	f := &Follower{path: path}
+	f.follow(file)
+	return f
+}
+
+// follow begins with a file, or with none. What it is is asked now: Wine tells it wrongly once the file has another name.
+func (f *Follower) follow(file *os.File) {
+	f.file, f.which = file, nil
+	if file != nil {
+		f.which, _ = file.Stat() // without it, the file counts as gone
+	}
+}
 
 // Next passes on, in order, what was added since the last call; it does not wait. read has to read added to its end; fresh says that a new
 // file begins. Nothing is missed at a renaming, unless the file that was followed and its successor have both been removed since.
@@ -51,11 +64,11 @@ func (f *Follower) Next(read func(added io.Reader, fresh bool) error) error {
 		if f.file != nil {
 			err := read(f.file, false) // what was added between its end and its renaming; nothing is after that
 			_ = f.file.Close()         // was only read
-			if f.file = nil; err != nil {
+			if f.follow(nil); err != nil {
 				return errors.Join(err, next.Close())
 			}
 		}
-		f.file = next
+		f.follow(next)
 	}
 }
 
@@ -65,7 +78,7 @@ func (f *Follower) successor() (next *os.File, err error) {
 	if err != nil || f.file == nil {
 		return next, err
 	}
-	if next != nil && same(next, f.file) {
+	if next != nil && f.is(next) {
 		return nil, next.Close()
 	}
 	// It was renamed. Files only move to greater numbers, and the greatest first.
@@ -74,7 +87,7 @@ func (f *Follower) successor() (next *os.File, err error) {
 		switch {
 		case err != nil:
 			return nil, errors.Join(err, closed(next))
-		case older != nil && same(older, f.file):
+		case older != nil && f.is(older):
 			f.holes = 0
 			return next, older.Close()
 		case older != nil:
@@ -107,10 +120,10 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func same(a, b *os.File) bool {
-	x, errX := a.Stat()
-	y, errY := b.Stat()
-	return errX == nil && errY == nil && os.SameFile(x, y)
+// is says whether file is the followed one.
+func (f *Follower) is(file *os.File) bool {
+	which, err := file.Stat()
+	return err == nil && f.which != nil && os.SameFile(which, f.which)
 }
 
 func closed(f *os.File) error {
