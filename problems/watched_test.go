@@ -167,6 +167,7 @@ func TestSucceeded(t *testing.T) {
 		{"a success before an error", "  VITE v8.3.8  ready in 20 ms\na.c:1:2: error: bad\n", false, nil},
 		{"a sum of known errors", "a.c:1:2: error: bad\ntest x ... FAILED\nbuild failed with 1 error\nlinking failed: odd\n", false, []string{"linking failed: odd"}},
 		{"a sum alone", "build failed with 1 error\n", false, []string{"build failed with 1 error"}},
+		{"frames of a stack", "a.c:1:2: error: bad\n    at Context.error (file:///v/config.js:31103:14)\n  File \"/p/a.py\", line 3, in raise_error\n\tat x.Errors.fail(Errors.java:12)\n", false, nil},
 		{"an unknown one before a success", "error: odd\n[INFO] BUILD SUCCESS\n", true, nil},
 	} {
 		tr := problems.NewTracker(problems.Builtin(), 0)

@@ -71,7 +71,7 @@ func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Decla
 	for _, x := range list {
 		state, since := display.StateOf(x)
 		t.Rows = append(t.Rows, []string{x.ID, display.Printable(x.Name, 0), state, display.Ago(time.Since(since)), display.OwnerOf(x), display.Lent(x),
-			display.Printable(display.ShellLine(x.Command), display.MaxCommand) + display.URLs(x.Listening)})
+			display.Command(x)})
 	}
 	for _, d := range declared {
 		if d.State != "running" {

@@ -58,22 +58,19 @@ func OwnerOf(t localapi.Terminal) string {
 // shownNames bounds the names of people that a list shows; the list counts the others.
 const shownNames = 8
 
-// URLs returns the URLs of listening ports, as a list shows them after a command; "" if there are none.
-func URLs(all []localapi.Listening) string {
+// Command returns a terminal's command line as a list shows it. The URLs on which its programs listen stand before it: whoever looks at a list
+// in a narrow window needs them more than the end of the line.
+func Command(t localapi.Terminal) string {
 	var urls []string
-	for _, l := range all {
+	for _, l := range t.Listening {
 		if l.URL != "" && (len(urls) == 0 || urls[len(urls)-1] != l.URL) {
 			urls = append(urls, l.URL)
 		}
 	}
-	if len(urls) == 0 {
-		return ""
-	}
-	more := ""
 	if len(urls) > maxURLs {
-		urls, more = urls[:maxURLs], " …"
+		urls = append(urls[:maxURLs], "…")
 	}
-	return "  " + strings.Join(urls, " ") + more
+	return strings.Join(append(urls, Printable(ShellLine(t.Command), MaxCommand)), "  ")
 }
 
 // maxURLs bounds the URLs of a terminal that a list shows.

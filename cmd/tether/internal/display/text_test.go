@@ -3,6 +3,8 @@ package display
 import (
 	"testing"
 	"time"
+
+	"tether/agent/localapi"
 )
 
 func TestTexts(t *testing.T) {
@@ -17,6 +19,26 @@ func TestTexts(t *testing.T) {
 		ShellLine([]string{"a", "b c", "", "d'e"}): `a 'b c' '' 'd'\''e'`,
 	} {
 		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// URLs stand before a command's line, where a narrow window shows them.
+func TestCommand(t *testing.T) {
+	at := func(urls ...string) (x localapi.Terminal) {
+		x.Command = []string{"npm", "run", "dev"}
+		for _, u := range urls {
+			x.Listening = append(x.Listening, localapi.Listening{URL: u})
+		}
+		return x
+	}
+	for want, x := range map[string]localapi.Terminal{
+		"npm run dev":                    at(),
+		"http://a:1  npm run dev":        at("http://a:1", "http://a:1", ""),
+		"http://a  b  c  …  npm run dev": at("http://a", "b", "c", "d"),
+	} {
+		if got := Command(x); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

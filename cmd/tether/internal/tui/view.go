@@ -138,7 +138,7 @@ func (m *model) listLines() []string {
 	var lines []string
 	for _, t := range m.state.terminals {
 		state, since := display.StateOf(t)
-		line := row(display.Printable(display.NameOf(t), 0), state, display.Ago(time.Since(since)), display.OwnerOf(t), display.Lent(t), display.Printable(display.ShellLine(t.Command), display.MaxCommand)+display.URLs(t.Listening))
+		line := row(display.Printable(display.NameOf(t), 0), state, display.Ago(time.Since(since)), display.OwnerOf(t), display.Lent(t), display.Command(t))
 		if t.ID == m.chosen {
 			line = m.reverse("> " + line)
 		} else {
