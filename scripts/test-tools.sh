@@ -54,11 +54,24 @@ debian_packages() {
 		debian chromium-headless-shell chromium-headless-shell "the tests with a browser are skipped"
 }
 
-# npm_packages DIRECTORY FILE CONSEQUENCE ARGUMENT... installs packages in a directory below bin/tools, unless node_modules/FILE is there.
+# installed MODULES NAME@VERSION... tells whether the directory has the packages in these versions. Other words are skipped.
+installed() {
+	local modules=$1 word
+	shift
+	for word; do
+		case $word in
+		--*) ;;
+		*) grep -qs "\"version\": *\"${word##*@}\"" "$modules/${word%@*}/package.json" || return 1 ;;
+		esac
+	done
+}
+
+# npm_packages DIRECTORY FILE CONSEQUENCE ARGUMENT... installs packages in a directory below bin/tools, unless node_modules/FILE and
+# their versions are there.
 npm_packages() {
 	local dir=bin/tools/$1 file=$2 consequence=$3
 	shift 3
-	[ ! -e "$dir/node_modules/$file" ] || return 0
+	[ ! -e "$dir/node_modules/$file" ] || ! installed "$dir/node_modules" "$@" || return 0
 	rm -rf "$dir"
 	if ! command -v npm >/dev/null || ! timeout 600 npm install --prefix "$dir" --no-save --silent --no-audit --no-fund "$@" >/dev/null 2>&1; then
 		rm -rf "$dir"
@@ -103,7 +116,7 @@ npm_packages acp @moonshot-ai/kimi-code "the tests with the ACP SDK and Kimi Cod
 	@agentclientprotocol/sdk@2.4.0 @moonshot-ai/kimi-code@2.1.0 &
 # Agents of other projects. Their install scripts put the program for this system in place.
 npm_packages agents .bin/claude "the tests with Claude Code, Codex, Gemini CLI and OpenCode are skipped" \
-	@anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 &
+	@anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 &
 # The official conformance suite of MCP, and its Inspector, an independent client.
 npm_packages mcp @modelcontextprotocol/inspector "the tests with MCP's conformance suite and Inspector are skipped" --ignore-scripts \
 	@modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspector@2.12.0 &

@@ -93,7 +93,8 @@ func TestClaudeCodeShowsAllThatIsRead(t *testing.T) {
 		c := exec.CommandContext(t.Context(), claude, "-p", "read it", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", model.tool)
 		c.Dir = own
 		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + own, "ANTHROPIC_BASE_URL=" + server.URL, "ANTHROPIC_API_KEY=none",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"}
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
+			"ENABLE_TOOL_SEARCH=false"} // or the model must first search for tools of MCP servers
 		var out strings.Builder
 		c.Stdout, c.Stderr = io.Writer(&out), &out
 		if err := c.Run(); err != nil {
