@@ -26,25 +26,18 @@ type attempt struct {
 	looping bool     // the last pattern loops and has matched
 }
 
-// begin tries a matcher's first pattern, and returns nil if it does not match. emit is called for each problem that is complete. Where more
-// lines may follow, the attempt is the caller's; otherwise it is done, and good until the next call.
-func (m *matcher) begin(s *scratch, line []byte, start, end int64, emit func(*matcher, fields)) *attempt {
+// begin tries a matcher's first pattern, and returns nil if it does not match. emit is called for each problem that is complete.
+// The caller offers further lines to the attempt unless it is done.
+func (m *matcher) begin(line []byte, start, end int64, emit func(*matcher, fields)) *attempt {
 	if len(m.patterns) == 0 {
 		return nil
 	}
-	groups := m.patterns[0].match(s, line)
+	groups := m.patterns[0].match(line)
 	if groups == nil {
 		return nil
 	}
-	a := s.spare
-	if a == nil {
-		a = new(attempt)
-	}
-	*a = attempt{first: start, before: fields{start: start, end: end}}
+	a := &attempt{first: start, before: fields{start: start, end: end}}
 	a.advance(m, groups, start, end, emit)
-	if s.spare = a; !a.done(m) {
-		s.spare = nil
-	}
 	return a
 }
 
@@ -52,22 +45,22 @@ func (m *matcher) begin(s *scratch, line []byte, start, end int64, emit func(*ma
 func (a *attempt) done(m *matcher) bool { return a.stage == len(m.patterns) }
 
 // next offers a line to an attempt. done reports that the attempt has ended, took that the line was one of its lines.
-func (a *attempt) next(s *scratch, m *matcher, line []byte, start, end int64, emit func(*matcher, fields)) (took, done bool) {
+func (a *attempt) next(m *matcher, line []byte, start, end int64, emit func(*matcher, fields)) (took, done bool) {
 	p := &m.patterns[a.stage]
-	if groups := p.match(s, line); groups != nil {
+	if groups := p.match(line); groups != nil {
 		a.advance(m, groups, start, end, emit)
 		return true, a.done(m)
 	}
 	if a.stage > 0 && !a.looping {
 		if q := &m.patterns[a.stage-1]; q.Loop || q.Latest {
-			if groups := q.match(s, line); groups != nil {
+			if groups := q.match(line); groups != nil {
 				a.again(q, groups, start, end)
 				return true, false
 			}
 		}
 	}
 	a.skipped++
-	return false, a.skipped > p.Skip || p.until != nil && p.until.match(line)
+	return false, a.skipped > p.Skip || p.until != nil && p.until.Match(line)
 }
 
 // advance takes a match of the expected pattern.

@@ -1,9 +1,6 @@
 package problems
 
-import (
-	"reflect"
-	"regexp"
-)
+import "regexp"
 
 // Required is the result of the search for required literals.
 func Required(expression string) []string { return requiredOf(expression) }
@@ -20,11 +17,11 @@ func (s *Set) FirstPatterns() []*regexp.Regexp {
 	for _, m := range s.matchers {
 		switch {
 		case len(m.patterns) > 0:
-			all = append(all, m.patterns[0].line.regexp)
+			all = append(all, m.patterns[0].line)
 		case m.succeeds != nil:
-			all = append(all, m.succeeds.regexp)
+			all = append(all, m.succeeds)
 		default:
-			all = append(all, m.begins.regexp)
+			all = append(all, m.begins)
 		}
 	}
 	return all
@@ -33,12 +30,4 @@ func (s *Set) FirstPatterns() []*regexp.Regexp {
 // Candidates are the numbers of the matchers that a line is tried with.
 func (s *Set) Candidates(line []byte) []uint16 {
 	return s.scan.candidates(nil, line)
-}
-
-// NewExpression compiles one expression.
-var NewExpression = newExpression
-
-// Agrees reports whether an expression finds the same in a line as package regexp.
-func (e *expression) Agrees(line []byte) bool {
-	return e.match(line) == e.regexp.Match(line) && reflect.DeepEqual(e.groups(&scratch{}, line), e.regexp.FindSubmatch(line))
 }

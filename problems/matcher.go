@@ -3,6 +3,7 @@ package problems
 import (
 	"errors"
 	"fmt"
+	"regexp"
 )
 
 // Bounds of a matcher.
@@ -80,15 +81,15 @@ type Set struct {
 type matcher struct {
 	Matcher
 	patterns []pattern
-	begins   *expression
-	succeeds *expression
-	ofPkg    *expression // Package
+	begins   *regexp.Regexp
+	succeeds *regexp.Regexp
+	ofPkg    *regexp.Regexp // Package
 	severity Severity
 }
 
 type pattern struct {
 	Pattern
-	line, exclude, until *expression
+	line, exclude, until *regexp.Regexp
 }
 
 // Compile checks matchers and prepares them. The error names the matcher and its fault.
@@ -195,7 +196,7 @@ func (m Matcher) compile() (*matcher, error) {
 	if c.ofPkg, err = compileRegexp("package", m.Package); err != nil {
 		return nil, err
 	}
-	if c.ofPkg != nil && c.ofPkg.regexp.NumSubexp() < 1 {
+	if c.ofPkg != nil && c.ofPkg.NumSubexp() < 1 {
 		return nil, errors.New("package has no group")
 	}
 	if _, err := compileRegexp("endsPattern", c.backgroundEnds()); err != nil { // checked alone: problems stay until the next round begins
@@ -242,35 +243,33 @@ func (p Pattern) compile() (pattern, error) {
 	}
 	for name, group := range map[string]int{"file": p.File, "location": p.Location, "line": p.Line, "column": p.Column, "endLine": p.EndLine,
 		"endColumn": p.EndCol, "severity": p.Severity, "code": p.Code, "message": p.Message} {
-		if group < 0 || group > c.line.regexp.NumSubexp() {
-			return c, fmt.Errorf("%s is group %d, but the regular expression has %d groups", name, group, c.line.regexp.NumSubexp())
+		if group < 0 || group > c.line.NumSubexp() {
+			return c, fmt.Errorf("%s is group %d, but the regular expression has %d groups", name, group, c.line.NumSubexp())
 		}
 	}
 	return c, nil
 }
 
 // compileRegexp compiles one expression; nil stands for an empty one.
-func compileRegexp(name, text string) (*expression, error) {
+func compileRegexp(name, text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil
 	}
 	if len(text) > maxRegexp {
 		return nil, fmt.Errorf("%s has %d bytes, at most %d", name, len(text), maxRegexp)
 	}
-	re, err := newExpression(text)
+	re, err := regexp.Compile(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w (the syntax is RE2's: no (?=, no \\1)", name, err)
 	}
 	return re, nil
 }
 
-// match returns the groups of a line that the pattern matches, or nil. They are valid until the next call with the same scratch.
-func (p *pattern) match(s *scratch, line []byte) [][]byte {
-	if p.exclude == nil {
-		return p.line.groups(s, line)
-	}
-	if !p.line.match(line) || p.exclude.match(line) {
+// match returns the groups of a line that the pattern matches, or nil.
+func (p *pattern) match(line []byte) [][]byte {
+	groups := p.line.FindSubmatch(line)
+	if groups != nil && p.exclude != nil && p.exclude.Match(line) {
 		return nil
 	}
-	return p.line.captured(s, line)
+	return groups
 }

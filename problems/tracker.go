@@ -34,7 +34,6 @@ type Tracker struct {
 	unrecognised []string
 
 	candidates []uint16
-	scratch    scratch
 }
 
 // NewTracker is before the byte with the offset at.
@@ -95,10 +94,10 @@ func (t *Tracker) line(line []byte, start, end int64) {
 	taken := t.in.begun > 0 && t.goOn(line, start, end)
 	for _, i := range t.candidates {
 		m := t.set.matchers[i]
-		if m.begins != nil && m.begins.match(line) {
+		if m.begins != nil && m.begins.Match(line) {
 			t.newRound(m, end)
 		}
-		if m.succeeds != nil && m.succeeds.match(line) {
+		if m.succeeds != nil && m.succeeds.Match(line) {
 			t.succeed(m, end)
 		}
 		if m.ofPkg != nil {
@@ -107,7 +106,7 @@ func (t *Tracker) line(line []byte, start, end int64) {
 		if taken {
 			continue
 		}
-		switch a := m.begin(&t.scratch, line, start, end, t.add); {
+		switch a := m.begin(line, start, end, t.add); {
 		case a == nil:
 		case a.done(m):
 			taken = true
@@ -129,7 +128,7 @@ func (t *Tracker) goOn(line []byte, start, end int64) (taken bool) {
 			continue
 		}
 		n := t.added
-		took, done := a.next(&t.scratch, t.set.matchers[i], line, start, end, t.add)
+		took, done := a.next(t.set.matchers[i], line, start, end, t.add)
 		taken = taken || took
 		if done {
 			t.setOpen(i, nil)
@@ -238,7 +237,7 @@ func (t *Tracker) clear(at int64, what func(*Problem) bool) {
 
 // settle gives the problems of a Go package, whose tests end with this line, the directory of that.
 func (t *Tracker) settle(m *matcher, line []byte, end int64) {
-	groups := m.ofPkg.groups(&t.scratch, line)
+	groups := m.ofPkg.FindSubmatch(line)
 	if groups == nil {
 		return
 	}
