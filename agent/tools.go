@@ -54,7 +54,7 @@ func definitions(server *local.Server, host string) []ahp.ToolDefinition {
 func (a *Agent) runTool(ctx context.Context, server *local.Server, host string, c toolcall.Call) toolcall.Answer {
 	tools := server.ToolsAt(host, c.Session, c.Agent)
 	defer tools.Close()
-	r, err := tools.Call(ctx, c.Tool, c.Arguments, nil)
+	r, err := tools.Call(ctx, c.Tool, c.Arguments, agenttools.Caller{})
 	var text string
 	if err == nil {
 		text, err = r.Text()

@@ -14,17 +14,21 @@ type query struct {
 	since  int64 // offset after which output is read; -1 if not given
 	tail   int   // number of lines; 0 means all
 	grep   *regexp.Regexp
-	bytes  int
+	bytes  int  // of text
+	quoted bool // bytes counts the text as a JSON string
+	shows  int  // bytes of the whole answer as JSON; 0 means that only its text is bounded
 	format string
 }
 
-func (a *readArgs) query() (query, error) {
-	q := query{since: -1, bytes: defaultBytes, format: formatText}
+// query checks the arguments. shows bounds the answer if they have no maxBytes.
+func (a *readArgs) query(shows int) (query, error) {
+	q := query{since: -1, bytes: shows, quoted: true, shows: shows, format: formatText}
 	if a.Since != nil {
 		q.since = *a.Since
 		if err := inRange("since", q.since, 0, 1<<53); err != nil {
 			return q, err
 		}
+		q.bytes = shows - otherFields - shows/commandShare
 	}
 	if a.Tail != nil {
 		if err := inRange("tail", *a.Tail, 1, maxLines); err != nil {
@@ -36,7 +40,7 @@ func (a *readArgs) query() (query, error) {
 		if err := inRange("maxBytes", *a.MaxBytes, 1, maxBytes); err != nil {
 			return q, err
 		}
-		q.bytes = int(*a.MaxBytes)
+		q.bytes, q.quoted, q.shows = int(*a.MaxBytes), false, 0
 	}
 	if a.Format != "" {
 		q.format = a.Format
@@ -67,9 +71,9 @@ func pattern(name, expr string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// ReadNewest returns the answer of read_terminal without options: the newest 64 KB as text.
+// ReadNewest returns the newest 64 KB as text, which is what the tools' contract calls the history.
 func ReadNewest(ctx context.Context, t Terminal) (*ReadAnswer, error) {
-	return query{since: -1, bytes: defaultBytes, format: formatText}.read(ctx, t)
+	return query{since: -1, bytes: historyBytes, format: formatText}.read(ctx, t)
 }
 
 // read returns the answer to the query.
@@ -99,6 +103,8 @@ func (q query) read(ctx context.Context, t Terminal) (*ReadAnswer, error) {
 		}
 	}
 	r.Commands = r.Commands[max(len(r.Commands)-maxCommands, 0):]
+	q.shrink(r)
+	q.explain(r, i)
 	return r, nil
 }
 
@@ -111,8 +117,8 @@ func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 	r.Screen = &ScreenSize{}
 	r.Screen.Cols, r.Screen.Rows = s.Size()
 	r.Screen.CursorCol, r.Screen.CursorRow = s.Cursor()
-	r.History, r.Truncated = q.choose(s.Text())
-	r.Truncated = r.Truncated || s.Doubtful()
+	r.History, r.cut = q.choose(s.Text())
+	r.Truncated = r.cut || s.Doubtful()
 	return max(i.Start, i.End-maxWindow), nil
 }
 
@@ -144,7 +150,7 @@ func (q query) readOn(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (i
 			limit /= 2 // the rendered text is longer than the output
 			continue
 		}
-		r.History, r.Truncated, r.Cursor, r.Masked = text, cut || c.lost > 0, c.next, c.masks
+		r.History, r.cut, r.Truncated, r.Cursor, r.Masked = text, cut, cut || c.lost > 0, c.next, c.masks
 		r.More = r.More && c.next > q.since
 		return q.since, nil
 	}
@@ -198,21 +204,54 @@ func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 		if !enough && from > i.Start && window < maxWindow {
 			continue
 		}
-		r.History, r.Cursor, r.Masked = text, c.next, c.masks
+		r.History, r.cut, r.Cursor, r.Masked = text, cut, c.next, c.masks
 		r.Truncated = cut || part && (q.tail == 0 || !enough)
-		if r.Truncated && q.tail == 0 && q.grep == nil {
-			r.leftOut(i, int64(len(text)))
-		}
 		return from, nil
 	}
 }
 
-// leftOut stores in the answer how much output is before the returned part, and how to get it.
-func (r *ReadAnswer) leftOut(i Info, returned int64) {
-	if r.LeftOut = max(r.Cursor-returned, 0); r.LeftOut == 0 {
+// shrink removes the oldest commands and the oldest text from the answer, so that it fits what the caller shows. Text that
+// was asked for from an offset on fits already.
+func (q query) shrink(r *ReadAnswer) {
+	if q.shows == 0 {
 		return
 	}
-	r.Hint = fmt.Sprintf("about %d bytes before this were left out; problems lists errors, format digest sums up", r.LeftOut)
+	over := func() int { return sizeOf(r) + otherFields/2 - q.shows } // explain and the caller add fields
+	for len(r.Commands) > 0 && over() > 0 && sizeOf(r.Commands) > q.shows/commandShare {
+		r.Commands = r.Commands[1:]
+	}
+	if n := over(); n > 0 && q.since < 0 {
+		q.bytes = max(sizeOf(r.History)-n, 0)
+		r.History, r.cut = q.fit(r.History)
+		r.Truncated = r.Truncated || r.cut
+	}
+}
+
+// sizeOf returns how many bytes a part of an answer has as JSON.
+func sizeOf(part any) int {
+	body, err := Result{Answer: part}.Text()
+	if err != nil { // as if it had nothing; the caller meets the error
+		return 0
+	}
+	return len(body)
+}
+
+// explain stores in the answer how much output is before the returned part, and how to get it.
+func (q query) explain(r *ReadAnswer, i Info) {
+	more := ""
+	if q.shows > 0 {
+		more = fmt.Sprintf(", maxBytes returns more, up to %d", maxBytes)
+	}
+	if all := q.since < 0 && q.format != formatScreen && q.tail == 0 && q.grep == nil; !all || !r.Truncated {
+		if r.cut && more != "" {
+			r.Hint = "lines before these were left out" + more
+		}
+		return
+	}
+	if r.LeftOut = max(r.Cursor-int64(len(r.History)), 0); r.LeftOut == 0 {
+		return
+	}
+	r.Hint = fmt.Sprintf("about %d bytes before this were left out; problems lists errors, format digest sums up%s", r.LeftOut, more)
 	if i.Start < r.LeftOut {
 		r.Hint += fmt.Sprintf(", since %d reads from the oldest output that is still there", i.Start)
 	}

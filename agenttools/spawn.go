@@ -35,7 +35,7 @@ func (s *Set) spawnTool() tool {
 		if err := checkSpawn(in.Cwd, in.Command); err != nil {
 			return Result{}, err
 		}
-		defer c.progress(ctx, "starting, perhaps once the user has approved it")()
+		defer c.Progress(ctx, "starting, perhaps once the user has approved it")()
 		i, err := s.control.Spawn(ctx, SpawnRequest{Cwd: in.Cwd, Command: in.Command})
 		if err != nil {
 			return Result{}, err

@@ -2,6 +2,7 @@ package agenttools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,9 +98,24 @@ type tool struct {
 
 // call is one call of a tool.
 type call struct {
-	args     json.RawMessage
-	progress Progress
+	args json.RawMessage
+	Caller
 }
+
+// Caller says how a call is answered. The zero value is a caller of which nothing is known.
+type Caller struct {
+	// Progress, if not nil, is told that a call still runs.
+	Progress Progress
+	// Shows is how many bytes of an answer's text the caller shows its model whole; 0 means 16,000. read_terminal and
+	// wait_terminal return no more unless they are asked to. Less than 2,000 counts as 2,000.
+	Shows int
+}
+
+// Bounds of the text of an answer for which no size was asked, in bytes.
+const (
+	defaultShown = 16_000
+	leastShown   = 2_000
+)
 
 // Progress reports to the caller, from time to time until stop is called, that a call still runs, and what it does.
 type Progress func(ctx context.Context, what string) (stop func())
@@ -130,21 +146,22 @@ func (s *Set) Tools() []Tool {
 	return all
 }
 
-// Call calls a tool. args is a JSON object, or empty; progress may be nil. Call blocks until the tool has answered, ctx ends or the set is
+// Call calls a tool. args is a JSON object, or empty. Call blocks until the tool has answered, ctx ends or the set is
 // closed. The error's text is for the model. If a call panics, it returns ErrBug, and other calls go on.
-func (s *Set) Call(ctx context.Context, name string, args json.RawMessage, progress Progress) (r Result, err error) {
+func (s *Set) Call(ctx context.Context, name string, args json.RawMessage, by Caller) (r Result, err error) {
 	i := slices.IndexFunc(s.tools, func(t tool) bool { return t.Name == name })
 	if i < 0 {
 		return Result{}, fmt.Errorf("no such tool: %.40q", name)
 	}
-	if progress == nil {
-		progress = func(context.Context, string) func() { return func() {} }
+	if by.Progress == nil {
+		by.Progress = func(context.Context, string) func() { return func() {} }
 	}
+	by.Shows = max(cmp.Or(by.Shows, defaultShown), leastShown)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	defer s.Survive(name, func() { r, err = Result{}, ErrBug })
-	return s.tools[i].call(ctx, call{args, progress})
+	return s.tools[i].call(ctx, call{args, by})
 }
 
 // ErrBug is the error of a call that has panicked because of a bug in this program.

@@ -14,7 +14,7 @@ const (
 	maxWait     = 10 * time.Minute
 	// waitText bounds the output in the answer, in bytes.
 	waitText = 8 << 10
-	maxLine  = 4 << 10 // bytes of the matching line in the answer
+	maxLine  = 4 << 10 // bytes of the matching line in the answer; no more than half of the output
 	// defaultSettle is how long a line that may still change must stay the same to match. Test runners and bundlers overwrite a status line
 	// several times a second until it is final.
 	defaultSettle = 200 * time.Millisecond
@@ -102,13 +102,14 @@ func (s *Set) waitTool() tool {
 		if err != nil {
 			return Result{}, err
 		}
+		w.text = min(c.Shows/2, waitText)
 		select {
 		case s.waits <- struct{}{}:
 			defer func() { <-s.waits }()
 		default:
 			return Result{}, fmt.Errorf("%d calls of wait_terminal are waiting, the maximum", cap(s.waits))
 		}
-		defer c.progress(ctx, "waiting")()
+		defer c.Progress(ctx, "waiting")()
 		r, err := w.run(ctx)
 		if err != nil {
 			return Result{}, about(in.TerminalID, err)

@@ -1,6 +1,7 @@
 package agenttools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -23,6 +24,7 @@ type wait struct {
 	since    int64 // offset after which output counts; -1 if not given
 	timeout  time.Duration
 	settle   time.Duration // how long a line that may still change must stay the same to match
+	text     int           // bytes of output in the answer as a JSON string; 0 means waitText
 
 	began    time.Time
 	result   WaitAnswer
@@ -202,7 +204,7 @@ func (w *wait) match(all bool) *WaitAnswer {
 			since = now
 		}
 		if all || at <= final || now.Sub(since) >= w.settle {
-			w.result.Line = line[:min(len(line), maxLine)]
+			w.result.Line = line[:min(len(line), maxLine, cmp.Or(w.text, waitText)/2)]
 			w.result.Line = strings.ToValidUTF8(w.result.Line, "")
 			return w.done(ReasonPattern, nil)
 		}
@@ -224,9 +226,7 @@ func (w *wait) done(why Reason, c *Command) *WaitAnswer {
 	r.Reason, r.Command, r.ElapsedMs = why, c, time.Since(w.began).Milliseconds()
 	r.Cursor -= int64(w.screen.Pending())
 	r.History, _ = w.screen.History()
-	if len(r.History) > waitText {
-		r.History = newest(r.History, waitText)
-	}
+	r.History, _ = query{bytes: cmp.Or(w.text, waitText), quoted: w.text > 0}.fit(r.History)
 	for _, p := range w.probes {
 		p.tell(r)
 	}

@@ -37,7 +37,7 @@ func build(t *testing.T, x *fakeTerminal, errors int) {
 
 func digestOf(t *testing.T, tools *agenttools.Set) string {
 	t.Helper()
-	r, err := tools.Call(t.Context(), "read_terminal", json.RawMessage(`{"terminalId":"pty-a","format":"digest"}`), nil)
+	r, err := tools.Call(t.Context(), "read_terminal", json.RawMessage(`{"terminalId":"pty-a","format":"digest"}`), agenttools.Caller{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestDigestOfALargeBuild(t *testing.T) {
 				tools := toolsOver(f)
 				defer tools.Close()
 				if c.before {
-					if _, err := tools.Call(t.Context(), "problems", json.RawMessage(`{"terminalId":"pty-a"}`), nil); err != nil {
+					if _, err := tools.Call(t.Context(), "problems", json.RawMessage(`{"terminalId":"pty-a"}`), agenttools.Caller{}); err != nil {
 						t.Fatal(err)
 					}
 				}

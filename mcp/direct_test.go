@@ -58,7 +58,7 @@ func TestCallsWithoutASession(t *testing.T) {
 		{"kill_terminal", `[]`},
 	} {
 		want, isError := answer(t, session, c.tool, json.RawMessage(cmp.Or(c.args, "{}")))
-		r, err := s.Call(t.Context(), c.tool, json.RawMessage(c.args), nil)
+		r, err := s.Call(t.Context(), c.tool, json.RawMessage(c.args), agenttools.Caller{})
 		got, encodeErr := r.Text()
 		if encodeErr != nil {
 			t.Fatal(encodeErr)
@@ -67,7 +67,7 @@ func TestCallsWithoutASession(t *testing.T) {
 			t.Errorf("%s %s: %s, %v, want %s (error %t)", c.tool, c.args, got, err, want, isError)
 		}
 	}
-	if _, err := s.Call(t.Context(), "rm_rf", nil, nil); err == nil || err.Error() != `no such tool: "rm_rf"` {
+	if _, err := s.Call(t.Context(), "rm_rf", nil, agenttools.Caller{}); err == nil || err.Error() != `no such tool: "rm_rf"` {
 		t.Errorf("an unknown tool: %v", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestACallEnds(t *testing.T) {
 	f.add("pty-aaaaaa", agenttools.OwnerUser)
 	s := toolsOver(f)
 	wait := func(ctx context.Context) error {
-		_, err := s.Call(ctx, "wait_terminal", json.RawMessage(`{"terminalId":"pty-aaaaaa","pattern":"never","timeoutMs":600000}`), nil)
+		_, err := s.Call(ctx, "wait_terminal", json.RawMessage(`{"terminalId":"pty-aaaaaa","pattern":"never","timeoutMs":600000}`), agenttools.Caller{})
 		return err
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -39,10 +39,15 @@ func connect(t *testing.T, s *mcp.Server, o *sdk.ClientOptions) *sdk.ClientSessi
 // dial is connect that also returns the client's end of the pipe.
 func dial(t *testing.T, s *mcp.Server, o *sdk.ClientOptions) (*sdk.ClientSession, net.Conn) {
 	t.Helper()
+	return connectAs(t, s, sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o))
+}
+
+// connectAs is dial with a client.
+func connectAs(t *testing.T, s *mcp.Server, c *sdk.Client) (*sdk.ClientSession, net.Conn) {
+	t.Helper()
 	here, there := net.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(context.Background(), there) }()
-	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o)
 	session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
@@ -94,6 +99,7 @@ type readAnswer struct {
 	History    string
 	Cursor     int64
 	Truncated  bool
+	Hint       string
 	More       bool
 	Exited     bool
 	ExitCode   *int

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
@@ -79,8 +78,8 @@ func TestEmptyResource(t *testing.T) {
 	})
 }
 
-// The output is in the structured content too, because some clients show a model nothing else. Tools with long answers tell Claude Code so,
-// because it would cut the answers.
+// The output is in an answer once: clients that show their model structured content show the text where there is none. Tools with long
+// answers tell Claude Code so, because it would cut the answers.
 func TestLongAnswers(t *testing.T) {
 	f := &fakeTerminals{}
 	f.add("pty-a", agenttools.OwnerUser).print(strings.Repeat("a line of a log\r\n", 10_000))
@@ -91,12 +90,8 @@ func TestLongAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var text, structured any
-		unmarshal(t, r.Content[0].(*sdk.TextContent).Text, &text)
-		all, _ := json.Marshal(r.StructuredContent)
-		unmarshal(t, string(all), &structured)
-		if d := cmp.Diff(text, structured); d != "" || len(all) < 8000 {
-			t.Errorf("%s: the structured content of %d bytes differs (-text +structured):\n%s", tool, len(all), d)
+		if text := r.Content[0].(*sdk.TextContent).Text; len(text) < 6000 || r.StructuredContent != nil {
+			t.Errorf("%s: a text of %d bytes, and structured content: %.100v", tool, len(text), r.StructuredContent)
 		}
 	}
 	tools, err := session.ListTools(t.Context(), nil)

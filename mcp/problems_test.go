@@ -93,7 +93,7 @@ func TestProblemsOutliveOutput(t *testing.T) {
 		tools := toolsOver(f)
 		defer tools.Close()
 		ask := func() *agenttools.ProblemsAnswer {
-			r, err := tools.Call(t.Context(), "problems", json.RawMessage(`{"terminalId":"pty-a"}`), nil)
+			r, err := tools.Call(t.Context(), "problems", json.RawMessage(`{"terminalId":"pty-a"}`), agenttools.Caller{})
 			if err != nil {
 				t.Fatal(err)
 			}

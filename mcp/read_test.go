@@ -1,14 +1,17 @@
 package mcp_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/mcp"
 )
 
 // lines prints n numbered lines.
@@ -24,7 +27,7 @@ func TestReadHistoryIsBounded(t *testing.T) {
 	lines(x, 10_000, "line %05d of the output")
 	session := one(t, f)
 	r := read(t, session, m{"terminalId": "pty-a"})
-	if len(r.History) > 64<<10 || len(r.History) < 64<<10-40 || !r.Truncated {
+	if len(r.History) > 16_000 || len(r.History) < 14_500 || !r.Truncated {
 		t.Errorf("%d bytes, truncated %t", len(r.History), r.Truncated)
 	}
 	if !strings.HasPrefix(r.History, "line ") || !strings.HasSuffix(r.History, "line 09999 of the output\n") {
@@ -37,7 +40,7 @@ func TestReadHistoryIsBounded(t *testing.T) {
 	y := f.add("pty-b", agenttools.OwnerUser)
 	y.print(strings.Repeat("世", 50_000))
 	r = read(t, session, m{"terminalId": "pty-b"})
-	if len(r.History) > 64<<10 || len(r.History) < 64<<10-4 || !utf8.ValidString(r.History) || !r.Truncated {
+	if len(r.History) > 16_000 || len(r.History) < 15_000 || !utf8.ValidString(r.History) || !r.Truncated {
 		t.Errorf("a long line: %d bytes, valid %t, truncated %t", len(r.History), utf8.ValidString(r.History), r.Truncated)
 	}
 }
@@ -61,6 +64,45 @@ func TestCursorBeforeAnUnfinishedSequence(t *testing.T) {
 	}
 }
 
+// An answer without a size is as long as its client shows it whole, and has the newest whole lines, whatever else is in it.
+func TestReadFitsItsClient(t *testing.T) {
+	for client, most := range map[string]int{"test": 16_000, "codex-mcp-client": 10_000} {
+		for name, line := range map[string]string{"plain": "line %d of a log", "quotes": `{"line":%d,"text":"\"\\"}`, "colours": "\x1b[31mline\x1b[0m\x1b[1m %d", "wide": "行 %d 世界", "empty": ""} {
+			for _, args := range []m{{}, {"tail": 3000}, {"grep": "."}, {"format": "raw"}, {"since": 0}, {"format": "raw", "since": 0}, {"format": "screen"}, {"format": "digest"}} {
+				t.Run(fmt.Sprint(client, name, args), func(t *testing.T) {
+					f := &fakeTerminals{}
+					x := f.add("pty-a", agenttools.OwnerUser)
+					for n := range 60 {
+						start := x.Info().End
+						lines(x, 100, line+strings.Repeat(" ", n%2))
+						x.finish(agenttools.Command{N: n + 1, Line: strings.Repeat(`"echo" `, 60), Start: start, End: x.Info().End})
+					}
+					args["terminalId"] = "pty-a"
+					c := sdk.NewClient(&sdk.Implementation{Name: client, Version: "1"}, nil)
+					session, _ := connectAs(t, newServer(t, mcp.Options{Tools: toolsOver(f)}), c)
+					r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "read_terminal", Arguments: args})
+					if err != nil {
+						t.Fatal(err)
+					}
+					text := r.Content[0].(*sdk.TextContent).Text
+					structured, _ := json.Marshal(r.StructuredContent)
+					var got readAnswer
+					unmarshal(t, text, &got)
+					if n := len(text) + len(structured) - len("null"); n > most || got.Truncated && n < most*3/4 {
+						t.Errorf("%d bytes, with %d of %d commands", n, len(got.Commands), 50)
+					}
+					if args["since"] == nil && args["format"] != "digest" && got.Truncated && (!strings.Contains(got.Hint, "maxBytes") || got.Cursor != x.Info().End) {
+						t.Errorf("hint %q, cursor %d of %d", got.Hint, got.Cursor, x.Info().End)
+					}
+					if args["since"] != nil && !got.More {
+						t.Error("there is no more")
+					}
+				})
+			}
+		}
+	}
+}
+
 // Control sequences do not count towards the size of an answer.
 func TestReadLooksFurtherBackForText(t *testing.T) {
 	f := &fakeTerminals{}
@@ -69,7 +111,7 @@ func TestReadLooksFurtherBackForText(t *testing.T) {
 	for i := range 1500 {
 		x.print(fmt.Sprintf("%sline %04d%s\r\n", noise, i, noise))
 	}
-	r := read(t, one(t, f), m{"terminalId": "pty-a"})
+	r := read(t, one(t, f), m{"terminalId": "pty-a", "maxBytes": 16_000})
 	if n := strings.Count(r.History, "\n"); n != 1500 || r.Truncated {
 		t.Errorf("%d lines, truncated %t; want all of them", n, r.Truncated)
 	}

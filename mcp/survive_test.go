@@ -39,7 +39,7 @@ func TestABugIsSurvived(t *testing.T) {
 	if r, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_terminals"}); err != nil || r.IsError {
 		t.Errorf("afterwards: %+v, %v", r, err)
 	}
-	if _, err := tools.Call(t.Context(), "read_terminal", []byte(`{"terminalId": "pty-1"}`), nil); err == nil || !strings.Contains(err.Error(), "a bug in tether") {
+	if _, err := tools.Call(t.Context(), "read_terminal", []byte(`{"terminalId": "pty-1"}`), agenttools.Caller{}); err == nil || !strings.Contains(err.Error(), "a bug in tether") {
 		t.Errorf("called without a session: %v", err)
 	}
 	if _, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "terminal:///pty-1"}); err == nil || !strings.Contains(err.Error(), "a bug in tether") || tool != "resources/read" {

@@ -21,6 +21,12 @@ const (
 	maxResultSize  = 500_000
 )
 
+// shows has the clients that show their model less than the default of an answer, and how many bytes of a text they show
+// whole. Names are those of clientInfo. docs/MCP.md says what each client shows.
+var shows = map[string]int{
+	"codex-mcp-client": 10_000, // Codex 0.169.0; of more it leaves out the middle
+}
+
 // progressEvery is the time between progress notifications of a call. A client that asked for them knows that the call still runs, and does
 // not give up.
 const progressEvery = 5 * time.Second
@@ -45,8 +51,11 @@ func (s *Server) handler(tool string) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		ctx, cancel := s.callContext(ctx, req)
 		defer cancel()
-		progress := func(ctx context.Context, what string) func() { return notifyProgress(ctx, req, what) }
-		r, err := s.tools.Call(ctx, tool, req.Params.Arguments, progress)
+		by := agenttools.Caller{Progress: func(ctx context.Context, what string) func() { return notifyProgress(ctx, req, what) }}
+		if client := req.ClientInfo(); client != nil {
+			by.Shows = shows[client.Name]
+		}
+		r, err := s.tools.Call(ctx, tool, req.Params.Arguments, by)
 		if err != nil {
 			return &sdk.CallToolResult{IsError: true, Content: text(err.Error())}, nil
 		}
@@ -54,15 +63,16 @@ func (s *Server) handler(tool string) sdk.ToolHandler {
 	}
 }
 
-// encode converts a result to the protocol's form. The answer is sent as text and as structured content; if the result has its own
-// structured content, that is sent instead.
+// encode converts a result to the protocol's form. The answer is sent as text. It is structured content, too, unless it
+// holds output: clients that show their model only structured content show the text where there is none, and others show
+// both. If the result has its own structured content, that is sent.
 func encode(r agenttools.Result) (*sdk.CallToolResult, error) {
 	body, err := r.Text()
 	if err != nil {
 		return nil, err
 	}
 	out := &sdk.CallToolResult{Content: text(body), StructuredContent: r.Structured}
-	if r.Structured == nil {
+	if r.Structured == nil && !r.Untrusted {
 		out.StructuredContent = json.RawMessage(body)
 	}
 	if r.Untrusted {

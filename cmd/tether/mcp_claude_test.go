@@ -72,7 +72,7 @@ func TestClaudeCodeShowsAllThatIsRead(t *testing.T) {
 	home := newHome(t)
 	command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
 	command(t, "wait", "long", "--pattern", "line 5000 of")
-	model := &scriptedClaude{tool: "mcp__tether__read_terminal", input: object{"terminalId": "long"}}
+	model := &scriptedClaude{tool: "mcp__tether__read_terminal", input: object{"terminalId": "long", "maxBytes": 64 << 10}}
 	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
 	tether, err := exec.LookPath("tether")

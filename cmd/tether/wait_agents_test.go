@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,9 +17,11 @@ import (
 	"tether/internal/testkit"
 )
 
-// waitingModel implements the part of three model APIs that agents need: Chat Completions, Responses and Gemini's. It calls wait_terminal
+// waitingModel implements the part of three model APIs that agents need: Chat Completions, Responses and Gemini's. It calls a tool
 // if it is offered that, and ends its turn with the result.
 type waitingModel struct {
+	tool  string // without the prefix that the program gives it
+	args  string
 	asked chan struct{} // closed once it has called the tool
 
 	mu     sync.Mutex
@@ -47,7 +51,7 @@ func (m *waitingModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	tool, namespace := offeredTool(body.Tools)
+	tool, namespace := offeredTool(body.Tools, m.tool)
 	for _, said := range append(append(body.Messages, body.Input...), body.Contents...) {
 		if text := string(said); strings.Contains(text, `"tool_call_id"`) || strings.Contains(text, `"function_call_output"`) || strings.Contains(text, `"functionResponse"`) {
 			m.mu.Lock()
@@ -64,14 +68,14 @@ func (m *waitingModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.mu.Unlock()
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	for _, event := range answer(tool, namespace, `{"terminalId":"web","pattern":"error","timeoutMs":600000}`) {
+	for _, event := range answer(tool, namespace, m.args) {
 		data, _ := json.Marshal(event)
 		fmt.Fprintf(w, "data: %s\n\n", data)
 	}
 }
 
-// offeredTool returns the name under which wait_terminal is offered, and its namespace where the API has those; "" if it is not offered.
-func offeredTool(tools []json.RawMessage) (name, namespace string) {
+// offeredTool returns the name under which a tool is offered, and its namespace where the API has those; "" if it is not offered.
+func offeredTool(tools []json.RawMessage, tool string) (name, namespace string) {
 	for _, raw := range tools {
 		var t struct {
 			Name                 string
@@ -81,12 +85,12 @@ func offeredTool(tools []json.RawMessage) (name, namespace string) {
 		}
 		_ = json.Unmarshal(raw, &t)
 		for _, n := range append(t.FunctionDeclarations, t.Function) {
-			if strings.HasSuffix(n.Name, "wait_terminal") {
+			if strings.HasSuffix(n.Name, tool) {
 				return n.Name, ""
 			}
 		}
 		for _, n := range t.Tools {
-			if n.Name == "wait_terminal" {
+			if n.Name == tool {
 				return n.Name, t.Name
 			}
 		}
@@ -124,21 +128,21 @@ func geminiAnswer(tool, _, args string) []any {
 	return []any{object{"candidates": []any{object{"index": 0, "finishReason": "STOP", "content": object{"role": "model", "parts": []any{part}}}}}}
 }
 
-// TestAgentsWaitWithinTheTurn follows docs/AGENTS.md with the real programs that nothing wakes between two turns: their models call
-// wait_terminal, which blocks until the server in the terminal breaks, and are shown the line.
-func TestAgentsWaitWithinTheTurn(t *testing.T) {
-	testkit.Unix(t, testkit.Programs)
+// turnAgent is a real program whose model calls tools within one turn.
+type turnAgent struct {
+	name string
+	file string // its configuration, in its home
+	text func(model, home string) string
+	args []string
+}
+
+func turnAgents(t *testing.T) []turnAgent {
+	t.Helper()
 	tether, err := exec.LookPath("tether")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const bin = "agents/node_modules/.bin/"
-	for _, agent := range []struct {
-		name string
-		file string // its configuration, in its home
-		text func(model, home string) string
-		args []string
-	}{
+	return []turnAgent{
 		{"opencode", "opencode.json", func(model, home string) string {
 			return asJSON(object{"provider": object{"scripted": object{"npm": "@ai-sdk/openai-compatible", "options": object{"baseURL": model + "/v1", "apiKey": "none"},
 				"models": object{"m": object{"tool_call": true}}}}, "model": "scripted/m", "small_model": "scripted/m", "autoupdate": false, "share": "disabled",
@@ -152,33 +156,78 @@ func TestAgentsWaitWithinTheTurn(t *testing.T) {
 			return asJSON(object{"mcpServers": object{"tether": object{"command": tether, "args": []string{"mcp", "--as", "gemini"}, "env": object{"TETHER_HOME": home, allowRootVar: "1"},
 				"timeout": 600_000, "trust": true}}, "security": object{"auth": object{"selectedType": "gemini-api-key"}}, "privacy": object{"usageStatisticsEnabled": false}})
 		}, []string{"-p", "watch the dev server", "-m", "gemini-2.5-flash", "--approval-mode", "yolo", "--skip-trust"}},
-	} {
+	}
+}
+
+// start starts the program with its model in a new home. The channel has its end.
+func (a turnAgent) start(t *testing.T, home, own string, model *waitingModel) (ended <-chan error, out *testkit.Output) {
+	t.Helper()
+	program, node := acpTool(t, "agents/node_modules/.bin/"+a.name), node(t)
+	server := httptest.NewServer(model)
+	t.Cleanup(server.Close)
+	file := filepath.Join(own, a.file)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(a.text(server.URL, home)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), program, a.args...)
+	c.Dir = own
+	c.Env = []string{"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "HOME=" + own, "CODEX_HOME=" + own, "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + server.URL}
+	out = &testkit.Output{}
+	c.Stdout, c.Stderr = out, out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan error, 1)
+	go func() { end <- c.Wait() }()
+	return end, out
+}
+
+// TestAgentsShowWholeReads has the real programs read a long log without further arguments: their models are shown the whole answer, with
+// the newest line.
+func TestAgentsShowWholeReads(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	for _, agent := range turnAgents(t) {
 		t.Run(agent.name, func(t *testing.T) {
-			program, node := acpTool(t, bin+agent.name), node(t)
+			home := newHome(t)
+			command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
+			command(t, "wait", "long", "--pattern", "line 5000 of")
+			model := &waitingModel{tool: "read_terminal", args: `{"terminalId":"long"}`, asked: make(chan struct{})}
+			ended, out := agent.start(t, home, t.TempDir(), model)
+			if err := <-ended; err != nil {
+				t.Errorf("%v: %s", err, out.String())
+			}
+			model.mu.Lock()
+			defer model.mu.Unlock()
+			last := 0
+			for _, n := range regexp.MustCompile(`line (\d+) of a long log`).FindAllStringSubmatch(model.result, -1) {
+				at, _ := strconv.Atoi(n[1])
+				if last != 0 && at != last+1 {
+					t.Errorf("line %d is followed by line %d", last, at)
+				}
+				last = at
+			}
+			if last != 5000 || !strings.Contains(model.result, "cursor") {
+				t.Errorf("the model was shown %.300q", model.result)
+			}
+		})
+	}
+}
+
+// TestAgentsWaitWithinTheTurn follows docs/AGENTS.md with the real programs that nothing wakes between two turns: their models call
+// wait_terminal, which blocks until the server in the terminal breaks, and are shown the line.
+func TestAgentsWaitWithinTheTurn(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	for _, agent := range turnAgents(t) {
+		t.Run(agent.name, func(t *testing.T) {
 			home, own := newHome(t), t.TempDir()
 			trigger := filepath.Join(own, "break")
 			command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", "echo ready; while [ ! -e "+trigger+" ]; do sleep 0.05; done; echo 'fine again'; echo 'error: the port is taken'; exec sleep 600")
 			command(t, "wait", "web", "--pattern", "ready")
-			model := &waitingModel{asked: make(chan struct{})}
-			server := httptest.NewServer(model)
-			t.Cleanup(server.Close)
-			file := filepath.Join(own, agent.file)
-			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(agent.text(server.URL, home)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			c := exec.CommandContext(t.Context(), program, agent.args...)
-			c.Dir = own
-			c.Env = []string{"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "HOME=" + own, "CODEX_HOME=" + own, "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + server.URL}
-			var out testkit.Output
-			c.Stdout, c.Stderr = &out, &out
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			ended := make(chan error, 1)
-			go func() { ended <- c.Wait() }()
+			model := &waitingModel{tool: "wait_terminal", args: `{"terminalId":"web","pattern":"error","timeoutMs":600000}`, asked: make(chan struct{})}
+			ended, out := agent.start(t, home, own, model)
 			select {
 			case <-model.asked:
 			case err := <-ended:

@@ -43,7 +43,7 @@ func agentSession(t *testing.T, n *node) (*sdk.ClientSession, error) {
 	return c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: n.http.URL + "/mcp", HTTPClient: &http.Client{Transport: testkit.Bearer(own)}, MaxRetries: -1}, nil)
 }
 
-// call calls a tool and returns its structured answer.
+// call calls a tool and returns its structured answer, or its text where that is all there is.
 func (a *agent) call(tool string, args map[string]any) map[string]any {
 	a.t.Helper()
 	r, err := a.session.CallTool(context.Background(), &sdk.CallToolParams{Name: tool, Arguments: args})
@@ -51,6 +51,9 @@ func (a *agent) call(tool string, args map[string]any) map[string]any {
 		a.t.Fatal(err)
 	}
 	raw, _ := json.Marshal(r.StructuredContent)
+	if said, ok := r.Content[0].(*sdk.TextContent); ok && r.StructuredContent == nil {
+		raw = []byte(said.Text)
+	}
 	var out map[string]any
 	if r.IsError || json.Unmarshal(raw, &out) != nil {
 		a.t.Fatalf("%s: %+v", tool, r.Content[0])

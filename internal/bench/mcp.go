@@ -46,7 +46,7 @@ func mcpPart(ctx context.Context, s settings) ([]row, error) {
 	rows, err := measureCalls([]mcpDoor{lines, over}, []mcpCall{
 		{"list", `"name":"list_terminals","arguments":{}`},
 		{"read of a line", fmt.Sprintf(`"name":"read_terminal","arguments":{"terminalId":"%s"}`, short)},
-		{"read of 64 KB", fmt.Sprintf(`"name":"read_terminal","arguments":{"terminalId":"%s"}`, full)},
+		{"read of 64 KB", fmt.Sprintf(`"name":"read_terminal","arguments":{"terminalId":"%s","maxBytes":65536}`, full)},
 	}, s.keys)
 	return rows, r.said.explain(err)
 }
