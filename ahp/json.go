@@ -18,7 +18,7 @@ func DecodeParams(raw []byte, v any) error {
 	if len(raw) == 0 {
 		raw = []byte("{}")
 	}
-	if err := json.Unmarshal(raw, v); err != nil {
+	if err := jsonspan.Unmarshal(raw, v); err != nil {
 		return describe(err)
 	}
 	if c, ok := v.(interface{ Validate() error }); ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"tether/internal/jsonspan"
 	"tether/platform/secret"
 )
 
@@ -23,7 +24,7 @@ func (f CursorFile) Recall(subs []Request) error {
 	}
 	var cursors map[string]string
 	if err == nil {
-		err = json.Unmarshal(data, &cursors)
+		err = jsonspan.Unmarshal(data, &cursors)
 	}
 	if err != nil {
 		return fmt.Errorf("--cursor-file: %w; remove the file to start again", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/jsonspan"
 )
 
 // Request asks for events.
@@ -98,13 +99,13 @@ func (s *Spec) decode(args json.RawMessage) error {
 		return nil
 	}
 	var given map[string]json.RawMessage
-	if err := json.Unmarshal(args, &given); err != nil {
+	if err := jsonspan.Unmarshal(args, &given); err != nil {
 		return invalid("arguments", "must be an object")
 	}
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	_ = json.Unmarshal(s.kind.Input, &schema) // cannot fail: it is our own
+	_ = jsonspan.Unmarshal(s.kind.Input, &schema) // cannot fail: it is our own
 	for name := range given {
 		if _, ok := schema.Properties[name]; !ok {
 			return invalid("arguments", "has %.40q, which %s does not take", name, s.kind.Name)

@@ -229,6 +229,10 @@ func TestBadFrames(t *testing.T) {
 		{"dispatch without anything", `{"jsonrpc":"2.0","method":"dispatchAction"}`, ""},
 		{"dispatch of a number", `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","action":5}}`, ""},
 		{"output that is a number", `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","action":{"type":"terminal/output","data":5}}}`, `"rejectionReason"`},
+		{"half a character", `{"jsonrpc":"2.0","id":1,"method":"createTerminal","params":{"channel":"ahp-terminal:/y","name":"\ud83d"}}`, `-32602`},
+		{"a name that is not UTF-8", `{"jsonrpc":"2.0","id":1,"method":"createTerminal","params":{"channel":"ahp-terminal:/y","name":"` + "a\xe9" + `"}}`, `-32602`},
+		{"a title that is not UTF-8", `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","clientSeq":1,"action":{"type":"terminal/titleChanged","title":"` + "a\xe9" + `"}}}`, ""},
+		{"a title with half a character", `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","clientSeq":1,"action":{"type":"terminal/titleChanged","title":"\ud83d"}}}`, ""},
 		{"unknown notification", `{"jsonrpc":"2.0","method":"x/y"}`, ""},
 		{"response to nothing", `{"jsonrpc":"2.0","id":99,"result":{}}`, ""},
 	} {

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tether/internal/jsonspan"
 )
 
 // This file serves the part of the page where people see and end their entries besides terminals; administrators see and end everybody's.
@@ -179,7 +181,7 @@ func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *refusal {
 		Kind EntryKind `json:"kind"`
 		ID   string    `json:"id"`
 	}
-	if json.NewDecoder(http.MaxBytesReader(w, r.Body, maxForm)).Decode(&asked) != nil {
+	if jsonspan.Decode(http.MaxBytesReader(w, r.Body, maxForm), &asked) != nil {
 		return &refusal{status: http.StatusBadRequest, text: "the body must be JSON with kind and id", quiet: true}
 	}
 	all, err := h.entriesOf(p)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"tether/ahp"
+	"tether/internal/jsonspan"
 )
 
 var (
@@ -102,7 +103,7 @@ func checkArguments(args json.RawMessage) error {
 	switch {
 	case len(args) > maxArguments:
 		return fmt.Errorf("the arguments have %d bytes, at most %d are allowed", len(args), maxArguments)
-	case len(args) > 0 && (json.Unmarshal(args, &object) != nil || object == nil):
+	case len(args) > 0 && (jsonspan.Unmarshal(args, &object) != nil || object == nil):
 		return errors.New("the arguments are not a JSON object")
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/internal/jsonspan"
 	"tether/mcp"
 )
 
@@ -85,7 +86,7 @@ func (h *Host) caller(o offer, t ahp.ToolDefinition, p Principal) func(context.C
 // extra is a machine's tool as an agent is shown it.
 func extra(machine string, t ahp.ToolDefinition, call func(context.Context, json.RawMessage) (string, error)) mcp.Extra {
 	var hints struct{ ReadOnlyHint bool }
-	_ = json.Unmarshal(t.Annotations, &hints) // hints are no more than that
+	_ = jsonspan.Unmarshal(t.Annotations, &hints) // hints are no more than that
 	return mcp.Extra{
 		Tool: agenttools.Tool{Name: toolName(machine, t.Name), Title: displayName(t) + " at " + machine, ReadOnly: hints.ReadOnlyHint,
 			Description: "At the machine " + machine + ": " + t.Description, InputSchema: t.InputSchema},

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
 
@@ -360,7 +361,7 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 		return errBadShare
 	}
 	var asked struct{ ID, Secret string }
-	if json.NewDecoder(http.MaxBytesReader(w, r.Body, maxForm)).Decode(&asked) != nil {
+	if jsonspan.Decode(http.MaxBytesReader(w, r.Body, maxForm), &asked) != nil {
 		return errBadShare
 	}
 	secret, err := base64.RawURLEncoding.Strict().DecodeString(asked.Secret)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+
+	"tether/internal/jsonspan"
 )
 
 // Call sends a request on the control queue and waits for its response, until ctx is done or the peer has ended ([ErrClosed]). params is
@@ -71,11 +73,11 @@ func (r response) decode(result any) error {
 	if r.err != nil || result == nil {
 		return r.err
 	}
-	if raw, ok := result.(*json.RawMessage); ok {
+	if raw, ok := result.(*json.RawMessage); ok { // whoever decodes it checks it
 		*raw = r.result
 		return nil
 	}
-	if err := json.Unmarshal(r.result, result); err != nil {
+	if err := jsonspan.Unmarshal(r.result, result); err != nil {
 		return fmt.Errorf("decode result: %w", err)
 	}
 	return nil

@@ -105,7 +105,7 @@ func (m *message) response() response {
 		Error
 		Code *Code `json:"code"`
 	}
-	if err := json.Unmarshal(m.err, &e); err != nil || e.Code == nil {
+	if err := jsonspan.Unmarshal(m.err, &e); err != nil || e.Code == nil {
 		return response{err: errBadResponse}
 	}
 	e.Error.Code = *e.Code

@@ -1,8 +1,10 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -10,7 +12,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/internal/jsonspan"
 )
 
 // statelessSince is the first version of the protocol without sessions.
@@ -45,13 +50,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.Clone(r.Context())
+	body, ok := readText(w, r)
+	if !ok {
+		return
+	}
 	id, forget := s.requests.add(r.Context())
 	defer forget()
 	r.Header.Set(requestHeader, id)
 	session := r.Header.Get(sessionHeader)
 	out := newAnswer(w, r, Stateless(r) || session != "") // otherwise the answer's headers have the new session
 	defer out.end()
-	defer s.carry(out, r)()
+	defer s.carry(out, r, body)()
 	if Stateless(r) {
 		s.modern.ServeHTTP(out, r)
 		return
@@ -73,6 +82,27 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.uses.begin(session)
 	s.stateful.ServeHTTP(out, r)
 	s.uses.end(session, out.Header().Get(sessionHeader))
+}
+
+// readText reads the body of a message and puts it back. It answers a message with text that is not Unicode, and returns false.
+func readText(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+	if r.Method != http.MethodPost {
+		return nil, true
+	}
+	given := r.Body
+	body, err := io.ReadAll(given) // whoever serves the endpoint bounds it
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), given), given} // which repeats its error
+	why := jsonspan.CheckText(body)
+	if err != nil || why == nil {
+		return body, true
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write(refusal(idOf(body), jsonrpc.CodeInvalidRequest, "message: "+why.Error()))
+	return nil, false
 }
 
 const sessionHeader = "Mcp-Session-Id"

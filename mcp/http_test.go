@@ -144,6 +144,9 @@ func TestBadHTTP(t *testing.T) {
 		want       int
 	}{
 		{"no JSON", "{bad", []string{"Mcp-Session-Id", id}, 400},
+		{"half a character", `{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"\ud83d"}}`, []string{"Mcp-Session-Id", id}, 400},
+		{"an argument that is not UTF-8", `{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"` + "a\xe9" + `"}}`, []string{"Mcp-Session-Id", id}, 400},
+		{"half a character without a session", `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"x":"\ud83d"}}`, []string{"Mcp-Protocol-Version", "2026-07-28"}, 400},
 		{"another kind of content", initialize, []string{"Content-Type", "text/plain"}, 415},
 		{"no stream accepted", initialize, []string{"Accept", "application/json"}, 400},
 		{"a session that does not exist", listCall, []string{"Mcp-Session-Id", "x"}, 404},

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/internal/jsonspan"
 	"tether/internal/lines"
 )
 
@@ -320,7 +321,11 @@ func (c *lineConn) message(line []byte) jsonrpc.Message {
 		c.refuse(nil, jsonrpc.CodeParseError, "a line is not JSON")
 		return nil
 	}
-	m, err := jsonrpc.DecodeMessage(line)
+	var m jsonrpc.Message
+	err := jsonspan.CheckText(line)
+	if err == nil {
+		m, err = jsonrpc.DecodeMessage(line)
+	}
 	if err == nil {
 		return m
 	}
@@ -337,21 +342,24 @@ func idOf(line []byte) json.RawMessage {
 	var head struct {
 		ID json.RawMessage `json:"id"`
 	}
-	if json.Unmarshal(line, &head) != nil || len(head.ID) > 200 {
+	if json.Unmarshal(line, &head) != nil || len(head.ID) > 200 || jsonspan.CheckText(head.ID) != nil {
 		return nil
 	}
 	return head.ID
 }
 
-// refuse answers a line that is not passed to the SDK, with a null id if id is not usable.
+// refuse answers a line that is not passed to the SDK.
 func (c *lineConn) refuse(id json.RawMessage, code int64, why string) {
+	_ = c.send(refusal(id, code, why))
+}
+
+// refusal is the answer to a message that is not passed to the SDK, with a null id if id is not usable.
+func refusal(id json.RawMessage, code int64, why string) []byte {
 	if len(id) == 0 || id[0] == '{' || id[0] == '[' {
 		id = json.RawMessage("null")
 	}
-	answer, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": why}})
-	if err == nil {
-		_ = c.send(answer)
-	}
+	answer, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": why}}) // id is JSON
+	return answer
 }
 
 // Write implements sdk.Connection.

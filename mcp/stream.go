@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/events"
+	"tether/internal/jsonspan"
 )
 
 // go-sdk (v1.8.0) does not tell a handler the id of its request, and cannot send notifications of methods that it does not know. So the
@@ -77,12 +78,12 @@ func (c *carriers) find(name string) *carrier {
 func named(params json.RawMessage, name string) (json.RawMessage, error) {
 	members, meta := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if len(params) > 0 && string(params) != "null" {
-		if err := json.Unmarshal(params, &members); err != nil {
+		if err := jsonspan.Unmarshal(params, &members); err != nil {
 			return nil, err
 		}
 	}
 	if m := members["_meta"]; len(m) > 0 && string(m) != "null" {
-		if err := json.Unmarshal(m, &meta); err != nil {
+		if err := jsonspan.Unmarshal(m, &meta); err != nil {
 			return nil, err
 		}
 	}
@@ -189,21 +190,13 @@ func (o *streamOut) Heartbeat(cursor string) error {
 
 // carry adds a carrier if the HTTP request is an events/stream, and puts the carrier's name into the request. The returned
 // function is to be called after the request was served.
-func (s *Server) carry(out *answer, r *http.Request) (forget func()) {
-	if s.opts.Events == nil || r.Method != http.MethodPost || r.ContentLength < 0 || r.ContentLength > maxPeeked {
+func (s *Server) carry(out *answer, r *http.Request, body []byte) (forget func()) {
+	if s.opts.Events == nil || len(body) > maxPeeked || !bytes.Contains(body, []byte(methodStream)) {
 		return func() {}
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxPeeked))
-	rest := r.Body
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), rest), rest}
-	if err != nil || !bytes.Contains(body, []byte(methodStream)) {
-		return func() {}
-	}
+	var err error
 	var m map[string]json.RawMessage
-	if json.Unmarshal(body, &m) != nil || string(m["method"]) != `"`+methodStream+`"` || len(m["id"]) == 0 {
+	if jsonspan.Unmarshal(body, &m) != nil || string(m["method"]) != `"`+methodStream+`"` || len(m["id"]) == 0 {
 		return func() {}
 	}
 	name, forget := s.carriers.add(&carrier{id: m["id"], send: out.send, ctx: r.Context()})

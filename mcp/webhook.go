@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/events"
+	"tether/internal/jsonspan"
 )
 
 // Webhooks delivers events to URLs, for one principal. Its errors are *events.Error, or ctx's. It is safe for concurrent use.
@@ -73,7 +74,7 @@ func (p *subscribeParams) webhook(declared bool) (w Webhook, err error) {
 	w = Webhook{Request: *r, URL: p.Delivery.URL, Secret: p.Delivery.Secret, Declared: declared}
 	if len(p.TTL) > 0 && string(p.TTL) != "null" { // a number out of range is not refused but changed to the nearest bound
 		var ms float64
-		if json.Unmarshal(p.TTL, &ms) != nil {
+		if jsonspan.Unmarshal(p.TTL, &ms) != nil {
 			return w, &events.Error{Reason: events.InvalidParams, Text: "ttlMs must be a number or null", Data: map[string]any{"field": "ttlMs"}}
 		}
 		w.TTL = time.Duration(min(max(ms, 1), float64(365*24*time.Hour/time.Millisecond)) * float64(time.Millisecond))

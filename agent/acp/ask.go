@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"tether/internal/jsonspan"
 )
 
 // asker asks the person at the editor whether a command may run. The ids of its requests differ from those of the agent, and the editor's
@@ -80,7 +82,7 @@ func (a *asker) ask(ctx context.Context, session string, c Command, reason strin
 	var r struct {
 		Outcome struct{ Outcome, OptionID string }
 	}
-	_ = json.Unmarshal(result, &r) // an invalid answer counts as a refusal
+	_ = jsonspan.Unmarshal(result, &r) // an invalid answer counts as a refusal
 	if r.Outcome.Outcome == "cancelled" {
 		return false, context.Canceled
 	}

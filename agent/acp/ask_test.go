@@ -44,6 +44,8 @@ func TestAsk(t *testing.T) {
 	for name, c := range map[string]struct{ outcome, agent, status string }{
 		"allowed":   {`{"outcome":"selected","optionId":"run"}`, `"result":{"terminalId":"pty-1"`, "completed"},
 		"refused":   {`{"outcome":"selected","optionId":"refuse"}`, `"error":{"code":-32603,"message":"denied by the user"`, "failed"},
+		"not UTF-8": {`{"outcome":"selected","optionId":"run","x":"` + "\xe9" + `"}`, `"error":{"code":-32603`, "failed"},
+		"a half":    {`{"outcome":"selected","optionId":"run","x":"\ud83d"}`, `"error":{"code":-32603`, "failed"},
 		"nonsense":  {`{"outcome":"selected","optionId":"?"}`, `"error":{"code":-32603`, "failed"},
 		"cancelled": {`{"outcome":"cancelled"}`, `"error":{"code":-32800`, ""},
 		"no answer": {`7`, `"error":{"code":-32603`, "failed"},

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"sync"
+
+	"tether/internal/jsonspan"
 )
 
 // Mode says which terminals an agent gets: ours or the editor's.
@@ -80,7 +82,7 @@ type offer struct {
 // terminals, so its line passes unchanged.
 func (d *dialogue) initialize(line []byte, m message) []byte {
 	var o offer
-	understood := json.Unmarshal(m.params, &o) == nil
+	understood := jsonspan.Unmarshal(m.params, &o) == nil
 	has := understood && o.ClientCapabilities != nil && string(o.ClientCapabilities.Terminal) == "true"
 	take := d.mode == Take || d.mode == Auto && !has
 	if isNewer(o.ProtocolVersion) && o.ClientCapabilities == nil {
@@ -108,7 +110,7 @@ func (d *dialogue) initialize(line []byte, m message) []byte {
 // isNewer reports whether the version is 2 or later. Those versions have no client terminals.
 func isNewer(version json.RawMessage) bool {
 	var n float64
-	return json.Unmarshal(version, &n) == nil && n >= 2
+	return jsonspan.Unmarshal(version, &n) == nil && n >= 2
 }
 
 // expect remembers a request until its answer arrives.
@@ -126,7 +128,7 @@ func (d *dialogue) request(m message) {
 		SessionID string `json:"sessionId"`
 		Cwd       string `json:"cwd"`
 	}
-	if json.Unmarshal(m.params, &p) != nil {
+	if jsonspan.Unmarshal(m.params, &p) != nil {
 		return // the agent reports the fault
 	}
 	if m.method == "session/load" || m.method == "session/resume" {
@@ -168,7 +170,7 @@ func (d *dialogue) answer(m message) (closed string) {
 			Name string `json:"name"`
 		} `json:"agentInfo"`
 	}
-	_ = json.Unmarshal(m.result, &r) // fields that are missing or wrong stay empty
+	_ = jsonspan.Unmarshal(m.result, &r) // fields that are missing or wrong stay empty
 	switch p.method {
 	case "initialize":
 		d.agreed(r.ProtocolVersion)

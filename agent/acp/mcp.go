@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"path"
 	"strings"
+
+	"tether/internal/jsonspan"
 )
 
 // Server says which agents get our MCP server in their sessions.
@@ -83,7 +85,7 @@ func (d *dialogue) withServer(line []byte, m message) []byte {
 // counts as an empty one.
 func withItem(list []byte, server *MCPServer) []byte {
 	var there []struct{ Name string }
-	if list != nil && json.Unmarshal(list, &there) != nil {
+	if list != nil && jsonspan.Unmarshal(list, &there) != nil {
 		return nil
 	}
 	for _, s := range there {

@@ -67,6 +67,8 @@ func TestBadCreate(t *testing.T) {
 		{`[]`, "params must be an object"},
 		{`{"command":"a"}`, "sessionId is required"},
 		{`{"sessionId":"s"}`, "command is required"},
+		{`{"sessionId":"s","command":"a\ud83d"}`, "surrogate pair"},
+		{`{"sessionId":"s","command":"a","args":["` + "a\xe9" + `"]}`, "not UTF-8"},
 		{`{"sessionId":"s","command":7}`, "command has the wrong type: number"},
 		{`{"sessionId":"s","command":"a","args":"b"}`, "args has the wrong type: string"},
 		{`{"sessionId":"s","command":"a","args":[1]}`, "args has the wrong type: number"},

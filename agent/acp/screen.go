@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tether/internal/jsonspan"
 )
 
 const (
@@ -96,7 +98,7 @@ func (s *screen) update(m message, rich bool) (params []byte, then func()) {
 		Update    json.RawMessage `json:"update"`
 	}
 	var u toolUpdate
-	if json.Unmarshal(m.params, &p) != nil || json.Unmarshal(p.Update, &u) != nil || u.ToolCallID == "" {
+	if jsonspan.Unmarshal(m.params, &p) != nil || jsonspan.Unmarshal(p.Update, &u) != nil || u.ToolCallID == "" {
 		return nil, nil // the editor reports the fault
 	}
 	if u.SessionUpdate != "tool_call" && u.SessionUpdate != "tool_call_update" {
@@ -185,7 +187,7 @@ func (s *screen) terminalIn(session string, item json.RawMessage) *terminal {
 		Type       string `json:"type"`
 		TerminalID string `json:"terminalId"`
 	}
-	if json.Unmarshal(item, &v) != nil || v.Type != "terminal" {
+	if jsonspan.Unmarshal(item, &v) != nil || v.Type != "terminal" {
 		return nil
 	}
 	return s.table.shown(session, v.TerminalID)

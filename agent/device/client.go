@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tether/ahp/client"
+	"tether/internal/jsonspan"
 	"tether/internal/webproxy"
 	"tether/pairing"
 )
@@ -263,10 +264,10 @@ func (c *Client) do(ctx context.Context, method, path, token string, in, out any
 	}
 	if resp.StatusCode != http.StatusOK {
 		r := &refusedError{status: resp.StatusCode}
-		_ = json.Unmarshal(data, &r.refusal) // an invalid one has no code
+		_ = jsonspan.Unmarshal(data, &r.refusal) // an invalid one has no code
 		return r
 	}
-	if len(data) > pairing.MaxMessage || json.Unmarshal(data, out) != nil {
+	if len(data) > pairing.MaxMessage || jsonspan.Unmarshal(data, out) != nil {
 		return errAnswer
 	}
 	return nil

@@ -95,7 +95,8 @@ func TestBadInputIsAnswered(t *testing.T) {
 	}
 	defer bare.CloseNow()
 	send := func(text string) error { return bare.Write(t.Context(), websocket.MessageText, []byte(text)) }
-	for _, text := range []string{`{"type":"novelty","x":1}`, "garbage", `{"type":"resize","cols":70000}`, `{"type":"resize","cols":-1}`, `[]`} {
+	for _, text := range []string{`{"type":"novelty","x":1}`, "garbage", `{"type":"resize","cols":70000}`, `{"type":"resize","cols":-1}`, `[]`,
+		`{"type":"resize","cols":9,"rows":9,"message":"\ud83d"}`, `{"type":"resize","cols":9,"rows":9,"message":"` + "\xe9" + `"}`} {
 		if err := send(text); err != nil {
 			t.Fatal(err)
 		}

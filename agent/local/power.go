@@ -2,7 +2,6 @@ package local
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/internal/jsonspan"
 	"tether/platform/proc"
 )
 
@@ -54,7 +54,7 @@ var typingPower = power{does: "type into a terminal of yours"}
 func body[T any](is func(T) bool) func([]byte) bool {
 	return func(data []byte) bool {
 		var v T
-		return json.Unmarshal(data, &v) != nil || is(v)
+		return jsonspan.Unmarshal(data, &v) != nil || is(v)
 	}
 }
 
@@ -146,7 +146,7 @@ func (p *proxied) has(at proc.ID, q policy.Request) bool {
 func (s *Server) answersOwn(r *http.Request, data []byte) bool {
 	var a localapi.ApprovalAnswer
 	at, ok := r.Context().Value(connKey{}).(peer)
-	if !ok || at.err != nil || json.Unmarshal(data, &a) != nil || a.ForSeconds != 0 {
+	if !ok || at.err != nil || jsonspan.Unmarshal(data, &a) != nil || a.ForSeconds != 0 {
 		return false
 	}
 	asked, _, _ := s.opts.Policy.Questions()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/events"
+	"tether/internal/jsonspan"
 )
 
 // ControlType is the kind of a Control.
@@ -52,7 +53,7 @@ func (c Control) Encode() []byte {
 // ParseControl decodes what Control.Encode has returned.
 func ParseControl(data []byte) (Control, error) {
 	var c Control
-	if err := json.Unmarshal(data, &c); err != nil {
+	if err := jsonspan.Unmarshal(data, &c); err != nil {
 		return Control{}, fmt.Errorf("control frame: %w", err)
 	}
 	return c, nil

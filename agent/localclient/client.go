@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"tether/agent/localapi"
+	"tether/internal/jsonspan"
 	"tether/platform/ipc"
 )
 
@@ -120,7 +121,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 		return err
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+	if err := jsonspan.Decode(resp.Body, out); err != nil {
 		return fmt.Errorf("the daemon's answer: %w", err)
 	}
 	return nil
@@ -234,7 +235,7 @@ func errorIn(resp *http.Response) error {
 	var answer struct {
 		Error *localapi.Error `json:"error"`
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, localapi.MaxBody)).Decode(&answer); err != nil || answer.Error == nil {
+	if err := jsonspan.Decode(io.LimitReader(resp.Body, localapi.MaxBody), &answer); err != nil || answer.Error == nil {
 		return &localapi.Error{Code: localapi.CodeInternal, Message: "the daemon answered " + resp.Status}
 	}
 	return answer.Error

@@ -3,7 +3,6 @@ package localclient
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"tether/agent/localapi"
+	"tether/internal/jsonspan"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 )
@@ -84,7 +84,7 @@ func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
 	failed := &localapi.Error{Code: localapi.CodeInternal, Message: err.Error(), Hint: "tether daemon runs it in the foreground"}
 	select {
 	case <-ended:
-		if json.Unmarshal(told, failed) != nil {
+		if jsonspan.Unmarshal(told, failed) != nil {
 			failed.Message = fmt.Sprintf("%v (%v)%s", err, how, since(l.Output, printed))
 		}
 	default:

@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"tether/agent/localapi"
+	"tether/internal/jsonspan"
 )
 
 // ReadOptions selects a part of a terminal's output.
@@ -172,7 +173,7 @@ func (f *Follower) Next() (localapi.Event, error) {
 		}
 	}
 	var e localapi.Event
-	if err := json.Unmarshal(f.line, &e); err != nil {
+	if err := jsonspan.Unmarshal(f.line, &e); err != nil {
 		return localapi.Event{}, fmt.Errorf("the daemon's event: %w", err)
 	}
 	return e, nil
@@ -215,7 +216,7 @@ func (h *EventStream) Next() (localapi.EventLine, error) {
 		return localapi.EventLine{}, io.EOF
 	}
 	var x localapi.EventLine
-	if err := json.Unmarshal(h.in.Bytes(), &x); err != nil {
+	if err := jsonspan.Unmarshal(h.in.Bytes(), &x); err != nil {
 		return x, fmt.Errorf("the daemon's event: %w", err)
 	}
 	if x.Dropped {

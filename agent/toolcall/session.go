@@ -2,7 +2,6 @@ package toolcall
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/clip"
+	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
 
@@ -171,9 +171,9 @@ func (d *Desk) Notification(method string, params []byte) {
 	var added ahp.SessionAddedParams
 	var removed ahp.SessionRemovedParams
 	switch {
-	case method == ahp.MethodSessionAdded && json.Unmarshal(params, &added) == nil:
+	case method == ahp.MethodSessionAdded && jsonspan.Unmarshal(params, &added) == nil:
 		d.addLocked(added.Summary)
-	case method == ahp.MethodSessionRemoved && json.Unmarshal(params, &removed) == nil:
+	case method == ahp.MethodSessionRemoved && jsonspan.Unmarshal(params, &removed) == nil:
 		d.dropLocked(removed.Session)
 	}
 	signal(d.wake)
@@ -232,7 +232,7 @@ func (d *Desk) joinOne(ctx context.Context, conn *client.Conn, s *session) error
 	seq := int64(0)
 	if r.Snapshot != nil {
 		seq = r.Snapshot.FromSeq
-		if err := json.Unmarshal(r.Snapshot.State, &state); err != nil {
+		if err := jsonspan.Unmarshal(r.Snapshot.State, &state); err != nil {
 			return fmt.Errorf("read the snapshot: %w", err)
 		}
 	}

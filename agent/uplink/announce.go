@@ -2,13 +2,13 @@ package uplink
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"tether/agent/term"
 	"tether/ahp"
+	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
 
@@ -150,7 +150,7 @@ func exists(err error) bool {
 func (p *publisher) read(ctx context.Context) (state ahp.TerminalState, err error) {
 	r, err := p.s.conn.Subscribe(ctx, p.le.uri)
 	if err == nil && r.Snapshot != nil {
-		err = json.Unmarshal(r.Snapshot.State, &state)
+		err = jsonspan.Unmarshal(r.Snapshot.State, &state)
 	}
 	return state, err
 }

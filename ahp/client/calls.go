@@ -2,8 +2,12 @@ package client
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
 
 	"tether/ahp"
+	"tether/internal/jsonspan"
 )
 
 // Ping sends a ping and waits for the answer. It may overtake bulk messages that were sent before.
@@ -20,8 +24,18 @@ func (c *Conn) Barrier(ctx context.Context) error {
 // ServerSeq greater than its FromSeq.
 func (c *Conn) Subscribe(ctx context.Context, channel string) (ahp.SubscribeResult, error) {
 	var r ahp.SubscribeResult
-	err := c.peer.Call(ctx, ahp.MethodSubscribe, ahp.SubscribeParams{Channel: channel}, &r)
-	return r, err
+	var raw json.RawMessage
+	if err := c.peer.Call(ctx, ahp.MethodSubscribe, ahp.SubscribeParams{Channel: channel}, &raw); err != nil {
+		return r, err
+	}
+	decode := jsonspan.Unmarshal
+	if strings.HasPrefix(channel, ahp.TerminalScheme) { // it has output: see ahp.DecodeAction
+		decode = json.Unmarshal
+	}
+	if err := decode(raw, &r); err != nil {
+		return r, fmt.Errorf("decode the snapshot of %s: %w", channel, err)
+	}
+	return r, nil
 }
 
 // Unsubscribe ends a subscription. Messages on their way still arrive.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"tether/ahp"
+	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
 
@@ -135,7 +136,7 @@ func (c *Conn) versionError(err error) error {
 		return err
 	}
 	var data ahp.VersionErrorData
-	_ = json.Unmarshal(refused.Data, &data) // without readable data, the supported versions are unknown
+	_ = jsonspan.Unmarshal(refused.Data, &data) // without readable data, the supported versions are unknown
 	return &ahp.VersionError{Offered: c.opts.Versions, Supported: data.SupportedVersions}
 }
 
@@ -143,9 +144,13 @@ func (c *Conn) reconnect(ctx context.Context) error {
 	p := ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: c.opts.ClientID,
 		LastSeenServerSeq: c.opts.Resume.LastSeenServerSeq, Subscriptions: c.opts.Resume.Subscriptions}
 	var r ahp.ReconnectResult
-	err := c.peer.Call(ctx, ahp.MethodReconnect, p, &r)
+	var raw json.RawMessage
+	err := c.peer.Call(ctx, ahp.MethodReconnect, p, &raw)
 	if _, refused := errors.AsType[*jsonrpc.Error](err); refused {
 		return fmt.Errorf("%w: %w", ErrNotResumed, err)
+	}
+	if err == nil { // it has output: see ahp.DecodeAction, which checks its other actions
+		err = json.Unmarshal(raw, &r)
 	}
 	if err == nil {
 		err = r.Validate()

@@ -97,7 +97,7 @@ func (e Endpoint) parkedText(ctx context.Context, at, id string) (s ahp.Terminal
 		return s, fmt.Errorf("the host answers %s", answer.Status)
 	}
 	var all ahp.Snapshot
-	if err = json.NewDecoder(io.LimitReader(answer.Body, DefaultReadLimit)).Decode(&all); err == nil {
+	if err = json.NewDecoder(io.LimitReader(answer.Body, DefaultReadLimit)).Decode(&all); err == nil { // it is output: see ahp.DecodeAction
 		err = json.Unmarshal(all.State, &s)
 	}
 	if err != nil {

@@ -1,10 +1,10 @@
 package client
 
 import (
-	"encoding/json"
 	"time"
 
 	"tether/ahp"
+	"tether/internal/jsonspan"
 )
 
 // root is the followed root state. At most one event of it waits, since each list replaces the one before.
@@ -17,7 +17,7 @@ type root struct {
 
 func (r *root) install(raw []byte) error {
 	var s ahp.RootState
-	if err := json.Unmarshal(raw, &s); err != nil {
+	if err := jsonspan.Unmarshal(raw, &s); err != nil {
 		return err
 	}
 	r.state = s

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/jsonspan"
 )
 
 // Errors of OpenShare, beside ErrUnreachable.
@@ -70,7 +71,7 @@ func OpenShare(ctx context.Context, link ahp.ShareLink, pin Pin) (e Endpoint, te
 		Terminal, Token string
 		ExpiresMs       int64
 	}
-	err = json.NewDecoder(io.LimitReader(answer.Body, maxOpened)).Decode(&opened)
+	err = jsonspan.Decode(io.LimitReader(answer.Body, maxOpened), &opened)
 	if err != nil || opened.Token == "" || ahp.CheckURI(opened.Terminal) != nil {
 		return e, "", until, ErrNoShares
 	}

@@ -15,6 +15,7 @@ import (
 
 	"tether/events"
 	"tether/host"
+	"tether/internal/jsonspan"
 )
 
 // eventsAt is the command tether-host events.
@@ -193,7 +194,7 @@ func (e *eventsAt) listen(ctx context.Context) (heard bool, err error) {
 	open := len(e.subs)
 	for in.Scan() {
 		var m heardLine
-		if json.Unmarshal(in.Bytes(), &m) != nil {
+		if jsonspan.Unmarshal(in.Bytes(), &m) != nil {
 			continue
 		}
 		switch {
@@ -216,7 +217,7 @@ func (e *eventsAt) listen(ctx context.Context) (heard bool, err error) {
 // take handles one notification.
 func (e *eventsAt) take(kind string, params json.RawMessage) error {
 	var n news
-	if err := json.Unmarshal(params, &n); err != nil || n.Meta.Sub < 0 || n.Meta.Sub >= len(e.subs) {
+	if err := jsonspan.Unmarshal(params, &n); err != nil || n.Meta.Sub < 0 || n.Meta.Sub >= len(e.subs) {
 		return nil // not for us
 	}
 	sub := &e.subs[n.Meta.Sub]

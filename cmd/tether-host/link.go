@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"tether/internal/jsonspan"
 )
 
 func linkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
@@ -41,7 +42,7 @@ func askLink(ctx context.Context, u *hostURL, stdin io.Reader) (string, error) {
 		return "", err
 	}
 	var got struct{ Path string }
-	if status != http.StatusOK || json.Unmarshal(body, &got) != nil || !strings.HasPrefix(got.Path, "/") || printable(got.Path) != got.Path {
+	if status != http.StatusOK || jsonspan.Unmarshal(body, &got) != nil || !strings.HasPrefix(got.Path, "/") || printable(got.Path) != got.Path {
 		return "", answered(status, body)
 	}
 	return strings.TrimSuffix(target, "/launch") + got.Path, nil
@@ -94,7 +95,7 @@ func (u *hostURL) ask(ctx context.Context, method, path, role string, most int64
 // list requests a path of the host that only administrators may read, and decodes the answer.
 func (u *hostURL) list(ctx context.Context, path string, stdin io.Reader, v any) error {
 	_, status, body, err := u.ask(ctx, http.MethodGet, path, "admin", maxReply, stdin)
-	if err == nil && (status != http.StatusOK || json.Unmarshal(body, v) != nil) {
+	if err == nil && (status != http.StatusOK || jsonspan.Unmarshal(body, v) != nil) {
 		err = answered(status, body)
 	}
 	return err

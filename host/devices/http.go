@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tether/host"
+	"tether/internal/jsonspan"
 	"tether/pairing"
 )
 
@@ -124,7 +125,7 @@ func (d *Door) answer(ctx context.Context, q question) (any, error) {
 // with decodes the body and calls f with it.
 func with[T any](body []byte, f func(T) (any, error)) (any, error) {
 	var in T
-	if err := json.Unmarshal(body, &in); err != nil {
+	if err := jsonspan.Unmarshal(body, &in); err != nil {
 		return nil, errBadRequest
 	}
 	return f(in)

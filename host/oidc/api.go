@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"tether/internal/jsonspan"
 	"tether/pairing"
 )
 
@@ -76,7 +77,7 @@ func (p *Provider) answerCLI(w http.ResponseWriter, r *http.Request, what string
 }
 
 func body[T any](r *http.Request) (v T, err error) {
-	if json.NewDecoder(r.Body).Decode(&v) != nil {
+	if jsonspan.Decode(r.Body, &v) != nil {
 		return v, errBadBody
 	}
 	return v, nil

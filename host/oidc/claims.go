@@ -16,6 +16,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/jsonspan"
 )
 
 // Bounds of a provider's claims about a person.
@@ -45,7 +46,7 @@ type unix int64
 // UnmarshalJSON implements json.Unmarshaler. Anything but a number is 0.
 func (u *unix) UnmarshalJSON(data []byte) error {
 	var seconds float64
-	if json.Unmarshal(data, &seconds) != nil || seconds < 0 || seconds > math.MaxUint32 {
+	if jsonspan.Unmarshal(data, &seconds) != nil || seconds < 0 || seconds > math.MaxUint32 {
 		seconds = 0
 	}
 	*u = unix(seconds)
@@ -131,9 +132,9 @@ func groupsOf(claim json.RawMessage) (groups []string, ok bool) {
 		return nil, false
 	}
 	var list []string
-	if json.Unmarshal(claim, &list) != nil {
+	if jsonspan.Unmarshal(claim, &list) != nil {
 		var one string
-		if json.Unmarshal(claim, &one) != nil {
+		if jsonspan.Unmarshal(claim, &one) != nil {
 			return nil, true
 		}
 		list = []string{one}

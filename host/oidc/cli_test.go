@@ -238,6 +238,8 @@ func TestBadCLIRequests(t *testing.T) {
 		"from a page":      {"/begin", "application/json", public, `{}`, 400},
 		"a form":           {"/begin", "application/x-www-form-urlencoded", "", `{}`, 400},
 		"no JSON":          {"/begin", "application/json", "", `{`, 400},
+		"half a character": {"/begin", "application/json", "", `{"challenge":"` + pairing.LoginChallenge("") + `","machine":"\ud83d"}`, 400},
+		"not UTF-8":        {"/begin", "application/json", "", `{"challenge":"` + pairing.LoginChallenge("") + `","machine":"` + "\xe9" + `"}`, 400},
 		"too long":         {"/begin", "application/json", "", `{"challenge":"` + strings.Repeat("x", 1<<20) + `"}`, 400},
 		"short challenge":  {"/begin", "application/json", "", `{"challenge":"x"}`, 400},
 		"unknown login":    {"/token", "application/json", "", `{"id":"x","verifier":"y"}`, 403},

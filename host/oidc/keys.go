@@ -3,7 +3,6 @@ package oidc
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	openid "github.com/coreos/go-oidc/v3/oidc"
+
+	"tether/internal/jsonspan"
 )
 
 // keysGap is the shortest time between two requests for the provider's keys.
@@ -130,7 +131,7 @@ func (k *keys) read(ctx context.Context) ([]byte, error) {
 			Type string `json:"kty"`
 		} `json:"keys"`
 	}
-	if err := json.Unmarshal(jwks, &set); err != nil || len(set.Keys) == 0 {
+	if err := jsonspan.Unmarshal(jwks, &set); err != nil || len(set.Keys) == 0 {
 		return nil, errors.New("the identity provider's answer has no keys")
 	}
 	return jwks, nil

@@ -14,6 +14,7 @@ import (
 	openid "github.com/coreos/go-oidc/v3/oidc"
 
 	"tether/host"
+	"tether/internal/jsonspan"
 )
 
 const (
@@ -102,7 +103,7 @@ func (p *Provider) plausible(raw string) error {
 		return errors.New("it is no signed token")
 	}
 	audience := []string{""}
-	if json.Unmarshal(says.Audience, &audience) != nil && json.Unmarshal(says.Audience, &audience[0]) != nil {
+	if jsonspan.Unmarshal(says.Audience, &audience) != nil && jsonspan.Unmarshal(says.Audience, &audience[0]) != nil {
 		return errors.New("it has no audience")
 	}
 	switch {
@@ -121,7 +122,7 @@ func (p *Provider) plausible(raw string) error {
 // decoded decodes a part of a token and reports whether it is JSON.
 func decoded(part string, v any) bool {
 	data, err := base64.RawURLEncoding.DecodeString(part)
-	return err == nil && json.Unmarshal(data, v) == nil
+	return err == nil && jsonspan.Unmarshal(data, v) == nil
 }
 
 // first reports whether a logout token is new. A token that is valid for longer than an hour could be replayed after its id was dropped,

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"tether/host"
+	"tether/internal/jsonspan"
 )
 
 const maxBody = 256 << 10 // bytes of an event
@@ -129,7 +130,7 @@ func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, k
 	var echo struct {
 		Challenge string `json:"challenge"`
 	}
-	if failure == "" && (json.Unmarshal(answer, &echo) != nil || subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(challenge)) != 1) {
+	if failure == "" && (jsonspan.Unmarshal(answer, &echo) != nil || subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(challenge)) != 1) {
 		failure = FailureChallenge
 	}
 	h.mu.Lock()

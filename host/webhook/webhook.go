@@ -21,6 +21,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/jsonspan"
 )
 
 // Bounds of subscriptions.
@@ -274,7 +275,11 @@ func canonical(arguments json.RawMessage) (json.RawMessage, error) {
 	var object map[string]any
 	d := json.NewDecoder(bytes.NewReader(arguments))
 	d.UseNumber()
-	if err := d.Decode(&object); err != nil {
+	err := jsonspan.CheckText(arguments)
+	if err == nil {
+		err = d.Decode(&object)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(object) // sorts the keys

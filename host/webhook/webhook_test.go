@@ -114,6 +114,8 @@ func TestVerification(t *testing.T) {
 	}{
 		"another challenge": {func(string) string { return `{"challenge":"x"}` }, webhook.FailureChallenge},
 		"nothing":           {func(string) string { return "" }, webhook.FailureChallenge},
+		"half a character":  {func(c string) string { return `{"challenge":"` + c + `","more":"\ud83d"}` }, webhook.FailureChallenge},
+		"not UTF-8":         {func(c string) string { return `{"challenge":"` + c + `","more":"` + "\xe9" + `"}` }, webhook.FailureChallenge},
 		"no object":         {func(c string) string { return `"` + c + `"` }, webhook.FailureChallenge},
 		"a long answer":     {func(c string) string { return strings.Repeat(" ", 64<<10) + `{"challenge":"` + c + `"}` }, webhook.FailureChallenge},
 	} {
@@ -496,9 +498,11 @@ func TestBadRequests(t *testing.T) {
 			"delivery.url":    func(q *webhook.Request) { q.URL = "http://agent.example.com/" },
 			"delivery.secret": func(q *webhook.Request) { q.Secret = "whsec_c2hvcnQ=" },
 			"arguments":       func(q *webhook.Request) { q.Arguments = json.RawMessage(`[]`) },
+			"arguments ":      func(q *webhook.Request) { q.Arguments = json.RawMessage(`{"pattern":"\ud83d"}`) },
+			"arguments  ":     func(q *webhook.Request) { q.Arguments = json.RawMessage("{\"pattern\":\"a\xe9\"}") },
 		} {
 			_, err := r.subscribe(change)
-			if e, ok := errors.AsType[*webhook.InvalidError](err); !ok || e.Field != field {
+			if e, ok := errors.AsType[*webhook.InvalidError](err); !ok || e.Field != strings.TrimSpace(field) {
 				t.Errorf("%s: %v", field, err)
 			}
 		}

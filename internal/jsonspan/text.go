@@ -1,7 +1,10 @@
 package jsonspan
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"io"
 	"unicode/utf8"
 )
 
@@ -18,9 +21,11 @@ func CheckText(data []byte) error {
 		return ErrNotUTF8
 	}
 	for i := 0; i < len(data); i++ {
-		if data[i] != '\\' {
-			continue
+		next := bytes.IndexByte(data[i:], '\\')
+		if next < 0 {
+			return nil
 		}
+		i += next
 		switch unit := hex4(data[i:]); {
 		case unit < 0: // another escape
 			i++
@@ -33,4 +38,21 @@ func CheckText(data []byte) error {
 		}
 	}
 	return nil
+}
+
+// Unmarshal is json.Unmarshal for JSON from outside: text that package json would replace is an error, that of CheckText.
+func Unmarshal(data []byte, into any) error {
+	if err := CheckText(data); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
+
+// Decode is Unmarshal for all that r has. The caller bounds it.
+func Decode(r io.Reader, into any) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	return Unmarshal(data, into)
 }
