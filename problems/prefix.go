@@ -24,7 +24,7 @@ type stream struct {
 }
 
 // notNames are words that begin lines of one program.
-var notNames = regexp.MustCompile(`(?i)^(?:error|warn|warning|info|note|debug|hint|help|fatal|panic|fail|failed|ok|pass|make(?:\[\d+\])?|npm|npx|\d[\d.:]*|.*:\d+|https?|file|at|caused by|vite|tsx|nodemon|plugin|webpack-dev-server|.*(?:error|exception|warning))$`)
+var notNames = regexp.MustCompile(`(?i)^(?:error|warn|warning|info|note|debug|hint|help|fatal|panic|fail|failed|ok|pass|make(?:\[\d+\])?|npm|npx|\d[\d.:]*|.*:\d+|https?|file|at|caused by|vite|tsx|nodemon|plugin|webpack-dev-server|@parcel/.*|.*(?:error|exception|warning))$`)
 
 // prefixed returns the name of the program before a line, and where the line begins behind it. The forms are
 // "web-1  | ", "12:00:01 web.1 | ", "[web] ", "@acme/web:build: ", "web: " and "packages/web build: ". sure says that
@@ -46,7 +46,7 @@ func prefixed(line []byte) (name []byte, rest int, sure bool) {
 	switch {
 	case end == from || end == len(line):
 	case bracket:
-		if bytes.HasPrefix(after, []byte("] ")) {
+		if bytes.HasPrefix(after, []byte("] ")) && !bytes.HasPrefix(line, []byte("[watch] build ")) { // esbuild's own
 			return name, end + 2, false
 		}
 	case after[0] != ' ':
@@ -78,23 +78,62 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // streamOf returns the stream of a line and the line without the stream's name.
 func (t *Tracker) streamOf(line []byte) (*stream, []byte) {
+	if s, text := t.blockOf(line); s != nil {
+		return s, text
+	}
 	name, rest, sure := prefixed(line)
 	if rest == 0 {
 		return t.main, line
 	}
-	s := t.streams[string(name)]
+	s := t.named(name)
 	if s == nil {
-		if len(t.streams) == maxStreams || notNames.Match(name) {
-			return t.main, line
-		}
-		s = &stream{name: string(name), since: t.lines, open: make([]*attempt, len(t.set.matchers))}
-		if dir, _, ok := bytes.Cut(name, []byte(" ")); ok {
-			s.dir = string(dir)
-		}
-		t.streams[s.name] = s
+		return t.main, line
 	}
 	if s.seen++; !sure && (s.seen < learnAfter || s.seen*learnShare <= t.lines-s.since) {
 		return t.main, line
 	}
 	return s, line[rest:]
+}
+
+// named returns the stream with a name, nil if that is no name or there are too many.
+func (t *Tracker) named(name []byte) *stream {
+	s := t.streams[string(name)]
+	if s != nil || len(t.streams) == maxStreams || notNames.Match(name) {
+		return s
+	}
+	s = &stream{name: string(name), since: t.lines, open: make([]*attempt, len(t.set.matchers))}
+	if dir, _, ok := bytes.Cut(name, []byte(" ")); ok {
+		s.dir = string(dir)
+	}
+	t.streams[s.name] = s
+	return s
+}
+
+// blockName is the line above a script's output, as pnpm -r shows it at a terminal.
+var blockName = regexp.MustCompile(`^([\w@.-]+(?:/[\w@.-]+)+ [\w:.-]+)\$ `)
+
+// blockOf returns the stream of a line below the name of a task. For nx that is "   ✖  web:build" above the output of a
+// failed task, with six blanks before each line; for pnpm -r "packages/web build$ tsc" above lines with a bar. It is nil
+// for others.
+func (t *Tracker) blockOf(line []byte) (*stream, []byte) {
+	if name, ok := bytes.CutPrefix(line, []byte("   ✖  ")); ok && bytes.IndexByte(name, ':') > 0 && bytes.IndexByte(name, ' ') < 0 {
+		t.block, t.indent = t.named(name), "      "
+		return nil, nil
+	}
+	if bytes.Contains(line, []byte("$ ")) {
+		if m := blockName.FindSubmatch(line); m != nil {
+			t.block, t.indent = t.named(m[1]), "│ "
+			return nil, nil
+		}
+	}
+	if t.block == nil {
+		return nil, nil
+	}
+	if text, ok := bytes.CutPrefix(line, []byte(t.indent)); ok {
+		return t.block, text
+	}
+	if len(bytes.TrimSpace(line)) > 0 && !bytes.HasPrefix(line, []byte("└─ ")) { // pnpm's state of a task
+		t.block = nil
+	}
+	return nil, nil
 }

@@ -54,7 +54,7 @@ func (p *Problem) key() key {
 // severities are the words that tools use.
 var severities = map[string]Severity{
 	"error": Error, "err": Error, "e": Error, "f": Error, "fatal": Error, "fatal error": Error, "failure": Error, "panic": Error,
-	"internal compiler error": Error, "parse error": Error,
+	"internal compiler error": Error, "parse error": Error, "✖": Error, "×": Error, "⚠": Warning, "!": Warning, "ℹ": Info,
 	"warning": Warning, "warn": Warning, "w": Warning, "c": Warning, "r": Warning, "deprecated": Warning, "notice": Info,
 	"info": Info, "information": Info, "note": Info, "hint": Info, "help": Info, "i": Info, "n": Info, "suggestion": Info, "message": Info,
 }

@@ -23,7 +23,9 @@ type Tracker struct {
 	command, dir string
 	main         *stream // lines without a prefix
 	streams      map[string]*stream
-	in           *stream    // of the line that is examined
+	in           *stream // of the line that is examined
+	block        *stream // of the lines that begin with indent now, see blockOf
+	indent       string
 	lines        int        // examined
 	added        int        // number of problems found, including known ones
 	list         []*Problem // by their last offset, mostly
