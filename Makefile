@@ -1,5 +1,5 @@
 # Every target is one line and works on a fresh clone with Go installed. CI runs these targets, too. Their scripts are in scripts/.
-.PHONY: all run run-cluster test test-cluster test-windows test-systemd test-web soak lint fuzz bench bench-host bench-cluster web cross release test-release outdated build fmt
+.PHONY: all run run-cluster test test-cluster test-windows test-systemd test-web soak lint fuzz bench bench-host bench-cluster web cross release test-release outdated record-problems build fmt
 all: build
 
 run: build ; bin/tether demo
@@ -21,4 +21,5 @@ release: ; scripts/release.sh $(RELEASEFLAGS)
 outdated: ; go run ./internal/tools/outdated
 test-release: release ; scripts/test-release.sh
 build: ; scripts/web.sh; CGO_ENABLED=0 go build -buildvcs=auto -trimpath -ldflags='-s -w' -o bin/ ./cmd/...
+record-problems: ; go run ./internal/tools/record $(RECORDFLAGS) $(TOOLS)
 fmt: ; gofmt -w .

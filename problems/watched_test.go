@@ -4,35 +4,60 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"tether/problems"
 )
 
-// Minimum shares over the recordings of tools that watch files.
+// Minimum shares over the recordings of tools whose files were broken and repaired.
 const (
-	minFound   = 0.95 // of the printed errors
-	minExact   = 0.98 // of what is found is one of them
-	minCleared = 0.95 // of the errors that were repaired
-	minWatched = 24   // recordings
+	minFound    = 0.95 // of the printed errors
+	minExact    = 0.98 // of what is found is one of them
+	minCleared  = 0.95 // of the errors that were repaired
+	minWatched  = 24   // recordings that the matchers were made with
+	minRecorded = 32   // recordings of make record-problems
 )
 
 // watched is the recording of a terminal in which files were broken and repaired.
 type watched struct {
 	name, dir, command string
 	output             []byte
-	want               []string // "FILE:LINE BEGINNING OF THE MESSAGE"
-	repaired           []string // those of want that are gone at the end
+	faults             []fault
+	marks              []mark
 }
 
-// watches reads testdata/watched. The truth about NAME.out is in NAME.want: a line "DIR $ COMMAND", a line for each error
-// that a reader sees, which begins with "stays: " if it is not repaired, and "repaired" or "stays".
-func watches(t *testing.T) (all []watched) {
+// fault is an error that a reader sees.
+type fault struct {
+	file         string
+	line, column int // column is 0 if the truth has none
+	message      string
+	repaired     int // the offset after which it is gone, or never
+	found        bool
+}
+
+const never = -1
+
+// mark is an offset of the output: "run", where the command line runs again; "clean", until which nothing is wrong;
+// "repaired", where all errors before are gone; or "silent", where they are gone and the tool has not said anything.
+type mark struct {
+	kind string
+	at   int
+}
+
+var faultForm = regexp.MustCompile(`^(stays: )?(\S+?):(\d+)(?::(\d+))?(?: (.*))?$`)
+
+// watches reads a directory of recordings. The truth about NAME.out is in NAME.want: a line "DIR $ COMMAND", a line
+// "FILE:LINE[:COLUMN] BEGINNING OF THE MESSAGE" for each error that a reader sees, which begins with "stays: " if it is not
+// repaired, and "KIND OFFSET" for a mark. "repaired" without an offset is the end; "stays" says that nothing is repaired.
+func watches(t *testing.T, dir string) (all []watched) {
 	t.Helper()
-	names, err := filepath.Glob("testdata/watched/*.out")
+	names, err := filepath.Glob(dir + "/*.out")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,106 +72,175 @@ func watches(t *testing.T) (all []watched) {
 		}
 		lines := strings.Split(strings.TrimSpace(string(truth)), "\n")
 		w.dir, w.command, _ = strings.Cut(lines[0], " $ ")
-		for _, line := range lines[1 : len(lines)-1] {
-			want, stays := strings.CutPrefix(line, "stays: ")
-			w.want = append(w.want, want)
-			if !stays && lines[len(lines)-1] == "repaired" {
-				w.repaired = append(w.repaired, want)
-			}
+		for _, line := range lines[1:] {
+			w.believe(t, line)
 		}
 		all = append(all, w)
 	}
 	return all
 }
 
-// seen feeds a recording line by line, as somebody sees it who always asks, and returns what was reported at any time, and
-// at the end.
-func (w watched) seen() (ever, left []string) {
+// believe takes one line of the truth.
+func (w *watched) believe(t *testing.T, line string) {
+	t.Helper()
+	kind, offset, _ := strings.Cut(line, " ")
+	at, err := strconv.Atoi(offset)
+	switch {
+	case line == "stays":
+	case line == "repaired":
+		at, err = len(w.output), nil
+		fallthrough
+	case err == nil && (kind == "run" || kind == "clean" || kind == "repaired" || kind == "silent"):
+		w.marks = append(w.marks, mark{kind, at})
+		for i := range w.faults {
+			switch f := &w.faults[i]; {
+			case f.repaired != 0:
+			case kind == "repaired":
+				f.repaired = at
+			case kind == "silent":
+				f.repaired = never
+			}
+		}
+	default:
+		m := faultForm.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("%s: %q is no truth", w.name, line)
+		}
+		f := fault{file: m[2], message: m[5]}
+		f.line, _ = strconv.Atoi(m[3])
+		f.column, _ = strconv.Atoi(m[4])
+		if m[1] != "" {
+			f.repaired = never
+		}
+		w.faults = append(w.faults, f)
+	}
+}
+
+// is reports whether a problem is the error. Of a test of Go, the file's directory is known only once its package has ended.
+func (f *fault) is(dir string, p problems.Problem) bool {
+	known := strings.TrimPrefix(p.File, dir+"/") == f.file || p.Tool == "go test" && p.File == path.Base(f.file)
+	return known && p.Line == f.line && (f.column == 0 || p.Column == f.column) &&
+		strings.HasPrefix(p.Message, f.message)
+}
+
+// counts are the sums over recordings.
+type counts struct{ printed, found, reported, right, repaired, cleared, early int }
+
+func (c *counts) add(d counts) {
+	c.printed, c.found, c.reported, c.right = c.printed+d.printed, c.found+d.found, c.reported+d.reported, c.right+d.right
+	c.repaired, c.cleared, c.early = c.repaired+d.repaired, c.cleared+d.cleared, c.early+d.early
+}
+
+// count feeds a recording line by line, as somebody sees it who always asks.
+func (w *watched) count(t *testing.T) (c counts) {
 	tr := problems.NewTracker(problems.Builtin(), 0)
 	tr.Begin(w.command, w.dir)
 	known := map[string]bool{}
-	at := int64(0)
-	look := func() (now []string) {
+	clean := len(w.marks) > 0 && w.marks[0].kind == "clean"
+	look := func() {
 		for _, p := range tr.Problems(0) {
-			text := fmt.Sprintf("%s:%d %s", strings.TrimPrefix(p.File, w.dir+"/"), p.Line, p.Message)
-			if now = append(now, text); !known[text] {
-				known[text] = true
-				ever = append(ever, text)
+			text := fmt.Sprintf("%s:%d:%d %s [%s]", p.File, p.Line, p.Column, p.Message, p.Tool)
+			if known[text] {
+				continue
+			}
+			known[text] = true
+			c.reported++
+			right := false
+			for i := range w.faults {
+				if f := &w.faults[i]; f.is(w.dir, p) {
+					right, f.found = true, true
+				}
+			}
+			if right {
+				c.right++
+			} else {
+				t.Logf("%s: not an error of its own: %s", w.name, text)
+			}
+			if clean {
+				c.early++
 			}
 		}
-		return now
 	}
-	for line := range bytes.Lines(w.output) {
-		tr.Write(at, line)
-		at += int64(len(line))
-		look()
+	at := 0
+	marks := append(w.marks, mark{"run", len(w.output)})
+	for i, m := range marks {
+		for line := range bytes.Lines(w.output[at:m.at]) {
+			tr.Write(int64(at), line)
+			at += len(line)
+			look()
+		}
+		if m.kind == "run" || marks[i+1] == (mark{"run", m.at}) {
+			tr.End() // the command has ended
+			look()
+		}
+		switch m.kind {
+		case "clean":
+			clean = false
+		case "run":
+			if i < len(marks)-1 {
+				tr.Begin(w.command, w.dir)
+			}
+		case "repaired":
+			w.countCleared(t, &c, m.at, tr.Problems(0))
+		}
 	}
-	tr.End()
-	return ever, look()
+	for _, f := range w.faults {
+		if c.printed++; f.found {
+			c.found++
+		} else {
+			t.Logf("%s: not found: %s:%d:%d %s", w.name, f.file, f.line, f.column, f.message)
+		}
+	}
+	return c
 }
 
-// The errors of tools that watch files are found, with their messages, nothing else is, and they are gone after the repair.
+// countCleared counts the errors that were repaired before an offset, given those that are still reported there.
+func (w *watched) countCleared(t *testing.T, c *counts, at int, left []problems.Problem) {
+	for _, f := range w.faults {
+		if f.repaired != at {
+			continue
+		}
+		c.repaired++
+		if slices.ContainsFunc(left, func(p problems.Problem) bool { return f.is(w.dir, p) }) {
+			t.Logf("%s: not cleared: %s:%d %s", w.name, f.file, f.line, f.message)
+		} else {
+			c.cleared++
+		}
+	}
+}
+
+// The errors of tools are found, with their messages, nothing else is, and they are gone after the repair: in the recordings
+// that the matchers were made with, and in those that make record-problems makes.
 func TestWatchedRuns(t *testing.T) {
-	all := watches(t)
-	wanted, found, reported, right, repaired, cleared := 0, 0, 0, 0, 0, 0
-	for _, w := range all {
-		ever, left := w.seen()
-		matches := func(want string, list []string) bool {
-			for _, got := range list {
-				if strings.HasPrefix(got, want) {
-					return true
-				}
-			}
-			return false
+	var sum counts
+	for _, part := range []struct {
+		dir   string
+		least int
+	}{{"testdata/watched", minWatched}, {"testdata/recorded", minRecorded}} {
+		var c counts
+		all := watches(t, part.dir)
+		for _, w := range all {
+			d := w.count(t)
+			t.Logf("| %s | %d | %d | %d | %d of %d |", w.name, d.printed, d.found, d.reported-d.right, d.cleared, d.repaired)
+			c.add(d)
 		}
-		for _, want := range w.want {
-			wanted++
-			if matches(want, ever) {
-				found++
-			} else {
-				t.Logf("%s: not found: %s", w.name, want)
-			}
-			if slices.Contains(w.repaired, want) {
-				repaired++
-				if !matches(want, left) {
-					cleared++
-				} else {
-					t.Logf("%s: not cleared: %s", w.name, want)
-				}
-			}
+		if len(all) < part.least {
+			t.Errorf("%s: %d recordings, want %d", part.dir, len(all), part.least)
 		}
-		for _, got := range ever {
-			reported++
-			if i := strings.IndexByte(got, ' '); i > 0 && w.has(got) {
-				right++
-			} else {
-				t.Logf("%s: not an error of its own: %s", w.name, got)
-			}
-		}
+		t.Logf("%s: %d recordings, %+v", part.dir, len(all), c)
+		sum.add(c)
 	}
 	share := func(name string, n, of int, least float64) {
 		if got := float64(n) / float64(of); got < least {
 			t.Errorf("%s: %d of %d, %.3f, want %.2f", name, n, of, got, least)
-		} else {
-			t.Logf("%s: %d of %d", name, n, of)
 		}
 	}
-	share("found", found, wanted, minFound)
-	share("right", right, reported, minExact)
-	share("cleared", cleared, repaired, minCleared)
-	if len(all) < minWatched {
-		t.Errorf("%d recordings, want %d", len(all), minWatched)
+	share("found", sum.found, sum.printed, minFound)
+	share("right", sum.right, sum.reported, minExact)
+	share("cleared", sum.cleared, sum.repaired, minCleared)
+	if sum.early > 0 {
+		t.Errorf("%d problems in clean starts", sum.early)
 	}
-}
-
-// has reports whether a problem is one of the errors.
-func (w watched) has(got string) bool {
-	for _, want := range w.want {
-		if strings.HasPrefix(got, want) {
-			return true
-		}
-	}
-	return false
 }
 
 // A tool that says that it found no errors is believed until it begins again; other lines that look like errors are quoted.
