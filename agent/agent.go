@@ -236,7 +236,7 @@ func (a *Agent) openPool(ctx context.Context) {
 	o := a.cfg.Terminals
 	o.Observe, o.MayLend = a.acted, a.mayLend
 	a.openOutward(&o)
-	o.Lendable = a.hosts.Has
+	o.Lendable = a.hosts.Lendable
 	if a.cfg.Holder.Path == "" {
 		a.pool = term.NewPool(o)
 		return

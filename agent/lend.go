@@ -41,6 +41,9 @@ func (a *Agent) lendTo(r start.Request) ([]string, error) {
 
 // mayLend is term.Options.MayLend: it refuses terminals that the configuration forbids to lend, to every door.
 func (a *Agent) mayLend(i term.Info, host string) error {
+	if !a.hosts.Takes(host, i.ID) {
+		return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("the private host %s is for another terminal", host)}
+	}
 	q := config.Lending{Door: i.Door, Owner: "user", Host: host, Dirs: append(pathsOf(i.Cwd), pathsOf(i.StartCwd)...)}
 	if i.Owner.Role == term.RoleAgent {
 		q.Owner = "agent"

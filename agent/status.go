@@ -47,7 +47,7 @@ func (a *Agent) Status() localapi.Status {
 		}
 		local.CountTerminal(&s.Terminals, h)
 	}
-	s.Terminals.There = there(s.Hosts, running)
+	s.Terminals.There = there(append(a.hosts.PrivateStatus(), s.Hosts...), running)
 	return s
 }
 

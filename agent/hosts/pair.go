@@ -111,8 +111,8 @@ func (p *Paired) newHost(r localapi.PairRequest) (host, error) {
 	if err != nil {
 		return host{}, err
 	}
-	if len(r.Token) > maxToken || strings.ContainsFunc(r.Token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return host{}, localapi.BadRequest("the token must be at most %d visible ASCII characters", maxToken)
+	if err := checkToken(r.Token); err != nil {
+		return host{}, err
 	}
 	how := term.OnDispose(cmp.Or(r.OnDispose, string(term.DisposeAuto)))
 	if how != term.DisposeAuto && how != term.DisposeKill && how != term.DisposeUnlend {
@@ -152,6 +152,13 @@ func (p *Paired) newHost(r localapi.PairRequest) (host, error) {
 			Hint: "choose another with --name, or first: tether unpair " + h.Name}
 	}
 	return h, nil
+}
+
+func checkToken(token string) error {
+	if len(token) > maxToken || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return localapi.BadRequest("the token must be at most %d visible ASCII characters", maxToken)
+	}
+	return nil
 }
 
 // maxAddresses bounds the addresses of one host.

@@ -3,6 +3,7 @@ package hosts
 import (
 	"cmp"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -50,6 +51,7 @@ type Paired struct {
 	store    *store
 	turn     chan struct{} // 1 slot: hosts come and go one at a time
 	attempts attempts      // to pair by a code
+	private  sync.Map      // privateHost by name, see LinkPrivate
 
 	// Set by Link.
 	pool  *term.Pool

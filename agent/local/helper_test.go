@@ -77,6 +77,10 @@ func (d *fakeDaemon) ChangeHost(_ context.Context, name string, c localapi.HostC
 	return localapi.HostStatus{Name: cmp.Or(c.Name, name), Default: c.Default}, d.note("change " + name)
 }
 
+func (d *fakeDaemon) LinkPrivate(_ context.Context, at localapi.PrivateHost, id term.ID) (string, func(), error) {
+	return "here", func() { _ = d.note("left " + at.URL) }, d.note("link " + at.URL)
+}
+
 func (d *fakeDaemon) Unpair(_ context.Context, name string) (localapi.Unpaired, error) {
 	return localapi.Unpaired{}, d.note("unpair " + name)
 }

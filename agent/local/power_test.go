@@ -55,6 +55,16 @@ var deeds = []deed{
 	{"share", needsLater, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.Share(ctx, "mine", localapi.ShareRequest{}))
 	}},
+	{"share here", needsLater, func(ctx context.Context, c *localclient.Client) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		_, wait, err := c.ShareHere(ctx, "mine", localapi.ShareRequest{Here: &localapi.PrivateHost{}})
+		if err == nil {
+			cancel()
+			_ = wait() // ctx's error
+		}
+		return err
+	}},
 	{"shares", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Shares(ctx)) }},
 	{"unshare", needsNone, func(ctx context.Context, c *localclient.Client) error { return c.Unshare(ctx, "aaaaaaaa") }},
 	{"unlend", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Unlend(ctx, "mine", "")) }},

@@ -3,6 +3,8 @@ package local
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,40 +30,116 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, req localapi.Shar
 	if err != nil {
 		return err
 	}
+	if req.Here != nil {
+		return s.shareHere(w, r, h, req)
+	}
 	host, err := s.hostFor(req.Host)
+	if e, ok := errors.AsType[*localapi.Error](err); ok {
+		e.Hint += "; or share it without a host: tether share ID --here"
+	}
 	if err != nil {
 		return err
 	}
-	if err := s.opts.Hosts.TakesShares(host); err != nil {
+	made, err := s.newShare(r.Context(), h, host, req)
+	return answer(w, made, err)
+}
+
+// shareHere shares a terminal at a host of the client's own. It answers with the link, and returns when the link has ended, the client is gone
+// or the daemon ends; nothing is lent to that host afterwards.
+func (s *Server) shareHere(w http.ResponseWriter, r *http.Request, h term.Handle, req localapi.ShareRequest) error {
+	if req.Host != "" {
+		return localapi.BadRequest("here and host cannot be combined")
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.draining, cancel)()
+	if err := s.enter(); err != nil {
 		return err
+	}
+	defer s.attached.Done()
+	host, end, err := s.opts.Hosts.LinkPrivate(ctx, *req.Here, h.ID())
+	if err != nil {
+		return err
+	}
+	defer end()
+	made, err := s.newShare(ctx, h, host, req)
+	if err != nil {
+		return err
+	}
+	control := http.NewResponseController(w)
+	out := json.NewEncoder(&deadlined{w: w, control: control, timeout: s.opts.WriteTimeout})
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	if err := out.Encode(made); err != nil {
+		return nil // the client is gone
+	}
+	ended := s.awaitUnshare(ctx, s.access(r), h, host, made.ID)
+	if ended || s.draining.Err() != nil {
+		_ = out.Encode(localapi.ShareEnd{Ended: ended}) // fails if the client is gone
+	}
+	_ = control.SetWriteDeadline(time.Time{})
+	return nil
+}
+
+// awaitUnshare waits until the share has ended, or ctx has: then it returns false.
+func (s *Server) awaitUnshare(ctx context.Context, access term.Access, h term.Handle, host, id string) bool {
+	for version := uint64(0); ; {
+		var err error
+		if version, err = access.Changed(ctx, version); err != nil {
+			return false
+		}
+		loan, lent := h.Loan(host)
+		if !lent || !slices.ContainsFunc(loan.Shares, func(s term.Share) bool { return s.ID == id && !s.Ended }) {
+			return true
+		}
+	}
+}
+
+// newShare makes a share of the terminal at the host, and returns its link.
+func (s *Server) newShare(ctx context.Context, h term.Handle, host string, req localapi.ShareRequest) (made localapi.NewShare, err error) {
+	if err := s.opts.Hosts.TakesShares(host); err != nil {
+		return made, err
 	}
 	link := ahp.NewShareLink()
 	lasts := cmp.Or(time.Duration(req.ForMs)*time.Millisecond, shareLasts)
 	share := term.Share{ID: link.ID, SecretHash: link.SecretHash(), Until: time.Now().Add(lasts), Once: req.Once}
-	if err := h.LendTo(host, term.LoanChange{Share: &share}); err != nil {
-		return err
+	if req.Here != nil && req.Here.Agents {
+		if err := h.LendTo(host, term.LoanChange{}); err != nil {
+			return made, err
+		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), toldWithin)
+	if err := h.LendTo(host, term.LoanChange{Share: &share}); err != nil {
+		return made, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, toldWithin)
 	defer cancel()
 	link.URL, err = s.opts.Hosts.ShareTold(ctx, host, h, share.ID)
 	if err != nil {
 		_ = h.Unshare(host, share.ID) // otherwise a link that was never shown to anybody would admit guests
-		return err
+		return made, err
 	}
-	link.URL = cmp.Or(link.URL, s.guestPage(host))
+	at := s.hostURL(host)
+	if req.Here != nil {
+		at = req.Here.URL
+	}
+	link.URL = cmp.Or(link.URL, guestPage(at))
 	loan, _ := h.Loan(host)
-	return reply(w, localapi.NewShare{Share: shareFrom(h.Info(), &loan, &share), Link: link.Text(), Loopback: onLoopback(link.URL)})
+	return localapi.NewShare{Share: shareFrom(h.Info(), &loan, &share), Link: link.Text(), Loopback: onLoopback(link.URL)}, nil
 }
 
-// guestPage returns the address of a host's page for guests, for a host that does not report it.
-func (s *Server) guestPage(host string) string {
-	hosts := s.opts.Daemon.Status().Hosts
-	i := slices.IndexFunc(hosts, func(h localapi.HostStatus) bool { return h.Name == host })
-	if i < 0 {
-		return ""
+// hostURL returns the URL of a paired host, "" if there is none.
+func (s *Server) hostURL(host string) string {
+	for _, h := range s.opts.Daemon.Status().Hosts {
+		if h.Name == host {
+			return h.URL
+		}
 	}
-	u, err := url.Parse(hosts[i].URL)
-	if err != nil {
+	return ""
+}
+
+// guestPage returns the address of the page for guests of a host with a URL, for a host that does not report it.
+func guestPage(host string) string {
+	u, err := url.Parse(host)
+	if err != nil || u.Host == "" {
 		return ""
 	}
 	scheme := "https"

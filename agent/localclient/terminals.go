@@ -2,6 +2,8 @@ package localclient
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -161,6 +163,34 @@ func (c *Client) UnlendAll(ctx context.Context, host string) (localapi.TerminalL
 // Share makes a link with which a guest watches the terminal.
 func (c *Client) Share(ctx context.Context, ref string, r localapi.ShareRequest) (localapi.NewShare, error) {
 	return ask[localapi.NewShare](ctx, c, http.MethodPost, terminalPath(ref, "/share"), r)
+}
+
+// ShareHere makes a link at r.Here. The link ends with ctx, and when the returned function returns: it waits for the end, and must be called
+// once. Its error is nil if the link's time was up or somebody has ended it, otherwise ctx's or ErrDropped.
+func (c *Client) ShareHere(ctx context.Context, ref string, r localapi.ShareRequest) (made localapi.NewShare, wait func() error, err error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return made, nil, err
+	}
+	resp, err := c.send(ctx, http.MethodPost, terminalPath(ref, "/share"), body)
+	if err != nil {
+		return made, nil, err
+	}
+	answers := json.NewDecoder(resp.Body)
+	if err := answers.Decode(&made); err != nil {
+		resp.Body.Close()
+		return made, nil, fmt.Errorf("the daemon's answer: %w", err)
+	}
+	return made, func() error {
+		defer resp.Body.Close()
+		var end localapi.ShareEnd
+		if err := answers.Decode(&end); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil || !end.Ended {
+			return ErrDropped
+		}
+		return nil
+	}, nil
 }
 
 // Shares lists the links, without their secrets.

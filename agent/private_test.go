@@ -1,0 +1,63 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"tether/agent"
+	"tether/agent/localapi"
+	"tether/internal/testkit"
+)
+
+// A private host gets the one terminal: it is not paired, no request can lend to it, and what was lent is not lent any more at the end.
+func TestPrivateHost(t *testing.T) {
+	a := start(t, agent.Config{Dirs: home(t)})
+	spawn := func(name string, to []string) error {
+		_, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Name: name, Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), LendTo: to})
+		return err
+	}
+	for _, name := range []string{"shown", "other"} {
+		if err := spawn(name, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := startHost(t, "right")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	made, wait, err := a.client.ShareHere(ctx, "shown", localapi.ShareRequest{Here: &localapi.PrivateHost{URL: url, Token: "right"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.status("the terminal is there, and no host", func(s localapi.Status) bool {
+		return len(s.Hosts) == 0 && s.Terminals.There == 1 && s.Terminals.Lent == 1
+	})
+	if _, err := a.client.Lend(t.Context(), "other", localapi.LendRequest{Host: made.Host}); localapi.ExitStatus(err) != localapi.ExitNotPaired {
+		t.Errorf("another terminal is lent there: %v", err)
+	}
+	if err := spawn("third", []string{made.Host}); localapi.ExitStatus(err) != localapi.ExitNotPaired {
+		t.Errorf("a new terminal is lent there: %v", err)
+	}
+	cancel()
+	if err := wait(); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	a.status("nothing is lent", func(s localapi.Status) bool { return s.Terminals.Lent == 0 && s.Terminals.There == 0 })
+
+	for _, c := range []struct {
+		url, token string
+		code       localapi.Code
+	}{
+		{url, "wrong", localapi.CodeRefused},
+		{"wss://host.example", "right", localapi.CodeBadRequest},
+		{"ws://127.0.0.1:1", "right", localapi.CodeUnreachable},
+		{url, "a b", localapi.CodeBadRequest},
+	} {
+		_, _, err := a.client.ShareHere(t.Context(), "shown", localapi.ShareRequest{Here: &localapi.PrivateHost{URL: c.url, Token: c.token}})
+		var e *localapi.Error
+		if !errors.As(err, &e) || e.Code != c.code {
+			t.Errorf("%s: %v, want %s", c.url, err, c.code)
+		}
+	}
+}
