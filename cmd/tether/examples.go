@@ -28,7 +28,7 @@ var examples = map[string]string{
 	"host rm":           "tether host rm work",
 	"lend":              "tether lend web\ntether lend web --host work --for 1h",
 	"unlend":            "tether unlend web\ntether unlend --all",
-	"share":             "tether share web\ntether share web --host work --for 30m --once",
+	"share":             "tether share web\ntether share web --host work --for 30m --once\ntether share web --here --via ssh:dev.example --for 30m",
 	"shares":            "tether shares\ntether shares --json",
 	"unshare":           "tether unshare web",
 	"demo":              "tether demo",

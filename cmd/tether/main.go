@@ -19,6 +19,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == holderVerb { // first: such a process is small and starts fast
 		os.Exit(holder.Main(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == keeperVerb {
+		os.Exit(keep(os.Args[2:]))
+	}
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb {
 		os.Exit(sandbox.Main(os.Args[2:]))
 	}

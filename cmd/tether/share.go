@@ -15,19 +15,38 @@ import (
 
 func shareCommand(a *app) *cobra.Command {
 	var r localapi.ShareRequest
+	var here hereFlags
 	during := time.Hour
 	c := &cobra.Command{
-		Use: "share ID [--host NAME] [--for TIME] [--once]", Short: "make a link with which a guest watches one terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Use: "share ID [--host NAME | --here] [--for TIME] [--once]", Short: "make a link with which a guest watches one terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
 		Long: `make a link with which a guest watches one terminal in a browser, read-only and without a
 login. Whoever has the link sees the retained and the new output of this terminal, and
 nothing else, until the time is up or tether unshare ends it. A terminal that is not
 shared with the host is shown to the guests alone. The link is printed once and kept nowhere;
-at a terminal it is also shown as a QR code, for phones.`,
+at a terminal it is also shown as a QR code, for phones.
+
+With --here no host needs to be paired: this command starts a private host on loopback
+with this one terminal, makes it reachable, and says who can read what is shown. It runs
+in the foreground; everything ends with it, with the time, or with tether unshare.
+Ways (--via), all by programs that you have:
+  tailscale          an https address in your tailnet
+  tailscale:funnel   the same, for everybody
+  cloudflared        a quick tunnel; its operator, Cloudflare, can read what is shown
+  ssh:HOST[:PORT]    a port on HOST's loopback, by ssh -R; with --public-url for the
+                     https address of something there that ends TLS (port 9188)
+  none               this machine only`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if during < time.Millisecond {
 				return usage(c, "--for %s must be more than 0, such as 1h", during)
 			}
 			r.ForMs = during.Milliseconds()
+			ways, err := here.ways(c, r.Host)
+			if err != nil {
+				return err
+			}
+			if here.on {
+				return a.shareHere(c.Context(), args[0], r, ways, here.agent)
+			}
 			client, _, err := a.client()
 			if err != nil {
 				return err
@@ -36,12 +55,8 @@ at a terminal it is also shown as a QR code, for phones.`,
 			if err != nil {
 				return err
 			}
-			who := "whoever has this link"
-			if s.Once {
-				who = "the first browser that opens this link"
-			}
 			a.notice("%s sees all retained and new output of %s at %s until %s; end it with: tether unshare %s",
-				who, display.Printable(s.Name, 80), display.Printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.ID)
+				admitted(s), display.Printable(s.Name, 80), display.Printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.ID)
 			if s.Loopback {
 				a.notice("this link works on this machine only, since the host is at a loopback address")
 			}
@@ -51,6 +66,7 @@ at a terminal it is also shown as a QR code, for phones.`,
 		},
 	}
 	c.Flags().StringVar(&r.Host, "host", "", "the paired host `NAME` instead of the default host")
+	here.add(c)
 	c.Flags().DurationVar(&during, "for", time.Hour, "end the link after this `TIME`, at most 720h")
 	c.Flags().BoolVar(&r.Once, "once", false, "let only the first browser in that opens the link")
 	return c

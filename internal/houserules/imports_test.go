@@ -77,6 +77,7 @@ const layers = `
 	agent/localclient, cmd/tether/internal/display < cmd/tether/internal/view, cmd/tether/internal/tui;
 	agent, agent/localclient, cmd/tether/internal/display, installer, internal/version < cmd/tether/internal/doctor;
 	internal/change, internal/escape, cmd/tether/internal/view < cmd/tether/internal/attach;
+	NONE < cmd/tether/internal/tunnel;
 
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;
