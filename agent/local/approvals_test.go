@@ -18,6 +18,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/agenttools"
 	"tether/internal/testkit"
 	"tether/platform/shell"
 )
@@ -352,7 +353,7 @@ func TestScriptsAreBoundAtEachDoor(t *testing.T) {
 		policy.DoorAHP: func(w *world, dir string) error {
 			s := w.server.ToolsAt("lab", "s1", "ci")
 			defer s.Close()
-			_, err := s.Call(context.Background(), "spawn_background_terminal", json.RawMessage(`{"cwd":`+strconv.Quote(dir)+`,"command":["sh","x.sh"]}`), nil)
+			_, err := s.Call(context.Background(), "spawn_background_terminal", json.RawMessage(`{"cwd":`+strconv.Quote(dir)+`,"command":["sh","x.sh"]}`), agenttools.Caller{})
 			return err
 		},
 	} {

@@ -59,7 +59,7 @@ func call(t *testing.T, s *agenttools.Set, tool string, in args) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	r, err := s.Call(ctx, tool, raw, nil)
+	r, err := s.Call(ctx, tool, raw, agenttools.Caller{})
 	if err != nil {
 		t.Fatalf("%s %s: %v", tool, raw, err)
 	}
@@ -131,7 +131,7 @@ func TestInvisibleTerminalsForAnAgentAtAHost(t *testing.T) {
 			t.Errorf("%s is listed: %s", what, got)
 		}
 		for _, tool := range []string{"read_terminal", "wait_terminal"} {
-			if _, err := s.Call(t.Context(), tool, json.RawMessage(`{"terminalId":"`+hidden+`"}`), nil); err == nil || !strings.HasPrefix(err.Error(), "Terminal not found") {
+			if _, err := s.Call(t.Context(), tool, json.RawMessage(`{"terminalId":"`+hidden+`"}`), agenttools.Caller{}); err == nil || !strings.HasPrefix(err.Error(), "Terminal not found") {
 				t.Errorf("%s of %s: %v", tool, what, err)
 			}
 		}
@@ -140,10 +140,10 @@ func TestInvisibleTerminalsForAnAgentAtAHost(t *testing.T) {
 			t.Errorf("%s was killed", what)
 		}
 	}
-	if _, err := s.Call(t.Context(), "write_terminal", json.RawMessage(`{"terminalId":"`+id+`","input":"x"}`), nil); err == nil || child.Typed() != "" {
+	if _, err := s.Call(t.Context(), "write_terminal", json.RawMessage(`{"terminalId":"`+id+`","input":"x"}`), agenttools.Caller{}); err == nil || child.Typed() != "" {
 		t.Errorf("typing: %v, typed %q", err, child.Typed())
 	}
-	if _, err := s.Call(t.Context(), "wait_terminal", json.RawMessage(`{"terminalId":"`+id+`","port":80}`), nil); err == nil {
+	if _, err := s.Call(t.Context(), "wait_terminal", json.RawMessage(`{"terminalId":"`+id+`","port":80}`), agenttools.Caller{}); err == nil {
 		t.Error("it may try ports of this machine")
 	}
 	h, err := w.pool.As(term.User).Find(id)
@@ -166,7 +166,7 @@ func TestInvisibleTerminalsForAnAgentAtAHost(t *testing.T) {
 	if got := call(t, s, "list_terminals", nil); !strings.Contains(got, persons.ID) {
 		t.Errorf("what the person lends there is not listed: %s", got)
 	}
-	if _, err := s.Call(t.Context(), "kill_terminal", json.RawMessage(`{"terminalId":"`+persons.ID+`"}`), nil); err == nil || w.info(persons.ID).Exit != nil {
+	if _, err := s.Call(t.Context(), "kill_terminal", json.RawMessage(`{"terminalId":"`+persons.ID+`"}`), agenttools.Caller{}); err == nil || w.info(persons.ID).Exit != nil {
 		t.Errorf("kill of the person's: %v", err)
 	}
 }
@@ -183,7 +183,10 @@ func TestAnAgentAtAHostIsAskedAbout(t *testing.T) {
 	s := w.at("s1")
 	run := json.RawMessage(rooted(`{"cwd":"/tmp","command":["npm","test"]}`))
 	said := make(chan error, 1)
-	go func() { _, err := s.Call(t.Context(), "spawn_background_terminal", run, nil); said <- err }()
+	go func() {
+		_, err := s.Call(t.Context(), "spawn_background_terminal", run, agenttools.Caller{})
+		said <- err
+	}()
 	var asked localapi.Approval
 	testkit.Eventually(t, patience, "the person is asked", func() bool {
 		all, err := w.client.Approvals(t.Context(), nil)
@@ -203,7 +206,7 @@ func TestAnAgentAtAHostIsAskedAbout(t *testing.T) {
 	if err := <-said; !errors.As(err, &refused) || refused.Code != policy.CodeRejected {
 		t.Errorf("after a no: %v", err)
 	}
-	if _, err := s.Call(t.Context(), "spawn_background_terminal", json.RawMessage(`{"cwd":"/tmp","command":["rm","x"]}`), nil); err == nil {
+	if _, err := s.Call(t.Context(), "spawn_background_terminal", json.RawMessage(`{"cwd":"/tmp","command":["rm","x"]}`), agenttools.Caller{}); err == nil {
 		t.Error("what is denied to all is allowed to it")
 	}
 }
