@@ -28,6 +28,7 @@ type answer struct {
 	control *http.ResponseController
 	own     http.Header // the SDK's; net/http has a copy as soon as the answer has begun
 	early   bool        // the answer may begin before the SDK writes anything
+	ids     ids         // of the server; set before the SDK writes anything
 
 	mu    sync.Mutex // held while something is written
 	timer *time.Timer
@@ -84,13 +85,20 @@ func (a *answer) Write(p []byte) (int, error) {
 	defer a.mu.Unlock()
 	a.beginLocked(http.StatusOK, a.own)
 	a.timer.Reset(commentEvery)
-	if a.bare {
-		if err := a.frameLocked(p); err != nil {
-			return 0, err
-		}
-		return len(p), nil
+	shown := p
+	if a.ids != "" {
+		shown = a.ids.out(p)
 	}
-	return a.w.Write(p)
+	var err error
+	if a.bare {
+		err = a.frameLocked(shown)
+	} else {
+		_, err = a.w.Write(shown)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // Flush implements http.Flusher.

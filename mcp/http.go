@@ -60,7 +60,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	session := r.Header.Get(sessionHeader)
 	out := newAnswer(w, r, Stateless(r) || session != "") // otherwise the answer's headers have the new session
 	defer out.end()
+	out.ids = s.ids
 	defer s.carry(out, r, body)()
+	if !s.ids.request(out, r) {
+		return
+	}
 	if Stateless(r) {
 		s.modern.ServeHTTP(out, r)
 		return

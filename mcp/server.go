@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"sync"
 	"time"
@@ -52,6 +53,7 @@ type Server struct {
 	uses     uses
 	subs     subscriptions
 	carriers carriers
+	ids      ids
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -91,7 +93,7 @@ func New(o Options) *Server {
 	if o.FollowIdle == 0 {
 		o.FollowIdle = 5 * time.Minute
 	}
-	s := &Server{opts: o, tools: o.Tools}
+	s := &Server{opts: o, tools: o.Tools, ids: ids("id-" + rand.Text() + "-")}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	guide := instructions
 	if s.tools.ReadOnly() {

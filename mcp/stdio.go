@@ -283,7 +283,7 @@ func (c *lineConn) carry(r *jsonrpc.Request) func() {
 	if err != nil {
 		return func() {}
 	}
-	name, forget := c.server.carriers.add(&carrier{id: id, send: c.send})
+	name, forget := c.server.carriers.add(&carrier{id: bytes.TrimPrefix(c.server.ids.out(append([]byte(":"), id...)), []byte(":")), send: c.send})
 	params, err := named(r.Params, name)
 	if err != nil {
 		forget()
@@ -321,10 +321,14 @@ func (c *lineConn) message(line []byte) jsonrpc.Message {
 		c.refuse(nil, jsonrpc.CodeParseError, "a line is not JSON")
 		return nil
 	}
+	message, err := c.server.ids.in(line)
+	if errors.Is(err, errID) {
+		c.refuse(nil, jsonrpc.CodeInvalidRequest, err.Error())
+		return nil
+	}
 	var m jsonrpc.Message
-	err := jsonspan.CheckText(line)
 	if err == nil {
-		m, err = jsonrpc.DecodeMessage(line)
+		m, err = jsonrpc.DecodeMessage(message)
 	}
 	if err == nil {
 		return m
@@ -342,7 +346,7 @@ func idOf(line []byte) json.RawMessage {
 	var head struct {
 		ID json.RawMessage `json:"id"`
 	}
-	if json.Unmarshal(line, &head) != nil || len(head.ID) > 200 || jsonspan.CheckText(head.ID) != nil {
+	if json.Unmarshal(line, &head) != nil || jsonspan.CheckText(head.ID) != nil {
 		return nil
 	}
 	return head.ID
@@ -371,6 +375,7 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
+	line = c.server.ids.out(line)
 	if r, ok := m.(*jsonrpc.Response); ok {
 		return c.answer(r.ID, line)
 	}
