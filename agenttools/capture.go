@@ -123,6 +123,7 @@ func (c *capture) endAt(ctx context.Context, t Terminal, n int) error {
 // render returns a screen of the terminal's size after the output of the capture. A change of size in the capture resizes it.
 func (c *capture) render(ctx context.Context, i Info) (*screen.Screen, error) {
 	s := screen.New(i.Cols, i.Rows)
+	s.ShowLinks()
 	const step = 64 << 10 // bytes between two looks at ctx
 	sizes := c.sizes
 	for at := 0; at < len(c.data); {

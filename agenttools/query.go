@@ -117,6 +117,7 @@ func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 	r.Screen = &ScreenSize{}
 	r.Screen.Cols, r.Screen.Rows = s.Size()
 	r.Screen.CursorCol, r.Screen.CursorRow = s.Cursor()
+	s.ShowLinks()
 	r.History, r.cut = q.choose(s.Text())
 	r.Truncated = r.cut || s.Doubtful()
 	return max(i.Start, i.End-maxWindow), nil

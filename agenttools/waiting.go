@@ -38,6 +38,7 @@ func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 	w.began = time.Now()
 	i := w.terminal.Info()
 	w.screen = screen.New(i.Cols, i.Rows)
+	w.screen.ShowLinks()
 	from := max(w.since, i.Start)
 	rd, err := w.terminal.Read(from)
 	if err != nil {

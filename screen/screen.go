@@ -20,6 +20,8 @@ type Screen struct {
 	sets  charsets
 	title string
 
+	showLinks bool // text has the targets of links, see ShowLinks
+
 	settings   []setting
 	keyboards  [2]keyboard // of the main and of the alternate screen
 	by         int         // the mode that has shown the alternate screen: 47, 1047 or 1049

@@ -15,11 +15,16 @@ type history struct {
 	redrawn bool // the program has moved the cursor back or erased something: the screen's text may still change
 }
 
-// appendTo appends the text of the first n columns; trim leaves out the blanks at the end.
-func (s *Screen) appendTo(b []byte, l *line, n int, trim bool) []byte {
+// appendTo appends the text of the first n columns. next is the row that continues the line; if it is nil, the blanks at
+// the end are left out.
+func (s *Screen) appendTo(b []byte, l *line, n int, next *line) []byte {
 	end := len(b)
+	links := linkText{s: s, begin: len(b), wrapped: l.wrapped, left: maxTargets}
 	for i := range min(n, len(l.cells)) {
 		c := &l.cells[i]
+		if s.showLinks && s.linkOf(c) != links.link {
+			b, end = links.change(b, end, s.linkOf(c))
+		}
 		code := c.ch & content
 		switch {
 		case code > ' ' && code < utf8.RuneSelf:
@@ -37,7 +42,10 @@ func (s *Screen) appendTo(b []byte, l *line, n int, trim bool) []byte {
 			}
 		}
 	}
-	if trim {
+	if links.link != 0 && (next == nil || len(next.cells) == 0 || s.linkOf(&next.cells[0]) != links.link) {
+		b, end = links.change(b, end, 0)
+	}
+	if next == nil {
 		return b[:end]
 	}
 	return b
@@ -62,7 +70,7 @@ func (s *Screen) Text() string {
 		if i > 0 {
 			b = append(b, '\n')
 		}
-		b = s.appendTo(b, &s.on.lines[i], s.cols, true)
+		b = s.appendTo(b, &s.on.lines[i], s.cols, nil)
 	}
 	return string(bytes.TrimRight(b, "\n"))
 }
@@ -134,7 +142,11 @@ func (s *Screen) appendGrid(b []byte, g *grid) []byte {
 	for i := range n {
 		l := &g.lines[i]
 		on := g.goesOn(i) && i < n-1
-		b = s.appendTo(b, l, s.textCells(g, i), !on)
+		var next *line
+		if on {
+			next = &g.lines[i+1]
+		}
+		b = s.appendTo(b, l, s.textCells(g, i), next)
 		switch {
 		case i == n-1 && i == here:
 			b = pad(b, g.x-l.textWidth())
@@ -167,8 +179,13 @@ func (s *Screen) archive(g *grid, n int, wrapped bool) {
 	b := s.text.lines
 	for i := range n {
 		l := &g.lines[i]
-		on := g.goesOn(i) || i == len(g.lines)-1 && wrapped
-		if b = s.appendTo(b, l, s.textCells(g, i), !on); !on {
+		var next *line
+		if g.goesOn(i) {
+			next = &g.lines[i+1]
+		} else if i == len(g.lines)-1 && wrapped {
+			next = &line{}
+		}
+		if b = s.appendTo(b, l, s.textCells(g, i), next); next == nil {
 			b = append(b, '\n')
 		}
 	}
@@ -201,5 +218,5 @@ func BeforeCursor(tail []byte, cols, rows int) string {
 	s := NewState(cols, rows)
 	_, _ = s.Write(bytes.Repeat([]byte{'\n'}, s.rows)) // room for lines that scroll up from the last one
 	_, _ = s.Write(tail)
-	return strings.TrimSpace(string(s.appendTo(nil, &s.on.lines[s.on.y], s.on.x, true)))
+	return strings.TrimSpace(string(s.appendTo(nil, &s.on.lines[s.on.y], s.on.x, nil)))
 }
