@@ -37,6 +37,7 @@ type fault struct {
 	file         string
 	line, column int // column is 0 if the truth has none
 	message      string
+	broken       int // the offset at which it is certainly there, 0 if unknown
 	repaired     int // the offset after which it is gone, or never
 	found        bool
 }
@@ -44,7 +45,7 @@ type fault struct {
 const never = -1
 
 // mark is an offset of the output: "run", where the command line runs again; "clean", until which nothing is wrong;
-// "repaired", where all errors before are gone; or "silent", where they are gone and the tool has not said anything.
+// "broken", where all errors since the last repair are there; "repaired", where all errors before are gone; or "silent", where they are gone and the tool has not said anything.
 type mark struct {
 	kind string
 	at   int
@@ -90,11 +91,13 @@ func (w *watched) believe(t *testing.T, line string) {
 	case line == "repaired":
 		at, err = len(w.output), nil
 		fallthrough
-	case err == nil && (kind == "run" || kind == "clean" || kind == "repaired" || kind == "silent"):
+	case err == nil && (kind == "run" || kind == "clean" || kind == "broken" || kind == "repaired" || kind == "silent"):
 		w.marks = append(w.marks, mark{kind, at})
 		for i := range w.faults {
 			switch f := &w.faults[i]; {
 			case f.repaired != 0:
+			case kind == "broken":
+				f.broken = at
 			case kind == "repaired":
 				f.repaired = at
 			case kind == "silent":
@@ -180,6 +183,8 @@ func (w *watched) count(t *testing.T) (c counts) {
 			if i < len(marks)-1 {
 				tr.Begin(w.command, w.dir)
 			}
+		case "broken":
+			w.stillThere(t, m.at, tr.Problems(0))
 		case "repaired":
 			w.countCleared(t, &c, m.at, tr.Problems(0))
 		}
@@ -192,6 +197,17 @@ func (w *watched) count(t *testing.T) (c counts) {
 		}
 	}
 	return c
+}
+
+// stillThere takes back that errors were found that are not reported any more before their repair.
+func (w *watched) stillThere(t *testing.T, at int, now []problems.Problem) {
+	for i := range w.faults {
+		f := &w.faults[i]
+		if f.broken == at && f.found && !slices.ContainsFunc(now, func(p problems.Problem) bool { return f.is(w.dir, p) }) {
+			t.Logf("%s: cleared before its repair: %s:%d %s", w.name, f.file, f.line, f.message)
+			f.found = false
+		}
+	}
 }
 
 // countCleared counts the errors that were repaired before an offset, given those that are still reported there.
@@ -259,6 +275,7 @@ func TestSucceeded(t *testing.T) {
 		{"words that are fine", "0 errors, 1 warning\ncopying src/error.ts\nwithout errors\nfailed: 0\n--fail-fast\nterror\n", false, nil},
 		{"a known format", "a.c:1:2: error: bad\n", false, nil},
 		{"a success before an error", "  VITE v8.3.8  ready in 20 ms\na.c:1:2: error: bad\n", false, nil},
+		{"a package among several", "--- FAIL: TestA (0.00s)\n    a_test.go:7: bad\nFAIL\nFAIL\tx/a\t0.1s\nok  \tx/b\t0.1s\n", false, nil},
 		{"a sum of known errors", "a.c:1:2: error: bad\ntest x ... FAILED\nbuild failed with 1 error\nlinking failed: odd\n", false, []string{"linking failed: odd"}},
 		{"a sum alone", "build failed with 1 error\n", false, []string{"build failed with 1 error"}},
 		{"frames of a stack", "a.c:1:2: error: bad\n    at Context.error (file:///v/config.js:31103:14)\n  File \"/p/a.py\", line 3, in raise_error\n\tat x.Errors.fail(Errors.java:12)\n", false, nil},
