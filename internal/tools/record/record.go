@@ -244,12 +244,12 @@ func (r *recorder) playRound(app string, round round) error {
 		}
 		r.truth = append(r.truth, strings.TrimSpace(where+" "+groups[len(groups)-1]))
 	}
-	r.out, _, _ = r.term.printed(0)
+	r.mark("broken %d")
 	from = len(r.out)
 	if err := r.save(app, good, fixed); err != nil {
 		return fmt.Errorf("after a repair: %w", err)
 	}
-	if out, _, _ := r.term.printed(0); !r.once && len(out) == from {
+	if out, _, _ := r.term.printed(0); round.silent || !r.once && len(out) == from {
 		r.mark("silent %d")
 		return nil
 	}

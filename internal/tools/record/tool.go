@@ -19,8 +19,8 @@ import (
 //	ready REGEXP       printed by a clean start
 //	edit FILE OLD => NEW
 //	error FILE:LINE[:COLUMN] REGEXP   printed after the edits; its first group, or all, is the message
-//	fixed REGEXP       printed after the edits were undone; without a REGEXP, every URL answers with 200 again, and if
-//	                   nothing is printed at all, the truth has "silent" in place of "repaired"
+//	fixed REGEXP       printed after the edits were undone; without a REGEXP, every URL answers with 200 again
+//	silent             the same where the tool has no words for it; so is fixed if nothing at all is printed
 //
 // An error without a line is FILE:0. The rest are the files of the project.
 type tool struct {
@@ -37,7 +37,8 @@ type tool struct {
 type round struct {
 	edits  []edit
 	errors []fault
-	fixed  *regexp.Regexp // nil if the tool says nothing
+	fixed  *regexp.Regexp // may be nil
+	silent bool           // the tool says nothing
 }
 
 type edit struct{ file, from, to string }
@@ -118,7 +119,8 @@ func (t *tool) directive(line string, r *round) (err error) {
 		if f.message, err = regexp.Compile("(?m)" + rest); err == nil {
 			r.errors = append(r.errors, f)
 		}
-	case "fixed":
+	case "fixed", "silent":
+		r.silent = word == "silent"
 		if rest != "" {
 			r.fixed, err = regexp.Compile("(?m)" + rest)
 		}
