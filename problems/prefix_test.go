@@ -65,6 +65,8 @@ func TestFormats(t *testing.T) {
 		{"go test, another package is ok", "--- FAIL: TestA (0.00s)\n    a_test.go:7: bad\nFAIL\nFAIL\tx/a\t0.1s\nok  \tx/b\t0.1s\n", "a_test.go:7 TestA: bad"},
 		{"esbuild, at the end of a round", "✘ [ERROR] bad\n\n    a.ts:1:2:\n1 error\n[watch] build finished\n", "/p/a.ts:1 bad"},
 		{"playwright, some passed", "  1) a.spec.js:4:3 › is wrong ───\n\n    Error: bad\n\n        at /p/a.spec.js:5:19\n\n  1 failed\n  1 passed (1.2s)\n", "/p/a.spec.js:5 is wrong: Error: bad"},
+		{"next, its own error page", "⨯ ./app/page.tsx:4:29\nError: bad\n○ Compiling /_error ...\n✓ Compiled /_error in 1s\n GET / 500 in 13s\n", "/p/app/page.tsx:4 bad"},
+		{"next, again", "⨯ ./app/page.tsx:4:29\nError: bad\n✓ Compiled in 30ms\n", ""},
 		{"a spinner before a file", "⠙\x1b[1G\x1b[0K/p/a.c:1:2: error: bad\n⠹\x1b[1G\x1b[0K\n", "/p/a.c:1 bad"},
 		{"a spinner over a whole line", "⠙ working\x1b[2K\x1b[1Ga.c:1:2: error: bad\n", "/p/a.c:1 bad"},
 		{"written over", "xxxx\x1b[4Da.c:1:2: error: bad\n", "/p/a.c:1 bad"},
