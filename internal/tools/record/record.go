@@ -82,6 +82,11 @@ func (r *recorder) install(ctx context.Context, app string) error {
 	if err := os.MkdirAll(app, 0o755); err != nil {
 		return err
 	}
+	for _, name := range []string{"package.json", "package-lock.json"} { // of a former call that kept them
+		if err := os.Remove(filepath.Join(app, name)); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
 	for name, text := range r.files {
 		if err := writeFile(filepath.Join(app, name), text); err != nil {
 			return err
