@@ -1,8 +1,11 @@
 #!/bin/bash
-# usage: test-release.sh [same] [lists] [deb] [msi]   tests the files that make release has made; by default with all tests:
+# usage: test-release.sh [same] [lists] [script] [npm] [manifests] [deb] [msi]   tests the files that make release has made; by default with all tests:
 #
 #   same  a second build, from a copy of the tree in another directory, gives the same bytes
 #   lists all kinds of Linux packages have the same files
+#   script    install.sh with several shells and tools, from a server here: installation, update, and all that it has to refuse
+#   npm       npx NAME, from a registry here
+#   manifests the texts for PowerShell, Homebrew, pacman and Scoop have the right syntax, where the tool for that is installed
 #   deb   in a clean, booted Debian 12: installation, use, an upgrade while a terminal runs, removal
 #   msi   the same under Wine, as far as Wine can
 #
@@ -11,7 +14,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 new=$PWD/dist/release
 old=$PWD/dist/old # an earlier version, to upgrade from
-[ $# -gt 0 ] || set -- same lists deb msi
+[ $# -gt 0 ] || set -- same lists script npm manifests deb msi
 
 fail() {
 	echo "test-release.sh: $*" >&2
@@ -39,7 +42,9 @@ same() {
 	cp -a .git "$copy/"
 	mkdir -p "$copy/bin"
 	ln -s "$PWD/bin/tools" "$copy/bin/tools"
-	(cd "$copy" && scripts/release.sh -o "$copy/out" >/dev/null) || fail "the second build failed in $copy"
+	# RELEASEFLAGS are those with which make release was called: several words.
+	# shellcheck disable=SC2086
+	(cd "$copy" && scripts/release.sh ${RELEASEFLAGS:-} -o "$copy/out" >/dev/null) || fail "the second build failed in $copy"
 	diff "$new/SHA256SUMS" "$copy/out/SHA256SUMS" || fail "a second build differs; it is in $copy/out"
 	rm -rf "$copy"
 	step "same: $(wc -l <"$new/SHA256SUMS") files are the same in a second build elsewhere"
@@ -72,6 +77,170 @@ lists() {
 	step "lists: deb, rpm, apk and archlinux have the same $(files_of "$new/tether_${version}_linux_amd64.deb" | wc -l) files"
 }
 
+# serve starts a server of the results for the rest of a part, and a user's empty home. Nobody there is root.
+serve() {
+	dir=$(mktemp -d)
+	node scripts/test-ways.js "$new" >"$dir/address" &
+	server=$!
+	trap 'kill "$server"; rm -rf "$dir"' EXIT
+	within 60 grep -q http "$dir/address"
+	url=$(cat "$dir/address")
+	mkdir "$dir/tmp" "$dir/home"
+	chmod 711 "$dir"
+	chmod 1777 "$dir/tmp" "$dir/home"
+}
+# plainly HOME PATH COMMAND… runs it as an ordinary user, with nothing else in the environment.
+plainly() {
+	local home=$1 path=$2 as=()
+	shift 2
+	[ "$(id -u)" != 0 ] || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	(cd "$dir/home" && "${as[@]}" env -i HOME="$home" PATH="$path" TMPDIR="$dir/tmp" TETHER_BASE_URL="${base:-$url}" "$@")
+}
+# only DIRECTORY PROGRAM… makes a directory for the PATH with these programs alone.
+only() {
+	local to=$1 program
+	shift
+	mkdir -p "$to"
+	for program; do ln -s "$(command -v "$program")" "$to/$program"; done
+}
+# keyed KEY prints install.sh with that signing key, or with none.
+keyed() { awk -v key="$1" "/^signers='/ {print \"signers='\" key \"'\"; within = 1} !within {print} /'\$/ {within = 0}" "$new/install.sh"; }
+tidy() { [ -z "$(ls -A "$dir/tmp")" ] || fail "script: left behind: $(ls -A "$dir/tmp")"; }
+# refuses WORDS HOME PATH SHELL SCRIPT fails unless the script says WORDS, changes nothing and leaves nothing.
+refuses() {
+	local words=$1 home=$2 out before
+	shift
+	before=$(find "$home" -type f -exec sha256sum {} + | sort)
+	! out=$(plainly "$1" "$2" "$3" "$4" 2>&1) || fail "script: not refused: $words"
+	[[ "$out" == *"$words"* ]] || fail "script: it says $out, not $words"
+	[ "$(find "$home" -type f -exec sha256sum {} + | sort)" = "$before" ] || fail "script: changed although it refused: $words"
+	tidy
+}
+
+script() (
+	local common="uname mktemp rm mkdir cut sed tar gzip cp chmod mv cat" kind shell way out home path key size base=
+	serve
+	# shellcheck disable=SC2086 # several words
+	{
+		only "$dir/curl" $common sha256sum curl
+		only "$dir/wget" $common sha256sum wget
+		only "$dir/none" $common sha256sum
+		only "$dir/key" $common sha256sum curl ssh-keygen
+		only "$dir/odd" ${common#uname} sha256sum curl
+	}
+	keyed "" >"$dir/plain.sh" # what is signed is signed after these tests
+	mkdir "$dir/busybox"
+	busybox --install -s "$dir/busybox"
+	for kind in "dash curl" "bash wget" "busybox busybox"; do
+		read -r shell way <<<"$kind"
+		home=$dir/home/$shell path=$dir/$way
+		plainly "$home" "$PATH" mkdir "$home"
+		shell=$(command -v "$shell")
+		[ "$way" != busybox ] || shell="$shell sh"
+		# shellcheck disable=SC2086 # several words
+		out=$(plainly "$home" "$path" $shell <"$dir/plain.sh") || fail "script: $kind: exit status $?"
+		for words in "installed $version: $home/.local/bin/tether" "to undo it: " "is not in your PATH" "of checksums is"; do
+			[[ "$out" == *"$words"* ]] || fail "script: $kind: it does not say $words: $out"
+		done
+		[ "$(plainly "$home" "$PATH" "$home/.local/bin/tether" version)" = "tether $version" ] || fail "script: $kind: the program does not run"
+		# shellcheck disable=SC2086 # several words
+		out=$(plainly "$home" "$path" $shell <"$dir/plain.sh")
+		[[ "$out" == *"was installed already"* ]] || fail "script: $kind: once more: $out"
+		printf '#!/bin/sh\necho tether 0.0.1\n' >"$home/.local/bin/tether"
+		# shellcheck disable=SC2086 # several words
+		out=$(plainly "$home" "$home/.local/bin:$path" $shell <"$dir/plain.sh")
+		[[ "$out" == *"updated from 0.0.1 to $version"* && "$out" != *"PATH"* ]] || fail "script: $kind: an update: $out"
+		[ "$(ls -A "$home" "$home/.local/bin")" = "$(printf '%s:\n.local\n\n%s:\ntether\ntether-host' "$home" "$home/.local/bin")" ] || fail "script: $kind: there is more: $(find "$home")"
+		tidy
+	done
+	out=$(plainly "$home" "$PATH" "$home/.local/bin/tether" update --from "$url")
+	[[ "$out" == *"as the install script does"*"there is no newer version"* ]] || fail "script: tether update says $out"
+
+	home=$dir/home/dash
+	cp "$dir/plain.sh" "$dir/install.sh"
+	for kind in wrong half; do
+		base=$url/$kind refuses "$([ $kind = wrong ] && echo "the checksum of" || echo "cannot download")" "$home" "$dir/curl" /bin/dash "$dir/install.sh"
+	done
+	base=$url/half refuses "cannot download" "$home" "$dir/busybox" "$dir/busybox/sh" "$dir/install.sh" # wget itself tries for minutes
+	base=$url/npm refuses "cannot download" "$home" "$dir/curl" /bin/dash "$dir/install.sh"
+	refuses "curl or wget" "$home" "$dir/none" /bin/dash "$dir/install.sh"
+	[[ "$(plainly "" "$dir/curl" /bin/dash "$dir/install.sh" 2>&1)" == *"HOME is not set"* ]] || fail "script: without HOME"
+	for kind in "Plan9 amd64" "Linux riscv64" "MINGW64_NT-10.0 x86_64"; do
+		printf '#!/bin/sh\n[ "$1" = -s ] && echo %s || echo %s\n' $kind >"$dir/odd/uname"
+		chmod 755 "$dir/odd/uname"
+		refuses "$([[ $kind == MINGW* ]] && echo PowerShell || echo "there is no build for")" "$home" "$dir/odd" /bin/dash "$dir/install.sh"
+	done
+	plainly "$dir/home" "$PATH" mkdir "$dir/home/cut"
+	size=$(wc -c <"$dir/plain.sh")
+	for cut in 100 1000 2000 3000 4000 $((size - 30)) $((size - 9)); do
+		head -c "$cut" "$dir/plain.sh" >"$dir/install.sh"
+		plainly "$dir/home/cut" "$dir/curl" /bin/dash "$dir/install.sh" >/dev/null 2>&1 || true
+		[ -z "$(ls -A "$dir/home/cut")" ] || fail "script: the first $cut bytes of it installed something"
+	done
+	tidy
+
+	# The same with a signing key: right, of another list, and without a tool to check it.
+	ssh-keygen -q -t ed25519 -N '' -f "$dir/signer"
+	key="tether-release namespaces=\"tether-release\" $(cut -d ' ' -f 1,2 "$dir/signer.pub")"
+	keyed "$key" >"$dir/install.sh"
+	mkdir "$dir/signed"
+	ln "$new"/tether_*_linux_* "$dir/signed/" 2>/dev/null || cp "$new"/tether_*_linux_* "$dir/signed/"
+	cp "$new/SHA256SUMS" "$dir/signed/"
+	ssh-keygen -q -Y sign -f "$dir/signer" -n tether-release "$dir/signed/SHA256SUMS" 2>/dev/null
+	kill "$server"
+	node scripts/test-ways.js "$dir/signed" >"$dir/address2" &
+	server=$!
+	within 60 grep -q http "$dir/address2"
+	url=$(cat "$dir/address2")
+	out=$(plainly "$home" "$dir/key" /bin/dash "$dir/install.sh") || fail "script: a right signature is refused: $out"
+	[[ "$out" == *"the signature of the list of checksums is right"* ]] || fail "script: signed: $out"
+	refuses "it takes ssh-keygen" "$home" "$dir/curl" /bin/dash "$dir/install.sh"
+	echo >>"$dir/signed/SHA256SUMS"
+	refuses "is wrong" "$home" "$dir/key" /bin/dash "$dir/install.sh"
+	step "script: with dash, bash and busybox, curl and wget: installed, again, updated; everything wrong is refused and leaves nothing"
+)
+
+# npm_name is the name of the small package: the only one without a system at its end.
+npm_name() { for archive in "$new"/*.tgz; do tar -xzOf "$archive" package/package.json; done | sed -n 's/^  "name": "\(.*\)",/\1/p' | grep -vE -- '-(linux|darwin|win32)-'; }
+
+npm() (
+	local name home status=0 base=
+	serve
+	name=$(npm_name)
+	home=$dir/home/npm
+	plainly "$home" "$PATH" mkdir "$home"
+	npx() { plainly "$home" "$PATH" npm_config_update_notifier=false npm_config_registry="$url/npm/" npx --yes "$name" "$@"; }
+	[ "$(npx version)" = "tether $version" ] || fail "npm: npx $name version says $(npx version 2>&1)"
+	npx demo >"$dir/demo" 2>&1 || fail "npm: npx $name demo: $(tail -n 20 "$dir/demo")"
+	npx kill >/dev/null 2>&1 || status=$?
+	[ "$status" = 2 ] || fail "npm: the exit status of a wrong command is $status"
+	[[ "$(npx update --from "$url")" == *"with npx"* ]] || fail "npm: tether update does not know npx"
+	plainly "$home" "$PATH" npm_config_registry="$url/npm/" npm install --silent --no-audit --no-fund --prefix "$home/own" --global "$name"
+	[[ "$(plainly "$home" "$PATH" "$home/own/bin/tether" update --from "$url")" == *"with npm:"* ]] || fail "npm: tether update does not know npm"
+	[ "$(plainly "$home" "$PATH" "$home/own/bin/tether-host" --version)" = "tether-host version $version" ] || fail "npm: tether-host does not run"
+	step "npm: npx $name demo works, and npm install --global"
+)
+
+manifests() (
+	local node=$PWD/bin/tools/node/node_modules
+	bash -n "$new/PKGBUILD" || fail "manifests: PKGBUILD"
+	node -e 'JSON.parse(require("fs").readFileSync(process.argv[1]))' "$new/tether.json" || fail "manifests: tether.json"
+	if command -v ruby >/dev/null; then ruby -c "$new/tether.rb" >/dev/null || fail "manifests: tether.rb"; else step "manifests: no ruby: tether.rb was not looked at"; fi
+	if [ -d "$node/tree-sitter-powershell" ]; then
+		node --input-type=module -e '
+			const { Parser, Language } = await import(process.argv[1] + "/web-tree-sitter/web-tree-sitter.js");
+			await Parser.init();
+			const parser = new Parser();
+			parser.setLanguage(await Language.load(process.argv[1] + "/tree-sitter-powershell/tree-sitter-powershell.wasm"));
+			const text = (await import("node:fs")).readFileSync(process.argv[2], "utf8");
+			process.exit(parser.parse(text).rootNode.hasError ? 1 : 0);
+		' "$node" "$new/install.ps1" || fail "manifests: install.ps1"
+	else
+		step "manifests: no grammar of PowerShell: install.ps1 was not looked at"
+	fi
+	step "manifests: their syntax is right; nothing of them was tried"
+)
+
 deb() (
 	local arch
 	arch=$(dpkg --print-architecture)
@@ -96,7 +265,7 @@ within() {
 	local end=$(($(date +%s) + $1))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		[ "$(date +%s)" -le "$end" ] || fail "msi: in time: $*"
+		[ "$(date +%s)" -le "$end" ] || fail "in time: $*"
 		sleep 0.2
 	done
 }
@@ -181,7 +350,7 @@ msi() (
 
 for part in "$@"; do
 	case $part in
-	same | lists | deb | msi) "$part" ;;
-	*) fail "there is no part $part; take same, lists, deb or msi" ;;
+	same | lists | script | npm | manifests | deb | msi) "$part" ;;
+	*) fail "there is no part $part; take same, lists, script, npm, manifests, deb or msi" ;;
 	esac
 done

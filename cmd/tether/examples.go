@@ -58,6 +58,7 @@ var examples = map[string]string{
 	"config view":       "tether config view\ntether config view --json | jq -r '.keys[].name'",
 	"config check":      "tether config check",
 	"whoami":            "tether whoami",
+	"update":            "tether update\ntether update --from https://downloads.example/tether",
 	"env":               "tether env\ntether env --refresh",
 	"ui":                "tether ui",
 	"version":           "tether version",

@@ -84,7 +84,7 @@ func addGroups(root *cobra.Command, a *app) {
 		{"hosts", "Hosts and sharing", []*cobra.Command{pairCommand(a), unpairCommand(a), loginCommand(a), logoutCommand(a), hostCommand(a), lendCommand(a), unlendCommand(a), shareCommand(a), sharesCommand(a), unshareCommand(a), watchCommand(a), demoCommand(a)}},
 		{"agents", "Agents on this machine", []*cobra.Command{mcpCommand(a), acpCommand(a), sandboxCommand(a), approvalsCommand(a), approveCommand(a), policyCommand(a),
 			auditCommand(a), tokenCommand(a), whoamiCommand(a), setupCommand(a)}},
-		{"daemon", "The daemon", []*cobra.Command{statusCommand(a), doctorCommand(a), logsCommand(a), bugreportCommand(a), serviceCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), envCommand(a),
+		{"daemon", "The daemon", []*cobra.Command{statusCommand(a), doctorCommand(a), logsCommand(a), bugreportCommand(a), serviceCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), envCommand(a), updateCommand(a),
 			versionCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -33,7 +33,11 @@ func (r *release) build(ctx context.Context) error {
 // goBuild builds both programs into dir. It leaves out git's description of the tree (-buildvcs), which depends on the clone; the version
 // has the commit.
 func (r *release) goBuild(ctx context.Context, dir string, env ...string) error {
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-tags=" + r.tags, "-ldflags=-s -w -X tether/internal/version.released=" + string(r.version), "-o", dir + string(filepath.Separator)}
+	link := "-s -w -X tether/internal/version.released=" + string(r.version)
+	if r.names.given {
+		link += " -X tether/internal/version.base=" + string(r.names.base)
+	}
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-tags=" + r.tags, "-ldflags=" + link, "-o", dir + string(filepath.Separator)}
 	for _, name := range programs {
 		args = append(args, "./cmd/"+name)
 	}

@@ -9,6 +9,9 @@
 //	tether_VERSION_OS_ARCH.tar.gz, .zip     programs, manual, completions, licences
 //	tether_VERSION_linux_ARCH.deb, .rpm, …  the same as packages of Linux distributions
 //	tether_VERSION_windows_ARCH.msi         the same for one user of Windows
+//	install.sh, install.ps1                 installs an archive; from it, as from all below, the checksums and the base URL
+//	tether.rb, tether.json, …               manifests of Homebrew, Scoop, winget, pacman (PKGBUILD) and Nix
+//	NAME-VERSION.tgz                        packages of npm: a small one, and one for each target
 //	tether_VERSION.cdx.json                 CycloneDX: the modules linked into each program
 //	SHA256SUMS                              of all of them
 //	SHA256SUMS.sig                          its signature, with -key
@@ -41,6 +44,7 @@ type release struct {
 	epoch     time.Time // of the commit: the only time in the results
 	tags      string    // build tags, for tests
 	targets   []target
+	names     names
 }
 
 // target is a system as Go names it.
@@ -77,6 +81,9 @@ func run(ctx context.Context, args []string) error {
 		v       = f.String("version", "", "`version`, instead of what git says")
 		targets = f.String("targets", allTargets, "`systems` to build for")
 		tags    = f.String("tags", "", "build `tags`, for tests")
+		base    = f.String("base-url", "", "`address` of the directory from which people download, instead of the README's placeholder")
+		npm     = f.String("npm-name", product, "`name` of the package of npm")
+		scope   = f.String("npm-scope", "", "`scope` of the packages of npm, such as @example")
 		key     = f.String("key", os.Getenv(keyVar), "private `key` of OpenSSH's that signs the checksums, instead of "+keyVar)
 	)
 	if err := f.Parse(args); err != nil {
@@ -96,6 +103,9 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if r.version, err = gitVersion(ctx, *v); err != nil {
+		return err
+	}
+	if r.names, err = parseNames(*base, *npm, *scope); err != nil {
 		return err
 	}
 	if r.epoch, err = gitEpoch(ctx); err != nil {
@@ -136,6 +146,7 @@ func (r *release) make(ctx context.Context) error {
 		{"archives", r.archives},
 		{"packages", r.packages},
 		{"installers", r.installers},
+		{"install scripts, manifests, packages of npm", r.waysIn},
 		{"bill of materials, checksums", r.account},
 		{"signature", r.sign},
 	} {

@@ -121,6 +121,9 @@ func (r *release) pages() error {
 		if err != nil {
 			return err
 		}
+		if m := told.FindSubmatch(text); m != nil {
+			text = bytes.ReplaceAll(text, m[1], []byte(r.names.base))
+		}
 		if err := os.WriteFile(filepath.Join(r.textDir(), page), text, 0o644); err != nil {
 			return err
 		}
