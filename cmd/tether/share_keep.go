@@ -7,9 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"tether/platform/proc"
@@ -28,9 +26,7 @@ const (
 // keep is the keeper. args are the directory to remove, or "", then the program's path and its arguments.
 func keep(args []string) int {
 	// A person's Ctrl-C and the end of their terminal reach the keeper, too. It waits for the command, which ends the pipe.
-	ending := make(chan os.Signal, 1)
-	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGHUP)
-	signal.Notify(ending, syscall.SIGTERM)
+	ending := proc.StopSignals()
 	if len(args) < 2 {
 		return 2
 	}
