@@ -1,8 +1,6 @@
 package host
 
 import (
-	"golang.org/x/time/rate"
-
 	"tether/jsonrpc"
 )
 
@@ -21,8 +19,7 @@ var errTooManyOfName = jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many connecti
 // many names as tokens. Guarded by the host's mutex.
 type account struct {
 	conns, terminals int
-	asking           int           // requests under way at the doors for agents and people
-	creates          *rate.Limiter // terminals that a machine may make
+	asking           int // requests under way at the doors for agents and people
 }
 
 // accountLocked returns the account of a principal, nil for the host's own token.
@@ -32,13 +29,11 @@ func (h *Host) accountLocked(p Principal) *account {
 	}
 	a := h.accounts[p.Name]
 	if a == nil {
-		a = &account{creates: rate.NewLimiter(createRate, h.createBurst())}
+		a = &account{}
 		h.accounts[p.Name] = a
 	}
 	return a
 }
-
-func (h *Host) createBurst() int { return max(createBurst, h.opts.MaxTerminals) }
 
 // countLocked adds to the numbers of connections and terminals of a principal; negative numbers are gone ones.
 func (h *Host) countLocked(p Principal, conns, terminals int) {
@@ -52,7 +47,7 @@ func (h *Host) countLocked(p Principal, conns, terminals int) {
 }
 
 func (h *Host) forgetAccountLocked(name string, a *account) {
-	if a.conns+a.terminals+a.asking == 0 && a.creates.Tokens() >= float64(h.createBurst()) {
+	if a.conns+a.terminals+a.asking == 0 {
 		delete(h.accounts, name)
 	}
 }
@@ -89,7 +84,7 @@ const (
 
 // NodeCounts returns this node's counts; wrong tokens are counted since the last call.
 func (h *Host) NodeCounts() NodeCounts {
-	c := NodeCounts{Conns: map[string]int{}, Wrong: h.authLimit.taken()}
+	c := NodeCounts{Conns: map[string]int{}, Wrong: h.untold.taken()}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name, a := range h.accounts {
@@ -106,7 +101,9 @@ func (h *Host) CountsOf(node string, c NodeCounts) {
 		return
 	}
 	for place, n := range c.Wrong {
-		h.authLimit.wrongElsewhere(place, n)
+		for range min(n, guessBurst) {
+			h.authLimit.Allow(PlaceOf(place))
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,7 +142,7 @@ func (h *Host) admitTerminalLocked(cl *client) error {
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals of one client", h.opts.MaxTerminals)
 	case len(h.order) >= allTerminals*h.opts.MaxConnections:
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals at this host", allTerminals*h.opts.MaxConnections)
-	case machine && !a.creates.Allow():
+	case machine && !h.creates.Allow(cl.principal.Name):
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many terminals are created: more than %d in a second", createRate)
 	}
 	return nil

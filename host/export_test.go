@@ -9,8 +9,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/internal/bounded"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 	"tether/screen"
@@ -159,20 +162,22 @@ func (h *Host) Count() int {
 	return len(h.order)
 }
 
-// AuthLimiter is authLimiter, for tests.
-type AuthLimiter struct{ g authLimiter }
+// AuthLimiter limits wrong tokens, for tests.
+type AuthLimiter struct{ g bounded.Rates }
 
 // NewAuthLimiter returns one that knows nobody.
-func NewAuthLimiter() *AuthLimiter { return &AuthLimiter{} }
+func NewAuthLimiter() *AuthLimiter { return &AuthLimiter{newTries()} }
 
-// Blocked is blocked.
-func (x *AuthLimiter) Blocked(remote string) (blocked, first bool) { return x.g.blocked(remote) }
+// Blocked is Spent.
+func (x *AuthLimiter) Blocked(remote string) (blocked, first bool) {
+	return x.g.Spent(PlaceOf(remote))
+}
 
-// Wrong is wrong.
-func (x *AuthLimiter) Wrong(remote string) { x.g.wrong(remote) }
+// Wrong is Allow.
+func (x *AuthLimiter) Wrong(remote string) { x.g.Allow(PlaceOf(remote)) }
 
 // Len is how many places are known.
-func (x *AuthLimiter) Len() int { return len(x.g.known) }
+func (x *AuthLimiter) Len() int { return x.g.Len() }
 
 // Catalogue is the view of agents.
 func Catalogue(h *Host) agenttools.Terminals { return catalogue{h: h} }
@@ -220,7 +225,7 @@ func (f *Feed) Vacant() error { return vacant(lookedAt{h: f.h, t: f.t}) }
 type LoginTable struct{ s logins }
 
 // NewLoginTable returns one without any.
-func NewLoginTable() *LoginTable { return &LoginTable{} }
+func NewLoginTable() *LoginTable { return &LoginTable{newLogins(nil, zerolog.Nop())} }
 
 // Launch is launch.
 func (x *LoginTable) Launch(p Principal) string { return x.s.launch(p) }
@@ -238,7 +243,7 @@ func (x *LoginTable) Find(cookie string) (Principal, bool) { return x.s.find(coo
 func (x *LoginTable) Fresh(cookie string) bool { return x.s.fresh(cookie) == nil }
 
 // Len is how many there are.
-func (x *LoginTable) Len() (launches, browsers int) { return len(x.s.launches), len(x.s.browsers) }
+func (x *LoginTable) Len() (launches, browsers int) { return x.s.launches.Len(), x.s.browsers.Len() }
 
 // ToolName is toolName.
 func ToolName(machine, tool string) string { return toolName(machine, tool) }

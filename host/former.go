@@ -2,16 +2,6 @@ package host
 
 import "tether/ahp"
 
-// mostFormer is for how many URIs of removed terminals the host remembers the owner.
-const mostFormer = 4096
-
-// formerOwners records the owners of removed terminals, for the newest of them. The zero value is ready to use. Guarded by the host's
-// mutex.
-type formerOwners struct {
-	owners map[string]owner
-	order  []string // URIs, the oldest first
-}
-
 // owner identifies the owner of a terminal: by the name of its token, which stays when a machine is paired again. Clients with the host's
 // own token, which several machines may use, are identified by their clientId.
 type owner struct{ name, client string }
@@ -23,26 +13,11 @@ func ownerOf(cl *client) owner {
 	return owner{client: cl.id}
 }
 
-// add records the owner of a removed terminal.
-func (f *formerOwners) add(uri string, o owner) {
-	if f.owners == nil {
-		f.owners = map[string]owner{}
-	}
-	if _, known := f.owners[uri]; !known {
-		f.order = append(f.order, uri)
-	}
-	f.owners[uri] = o
-	if len(f.order) > mostFormer {
-		delete(f.owners, f.order[0])
-		f.order = f.order[1:]
-	}
-}
-
 // formerLocked returns the former URI that a terminal of cl names, or "" if that URI belongs or belonged to another owner: otherwise its
 // followers would be led to a stranger's terminal. A URI that the host does not know is accepted, because the host may have been restarted;
 // see claimedLocked.
 func (h *Host) formerLocked(cl *client, uri string) string {
-	whose, known := h.former.owners[uri]
+	whose, known := h.former.Get(uri)
 	if t := h.terminals[uri]; t != nil {
 		whose, known = ownerOf(t.creator), true
 	}

@@ -11,6 +11,7 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host/web"
+	"tether/internal/bounded"
 	"tether/jsonrpc"
 	"tether/mcp"
 )
@@ -27,9 +28,11 @@ type Host struct {
 	draining atomic.Bool  // see Drain
 	rights   atomic.Int32 // see SetRights
 
-	authLimit    authLimiter // limits wrong tokens; the limiters have locks of their own
-	links        authLimiter // limits login links separately, because any page can send a browser to one
-	logLimit     authLimiter // limits log lines about other refusals
+	authLimit    bounded.Rates // limits wrong tokens by place; the limiters have locks of their own
+	links        bounded.Rates // limits login links separately, because any page can send a browser to one
+	logLimit     bounded.Rates // limits log lines about other refusals
+	creates      bounded.Rates // limits new terminals of machines, by name
+	untold       untoldTries
 	agents       mcp.Servers // for each principal that has connected
 	logins       logins
 	matching     *agenttools.Matching // problems, for the page
@@ -66,8 +69,8 @@ type Host struct {
 	round         int64                // of reindexLocked
 	rowVersion    int64                // of the newest change of any row
 
-	former formerOwners
-	forgot time.Time // when forgetLocked last looked
+	former bounded.Map[string, owner] // owners of removed terminals, by their URIs, of the newest of them
+	forgot time.Time                  // when forgetLocked last looked
 	conns  map[*conn]struct{}
 	names  names
 
@@ -96,26 +99,28 @@ func New(o Options) *Host {
 		opts: o, log: *o.Logger, ctx: ctx, stop: stop, epoch: time.Now(), seq: o.firstSeq(),
 		rowVersion: 1, // 0 means that a client has no version yet
 		agents:     mcp.Servers{Max: maxAgents},
-		logins:     logins{store: o.Logins, log: *o.Logger},
-		messages:   newMessageMemory(o.ArrivalTime),
-		renders:    make(chan struct{}, maxRenders),
-		scripts:    web.Complete(),
-		terminals:  make(map[string]*terminal),
-		byID:       make(map[string]*terminal),
-		clients:    make(map[string]*client),
-		accounts:   make(map[string]*account),
-		memory:     memory{most: o.MaxMemory},
-		names:      names{valid: o.Named},
-		starting:   make(map[string]bool),
-		conns:      make(map[*conn]struct{}),
-		forgot:     time.Now(),
-		roster:     &Roster{}, holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
+		logins:     newLogins(o.Logins, *o.Logger),
+		authLimit:  newTries(), links: newTries(), logLimit: newTries(),
+		creates:   bounded.Rates{Burst: max(createBurst, o.MaxTerminals), Every: time.Second / createRate},
+		messages:  newMessageMemory(o.ArrivalTime),
+		renders:   make(chan struct{}, maxRenders),
+		scripts:   web.Complete(),
+		terminals: make(map[string]*terminal),
+		byID:      make(map[string]*terminal),
+		clients:   make(map[string]*client),
+		accounts:  make(map[string]*account),
+		memory:    memory{most: o.MaxMemory},
+		names:     names{valid: o.Named},
+		starting:  make(map[string]bool),
+		conns:     make(map[*conn]struct{}),
+		forgot:    time.Now(),
+		roster:    &Roster{}, holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
 		agentHolds: make(map[string]*hold), listed: listing{stale: make(map[*lister]struct{})},
 		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
 	h.lapsed, h.lapse = context.WithCancel(context.Background())
 	if o.Nodes != nil {
-		h.authLimit.tell = map[string]int{}
+		h.untold.all = map[string]int{}
 	}
 	h.matching = agenttools.NewMatching(nil, h.toolBug)
 	h.root = h.newChannel(ahp.RootURI)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/bounded"
 	"tether/jsonrpc/wsconn"
 	"tether/mcp"
 )
@@ -142,11 +143,7 @@ func (h *Host) recorded(r *http.Request, why *refusal) bool {
 	if why.quiet || why == errWrongToken || why.status == http.StatusTooManyRequests {
 		return !why.quiet
 	}
-	if many, _ := h.logLimit.blocked(r.RemoteAddr); many {
-		return false
-	}
-	h.logLimit.wrong(r.RemoteAddr)
-	return true
+	return h.logLimit.Allow(PlaceOf(r.RemoteAddr))
 }
 
 // Noted reports whether one more refused request of a place is to be logged, as recorded does. It is for handlers beside the Host.
@@ -184,9 +181,9 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 }
 
 // limited returns a refusal for a place that has sent too many wrong secrets, nil for others. Only the first refusal of a row is logged.
-func limited(g *authLimiter, place string) *refusal {
-	blocked, first := g.blocked(place)
-	if !blocked {
+func limited(g *bounded.Rates, remote string) *refusal {
+	spent, first := g.Spent(PlaceOf(remote))
+	if !spent {
 		return nil
 	}
 	why := *errGuessing
@@ -224,7 +221,7 @@ func (h *Host) principalOf(place, token string) (Principal, *refusal) {
 			return p, nil
 		}
 	}
-	h.authLimit.wrong(place)
+	h.wrong(place)
 	return Principal{}, errWrongToken
 }
 

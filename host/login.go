@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"tether/internal/bounded"
 )
 
 const (
@@ -26,28 +28,32 @@ const (
 	sharedTime, sharedLook = 500 * time.Millisecond, 50 * time.Millisecond
 )
 
-// logins has the logged-in browsers and the links that log a browser in. It stores only hashes. The zero value is ready to use.
+// logins has the logged-in browsers and the links that log a browser in. It stores only hashes.
 type logins struct {
 	store  Logins       // set once; nil: nothing outlives the host
 	shared SharedLogins // store, if other nodes share it, else nil
 	log    zerolog.Logger
 	work   sync.WaitGroup // logins that are being dropped
 
-	looking  sync.Mutex // held while shared is read
+	looking  sync.Mutex                                // held while shared is read
+	launches bounded.Map[[sha256.Size]byte, Principal] // whom links log in, by the hashes of their codes
 	mu       sync.Mutex
-	launches map[[sha256.Size]byte]login
-	browsers map[[sha256.Size]byte]login
+	browsers bounded.Map[[sha256.Size]byte, login]
 	dropped  map[[sha256.Size]byte]bool // ended ones that shared may still have: look must not add them again; nil without shared
 	closed   bool
 }
 
-// login is a logged-in browser or a link.
+func newLogins(store Logins, log zerolog.Logger) logins {
+	return logins{store: store, log: log, launches: bounded.Map[[sha256.Size]byte, Principal]{Most: maxLaunches}, browsers: bounded.Map[[sha256.Size]byte, login]{Most: maxLogins}}
+}
+
+// login is a logged-in browser.
 type login struct {
 	principal Principal
 	until     time.Time
-	end       context.CancelCauseFunc // ends the browser's connections; nil for links
+	end       context.CancelCauseFunc // ends the browser's connections
 	kept      bool                    // other nodes know it and may end it
-	proof     Proof                   // of a browser
+	proof     Proof
 }
 
 // Reasons for the end of a browser's connections.
@@ -56,38 +62,11 @@ var (
 	errLoginOver = errors.New("the browser has to log in again")
 )
 
-func (s login) over(now time.Time) bool {
-	return !now.Before(s.until) || s.principal.live().Err() != nil
-}
-
-// add adds an entry to a map, which drops its oldest entry if it is full.
-func (s *logins) add(to *map[[sha256.Size]byte]login, hash [sha256.Size]byte, one login, most int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if *to == nil {
-		*to = make(map[[sha256.Size]byte]login)
-	}
-	now := time.Now()
-	var oldest [sha256.Size]byte
-	for hash, other := range *to {
-		if other.over(now) {
-			forget(*to, hash, errLoginOver)
-		} else if o, ok := (*to)[oldest]; !ok || other.until.Before(o.until) {
-			oldest = hash
-		}
-	}
-	if len(*to) >= most {
-		forget(*to, oldest, errLoginOver)
-	}
-	(*to)[hash] = one
-}
-
-// forget removes an entry from a map, if it is there, and ends its connections.
-func forget(from map[[sha256.Size]byte]login, hash [sha256.Size]byte, why error) {
-	if one := from[hash]; one.end != nil {
+// forget removes a browser, if it is there, and ends its connections.
+func (s *logins) forget(hash [sha256.Size]byte, why error) {
+	if one, ok := s.browsers.Take(hash); ok {
 		one.end(why)
 	}
-	delete(from, hash)
 }
 
 // launch returns the code of a link that logs a browser in as p, once.
@@ -102,19 +81,15 @@ func (s *logins) launch(p Principal) string {
 			return code
 		}
 	}
-	s.add(&s.launches, sha256.Sum256([]byte(code)), login{principal: p, until: time.Now().Add(launchTime)}, maxLaunches)
+	s.launches.Put(sha256.Sum256([]byte(code)), p, time.Now().Add(launchTime))
 	return code
 }
 
 // follow uses up a code and returns the principal for whom it was made.
 func (s *logins) follow(code string) (Principal, bool) {
 	hash := sha256.Sum256([]byte(code))
-	s.mu.Lock()
-	one, ok := s.launches[hash]
-	delete(s.launches, hash)
-	s.mu.Unlock()
-	if ok || s.shared == nil {
-		return one.principal, ok && !one.over(time.Now())
+	if p, ok := s.launches.Take(hash); ok || s.shared == nil {
+		return p, ok && p.live().Err() == nil
 	}
 	link, ok, err := s.shared.UseLink(hash)
 	if err != nil {
@@ -189,16 +164,16 @@ func (s *logins) look() {
 	s.mu.Lock()
 	for _, one := range kept {
 		there[one.Cookie] = true
-		if in, ok := s.browsers[one.Cookie]; ok {
+		if in, ok := s.browsers.Get(one.Cookie); ok {
 			in.kept = true
-			s.browsers[one.Cookie] = in
+			s.browsers.Put(one.Cookie, in, in.until)
 		} else if one.Principal.may(rightPage) && !s.dropped[one.Cookie] {
 			fresh = append(fresh, one)
 		}
 	}
-	for cookie, one := range s.browsers {
+	for cookie, one := range s.browsers.All() {
 		if one.kept && !there[cookie] {
-			forget(s.browsers, cookie, errLoggedOut)
+			s.forget(cookie, errLoggedOut)
 		}
 	}
 	maps.DeleteFunc(s.dropped, func(cookie [sha256.Size]byte, _ bool) bool { return !there[cookie] })
@@ -218,7 +193,11 @@ func (s *logins) let(one Login, kept bool) {
 	in.principal.steward = in.principal.administers()
 	in.principal.Role, in.principal.Live = RoleObserver, timed
 	in.end = func(why error) { end(why); stop() }
-	s.add(&s.browsers, one.Cookie, in, maxLogins)
+	s.mu.Lock()
+	if oldest, full := s.browsers.Put(one.Cookie, in, one.Until); full {
+		oldest.end(errLoginOver)
+	}
+	s.mu.Unlock()
 	context.AfterFunc(timed, func() { s.drop(one.Cookie) })
 }
 
@@ -235,22 +214,17 @@ func (s *logins) find(cookie string) (Principal, bool) {
 }
 
 func (s *logins) known(cookie string) (Principal, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one, ok := s.browsers[sha256.Sum256([]byte(cookie))]
-	if !ok || one.over(time.Now()) {
-		return Principal{}, false
-	}
-	return one.principal, true
+	one, ok := s.browsers.Get(sha256.Sum256([]byte(cookie)))
+	return one.principal, ok && one.principal.live().Err() == nil
 }
 
 // logout logs a browser out. It returns when the next host does not know the cookie any more either.
 func (s *logins) logout(cookie string) {
 	hash := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
-	one, known := s.browsers[hash]
+	one, known := s.browsers.Get(hash)
 	s.noteDroppedLocked(hash, one)
-	forget(s.browsers, hash, errLoggedOut)
+	s.forget(hash, errLoggedOut)
 	s.mu.Unlock()
 	if known || s.shared != nil { // another node may have just made it
 		s.drop(hash)
@@ -275,8 +249,8 @@ func (s *logins) drop(hash [sha256.Size]byte) {
 		s.mu.Unlock()
 		return
 	}
-	s.noteDroppedLocked(hash, s.browsers[hash])
-	delete(s.browsers, hash)
+	one, _ := s.browsers.Take(hash)
+	s.noteDroppedLocked(hash, one)
 	s.work.Add(1)
 	s.mu.Unlock()
 	defer s.work.Done()

@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -232,11 +231,8 @@ func entryID(cookie [sha256.Size]byte) string { return hex.EncodeToString(cookie
 
 // entries returns the logged-in browsers, except for those whose login the register lists.
 func (s *logins) entries(besides Register) (all []Entry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	for cookie, one := range s.browsers {
-		if one.over(now) || besides != nil && besides.Session(one.principal.token) {
+	for cookie, one := range s.browsers.All() {
+		if one.principal.live().Err() != nil || besides != nil && besides.Session(one.principal.token) {
 			continue
 		}
 		since, until := one.until.Add(-loginTime), one.until
@@ -248,9 +244,7 @@ func (s *logins) entries(besides Register) (all []Entry) {
 
 // fresh returns nil if a browser's person has shown within freshTime who they are.
 func (s *logins) fresh(cookie string) *refusal {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch one := s.browsers[sha256.Sum256([]byte(cookie))]; {
+	switch one, _ := s.browsers.Get(sha256.Sum256([]byte(cookie))); {
 	case one.proof == ProofMissing:
 		return errUnproven
 	case one.proof != ProofNow || time.Until(one.until) <= loginTime-freshTime:
@@ -261,17 +255,11 @@ func (s *logins) fresh(cookie string) *refusal {
 
 // end logs a browser out.
 func (s *logins) end(id string) bool {
-	s.mu.Lock()
-	var ends context.CancelCauseFunc
-	for cookie, one := range s.browsers {
-		if entryID(cookie) == id && one.end != nil {
-			ends = one.end
+	for cookie, one := range s.browsers.All() {
+		if entryID(cookie) == id {
+			one.end(errLoggedOut)
+			return true
 		}
 	}
-	s.mu.Unlock()
-	if ends == nil {
-		return false
-	}
-	ends(errLoggedOut)
-	return true
+	return false
 }

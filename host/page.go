@@ -194,7 +194,7 @@ func (h *Host) followLink(w http.ResponseWriter, r *http.Request, code string) *
 		if why := limited(&h.links, r.RemoteAddr); why != nil {
 			return why
 		}
-		h.links.wrong(r.RemoteAddr)
+		h.links.Allow(PlaceOf(r.RemoteAddr))
 		h.askAgain(w, r, "link", errUsedLink)
 		return nil
 	}

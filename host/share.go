@@ -379,7 +379,7 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 		p, token, ok = h.admitGuest(asked.ID, hash, before)
 	}
 	if !ok || err != nil || !h.keepGuest(asked.ID, p.token) {
-		h.links.wrong(r.RemoteAddr)
+		h.links.Allow(PlaceOf(r.RemoteAddr))
 		return errNoShare
 	}
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: p.Guest, Detail: "by a shared link"})

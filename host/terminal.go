@@ -109,7 +109,7 @@ func (h *Host) leaveLocked(t *terminal) {
 	if m := t.mirror; m != nil {
 		t.fillDoneLocked(m)
 	}
-	h.former.add(t.uri, ownerOf(t.creator))
+	h.former.Put(t.uri, ownerOf(t.creator), time.Now().Add(forever))
 	h.order = slices.DeleteFunc(h.order, func(o *terminal) bool { return o == t })
 	t.creator.terminals--
 	h.countLocked(t.creator.principal, 0, -1)

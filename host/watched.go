@@ -2,10 +2,11 @@ package host
 
 import (
 	"context"
-	"sync"
+	"math"
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/bounded"
 )
 
 // watched is a catalogue that records which terminals its principal looks at, each of them once, and that counts callers which wait for a
@@ -35,28 +36,16 @@ func (w *watched) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return catalogue{w.h, &w.p}.Changed(ctx, since)
 }
 
-// maxLooks bounds how many names looks has; when they are reached, it starts empty again.
-const maxLooks = 4096
+// forever is how long entries last that leave only for newer ones.
+const forever time.Duration = math.MaxInt64
 
 // looks records what the audit log must have only once, even if a program asks in a loop: viewed terminals, and the places from which an agent
 // without sessions has come. The zero value is ready; its methods may be called concurrently.
-type looks struct {
-	mu   sync.Mutex
-	seen map[string]bool
-}
+type looks struct{ seen bounded.Map[string, struct{}] }
 
 // first reports whether what is new to looks, and adds it.
 func (l *looks) first(what string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.seen[what] {
-		return false
-	}
-	if l.seen == nil || len(l.seen) >= maxLooks {
-		l.seen = make(map[string]bool)
-	}
-	l.seen[what] = true
-	return true
+	return l.seen.Add(what, struct{}{}, time.Now().Add(forever))
 }
 
 // awaited is a terminal whose readers count as watchers from the first time that they wait until they are closed. A reader that never waits

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/time/rate"
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/bounded"
 	"tether/pairing"
 )
 
@@ -68,28 +68,27 @@ type Door struct {
 	writing sync.Mutex      // held while Pending is written, so that the newest state is written last
 	shown   map[string]bool // commitments of this door's pairings in Pending; guarded by writing
 
-	mu         sync.Mutex
-	pending    map[string]*pending // by id
-	challenges map[string]challenge
-	sessions   map[[sha256.Size]byte]session   // by the token's hash
-	spent      map[[sha256.Size]byte]time.Time // tokens that another node has refused, until when they are remembered
-	begins     *rate.Limiter
-	redeems    map[string]*rate.Limiter // limits of wrong pairing tokens, by place
-	noise      map[string]*rate.Limiter // limits of logged refusals, by place
+	challenges bounded.Map[string, challenge]
+	sessions   bounded.Map[[sha256.Size]byte, session]  // by the token's hash
+	spent      bounded.Map[[sha256.Size]byte, struct{}] // tokens that another node has refused
+	begins     bounded.Rates                            // of pairings, by nothing
+	redeems    bounded.Rates                            // of wrong pairing tokens, by place
+	noise      bounded.Rates                            // of logged refusals, by place
+
+	pending bounded.Map[string, *pending] // by id
+	mu      sync.Mutex                    // guards the fields of pending ones
 }
 
 // challenge is a challenge that was not answered yet.
 type challenge struct {
-	device  ed25519.PublicKey
-	time    int64
-	expires time.Time
+	device ed25519.PublicKey
+	time   int64
 }
 
 // session is a token that was not used yet.
 type session struct {
-	device  ed25519.PublicKey
-	live    context.Context // ends when the machine is revoked
-	expires time.Time
+	device ed25519.PublicKey
+	live   context.Context // ends when the machine is revoked
 }
 
 // New returns a door at which no machine waits. Without Nodes, it also removes the pairings that an earlier door left in Pending.
@@ -97,10 +96,10 @@ func New(o Options) (*Door, error) {
 	if len(o.Key) != ed25519.PrivateKeySize || o.Tokens == nil {
 		return nil, errors.New("devices: Key and Tokens are required")
 	}
-	d := &Door{opts: o, log: zerolog.Nop(), public: o.Key.Public().(ed25519.PublicKey), pending: map[string]*pending{},
-		challenges: map[string]challenge{}, sessions: map[[sha256.Size]byte]session{}, spent: map[[sha256.Size]byte]time.Time{},
-		shown:  map[string]bool{},
-		begins: rate.NewLimiter(rate.Every(beginEvery), beginBurst), redeems: map[string]*rate.Limiter{}, noise: map[string]*rate.Limiter{}}
+	d := &Door{opts: o, log: zerolog.Nop(), public: o.Key.Public().(ed25519.PublicKey), pending: bounded.Map[string, *pending]{Most: maxPending},
+		challenges: bounded.Map[string, challenge]{Most: maxChallenges}, sessions: bounded.Map[[sha256.Size]byte, session]{Most: maxSessions},
+		spent: bounded.Map[[sha256.Size]byte, struct{}]{Most: maxSessions}, shown: map[string]bool{}, begins: bounded.Rates{Burst: beginBurst, Every: beginEvery},
+		redeems: bounded.Rates{Burst: redeemBurst, Every: redeemEvery}, noise: bounded.Rates{Burst: noiseBurst, Every: noiseEvery}}
 	if o.Logger != nil {
 		d.log = *o.Logger
 	}
@@ -137,11 +136,8 @@ func (d *Door) Authenticate(token string) (host.Principal, bool) {
 
 // used uses up the token of a session and returns the machine that it was made for.
 func (d *Door) used(hash [sha256.Size]byte) (ed25519.PublicKey, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s, ok := d.sessions[hash]
-	delete(d.sessions, hash)
-	return s.device, ok && time.Now().Before(s.expires) && s.live.Err() == nil
+	s, ok := d.sessions.Take(hash)
+	return s.device, ok && s.live.Err() == nil
 }
 
 // Known implements host.Authenticator. It is Authenticate, which reads no file for a wrong token.
@@ -187,23 +183,17 @@ func (d *Door) challengeFor(device ed25519.PublicKey) (pairing.Challenge, error)
 		return pairing.Challenge{}, errUnknownDevice
 	}
 	now := time.Now()
-	c := challenge{device: device, time: now.UnixMilli(), expires: now.Add(pairing.ChallengeTime)}
+	c := challenge{device: device, time: now.UnixMilli()}
 	text := d.newChallenge()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	bound(d.challenges, maxChallenges, func(c challenge) time.Time { return c.expires })
-	d.challenges[string(text)] = c
+	d.challenges.Put(string(text), c, now.Add(pairing.ChallengeTime))
 	return pairing.Challenge{HostKey: d.public, Challenge: text, Time: c.time}, nil
 }
 
 // answered checks the answer to a challenge, and uses up the challenge.
 func (d *Door) answered(a pairing.Answer, why pairing.Purpose) (pairing.Session, host.Principal, error) {
-	d.mu.Lock()
-	c, ok := d.challenges[string(a.Challenge)]
-	delete(d.challenges, string(a.Challenge))
-	d.mu.Unlock()
+	c, ok := d.challenges.Take(string(a.Challenge))
 	s := pairing.Session{Host: d.public, Device: c.device, Challenge: a.Challenge, Nonce: a.Nonce, Time: c.time}
-	if !ok || !time.Now().Before(c.expires) {
+	if !ok {
 		return s, host.Principal{}, errExpired
 	}
 	if !c.device.Equal(ed25519.PublicKey(a.DeviceKey)) || len(a.Nonce) != pairing.NonceSize || !s.Verify(why, a.Signature) {
@@ -219,21 +209,14 @@ func (d *Door) answered(a pairing.Answer, why pairing.Purpose) (pairing.Session,
 // open makes a token for a machine that has answered a challenge.
 func (d *Door) open(s pairing.Session, p host.Principal) pairing.Opened {
 	token := d.mark(sessionPrefix + d.node() + nodeEnds + rand.Text())
-	now := time.Now()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	bound(d.sessions, maxSessions, func(s session) time.Time { return s.expires })
-	d.sessions[sha256.Sum256([]byte(token))] = session{device: s.Device, live: p.Live, expires: now.Add(pairing.SessionTime)}
+	d.sessions.Put(sha256.Sum256([]byte(token)), session{device: s.Device, live: p.Live}, time.Now().Add(pairing.SessionTime))
 	return pairing.Opened{Token: token, ExpiresMs: pairing.SessionTime.Milliseconds(), Signature: s.SignToken(d.opts.Key, token)}
 }
 
 // redeem pairs by a token.
 func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, error) {
 	place := host.PlaceOf(from)
-	d.mu.Lock()
-	blocked := d.redeems[place] != nil && d.redeems[place].Tokens() < 1
-	d.mu.Unlock()
-	if blocked && !d.opts.Tokens.HadPairing(token) { // a right one passes, however many wrong ones came from the same place
+	if blocked, _ := d.redeems.Spent(place); blocked && !d.opts.Tokens.HadPairing(token) { // a right one passes, however many wrong ones came from the same place
 		return pairing.Redeemed{}, errTooMany
 	}
 	said := pairing.Redemption{Host: d.public, Device: r.DeviceKey, Token: token, Nonce: r.Nonce}
@@ -242,7 +225,7 @@ func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, e
 	}
 	info, err := d.opts.Tokens.Redeem(token, r.DeviceKey)
 	if errors.Is(err, access.ErrPairingToken) {
-		d.wrong(place)
+		d.redeems.Allow(place)
 		d.audit(host.AuditRefused, from, "", "an invalid or used pairing token")
 		return pairing.Redeemed{}, errWrongToken
 	}
@@ -251,34 +234,6 @@ func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, e
 	}
 	d.audit(AuditPaired, from, info.Principal, "by a token: "+pairing.Fingerprint(r.DeviceKey))
 	return pairing.Redeemed{HostKey: d.public, Principal: info.Principal, Signature: said.SignHost(d.opts.Key)}, nil
-}
-
-// wrong counts a wrong token.
-func (d *Door) wrong(place string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	limiterOf(d.redeems, place, redeemBurst, redeemEvery).Allow()
-}
-
-// noted reports whether to log one more refusal of a place.
-func (d *Door) noted(place string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return limiterOf(d.noise, place, noiseBurst, noiseEvery).Allow()
-}
-
-// limiterOf returns a place's limiter, and makes it if there is none.
-func limiterOf(all map[string]*rate.Limiter, place string, most int, every time.Duration) *rate.Limiter {
-	if all[place] == nil {
-		bound(all, maxPlaces, func(l *rate.Limiter) time.Time { return time.Now().Add(missing(l)) })
-		all[place] = rate.NewLimiter(rate.Every(every), most)
-	}
-	return all[place]
-}
-
-// missing returns how long an unused limiter needs until it is full again.
-func missing(l *rate.Limiter) time.Duration {
-	return time.Duration((float64(l.Burst()) - l.Tokens()) / float64(l.Limit()) * float64(time.Second))
 }
 
 func (d *Door) audit(kind, from, principal, detail string) {
@@ -291,27 +246,6 @@ func (d *Door) audit(kind, from, principal, detail string) {
 		ev.Role = host.RoleMachine
 	}
 	d.opts.Audit(ev)
-}
-
-// bound makes room for one more entry: it removes expired entries or, if none has expired, the entry that expires next.
-func bound[K comparable, V any](all map[K]V, most int, expires func(V) time.Time) {
-	if len(all) < most {
-		return
-	}
-	now := time.Now()
-	var first K
-	var at time.Time
-	for k, v := range all {
-		switch e := expires(v); {
-		case !now.Before(e):
-			delete(all, k)
-		case at.IsZero() || e.Before(at):
-			first, at = k, e
-		}
-	}
-	if len(all) >= most {
-		delete(all, first)
-	}
 }
 
 func random() []byte {

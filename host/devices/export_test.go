@@ -11,7 +11,5 @@ const (
 
 // Kept returns how many challenges, sessions and addresses are kept.
 func (d *Door) Kept() (challenges, sessions, places int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.challenges), len(d.sessions), len(d.redeems)
+	return d.challenges.Len(), d.sessions.Len(), d.redeems.Len()
 }

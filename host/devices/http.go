@@ -58,7 +58,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		why = &refusal{"internal", "the host cannot save this; its log says why"}
 	}
-	if d.noted(host.PlaceOf(r.RemoteAddr)) {
+	if d.noise.Allow(host.PlaceOf(r.RemoteAddr)) {
 		d.log.Warn().Str("remote", r.RemoteAddr).Str("path", lastPart(r)).Err(err).Msg("pairing request refused")
 	}
 	w.WriteHeader(status)

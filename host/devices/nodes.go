@@ -185,19 +185,13 @@ func (d *Door) asked(ctx context.Context, data []byte) []byte {
 // usedAt uses up a session's token at the node that made it, and returns the machine that the token was made for. It waits until this node
 // knows the machine. A token that the node has refused is not asked about again for as long as it could have been good.
 func (d *Door) usedAt(node string, hash [sha256.Size]byte) (ed25519.PublicKey, bool) {
-	d.mu.Lock()
-	again := time.Now().Before(d.spent[hash])
-	d.mu.Unlock()
-	if again {
+	if _, again := d.spent.Get(hash); again {
 		return nil, false
 	}
 	answer, err := d.askNode(context.Background(), node, question{What: useToken, Body: hash[:]})
 	var device ed25519.PublicKey
 	if _, refused := errors.AsType[*refusal](err); refused {
-		d.mu.Lock()
-		bound(d.spent, maxSessions, func(until time.Time) time.Time { return until })
-		d.spent[hash] = time.Now().Add(pairing.SessionTime)
-		d.mu.Unlock()
+		d.spent.Put(hash, struct{}{}, time.Now().Add(pairing.SessionTime))
 	}
 	if err != nil || json.Unmarshal(answer, &device) != nil || !d.knows(device) {
 		return nil, false

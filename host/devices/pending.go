@@ -28,7 +28,7 @@ type pending struct {
 	pair       pairing.Pair
 	commitment []byte
 	from       string
-	expires    time.Time
+	expires    time.Time     // once it was revealed
 	revealed   bool          // the machine has revealed its values, so that there is a code
 	newer      chan struct{} // closed when another request waits for the pairing; nil before the first one
 }
@@ -54,19 +54,12 @@ func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
-	for id, p := range d.pending {
-		if !now.Before(p.expires) {
-			delete(d.pending, id)
-		}
-	}
-	if len(d.pending) >= maxPending || !d.begins.Allow() {
+	if d.pending.Len() >= maxPending || !d.begins.Allow("") {
 		return pairing.Begun{}, errTooMany
 	}
 	id := d.mark(d.node() + nodeEnds + rand.Text())
-	p := &pending{pair: pairing.Pair{Host: d.public, Device: b.DeviceKey, Name: b.Name, HostNonce: random()}, commitment: b.Commitment,
-		from: from, expires: now.Add(revealTime)}
-	d.pending[id] = p
+	p := &pending{pair: pairing.Pair{Host: d.public, Device: b.DeviceKey, Name: b.Name, HostNonce: random()}, commitment: b.Commitment, from: from}
+	d.pending.Put(id, p, time.Now().Add(revealTime))
 	return pairing.Begun{ID: id, HostKey: d.public, Nonce: p.pair.HostNonce}, nil
 }
 
@@ -96,21 +89,20 @@ func (d *Door) checked(r pairing.Reveal) (*pending, error) {
 	p.pair.DeviceNonce = r.Nonce
 	fits := len(r.Nonce) == pairing.NonceSize && subtle.ConstantTimeCompare(p.commitment, pairing.Commit(p.pair.Device, p.pair.Name, r.Nonce)) == 1
 	if !fits || !p.pair.VerifyDevice(r.Signature) {
-		delete(d.pending, r.ID) // a machine has only one try
+		d.pending.Take(r.ID) // a machine has only one try
 		return nil, errWrongKey
 	}
 	p.revealed, p.expires = true, time.Now().Add(pairing.PairingTime)
+	d.pending.Put(r.ID, p, p.expires)
 	return p, nil
 }
 
 // openLocked returns the pairing with that id, or errExpired.
 func (d *Door) openLocked(id string) (*pending, error) {
-	p := d.pending[id]
-	if p == nil || !time.Now().Before(p.expires) {
-		delete(d.pending, id)
-		return nil, errExpired
+	if p, ok := d.pending.Get(id); ok {
+		return p, nil
 	}
-	return p, nil
+	return nil, errExpired
 }
 
 // show writes the waiting pairings of this door to Pending, and leaves those of other nodes there.
@@ -150,7 +142,7 @@ func (d *Door) show() error {
 func (d *Door) waiting() (all []Pending) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, p := range d.pending {
+	for _, p := range d.pending.All() {
 		if p.revealed {
 			all = append(all, Pending{Code: p.pair.Code(), Name: p.pair.Name, Fingerprint: pairing.Fingerprint(p.pair.Device), Remote: p.from,
 				Expires: p.expires.Round(0).UTC(), DeviceKey: p.pair.Device, Commitment: p.commitment})
@@ -208,9 +200,7 @@ func (d *Door) wait(done <-chan struct{}, id string) (pairing.Waited, error) {
 
 // forget removes an approved pairing. If Pending cannot be written, the pairing stays there until it expires, without effect.
 func (d *Door) forget(id string) {
-	d.mu.Lock()
-	delete(d.pending, id)
-	d.mu.Unlock()
+	d.pending.Take(id)
 	_ = d.show()
 }
 

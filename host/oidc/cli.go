@@ -13,6 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"tether/host"
+	"tether/internal/bounded"
 	"tether/pairing"
 )
 
@@ -39,7 +40,6 @@ type purpose struct {
 type waiting struct {
 	id, code, challenge string
 	from                string
-	expires             time.Time
 	decided             chan struct{} // closed when token and principal are set
 	token               string
 	principal           host.Principal
@@ -47,24 +47,22 @@ type waiting struct {
 
 // confirming is a person who has returned from the provider and was asked whether the command line may act for them.
 type confirming struct {
-	why     purpose
-	who     claims
-	token   *oauth2.Token
-	expires time.Time
+	why   purpose
+	who   claims
+	token *oauth2.Token
 }
 
 // granted is a token for the client that proves that it knows the verifier.
 type granted struct {
 	challenge, token string
 	principal        host.Principal
-	expires          time.Time
 }
 
-// logins are the command line's logins in progress. Guarded by Provider.mu.
+// logins are the command line's logins in progress. Provider.mu guards the changes of waiting ones.
 type logins struct {
-	waiting    map[string]*waiting // by id
-	confirming map[[sha256.Size]byte]confirming
-	granted    map[[sha256.Size]byte]granted
+	waiting    bounded.Map[string, *waiting] // by id
+	confirming bounded.Map[[sha256.Size]byte, confirming]
+	granted    bounded.Map[[sha256.Size]byte, granted]
 }
 
 // beginCLI sends a browser to the provider for the command line, or shows the form for the code.
@@ -109,10 +107,7 @@ func (p *Provider) askConfirm(w http.ResponseWriter, why purpose, who claims, to
 		from = one.from
 	}
 	id := rand.Text()
-	p.mu.Lock()
-	makeRoom(p.cli.confirming, maxConfirm, func(c confirming) time.Time { return c.expires })
-	p.cli.confirming[sha256.Sum256([]byte(id))] = confirming{why, who, token, time.Now().Add(confirmTime)}
-	p.mu.Unlock()
+	p.cli.confirming.Put(sha256.Sum256([]byte(id)), confirming{why, who, token}, time.Now().Add(confirmTime))
 	show(w, "confirm", struct{ Person, ID, Code, From string }{who.display(), id, dashed(why.Code), from})
 	return nil
 }
@@ -128,12 +123,8 @@ func (p *Provider) allow(w http.ResponseWriter, r *http.Request) error {
 		return &refusal{http.StatusForbidden, "requests from other pages are refused"}
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxQuery)
-	hash := sha256.Sum256([]byte(r.PostFormValue("id")))
-	p.mu.Lock()
-	c, ok := p.cli.confirming[hash]
-	delete(p.cli.confirming, hash)
-	p.mu.Unlock()
-	if !ok || !time.Now().Before(c.expires) {
+	c, ok := p.cli.confirming.Take(sha256.Sum256([]byte(r.PostFormValue("id"))))
+	if !ok {
 		return errNotAllowed
 	}
 	one := p.waitingFor(c.why.Code)
@@ -157,10 +148,7 @@ func (p *Provider) allow(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	code := rand.Text()
-	p.mu.Lock()
-	makeRoom(p.cli.granted, maxGranted, func(g granted) time.Time { return g.expires })
-	p.cli.granted[sha256.Sum256([]byte(code))] = granted{c.why.Challenge, secret, principal, time.Now().Add(pairing.LoginCodeOK)}
-	p.mu.Unlock()
+	p.cli.granted.Put(sha256.Sum256([]byte(code)), granted{c.why.Challenge, secret, principal}, time.Now().Add(pairing.LoginCodeOK))
 	show(w, "back", struct {
 		Port        int
 		Code, State string
@@ -178,21 +166,19 @@ func (p *Provider) begun(from string, b pairing.LoginBegin) (pairing.LoginBegun,
 	for i, c := range code {
 		code[i] = codeLetters[int(c)%len(codeLetters)] // some letters are slightly more likely; 34 random bits are left
 	}
-	one := &waiting{id: rand.Text(), code: string(code), challenge: b.Challenge, from: host.PlaceOf(from), expires: time.Now().Add(pairing.LoginTime), decided: make(chan struct{})}
+	one := &waiting{id: rand.Text(), code: string(code), challenge: b.Challenge, from: host.PlaceOf(from), decided: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	own := 0
-	for id, w := range p.cli.waiting {
-		if !time.Now().Before(w.expires) {
-			delete(p.cli.waiting, id)
-		} else if w.from == one.from {
+	own, all := 0, p.cli.waiting.All()
+	for _, w := range all {
+		if w.from == one.from {
 			own++
 		}
 	}
-	if len(p.cli.waiting) >= maxWaiting || own >= maxWaiting/8 {
+	if len(all) >= maxWaiting || own >= maxWaiting/8 {
 		return pairing.LoginBegun{}, errManyLogins
 	}
-	p.cli.waiting[one.id] = one
+	p.cli.waiting.Put(one.id, one, time.Now().Add(pairing.LoginTime))
 	return pairing.LoginBegun{ID: one.id, Code: dashed(one.code)}, nil
 }
 
@@ -209,8 +195,8 @@ func dashed(code string) string {
 func (p *Provider) waitingFor(code string) *waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, w := range p.cli.waiting {
-		if code != "" && w.code == code && w.token == "" && time.Now().Before(w.expires) {
+	for _, w := range p.cli.waiting.All() {
+		if code != "" && w.code == code && w.token == "" {
 			return w
 		}
 	}
@@ -222,22 +208,16 @@ func (p *Provider) claim(ctx context.Context, c pairing.LoginClaim) (pairing.Log
 	if c.ID != "" {
 		return p.claimWaiting(ctx, c)
 	}
-	hash := sha256.Sum256([]byte(c.Code))
-	p.mu.Lock()
-	g, ok := p.cli.granted[hash]
-	delete(p.cli.granted, hash)
-	p.mu.Unlock()
-	if !ok || !time.Now().Before(g.expires) || !verified(g.challenge, c.Verifier) {
+	g, ok := p.cli.granted.Take(sha256.Sum256([]byte(c.Code)))
+	if !ok || !verified(g.challenge, c.Verifier) {
 		return pairing.LoggedIn{}, errNoCode
 	}
 	return loggedIn(g.token, g.principal), nil
 }
 
 func (p *Provider) claimWaiting(ctx context.Context, c pairing.LoginClaim) (pairing.LoggedIn, error) {
-	p.mu.Lock()
-	one := p.cli.waiting[c.ID]
-	p.mu.Unlock()
-	if one == nil || !time.Now().Before(one.expires) || !verified(one.challenge, c.Verifier) {
+	one, ok := p.cli.waiting.Get(c.ID)
+	if !ok || !verified(one.challenge, c.Verifier) {
 		return pairing.LoggedIn{}, errNoCode
 	}
 	timer := time.NewTimer(pairing.WaitTime)
@@ -251,10 +231,9 @@ func (p *Provider) claimWaiting(ctx context.Context, c pairing.LoginClaim) (pair
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cli.waiting[c.ID] != one {
+	if _, ok := p.cli.waiting.Take(c.ID); !ok {
 		return pairing.LoggedIn{}, errNoCode // it was claimed already
 	}
-	delete(p.cli.waiting, c.ID)
 	return loggedIn(one.token, one.principal), nil
 }
 
@@ -265,23 +244,4 @@ func verified(challenge, verifier string) bool {
 func loggedIn(token string, p host.Principal) pairing.LoggedIn {
 	until, _ := p.Live.Deadline()
 	return pairing.LoggedIn{Token: token, Person: p.Name, ExpiresMs: time.Until(until).Milliseconds()}
-}
-
-// makeRoom makes room for another entry: it removes expired entries and, if that is not enough, the one that expires next.
-func makeRoom[V any](all map[[sha256.Size]byte]V, most int, expires func(V) time.Time) {
-	if len(all) < most {
-		return
-	}
-	var first [sha256.Size]byte
-	var at time.Time
-	for k, v := range all {
-		if e := expires(v); !time.Now().Before(e) {
-			delete(all, k)
-		} else if at.IsZero() || e.Before(at) {
-			first, at = k, e
-		}
-	}
-	if len(all) >= most {
-		delete(all, first)
-	}
 }

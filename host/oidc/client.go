@@ -19,15 +19,15 @@ var errLongAnswer = errors.New("the identity provider's answer is longer than 1 
 func newClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxResponseHeaderBytes = 64 << 10
-	return &http.Client{Transport: bounded{transport}, Timeout: requestTime,
+	return &http.Client{Transport: short{transport}, Timeout: requestTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// bounded is a transport that bounds the size of answers.
-type bounded struct{ http.RoundTripper }
+// short is a transport that bounds the size of answers.
+type short struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b short) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.RoundTripper.RoundTrip(r)
 	if err == nil {
 		answer.Body = &boundedBody{ReadCloser: answer.Body, left: maxAnswer}

@@ -3,7 +3,7 @@ package oidc
 import "net/http"
 
 // SetTransport makes the provider's requests go through t, with their bounds.
-func (p *Provider) SetTransport(t http.RoundTripper) { p.client.Transport = bounded{t} }
+func (p *Provider) SetTransport(t http.RoundTripper) { p.client.Transport = short{t} }
 
 // Sessions is the number of sessions.
 func (p *Provider) Count() int {

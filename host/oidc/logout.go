@@ -128,16 +128,10 @@ func decoded(part string, v any) bool {
 // first reports whether a logout token is new. A token that is valid for longer than an hour could be replayed after its id was dropped,
 // which only ends sessions again.
 func (p *Provider) first(id string, expires time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, seen := p.loggedOut[id]; seen || len(id) > maxText || len(p.loggedOut) >= maxLoggedOut {
-		return false
-	}
 	if most := time.Now().Add(maxLogoutLife); expires.After(most) {
 		expires = most
 	}
-	p.loggedOut[id] = expires
-	return true
+	return len(id) <= maxText && p.loggedOut.Add(id, struct{}{}, expires)
 }
 
 // endAll ends the sessions of a subject, or the session that the provider calls sid, and returns how many it has ended.

@@ -22,6 +22,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/leader"
+	"tether/internal/bounded"
 )
 
 // Path begins every path of a Provider, below the host's public URL.
@@ -111,7 +112,7 @@ type Provider struct {
 	why         error                          // the error of that request
 	sessions    map[[sha256.Size]byte]*session // by their tokens' hashes
 	cli         logins
-	loggedOut   map[string]time.Time // ids of logout tokens that were taken, until they expire
+	loggedOut   bounded.Map[string, struct{}] // ids of logout tokens that were taken, until they expire
 	closed      bool
 	kept        access.Place   // where this node stores sessions; nil: nowhere, or the leader does
 	taken       access.Version // of the leader's document that this node has applied
@@ -132,8 +133,8 @@ type discovered struct {
 // down.
 func New(o Options) (*Provider, error) {
 	p := &Provider{opts: o, log: zerolog.Nop(), client: newClient(), logins: slots{most: maxLogins, ofOne: maxLoginsOfOne}, ends: slots{most: maxLogouts, ofOne: maxLogouts}, wake: make(chan struct{}, 1),
-		sessions: map[[sha256.Size]byte]*session{}, loggedOut: map[string]time.Time{},
-		cli: logins{map[string]*waiting{}, map[[sha256.Size]byte]confirming{}, map[[sha256.Size]byte]granted{}}}
+		sessions: map[[sha256.Size]byte]*session{}, loggedOut: bounded.Map[string, struct{}]{Most: maxLoggedOut},
+		cli: logins{bounded.Map[string, *waiting]{Most: maxWaiting}, bounded.Map[[sha256.Size]byte, confirming]{Most: maxConfirm}, bounded.Map[[sha256.Size]byte, granted]{Most: maxGranted}}}
 	if o.Logger != nil {
 		p.log = *o.Logger
 	}
@@ -224,13 +225,13 @@ func (s *slots) give(place string) {
 
 // ask takes a slot for what a request makes the host ask the provider, and bounds the time for that. The caller gives the slot back by calling
 // done.
-func (p *Provider) ask(r *http.Request, from *slots) (bounded context.Context, done func(), err error) {
+func (p *Provider) ask(r *http.Request, from *slots) (within context.Context, done func(), err error) {
 	place := host.PlaceOf(r.RemoteAddr)
 	if !from.take(place) {
 		return nil, nil, errBusy
 	}
-	bounded, cancel := p.bounded(r.Context())
-	return bounded, func() { cancel(); from.give(place) }, nil
+	within, cancel := p.bounded(r.Context())
+	return within, func() { cancel(); from.give(place) }, nil
 }
 
 // bounded bounds the time for requests to the provider.

@@ -228,11 +228,6 @@ func (p *Provider) due(now time.Time) (due []*session, next time.Duration) {
 			next = time.Second
 		}
 	}
-	for id, until := range p.loggedOut {
-		if now.After(until) {
-			delete(p.loggedOut, id)
-		}
-	}
 	return due, next
 }
 

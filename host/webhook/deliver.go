@@ -17,8 +17,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"tether/host"
 	"tether/internal/jsonspan"
 )
@@ -96,29 +94,14 @@ const (
 	failedBurst    = 120
 )
 
-// triesLocked returns the limiter for a key.
-func (h *Hub) triesLocked(key string, burst int, every time.Duration) *rate.Limiter {
-	if h.tries[key] == nil {
-		h.tries[key] = rate.NewLimiter(rate.Every(every), burst)
-	}
-	return h.tries[key]
-}
-
 // verify makes the receiver prove that it wants events, unless it has done so recently for the same principal.
 func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, key []byte) error {
 	who := p.Key()
 	known := who + " " + target
-	h.mu.Lock()
-	until, ok := h.verified[known]
-	refused := h.triesLocked("failed "+hostOf(target), failedBurst, time.Hour/failedBurst).Tokens() < 1
-	if !ok && !refused {
-		refused = !h.triesLocked("asked "+who, challengeBurst, time.Minute/challengeBurst).Allow()
-	}
-	h.mu.Unlock()
-	if ok && time.Now().Before(until) {
+	if _, ok := h.verified.Get(known); ok {
 		return nil
 	}
-	if refused {
+	if spent, _ := h.failures.Spent(hostOf(target)); spent || !h.asks.Allow(who) {
 		return ErrTooMany
 	}
 	challenge := rand.Text() + rand.Text()
@@ -133,15 +116,12 @@ func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, k
 	if failure == "" && (jsonspan.Unmarshal(answer, &echo) != nil || subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(challenge)) != 1) {
 		failure = FailureChallenge
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if failure != "" {
-		h.triesLocked("failed "+hostOf(target), failedBurst, time.Hour/failedBurst).Allow()
+		h.failures.Allow(hostOf(target))
 		return &EndpointError{failure}
 	}
-	if len(h.verified) < maxAll {
-		h.verified[known] = time.Now().Add(verifiedTime)
-	}
+	until := time.Now().Add(verifiedTime)
+	h.verified.Put(known, until, until)
 	return nil
 }
 

@@ -55,7 +55,7 @@ func (h *Hub) keep() {
 	for _, s := range h.all {
 		f.Subscriptions = append(f.Subscriptions, kept{s.principal.Name, s.principal.Role, s.principal.Owner, s.request.Name, s.request.Arguments, s.request.URL, s.keys[0].key, s.watermark, s.pending, s.until.UTC(), s.request.Declared})
 	}
-	for who, until := range h.verified {
+	for who, until := range h.verified.All() {
 		f.Verified[who] = until.UTC()
 	}
 	h.mu.Unlock()
@@ -92,8 +92,8 @@ func (h *Hub) restore() error {
 		h.all[id] = &subscription{id: id, principal: p, request: r, keys: []secretOf{{key: k.Secret}}, until: k.Until, watermark: k.Cursor, pending: k.Pending, wake: make(chan struct{}, 1)}
 	}
 	for who, until := range f.Verified {
-		if now.Before(until) && !until.After(now.Add(verifiedTime)) && len(h.verified) < maxAll {
-			h.verified[who] = until
+		if now.Before(until) && !until.After(now.Add(verifiedTime)) {
+			h.verified.Put(who, until, until)
 		}
 	}
 	return nil

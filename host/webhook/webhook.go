@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -17,10 +16,10 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/time/rate"
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/bounded"
 	"tether/internal/jsonspan"
 )
 
@@ -158,23 +157,27 @@ type Hub struct {
 	slots  slots
 	run    sync.WaitGroup // deliveries
 
+	ended    bounded.Map[string, struct{}]  // ids of ended subscriptions
+	verified bounded.Map[string, time.Time] // receivers of a principal, until their proof expires
+	asks     bounded.Rates                  // of challenges, by principal
+	failures bounded.Rates                  // of challenges that have failed, by the receiver's host
+
 	writing sync.Mutex // held while the file is written
 
-	mu       sync.Mutex
-	asked    uint64          // number of calls of keep
-	written  uint64          // number of these calls that the file, or the write under way, covers
-	ctx      context.Context // the context of Run; nil before and after
-	all      map[string]*subscription
-	ended    map[string]time.Time     // ids of ended subscriptions, until they are dropped
-	verified map[string]time.Time     // receivers of a principal, until their proof expires
-	tries    map[string]*rate.Limiter // bound how often receivers are sent challenges
-	changed  chan struct{}            // something must be written; holds one
+	mu      sync.Mutex
+	asked   uint64          // number of calls of keep
+	written uint64          // number of these calls that the file, or the write under way, covers
+	ctx     context.Context // the context of Run; nil before and after
+	all     map[string]*subscription
+	changed chan struct{} // something must be written; holds one
 }
 
 // New returns a Hub with the subscriptions in the file. Deliveries begin with Run.
 func New(o Options) (*Hub, error) {
 	h := &Hub{opts: o, log: zerolog.Nop(), guard: guard{o.Allow}, slots: slots{all: make(chan struct{}, maxDeliveries), taken: map[string]int{}}, all: map[string]*subscription{},
-		ended: map[string]time.Time{}, verified: map[string]time.Time{}, tries: map[string]*rate.Limiter{}, changed: make(chan struct{}, 1)}
+		ended: bounded.Map[string, struct{}]{Most: maxAll}, verified: bounded.Map[string, time.Time]{Most: maxAll}, changed: make(chan struct{}, 1),
+		asks:     bounded.Rates{Burst: challengeBurst, Every: time.Minute / challengeBurst},
+		failures: bounded.Rates{Burst: failedBurst, Every: time.Hour / failedBurst}}
 	if o.Logger != nil {
 		h.log = *o.Logger
 	}
@@ -345,7 +348,7 @@ func (h *Hub) Unsubscribe(p host.Principal, r Request) error {
 	defer h.mu.Unlock()
 	s := h.all[id]
 	if s == nil {
-		if _, was := h.ended[id]; was {
+		if _, was := h.ended.Get(id); was {
 			return nil
 		}
 		return ErrNotFound
@@ -361,9 +364,7 @@ func (h *Hub) endLocked(s *subscription) {
 		return
 	}
 	delete(h.all, s.id)
-	if len(h.ended) < maxAll {
-		h.ended[s.id] = time.Now().Add(keepEnded)
-	}
+	h.ended.Put(s.id, struct{}{}, time.Now().Add(keepEnded))
 	if s.stop != nil {
 		s.stop()
 	}
@@ -380,10 +381,6 @@ func (h *Hub) forget(now time.Time) {
 			h.audit(AuditWebhookEnded, s, "not refreshed in time")
 		}
 	}
-	over := func(_ string, until time.Time) bool { return !now.Before(until) }
-	maps.DeleteFunc(h.ended, over)
-	maps.DeleteFunc(h.verified, over)
-	maps.DeleteFunc(h.tries, func(_ string, l *rate.Limiter) bool { return l.Tokens() >= float64(l.Burst()) })
 }
 
 // changedLocked makes Run write the subscriptions.

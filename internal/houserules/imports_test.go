@@ -12,7 +12,7 @@ import (
 // import; NONE stands for no package. A package without a rule is an error, so that somebody decides about each new package.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/metrics, internal/qr, internal/webproxy, agent/ring, shellint, agent/flow;
+	NONE < internal/acpschema, internal/asciicast, internal/bounded, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/metrics, internal/qr, internal/webproxy, agent/ring, shellint, agent/flow;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc, internal/webproxy, platform/rawio < jsonrpc/wsconn;
@@ -62,14 +62,15 @@ const layers = `
 	agent/declared, agent/holder, agent/hosts, agent/local, platform/notify < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
-	internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
+	internal/bounded, internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
 	NONE < host/web;
 	host/web < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices, host/leader;
-	host/leader, events, mcp < host/webhook;
+	internal/bounded < host/devices;
+	internal/bounded, host/leader, events, mcp < host/webhook;
 	pairing, host, host/access, internal/metrics < host/cluster;
-	pairing, host/leader < host/oidc;
+	internal/bounded, pairing, host/leader < host/oidc;
 	ahp/client, internal/change < host/conform;
 
 	# The command line.
