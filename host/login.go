@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/internal/bounded"
+	"tether/internal/change"
 )
 
 const (
@@ -23,9 +24,8 @@ const (
 	loginTime   = 12 * time.Hour   // how long a browser stays logged in
 	maxLaunches = 256
 	maxLogins   = 4096
-	// sharedTime is how long a login at another node may take to be known here, and sharedLook is how often this node looks for it
-	// meanwhile.
-	sharedTime, sharedLook = 500 * time.Millisecond, 50 * time.Millisecond
+	// sharedTime is how long a change at another node may take to be known here.
+	sharedTime = 500 * time.Millisecond
 )
 
 // logins has the logged-in browsers and the links that log a browser in. It stores only hashes.
@@ -204,13 +204,11 @@ func (s *logins) let(one Login, kept bool) {
 // find returns the principal of a cookie. A cookie that another node has just made may not have arrived here yet; find waits for it, at
 // most sharedTime.
 func (s *logins) find(cookie string) (Principal, bool) {
-	for began := time.Now(); ; time.Sleep(sharedLook) {
-		p, ok := s.known(cookie)
-		if ok || s.shared == nil || time.Since(began) > sharedTime {
-			return p, ok
-		}
-		s.look()
+	p, ok := s.known(cookie)
+	if !ok && s.shared != nil {
+		change.Soon(sharedTime, func() bool { s.look(); p, ok = s.known(cookie); return ok })
 	}
+	return p, ok
 }
 
 func (s *logins) known(cookie string) (Principal, bool) {

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"time"
+
+	"tether/internal/change"
 )
 
 // SharedShares are Shares that all nodes of a cluster share. Kept then returns also those of other nodes.
@@ -31,18 +32,16 @@ func (h *Host) followShares() {
 	})
 }
 
-// lookAtShares takes over what other nodes have made of the shares, and reports whether they have changed.
-func (h *Host) lookAtShares() bool {
+// lookAtShares takes over what other nodes have made of the shares.
+func (h *Host) lookAtShares() {
 	if h.sharedShares == nil {
-		return false
+		return
 	}
 	h.keeping.Lock()
 	defer h.keeping.Unlock()
-	moved := h.sharedShares.Moved()
-	if moved {
+	if h.sharedShares.Moved() {
 		h.takeShares(h.sharedShares.Kept())
 	}
-	return moved
 }
 
 // takeShares makes all the shares of the cluster those of this node, except for those that only this one has made or ended and that are not
@@ -148,10 +147,5 @@ func (h *Host) sharedSoon(find func() bool) bool {
 	if h.sharedShares == nil {
 		return false
 	}
-	for began := time.Now(); time.Since(began) < sharedTime; time.Sleep(sharedLook) {
-		if h.lookAtShares() && find() {
-			return true
-		}
-	}
-	return find() // followShares may have seen the change
+	return change.Soon(sharedTime, func() bool { h.lookAtShares(); return find() })
 }

@@ -34,7 +34,7 @@ func (t *Tokens) Redeem(token string, key ed25519.PublicKey) (Info, error) {
 	}
 	hash := sha256.Sum256([]byte(token))
 	var added record
-	err := change(t.at, func(all []record) ([]record, error) {
+	err := t.change(func(all []record) ([]record, error) {
 		i := slices.IndexFunc(all, func(r record) bool {
 			return r.Once && subtle.ConstantTimeCompare(r.SHA256, hash[:]) == 1 && !r.expired(time.Now())
 		})
@@ -67,7 +67,7 @@ func (t *Tokens) HadPairing(token string) bool {
 // mayRedeem reports whether the document has that pairing token. It does not take the lock that changes need, so that guessing tokens
 // delays nobody.
 func (t *Tokens) mayRedeem(token string) bool {
-	all, err := load(t.at)
+	all, err := t.records()
 	hash := sha256.Sum256([]byte(token))
 	return err == nil && slices.ContainsFunc(all, func(r record) bool {
 		return r.Once && subtle.ConstantTimeCompare(r.SHA256, hash[:]) == 1
@@ -85,7 +85,7 @@ func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []by
 	}
 	added := deviceRecord(principal, key)
 	added.Pairing, added.Owner = slices.Clone(pairing), t.owner
-	err := change(t.at, func(all []record) ([]record, error) {
+	err := t.change(func(all []record) ([]record, error) {
 		all = withoutDevice(all, key)
 		if slices.ContainsFunc(all, func(r record) bool { return r.Principal == principal }) {
 			return nil, fmt.Errorf("%w: %s", ErrTakenName, principal)
@@ -122,7 +122,7 @@ func (t *Tokens) Approved(key ed25519.PublicKey, pairing []byte) (p host.Princip
 
 // RemoveDevice ends the connections of the machine with that key, and its access. ErrNoToken means that there is none.
 func (t *Tokens) RemoveDevice(key ed25519.PublicKey) error {
-	err := change(t.at, func(all []record) ([]record, error) {
+	err := t.change(func(all []record) ([]record, error) {
 		left := withoutDevice(slices.Clone(all), key)
 		if len(left) == len(all) {
 			return nil, ErrNoToken

@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -62,62 +59,34 @@ type tokensFile struct {
 	Tokens  []record `json:"tokens"`
 }
 
-// load reads the records; there are none if the document is missing.
-func load(at Place) ([]record, error) {
-	data, err := at.Read()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("tokens: %w", err)
-	}
-	return parse(at, data)
+// tokensDoc returns the document of the records.
+func tokensDoc(at Place) Doc[tokensFile] {
+	return Doc[tokensFile]{At: at, What: "tokens", Version: fileVersion, Empty: tokensFile{Version: fileVersion}, Indent: true, Check: (*tokensFile).check}
 }
 
-func parse(at Place, data []byte) ([]record, error) {
-	var f tokensFile
-	if err := decode(at, data, fileVersion, &f); err != nil {
-		return nil, fmt.Errorf("tokens: %w", err)
-	}
+func (f *tokensFile) check() error {
 	for _, r := range f.Tokens {
 		if checkName(r.Principal) != nil || checkRole(r.Role) != nil || !r.opens() || r.ID == "" {
-			return nil, fmt.Errorf("tokens: %s: the entry %.40q of %.80q is not a token; remove it", at, r.ID, r.Principal)
+			return fmt.Errorf("the entry %.40q of %.80q is not a token", r.ID, r.Principal)
 		}
-	}
-	return f.Tokens, nil
-}
-
-// changeError is an error of the change itself, as opposed to one of storing the document.
-type changeError struct{ error }
-
-// changeAt changes a document. It prefixes an error of storing it with what, the name of its contents.
-func changeAt(at Place, what string, do func(old []byte) ([]byte, error)) error {
-	err := at.Change(do)
-	if said, ok := errors.AsType[changeError](err); ok {
-		return said.error
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }
 
+// records returns the present records, which the caller must not change.
+func (t *Tokens) records() ([]record, error) {
+	f, err := t.doc.Now()
+	if err != nil {
+		return nil, err
+	}
+	return f.Tokens, nil
+}
+
 // change lets f alter the records while nobody else does.
-func change(at Place, f func([]record) ([]record, error)) error {
-	return changeAt(at, "tokens", func(old []byte) ([]byte, error) {
-		var all []record
-		if old != nil {
-			var err error
-			if all, err = parse(at, old); err != nil {
-				return nil, changeError{err}
-			}
-		}
-		all, err := f(all)
-		if err != nil {
-			return nil, changeError{err}
-		}
-		data, err := json.MarshalIndent(tokensFile{Version: fileVersion, Tokens: all}, "", "  ")
-		return append(data, '\n'), err
+func (t *Tokens) change(f func([]record) ([]record, error)) error {
+	return t.doc.Change(func(file *tokensFile) (err error) {
+		file.Tokens, err = f(file.Tokens)
+		return err
 	})
 }
 

@@ -49,7 +49,7 @@ func (p *People) LoggedIn(i host.Identity) (host.Principal, error) {
 
 // identified returns the person with an identity; same reports whether the file has that person, in exactly these groups.
 func (p *People) identified(i host.Identity) (one Person, same bool) {
-	f, err := loadPeople(p.at)
+	f, err := p.doc.Now()
 	if err != nil {
 		return one, false
 	}
@@ -63,13 +63,13 @@ func (p *People) identified(i host.Identity) (one Person, same bool) {
 
 // identify stores a person's identity and their groups at the provider.
 func (p *People) identify(i host.Identity) (one Person, err error) {
-	err = p.change(func(f *peopleFile) error {
+	err = p.doc.Change(func(f *peopleFile) error {
 		at := f.identity(i)
 		if at < 0 {
 			if len(f.People) >= maxPeople {
 				return fmt.Errorf("there are %d people, the maximum", maxPeople)
 			}
-			tokens, err := load(p.tokens.at)
+			tokens, err := p.tokens.records()
 			if err != nil {
 				return err
 			}

@@ -3,15 +3,12 @@ package access
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"slices"
-	"sync"
 	"time"
 
 	"tether/host"
+	"tether/internal/change"
 )
 
 const (
@@ -19,25 +16,19 @@ const (
 	// maxKeptLogins bounds the file to less than secret.ReadFile accepts. Beyond it, the oldest logins are dropped.
 	maxKeptLogins = 2048
 	maxKeptLinks  = 256
-	// sharedTime is how long a change at another node may take to arrive here. UseLink waits so long for a link, and looks for it after
-	// every pause of look.
-	sharedTime, look = 500 * time.Millisecond, 20 * time.Millisecond
+	// sharedTime is how long a change at another node may take to arrive here.
+	sharedTime = 500 * time.Millisecond
 )
 
 // Logins keeps browsers' logins in a file, so that a restart of the host logs nobody out. It stores only hashes of cookies and tokens. It
 // implements host.SharedLogins, and is safe for concurrent use, also with other hosts that use the same file.
 type Logins struct {
-	at      Place             // set once
-	shared  bool              // other nodes change the document too; set once
-	tokens  *Tokens           // set once
-	own     [sha256.Size]byte // hash of the host's own token; set once
-	onError func(error)       // set once
+	doc    Doc[loginsFile]
+	shared bool              // other nodes change the document too; set once
+	tokens *Tokens           // set once
+	own    [sha256.Size]byte // hash of the host's own token; set once
 
 	sessions func([sha256.Size]byte) (host.Principal, bool) // see Sessions; set before use; nil: none
-
-	mu   sync.Mutex // held while the file is changed
-	read Version
-	all  []keptLogin // as last read or written
 }
 
 // keptLogin is a record of the file.
@@ -60,7 +51,8 @@ type loginsFile struct {
 // own is empty because that token differs after each start. If the document cannot be used, onError is called, and a file is renamed. All
 // nodes of a cluster change a document that is not a file; there, a login by the host's own token counts at all nodes with the same token.
 func OpenLogins(at Place, tokens *Tokens, own string, onError func(error)) *Logins {
-	l := &Logins{at: at, shared: !onDisk(at), tokens: tokens, onError: onError}
+	l := &Logins{shared: !onDisk(at), tokens: tokens, doc: Doc[loginsFile]{At: at, What: "logins", Version: loginsVersion,
+		Empty: loginsFile{Version: loginsVersion}, Check: (*loginsFile).check, Lost: onError, Effect: ", and browsers have to log in again"}}
 	if own != "" {
 		l.own = sha256.Sum256([]byte(own))
 	}
@@ -73,19 +65,17 @@ func (l *Logins) Sessions(of func([sha256.Size]byte) (host.Principal, bool)) { l
 
 // Kept implements host.Logins. It also removes expired logins from the file.
 func (l *Logins) Kept() []host.Login {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lookLocked()
+	all := l.kept()
 	l.tokens.look() // first: of a token and its login that another node has made, the token is older
 	var kept []host.Login
-	for _, k := range l.all {
+	for _, k := range all {
 		if p, ok := l.principal(&k); ok && !k.Link {
 			kept = append(kept, k.login(p))
 		}
 	}
-	if len(kept) < len(l.all) && !l.shared {
-		if err := l.changeLocked(func(all []keptLogin) []keptLogin { return all }); err != nil {
-			l.onError(err)
+	if len(kept) < len(all) && !l.shared {
+		if err := l.change(func(all []keptLogin) []keptLogin { return all }); err != nil {
+			l.doc.Lost(err)
 		}
 	}
 	return kept
@@ -105,11 +95,7 @@ func (k *keptLogin) login(p host.Principal) host.Login {
 }
 
 // Moved implements host.SharedLogins.
-func (l *Logins) Moved() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.at.Version().same(l.read)
-}
+func (l *Logins) Moved() bool { return l.doc.Moved() }
 
 // KeepLink implements host.SharedLogins.
 func (l *Logins) KeepLink(one host.Login) (kept bool, err error) {
@@ -134,17 +120,8 @@ func (l *Logins) KeepLink(one host.Login) (kept bool, err error) {
 // UseLink implements host.SharedLogins.
 func (l *Logins) UseLink(code [sha256.Size]byte) (one host.Login, ok bool, err error) {
 	is := func(k keptLogin) bool { return k.Link && bytes.Equal(k.Cookie, code[:]) }
-	for began := time.Now(); ; time.Sleep(look) { // another node may have just made it
-		l.mu.Lock()
-		l.lookLocked()
-		there := slices.ContainsFunc(l.all, is)
-		l.mu.Unlock()
-		if there {
-			break
-		}
-		if time.Since(began) > sharedTime {
-			return one, false, nil
-		}
+	if !change.Soon(sharedTime, func() bool { return slices.ContainsFunc(l.kept(), is) }) { // another node may have just made it
+		return one, false, nil
 	}
 	l.tokens.look()
 	err = l.change(func(all []keptLogin) []keptLogin {
@@ -188,31 +165,16 @@ func (l *Logins) principal(k *keptLogin) (p host.Principal, ok bool) {
 
 // change applies f to the logins, removes expired ones, and writes the file if it differs.
 func (l *Logins) change(f func([]keptLogin) []keptLogin) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.changeLocked(f)
-}
-
-func (l *Logins) changeLocked(f func([]keptLogin) []keptLogin) error {
-	err := l.at.Change(func(old []byte) ([]byte, error) {
-		before := l.parse(old)
-		all := slices.DeleteFunc(f(slices.Clone(before)), l.over)
+	return l.doc.Change(func(file *loginsFile) error {
+		all := slices.DeleteFunc(f(slices.Clone(file.Logins)), l.over)
 		all = all[max(0, len(all)-maxKeptLogins):]
-		if slices.EqualFunc(all, before, func(a, b keptLogin) bool { return bytes.Equal(a.Cookie, b.Cookie) }) {
-			return nil, errSame
+		if slices.EqualFunc(all, file.Logins, func(a, b keptLogin) bool { return bytes.Equal(a.Cookie, b.Cookie) }) {
+			return errSame
 		}
-		data, err := json.Marshal(loginsFile{Version: loginsVersion, Logins: all})
-		return append(data, '\n'), err
+		file.Logins = all
+		return nil
 	})
-	if err != nil && !errors.Is(err, errSame) {
-		return fmt.Errorf("logins: %w", err)
-	}
-	l.read = Version{} // so that it is read again
-	return nil
 }
-
-// errSame makes Place.Change return without writing, because nothing changes.
-var errSame = errors.New("nothing changes")
 
 // over reports whether a login is to be removed from the document. Of the logins that nodes share, only expired ones are: this node may not
 // have received a login's token yet, or the login may be by another node's own token. Until then each node ignores the logins whose
@@ -225,42 +187,21 @@ func (l *Logins) over(k keptLogin) bool {
 	return !ok
 }
 
-// lookLocked reads the document if it has changed.
-func (l *Logins) lookLocked() {
-	now := l.at.Version()
-	if l.read.there() && now.same(l.read) {
-		return
-	}
-	data, err := l.at.Read()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.all = l.damaged(err)
-	} else {
-		l.all = l.parse(data)
-	}
-	l.read = now
-}
-
-// parse decodes the document, nil if there is none. One that cannot be used is put aside, and people have to log in again.
-func (l *Logins) parse(data []byte) []keptLogin {
-	if data == nil {
-		return nil
-	}
-	var f loginsFile
-	err := decode(l.at, data, loginsVersion, &f)
-	if err == nil && slices.ContainsFunc(f.Logins, func(k keptLogin) bool {
-		return len(k.Cookie) != sha256.Size || len(k.Token) != sha256.Size || k.Name != "" && checkName(k.Name) != nil
-	}) {
-		err = fmt.Errorf("%s has an entry that is not a login", l.at)
-	}
+// kept returns the records of the document.
+func (l *Logins) kept() []keptLogin {
+	f, err := l.doc.Now()
 	if err != nil {
-		return l.damaged(err)
+		l.doc.Lost(err)
+		return nil
 	}
 	return f.Logins
 }
 
-// damaged renames a file that cannot be used; a cluster's document stays and is replaced by the next change. It reports err to onError.
-func (l *Logins) damaged(err error) []keptLogin {
-	_, err = putAside(l.at, err, ", and browsers have to log in again")
-	l.onError(fmt.Errorf("logins: %w", err))
+func (f *loginsFile) check() error {
+	if slices.ContainsFunc(f.Logins, func(k keptLogin) bool {
+		return len(k.Cookie) != sha256.Size || len(k.Token) != sha256.Size || k.Name != "" && checkName(k.Name) != nil
+	}) {
+		return errors.New("it has an entry that is not a login")
+	}
 	return nil
 }

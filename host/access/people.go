@@ -1,10 +1,8 @@
 package access
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -83,11 +81,11 @@ type groupRecord struct {
 // People are the people, groups and grants in one file, next to the file of the tokens. It implements host.People, and is safe for
 // concurrent use, also with other processes.
 type People struct {
-	at     Place   // set once
+	doc    Doc[peopleFile]
 	tokens *Tokens // set once
 
 	mu     sync.Mutex
-	read   Version
+	read   *peopleFile // of which the roster is
 	roster *host.Roster
 	lives  map[string]life // of people who have logged in, by their ids
 	err    error           // why the file could not be read; the former contents stay in force
@@ -96,7 +94,8 @@ type People struct {
 
 // OpenPeople reads the people in a document, which may be missing.
 func OpenPeople(at Place, tokens *Tokens) (*People, error) {
-	p := &People{at: at, tokens: tokens, roster: &host.Roster{}}
+	p := &People{tokens: tokens, roster: &host.Roster{}, doc: Doc[peopleFile]{At: at, What: "people", Version: peopleVersion,
+		Empty: peopleFile{Version: peopleVersion}, Stays: true, Check: (*peopleFile).check}}
 	p.Look()
 	return p, p.err
 }
@@ -115,16 +114,9 @@ func (p *People) Look() *host.Roster {
 }
 
 func (p *People) lookLocked() *host.Roster {
-	now := p.at.Version()
-	if p.err == nil && now.same(p.read) {
-		return p.roster
-	}
-	f, err := loadPeople(p.at)
-	if !now.there() && p.read.there() { // if it was removed by mistake, nobody must see more than before
-		err = fmt.Errorf("people: %s is gone; restore it, or start the host again without people", p.at)
-	}
-	if p.err = err; err == nil {
-		p.read, p.roster = now, f.roster()
+	f, err := p.doc.Now()
+	if p.err = err; err == nil && f != p.read {
+		p.read, p.roster = f, f.roster()
 		p.endLivesLocked()
 	}
 	return p.roster
@@ -149,7 +141,7 @@ func (p *People) Agent(name string) (owner string, ok bool) { return p.tokens.Ag
 
 // List returns the contents of the file: whether audiences are in force, the people, the names of each group's members, and the grants.
 func (p *People) List() (on bool, people []Person, groups map[string][]string, grants []MachineGrant, err error) {
-	f, err := loadPeople(p.at)
+	f, err := p.doc.Now()
 	if err != nil {
 		return false, nil, nil, nil, err
 	}
@@ -162,12 +154,12 @@ func (p *People) List() (on bool, people []Person, groups map[string][]string, g
 			groups[g.Name] = append(groups[g.Name], f.name(id))
 		}
 	}
-	return f.On, f.People, groups, f.Grants, nil
+	return f.On, slices.Clone(f.People), groups, slices.Clone(f.Grants), nil
 }
 
 // Switch makes audiences be in force or not.
 func (p *People) Switch(on bool) error {
-	return p.change(func(f *peopleFile) error { f.On = on; return nil })
+	return p.doc.Change(func(f *peopleFile) error { f.On = on; return nil })
 }
 
 // Ensure returns the person of that name, and adds that person if there is none.
@@ -178,7 +170,7 @@ func (p *People) Ensure(name string) (one Person, err error) {
 	if name == ahp.ToEveryone {
 		return Person{}, fmt.Errorf("no person can have the name %s: it stands for all of them", name)
 	}
-	err = p.change(func(f *peopleFile) error {
+	err = p.doc.Change(func(f *peopleFile) error {
 		for _, o := range f.People {
 			switch {
 			case o.Name == name && o.Ended == nil:
@@ -191,7 +183,7 @@ func (p *People) Ensure(name string) (one Person, err error) {
 		if len(f.People) >= maxPeople {
 			return fmt.Errorf("there are %d people, the maximum", maxPeople)
 		}
-		tokens, err := load(p.tokens.at)
+		tokens, err := p.tokens.records()
 		if err != nil {
 			return err
 		}
@@ -219,7 +211,7 @@ func (f *peopleFile) hadPerson(name string) bool {
 // MayName returns an error if a person has or had that name, so that no new token for that role, and no new machine, can have it. owner is
 // the name of the person to whom it is to belong, who may not exist yet; empty means the administrator.
 func (p *People) MayName(principal string, role host.Role, owner string) error {
-	f, err := loadPeople(p.at)
+	f, err := p.doc.Now()
 	if err == nil && role != host.RoleObserver && (f.hadPerson(principal) || strings.EqualFold(principal, owner)) {
 		err = fmt.Errorf("%w: %s is, or was, a person's name, and only an observer's token may have that; use another", ErrTakenName, principal)
 	}
@@ -248,7 +240,7 @@ func (p *People) Find(name string) (id string, ok bool) {
 
 // End ends a person and removes them from all groups. Nobody else can get the name. Tokens stay.
 func (p *People) End(name string) (one Person, err error) {
-	err = p.change(func(f *peopleFile) error {
+	err = p.doc.Change(func(f *peopleFile) error {
 		i := f.find(name)
 		if i < 0 {
 			return fmt.Errorf("%w: %.80q", ErrNoPerson, name)
@@ -270,7 +262,7 @@ func (p *People) Join(group string, names ...string) error {
 	if err := checkName(group); err != nil {
 		return err
 	}
-	return p.change(func(f *peopleFile) error {
+	return p.doc.Change(func(f *peopleFile) error {
 		i := slices.IndexFunc(f.Groups, func(g groupRecord) bool { return g.Name == group })
 		if i < 0 {
 			if len(f.Groups) >= maxGroups {
@@ -293,7 +285,7 @@ func (p *People) Join(group string, names ...string) error {
 
 // Leave removes people from a group; without names, it removes the group.
 func (p *People) Leave(group string, names ...string) error {
-	return p.change(func(f *peopleFile) error {
+	return p.doc.Change(func(f *peopleFile) error {
 		i := slices.IndexFunc(f.Groups, func(g groupRecord) bool { return g.Name == group })
 		if i < 0 {
 			return fmt.Errorf("%w: %.80q", ErrNoGroup, group)
@@ -320,7 +312,7 @@ func (p *People) Grant(machine string, to ...string) error {
 	if !ok {
 		return fmt.Errorf("no machine has the name %.80q; tether-host token ls lists them", machine)
 	}
-	return p.change(func(f *peopleFile) error {
+	return p.doc.Change(func(f *peopleFile) error {
 		roster := f.roster()
 		for _, name := range to {
 			g, ok := host.Resolve(p, roster, name)
@@ -339,7 +331,7 @@ func (p *People) Grant(machine string, to ...string) error {
 
 // EndGrant ends the grant of a machine to one name, or all its grants if to is empty.
 func (p *People) EndGrant(machine, to string) (ended int, err error) {
-	err = p.change(func(f *peopleFile) error {
+	err = p.doc.Change(func(f *peopleFile) error {
 		before := len(f.Grants)
 		f.Grants = slices.DeleteFunc(f.Grants, func(g MachineGrant) bool { return g.Machine == machine && (to == "" || g.To == to) })
 		if ended = before - len(f.Grants); ended == 0 {
@@ -352,7 +344,7 @@ func (p *People) EndGrant(machine, to string) (ended int, err error) {
 
 // Withdraw implements host.People. Beyond 1,000 withdrawals the oldest are forgotten.
 func (p *People) Withdraw(terminal, to string, g host.Grantee) error {
-	return p.change(func(f *peopleFile) error {
+	return p.doc.Change(func(f *peopleFile) error {
 		f.Withdrawn = slices.DeleteFunc(f.Withdrawn, func(w withdrawal) bool { return w.Terminal == terminal && w.To == to })
 		f.Withdrawn = append(f.Withdrawn, withdrawal{Terminal: terminal, To: to, ID: g.ID(), Created: time.Now().UTC().Truncate(time.Second)})
 		f.Withdrawn = f.Withdrawn[max(0, len(f.Withdrawn)-maxWithdrawn):]
@@ -442,56 +434,9 @@ func (f *peopleFile) check() error {
 	return nil
 }
 
-func loadPeople(at Place) (*peopleFile, error) {
-	data, err := at.Read()
-	if errors.Is(err, fs.ErrNotExist) {
-		data, err = nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("people: %w", err)
-	}
-	return parsePeople(at, data)
-}
-
-// parsePeople decodes the document; data is nil if that is missing.
-func parsePeople(at Place, data []byte) (*peopleFile, error) {
-	f := &peopleFile{Version: peopleVersion}
-	if data == nil {
-		return f, nil
-	}
-	err := decode(at, data, peopleVersion, f)
-	if err == nil {
-		if err = f.check(); err != nil {
-			err = fmt.Errorf("%s: %w; repair the file", at, err)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("people: %w", err)
-	}
-	return f, nil
-}
-
-// change lets do change the contents while nobody else does.
-func (p *People) change(do func(*peopleFile) error) error {
-	return changeAt(p.at, "people", func(old []byte) ([]byte, error) {
-		f, err := parsePeople(p.at, old)
-		if err == nil {
-			err = do(f)
-		}
-		if err != nil {
-			return nil, changeError{err}
-		}
-		if err := f.check(); err != nil {
-			return nil, err
-		}
-		data, err := json.Marshal(f)
-		return append(data, '\n'), err
-	})
-}
-
 // machine returns the owner of the machine of that name; ok is false if there is none.
 func (t *Tokens) machine(name string) (owner string, ok bool) {
-	all, err := load(t.at)
+	all, err := t.records()
 	if err != nil {
 		return "", false
 	}

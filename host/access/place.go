@@ -136,24 +136,3 @@ func putAside(at Place, err error, effect string) (moved bool, _ error) {
 	}
 	return true, fmt.Errorf("%w; it is put aside as %s%s", err, aside, effect)
 }
-
-// Restore reads a document of the given version; it returns the zero T if there is none. If the document cannot be used, lost says why: a
-// file is renamed then, and a document of a cluster is replaced by the next change. err is set if the file cannot be renamed.
-func Restore[T any](at Place, version int) (document T, lost, err error) {
-	data, err := at.Read()
-	if errors.Is(err, fs.ErrNotExist) {
-		return document, nil, nil
-	}
-	if err == nil {
-		err = decode(at, data, version, &document)
-	}
-	if err == nil {
-		return document, nil, nil
-	}
-	var none T
-	moved, err := putAside(at, err, "")
-	if !moved && onDisk(at) {
-		return none, nil, err
-	}
-	return none, err, nil
-}

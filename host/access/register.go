@@ -105,7 +105,7 @@ func (r *Register) Session(token [sha256.Size]byte) bool {
 
 // EndWithAll ends the person with that id, revokes all tokens that belong to them, and returns those.
 func (p *People) EndWithAll(id string) (revoked []Info, err error) {
-	f, err := loadPeople(p.at)
+	f, err := p.doc.Now()
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,7 @@ package access
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"sync"
 	"time"
 
 	"tether/ahp"
@@ -17,13 +13,7 @@ const sharesVersion = 1
 
 // Shares keeps shares in a file, with only hashes of their secrets and of guests' tokens. It implements host.SharedShares, and is safe for
 // concurrent use.
-type Shares struct {
-	at      Place       // set once
-	onError func(error) // set once
-
-	mu   sync.Mutex // held while the document is read or written
-	read Version
-}
+type Shares struct{ doc Doc[sharesFile] }
 
 // keptShare is a record of the file.
 type keptShare struct {
@@ -46,42 +36,38 @@ type sharesFile struct {
 }
 
 // OpenShares keeps shares in a document, which may be missing. If it cannot be used, onError is called, and a file is renamed.
-func OpenShares(at Place, onError func(error)) *Shares { return &Shares{at: at, onError: onError} }
+func OpenShares(at Place, onError func(error)) *Shares {
+	return &Shares{Doc[sharesFile]{At: at, What: "shared links", Version: sharesVersion, Empty: sharesFile{Version: sharesVersion}, Check: (*sharesFile).check,
+		Lost: onError, Effect: ", and links must be made again"}}
+}
 
 // Kept implements host.Shares.
 func (s *Shares) Kept() []host.Share {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.read = s.at.Version()
-	data, err := s.at.Read()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return s.damaged(err)
+	f, err := s.doc.Now()
+	if err != nil {
+		s.doc.Lost(err)
+		return nil
 	}
-	return s.parse(data)
+	return f.shares()
 }
 
 // Moved implements host.SharedShares.
-func (s *Shares) Moved() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.at.Version().same(s.read)
+func (s *Shares) Moved() bool { return s.doc.Moved() }
+
+func (f *sharesFile) check() error {
+	for _, k := range f.Shares {
+		if len(k.Secret) != sha256.Size || ahp.CheckShareID(k.ID) != nil {
+			return errors.New("it has an entry that is not a share")
+		}
+	}
+	return nil
 }
 
-// parse decodes the document, nil if there is none, and leaves out expired shares.
-func (s *Shares) parse(data []byte) (all []host.Share) {
-	if data == nil {
-		return nil
-	}
-	var f sharesFile
-	if err := decode(s.at, data, sharesVersion, &f); err != nil {
-		return s.damaged(err)
-	}
+// shares returns those that have not expired.
+func (f *sharesFile) shares() (all []host.Share) {
 	now := time.Now()
 	for _, k := range f.Shares {
 		one := host.Share{ID: k.ID, Channel: k.Channel, Machine: k.Machine, Owner: k.Owner, Name: k.Name, Created: k.Created, Until: k.Until, Once: k.Once}
-		if len(k.Secret) != sha256.Size || ahp.CheckShareID(k.ID) != nil {
-			return s.damaged(fmt.Errorf("%s has an entry that is not a share", s.at))
-		}
 		one.Secret = [sha256.Size]byte(k.Secret)
 		for _, g := range k.Guests {
 			if len(g) == sha256.Size {
@@ -95,13 +81,6 @@ func (s *Shares) parse(data []byte) (all []host.Share) {
 	return all
 }
 
-// damaged renames a file that cannot be used; a cluster's document stays and is replaced by the next change. It reports err to onError.
-func (s *Shares) damaged(err error) []host.Share {
-	_, err = putAside(s.at, err, ", and links must be made again")
-	s.onError(fmt.Errorf("shared links: %w", err))
-	return nil
-}
-
 // Keep implements host.Shares.
 func (s *Shares) Keep(all []host.Share) error {
 	return s.Change(func([]host.Share) ([]host.Share, error) { return all, nil })
@@ -109,32 +88,22 @@ func (s *Shares) Keep(all []host.Share) error {
 
 // Change implements host.SharedShares.
 func (s *Shares) Change(do func(old []host.Share) ([]host.Share, error)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var said error
-	err := s.at.Change(func(old []byte) ([]byte, error) {
-		all, err := do(s.parse(old))
-		if said = err; err != nil {
-			return nil, err
-		}
-		return encodeShares(all)
+	return s.doc.Change(func(f *sharesFile) error {
+		all, err := do(f.shares())
+		f.Shares = keptShares(all)
+		return err
 	})
-	if err != nil && said == nil {
-		return fmt.Errorf("shared links: %w", err)
-	}
-	return err
 }
 
-func encodeShares(all []host.Share) ([]byte, error) {
-	f := sharesFile{Version: sharesVersion, Shares: []keptShare{}}
+func keptShares(all []host.Share) []keptShare {
+	kept := []keptShare{}
 	for i := range all {
 		one := &all[i]
 		k := keptShare{ID: one.ID, Channel: one.Channel, Secret: one.Secret[:], Machine: one.Machine, Owner: one.Owner, Name: one.Name, Created: one.Created.UTC(), Until: one.Until.UTC(), Once: one.Once}
 		for j := range one.Guests {
 			k.Guests = append(k.Guests, one.Guests[j][:])
 		}
-		f.Shares = append(f.Shares, k)
+		kept = append(kept, k)
 	}
-	data, err := json.Marshal(f)
-	return append(data, '\n'), err
+	return kept
 }

@@ -61,11 +61,11 @@ const (
 // Tokens are the tokens and paired machines in one document. It implements host.Authenticator, and is safe for concurrent use. Its methods
 // read the document with mu held, and so wait for each other.
 type Tokens struct {
-	at    Place  // set once
+	doc   Doc[tokensFile]
 	owner string // see OwnedBy
 
 	mu     sync.Mutex
-	read   Version           // of the document when grants was last updated
+	read   *tokensFile       // of which grants are
 	err    error             // why the file could not be read; the former contents stay in force
 	grants map[string]*grant // by record.key; an expired one stays until its record is removed
 }
@@ -80,7 +80,7 @@ type grant struct {
 
 // Open reads the tokens in a document, which may be missing.
 func Open(at Place) (*Tokens, error) {
-	t := &Tokens{at: at, grants: map[string]*grant{}}
+	t := &Tokens{doc: tokensDoc(at), grants: map[string]*grant{}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lookLocked()
@@ -199,17 +199,13 @@ func (t *Tokens) look() {
 // lookLocked reads the file if it was changed, and ends the grants whose records are gone. If the file cannot be read, it sets t.err, and
 // the former grants stay.
 func (t *Tokens) lookLocked() {
-	now := t.at.Version()
-	if t.err == nil && now.same(t.read) {
+	f, err := t.doc.Now()
+	if t.err = err; err != nil || f == t.read {
 		return
 	}
-	all, err := load(t.at)
-	if t.err = err; err != nil {
-		return
-	}
-	t.read = now
+	t.read = f
 	there := map[string]bool{}
-	for _, r := range all {
+	for _, r := range f.Tokens {
 		key := r.key()
 		there[key] = true
 		// A machine that was paired again, or a principal with another owner, must reconnect.
@@ -270,7 +266,7 @@ func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, onc
 	if ttl > 0 {
 		r.Expires = new(time.Now().UTC().Add(ttl))
 	}
-	err = change(t.at, func(all []record) ([]record, error) {
+	err = t.change(func(all []record) ([]record, error) {
 		return add(all, r)
 	})
 	if err != nil {
@@ -285,9 +281,9 @@ func (t *Tokens) MayCreate(principal string, role host.Role, owner string) error
 	if err := Check(principal, role); err != nil {
 		return err
 	}
-	all, err := load(t.at)
+	all, err := t.records()
 	if err == nil {
-		_, err = add(all, record{Principal: principal, Role: role, Owner: owner})
+		_, err = add(slices.Clone(all), record{Principal: principal, Role: role, Owner: owner})
 	}
 	return err
 }
@@ -323,7 +319,7 @@ func (t *Tokens) OwnedBy(person string) { t.owner = person }
 // SetOwner makes all tokens of a principal, and the machine of that name, belong to the person with that id; an empty id means the
 // administrator. Connections that were opened for the former owner end. ErrNoToken means that there is no such token or machine.
 func (t *Tokens) SetOwner(principal, person string) error {
-	return change(t.at, func(all []record) ([]record, error) {
+	return t.change(func(all []record) ([]record, error) {
 		found := false
 		for i := range all {
 			if all[i].Principal == principal {
@@ -354,7 +350,7 @@ func (t *Tokens) Agent(name string) (owner string, ok bool) {
 // a second or two.
 func (t *Tokens) Revoke(idOrPrincipal string) (revoked []Info, err error) {
 	now := time.Now()
-	err = change(t.at, func(all []record) ([]record, error) {
+	err = t.change(func(all []record) ([]record, error) {
 		revoked = nil
 		left := slices.DeleteFunc(all, func(r record) bool {
 			ours := r.ID == idOrPrincipal || r.Principal == idOrPrincipal
@@ -373,7 +369,7 @@ func (t *Tokens) Revoke(idOrPrincipal string) (revoked []Info, err error) {
 
 // List returns all tokens and machines in the file, sorted by principal and age.
 func (t *Tokens) List() ([]Info, error) {
-	all, err := load(t.at)
+	all, err := t.records()
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/internal/bounded"
+	"tether/internal/change"
 	"tether/pairing"
 )
 
@@ -65,8 +66,9 @@ type Door struct {
 	public ed25519.PublicKey
 	checks []byte // the key of check values
 
-	writing sync.Mutex      // held while Pending is written, so that the newest state is written last
-	shown   map[string]bool // commitments of this door's pairings in Pending; guarded by writing
+	doc     *access.Doc[pendingFile] // at Options.Pending
+	writing sync.Mutex               // held while Pending is written, so that the newest state is written last
+	shown   map[string]bool          // commitments of this door's pairings in Pending; guarded by writing
 
 	challenges bounded.Map[string, challenge]
 	sessions   bounded.Map[[sha256.Size]byte, session]  // by the token's hash
@@ -103,6 +105,9 @@ func New(o Options) (*Door, error) {
 	if o.Logger != nil {
 		d.log = *o.Logger
 	}
+	d.doc = pendingDoc(o.Pending, func(why error) {
+		d.log.Warn().Err(why).Msg("only new pairings are shown")
+	})
 	var err error
 	if d.checks, err = checkKey(o.Key); err != nil {
 		return nil, err
@@ -170,11 +175,8 @@ const sharedTime = time.Second
 // knows reports whether a machine is paired. If it is unknown and there are other nodes, knows waits for sharedTime: the machine may have
 // been paired at another node a moment ago.
 func (d *Door) knows(device ed25519.PublicKey) bool {
-	for began := time.Now(); ; time.Sleep(look) {
-		if _, ok := d.opts.Tokens.Device(device); ok || d.opts.Nodes == nil || time.Since(began) > sharedTime {
-			return ok
-		}
-	}
+	paired := func() bool { _, ok := d.opts.Tokens.Device(device); return ok }
+	return paired() || d.opts.Nodes != nil && change.Soon(sharedTime, paired)
 }
 
 // challengeFor makes a challenge for a machine.

@@ -4,10 +4,8 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -116,11 +114,9 @@ func (d *Door) show() error {
 	for _, p := range ours {
 		known[string(p.Commitment)] = true
 	}
-	err := d.opts.Pending.Change(func(old []byte) ([]byte, error) {
+	err := d.doc.Change(func(f *pendingFile) error {
 		all := slices.Clone(ours)
 		if d.opts.Nodes != nil {
-			var f pendingFile
-			_ = json.Unmarshal(old, &f) // if it cannot be read, only this door's pairings are shown
 			now := time.Now()
 			for _, p := range f.Pending {
 				if !d.shown[string(p.Commitment)] && !known[string(p.Commitment)] && now.Before(p.Expires) {
@@ -129,14 +125,13 @@ func (d *Door) show() error {
 			}
 			slices.SortFunc(all, func(a, b Pending) int { return a.Expires.Compare(b.Expires) })
 		}
-		data, err := json.MarshalIndent(pendingFile{pendingVersion, all}, "", "  ")
-		return append(data, '\n'), err
+		f.Pending = all
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("write the waiting pairings: %w", err)
+	if err == nil {
+		d.shown = known
 	}
-	d.shown = known
-	return nil
+	return err
 }
 
 func (d *Door) waiting() (all []Pending) {
@@ -212,21 +207,16 @@ type pendingFile struct {
 
 const pendingVersion = 1
 
+// pendingDoc returns the document at a place. lost is told why it cannot be used; nil makes that an error.
+func pendingDoc(at access.Place, lost func(error)) *access.Doc[pendingFile] {
+	return &access.Doc[pendingFile]{At: at, What: "the waiting pairings", Version: pendingVersion, Empty: pendingFile{Version: pendingVersion}, Indent: true, Lost: lost}
+}
+
 // ReadPending returns the pairings in Pending that wait now, the one that expires first at the beginning.
 func ReadPending(at access.Place) ([]Pending, error) {
-	data, err := at.Read()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var f pendingFile
-	if err == nil {
-		err = json.Unmarshal(data, &f)
-	}
-	if err == nil && f.Version != pendingVersion {
-		err = fmt.Errorf("it has version %d, this program knows %d", f.Version, pendingVersion)
-	}
+	f, err := pendingDoc(at, nil).Now()
 	if err != nil {
-		return nil, fmt.Errorf("the waiting pairings: %s cannot be read (%w); start the host again", at, err)
+		return nil, fmt.Errorf("%w; start the host again", err)
 	}
 	now := time.Now()
 	return slices.DeleteFunc(f.Pending, func(p Pending) bool { return !now.Before(p.Expires) }), nil

@@ -150,9 +150,11 @@ func (w *recorder) Write(b []byte) (int, error) { return w.body.Write(b) }
 // lead connects to the identity provider for all nodes until ctx ends. It starts with the sessions that the former leader has stored.
 func (p *Provider) lead(ctx context.Context, kept access.Place) error {
 	p.looking.Lock()
-	err := p.takeKept(kept)
+	doc := p.doc(kept)
+	f, err := doc.Now()
 	if err == nil {
-		p.setKept(kept)
+		p.take(p.sessionsOf(f))
+		p.setKept(doc)
 	}
 	p.looking.Unlock()
 	if err != nil {
@@ -163,10 +165,10 @@ func (p *Provider) lead(ctx context.Context, kept access.Place) error {
 	return nil
 }
 
-func (p *Provider) setKept(place access.Place) {
+func (p *Provider) setKept(doc *access.Doc[store]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kept, p.taken = place, access.Version{}
+	p.kept, p.taken = doc, nil
 }
 
 // follow applies what the leader changes, until ctx ends.
@@ -187,37 +189,28 @@ func (p *Provider) follow(ctx context.Context) {
 func (p *Provider) look() {
 	p.looking.Lock()
 	defer p.looking.Unlock()
-	kept := p.nodes.Kept()
-	version := kept.Version()
-	p.mu.Lock()
-	known := p.kept != nil || version == p.taken
-	p.mu.Unlock()
-	if known {
-		return
-	}
-	if err := p.takeKept(kept); err != nil {
+	f, err := p.theirs.Now()
+	if err != nil {
 		p.log.Error().Err(err).Msg("the logins of the cluster cannot be read")
 		return
 	}
 	p.mu.Lock()
-	p.taken = version
-	p.mu.Unlock()
-}
-
-// takeKept replaces this node's sessions by those that the leader has stored.
-func (p *Provider) takeKept(place access.Place) error {
-	f, err := p.stored(place)
-	if err == nil {
-		p.take(f)
+	known := p.kept != nil || f == p.taken
+	if !known {
+		p.taken = f
 	}
-	return err
+	p.mu.Unlock()
+	if !known {
+		p.take(p.sessionsOf(f))
+	}
 }
 
-func (p *Provider) take(f store) {
+// take replaces this node's sessions by those that the leader has stored.
+func (p *Provider) take(all []kept) {
 	there := map[[sha256.Size]byte]bool{}
-	slices.SortFunc(f.Sessions, func(a, b kept) int { return b.Asked.Compare(a.Asked) })
+	slices.SortFunc(all, func(a, b kept) int { return b.Asked.Compare(a.Asked) })
 	people := map[string]host.Identity{} // by subject, with the newest groups, which older sessions must not replace
-	for _, k := range f.Sessions {
+	for _, k := range all {
 		if len(k.Token) != sha256.Size {
 			continue
 		}

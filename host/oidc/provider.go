@@ -114,8 +114,9 @@ type Provider struct {
 	cli         logins
 	loggedOut   bounded.Map[string, struct{}] // ids of logout tokens that were taken, until they expire
 	closed      bool
-	kept        access.Place   // where this node stores sessions; nil: nowhere, or the leader does
-	taken       access.Version // of the leader's document that this node has applied
+	kept        *access.Doc[store] // where this node stores sessions; nil: nowhere, or the leader does
+	theirs      *access.Doc[store] // the leader's; set once
+	taken       *store             // what this node has applied of it
 
 	writing sync.Mutex // held while the file is written, so that the newest state is written last
 	looking sync.Mutex // held while the leader's sessions are applied
@@ -166,10 +167,14 @@ func New(o Options) (*Provider, error) {
 		return nil, err
 	}
 	if o.Shared != nil {
-		p.nodes, err = leader.New(*o.Shared, "logins", askWithin, p.answer)
+		if p.nodes, err = leader.New(*o.Shared, "logins", askWithin, p.answer); err == nil {
+			p.theirs = p.doc(p.nodes.Kept())
+		}
 		return p, err
 	}
-	p.kept = o.Sessions
+	if o.Sessions != nil {
+		p.kept = p.doc(o.Sessions)
+	}
 	return p, p.restore()
 }
 

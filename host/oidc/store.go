@@ -38,24 +38,19 @@ func (p *Provider) keep() {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	p.mu.Lock()
-	place := p.kept
+	doc := p.kept
 	p.mu.Unlock()
-	if place == nil {
+	if doc == nil {
 		return
 	}
-	all := p.keptSessions()
-	var data []byte
-	var err error
+	f := store{Version: storeVersion, Issuer: p.opts.Issuer, Sessions: p.keptSessions()}
 	for {
-		if data, err = json.Marshal(store{Version: storeVersion, Issuer: p.opts.Issuer, Sessions: all}); err != nil || len(data) < maxStore {
+		if data, err := json.Marshal(f); err != nil || len(data) < maxStore {
 			break
 		}
-		all = all[(len(all)+7)/8:]
+		f.Sessions = f.Sessions[(len(f.Sessions)+7)/8:]
 	}
-	if err == nil {
-		err = place.Change(func([]byte) ([]byte, error) { return append(data, '\n'), nil })
-	}
-	if err != nil {
+	if err := doc.Set(f); err != nil {
 		p.log.Error().Err(err).Msg("logins are not kept: they end with this host")
 	}
 }
@@ -74,16 +69,19 @@ func (p *Provider) keptSessions() []kept {
 	return all
 }
 
-// stored reads the stored sessions; it returns none if they are from another provider.
-func (p *Provider) stored(place access.Place) (store, error) {
-	f, lost, err := access.Restore[store](place, storeVersion)
-	if lost != nil {
-		p.log.Error().Err(lost).Msg("the kept logins cannot be used: people have to log in again")
-	}
+// doc returns the document of the stored sessions.
+func (p *Provider) doc(at access.Place) *access.Doc[store] {
+	return &access.Doc[store]{At: at, What: "logins by the identity provider", Version: storeVersion, Lost: func(why error) {
+		p.log.Error().Err(why).Msg("the kept logins cannot be used: people have to log in again")
+	}}
+}
+
+// sessionsOf returns the stored sessions, none if they are from another provider.
+func (p *Provider) sessionsOf(f *store) []kept {
 	if f.Issuer != p.opts.Issuer {
-		return store{}, err
+		return nil
 	}
-	return f, err
+	return slices.Clone(f.Sessions)
 }
 
 // restore adds the sessions of the former host. Those whose renewal is overdue are due at once.
@@ -91,11 +89,15 @@ func (p *Provider) restore() error {
 	if p.kept == nil {
 		return nil
 	}
-	f, err := p.stored(p.kept)
-	for _, k := range f.Sessions[:min(len(f.Sessions), maxSessions)] {
+	f, err := p.kept.Now()
+	if err != nil {
+		return err
+	}
+	all := p.sessionsOf(f)
+	for _, k := range all[:min(len(all), maxSessions)] {
 		p.admitKept(k)
 	}
-	return err
+	return nil
 }
 
 // admitKept adds a stored session, unless it has ended.

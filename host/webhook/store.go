@@ -2,11 +2,9 @@ package webhook
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"tether/host"
-	"tether/host/access"
 )
 
 const storeVersion = 1
@@ -36,7 +34,7 @@ type store struct {
 // keep writes the state for the next host, and returns when that is done. Concurrent calls share a write. A failure is logged; subscribers
 // then have to subscribe again.
 func (h *Hub) keep() {
-	if h.opts.Place == nil {
+	if h.doc.At == nil {
 		return
 	}
 	h.mu.Lock()
@@ -59,26 +57,19 @@ func (h *Hub) keep() {
 		f.Verified[who] = until.UTC()
 	}
 	h.mu.Unlock()
-	data, err := json.Marshal(f)
-	if err == nil {
-		err = h.opts.Place.Change(func([]byte) ([]byte, error) { return append(data, '\n'), nil })
-	}
-	if err != nil {
+	if err := h.doc.Set(f); err != nil {
 		h.log.Error().Err(err).Msg("webhook subscriptions are not kept: they end with this host")
 	}
 }
 
 // restore reads the subscriptions of the former host or leader. It leaves out expired ones and those of principals that have ended.
 func (h *Hub) restore() error {
-	if h.opts.Place == nil {
+	if h.doc.At == nil {
 		return nil
 	}
-	f, lost, err := access.Restore[store](h.opts.Place, storeVersion)
+	f, err := h.doc.Now()
 	if err != nil {
-		return fmt.Errorf("webhooks: %w", err)
-	}
-	if lost != nil {
-		h.log.Error().Err(lost).Msg("the kept webhook subscriptions cannot be used: clients subscribe again")
+		return err
 	}
 	now := time.Now()
 	for _, k := range f.Subscriptions[:min(len(f.Subscriptions), maxAll)] {

@@ -162,7 +162,8 @@ type Hub struct {
 	asks     bounded.Rates                  // of challenges, by principal
 	failures bounded.Rates                  // of challenges that have failed, by the receiver's host
 
-	writing sync.Mutex // held while the file is written
+	doc     access.Doc[store] // at Options.Place
+	writing sync.Mutex        // held while the file is written
 
 	mu      sync.Mutex
 	asked   uint64          // number of calls of keep
@@ -182,6 +183,10 @@ func New(o Options) (*Hub, error) {
 		h.log = *o.Logger
 	}
 	h.client = h.guard.client(o.TLS)
+	h.doc.At, h.doc.What, h.doc.Version = o.Place, "webhooks", storeVersion
+	h.doc.Lost = func(why error) {
+		h.log.Error().Err(why).Msg("the kept webhook subscriptions cannot be used: clients subscribe again")
+	}
 	return h, h.restore()
 }
 

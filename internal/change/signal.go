@@ -1,7 +1,10 @@
 // Package change tells goroutines that something has changed.
 package change
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Signal wakes goroutines that wait for the next change of something. The zero value is ready. The caller guards it with the lock that guards
 // what changes; the channels that Next returns need no lock.
@@ -40,4 +43,17 @@ func Await(ctx context.Context, since uint64, look func() (version uint64, next 
 			return since, ctx.Err()
 		}
 	}
+}
+
+// soonEvery is how often Soon looks.
+const soonEvery = 20 * time.Millisecond
+
+// Soon reports whether something is found that another process may have made a moment ago: it looks at once and, for at most a time, again.
+func Soon(within time.Duration, found func() bool) bool {
+	for began := time.Now(); !found(); time.Sleep(soonEvery) {
+		if time.Since(began) >= within {
+			return false
+		}
+	}
+	return true
 }

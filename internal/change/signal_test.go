@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestSignal(t *testing.T) {
@@ -59,6 +60,20 @@ func TestAwait(t *testing.T) {
 		cancel()
 		if now, err := Await(ctx, 2, look); now != 2 || !errors.Is(err, context.Canceled) {
 			t.Errorf("after the end of ctx: %d, %v", now, err)
+		}
+	})
+}
+
+func TestSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for after, want := range map[time.Duration]bool{0: true, 300 * time.Millisecond: true, 2 * time.Second: false} {
+			begin := time.Now()
+			if got := Soon(time.Second, func() bool { return time.Since(begin) >= after }); got != want {
+				t.Errorf("after %v: %v", after, got)
+			}
+			if took := time.Since(begin); took > max(after, time.Second) {
+				t.Errorf("after %v: it took %v", after, took)
+			}
 		}
 	})
 }

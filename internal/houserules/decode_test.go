@@ -33,7 +33,6 @@ var rawDecoders = map[string]string{
 	"host/access/owners.go":      "a file of the host's own",
 	"host/cluster/":              "messages of the host's nodes",
 	"host/devices/nodes.go":      "messages of the host's nodes",
-	"host/devices/pending.go":    "messages of the host's nodes",
 	"host/leader/":               "messages of the host's nodes",
 	"host/mirror_feed.go":        "messages of the host's nodes",
 	"host/session_nodes.go":      "messages of the host's nodes",

@@ -67,10 +67,9 @@ const layers = `
 	host/web < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices, host/leader;
-	internal/bounded < host/devices;
-	internal/bounded, host/leader, events, mcp < host/webhook;
+	host/leader, events, mcp < host/webhook;
 	pairing, host, host/access, internal/metrics < host/cluster;
-	internal/bounded, pairing, host/leader < host/oidc;
+	pairing, host/leader < host/oidc;
 	ahp/client, internal/change < host/conform;
 
 	# The command line.
