@@ -65,7 +65,7 @@ func environment(root, app, bin string) []string {
 	env := []string{"HOME=" + root, "TERM=xterm-256color", "LANG=C.UTF-8", "SHELL=/bin/sh", "USER=dev", "LOGNAME=dev",
 		"PATH=" + strings.Join([]string{filepath.Join(app, "node_modules", ".bin"), bin, "/usr/bin", os.Getenv("PATH")}, string(os.PathListSeparator)),
 		"NEXT_TELEMETRY_DISABLED=1", "ASTRO_TELEMETRY_DISABLED=1", "NUXT_TELEMETRY_DISABLED=1", "STORYBOOK_DISABLE_TELEMETRY=1",
-		"NG_CLI_ANALYTICS=false", "NX_DAEMON=false", "DO_NOT_TRACK=1", "NO_UPDATE_NOTIFIER=1", "npm_config_update_notifier=false", "GOFLAGS=-trimpath"}
+		"NG_CLI_ANALYTICS=false", "NX_DAEMON=false", "DO_NOT_TRACK=1", "NO_UPDATE_NOTIFIER=1", "npm_config_update_notifier=false"}
 	home, _ := os.UserHomeDir() //nolint:errcheck // then the tools have their own defaults
 	for name, dir := range map[string]string{"GOCACHE": ".cache/go-build", "GOMODCACHE": "go/pkg/mod", "RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo"} {
 		value := os.Getenv(name)
