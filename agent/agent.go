@@ -126,6 +126,7 @@ type Agent struct {
 	leveled  leveled // the destination of log
 	held     *ipc.Held
 	started  time.Time
+	own      proc.Limits // of this process
 	pool     *term.Pool
 	holders  *holders // or nil
 	hosts    *hosts.Paired
@@ -169,6 +170,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	ctx, a.end = context.WithCancel(ctx)
 	defer a.end()
 	a.started = time.Now()
+	a.own = proc.OwnLimits() // first: on macOS, no other goroutine may make files meanwhile
 
 	lock, err := a.lock(ctx)
 	if err != nil {

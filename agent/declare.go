@@ -20,6 +20,7 @@ import (
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/agenttools"
+	"tether/platform/proc"
 )
 
 // declaredCause is the cause in status when the daemon cannot save which terminals belong to which declarations.
@@ -35,15 +36,21 @@ func (a *Agent) openDeclared() {
 }
 
 // Declared implements local.Declarer.
-func (a *Agent) Declared() []localapi.Declared { return declaredStatus(a.declared.List()) }
+func (a *Agent) Declared() []localapi.Declared { return a.declaredStatus(a.declared.List()) }
 
 // Declare implements local.Declarer. Up and restart first read the declarations again.
 func (a *Agent) Declare(ctx context.Context, r localapi.DeclareRequest) ([]localapi.Declared, error) {
+	up := func(ctx context.Context, names ...string) ([]declared.Status, error) {
+		return a.declared.Up(ctx, r.Limits, names...)
+	}
 	do, ok := map[string]func(context.Context, ...string) ([]declared.Status, error){
-		localapi.DeclareUp: a.declared.Up, localapi.DeclareDown: a.declared.Down, localapi.DeclareRestart: a.declared.Restart,
+		localapi.DeclareUp: up, localapi.DeclareDown: a.declared.Down, localapi.DeclareRestart: a.declared.Restart,
 	}[r.Do]
 	if !ok {
 		return nil, localapi.BadRequest("do %.20q must be up, down or restart", r.Do)
+	}
+	if r.Limits != nil && r.Do != localapi.DeclareUp {
+		return nil, localapi.BadRequest("limits are only for up")
 	}
 	if r.Do != localapi.DeclareDown {
 		settings, err := config.Load(config.Path(a.cfg.Dirs), a.cfg.Over...)
@@ -58,7 +65,7 @@ func (a *Agent) Declare(ctx context.Context, r localapi.DeclareRequest) ([]local
 	if unknown, ok := errors.AsType[*declared.UnknownError](err); ok {
 		return nil, &localapi.Error{Code: localapi.CodeNoTerminal, Message: unknown.Error(), Hint: declaredHint(a.declared.List())}
 	}
-	return declaredStatus(all), err
+	return a.declaredStatus(all), err
 }
 
 // ReadyPort implements local.Declarer.
@@ -111,7 +118,7 @@ func (a *Agent) RestartFor(ctx context.Context, actor term.Actor, door, ref stri
 	case done[0].Err != "":
 		return localapi.Declared{}, errors.New(done[0].Err)
 	}
-	return declaredStatus(done)[0], nil
+	return a.declaredStatus(done)[0], nil
 }
 
 // declaredHint returns a hint with the names of all declared terminals.
@@ -127,7 +134,7 @@ func declaredHint(all []declared.Status) string {
 }
 
 // declaredStatus returns the states in the local door's types.
-func declaredStatus(all []declared.Status) []localapi.Declared {
+func (a *Agent) declaredStatus(all []declared.Status) []localapi.Declared {
 	out := make([]localapi.Declared, 0, len(all))
 	for _, s := range all {
 		d := localapi.Declared{
@@ -138,6 +145,9 @@ func declaredStatus(all []declared.Status) []localapi.Declared {
 		if s.State == declared.Exited || s.State == declared.Waiting {
 			d.ExitCode = &s.Code
 		}
+		if h, err := a.pool.As(term.User).Terminal(term.ID(s.ID)); err == nil {
+			d.Notice = h.Info().Notice
+		}
 		out = append(out, d)
 	}
 	return out
@@ -147,13 +157,14 @@ func declaredStatus(all []declared.Status) []localapi.Declared {
 type starter struct{ agent *Agent }
 
 // Prepare implements declared.Starter.
-func (s *starter) Prepare(ctx context.Context, d config.Declared) (string, func() (declared.Terminal, error), error) {
+func (s *starter) Prepare(ctx context.Context, d config.Declared, limits *proc.Limits) (string, func() (declared.Terminal, error), error) {
 	cwd, err := homeward(d.Cwd)
 	if err != nil {
 		return "", nil, err
 	}
 	id, spawn, err := s.agent.starter.Prepare(ctx, start.Request{
 		Actor: term.User, Door: policy.DoorConfig, Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend, Audience: d.Audience,
+		Limits: limits,
 	})
 	if err != nil {
 		return "", nil, err

@@ -16,6 +16,7 @@ import (
 	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
+	"tether/platform/proc"
 	"tether/platform/sandbox"
 	"tether/platform/shell"
 )
@@ -27,6 +28,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == proc.LimitsVerb {
+		os.Exit(proc.BecomeLimited(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "holder" {
 		os.Exit(holder.Main(os.Args[2:]))

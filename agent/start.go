@@ -25,7 +25,7 @@ func (a *Agent) openConfiner() {
 // openStarter makes the Starter for all doors. The pool must exist.
 func (a *Agent) openStarter() {
 	specs := &start.Specs{
-		Environment: a.Environment, HideEnv: a.settings.Policy.HideEnv, LendTo: a.lendTo, Scripts: scriptsDir(a.cfg.Dirs), Report: a.degraded.report, Logger: &a.log,
+		Environment: a.Environment, Umask: a.loginUmask, Own: a.own, HideEnv: a.settings.Policy.HideEnv, LendTo: a.lendTo, Scripts: scriptsDir(a.cfg.Dirs), Report: a.degraded.report, Logger: &a.log,
 	}
 	a.starter = start.New(start.Options{
 		Access: a.pool.As, Policy: a.policy, Spec: specs.Spec, Environment: a.Environment, Confine: a.confiner.Confine, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout),
@@ -54,6 +54,12 @@ func (a *Agent) Environment(ctx context.Context, refresh bool) ([]string, error)
 		}
 	}
 	return env, err
+}
+
+// loginUmask returns the umask of an interactive login of the person, 0 if it is not known.
+func (a *Agent) loginUmask(ctx context.Context) int {
+	_, _ = a.Environment(ctx, false) // has reported why it is not known
+	return a.login().Umask()
 }
 
 // refreshLogin asks the login shell, for longer than a start waits.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/agent/config"
+	"tether/platform/proc"
 )
 
 // adoptPoll is how often keep checks whether the daemon has adopted an earlier daemon's terminals. Nothing announces the adoption, and it is
@@ -60,12 +61,15 @@ func (e *entry) halt() {
 }
 
 // up starts the terminal if it is not running.
-func (e *entry) up(ctx context.Context) error {
+func (e *entry) up(ctx context.Context, limits *proc.Limits) error {
 	if t := e.running(); t != nil {
 		return nil
 	}
 	e.halt()
 	t := e.running() // another command may just have started it
+	if t == nil {
+		e.set.keep(e.name(), func(k *kept) { k.Limits = limits })
+	}
 	if err := await(ctx, e.begin(e.set.ctx, t)); err != nil {
 		return err
 	}
@@ -199,7 +203,7 @@ func (e *entry) recall(ctx context.Context) Terminal {
 // start starts the terminal. Its id is recorded first, so that the next daemon finds it.
 func (e *entry) start(ctx context.Context) (Terminal, error) {
 	spec := e.declaration()
-	id, start, err := e.set.opts.Starter.Prepare(ctx, spec)
+	id, start, err := e.set.opts.Starter.Prepare(ctx, spec, e.limits())
 	if err != nil {
 		return nil, err
 	}
@@ -317,6 +321,11 @@ func (e *entry) declaration() (d config.Declared) {
 }
 
 func (e *entry) name() string { return e.declaration().Name }
+
+func (e *entry) limits() (l *proc.Limits) {
+	e.change(func() { l = e.set.store.Terminals[e.spec.Name].Limits })
+	return l
+}
 
 func (e *entry) lastID() (id string) {
 	e.change(func() { id = e.id })

@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/declared"
+	"tether/platform/proc"
 )
 
 // machine plays a daemon's terminals, and those that outlive it.
@@ -17,15 +18,16 @@ type machine struct {
 	n       map[string]int
 	all     map[string]*terminal
 	pending map[string]bool
-	refuse  error // the error of a start
-	block   bool  // Prepare waits for its context
+	refuse  error        // the error of a start
+	block   bool         // Prepare waits for its context
+	limits  *proc.Limits // of the newest terminal
 }
 
 func newMachine() *machine {
 	return &machine{n: map[string]int{}, all: map[string]*terminal{}, pending: map[string]bool{}}
 }
 
-func (m *machine) Prepare(ctx context.Context, d config.Declared) (string, func() (declared.Terminal, error), error) {
+func (m *machine) Prepare(ctx context.Context, d config.Declared, limits *proc.Limits) (string, func() (declared.Terminal, error), error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.block {
@@ -35,6 +37,7 @@ func (m *machine) Prepare(ctx context.Context, d config.Declared) (string, func(
 		return "", nil, ctx.Err()
 	}
 	m.n[d.Name]++
+	m.limits = limits
 	id := fmt.Sprintf("%s-%d", d.Name, m.n[d.Name])
 	return id, func() (declared.Terminal, error) {
 		m.mu.Lock()

@@ -114,7 +114,7 @@ func TestNotReadyInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantSteps(t, s, "db down", "api blocked: db is down")
-		all, err := s.Up(t.Context(), "api")
+		all, err := s.Up(t.Context(), nil, "api")
 		if err != nil || len(all) != 2 {
 			t.Fatalf("up: %+v, %v", all, err)
 		}
@@ -125,7 +125,7 @@ func TestNotReadyInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantSteps(t, s, "db exited, failed", "api down")
-		if _, err := s.Up(t.Context()); err != nil {
+		if _, err := s.Up(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		m.all["db-3"].ready()
@@ -135,7 +135,7 @@ func TestNotReadyInTime(t *testing.T) {
 		if err := s.Declare(t.Context(), []config.Declared{api}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Up(t.Context()); err != nil {
+		if _, err := s.Up(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		wantSteps(t, s, "api blocked: db is not declared any more")
@@ -174,7 +174,7 @@ func TestNeedsAtARestart(t *testing.T) {
 		wantSteps(t, s, "db exited, stopped", "api waiting")
 		time.Sleep(2 * time.Second)
 		wantSteps(t, s, "db exited, stopped", "api blocked: db is exited")
-		if _, err := s.Up(t.Context(), "db"); err != nil {
+		if _, err := s.Up(t.Context(), nil, "db"); err != nil {
 			t.Fatal(err)
 		}
 		m.all["db-2"].ready()

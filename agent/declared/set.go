@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/config"
 	"tether/internal/change"
+	"tether/platform/proc"
 )
 
 // End is how a terminal ended.
@@ -40,8 +41,9 @@ type Terminal interface {
 
 // Starter starts terminals. Its methods are safe for concurrent use.
 type Starter interface {
-	// Prepare returns a function that starts a terminal, and the id that the terminal will have. It may block until ctx ends.
-	Prepare(ctx context.Context, d config.Declared) (id string, start func() (Terminal, error), err error)
+	// Prepare returns a function that starts a terminal, and the id that the terminal will have. limits is nil, or as in start.Request. It may
+	// block until ctx ends.
+	Prepare(ctx context.Context, d config.Declared, limits *proc.Limits) (id string, start func() (Terminal, error), err error)
 	// Find returns the terminal with that id, if there is one. pending reports that it runs but the daemon has not adopted it yet.
 	Find(id string) (t Terminal, pending bool)
 }
@@ -172,9 +174,9 @@ func (e *UnknownError) Error() string { return fmt.Sprintf("no terminal %.70q is
 
 // Up starts the named terminals that do not run, and the terminals that they need; without names, all. It returns when each was started, could
 // not be started, or waits for another one, or when ctx ends. A failed start is in the status, not in the error. Errors: *UnknownError,
-// ctx's, and one for a closed set.
-func (s *Set) Up(ctx context.Context, names ...string) ([]Status, error) {
-	return s.each(ctx, s.withNeeds(names), (*entry).up)
+// ctx's, and one for a closed set. The terminals that it starts have these limits, also when they are started again.
+func (s *Set) Up(ctx context.Context, limits *proc.Limits, names ...string) ([]Status, error) {
+	return s.each(ctx, s.withNeeds(names), func(e *entry, ctx context.Context) error { return e.up(ctx, limits) })
 }
 
 // Down ends the named terminals, and keeps them down until Up.

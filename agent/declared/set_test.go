@@ -14,6 +14,8 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/declared"
+	"tether/internal/testkit"
+	"tether/platform/proc"
 )
 
 func web(restart string) config.Declared {
@@ -146,11 +148,11 @@ func TestUpAndDown(t *testing.T) {
 		s.Close()
 		s = begin(t, m, dir, web("always"), other)
 		expect(t, s, brief{State: declared.Down, ID: "web-1"}, brief{State: declared.Running, ID: "log-1"})
-		if _, err := s.Up(ctx); err != nil {
+		if _, err := s.Up(ctx, nil); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, s, brief{State: declared.Running, ID: "web-2"}, brief{State: declared.Running, ID: "log-1"})
-		if _, err := s.Up(ctx, "web"); err != nil {
+		if _, err := s.Up(ctx, nil, "web"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Restart(ctx, "log"); err != nil {
@@ -161,11 +163,11 @@ func TestUpAndDown(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		var unknown *declared.UnknownError
-		if _, err := s.Up(ctx, "web", "wbe"); !errors.As(err, &unknown) || unknown.Name != "wbe" {
+		if _, err := s.Up(ctx, nil, "web", "wbe"); !errors.As(err, &unknown) || unknown.Name != "wbe" {
 			t.Errorf("an unknown name: %v", err)
 		}
 		s.Close()
-		if _, err := s.Up(ctx); err == nil {
+		if _, err := s.Up(ctx, nil); err == nil {
 			t.Error("a closed set does something")
 		}
 	})
@@ -214,7 +216,7 @@ func TestSlowAdoption(t *testing.T) {
 		expect(t, s, waits)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.Up(ctx, "web"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.Up(ctx, nil, "web"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("up: %v", err)
 		}
 		m.set(func() { delete(m.pending, "web-1") })
@@ -242,7 +244,7 @@ func TestCannotStart(t *testing.T) {
 		if got := s.List(); got[0].State != declared.Running || got[0].Err != "" || got[0].Restarts != 1 || got[1].State != declared.Failed {
 			t.Errorf("a second later: %+v", got)
 		}
-		status, err := s.Up(t.Context(), "once")
+		status, err := s.Up(t.Context(), nil, "once")
 		if err != nil || status[0].State != declared.Running {
 			t.Errorf("%+v, %v", status, err)
 		}
@@ -262,7 +264,7 @@ func TestDeclareAgain(t *testing.T) {
 		if !s.List()[1].Changed {
 			t.Error("it does not say that another declaration runs")
 		}
-		if _, err := s.Up(t.Context()); err != nil {
+		if _, err := s.Up(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Restart(t.Context(), "web"); err != nil {
@@ -275,6 +277,54 @@ func TestDeclareAgain(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"old-1": "old", "new-1": "new", "web-2": "web"}, m.running()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
+	})
+}
+
+// A terminal has the limits of the last up that has started it, also when it is started again, by this daemon or the next.
+func TestKeptLimits(t *testing.T) {
+	testkit.Unix(t, "there are no such limits")
+	synctest.Test(t, func(t *testing.T) {
+		m, dir := newMachine(), private(t)
+		limits := &proc.Limits{Umask: new(0o077), Soft: map[string]int64{"nofile": 9}}
+		has := func(want *proc.Limits) {
+			t.Helper()
+			synctest.Wait()
+			if diff := cmp.Diff(want, m.limits); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		}
+		s := begin(t, m, dir, web("always"))
+		has(nil)
+		if _, err := s.Up(t.Context(), limits, "web"); err != nil { // it runs already
+			t.Fatal(err)
+		}
+		if _, err := s.Restart(t.Context(), "web"); err != nil {
+			t.Fatal(err)
+		}
+		has(nil)
+		if _, err := s.Down(t.Context(), "web"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Up(t.Context(), limits, "web"); err != nil {
+			t.Fatal(err)
+		}
+		has(limits)
+		m.limits = nil
+		m.all["web-3"].exit(declared.End{Code: 1})
+		time.Sleep(time.Minute)
+		has(limits)
+		s.Close()
+		m.limits = nil
+		m.all["web-4"].exit(declared.End{})
+		s = begin(t, m, dir, web("always"))
+		has(limits)
+		if _, err := s.Down(t.Context(), "web"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Up(t.Context(), nil, "web"); err != nil {
+			t.Fatal(err)
+		}
+		has(nil)
 	})
 }
 

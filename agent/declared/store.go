@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"tether/platform/proc"
 	"tether/platform/secret"
 )
 
@@ -21,6 +22,8 @@ type kept struct {
 	Down bool   `json:"down,omitempty"` // the person has put it down
 	// Ready says that the terminal was ready. It is recorded because the output line that showed it may not be kept any more.
 	Ready bool `json:"ready,omitempty"`
+	// Limits are those with which somebody last asked for the terminal to be up; nil if nobody has.
+	Limits *proc.Limits `json:"limits,omitempty"`
 }
 
 const storeVersion = 1
@@ -60,6 +63,14 @@ func parseStore(data []byte) (store, error) {
 	}
 	if got.Version != storeVersion {
 		return got, fmt.Errorf("it has version %d, this program knows %d", got.Version, storeVersion)
+	}
+	for name, k := range got.Terminals {
+		if k.Limits == nil {
+			continue
+		}
+		if err := k.Limits.Check(); err != nil {
+			return got, fmt.Errorf("terminal %.70q: %w", name, err)
+		}
 	}
 	if got.Terminals == nil {
 		got.Terminals = map[string]kept{}

@@ -29,6 +29,7 @@ type Client struct {
 	path         string // of the socket
 	conn         net.Conn
 	process      *os.Process         // the holder if this process started it, else nil
+	faults       string              // see Faults; set before the client is used
 	inputs       *flow.Typing        // shared with other clients, see Options
 	features     uint64              // agreed
 	state        state               // of the holder when this client connected

@@ -135,7 +135,7 @@ func TestErrorsSurvive(t *testing.T) {
 		{fmt.Errorf("listen: %w", fs.ErrPermission), fs.ErrPermission},
 		{ErrInUse, ErrInUse},
 	} {
-		got := readStarted(bytes.NewReader(encodeFailed(c.err)))
+		_, got := readStarted(bytes.NewReader(encodeFailed(c.err)))
 		var was, is *pty.StartError
 		if got.Error() != c.err.Error() || c.is != nil && !errors.Is(got, c.is) || errors.As(c.err, &was) != errors.As(got, &is) {
 			t.Errorf("%v became %v", c.err, got)
@@ -144,10 +144,10 @@ func TestErrorsSurvive(t *testing.T) {
 			t.Errorf("%+v became %+v", was, is)
 		}
 	}
-	if err := readStarted(bytes.NewReader(bytesFrame(kindStarted, nil))); err != nil {
-		t.Error(err)
+	if faults, err := readStarted(bytes.NewReader(bytesFrame(kindStarted, []byte("x")))); err != nil || faults != "x" {
+		t.Error(faults, err)
 	}
-	if err := readStarted(strings.NewReader("")); err == nil {
+	if _, err := readStarted(strings.NewReader("")); err == nil {
 		t.Error("silence was taken for success")
 	}
 }

@@ -20,16 +20,18 @@ import (
 	"tether/agent/holder"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
+	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
 // programs are other jobs of the test binary, by its first argument.
 var programs = map[string]func(args []string) int{
-	"holder": holder.Main,
-	"count":  count,
-	"daemon": daemon,
-	"wait":   wait,
-	"knock":  knock,
+	"holder":        holder.Main,
+	proc.LimitsVerb: proc.BecomeLimited,
+	"count":         count,
+	"daemon":        daemon,
+	"wait":          wait,
+	"knock":         knock,
 }
 
 func TestMain(m *testing.M) {

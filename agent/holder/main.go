@@ -54,7 +54,7 @@ func Main(args []string) int {
 	if h.subreaper {
 		h.tasks.Go(func() { proc.ReapOrphans(h.child.Pid(), h.finished) })
 	}
-	if _, err := status.Write(bytesFrame(kindStarted, nil)); err != nil {
+	if _, err := status.Write(bytesFrame(kindStarted, []byte(faultsOf(h.child)))); err != nil {
 		h.stop() // the daemon did not learn of this terminal
 	}
 	status.Close()
@@ -68,6 +68,15 @@ func Main(args []string) int {
 		_ = removeLock(socketPath(o.Dir, s.ID))
 	}
 	return 0
+}
+
+// faultsOf returns which of the child's limits could not be set.
+func faultsOf(c child) string {
+	text := ""
+	if c, ok := c.(interface{ Faults() string }); ok {
+		text = c.Faults()
+	}
+	return text[:min(len(text), maxText)]
 }
 
 // Memory of the runtime. A holder has little garbage. In a holder that has printed little, the first collection alone would take half a MiB

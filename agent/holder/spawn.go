@@ -61,7 +61,7 @@ func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	process, err := launch(ctx, o.Path, append(slices.Clip(o.Argv), s.ID), s.environ(), message)
+	process, faults, err := launch(ctx, o.Path, append(slices.Clip(o.Argv), s.ID), s.environ(), message)
 	if err != nil {
 		return nil, err
 	}
@@ -70,24 +70,25 @@ func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 		end(process) // it runs, but no daemon would know of it
 		return nil, err
 	}
+	c.faults = faults
 	return c, nil
 }
 
 // launch starts the holder's process, sends it the message and waits until it is ready.
-func launch(ctx context.Context, path string, argv, env []string, message []byte) (*os.Process, error) {
+func launch(ctx context.Context, path string, argv, env []string, message []byte) (_ *os.Process, faults string, err error) {
 	spec, specW, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	status, statusW, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(err, spec.Close(), specW.Close())
+		return nil, "", errors.Join(err, spec.Close(), specW.Close())
 	}
 	process, err := proc.StartSession(path, argv, env, spec, statusW)
 	spec.Close()
 	statusW.Close()
 	if err != nil {
-		return nil, errors.Join(err, specW.Close(), status.Close())
+		return nil, "", errors.Join(err, specW.Close(), status.Close())
 	}
 	stop := context.AfterFunc(ctx, func() {
 		specW.Close()
@@ -95,7 +96,8 @@ func launch(ctx context.Context, path string, argv, env []string, message []byte
 	})
 	_, err = specW.Write(message)
 	specW.Close()
-	if said := readStarted(status); said != nil || err == nil {
+	faults, said := readStarted(status)
+	if said != nil || err == nil {
 		err = said // the holder's message explains a broken pipe
 	}
 	stop()
@@ -105,9 +107,9 @@ func launch(ctx context.Context, path string, argv, env []string, message []byte
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return nil, err
+		return nil, "", err
 	}
-	return process, nil
+	return process, faults, nil
 }
 
 // end ends a holder that is not needed and waits for it. A holder that cannot report that it is ready ends by itself; the signal is for one

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"time"
 
+	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
@@ -31,6 +32,7 @@ const (
 	fieldKey        = 13
 	fieldLock       = 14 // path of the daemon's lock
 	fieldFeed       = 15 // empty: the child's standard input is a pipe, see kindFeed
+	fieldLimits     = 16 // proc.Limits.String: those of the child
 )
 
 func appendField[T string | []byte](dst []byte, key byte, value T) []byte {
@@ -68,6 +70,9 @@ func encodeSpawn(o Options, s Spec) ([]byte, error) {
 	dst = appendField(dst, fieldLock, o.Lock)
 	if s.Command.Feed {
 		dst = appendField(dst, fieldFeed, "")
+	}
+	if !s.Command.Limits.IsZero() {
+		dst = appendField(dst, fieldLimits, s.Command.Limits.String())
 	}
 	if err := s.Command.CheckSize(); err != nil {
 		return nil, err
@@ -173,6 +178,10 @@ func (s *Spec) decodeField(key byte, v *fields) {
 		s.KeepExited = time.Duration(v.offset())
 	case fieldFeed:
 		s.Command.Feed = true
+	case fieldLimits:
+		var err error
+		s.Command.Limits, err = proc.ParseLimits(string(v.b))
+		v.bad = err != nil
 	default:
 		v.bad = kind(key)&optional == 0
 	}
@@ -251,20 +260,20 @@ func decodeFailed(p []byte) error {
 	return e
 }
 
-// readStarted reads a new holder's answer: success, or the error.
-func readStarted(r io.Reader) error {
+// readStarted reads a new holder's answer: success, with the child's faults, or the error.
+func readStarted(r io.Reader) (faults string, err error) {
 	b := bufio.NewReaderSize(r, 512)
 	head, err := b.Peek(1)
 	if err != nil {
-		return fmt.Errorf("the holder ended before it was ready: %w", err)
+		return "", fmt.Errorf("the holder ended before it was ready: %w", err)
 	}
 	if kind(head[0]) == kindStarted {
-		_, err := readWhole(b, kindStarted, maxFrame)
-		return err
+		p, err := readWhole(b, kindStarted, maxFrame)
+		return string(p), err
 	}
 	p, err := readWhole(b, kindFailed, maxFrame)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return decodeFailed(p)
+	return "", decodeFailed(p)
 }

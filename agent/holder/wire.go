@@ -68,7 +68,7 @@ const (
 	kindProven   kind = 0x49 // HMAC; once, before all others
 	kindRefused  kind = 0x4a // text; instead of kindProven
 	kindShown    kind = 0x4b // offset u64, bytes: a screen; with featureScreen
-	kindStarted  kind = 0x61 // nothing; only on the pipe of a start
+	kindStarted  kind = 0x61 // text: limits of the child that could not be set; only on the pipe of a start
 	kindFailed   kind = 0x62 // fields; only on the pipe of a start
 )
 

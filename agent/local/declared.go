@@ -38,6 +38,9 @@ func (s *Server) declare(w http.ResponseWriter, r *http.Request, req localapi.De
 	if s.opts.Declared == nil {
 		return &localapi.Error{Code: localapi.CodeNotFound, Message: "this daemon has no declared terminals"}
 	}
+	if err := checkLimits(req.Limits); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), declareTimeout)
 	defer cancel()
 	all, err := s.opts.Declared.Declare(ctx, req)

@@ -11,6 +11,7 @@ import (
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/internal/jsonspan"
+	"tether/platform/proc"
 )
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
@@ -55,6 +56,9 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request, req localapi.Spaw
 	if err := req.Unpack(); err != nil {
 		return err
 	}
+	if err := checkLimits(req.Limits); err != nil {
+		return err
+	}
 	q := paramsOf(r)
 	req.Attaches = q.Get("attaches") == "1"
 	if err := q.unknown(); err != nil {
@@ -88,6 +92,17 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request, req localapi.Spaw
 		s.leases.expect(h)
 	}
 	return reply(w, terminalFrom(h.Info()))
+}
+
+// checkLimits refuses limits that no terminal can have.
+func checkLimits(l *proc.Limits) error {
+	if l == nil {
+		return nil
+	}
+	if err := l.Check(); err != nil {
+		return localapi.BadRequest("limits: %v", err)
+	}
+	return nil
 }
 
 // find returns the terminal of the path.
@@ -195,6 +210,6 @@ func startRequest(ctx context.Context, r *localapi.SpawnRequest, actor term.Acto
 		Actor: actor, Door: door, Approved: r.Approved, Unsigned: actor == term.User && callerIn(ctx).Sign == "",
 		Command: r.Command, Line: r.Line, Shell: r.Shell, NoIntegration: r.NoIntegration, Env: r.Env, SetEnv: r.SetEnv,
 		Name: r.Name, Cwd: r.Cwd, Cols: r.Cols, Rows: r.Rows, OnSlow: r.OnSlow, Private: r.Private, LendTo: r.LendTo, Leased: r.Leased,
-		Feed: r.Feed, Attaches: r.Attaches,
+		Feed: r.Feed, Attaches: r.Attaches, Limits: r.Limits,
 	}
 }

@@ -1,6 +1,10 @@
 package localapi
 
-import "time"
+import (
+	"time"
+
+	"tether/platform/proc"
+)
 
 // Operations on declared terminals.
 const (
@@ -13,6 +17,8 @@ const (
 type DeclareRequest struct {
 	Do    string   `json:"do"`
 	Names []string `json:"names,omitempty"` // none means all
+	// Limits, of up, are as in SpawnRequest; the terminals that it starts keep them. With FeatureLimits.
+	Limits *proc.Limits `json:"limits,omitempty"`
 }
 
 // Declared is one declared terminal.
@@ -29,6 +35,7 @@ type Declared struct {
 	Error    string    `json:"error,omitempty"`   // why it could not be started
 	ExitCode *int      `json:"exit_code,omitempty"`
 	Changed  bool      `json:"changed,omitempty"` // the running terminal was started by another declaration
+	Notice   string    `json:"notice,omitempty"`  // for the person: what is not as asked
 
 	Needs []string `json:"needs,omitempty"`
 	Waits string   `json:"waits_for,omitempty"` // while blocked: which needed terminal is not ready, and why

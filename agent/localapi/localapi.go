@@ -50,10 +50,11 @@ const (
 
 // Features of a daemon.
 const (
-	FeatureFeed  = "feed"  // SpawnRequest.Feed
-	FeatureBytes = "bytes" // fields for text that is not UTF-8
+	FeatureFeed   = "feed"   // SpawnRequest.Feed
+	FeatureBytes  = "bytes"  // fields for text that is not UTF-8
+	FeatureLimits = "limits" // limits of SpawnRequest and DeclareRequest
 
-	Features = FeatureFeed + ", " + FeatureBytes // all of this program
+	Features = FeatureFeed + ", " + FeatureBytes + ", " + FeatureLimits // all of this program
 )
 
 // Files next to the socket. A daemon holds a lock on LockName from its start to its end. A new daemon that asks it to end holds a lock on

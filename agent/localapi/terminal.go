@@ -1,6 +1,10 @@
 package localapi
 
-import "time"
+import (
+	"time"
+
+	"tether/platform/proc"
+)
 
 // Terminal is one terminal as lists show it.
 type Terminal struct {
@@ -92,6 +96,9 @@ type SpawnRequest struct {
 	// Feed gives the command a pipe as its standard input. The client fills it, see Controls of ControlFed; it ends some seconds after the
 	// start if nobody does.
 	Feed bool `json:"feed,omitempty"`
+	// Limits are the umask, nice value and soft limits of the caller, for the command. Absent means the umask 022, or a stricter one that the
+	// person's login has, and the daemon's others. With FeatureLimits.
+	Limits *proc.Limits `json:"limits,omitempty"`
 	// CommandBytes, EnvBytes and SetEnvBytes have, by their index, the elements of Command, Env and SetEnv that are not UTF-8, and CwdBytes has
 	// such a Cwd. They replace the text, which only shows what it can. With FeatureBytes.
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`

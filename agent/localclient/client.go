@@ -170,16 +170,21 @@ func (c *Client) sendOnce(ctx context.Context, method, path string, body io.Read
 	return nil, errorIn(resp)
 }
 
-// needs returns an error unless the daemon has the feature. effect says what happens without it.
-func (c *Client) needs(ctx context.Context, feature, effect string) error {
+// Has reports whether the daemon has the feature.
+func (c *Client) Has(ctx context.Context, feature string) (bool, error) {
 	resp, err := c.send(ctx, http.MethodGet, "/v1/whoami", nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
-	if slices.Contains(strings.Split(resp.Header.Get(localapi.FeaturesHeader), ", "), feature) {
-		return nil
+	return slices.Contains(strings.Split(resp.Header.Get(localapi.FeaturesHeader), ", "), feature), nil
+}
+
+// needs returns an error unless the daemon has the feature. effect says what happens without it.
+func (c *Client) needs(ctx context.Context, feature, effect string) error {
+	if has, err := c.Has(ctx, feature); has || err != nil {
+		return err
 	}
 	return &localapi.Error{Code: localapi.CodeBadRequest, Message: "the running daemon is older than this program and " + effect,
 		Hint: "tether daemon --replace --background; terminals run on"}

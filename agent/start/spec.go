@@ -13,6 +13,7 @@ import (
 	"tether/agent/integrate"
 	"tether/agent/term"
 	"tether/platform/dirs"
+	"tether/platform/proc"
 	"tether/platform/shell"
 )
 
@@ -20,6 +21,10 @@ import (
 type Specs struct {
 	// Environment is that of an interactive login of the person.
 	Environment func(ctx context.Context, refresh bool) ([]string, error)
+	// Umask is that of such a login, 0 if it is not known.
+	Umask func(ctx context.Context) int
+	// Own are the daemon's limits.
+	Own proc.Limits
 	// HideEnv names variables that agents do not get, as patterns.
 	HideEnv []string
 	// LendTo says which hosts see the terminal. Its error is the caller's.
@@ -73,10 +78,42 @@ func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo, Audience: r.Audience, Leased: r.Leased, Door: r.Door, Notice: notice,
 		Feed: r.Feed, Attaches: r.Attaches,
 	}
+	var denied string
+	spec.Limits, denied = s.limits(ctx, r)
+	spec.AddNotice(denied)
 	if len(spec.Command) > 0 && r.Line == "" && !r.NoIntegration {
 		err = s.integrate(&spec, r.Shell)
 	}
 	return spec, err
+}
+
+// umask is that of terminals for which nobody has set one.
+const umask = 0o022
+
+// limits returns the child's limits where they differ from the daemon's, and in words what an agent may not have.
+func (s *Specs) limits(ctx context.Context, r Request) (_ proc.Limits, denied string) {
+	if s.Own.IsZero() {
+		return proc.Limits{}, "" // the system has none
+	}
+	asked := proc.Limits{}
+	if r.Limits != nil {
+		asked = *r.Limits
+	}
+	least := s.Own
+	if asked.Umask == nil || r.ByAgent() {
+		least.Umask = new(umask | s.Umask(ctx))
+	}
+	if asked.Umask == nil {
+		asked.Umask = least.Umask
+	}
+	if r.ByAgent() {
+		wanted := asked
+		asked = asked.Stricter(least)
+		if loose := wanted.Without(asked); !loose.IsZero() {
+			denied = fmt.Sprintf("an agent cannot loosen limits: %s is not set", loose)
+		}
+	}
+	return asked.Without(s.Own), denied
 }
 
 // commandOf returns the argv that the request stands for.

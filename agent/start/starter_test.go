@@ -15,12 +15,14 @@ import (
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
 // world starts terminals whose children the test plays, and records the spawned ones.
 type world struct {
 	*start.Starter
+	specs    *start.Specs
 	spec     term.Spec // the newest, as it was spawned
 	confined int
 	refuse   error // of the sandbox
@@ -46,7 +48,7 @@ func open(t *testing.T, rules func(*config.Policy)) *world {
 	log := zerolog.Nop()
 	specs := &start.Specs{Environment: login, HideEnv: []string{"SECRET"}, Scripts: t.TempDir(), Report: func(string, string) {}, Logger: &log,
 		LendTo: func(r start.Request) ([]string, error) { return r.LendTo, nil }}
-	w := &world{}
+	w := &world{specs: specs}
 	w.Starter = start.New(start.Options{Access: pool.As, Policy: engine, Environment: login,
 		Spec: func(ctx context.Context, r start.Request) (term.Spec, error) {
 			s, err := specs.Spec(ctx, r)
@@ -88,6 +90,45 @@ func TestStart(t *testing.T) {
 			}
 			if i := h.Info(); i.Owner != c.r.Actor || byAgent && ((w.spec.IdleTimeout > 0) != c.idle || (w.spec.TimeLimit > 0) != c.limit) {
 				t.Errorf("%s: idle %v, at most %v", i.Owner, w.spec.IdleTimeout, w.spec.TimeLimit)
+			}
+		})
+	}
+}
+
+// Without limits, a terminal has the umask 022, or a stricter one of the login, whatever the daemon has. The person gets what was asked,
+// and an agent nothing looser than the daemon's.
+func TestLimits(t *testing.T) {
+	agent := term.Agent("bob")
+	own := proc.Limits{Umask: new(0o077), Nice: new(5), Soft: map[string]int64{"nofile": 100, "core": 0}}
+	asked := proc.Limits{Umask: new(0o007), Nice: new(0), Soft: map[string]int64{"nofile": 200, "core": 0}}
+	for _, c := range []struct {
+		name   string
+		actor  term.Actor
+		own    proc.Limits
+		login  int
+		asked  *proc.Limits
+		want   string // of those that differ from the daemon's
+		notice string
+	}{
+		{"nothing asked", term.User, own, 0, nil, "umask=022", ""},
+		{"a strict login", term.User, own, 0o027, nil, "umask=027", ""},
+		{"a loose login", agent, own, 0o002, nil, "umask=022", ""},
+		{"as the daemon", agent, own, 0o077, nil, "", ""},
+		{"the person", term.User, own, 0o027, &asked, "umask=007 nice=0 nofile=200", ""},
+		{"without a umask", term.User, own, 0o027, &proc.Limits{Nice: new(7)}, "umask=027 nice=7", ""},
+		{"looser", agent, own, 0o020, &asked, "umask=027", "an agent cannot loosen limits: umask=007 nice=0 nofile=200 is not set"},
+		{"stricter", agent, own, 0, &proc.Limits{Umask: new(0o177), Nice: new(6), Soft: map[string]int64{"nofile": 99}}, "umask=177 nice=6 nofile=99", ""},
+		{"no such limits", term.User, proc.Limits{}, 0, nil, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := open(t, func(*config.Policy) {})
+			w.specs.Own, w.specs.Umask = c.own, func(context.Context) int { return c.login }
+			h, err := w.Start(t.Context(), start.Request{Actor: c.actor, Door: policy.DoorCLI, Command: []string{"true"}, Cwd: testkit.Abs("/"), Limits: c.asked})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, notice := w.spec.Limits.String(), h.Info().Notice; got != c.want || notice != c.notice {
+				t.Errorf("%q, %q", got, notice)
 			}
 		})
 	}

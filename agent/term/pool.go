@@ -98,11 +98,14 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 		return nil, err
 	}
 	child, err := p.opts.Start(s.ID, pty.Command{
-		Path: s.Argv[0], Args: s.Argv, Dir: s.Cwd, Env: marked(owner, s), Size: s.Size, Feed: s.Feed,
+		Path: s.Argv[0], Args: s.Argv, Dir: s.Cwd, Env: marked(owner, s), Size: s.Size, Feed: s.Feed, Limits: s.Limits,
 	})
 	if err != nil {
 		p.release(s.ID)
 		return nil, fmt.Errorf("start %q: %w", s.Command[0], err)
+	}
+	if f, ok := child.(interface{ Faults() string }); ok {
+		s.AddNotice(f.Faults())
 	}
 	t := p.newTerminal(owner, s, child)
 	err = t.introduce()

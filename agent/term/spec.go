@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
@@ -19,11 +20,13 @@ type Spec struct {
 	Argv []string
 	Env  []string
 	// Nonce is what a mark must carry to be trusted. With "" no marks are trusted.
-	Nonce   string
-	Name    string // at most 256 bytes; "" means the base name of the command
-	Cwd     string // absolute directory
-	Size    Size   // zero means 80x24
-	Feed    bool   // the child's standard input is a pipe, see Handle.Feeder
+	Nonce string
+	Name  string // at most 256 bytes; "" means the base name of the command
+	Cwd   string // absolute directory
+	Size  Size   // zero means 80x24
+	Feed  bool   // the child's standard input is a pipe, see Handle.Feeder
+	// Limits are those of the child where they differ from this process's, see pty.Command.
+	Limits  proc.Limits
 	Private bool
 	OnSlow  OnSlow
 	// IdleTimeout, if not 0, is how long an agent's terminal may go without output and input before it is killed. It does not apply after a
@@ -87,6 +90,14 @@ func (s *Spec) check() error {
 // nonceOf returns the scanner's nonce: an unguessable one if no marks are to be trusted.
 func (s *Spec) nonceOf() string {
 	return cmp.Or(s.Nonce, string(NewID())+string(NewID()))
+}
+
+// AddNotice adds to Notice, unless text is "".
+func (s *Spec) AddNotice(text string) {
+	if s.Notice != "" && text != "" {
+		text = s.Notice + "; " + text
+	}
+	s.Notice = cmp.Or(text, s.Notice)
 }
 
 func (s *Spec) ended() {

@@ -45,8 +45,15 @@ func declareCommand(a *app, do, use, short, long, example string) *cobra.Command
 	var asJSON bool
 	c := &cobra.Command{Use: use, Short: short, Long: long + declaredHelp, Example: example, Args: someArgs(0, -1, ""),
 		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, names []string) error {
+			r := localapi.DeclareRequest{Do: do, Names: names}
+			if do == localapi.DeclareUp {
+				var err error
+				if r.Limits, err = a.limits(c.Context(), client); err != nil {
+					return err
+				}
+			}
 			done := a.progress(c.Context(), "waiting for the terminals")
-			all, err := client.Declare(c.Context(), localapi.DeclareRequest{Do: do, Names: names})
+			all, err := client.Declare(c.Context(), r)
 			done()
 			if err != nil {
 				return err
@@ -80,6 +87,9 @@ func (a *app) printDeclared(all []localapi.Declared) {
 	}
 	for _, d := range all {
 		fmt.Fprintln(a.stdout, d.Name, display.Declared(d), d.ID)
+		if d.Notice != "" {
+			a.notice("%s: %s", display.Printable(d.Name, 70), display.Printable(d.Notice, 300))
+		}
 		if d.Ready == string(term.ReadyFailed) {
 			a.notice("%s is not ready: %s", display.Printable(d.Name, 70), display.Printable(d.ReadyWhy, 300))
 		}

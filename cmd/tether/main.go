@@ -11,6 +11,7 @@ import (
 	"tether/agent/holder"
 	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/platform/proc"
 	"tether/platform/sandbox"
 	"tether/platform/shell"
 )
@@ -21,6 +22,9 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == keeperVerb {
 		os.Exit(keep(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == proc.LimitsVerb {
+		os.Exit(proc.BecomeLimited(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb {
 		os.Exit(sandbox.Main(os.Args[2:]))

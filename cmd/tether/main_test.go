@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb && filepath.Base(os.Args[0]) != "tether" { // not a script's
 		os.Exit(sandbox.Main(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == proc.LimitsVerb { // a daemon in this process
+		os.Exit(proc.BecomeLimited(os.Args[2:]))
+	}
 	os.Setenv(raceVar, quickRace)
 	if _, ok := os.LookupEnv(lendAsRootVar); !ok { // a script may have emptied it
 		os.Setenv(lendAsRootVar, "true")

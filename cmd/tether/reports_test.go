@@ -20,7 +20,7 @@ func TestReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs, err := filepath.Glob("testdata/reports/*/run.*")
-	if err != nil || len(runs) < 11 {
+	if err != nil || len(runs) < 12 {
 		t.Fatalf("%d cases, %v", len(runs), err)
 	}
 	needs := map[string][]string{

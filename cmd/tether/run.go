@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/cmd/tether/internal/attach"
+	"tether/platform/proc"
 	"tether/platform/pty"
 	"tether/platform/tty"
 )
@@ -27,7 +29,7 @@ func runCommand(a *app) *cobra.Command {
 At a terminal, you are attached to the command: ~. at the start of a line leaves it
 running, ~? shows help. Input from a pipe or a file becomes the command's standard
 input, byte for byte; its output still goes to a terminal. The exit status is the
-command's.`,
+command's. The umask, soft limits and nice value are those of your shell.`,
 		Args: someArgs(1, -1, "a command, after --"),
 		RunE: func(c *cobra.Command, argv []string) error {
 			r.Command = argv
@@ -93,6 +95,9 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 	if !loginEnv {
 		r.Env = environment(os.Environ())
 	}
+	if r.Limits, err = a.limits(c.Context(), client); err != nil {
+		return err
+	}
 	r.Cols, r.Rows = a.size()
 	r.Attaches = !detach && tty.Is(a.stdin) && tty.Is(a.stdoutFile)
 	done := a.progress(c.Context(), "waiting for the daemon to start the terminal")
@@ -112,6 +117,24 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 		return nil
 	}
 	return a.attachTo(c.Context(), client, t.ID, localclient.AttachOptions{FromStart: true}, attach.Options{Owns: true, Feed: r.Feed})
+}
+
+// limits returns the umask, nice value and soft limits of the person's shell, which its commands have; nil where there are none. A daemon that
+// is too old to apply them gets none, and the person is told so.
+func (a *app) limits(ctx context.Context, client *localclient.Client) (*proc.Limits, error) {
+	own := proc.OwnLimits()
+	if own.IsZero() {
+		return nil, nil
+	}
+	has, err := client.Has(ctx, localapi.FeatureLimits)
+	if err != nil {
+		return nil, err
+	}
+	if !has {
+		a.notice("the running daemon is older than this program and does not apply this shell's umask, limits and nice value; replace it, and terminals run on: tether daemon --replace --background")
+		return nil, nil
+	}
+	return &own, nil
 }
 
 // directory returns name as an absolute path, since the daemon has another working directory. If the working directory was reached through

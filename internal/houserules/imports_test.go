@@ -28,7 +28,7 @@ const layers = `
 
 	# What the person configures: structs that each part's composition reads.
 	ahp, internal/textfile, platform/dirs, platform/secret < agent/config;
-	internal/change, agent/config < agent/declared;
+	internal/change, agent/config, platform/proc < agent/declared;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	shellint < agent/redact;
@@ -48,7 +48,7 @@ const layers = `
 	agenttools, platform/secret < events;
 	events, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
-	agent/audit, events, internal/jsonspan, platform/ipc < agent/localapi;
+	agent/audit, events, internal/jsonspan, platform/ipc, platform/proc < agent/localapi;
 	agent/localapi, platform/proc < agent/localclient;
 	agent/localapi, agent/term, internal/jsonspan < agent/uiws;
 	agent/uiws, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;

@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 		helpers[name]()
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == proc.LimitsVerb {
+		os.Exit(proc.BecomeLimited(os.Args[2:]))
+	}
 	os.Exit(m.Run())
 }
 

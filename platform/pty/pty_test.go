@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
@@ -107,15 +108,19 @@ func TestStartReportsFaults(t *testing.T) {
 		{"large variable", pty.Command{Path: "/bin/sh", Env: []string{"A=1", "BIG=" + strings.Repeat("s", 3<<20)}}, "program", pty.ErrTooLarge, "the largest variables are BIG (3145732), A (3)"},
 		{"not a directory", pty.Command{Path: "/bin/sh", Dir: plain}, "directory", nil, "not a directory"},
 	} {
-		p, err := pty.Start(c.command)
-		if err == nil {
-			t.Errorf("%s: started", c.name)
-			p.Close()
-			continue
-		}
-		var se *pty.StartError
-		if !errors.As(err, &se) || se.What != c.what || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v (%#v); want %s, %v, with %q", c.name, err, err, c.what, c.is, c.says)
+		limited := c.command
+		limited.Limits = proc.Limits{Umask: new(0o777)}
+		for _, command := range []pty.Command{c.command, limited} {
+			p, err := pty.Start(command)
+			if err == nil {
+				t.Errorf("%s: started", c.name)
+				p.Close()
+				continue
+			}
+			var se *pty.StartError
+			if !errors.As(err, &se) || se.What != c.what || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v (%#v); want %s, %v, with %q", c.name, err, err, c.what, c.is, c.says)
+			}
 		}
 	}
 }

@@ -25,6 +25,7 @@ type PTY struct {
 	leader proc.ID         // the program: its pid is also the number of its session and first process group
 	tag    string
 	feed   *feed         // nil if the program reads its terminal
+	faults string        // see Faults
 	reader reader        // owned by the goroutine that reads
 	exited chan struct{} // closed by reap when exit is set
 
@@ -75,13 +76,13 @@ func (p *PTY) run(c Command, path string, tty *os.File) error {
 	}
 	childEnded := make(chan os.Signal, 1) // the runtime drops excess signals: one is enough to look again
 	signal.Notify(childEnded, unix.SIGCHLD)
-	pid, err := fork(c, path, in, tty)
+	pid, faults, err := fork(c, path, in, tty)
 	if err != nil {
 		signal.Stop(childEnded)
 		p.closeFeed()
 		return err
 	}
-	p.leader.Pid = pid
+	p.leader.Pid, p.faults = pid, faults
 	if info, err := proc.Lookup(pid); err == nil { // not yet waited for, so there is such a process
 		p.leader = info.ID
 	}
@@ -141,6 +142,9 @@ func setUTF8(tty *os.File) error {
 
 // Pid returns the program's process id. After the program was waited for, the id may belong to another process.
 func (p *PTY) Pid() int { return p.leader.Pid }
+
+// Faults says in words which of Command.Limits could not be set, "" if all could.
+func (p *PTY) Faults() string { return p.faults }
 
 // SyscallConn gives access to the terminal's descriptor, which is non-blocking, as [os.File.SyscallConn] does. A copy of it keeps the
 // terminal open.

@@ -94,9 +94,10 @@ func checkProgram(path string) error {
 	}
 }
 
-// fork starts the program, which reads in. Signals that this process ignores, because its parent did (nohup), would stay ignored in the program: Go resets
-// only handled signals, so during the fork they are handled, by a channel that nobody reads.
-func fork(c Command, path string, in, tty *os.File) (pid int, err error) {
+// fork starts the program, which reads in; faults are those of proc.StartLimited. Signals that this process ignores, because its parent did
+// (nohup), would stay ignored in the program: Go resets only handled signals, so during the fork they are handled, by a channel that nobody
+// reads.
+func fork(c Command, path string, in, tty *os.File) (pid int, faults string, err error) {
 	argv, env := c.Args, c.Env
 	if len(argv) == 0 {
 		argv = []string{c.Path}
@@ -110,13 +111,13 @@ func fork(c Command, path string, in, tty *os.File) (pid int, err error) {
 		defer signal.Stop(handled)
 	}
 	if err := proc.CloseOnExec(); err != nil {
-		return 0, &StartError{What: "program", Name: path, Err: err}
+		return 0, "", &StartError{What: "program", Name: path, Err: err}
 	}
 	fd := tty.Fd()
 	if err := unix.SetNonblock(int(fd), false); err != nil { // programs expect a terminal to block
-		return 0, &StartError{What: "terminal", Err: err}
+		return 0, "", &StartError{What: "terminal", Err: err}
 	}
-	pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
+	pid, faults, err = proc.StartLimited(c.Limits, path, argv, &syscall.ProcAttr{
 		Dir: c.Dir, Env: env, Files: []uintptr{in.Fd(), fd, fd},
 		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1},
 	})
@@ -127,9 +128,9 @@ func fork(c Command, path string, in, tty *os.File) (pid int, err error) {
 		err = c.tooLarge("this system does not take that much, or not in one variable")
 	}
 	if err != nil {
-		return 0, &StartError{What: "program", Name: path, Err: err}
+		return 0, "", &StartError{What: "program", Name: path, Err: err}
 	}
-	return pid, nil
+	return pid, faults, nil
 }
 
 // lookupEnv returns the value that counts: the last one, as os/exec and shells have it.

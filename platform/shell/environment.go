@@ -7,9 +7,12 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"tether/platform/proc"
 )
 
 // ErrUnsupported is returned by Environment for shells that it does not know how to ask.
@@ -19,10 +22,25 @@ var ErrUnsupported = errors.New("cannot read the environment of this shell")
 // PrintEnvironment with the next argument as the mark.
 const PrintVerb = "print-environment"
 
-// PrintEnvironment writes the environment of this process between two marks, which separate it from output of start-up files.
+// PrintEnvironment writes the environment and, as umaskVar, the umask of this process between two marks, which separate them from output of
+// start-up files.
 func PrintEnvironment(w io.Writer, mark string) error {
-	_, err := io.WriteString(w, mark+"\x00"+strings.Join(os.Environ(), "\x00")+"\x00"+mark)
+	entries := append(os.Environ(), fmt.Sprintf("%s=%o", umaskVar, proc.Umask()))
+	_, err := io.WriteString(w, mark+"\x00"+strings.Join(entries, "\x00")+"\x00"+mark)
 	return err
+}
+
+const umaskVar = "TETHER_LOGIN_UMASK"
+
+// umaskIn returns the umask that PrintEnvironment has written, 0 if there is none.
+func umaskIn(env []string) int {
+	for _, entry := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(entry, umaskVar+"="); ok {
+			mask, _ := strconv.ParseUint(value, 8, 9) // 0 if it is not a number
+			return int(mask)
+		}
+	}
+	return 0
 }
 
 // Environment returns the environment of an interactive login of the user: the variables after the login shell at path has read its
@@ -54,6 +72,7 @@ type Cache struct {
 	ask    chan struct{} // 1 slot, held by the call that asks; made by the first such call, guarded by mu
 	mu     sync.Mutex
 	env    []string // nil = not known; guarded by mu
+	umask  int      // see Umask; guarded by mu
 	failed error    // why the shell's last answer is none; nil if it was not asked, and beside an env; guarded by mu
 }
 
@@ -80,6 +99,13 @@ func (c *Cache) Refresh(ctx context.Context) ([]string, error) { return c.fill(c
 func (c *Cache) Known() []string {
 	env, _ := c.state()
 	return env
+}
+
+// Umask returns the umask that the start-up files have set, 0 while the environment is not known, and on Windows. It does not block.
+func (c *Cache) Umask() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.umask
 }
 
 func (c *Cache) state() ([]string, error) {
@@ -113,7 +139,7 @@ func (c *Cache) fill(ctx context.Context, again bool) ([]string, error) {
 	if env, err := c.state(); (env != nil || err != nil) && !again {
 		return env, err
 	}
-	env, err := Environment(ctx, c.Path, c.Self)
+	env, err := environment(ctx, c.Path, c.Self)
 	if err != nil {
 		if ctx.Err() == nil { // otherwise the caller has given up, or Get names its limit
 			c.fail(err)
@@ -122,6 +148,7 @@ func (c *Cache) fill(ctx context.Context, again bool) ([]string, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.env, c.failed = env, nil
-	return slices.Clone(env), nil
+	c.umask = umaskIn(env)
+	c.env, c.failed = slices.DeleteFunc(env, ofAsking), nil
+	return slices.Clone(c.env), nil
 }

@@ -83,6 +83,21 @@ func TestEnvironmentIsThatOfALogin(t *testing.T) {
 	}
 }
 
+// A Cache knows the umask that the start-up files set.
+func TestUmaskOfALogin(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &shell.Cache{Path: home(t, "bash", ".bash_profile", "umask 037; export TETHER_LOGIN_UMASK=1"), Self: self, Limit: testkit.Patience}
+	if c.Umask() != 0 {
+		t.Errorf("umask %o of a login that was not asked", c.Umask())
+	}
+	if _, err := c.Get(t.Context()); err != nil || c.Umask() != 0o037 {
+		t.Errorf("umask %o, %v", c.Umask(), err)
+	}
+}
+
 func TestEnvironmentThatHangsIsGivenUp(t *testing.T) {
 	self, _ := os.Executable()
 	pidFile := filepath.Join(t.TempDir(), "pid")
