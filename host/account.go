@@ -19,7 +19,6 @@ var errTooManyOfName = jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many connecti
 // many names as tokens. Guarded by the host's mutex.
 type account struct {
 	conns, terminals int
-	asking           int // requests under way at the doors for agents and people
 }
 
 // accountLocked returns the account of a principal, nil for the host's own token.
@@ -43,17 +42,13 @@ func (h *Host) countLocked(p Principal, conns, terminals int) {
 	}
 	a.conns += conns
 	a.terminals += terminals
-	h.forgetAccountLocked(p.Name, a)
-}
-
-func (h *Host) forgetAccountLocked(name string, a *account) {
-	if a.conns+a.terminals+a.asking == 0 {
-		delete(h.accounts, name)
+	if a.conns+a.terminals == 0 {
+		delete(h.accounts, p.Name)
 	}
 }
 
 // mostPerName returns how many connections one name may have, and likewise how many requests at the doors for agents and people.
-func (h *Host) mostPerName() int { return max(leastPerName, h.opts.MaxConnections/perName) }
+func mostPerName(o Options) int { return max(leastPerName, o.MaxConnections/perName) }
 
 // crowdedLocked reports whether a principal has all connections that it may have, at all nodes together.
 func (h *Host) crowdedLocked(p Principal) bool {
@@ -67,7 +62,7 @@ func (h *Host) crowdedLocked(p Principal) bool {
 	for _, conns := range h.nodes.conns {
 		n += conns[p.Name]
 	}
-	return n >= h.mostPerName()
+	return n >= mostPerName(h.opts)
 }
 
 // NodeCounts are the usage counts that nodes exchange, for limits that hold for all nodes together.
@@ -88,7 +83,7 @@ func (h *Host) NodeCounts() NodeCounts {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name, a := range h.accounts {
-		if a.conns >= h.mostPerName()/manyConns && len(c.Conns) < maxNodeNames {
+		if a.conns >= mostPerName(h.opts)/manyConns && len(c.Conns) < maxNodeNames {
 			c.Conns[name] = a.conns
 		}
 	}
@@ -116,22 +111,10 @@ func (h *Host) CountsOf(node string, c NodeCounts) {
 // ask counts one more request of a principal at the doors for agents and people, until done is called; the request may take long. ok is
 // false if the principal has as many as it may.
 func (h *Host) ask(p Principal) (done func(), ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	a := h.accountLocked(p)
-	switch {
-	case a == nil:
+	if p.Name == "" {
 		return func() {}, true
-	case a.asking >= h.mostPerName():
-		return nil, false
 	}
-	a.asking++
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		a.asking--
-		h.forgetAccountLocked(p.Name, a)
-	}, true
+	return h.asks.Try(p.Name)
 }
 
 // admitTerminalLocked returns nil if the client may have one more terminal.

@@ -37,7 +37,8 @@ type Host struct {
 	logins       logins
 	matching     *agenttools.Matching // problems, for the page
 	messages     *messageMemory
-	renders      chan struct{} // one slot for each download that renders a terminal
+	renders      bounded.Slots // of downloads that render a terminal
+	asks         bounded.Slots // of requests under way at the doors for agents and people, by name
 	problemLooks looks         // of people at the page, at problems
 	scripts      bool          // the page was built with everything that its scripts need; if not, it is the plain page
 
@@ -103,7 +104,8 @@ func New(o Options) *Host {
 		authLimit:  newTries(), links: newTries(), logLimit: newTries(),
 		creates:   bounded.Rates{Burst: max(createBurst, o.MaxTerminals), Every: time.Second / createRate},
 		messages:  newMessageMemory(o.ArrivalTime),
-		renders:   make(chan struct{}, maxRenders),
+		renders:   bounded.Slots{All: maxRenders},
+		asks:      bounded.Slots{Each: mostPerName(o)},
 		scripts:   web.Complete(),
 		terminals: make(map[string]*terminal),
 		byID:      make(map[string]*terminal),

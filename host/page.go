@@ -328,13 +328,12 @@ func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, id 
 		return errClientGone
 	}
 	defer sending.give(p.Name, n) // after the client has read it
-	select {
-	case h.renders <- struct{}{}:
-	case <-r.Context().Done():
+	done, err := h.renders.Take(r.Context())
+	if err != nil {
 		return errClientGone
 	}
 	text, err := func() (string, error) {
-		defer func() { <-h.renders }() // even if the text causes a panic, which costs only this answer
+		defer done() // even if the text causes a panic, which costs only this answer
 		return plainText(r.Context(), t)
 	}()
 	if err != nil {

@@ -7,21 +7,23 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"tether/internal/bounded"
 )
 
 // connLimiter bounds idle connections, such as half-open ones and slow handshakes, and concurrent requests. If there are too many idle
 // connections, it closes the one that has waited longest, so that a quick client is served, however many are slow.
 type connLimiter struct {
-	most int // set once
+	most   int           // set once
+	asking bounded.Slots // of requests that are being served, and WebSockets
 
 	mu      sync.Mutex
 	waiting *list.List                 // of net.Conn, the longest waiting first
 	at      map[net.Conn]*list.Element // the waiting ones
-	asking  int                        // requests that are being served, and WebSockets
 }
 
 func newConnLimiter(most int) *connLimiter {
-	return &connLimiter{most: most, waiting: list.New(), at: map[net.Conn]*list.Element{}}
+	return &connLimiter{most: most, asking: bounded.Slots{All: 2 * most}, waiting: list.New(), at: map[net.Conn]*list.Element{}}
 }
 
 // state is called by the server when a connection's state changes.
@@ -85,29 +87,14 @@ func (c *connLimiter) handler(h http.Handler) http.Handler {
 		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
 			c.leave(conn) // from now on; reading the body has a time limit of its own
 		}
-		if !c.enter() {
+		done, ok := c.asking.Try()
+		if !ok {
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "too many requests at a time", http.StatusServiceUnavailable)
 			return
 		}
-		defer c.exit()
+		defer done()
 		h.ServeHTTP(w, r)
 	})
-}
-
-func (c *connLimiter) enter() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.asking >= 2*c.most {
-		return false
-	}
-	c.asking++
-	return true
-}
-
-func (c *connLimiter) exit() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.asking--
 }

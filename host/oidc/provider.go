@@ -101,8 +101,8 @@ type Provider struct {
 	client *http.Client
 	nodes  *leader.Service[question, answer] // nil: this is the only node
 	seal   cipher.AEAD                       // of the cookie between a browser's leaving and its return
-	logins slots                             // people who log in
-	ends   slots                             // logout tokens that the known keys have not signed
+	logins bounded.Slots                     // people who log in
+	ends   bounded.Slots                     // logout tokens that the known keys have not signed
 	wake   chan struct{}                     // wakes Run when a session was added; holds one
 
 	discovering sync.Mutex // held while the provider's configuration is read
@@ -133,7 +133,7 @@ type discovered struct {
 // New returns a Provider with the sessions in the file. It does not contact the identity provider, so that a host can start while that is
 // down.
 func New(o Options) (*Provider, error) {
-	p := &Provider{opts: o, log: zerolog.Nop(), client: newClient(), logins: slots{most: maxLogins, ofOne: maxLoginsOfOne}, ends: slots{most: maxLogouts, ofOne: maxLogouts}, wake: make(chan struct{}, 1),
+	p := &Provider{opts: o, log: zerolog.Nop(), client: newClient(), logins: bounded.Slots{All: maxLogins, Each: maxLoginsOfOne}, ends: bounded.Slots{All: maxLogouts}, wake: make(chan struct{}, 1),
 		sessions: map[[sha256.Size]byte]*session{}, loggedOut: bounded.Map[string, struct{}]{Most: maxLoggedOut},
 		cli: logins{bounded.Map[string, *waiting]{Most: maxWaiting}, bounded.Map[[sha256.Size]byte, confirming]{Most: maxConfirm}, bounded.Map[[sha256.Size]byte, granted]{Most: maxGranted}}}
 	if o.Logger != nil {
@@ -195,48 +195,15 @@ func webURL(text string) (*url.URL, error) {
 // errBusy refuses one request too many to the provider.
 var errBusy = errors.New("too many logins at a time")
 
-// slots bound the requests to the provider for one purpose.
-type slots struct {
-	most, ofOne int // in all, and of one place
-
-	mu    sync.Mutex
-	taken int
-	of    map[string]int // by place
-}
-
-// take takes a slot for a place, unless all are taken. The caller gives it back.
-func (s *slots) take(place string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.taken >= s.most || s.of[place] >= s.ofOne {
-		return false
-	}
-	if s.of == nil {
-		s.of = map[string]int{}
-	}
-	s.taken++
-	s.of[place]++
-	return true
-}
-
-func (s *slots) give(place string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.taken--
-	if s.of[place]--; s.of[place] == 0 {
-		delete(s.of, place)
-	}
-}
-
 // ask takes a slot for what a request makes the host ask the provider, and bounds the time for that. The caller gives the slot back by calling
 // done.
-func (p *Provider) ask(r *http.Request, from *slots) (within context.Context, done func(), err error) {
-	place := host.PlaceOf(r.RemoteAddr)
-	if !from.take(place) {
+func (p *Provider) ask(r *http.Request, from *bounded.Slots) (within context.Context, done func(), err error) {
+	give, ok := from.Try(host.PlaceOf(r.RemoteAddr))
+	if !ok {
 		return nil, nil, errBusy
 	}
 	within, cancel := p.bounded(r.Context())
-	return within, func() { cancel(); from.give(place) }, nil
+	return within, func() { cancel(); give() }, nil
 }
 
 // bounded bounds the time for requests to the provider.

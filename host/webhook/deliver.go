@@ -38,7 +38,7 @@ type message struct {
 // post sends a signed message, and returns at most most bytes of the receiver's answer. failure is empty for a 2xx status. Otherwise unsure
 // says that the receiver may have taken the message nevertheless.
 func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answer []byte, failure Failure, unsure bool) {
-	done, err := h.take(ctx, "host "+hostOf(m.url), m.principal.Key())
+	done, err := h.slots.Take(ctx, "host "+hostOf(m.url), m.principal.Key())
 	if err != nil {
 		return 0, nil, FailureTimeout, false
 	}

@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"tether/internal/change"
 )
 
 const (
@@ -139,53 +137,4 @@ func (g guard) client(secure *tls.Config) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{DialContext: g.dial, TLSClientConfig: secure, TLSHandshakeTimeout: headerTime, ResponseHeaderTimeout: headerTime,
 			DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaders, DisableCompression: true}}
-}
-
-// slots bounds the concurrent requests: in total, to one host, and of one principal, so that a receiver that hangs does not delay others.
-type slots struct {
-	all   chan struct{}
-	taken map[string]int // by host and by principal; guarded by Hub.mu
-	freed change.Signal  // raised when a slot was given back; guarded by Hub.mu
-}
-
-// take waits for a slot for a request of a principal to a host. The caller gives it back by calling done.
-func (h *Hub) take(ctx context.Context, keys ...string) (done func(), err error) {
-	for {
-		h.mu.Lock()
-		free := !slices.ContainsFunc(keys, func(key string) bool { return h.slots.taken[key] >= maxPerKey })
-		if free {
-			for _, key := range keys {
-				h.slots.taken[key]++
-			}
-		}
-		freed := h.slots.freed.Next()
-		h.mu.Unlock()
-		if free {
-			break
-		}
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	select {
-	case h.slots.all <- struct{}{}:
-		return func() { <-h.slots.all; h.give(keys) }, nil
-	case <-ctx.Done():
-		h.give(keys)
-		return nil, ctx.Err()
-	}
-}
-
-// give gives back a slot.
-func (h *Hub) give(keys []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, key := range keys {
-		if h.slots.taken[key]--; h.slots.taken[key] == 0 {
-			delete(h.slots.taken, key)
-		}
-	}
-	h.slots.freed.Raise()
 }

@@ -154,7 +154,7 @@ type Hub struct {
 	log    zerolog.Logger
 	guard  guard
 	client *http.Client
-	slots  slots
+	slots  bounded.Slots  // of requests, by the receiver's host and by principal, so that a receiver that hangs does not delay others
 	run    sync.WaitGroup // deliveries
 
 	ended    bounded.Map[string, struct{}]  // ids of ended subscriptions
@@ -175,7 +175,7 @@ type Hub struct {
 
 // New returns a Hub with the subscriptions in the file. Deliveries begin with Run.
 func New(o Options) (*Hub, error) {
-	h := &Hub{opts: o, log: zerolog.Nop(), guard: guard{o.Allow}, slots: slots{all: make(chan struct{}, maxDeliveries), taken: map[string]int{}}, all: map[string]*subscription{},
+	h := &Hub{opts: o, log: zerolog.Nop(), guard: guard{o.Allow}, slots: bounded.Slots{All: maxDeliveries, Each: maxPerKey}, all: map[string]*subscription{},
 		ended: bounded.Map[string, struct{}]{Most: maxAll}, verified: bounded.Map[string, time.Time]{Most: maxAll}, changed: make(chan struct{}, 1),
 		asks:     bounded.Rates{Burst: challengeBurst, Every: time.Minute / challengeBurst},
 		failures: bounded.Rates{Burst: failedBurst, Every: time.Hour / failedBurst}}

@@ -1,6 +1,7 @@
 package bounded
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -92,4 +93,54 @@ func TestRates(t *testing.T) {
 			t.Errorf("after a flood: spent %v, %d keys", spent, r.Len())
 		}
 	})
+}
+
+func TestSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Slots{All: 3, Each: 2}
+		var gives []func()
+		for _, key := range []string{"a", "a", "b"} {
+			done, ok := s.Try(key)
+			if !ok {
+				t.Fatalf("no slot for %s", key)
+			}
+			gives = append(gives, done)
+		}
+		if _, ok := s.Try("c"); ok {
+			t.Error("more than three in all")
+		}
+		took := make(chan func(), 2)
+		for _, keys := range [][]string{{"b", "a"}, {"b", "c"}} { // the first has to wait, and keeps nobody from b
+			go func() {
+				if done, err := s.Take(t.Context(), keys...); err == nil {
+					took <- done
+				}
+			}()
+		}
+		synctest.Wait()
+		gives[2]()
+		synctest.Wait()
+		if len(took) != 1 {
+			t.Fatalf("%d took the free slot", len(took))
+		}
+		if _, ok := s.Try("b"); ok {
+			t.Error("more than three in all")
+		}
+		gives[0]()
+		synctest.Wait()
+		if len(took) != 2 {
+			t.Errorf("%d took two free slots", len(took))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.Take(ctx, "c"); err == nil {
+			t.Error("took a slot that there is not")
+		}
+	})
+	var none Slots
+	for range 100 {
+		if _, ok := none.Try("a"); !ok {
+			t.Fatal("without bounds there is one")
+		}
+	}
 }
