@@ -76,3 +76,15 @@ func (h *Host) Arrival(after time.Duration, veryLong bool) (late bool) {
 	synctest.Wait()
 	return fired.Load()
 }
+
+// Budget is budget, for tests.
+type Budget struct{ b budget }
+
+// NewBudget returns one of so many bytes, of which a name may take a part.
+func NewBudget(most, part int) *Budget { return &Budget{newBudget(most, part)} }
+
+// Take is take.
+func (x *Budget) Take(ctx context.Context, name string, n int) error { return x.b.take(ctx, name, n) }
+
+// Give is give.
+func (x *Budget) Give(name string, n int) { x.b.give(name, n) }

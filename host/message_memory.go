@@ -52,8 +52,8 @@ func newMessageMemory(arrival time.Duration) *messageMemory {
 }
 
 // A budget is a number of bytes that connections share. Each name may take only a part of it, so that one name, with any number of
-// connections, cannot make others wait. The host's own token has no such bound. Waiting connections are served in order, but a name that
-// has all of its part is passed over.
+// connections, cannot make others wait. The host's own token has no such bound. The connections of a name are served in order; nobody waits
+// behind another name's large message.
 //
 // A holder of decoded bytes waits for nothing but locks; a connection that waits for decoded may hold bytes of medium and long, and one
 // that waits for long those of medium. So there is no deadlock.
@@ -77,13 +77,11 @@ func newBudget(most, part int) budget {
 
 // take waits until a name has got n more bytes, or ctx ends. n is at most a name's part.
 func (b *budget) take(ctx context.Context, name string, n int) error {
-	b.mu.Lock()
-	if len(b.waiting) == 0 && b.fitsLocked(name, n) {
-		b.takeLocked(name, n)
-		b.mu.Unlock()
+	if b.try(name, n) {
 		return nil
 	}
 	c := &claim{name: name, n: n, done: make(chan struct{})}
+	b.mu.Lock()
 	b.waiting = append(b.waiting, c)
 	b.serveLocked()
 	b.mu.Unlock()
@@ -107,7 +105,7 @@ func (b *budget) take(ctx context.Context, name string, n int) error {
 func (b *budget) try(name string, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ok := b.fitsLocked(name, n) && !slices.ContainsFunc(b.waiting, func(c *claim) bool { return c.name == name || !b.hasPartLocked(c.name, c.n) })
+	ok := b.fitsLocked(name, n) && !slices.ContainsFunc(b.waiting, func(c *claim) bool { return c.name == name })
 	if ok {
 		b.takeLocked(name, n)
 	}
@@ -134,26 +132,21 @@ func (b *budget) takeLocked(name string, n int) {
 	b.used[name] += n
 }
 
-// hasPartLocked reports whether a name would have more than its part with n more bytes.
-func (b *budget) hasPartLocked(name string, n int) bool {
-	return name != "" && b.used[name]+n > b.part
+func (b *budget) fitsLocked(name string, n int) bool {
+	return n <= b.free && (name == "" || b.used[name]+n <= b.part)
 }
 
-func (b *budget) fitsLocked(name string, n int) bool { return n <= b.free && !b.hasPartLocked(name, n) }
-
-// serveLocked grants the available bytes to waiting connections. Nobody overtakes a connection that waits for more bytes than are
-// available.
+// serveLocked grants the available bytes to waiting connections.
 func (b *budget) serveLocked() {
-	enough := true
+	waits := map[string]bool{} // names
 	b.waiting = slices.DeleteFunc(b.waiting, func(c *claim) bool {
-		if !enough || b.hasPartLocked(c.name, c.n) {
+		if waits[c.name] || !b.fitsLocked(c.name, c.n) {
+			waits[c.name] = true
 			return false
 		}
-		if enough = c.n <= b.free; enough {
-			b.takeLocked(c.name, c.n)
-			close(c.done)
-		}
-		return enough
+		b.takeLocked(c.name, c.n)
+		close(c.done)
+		return true
 	})
 }
 

@@ -664,3 +664,31 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// Whoever waits for many bytes delays nobody but later messages of the same name.
+func TestNobodyWaitsBehindAnothersLargeMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := host.NewBudget(100, 60)
+		got := make(chan string, 4)
+		take := func(name string, n int) {
+			go func() {
+				if b.Take(t.Context(), name, n) == nil {
+					got <- fmt.Sprint(name, n)
+				}
+			}()
+			synctest.Wait()
+		}
+		take("a", 60)
+		take("b", 50)
+		take("c", 20)
+		take("b", 5)
+		if first, second := <-got, <-got; first != "a60" || second != "c20" || len(got) > 0 {
+			t.Errorf("%s and %s got bytes, and %d more", first, second, len(got))
+		}
+		b.Give("a", 60)
+		synctest.Wait()
+		if len(got) != 2 {
+			t.Errorf("%d of two got bytes", len(got))
+		}
+	})
+}
