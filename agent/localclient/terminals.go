@@ -1,6 +1,7 @@
 package localclient
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"tether/agent/localapi"
+	"tether/internal/jsonspan"
 )
 
 // List returns all terminals: running ones, the newest first, then exited ones, the last to exit first.
@@ -176,15 +178,22 @@ func (c *Client) ShareHere(ctx context.Context, ref string, r localapi.ShareRequ
 	if err != nil {
 		return made, nil, err
 	}
-	answers := json.NewDecoder(resp.Body)
-	if err := answers.Decode(&made); err != nil {
+	answers := bufio.NewReader(resp.Body)
+	answer := func(into any) error {
+		line, err := answers.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		return jsonspan.Unmarshal(line, into)
+	}
+	if err := answer(&made); err != nil {
 		resp.Body.Close()
 		return made, nil, fmt.Errorf("the daemon's answer: %w", err)
 	}
 	return made, func() error {
 		defer resp.Body.Close()
 		var end localapi.ShareEnd
-		if err := answers.Decode(&end); ctx.Err() != nil {
+		if err := answer(&end); ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil || !end.Ended {
 			return ErrDropped
