@@ -20,7 +20,7 @@ import (
 type receiver struct {
 	t     *testing.T
 	lines *bufio.Scanner
-	stdin io.Closer
+	stdin io.WriteCloser
 	cmd   *exec.Cmd
 	err   strings.Builder
 }
@@ -28,6 +28,8 @@ type receiver struct {
 // told is a line of receiver.mjs.
 type told struct {
 	Subscribed, Refreshed, Unsubscribed string
+	Listed                              []string
+	Challenges                          int
 	Event                               *struct {
 		EventID string `json:"eventId"`
 		Name    string
@@ -93,7 +95,8 @@ func (r *receiver) next() (one told) {
 	return one
 }
 
-// A client that others have made subscribes by webhook, is told of each line once, and unsubscribes.
+// A client that others have made lists the events and subscribes by webhook: it answers a challenge, is told of each line once, renews its
+// subscription, and unsubscribes. One whose token is revoked is told that it is over.
 func TestWebhooksReachTheAISDK(t *testing.T) {
 	s := newStage(t)
 	port := freePort(t)
@@ -108,8 +111,9 @@ func TestWebhooksReachTheAISDK(t *testing.T) {
 	s.do(t, "tether", "pair", "--token-file", own, "ws://127.0.0.1:"+port)
 	s.do(t, "tether", "run", "--detach", "--name", "server", "--", "sh", "-c", `n=1; while :; do until [ -e line$n ]; do sleep 0.05; done; echo "error $n"; n=$((n+1)); done`)
 	r := newReceiver(t, "http://127.0.0.1:"+port+"/mcp", agent, "terminal.line", `{"pattern":"^error"}`)
-	if one := r.next(); !strings.HasPrefix(one.Subscribed, "sub_") || one.Refreshed != one.Subscribed {
-		t.Fatalf("subscribed: %+v", one)
+	sub := r.next()
+	if !strings.HasPrefix(sub.Subscribed, "sub_") || sub.Refreshed != sub.Subscribed || sub.Challenges != 1 || !slices.Contains(sub.Listed, "terminal.line") {
+		t.Fatalf("subscribed: %+v", sub)
 	}
 	var got []string
 	expect := func(when string, want ...string) {
@@ -133,11 +137,25 @@ func TestWebhooksReachTheAISDK(t *testing.T) {
 	}
 	print(1)
 	expect("a line", "error 1")
+	if _, err := io.WriteString(r.stdin, "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if one := r.next(); one.Refreshed != sub.Subscribed {
+		t.Fatalf("renewed: %s", r.lines.Bytes())
+	}
 	print(2)
 	expect("another one", "error 1", "error 2")
 	_ = r.stdin.Close()
 	if one := r.next(); one.Unsubscribed == "" {
 		t.Fatalf("unsubscribed: %s", r.lines.Bytes())
+	}
+	r = newReceiver(t, "http://127.0.0.1:"+port+"/mcp", agent, "terminal.exited", `{}`)
+	if one := r.next(); one.Subscribed == "" || one.Subscribed == sub.Subscribed {
+		t.Fatalf("subscribed anew: %+v", one)
+	}
+	s.do(t, "tether-host", "token", "revoke", "ci", "--tokens", tokens)
+	if one := r.next(); !strings.Contains(string(one.Terminated), `"code"`) {
+		t.Fatalf("the token is revoked: %s", r.lines.Bytes())
 	}
 }
 
