@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/agent/local"
+	"tether/agent/term"
 	"tether/platform/proc"
 )
 
@@ -59,6 +60,49 @@ func TestKnownAgents(t *testing.T) {
 			mine.Set([]string{name}, nil)
 			if c := (local.FakeSystem{}).Identify(atShell(form[0], argv...), nil, nil, &mine); strings.HasPrefix(who(c), "agent "+name) {
 				t.Errorf("%q with file %s is %s, although [identity] mine has it", argv, form[0], who(c))
+			}
+		}
+	}
+}
+
+// Executors, by which agents that run elsewhere use this machine, are agents, and so is all that they start: in the person's pane, in a
+// person's terminal of tether's, without a terminal, in a terminal that they have made, and when it has lost its parents.
+func TestExecutors(t *testing.T) {
+	const cursor, vscode = "/home/me/.local/share/cursor-agent/versions/2026.11.20/", "/home/me/.vscode/cli/servers/Stable-1/server/"
+	for _, x := range []struct{ name, exe, argv string }{
+		{"codex", "/usr/local/bin/codex", "codex|exec-server|--listen|ws://127.0.0.1:8765"},
+		{"codex", "/x/node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex", "codex|exec-server|--remote|https://x"},
+		{"codex", "/usr/bin/node", "node|/usr/local/bin/codex|exec-server"},
+		{"codex", "/usr/local/bin/codex-exec-server", "codex-exec-server"},
+		{"codex", "/usr/local/bin/codex", "codex|app-server|--listen|ws://127.0.0.1:0"},
+		{"codex", "/usr/local/bin/codex", "codex|remote-control|start"},
+		{"claude", "/home/me/.local/share/claude/versions/2.1.332", "claude|remote-control|--spawn|worktree"},
+		{"claude", "/x/node_modules/@anthropic-ai/claude-code/bin/claude.exe", "claude|self-hosted-runner|--base-dir|/workspace"},
+		{"claude", "/x/node_modules/@anthropic-ai/claude-code/bin/claude.exe", "node_modules/.bin/claude|self-hosted-runner"},
+		{"claude", "none", "/x/node_modules/@anthropic-ai/claude-code/bin/claude.exe|self-hosted-runner"},
+		{"cursor-agent", cursor + "node", "agent|" + cursor + "index.js|worker|start"},
+		{"cursor-agent", cursor + "node", "/home/me/.local/bin/agent|--use-system-ca|" + cursor + "index.js|worker|--pool|start"},
+		{"cursor-agent", "/home/me/.local/bin/cursor-agent", "cursor-agent|worker|start"},
+		{"vscode-agents", vscode + "node", vscode + "node|" + vscode + "out/bootstrap-fork|--type=agentHost|--logsPath|x"},
+	} {
+		executor := fake{pid: 70, session: 50, group: 70, tty: 7, front: 70, argv: x.argv, exe: x.exe, parent: 50}
+		shell := fake{pid: 50, session: 50, group: 50, tty: 7, front: 70, argv: "-zsh", parent: 40}
+		alone := fake{pid: 70, session: 70, group: 70, argv: x.argv, exe: x.exe, parent: 1}
+		for way, c := range map[string]struct {
+			line      []fake
+			terminals []local.FakeTerminal
+			others    map[int][]proc.Ancestor
+		}{
+			"in a pane":                     {line: []fake{{pid: 90, session: 50, group: 70, tty: 7, front: 70, argv: "tether|approve", parent: 70}, executor, shell}},
+			"in a person's terminal":        {line: []fake{{pid: 90, session: 50, group: 70, tty: 7, front: 70, terminal: "pty-p", argv: "tether|approve", parent: 70}, executor, shell}, terminals: []local.FakeTerminal{{ID: "pty-p", Pid: 50, By: term.User}}},
+			"without a terminal":            {line: []fake{{pid: 90, session: 80, group: 80, argv: "tether|approve", parent: 80}, {pid: 80, session: 80, group: 80, argv: "bash|-c|x", parent: 70}, alone}},
+			"in a terminal that it made":    {line: []fake{{pid: 90, session: 80, group: 90, tty: 8, front: 90, argv: "tether|approve", parent: 80}, {pid: 80, session: 80, group: 80, tty: 8, front: 90, argv: "bash", parent: 70}, executor, shell}},
+			"when it has lost its parents":  {line: []fake{{pid: 90, session: 70, group: 70, argv: "tether|approve", parent: 1}}, others: map[int][]proc.Ancestor{70: lineOf([]fake{alone})}},
+			"in its group, without parents": {line: []fake{{pid: 90, session: 50, group: 70, tty: 7, front: 70, argv: "tether|approve", parent: 1}}, others: map[int][]proc.Ancestor{50: lineOf([]fake{shell}), 70: lineOf([]fake{executor, shell})}},
+		} {
+			got := local.FakeSystem{Lines: c.others}.Identify(lineOf(c.line), c.terminals, nil, &local.Identity{})
+			if who(got) != "agent "+x.name || got.Sign != "" {
+				t.Errorf("%s, %s: %s because %s, want agent %s", x.argv, way, who(got), got.Why, x.name)
 			}
 		}
 	}
