@@ -48,7 +48,7 @@ func (a *app) examine(ctx context.Context) doctor.Examination {
 		return doctor.WithoutDirectories(err)
 	}
 	defer client.Close()
-	return doctor.Examine(ctx, doctor.Machine{Dirs: d, Client: client, Unknown: strangeText(), Container: container(), Agents: agentsHere,
+	return doctor.Examine(ctx, doctor.Machine{Dirs: d, Client: client, Unknown: strangeText(), Container: container(), Agents: agentsHere, Executors: executorsHere,
 		Config: func() (string, error) {
 			path, _, err := loadConfig()
 			return path, err

@@ -37,9 +37,12 @@ func (m *plannedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var answers []string
 	for _, said := range body.Input {
-		var one struct{ Type, Output string }
+		var one struct {
+			Type   string
+			Output json.RawMessage // a text, or parts
+		}
 		if json.Unmarshal(said, &one) == nil && one.Type == "function_call_output" {
-			answers = append(answers, one.Output)
+			answers = append(answers, strings.ReplaceAll(string(one.Output), `\"`, `"`))
 		}
 	}
 	m.mu.Lock()

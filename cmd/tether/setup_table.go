@@ -42,6 +42,8 @@ func knownAgents() ([]knownAgent, error) {
 			mcpentry.Format{Section: "mcp", Style: mcpentry.Local}},
 		{"cursor", "Cursor", []string{"cursor", "cursor-agent"}, []string{filepath.Join(home, ".cursor", "mcp.json")}, servers},
 		{"vscode", "VS Code", []string{"code"}, []string{filepath.Join(config, "Code", "User", "mcp.json")}, mcpentry.Format{Section: "servers", Style: mcpentry.Typed}},
+		{"vscode-remote", "VS Code's tunnels and remote servers", nil, []string{filepath.Join(in("VSCODE_AGENT_FOLDER", ".vscode-server"), "data", "User", "mcp.json")},
+			mcpentry.Format{Section: "servers", Style: mcpentry.Typed}},
 		{"zed", "Zed", []string{"zed", "zeditor"}, []string{filepath.Join(shared, "zed", "settings.json"), filepath.Join(config, "Zed", "settings.json")},
 			mcpentry.Format{Section: "context_servers"}},
 		{"kimi", "Kimi Code", []string{"kimi"}, []string{filepath.Join(in("KIMI_CODE_HOME", ".kimi-code"), "mcp.json")}, servers},
@@ -95,24 +97,47 @@ func (k knownAgent) knows() (bool, error) {
 	return k.format.Has(text, "tether", "mcp")
 }
 
+// executor returns the name of the program by which agents that run elsewhere use this machine, if it reads the agent's file; else "".
+func (k knownAgent) executor() string {
+	switch k.id {
+	case "claude":
+		return "Claude Code's remote control"
+	case "codex":
+		return "Codex's remote-control"
+	case "cursor":
+		return "Cursor's worker"
+	case "vscode-remote":
+		return "VS Code's tunnels"
+	}
+	return ""
+}
+
 // agentsHere returns the names of the installed agents: configured for tether, not configured for it, and unknown, with the reason.
 func agentsHere() (know, lack, broken []string) {
+	return byFile(func(k knownAgent) string { return k.name })
+}
+
+// executorsHere is agentsHere for the executors of the installed agents.
+func executorsHere() (know, lack, broken []string) { return byFile(knownAgent.executor) }
+
+// byFile returns what name says of the installed agents, without those of which it says nothing, by what their files have.
+func byFile(name func(knownAgent) string) (know, lack, broken []string) {
 	all, err := knownAgents()
 	if err != nil {
 		return nil, nil, nil // without a home directory there are none
 	}
 	home, _ := os.UserHomeDir() // knownAgents has found it without an error
 	for _, k := range all {
-		if !k.installed(home) {
+		if name(k) == "" || !k.installed(home) {
 			continue
 		}
 		switch knows, err := k.knows(); {
 		case err != nil:
-			broken = append(broken, k.name+" ("+k.file()+": "+err.Error()+")")
+			broken = append(broken, name(k)+" ("+k.file()+": "+err.Error()+")")
 		case knows:
-			know = append(know, k.name)
+			know = append(know, name(k))
 		default:
-			lack = append(lack, k.name)
+			lack = append(lack, name(k))
 		}
 	}
 	return know, lack, broken

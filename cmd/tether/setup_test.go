@@ -115,6 +115,47 @@ func TestSetupAgents(t *testing.T) {
 	}
 }
 
+// The files that executors of agents elsewhere read are written on request, those of VS Code's remote servers as soon as one has run here.
+// doctor says which of them lead to tether.
+func TestSetupForAgentsElsewhere(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	home := agentHome(t, map[string]string{".vscode-server/data/User/settings.json": "{}", ".codex/auth.json": "{}", ".cursor/mcp.json": "{}"})
+	t.Setenv("VSCODE_AGENT_FOLDER", "")
+	t.Setenv("PATH", filepath.Dir(tetherProgram(t))+":/usr/bin:/bin")
+	row := func() string {
+		out, _ := command(t, "doctor")
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, "agents elsewhere") {
+				return line
+			}
+		}
+		return out
+	}
+	if got := row(); !strings.Contains(got, "not configured for tether (tether setup agents does it): Codex's remote-control, Cursor's worker, VS Code's tunnels;") || !strings.Contains(got, "codex exec-server") {
+		t.Errorf("before: %s", got)
+	}
+	if out, status := command(t, "setup", "agents", "codex", "vscode-remote", "--yes"); status != 0 || strings.Count(out, ": written") != 2 {
+		t.Fatalf("status %d: %s", status, out)
+	}
+	text, err := os.ReadFile(filepath.Join(home, ".vscode-server/data/User/mcp.json"))
+	if err != nil || !strings.Contains(string(text), `"servers"`) || !strings.Contains(string(text), `"vscode-remote"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	if got := row(); !strings.Contains(got, "configured for tether: Codex's remote-control, VS Code's tunnels; not configured") || !strings.Contains(got, "Cursor's worker") {
+		t.Errorf("after: %s", got)
+	}
+}
+
+// tetherProgram is the program under test.
+func tetherProgram(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("tether")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // The real programs find tether in their configuration, and it works for those that try.
 func TestRealAgentsKnowTether(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)

@@ -69,6 +69,7 @@ type Machine struct {
 	Unknown   string                                      // describes unknown variables in the environment; "" if there are none
 	Container string                                      // the kind of container that this process runs in; "" if it runs in none
 	Agents    func() (configured, other, broken []string) // installed agents: configured for tether, not configured, unreadable (and why)
+	Executors func() (configured, other, broken []string) // likewise, the programs by which agents that run elsewhere use this machine
 }
 
 // machine is the machine under examination, with the facts known before the checks.
@@ -109,7 +110,7 @@ func Examine(ctx context.Context, known Machine) Examination {
 	cancel()
 	checks := []func(context.Context, *machine) []Check{
 		checkConfig, checkDirectories, checkWriting, checkDisk, checkFiles, checkPTY, checkRoot, checkKeyring, checkDaemon, checkSockets, checkDegraded, checkService,
-		checkShell, checkLogin, checkHosts, checkAgents, checkSandbox,
+		checkShell, checkLogin, checkHosts, checkAgents, checkExecutors, checkSandbox,
 	}
 	found := make([][]Check, len(checks))
 	var wg sync.WaitGroup

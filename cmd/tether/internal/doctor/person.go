@@ -106,8 +106,21 @@ func askLogin(ctx context.Context) ([]string, error) {
 
 // checkAgents reports which installed agents have tether's MCP server in their configuration.
 func checkAgents(_ context.Context, m *machine) []Check {
-	c := Check{Name: "agents", Result: OK, Doc: "docs/MCP.md"}
-	know, lack, broken := m.Agents()
+	return []Check{agentsCheck(Check{Name: "agents", Doc: "docs/MCP.md"}, m.Agents)}
+}
+
+// checkExecutors reports likewise which programs let agents that run elsewhere use this machine and tether on it.
+func checkExecutors(_ context.Context, m *machine) []Check {
+	c := agentsCheck(Check{Name: "agents elsewhere", Doc: "docs/AGENTS.md"}, m.Executors)
+	if c.Result != Skip {
+		c.Reason += "; codex exec-server and claude self-hosted-runner need more, see " + pagePath(c.Doc)
+	}
+	return []Check{c}
+}
+
+// agentsCheck completes a check of agents' files.
+func agentsCheck(c Check, agents func() (configured, other, broken []string)) Check {
+	know, lack, broken := agents()
 	var parts []string
 	for _, part := range []struct {
 		text  string
@@ -117,12 +130,12 @@ func checkAgents(_ context.Context, m *machine) []Check {
 			parts = append(parts, part.text+strings.Join(part.names, ", "))
 		}
 	}
-	c.Reason = strings.Join(parts, "; ")
+	c.Result, c.Reason = OK, strings.Join(parts, "; ")
 	switch {
 	case len(parts) == 0:
-		c.Result, c.Reason = Skip, "no known agent is installed"
+		c.Result, c.Reason = Skip, "none that is known is installed"
 	case len(broken) > 0:
 		c.Result, c.Fix = Warn, "correct the named file: its agent cannot read it either"
 	}
-	return []Check{c}
+	return c
 }
