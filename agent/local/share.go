@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"tether/agent/localapi"
@@ -61,6 +62,7 @@ func (s *Server) shareHere(w http.ResponseWriter, r *http.Request, h term.Handle
 	if err != nil {
 		return err
 	}
+	end = sync.OnceFunc(end)
 	defer end()
 	made, err := s.newShare(ctx, h, host, req)
 	if err != nil {
@@ -73,6 +75,7 @@ func (s *Server) shareHere(w http.ResponseWriter, r *http.Request, h term.Handle
 		return nil // the client is gone
 	}
 	ended := s.awaitUnshare(ctx, s.access(r), h, host, made.ID)
+	end() // before the client hears of the end
 	if ended || s.draining.Err() != nil {
 		_ = out.Encode(localapi.ShareEnd{Ended: ended}) // fails if the client is gone
 	}
