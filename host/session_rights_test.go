@@ -241,7 +241,7 @@ func TestHostileMachineInASession(t *testing.T) {
 		"large tools":           {sessionURI, `{"type":"session/activeClientSet","activeClient":{"clientId":"a","tools":[{"name":"x","description":"` + large[:16<<10] + `"},{"name":"y","inputSchema":{"x":"` + large[:60<<10] + `"}}]}}`, "at most 65536 are allowed"},
 		"a tool's name":         {sessionURI, `{"type":"session/activeClientSet","activeClient":{"clientId":"a","tools":[{"name":"a b"}]}}`, "may hold only letters"},
 		"no tools":              {sessionURI, `{"type":"session/activeClientSet"}`, "activeClient is missing"},
-		"no UTF-8":              {call.Chat, `{"type":"chat/toolCallContentChanged",` + id + `,"content":[{"type":"x","y":"` + "\xff" + `"}]}`, "not valid UTF-8"},
+		"no UTF-8":              {call.Chat, `{"type":"chat/toolCallContentChanged",` + id + `,"content":[{"type":"x","y":"` + "\xff" + `"}]}`, "it is not UTF-8"},
 		"a title":               {sessionURI, `{"type":"session/titleChanged","title":"` + large[:5000] + `"}`, "title"},
 	} {
 		t.Run(name, func(t *testing.T) {

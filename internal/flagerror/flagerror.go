@@ -12,25 +12,25 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Text returns the text for a person of an error of the command line's parser. Those of the standard library do not say what would be right.
+// Text returns the text for a person of an error of the command line's parser. Those of the parser do not say enough.
 func Text(err error) string {
 	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err.Error()
 	}
-	want := ""
-	number, ok := errors.AsType[*strconv.NumError](err)
+	want, kind := "", wrong.GetFlag().Value.Type()
+	_, number := strconv.ParseInt(wrong.GetValue(), 10, 64)
 	switch {
-	case ok && number.Func == "ParseBool":
+	case kind == "bool":
 		want = "true or false"
-	case ok && errors.Is(number.Err, strconv.ErrRange):
-		want = "a smaller number"
-	case ok:
-		want = "a number"
-	case strings.HasPrefix(wrong.Unwrap().Error(), "time: "):
+	case kind == "duration":
 		want = "a time such as 30s, 90m or 48h"
-	default:
+	case !strings.HasPrefix(kind, "int") && !strings.HasPrefix(kind, "uint") || strings.HasSuffix(kind, "Slice"):
 		return err.Error()
+	case errors.Is(number, strconv.ErrRange):
+		want = "a smaller number"
+	default:
+		want = "a number"
 	}
 	return fmt.Sprintf("--%s must be %s, not %.80q", wrong.GetFlag().Name, want, wrong.GetValue())
 }
