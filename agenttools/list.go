@@ -16,8 +16,10 @@ type Metadata struct {
 	Owner     Owner      `json:"owner"`
 	Visible   bool       `json:"visible"`
 	CreatedAt int64      `json:"createdAt"`         // Unix time in ms
-	Machine   string     `json:"machine,omitempty"` // present, as is Name, if there are several machines
+	Status    string     `json:"status,omitempty"`  // running or exited; only in lists
+	Machine   string     `json:"machine,omitempty"` // present if there are several machines; Name then begins with it
 	Name      string     `json:"name,omitempty"`
+	Running   string     `json:"running,omitempty"` // command line that a shell runs now
 	Command   []string   `json:"command,omitempty"`
 	Awaits    InputState `json:"awaits,omitempty"`    // awaiting_input or awaiting_secret: the program waits for typed input
 	Ready     ReadyState `json:"ready,omitempty"`     // starting, ready, failed or stopped; absent if the user has not said when the terminal is ready
@@ -41,16 +43,14 @@ type ExitFields struct {
 // details are additional fields for programs.
 type details struct {
 	Metadata
-	Status  string     `json:"status"` // running or exited
-	Name    string     `json:"name"`
-	Title   string     `json:"title"`
-	Cols    int        `json:"cols"`
-	Rows    int        `json:"rows"`
-	Pid     int        `json:"pid,omitempty"`
-	Running string     `json:"running,omitempty"`    // command line that a shell runs now
-	Cursor  int64      `json:"cursor"`               // offset of the end of the output
-	Input   InputState `json:"input,omitempty"`      // absent after the exit, and if the state of input is not examined here
-	Since   int64      `json:"inputSince,omitempty"` // Unix time in ms since when Input is so
+	Name   string     `json:"name"`
+	Title  string     `json:"title"`
+	Cols   int        `json:"cols"`
+	Rows   int        `json:"rows"`
+	Pid    int        `json:"pid,omitempty"`
+	Cursor int64      `json:"cursor"`               // offset of the end of the output
+	Input  InputState `json:"input,omitempty"`      // absent after the exit, and if the state of input is not examined here
+	Since  int64      `json:"inputSince,omitempty"` // Unix time in ms since when Input is so
 	// ReadySince is the Unix time in ms since when Ready is so. ReadyWhy says which condition holds, or why none does.
 	ReadySince int64  `json:"readySince,omitempty"`
 	ReadyWhy   string `json:"readyWhy,omitempty"`
@@ -79,6 +79,16 @@ func metadataOf(i Info) Metadata {
 	return m
 }
 
+// listed is metadataOf with what tells terminals apart in a list: some clients show their model nothing but the text.
+func listed(i Info) Metadata {
+	m := metadataOf(i)
+	m.Name, m.Running, m.Status = screen.Clean(i.Name), screen.Clean(i.Running), "running"
+	if i.Exit != nil {
+		m.Status = "exited"
+	}
+	return m
+}
+
 func exitOf(i Info) *ExitFields {
 	if i.Exit == nil {
 		return nil
@@ -87,11 +97,11 @@ func exitOf(i Info) *ExitFields {
 }
 
 func detailsOf(i Info) details {
-	d := details{Metadata: metadataOf(i), Status: "running", Name: screen.Clean(i.Name), Title: screen.Clean(i.Title), Cols: i.Cols, Rows: i.Rows,
-		Pid: i.Pid, Running: screen.Clean(i.Running), Cursor: i.End}
+	d := details{Metadata: listed(i), Name: screen.Clean(i.Name), Title: screen.Clean(i.Title), Cols: i.Cols, Rows: i.Rows,
+		Pid: i.Pid, Cursor: i.End}
 	switch {
 	case i.Exit != nil:
-		d.Status, d.Pid = "exited", 0
+		d.Pid = 0
 	case i.Input != "":
 		d.Input, d.Since = i.Input, millis(i.InputSince)
 	}
@@ -106,8 +116,8 @@ func millis(t time.Time) int64 { return t.UnixMilli() }
 // The parts of the description of list_terminals. listOwn is for a principal that may start terminals, listRead and listAway are for one
 // that may only read, and listExit is for both.
 const (
-	listOwn  = "List all terminal sessions with metadata: the user's (owner \"user\") and your own background terminals (owner \"agent\")."
-	listRead = "List the terminals that people's machines lend to this host (owner \"user\"), and shells of your own here if you have any (owner \"agent\"), with metadata. Names begin with the machine, such as laptop/dev-server."
+	listOwn  = "List all terminal sessions with metadata, which tells whether the dev server is running: the user's (owner \"user\") and your own background terminals (owner \"agent\")."
+	listRead = "List the terminals that people's machines lend to this host, such as running dev servers (owner \"user\"), and shells of your own here if you have any (owner \"agent\"), with metadata. Names begin with the machine, such as laptop/dev-server."
 	listExit = " Terminals that have exited stay listed and readable for a while. \"awaits\" is there when the program in a terminal waits for somebody to type."
 	listAway = " A terminal with \"awaySince\" is on a machine that is not reached now (\"awayWhy\" has the reason, if it is not the machine's): what it had printed can be read, and waits go on when the machine is back."
 )
@@ -123,13 +133,14 @@ func (s *Set) listTool() tool {
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 		ReadOnly:    true, Idempotent: true,
 		Long: true,
+		Hint: "is the dev server running, list terminals, processes, shells, background tasks",
 	}, call: func(_ context.Context, c call) (Result, error) {
 		if err := c.decode(&struct{}{}); err != nil {
 			return Result{}, err
 		}
 		plain, all := []Metadata{}, []details{}
 		for _, i := range s.opts.Terminals.List() {
-			plain, all = append(plain, metadataOf(i)), append(all, detailsOf(i))
+			plain, all = append(plain, listed(i)), append(all, detailsOf(i))
 		}
 		return Result{Answer: plain, Structured: map[string]any{"terminals": all}, Untrusted: true}, nil
 	}}

@@ -88,6 +88,7 @@ type Tool struct {
 	Idempotent               bool            // calling it again changes nothing more
 	OpenWorld                bool            // a call may have effects beyond the terminals
 	Long                     bool            // its answer may have more than 50 KB
+	Hint                     string          // words that a search for the tool has; "" for a tool that few look for
 }
 
 // tool is one tool with the function that carries out a call. The error's text is for the model.

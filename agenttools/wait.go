@@ -93,6 +93,7 @@ func (s *Set) waitTool() tool {
 			`"timeoutMs":{"type":"integer","minimum":0,"maximum":600000,"description":"at most this long, default 30000"}},` +
 			`"required":["terminalId"],"additionalProperties":false}`),
 		ReadOnly: true, Idempotent: true,
+		Hint: "wait until the server is ready, a port is open, a build or test has finished, a line is printed",
 	}, call: func(ctx context.Context, c call) (Result, error) {
 		var in waitArgs
 		if err := c.decode(&in); err != nil {

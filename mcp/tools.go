@@ -21,6 +21,13 @@ const (
 	maxResultSize  = 500_000
 )
 
+// Clients that have many tools show their model only names, and find tools by a search. metaSearchHint has words for the
+// search, and metaAlwaysLoad keeps a tool out of it. Claude Code reads both; Qwen Code searches names and descriptions.
+const (
+	metaSearchHint = "anthropic/searchHint"
+	metaAlwaysLoad = "anthropic/alwaysLoad"
+)
+
 // shows has the clients that show their model less than the default of an answer, and how many bytes of a text they show
 // whole. Names are those of clientInfo. docs/MCP.md says what each client shows.
 var shows = map[string]int{
@@ -38,9 +45,13 @@ func (s *Server) addTools() {
 		if !t.ReadOnly {
 			hints.DestructiveHint = &t.Destructive
 		}
-		var meta sdk.Meta
+		meta := sdk.Meta{}
 		if t.Long {
-			meta = sdk.Meta{metaResultSize: maxResultSize}
+			meta[metaResultSize] = maxResultSize
+		}
+		if t.Hint != "" {
+			meta[metaSearchHint] = t.Hint
+			meta[metaAlwaysLoad] = true
 		}
 		s.server.AddTool(&sdk.Tool{Meta: meta, Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, Annotations: hints}, s.handler(t.Name))
 	}

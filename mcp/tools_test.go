@@ -19,7 +19,7 @@ type m = map[string]any
 // The exact strings of the tools' contract.
 func TestContract(t *testing.T) {
 	const (
-		user     = `{"id":"pty-abc123","cwd":"/project","owner":"user","visible":true,"createdAt":1706234567890}`
+		user     = `{"id":"pty-abc123","cwd":"/project","owner":"user","visible":true,"createdAt":1706234567890,"status":"running","name":"sh"}`
 		spawned  = `{"id":"pty-xyz789","cwd":"/path/to/project","owner":"agent","visible":false,"createdAt":1706234567890,"command":["npm","run","dev"]}`
 		promoted = `{"id":"pty-xyz789","cwd":"/path/to/project","owner":"user","visible":true,"createdAt":1706234567890,"command":["npm","run","dev"]}`
 	)
