@@ -32,7 +32,7 @@ func (d ids) in(message []byte) ([]byte, error) {
 	}
 	if trimmed := bytes.TrimSpace(message); len(trimmed) > 0 && trimmed[0] == '[' { // over HTTP, in old versions of the protocol
 		var batch []json.RawMessage
-		if json.Unmarshal(message, &batch) != nil {
+		if jsonspan.Unmarshal(message, &batch) != nil {
 			return message, nil
 		}
 		for i, one := range batch {
@@ -45,11 +45,11 @@ func (d ids) in(message []byte) ([]byte, error) {
 		return json.Marshal(batch)
 	}
 	var members map[string]json.RawMessage
-	if json.Unmarshal(message, &members) != nil || members["method"] == nil {
+	if jsonspan.Unmarshal(message, &members) != nil || members["method"] == nil {
 		return message, nil // the SDK says what is wrong; the ids of answers are its own
 	}
 	var method string
-	_ = json.Unmarshal(members["method"], &method)
+	_ = jsonspan.Unmarshal(members["method"], &method)
 	params := members["params"]
 	switch {
 	case method == "notifications/cancelled":
@@ -90,7 +90,7 @@ func (d ids) member(object json.RawMessage, name string) json.RawMessage {
 // edit returns the object with f's result as the member, or as it is if it has no such member.
 func edit(object json.RawMessage, name string, f func(json.RawMessage) json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
-	if len(object) == 0 || json.Unmarshal(object, &members) != nil || members[name] == nil {
+	if len(object) == 0 || jsonspan.Unmarshal(object, &members) != nil || members[name] == nil {
 		return object
 	}
 	now := f(members[name])
@@ -136,13 +136,19 @@ func (d ids) out(p []byte) []byte {
 			return p
 		}
 		at += i + 1
+		end := at + len(mark) - 1
+		for end < len(p) && p[end] != '"' {
+			if p[end] == '\\' {
+				end++
+			}
+			end++
+		}
 		var token string
-		rest := json.NewDecoder(bytes.NewReader(p[at:]))
-		if rest.Decode(&token) != nil {
+		if end >= len(p) || jsonspan.Unmarshal(p[at:end+1], &token) != nil {
 			return p
 		}
 		id := strings.TrimPrefix(token, string(d))
-		p = append(append(bytes.Clone(p[:at]), id...), p[at+int(rest.InputOffset()):]...)
+		p = append(append(bytes.Clone(p[:at]), id...), p[end+1:]...)
 		at += len(id)
 	}
 }
