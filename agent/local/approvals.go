@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"tether/agent/localapi"
 	"tether/agent/policy"
+	"tether/internal/jsonspan"
 )
 
 // longPoll is how long a list waits for a change.
@@ -50,6 +52,7 @@ func approvalFrom(q policy.Question) localapi.Approval {
 	a.ID, a.State, a.Since, a.Expires = q.ID, localapi.ApprovalWaiting, q.Asked, q.Expires
 	a.Rule, a.Reason = q.Why.Rule, q.Why.Reason
 	for _, script := range q.Scripts {
+		script.Path = jsonspan.Show(script.Path)
 		a.Scripts = append(a.Scripts, localapi.Script(script))
 	}
 	if q.Expired {
@@ -65,7 +68,13 @@ func grantFrom(g policy.Grant) localapi.Approval {
 }
 
 func requestOf(r policy.Request) localapi.Approval {
-	return localapi.Approval{Actor: r.Actor.String(), Who: r.Who(), Door: r.Door, Argv: r.Argv, Line: r.Line, Cwd: r.Cwd, Env: names(r.Env), Settings: r.Env, Setting: r.Setting}
+	a := localapi.Approval{Actor: r.Actor.String(), Who: r.Who(), Door: r.Door, Line: r.Line, Env: names(r.Env), Settings: slices.Clone(r.Env), Setting: r.Setting}
+	a.Argv, a.ArgvBytes = jsonspan.Pack(r.Argv)
+	a.Cwd, a.CwdBytes = jsonspan.PackOne(r.Cwd)
+	for i := range a.Settings {
+		a.Env[i], a.Settings[i] = jsonspan.Show(a.Env[i]), jsonspan.Show(a.Settings[i])
+	}
+	return a
 }
 
 // approve answers a question.

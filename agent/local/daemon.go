@@ -8,6 +8,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/internal/jsonspan"
 	"tether/internal/metrics"
 )
 
@@ -51,7 +52,9 @@ func (s *Server) environment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, localapi.Environment{SchemaVersion: localapi.SchemaVersion, Env: env})
+	out := localapi.Environment{SchemaVersion: localapi.SchemaVersion}
+	out.Env, out.EnvBytes = jsonspan.Pack(env)
+	return reply(w, out)
 }
 
 func (s *Server) shutdown(w http.ResponseWriter, _ *http.Request) error {
@@ -65,6 +68,9 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, req localapi.H
 }
 
 func (s *Server) sandbox(w http.ResponseWriter, r *http.Request, req localapi.SandboxRequest) error {
+	if err := req.Unpack(); err != nil {
+		return err
+	}
 	actor := ActorFrom(r.Context())
 	if actor.Role != term.RoleAgent || s.opts.Sandbox == nil || len(req.Command) == 0 {
 		return localapi.BadRequest("an agent and a command are required")
@@ -73,7 +79,9 @@ func (s *Server) sandbox(w http.ResponseWriter, r *http.Request, req localapi.Sa
 	if err != nil {
 		return err
 	}
-	return reply(w, localapi.SandboxReply{SchemaVersion: localapi.SchemaVersion, Command: argv})
+	out := localapi.SandboxReply{SchemaVersion: localapi.SchemaVersion}
+	out.Command, out.CommandBytes = jsonspan.Pack(argv)
+	return reply(w, out)
 }
 
 // Leveler is a Daemon whose log level can be changed while it runs.

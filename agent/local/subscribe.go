@@ -168,6 +168,9 @@ func (o *subscriber) end(err error) {
 // mayRun asks the policy about a command that the caller wants to run for each event. It refuses an agent's command that would need the
 // person's approval each time.
 func (s *Server) mayRun(w http.ResponseWriter, r *http.Request, req localapi.MayRunRequest) error {
+	if err := req.Unpack(); err != nil {
+		return err
+	}
 	if len(req.Command) == 0 {
 		return localapi.BadRequest("command is missing")
 	}

@@ -168,9 +168,7 @@ func terminalFrom(i term.Info) localapi.Terminal {
 		Ready: string(i.Ready.State), ReadySince: i.Ready.Since, ReadyWhy: i.Ready.Why,
 	}
 	t.Command, t.CommandBytes = jsonspan.Pack(i.Command)
-	if _, cwd := jsonspan.Pack([]string{i.Cwd}); cwd != nil {
-		t.CwdBytes = cwd[0]
-	}
+	_, t.CwdBytes = jsonspan.PackOne(i.Cwd)
 	if t.LentTo == nil {
 		t.LentTo = []string{}
 	}

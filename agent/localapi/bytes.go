@@ -14,42 +14,74 @@ import (
 // Arguments, variables and directories of Unix may be any bytes, and those of Windows may have half of a surrogate pair, which Go represents as
 // bytes that are not UTF-8. JSON cannot carry either, and package json would replace them without a word.
 
-// Pack moves what is not UTF-8 into the fields for bytes. It returns the first such element in words, "" if there is none. The request's own slices
+// byteField is a list of texts, with the field for the bytes of those that are not UTF-8.
+type byteField struct {
+	name  string // of an element, for people
+	field string // in JSON
+	text  *[]string
+	bytes *map[int][]byte
+}
+
+// pack moves what is not UTF-8 into the fields for bytes. It returns the first such element in words, "" if there is none. The slices of texts
 // stay as they are.
-func (r *SpawnRequest) Pack() (what string) {
-	for _, list := range []struct {
-		name  string
-		text  *[]string
-		bytes *map[int][]byte
-	}{{"argument", &r.Command, &r.CommandBytes}, {"variable", &r.Env, &r.EnvBytes}, {"variable", &r.SetEnv, &r.SetEnvBytes}} {
+func pack(cwd *string, cwdBytes *[]byte, lists ...byteField) (what string) {
+	for _, list := range lists {
 		*list.text, *list.bytes = jsonspan.Pack(*list.text)
 		if at := slices.Sorted(maps.Keys(*list.bytes)); len(at) > 0 && what == "" {
 			what = fmt.Sprintf("the %s %.60q", list.name, (*list.bytes)[at[0]])
 		}
 	}
-	if cwd, bytes := jsonspan.Pack([]string{r.Cwd}); bytes != nil {
-		what = fmt.Sprintf("the directory %.60q", r.Cwd)
-		r.Cwd, r.CwdBytes = cwd[0], bytes[0]
+	if *cwd, *cwdBytes = jsonspan.PackOne(*cwd); *cwdBytes != nil {
+		what = fmt.Sprintf("the directory %.60q", *cwdBytes)
 	}
 	return what
 }
 
-// Unpack undoes Pack. Its error is a *Error for bytes without a text.
-func (r *SpawnRequest) Unpack() error {
-	for _, list := range []struct {
-		name  string
-		text  []string
-		bytes map[int][]byte
-	}{{"command", r.Command, r.CommandBytes}, {"env", r.Env, r.EnvBytes}, {"set_env", r.SetEnv, r.SetEnvBytes}} {
-		if !jsonspan.Unpack(list.text, list.bytes) {
-			return BadRequest("%s_bytes has an index that %s does not have", list.name, list.name)
+// unpack undoes pack. Its error is a *Error for bytes without a text.
+func unpack(cwd *string, cwdBytes []byte, lists ...byteField) error {
+	for _, list := range lists {
+		if !jsonspan.Unpack(*list.text, *list.bytes) {
+			return BadRequest("%s_bytes has an index that %s does not have", list.field, list.field)
 		}
 	}
-	if len(r.CwdBytes) > 0 {
-		r.Cwd = string(r.CwdBytes)
+	if len(cwdBytes) > 0 {
+		*cwd = string(cwdBytes)
 	}
 	return nil
 }
+
+func (r *SpawnRequest) fields() (*string, *[]byte, []byteField) {
+	return &r.Cwd, &r.CwdBytes, []byteField{{"argument", "command", &r.Command, &r.CommandBytes}, {"variable", "env", &r.Env, &r.EnvBytes}, {"variable", "set_env", &r.SetEnv, &r.SetEnvBytes}}
+}
+
+// Pack moves what is not UTF-8 into the fields for bytes. It returns the first such element in words, "" if there is none. The request's own slices
+// stay as they are.
+func (r *SpawnRequest) Pack() (what string) {
+	cwd, bytes, lists := r.fields()
+	return pack(cwd, bytes, lists...)
+}
+
+// Unpack undoes Pack. Its error is a *Error for bytes without a text.
+func (r *SpawnRequest) Unpack() error {
+	cwd, bytes, lists := r.fields()
+	return unpack(cwd, *bytes, lists...)
+}
+
+// Pack is SpawnRequest.Pack.
+func (r *SandboxRequest) Pack() (what string) {
+	return pack(&r.Cwd, &r.CwdBytes, byteField{"argument", "command", &r.Command, &r.CommandBytes})
+}
+
+// Unpack is SpawnRequest.Unpack.
+func (r *SandboxRequest) Unpack() error {
+	return unpack(&r.Cwd, r.CwdBytes, byteField{"argument", "command", &r.Command, &r.CommandBytes})
+}
+
+// Pack is SpawnRequest.Pack.
+func (r *MayRunRequest) Pack() (what string) { return (*SandboxRequest)(r).Pack() }
+
+// Unpack is SpawnRequest.Unpack.
+func (r *MayRunRequest) Unpack() error { return (*SandboxRequest)(r).Unpack() }
 
 // NotText returns the first text in a request that is not UTF-8, in words, "" if there is none: package json would replace it.
 func NotText(request any) string { return notText("", reflect.ValueOf(request)) }

@@ -2,6 +2,8 @@ package localapi_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,6 +58,36 @@ func TestNotText(t *testing.T) {
 	} {
 		if got := localapi.NotText(request); got != want {
 			t.Errorf("%+v: %q, want %q", request, got, want)
+		}
+	}
+}
+
+// Every request and answer with commands or directories carries their bytes.
+func TestPackOthers(t *testing.T) {
+	for _, r := range []interface {
+		Pack() string
+		Unpack() error
+	}{&localapi.SandboxRequest{Command: []string{"a\xe9", "b"}, Cwd: "/d\xff"}, &localapi.MayRunRequest{Command: []string{"a\xe9", "b"}, Cwd: "/d\xff"}} {
+		want := fmt.Sprintf("%#v", r)
+		if what := r.Pack(); what == "" || localapi.NotText(r) != "" {
+			t.Errorf("%T: %q, %q is left", r, what, localapi.NotText(r))
+		}
+		data, err := json.Marshal(r)
+		if err == nil {
+			err = json.Unmarshal(data, r)
+		}
+		if err == nil {
+			err = r.Unpack()
+		}
+		var got localapi.SandboxRequest
+		switch r := r.(type) {
+		case *localapi.SandboxRequest:
+			got = *r
+		case *localapi.MayRunRequest:
+			got = localapi.SandboxRequest(*r)
+		}
+		if err != nil || !slices.Equal(got.Command, []string{"a\xe9", "b"}) || got.Cwd != "/d\xff" {
+			t.Errorf("%s became %#v, %v", want, got, err)
 		}
 	}
 }

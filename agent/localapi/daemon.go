@@ -146,16 +146,23 @@ type HandOver struct {
 type Environment struct {
 	SchemaVersion int      `json:"schema_version"`
 	Env           []string `json:"env"` // NAME=value
+	// EnvBytes has, by their index, the variables that are not UTF-8, which Env can only show.
+	EnvBytes map[int][]byte `json:"env_bytes,omitempty"`
 }
 
 // SandboxRequest asks how to run an agent's own program in the sandbox of that agent.
 type SandboxRequest struct {
 	Command []string `json:"command"`
 	Cwd     string   `json:"cwd"` // absolute
+	// CommandBytes has, by their index, the arguments that are not UTF-8; CwdBytes is such a Cwd.
+	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`
+	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 }
 
 // SandboxReply has the command that runs the agent's program in its sandbox.
 type SandboxReply struct {
 	SchemaVersion int      `json:"schema_version"`
 	Command       []string `json:"command"`
+	// CommandBytes has, by their index, the arguments that are not UTF-8.
+	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`
 }

@@ -190,6 +190,14 @@ func (c *Client) needs(ctx context.Context, feature, effect string) error {
 		Hint: "tether daemon --replace --background; terminals run on"}
 }
 
+// needsBytes returns an error if a request has what, which is not UTF-8, and the daemon does not know fields for bytes.
+func (c *Client) needsBytes(ctx context.Context, what string) error {
+	if what == "" {
+		return nil
+	}
+	return c.needs(ctx, localapi.FeatureBytes, "would change "+what+", which is not UTF-8")
+}
+
 const (
 	// handOverTimeout is how long a client waits while a daemon starts, or is replaced by another.
 	handOverTimeout = 5 * time.Second

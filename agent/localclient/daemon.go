@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/audit"
 	"tether/agent/localapi"
+	"tether/internal/jsonspan"
 )
 
 // Status asks for the daemon's status. The answer does not wait for any host.
@@ -97,12 +98,21 @@ func (c *Client) AuditHead(ctx context.Context) (audit.Head, error) {
 // MayRun returns an error if the caller may not start the command itself when an event comes.
 func (c *Client) MayRun(ctx context.Context, command []string, cwd string) error {
 	var out localapi.MayRun
-	return c.do(ctx, http.MethodPost, "/v1/events/command", localapi.MayRunRequest{Command: command, Cwd: cwd}, &out)
+	r := localapi.MayRunRequest{Command: command, Cwd: cwd}
+	if err := c.needsBytes(ctx, r.Pack()); err != nil {
+		return err
+	}
+	return c.do(ctx, http.MethodPost, "/v1/events/command", r, &out)
 }
 
 // Sandbox asks how to run an agent's own program in its sandbox; see [Client.As].
 func (c *Client) Sandbox(ctx context.Context, r localapi.SandboxRequest) (localapi.SandboxReply, error) {
-	return ask[localapi.SandboxReply](ctx, c, http.MethodPost, "/v1/sandbox", r)
+	if err := c.needsBytes(ctx, r.Pack()); err != nil {
+		return localapi.SandboxReply{}, err
+	}
+	out, err := ask[localapi.SandboxReply](ctx, c, http.MethodPost, "/v1/sandbox", r)
+	jsonspan.Unpack(out.Command, out.CommandBytes)
+	return out, err
 }
 
 // Whoami asks for this program's identity.

@@ -31,10 +31,8 @@ func (c *Client) Spawn(ctx context.Context, r localapi.SpawnRequest) (localapi.T
 			return localapi.Terminal{}, err
 		}
 	}
-	if what := r.Pack(); what != "" {
-		if err := c.needs(ctx, localapi.FeatureBytes, "would change "+what+", which is not UTF-8"); err != nil {
-			return localapi.Terminal{}, err
-		}
+	if err := c.needsBytes(ctx, r.Pack()); err != nil {
+		return localapi.Terminal{}, err
 	}
 	path := "/v1/terminals"
 	if r.Attaches {

@@ -9,6 +9,7 @@ import (
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/clip"
+	"tether/internal/jsonspan"
 )
 
 // Record is an Event in the form of the audit log, besides the fields of the chain (agent/audit).
@@ -23,11 +24,14 @@ type Record struct {
 	Argv     []string  `json:"argv,omitempty"`
 	Line     string    `json:"line,omitempty"`
 	Cwd      string    `json:"cwd,omitempty"`
-	EnvNames []string  `json:"env,omitempty"` // names, never values
-	Effect   string    `json:"effect,omitempty"`
-	Rule     string    `json:"rule,omitempty"`
-	Reason   string    `json:"reason,omitempty"`
-	Detail   string    `json:"detail,omitempty"`
+	// ArgvBytes has, by their index, the words of Argv that are not UTF-8, which Argv can only show; CwdBytes is such a Cwd.
+	ArgvBytes map[int][]byte `json:"argv_bytes,omitempty"`
+	CwdBytes  []byte         `json:"cwd_bytes,omitempty"`
+	EnvNames  []string       `json:"env,omitempty"` // names, never values
+	Effect    string         `json:"effect,omitempty"`
+	Rule      string         `json:"rule,omitempty"`
+	Reason    string         `json:"reason,omitempty"`
+	Detail    string         `json:"detail,omitempty"`
 	// Count and Oldest are set only in events that the log itself writes: "lost" and "rotated".
 	Count  int64 `json:"count,omitempty"`
 	Oldest int64 `json:"oldest,omitempty"`
@@ -40,9 +44,11 @@ func (ev Event) record() Record {
 	}
 	r := Record{
 		Time: ev.Time.UTC(), Event: ev.Type, Door: ev.Door, Terminal: string(ev.Terminal), Host: ev.Host,
-		Argv: redactedWords(ev.Argv), Line: redacted(ev.Line), Cwd: clip.Marked(ev.Cwd, maxAuditText), EnvNames: shortened(ev.EnvNames, func(_ int, name string) string { return name }),
-		Rule: ev.Decision.Rule, Reason: redacted(ev.Decision.Reason), Detail: redacted(ev.Detail),
+		Line: jsonspan.Show(redacted(ev.Line)), EnvNames: shortened(ev.EnvNames, func(_ int, name string) string { return jsonspan.Show(name) }),
+		Rule: ev.Decision.Rule, Reason: jsonspan.Show(redacted(ev.Decision.Reason)), Detail: jsonspan.Show(redacted(ev.Detail)),
 	}
+	r.Argv, r.ArgvBytes = jsonspan.Pack(redactedWords(ev.Argv))
+	r.Cwd, r.CwdBytes = jsonspan.PackOne(clip.Marked(ev.Cwd, maxAuditText))
 	if ev.Actor != (term.Actor{}) {
 		r.Actor, r.Who = subject(ev.Actor), who(ev.Actor, ev.Named)
 	}
@@ -61,13 +67,17 @@ func (e *Engine) Summary(r Request) string {
 		}
 		return s
 	}
-	text := redacted(mask(r.Line))
+	text := jsonspan.Show(redacted(mask(r.Line)))
 	if r.Line == "" {
 		words := make([]string, min(len(r.Argv), maxAuditWords))
 		for i := range words {
 			words[i] = mask(r.Argv[i])
 		}
-		text = strings.Join(redactedWords(words), " ")
+		words = redactedWords(words)
+		for i, word := range words {
+			words[i] = jsonspan.Show(word)
+		}
+		text = strings.Join(words, " ")
 	}
 	return clip.Marked(oneLine(mask(cmp.Or(r.Who(), r.Actor.String()))), 160) + r.asks() + brief(oneLine(text))
 }

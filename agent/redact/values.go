@@ -31,6 +31,7 @@ func Values(env, globs []string) []string {
 			continue
 		}
 		for _, value := range inURL(name, value) {
+			value = string([]rune(value)) // as the text has it: U+FFFD for each byte that is not UTF-8
 			if !secretive(value) || slices.Contains(all, value) {
 				continue
 			}

@@ -21,9 +21,8 @@ type record struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"`
 	Cwd     string   `json:"cwd"` // at the start
-	// CommandBytes and SecretsBytes have, by their index, the elements that are not UTF-8, which JSON cannot carry; CwdBytes is such a Cwd.
+	// CommandBytes has, by their index, the elements of Command that are not UTF-8, which JSON cannot carry; CwdBytes is such a Cwd.
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`
-	SecretsBytes map[int][]byte `json:"secrets_bytes,omitempty"`
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 	Started      int64          `json:"started"` // Unix ns
 	Owner        recordedActor  `json:"owner"`
@@ -169,11 +168,8 @@ func (t *Terminal) recordedLocked() []byte {
 		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), LimitMs: t.origin.endAfter.Milliseconds(), Leased: t.origin.leased, Unsigned: t.origin.unsigned,
 		Nonce: t.origin.scanning.Nonce, Attached: t.ownership.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,
 	}
-	r.Secrets, r.SecretsBytes = jsonspan.Pack(r.Secrets)
 	r.Command, r.CommandBytes = jsonspan.Pack(r.Command)
-	if _, cwd := jsonspan.Pack([]string{r.Cwd}); cwd != nil {
-		r.CwdBytes = cwd[0]
-	}
+	r.Cwd, r.CwdBytes = jsonspan.PackOne(r.Cwd)
 	for i := range t.lending.loans {
 		loan := &t.lending.loans[i]
 		recorded := loan.recorded(t.lending.linkStates[loan.Host])
@@ -229,7 +225,6 @@ func parseRecord(p []byte) record {
 		r = record{Private: true, Owner: recordedActor{Role: roleNames[RoleUser]}}
 	}
 	jsonspan.Unpack(r.Command, r.CommandBytes)
-	jsonspan.Unpack(r.Secrets, r.SecretsBytes)
 	r.Cwd = cmp.Or(string(r.CwdBytes), r.Cwd, "/")
 	if len(r.Command) == 0 {
 		r.Command = []string{"unknown"}

@@ -71,7 +71,7 @@ func (a *app) printApprovals(all []localapi.Approval) error {
 		if x.State != localapi.ApprovalExpired {
 			until = x.Expires.Local().Format(time.TimeOnly)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.ID, x.State, display.Printable(cmp.Or(x.Who, x.Actor), 60), until, display.Printable(display.ApprovalLine(x), 60), display.Printable(x.Cwd, 40))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.ID, x.State, display.Printable(cmp.Or(x.Who, x.Actor), 60), until, display.Printable(display.ApprovalLine(x), 60), display.Printable(display.Text(x.Cwd, x.CwdBytes), 40))
 	}
 	return w.Flush()
 }

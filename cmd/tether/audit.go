@@ -18,6 +18,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/policy"
 	"tether/cmd/tether/internal/display"
+	"tether/internal/jsonspan"
 	"tether/platform/dirs"
 )
 
@@ -156,8 +157,8 @@ func recordText(ev policy.Record) string {
 	add("", ev.Effect, 10)
 	add("", ev.Terminal, 40)
 	add("at ", ev.Host, 40)
-	add("$ ", cmp.Or(ev.Line, display.ShellLine(ev.Argv)), 100)
-	add("in ", ev.Cwd, 60)
+	add("$ ", cmp.Or(ev.Line, display.ShellLine(jsonspan.Words(ev.Argv, ev.ArgvBytes))), 100)
+	add("in ", display.Text(ev.Cwd, ev.CwdBytes), 60)
 	add("by rule ", ev.Rule, 40)
 	add("", cmp.Or(ev.Detail, ev.Reason), 120)
 	if ev.Count > 0 {

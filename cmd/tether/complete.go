@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
+	"tether/internal/jsonspan"
 )
 
 // completeWithin is how long a completion may take after Tab.
@@ -74,7 +75,7 @@ func terminalNames(ctx context.Context, client *localclient.Client) ([]string, e
 	}
 	var all []string
 	for _, t := range l.Terminals {
-		what := "\t" + display.Printable(display.ShellLine(t.Command), 40)
+		what := "\t" + display.Printable(display.ShellLine(jsonspan.Words(t.Command, t.CommandBytes)), 40)
 		if t.Name != "" && count[t.Name] == 1 && t.Name == display.Printable(t.Name, 0) {
 			all = append(all, t.Name+what)
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/localclient"
+	"tether/internal/jsonspan"
 )
 
 func envCommand(a *app) *cobra.Command {
@@ -26,7 +27,7 @@ login shell once; --refresh reads it again after you changed the start-up files.
 			if asJSON {
 				return a.printJSON(e)
 			}
-			for _, entry := range e.Env {
+			for _, entry := range jsonspan.Words(e.Env, e.EnvBytes) {
 				fmt.Fprintln(a.stdout, entry)
 			}
 			return nil

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // Kind is how a command is confined.
@@ -132,6 +133,9 @@ func (p Profile) check(self string) error {
 		return fmt.Errorf("sandbox: the door %q at %q needs two absolute paths", p.Door.From, p.Door.At)
 	}
 	for _, path := range slices.Concat(granted, p.Hidden, p.Sockets, p.Temporary, []string{self, p.Home}) {
+		if !utf8.ValidString(path) { // the profile is JSON, which would name another path
+			return fmt.Errorf("sandbox: the path %q is not UTF-8, and cannot be granted", path)
+		}
 		if !filepath.IsAbs(path) {
 			return fmt.Errorf("sandbox: %q is not an absolute path", path)
 		}

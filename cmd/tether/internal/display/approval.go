@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tether/agent/localapi"
+	"tether/internal/jsonspan"
 )
 
 // ApprovalLine returns the requested command as a person would type it.
@@ -13,7 +14,7 @@ func ApprovalLine(x localapi.Approval) string {
 	if x.Line != "" {
 		return x.Line
 	}
-	return ShellLine(x.Argv)
+	return ShellLine(jsonspan.Words(x.Argv, x.ArgvBytes))
 }
 
 // MaxShown is the bound for Approval where a question must fit a screen, in bytes. tether approvals ID shows the whole command.
@@ -22,9 +23,9 @@ const MaxShown = 8 << 10
 // Approval describes a request in full: one string per line, so that nothing can hide in a long command. most bounds the shown part of the
 // command, in bytes; 0 means no bound.
 func Approval(x localapi.Approval, most int) []string {
-	lines := []string{fmt.Sprintf("%s  %s, %s wants to run in %s:", x.ID, x.State, Printable(cmp.Or(x.Who, x.Actor), 160), Printable(x.Cwd, 0))}
+	lines := []string{fmt.Sprintf("%s  %s, %s wants to run in %s:", x.ID, x.State, Printable(cmp.Or(x.Who, x.Actor), 160), Printable(Text(x.Cwd, x.CwdBytes), 0))}
 	if x.Setting {
-		lines[0] = fmt.Sprintf("%s  %s, the configuration in %s has changed:", x.ID, x.State, Printable(x.Cwd, 0))
+		lines[0] = fmt.Sprintf("%s  %s, the configuration in %s has changed:", x.ID, x.State, Printable(Text(x.Cwd, x.CwdBytes), 0))
 	}
 	text := ApprovalLine(x)
 	if most > 0 && len(text) > most {

@@ -8,6 +8,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/internal/jsonspan"
 )
 
 // NameOf returns a terminal's displayed name: its name, or its id if it has none.
@@ -70,7 +71,7 @@ func Command(t localapi.Terminal) string {
 	if len(urls) > maxURLs {
 		urls = append(urls[:maxURLs], "…")
 	}
-	return strings.Join(append(urls, Printable(ShellLine(t.Command), MaxCommand)), "  ")
+	return strings.Join(append(urls, Printable(ShellLine(jsonspan.Words(t.Command, t.CommandBytes)), MaxCommand)), "  ")
 }
 
 // maxURLs bounds the URLs of a terminal that a list shows.

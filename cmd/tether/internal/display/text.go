@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
+	"tether/internal/jsonspan"
 	"tether/platform/tty"
 )
 
@@ -86,14 +88,25 @@ func Size(bytes int64) string {
 	return Count(int(bytes), "byte")
 }
 
-// ShellLine returns argv as a person would type it into a POSIX shell.
+// Text returns a text of an answer for people: shown, or if it is not UTF-8, its bytes in a form that is clear.
+func Text(shown string, bytes []byte) string {
+	if bytes != nil {
+		return jsonspan.Show(string(bytes))
+	}
+	return shown
+}
+
+// ShellLine returns argv as a person would type it into a shell.
 func ShellLine(argv []string) string {
 	words := make([]string, len(argv))
 	for i, w := range argv {
 		plain := w != "" && !strings.ContainsFunc(w, func(r rune) bool {
 			return !(unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./=:,@%+", r))
 		})
-		if !plain {
+		switch {
+		case !utf8.ValidString(w):
+			w = jsonspan.Show(w)
+		case !plain:
 			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 		words[i] = w
