@@ -82,7 +82,7 @@ func TestKillOwn(t *testing.T) {
 	if !r.Exited || r.ExitCode == nil || *r.ExitCode != 137 || r.Signal != "SIGKILL" || r.Reason != "killed" || r.History != "out\n" {
 		t.Errorf("what it printed, and how it ended, stay readable: %+v", r)
 	}
-	want := `[{"id":"pty-a","cwd":"/project","owner":"agent","visible":false,"createdAt":1706234567890,"exited":true,"exitCode":137,"signal":"SIGKILL","reason":"killed","exitedAt":1706234569000}]`
+	want := `[{"id":"pty-a","cwd":"/project","owner":"agent","visible":false,"createdAt":1706234567890,"status":"exited","name":"sh","exited":true,"exitCode":137,"signal":"SIGKILL","reason":"killed","exitedAt":1706234569000}]`
 	if got, _ := answer(t, session, "list_terminals", m{}); got != want {
 		t.Errorf("list: %s, want %s", got, want)
 	}

@@ -135,7 +135,7 @@ func TestContract(t *testing.T) {
 			t.Errorf("%s %v\ngot  %s (error %t)\nwant %s", tool, in, got, isError, want)
 		}
 	}
-	usersText := rooted(`{"id":"%s","cwd":"/","owner":"user","visible":true,"createdAt":%d}`, person.ID, person.Started.UnixMilli())
+	usersText := rooted(`{"id":"%s","cwd":"/","owner":"user","visible":true,"createdAt":%d,"status":"running","name":"shell"}`, person.ID, person.Started.UnixMilli())
 	exact("list_terminals", args{}, "["+usersText+"]")
 	child.Print("$ npm run dev\r\nServer started on port 3000\r\n")
 	testkit.Eventually(t, patience, "the output is there", func() bool { return w.info(person.ID).Bytes == 44 })
@@ -152,13 +152,16 @@ func TestContract(t *testing.T) {
 	if at := time.UnixMilli(m.CreatedAt); !strings.HasPrefix(m.ID, "pty-") || at.Before(began) || at.After(time.Now()) {
 		t.Errorf("spawned %+v", m)
 	}
-	exact("list_terminals", args{}, "["+usersText+","+text("agent", false)+"]")
+	inList := func(owner string, visible bool) string {
+		return strings.Replace(text(owner, visible), `,"command"`, `,"status":"running","name":"npm","command"`, 1)
+	}
+	exact("list_terminals", args{}, "["+usersText+","+inList("agent", false)+"]")
 	exact("promote_terminal", args{"terminalId": m.ID}, text("user", true))
 	refused("promote_terminal", args{"terminalId": m.ID}, "Terminal is already visible to the user")
 	refused("kill_terminal", args{"terminalId": m.ID}, "Cannot kill visible or user-owned terminals")
 	refused("write_terminal", args{"terminalId": m.ID, "input": "x"}, "Cannot write to visible or user-owned terminals")
 	refused("signal_terminal", args{"terminalId": m.ID, "signal": "SIGTERM"}, "Cannot send signals to visible or user-owned terminals")
-	exact("list_terminals", args{}, "["+usersText+","+text("user", true)+"]")
+	exact("list_terminals", args{}, "["+usersText+","+inList("user", true)+"]")
 	if got, isError := a.call("read_terminal", args{"terminalId": "npm"}); isError || !strings.Contains(got, `"terminalId":"`+m.ID+`"`) {
 		t.Errorf("read by its name: %s", got)
 	}
