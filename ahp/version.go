@@ -15,10 +15,14 @@ func Versions() []string { return []string{"1.0.0", "0.9.0", "0.8.0", "0.7.0"} }
 type VersionError struct {
 	Offered   []string
 	Supported []string // versions or ranges of the side that refused
+	Chosen    string   // what a host chose that was not offered, instead of refusing; "" of one that refused
 }
 
 // Error implements error.
 func (e *VersionError) Error() string {
+	if e.Chosen != "" {
+		return fmt.Sprintf("the host chose protocol version %.40q, which was not offered: %s", e.Chosen, strings.Join(e.Offered, ", "))
+	}
 	return fmt.Sprintf("no common protocol version: offered %s, supported %s",
 		strings.Join(e.Offered, ", "), strings.Join(e.Supported, ", "))
 }

@@ -122,7 +122,7 @@ func (c *Conn) initialize(ctx context.Context) error {
 		return c.versionError(err)
 	}
 	if !slices.Contains(c.opts.Versions, r.ProtocolVersion) {
-		return fmt.Errorf("initialize: the host chose version %.40q, which was not offered", r.ProtocolVersion)
+		return &ahp.VersionError{Offered: c.opts.Versions, Chosen: cmp.Or(r.ProtocolVersion, "none")}
 	}
 	c.result = r
 	c.begin()

@@ -68,7 +68,8 @@ func TestInitializeFails(t *testing.T) {
 		"a version nobody offered": {
 			func(h *fakeHost) { h.answer(ahp.MethodInitialize, ahp.InitializeResult{ProtocolVersion: "3.0.0"}) },
 			func(err error) bool {
-				return strings.Contains(err.Error(), `chose version "3.0.0", which was not offered`)
+				_, ok := errors.AsType[*ahp.VersionError](err)
+				return ok && strings.Contains(err.Error(), `chose protocol version "3.0.0", which was not offered: 1.0.0, `)
 			},
 		},
 		"another error": {
