@@ -31,7 +31,7 @@ type Launch struct {
 }
 
 const (
-	startTimeout = 5 * time.Second
+	startTimeout = 15 * time.Second
 	// outcome is how long EnsureDaemon still waits for another daemon after the daemon that it started has ended, because the other was
 	// faster.
 	outcome   = time.Second

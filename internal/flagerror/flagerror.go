@@ -6,11 +6,14 @@ package flagerror
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 )
+
+// numbers are the types of flags that take one number.
+var numbers = regexp.MustCompile(`^(?:u?int|float)\d*$`)
 
 // Text returns the text for a person of an error of the command line's parser. Those of the parser do not say enough.
 func Text(err error) string {
@@ -25,7 +28,7 @@ func Text(err error) string {
 		want = "true or false"
 	case kind == "duration":
 		want = "a time such as 30s, 90m or 48h"
-	case !strings.HasPrefix(kind, "int") && !strings.HasPrefix(kind, "uint") || strings.HasSuffix(kind, "Slice"):
+	case !numbers.MatchString(kind):
 		return err.Error()
 	case errors.Is(number, strconv.ErrRange):
 		want = "a smaller number"
