@@ -64,8 +64,13 @@ func TestTheNextToExpireGivesWay(t *testing.T) {
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := Rates{Burst: 2, Every: time.Second}
-		if !r.Allow("a") || !r.Allow("a") || r.Allow("a") || !r.Allow("b") {
-			t.Error("each key has two tries")
+		for i, c := range []struct {
+			key     string
+			allowed bool
+		}{{"a", true}, {"a", true}, {"a", false}, {"b", true}} {
+			if r.Allow(c.key) != c.allowed {
+				t.Errorf("%d: each key has two tries", i)
+			}
 		}
 		if spent, first := r.Spent("a"); !spent || !first {
 			t.Error("a has tries")
