@@ -200,6 +200,7 @@ func TestEndingAtThePage(t *testing.T) {
 		"a terminal":           {"terminal", "x", ann, csrf, nil, 404},
 		"an unknown kind":      {"x", "1", ann, csrf, nil, 404},
 		"no JSON":              {`"`, "", ann, csrf, nil, 400},
+		"half a character":     {`\ud800`, "", ann, csrf, nil, 400},
 		"by GET":               {"machine", "1", ann, csrf, func(r *http.Request) { r.Method = http.MethodGet }, 405},
 	} {
 		if status, body := end(t, url, c.cookie, c.csrf, c.kind, c.id, c.change); status != c.status {

@@ -107,6 +107,10 @@ func TestGuestsSeeOneTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	secretText, _ := linkSecret()
+	r, err := http.Post("http"+strings.TrimPrefix(url, "ws")+"/s/open", "application/json", strings.NewReader(`{"id":"`+shareID+`","secret":"`+secretText+`","x":"\ud800"}`))
+	if err != nil || r.StatusCode < 400 || r.Body.Close() != nil {
+		t.Fatalf("text that is not Unicode: %v, %v", r, err)
+	}
 	g, status, cookies, _ := openLink(t, url, shareID, secretText, nil)
 	if status != http.StatusOK || g.Terminal != uri || g.Share != shareID || g.Token == "" || len(cookies) != 0 || g.Row == nil || g.ExpiresMs <= 0 {
 		t.Fatalf("%d: %+v, cookies %v", status, g, cookies)

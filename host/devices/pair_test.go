@@ -276,6 +276,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 		"redeem":        {"POST", "redeem", "application/json", "", "{}", 403},
 		"challenge":     {"POST", "challenge", "application/json", "", "{}", 403},
 		"session":       {"POST", "session", "application/json", "", "{}", 410},
+		"half a letter": {"POST", "wait", "application/json", "", `{"id":"\ud800"}`, 400},
 		"leave":         {"POST", "leave", "application/json", "", "{}", 410},
 	} {
 		r := httptest.NewRequest(c.method, "/below"+pairing.Path+c.path, strings.NewReader(c.body))
