@@ -88,7 +88,8 @@ func (l *logFile) write(line []byte) error {
 		}
 	}
 	if l.size > 0 && l.size+int64(len(line)) > l.max {
-		// Windows does not rename a file onto one that somebody reads: until it does, lines go into the present file.
+		// Windows does not rename a file onto one that somebody reads: until it does,
+		// lines go into the present file.
 		if err := l.rotate(); err != nil && (l.file == nil || l.size+int64(len(line)) > 2*l.max) {
 			return err
 		}

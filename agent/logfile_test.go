@@ -62,7 +62,8 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// A log that cannot be renamed, as on Windows while somebody reads the older one, loses no line until it has twice its size.
+// A log that cannot be renamed, as on Windows while somebody reads the older one, loses
+// no line until it has twice its size.
 func TestLogIsNotRenamed(t *testing.T) {
 	const max = 1000
 	name := filepath.Join(t.TempDir(), "log")

@@ -11,7 +11,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// A private host gets the one terminal: it is not paired, no request can lend to it, and what was lent is not lent any more at the end.
+// A private host gets the one terminal: it is not paired, no request can lend to it, and
+// what was lent is not lent any more at the end.
 func TestPrivateHost(t *testing.T) {
 	a := start(t, agent.Config{Dirs: home(t)})
 	spawn := func(name string, to []string) error {

@@ -56,7 +56,8 @@ func (a *Agent) Environment(ctx context.Context, refresh bool) ([]string, error)
 	return env, err
 }
 
-// loginUmask returns the umask of an interactive login of the person, 0 if it is not known.
+// loginUmask returns the umask of an interactive login of the person, 0 if it is not
+// known.
 func (a *Agent) loginUmask(ctx context.Context) int {
 	_, _ = a.Environment(ctx, false) // has reported why it is not known
 	return a.login().Umask()

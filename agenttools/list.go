@@ -79,7 +79,8 @@ func metadataOf(i Info) Metadata {
 	return m
 }
 
-// listed is metadataOf with what tells terminals apart in a list: some clients show their model nothing but the text.
+// listed is metadataOf with what tells terminals apart in a list: some clients show their
+// model nothing but the text.
 func listed(i Info) Metadata {
 	m := metadataOf(i)
 	m.Name, m.Running, m.Status = screen.Clean(i.Name), screen.Clean(i.Running), "running"

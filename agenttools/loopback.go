@@ -13,10 +13,12 @@ import (
 	"strings"
 )
 
-// Loopbacks returns the addresses of the loopback interface. A server may listen on only one of them.
+// Loopbacks returns the addresses of the loopback interface. A server may listen on only
+// one of them.
 func Loopbacks() []string { return []string{"127.0.0.1", "::1"} }
 
-// reach returns the addresses at which a wait may connect to a port, see Locator. Without a locator, the daemon itself waits.
+// reach returns the addresses at which a wait may connect to a port, see Locator. Without
+// a locator, the daemon itself waits.
 func reach(l Locator, port int, url bool) ([]string, error) {
 	if l == nil {
 		return Loopbacks(), nil
@@ -24,7 +26,8 @@ func reach(l Locator, port int, url bool) ([]string, error) {
 	return l.Reach(port, url)
 }
 
-// dialLoopback connects to a port at the first of the addresses at which a server answers.
+// dialLoopback connects to a port at the first of the addresses at which a server
+// answers.
 func dialLoopback(ctx context.Context, l Locator, port int, url bool) (net.Conn, error) {
 	hosts, err := reach(l, port, url)
 	if err != nil {

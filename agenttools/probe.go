@@ -155,7 +155,8 @@ func (p *portProbe) tell(r *WaitAnswer) {
 	}
 }
 
-// tellOther adds that another program listens on the port, if the last try has failed for that.
+// tellOther adds that another program listens on the port, if the last try has failed for
+// that.
 func tellOther(r *WaitAnswer, failed error) {
 	if closed, is := errors.AsType[*ClosedError](failed); is && closed.Other {
 		r.Listener, r.Detail = listenerOther, closed.Error()

@@ -71,7 +71,8 @@ func pattern(name, expr string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// ReadNewest returns the newest 64 KB as text, which is what the tools' contract calls the history.
+// ReadNewest returns the newest 64 KB as text, which is what the tools' contract calls
+// the history.
 func ReadNewest(ctx context.Context, t Terminal) (*ReadAnswer, error) {
 	return query{since: -1, bytes: historyBytes, format: formatText}.read(ctx, t)
 }
@@ -211,8 +212,8 @@ func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 	}
 }
 
-// shrink removes the oldest commands and the oldest text from the answer, so that it fits what the caller shows. Text that
-// was asked for from an offset on fits already.
+// shrink removes the oldest commands and the oldest text from the answer, so that it fits
+// what the caller shows. Text that was asked for from an offset on fits already.
 func (q query) shrink(r *ReadAnswer) {
 	if q.shows == 0 {
 		return
@@ -237,7 +238,8 @@ func sizeOf(part any) int {
 	return len(body)
 }
 
-// explain stores in the answer how much output is before the returned part, and how to get it.
+// explain stores in the answer how much output is before the returned part, and how to
+// get it.
 func (q query) explain(r *ReadAnswer, i Info) {
 	more := ""
 	if q.shows > 0 {

@@ -35,8 +35,10 @@ type Locator interface {
 	Terminals
 	// Listens reports whether a program of the terminal listens on the TCP port. known is false if the system does not tell.
 	Listens(id string, port int) (yes, known bool)
-	// Reach returns the addresses of the loopback interface at which a wait of the principal may connect to the port, for requests of its
-	// URLs if url is set. A *ClosedError says that it may not connect at present, any other error that it may never.
+	// Reach returns the addresses of the loopback interface at which a wait of the
+	// principal may connect to the port, for requests of its URLs if url is set. A
+	// *ClosedError says that it may not connect at present, any other error that it may
+	// never.
 	Reach(port int, url bool) ([]string, error)
 }
 

@@ -103,12 +103,14 @@ type call struct {
 	Caller
 }
 
-// Caller says how a call is answered. The zero value is a caller of which nothing is known.
+// Caller says how a call is answered. The zero value is a caller of which nothing is
+// known.
 type Caller struct {
 	// Progress, if not nil, is told that a call still runs.
 	Progress Progress
-	// Shows is how many bytes of an answer's text the caller shows its model whole; 0 means 16,000. read_terminal and
-	// wait_terminal return no more unless they are asked to. Less than 2,000 counts as 2,000.
+	// Shows is how many bytes of an answer's text the caller shows its model whole; 0
+	// means 16,000. read_terminal and wait_terminal return no more unless they are asked
+	// to. Less than 2,000 counts as 2,000.
 	Shows int
 }
 

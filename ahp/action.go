@@ -45,7 +45,8 @@ func DecodeAction(raw []byte) (Action, error) {
 	if kind == "" {
 		return nil, errors.New("action: type is missing")
 	}
-	// Output is the exception: programs print what they want, and what is no character in it is shown as U+FFFD.
+	// Output is the exception: programs print what they want, and what is no character in
+	// it is shown as U+FFFD.
 	if kind != ActionTerminalData && kind != ActionTerminalOutput {
 		if err := jsonspan.CheckText(raw); err != nil {
 			return nil, fmt.Errorf("%.80q: %w", kind, err)

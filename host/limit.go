@@ -17,7 +17,8 @@ const (
 // newTries returns a limiter of wrong tokens, by place.
 func newTries() bounded.Rates { return bounded.Rates{Burst: guessBurst, Every: guessEvery} }
 
-// untoldTries counts the wrong tokens that other nodes have not been told of. It is safe for concurrent use.
+// untoldTries counts the wrong tokens that other nodes have not been told of. It is safe
+// for concurrent use.
 type untoldTries struct {
 	mu  sync.Mutex
 	all map[string]int // by place; nil: there are no other nodes

@@ -28,7 +28,8 @@ const (
 	sharedTime = 500 * time.Millisecond
 )
 
-// logins has the logged-in browsers and the links that log a browser in. It stores only hashes.
+// logins has the logged-in browsers and the links that log a browser in. It stores only
+// hashes.
 type logins struct {
 	store  Logins       // set once; nil: nothing outlives the host
 	shared SharedLogins // store, if other nodes share it, else nil

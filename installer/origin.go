@@ -39,7 +39,8 @@ func Origin(path, home, base string) (how, update string) {
 	return "by hand", ""
 }
 
-// npmPackage is the package that depends on the package of the system in which the program is: its name ends with system and processor.
+// npmPackage is the package that depends on the package of the system in which the
+// program is: its name ends with system and processor.
 func npmPackage(path string) string {
 	_, rest, _ := strings.Cut(path[strings.LastIndex(path, "/node_modules/"):], "/node_modules/")
 	words := strings.Split(rest, "/")

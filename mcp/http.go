@@ -88,7 +88,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.uses.end(session, out.Header().Get(sessionHeader))
 }
 
-// readText reads the body of a message and puts it back. It answers a message with text that is not Unicode, and returns false.
+// readText reads the body of a message and puts it back. It answers a message with text
+// that is not Unicode, and returns false.
 func readText(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	if r.Method != http.MethodPost {
 		return nil, true

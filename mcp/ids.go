@@ -15,17 +15,18 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// ids keeps the ids of a client's requests byte for byte. go-sdk (v1.8.0) decodes numbers into float64, so that
-// 9007199254740993 is answered as 9007199254740992, 1.5 as 1 and a request with the id null not at all. An id that it would
-// change is given to it as a string: this prefix, which nobody can guess, and the id. TestIDsComeBack fails without this,
-// and says when the SDK needs it no more.
+// ids keeps the ids of a client's requests byte for byte. go-sdk (v1.8.0) decodes numbers
+// into float64, so that 9007199254740993 is answered as 9007199254740992, 1.5 as 1 and a
+// request with the id null not at all. An id that it would change is given to it as a
+// string: this prefix, which nobody can guess, and the id. TestIDsComeBack fails without
+// this, and says when the SDK needs it no more.
 type ids string
 
 var errID = errors.New("an id must be a string or a whole number")
 
-// in returns a message of the client for the SDK. It fails with errID, or if the message has text that is not Unicode.
-// Parameters of events that are whole numbers are
-// written as integers, as those of tools are; the SDK decodes them.
+// in returns a message of the client for the SDK. It fails with errID, or if the message
+// has text that is not Unicode. Parameters of events that are whole numbers are written
+// as integers, as those of tools are; the SDK decodes them.
 func (d ids) in(message []byte) ([]byte, error) {
 	if err := jsonspan.CheckText(message); err != nil {
 		return nil, err
@@ -87,7 +88,8 @@ func (d ids) member(object json.RawMessage, name string) json.RawMessage {
 	})
 }
 
-// edit returns the object with f's result as the member, or as it is if it has no such member.
+// edit returns the object with f's result as the member, or as it is if it has no such
+// member.
 func edit(object json.RawMessage, name string, f func(json.RawMessage) json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if len(object) == 0 || jsonspan.Unmarshal(object, &members) != nil || members[name] == nil {
@@ -153,8 +155,8 @@ func (d ids) out(p []byte) []byte {
 	}
 }
 
-// request replaces the body of a POST by the message for the SDK. If an id is invalid, it answers the request and returns
-// false.
+// request replaces the body of a POST by the message for the SDK. If an id is invalid, it
+// answers the request and returns false.
 func (d ids) request(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPost {
 		return true

@@ -103,7 +103,8 @@ func TestIDsComeBackOverHTTP(t *testing.T) {
 	checkIDs(t, ask)
 }
 
-// A call with an id that the SDK does not keep can be cancelled, and its progress has the token.
+// A call with an id that the SDK does not keep can be cancelled, and its progress has the
+// token.
 func TestOddIDsInNotifications(t *testing.T) { synctest.Test(t, testOddIDsInNotifications) }
 
 func testOddIDsInNotifications(t *testing.T) {

@@ -78,8 +78,9 @@ func TestEmptyResource(t *testing.T) {
 	})
 }
 
-// The output is in an answer once: clients that show their model structured content show the text where there is none. Tools with long
-// answers tell Claude Code so, because it would cut the answers.
+// The output is in an answer once: clients that show their model structured content show
+// the text where there is none. Tools with long answers tell Claude Code so, because it
+// would cut the answers.
 func TestLongAnswers(t *testing.T) {
 	f := &fakeTerminals{}
 	f.add("pty-a", agenttools.OwnerUser).print(strings.Repeat("a line of a log\r\n", 10_000))

@@ -64,7 +64,8 @@ func TestCursorBeforeAnUnfinishedSequence(t *testing.T) {
 	}
 }
 
-// An answer without a size is as long as its client shows it whole, and has the newest whole lines, whatever else is in it.
+// An answer without a size is as long as its client shows it whole, and has the newest
+// whole lines, whatever else is in it.
 func TestReadFitsItsClient(t *testing.T) {
 	for client, most := range map[string]int{"test": 16_000, "codex-mcp-client": 10_000} {
 		for name, line := range map[string]string{"plain": "line %d of a log", "quotes": `{"line":%d,"text":"\"\\"}`, "colours": "\x1b[31mline\x1b[0m\x1b[1m %d", "wide": "行 %d 世界", "empty": ""} {

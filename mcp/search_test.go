@@ -7,8 +7,9 @@ import (
 	"tether/mcp"
 )
 
-// Clients that show their model only the names of tools find the right one by what people ask for: in what Claude Code
-// searches, and in descriptions, which others search. The instructions name the ways that nobody would look for.
+// Clients that show their model only the names of tools find the right one by what people
+// ask for: in what Claude Code searches, and in descriptions, which others search. The
+// instructions name the ways that nobody would look for.
 func TestToolsAreFound(t *testing.T) {
 	session := one(t, &fakeTerminals{})
 	tools, err := session.ListTools(t.Context(), nil)

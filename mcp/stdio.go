@@ -357,7 +357,8 @@ func (c *lineConn) refuse(id json.RawMessage, code int64, why string) {
 	_ = c.send(refusal(id, code, why))
 }
 
-// refusal is the answer to a message that is not passed to the SDK, with a null id if id is not usable.
+// refusal is the answer to a message that is not passed to the SDK, with a null id if id
+// is not usable.
 func refusal(id json.RawMessage, code int64, why string) []byte {
 	if len(id) == 0 || id[0] == '{' || id[0] == '[' {
 		id = json.RawMessage("null")

@@ -21,15 +21,17 @@ const (
 	maxResultSize  = 500_000
 )
 
-// Clients that have many tools show their model only names, and find tools by a search. metaSearchHint has words for the
-// search, and metaAlwaysLoad keeps a tool out of it. Claude Code reads both; Qwen Code searches names and descriptions.
+// Clients that have many tools show their model only names, and find tools by a search.
+// metaSearchHint has words for the search, and metaAlwaysLoad keeps a tool out of it.
+// Claude Code reads both; Qwen Code searches names and descriptions.
 const (
 	metaSearchHint = "anthropic/searchHint"
 	metaAlwaysLoad = "anthropic/alwaysLoad"
 )
 
-// shows has the clients that show their model less than the default of an answer, and how many bytes of a text they show
-// whole. Names are those of clientInfo. docs/MCP.md says what each client shows.
+// shows has the clients that show their model less than the default of an answer, and how
+// many bytes of a text they show whole. Names are those of clientInfo. docs/MCP.md says
+// what each client shows.
 var shows = map[string]int{
 	"codex-mcp-client": 10_000, // Codex 0.169.0; of more it leaves out the middle
 }
@@ -74,9 +76,10 @@ func (s *Server) handler(tool string) sdk.ToolHandler {
 	}
 }
 
-// encode converts a result to the protocol's form. The answer is sent as text. It is structured content, too, unless it
-// holds output: clients that show their model only structured content show the text where there is none, and others show
-// both. If the result has its own structured content, that is sent.
+// encode converts a result to the protocol's form. The answer is sent as text. It is
+// structured content, too, unless it holds output: clients that show their model only
+// structured content show the text where there is none, and others show both. If the
+// result has its own structured content, that is sent.
 func encode(r agenttools.Result) (*sdk.CallToolResult, error) {
 	body, err := r.Text()
 	if err != nil {

@@ -26,8 +26,9 @@ type attempt struct {
 	looping bool     // the last pattern loops and has matched
 }
 
-// begin tries a matcher's first pattern, and returns nil if it does not match. emit is called for each problem that is complete.
-// The caller offers further lines to the attempt unless it is done.
+// begin tries a matcher's first pattern, and returns nil if it does not match. emit is
+// called for each problem that is complete. The caller offers further lines to the
+// attempt unless it is done.
 func (m *matcher) begin(line []byte, start, end int64, emit func(*matcher, fields)) *attempt {
 	if len(m.patterns) == 0 {
 		return nil

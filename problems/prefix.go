@@ -112,9 +112,9 @@ func (t *Tracker) named(name []byte) *stream {
 // blockName is the line above a script's output, as pnpm -r shows it at a terminal.
 var blockName = regexp.MustCompile(`^([\w@.-]+(?:/[\w@.-]+)+ [\w:.-]+)\$ `)
 
-// blockOf returns the stream of a line below the name of a task. For nx that is "   ✖  web:build" above the output of a
-// failed task, with six blanks before each line; for pnpm -r "packages/web build$ tsc" above lines with a bar. It is nil
-// for others.
+// blockOf returns the stream of a line below the name of a task. For nx that is "   ✖
+// web:build" above the output of a failed task, with six blanks before each line; for
+// pnpm -r "packages/web build$ tsc" above lines with a bar. It is nil for others.
 func (t *Tracker) blockOf(line []byte) (*stream, []byte) {
 	if name, ok := bytes.CutPrefix(line, []byte("   ✖  ")); ok && bytes.IndexByte(name, ':') > 0 && bytes.IndexByte(name, ' ') < 0 {
 		t.block, t.indent = t.named(name), "      "

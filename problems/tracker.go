@@ -210,8 +210,8 @@ func (t *Tracker) succeed(m *matcher, at int64) {
 // begin forgets how the last round ended.
 func (t *Tracker) begin() { t.succeeded, t.unrecognised = false, nil }
 
-// Succeeded reports whether a known tool has said, since it or a command began, that it found no errors, while none was
-// known, and none was found after that.
+// Succeeded reports whether a known tool has said, since it or a command began, that it
+// found no errors, while none was known, and none was found after that.
 func (t *Tracker) Succeeded() bool { return t.succeeded }
 
 // Unrecognised returns the last lines that look like errors and that no matcher took, since a command or a tool began; at

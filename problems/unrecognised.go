@@ -11,8 +11,9 @@ const (
 	maxQuoted       = 200 // bytes of one
 )
 
-// wrongWords and wrongForms tell lines that look like errors; fineForms tell those of them that say that all is well, that
-// only count, or that are frames of a stack, whose functions may be called "error".
+// wrongWords and wrongForms tell lines that look like errors; fineForms tell those of
+// them that say that all is well, that only count, or that are frames of a stack, whose
+// functions may be called "error".
 var (
 	wrongWords = [][]byte{[]byte("rror"), []byte("RROR"), []byte("ail"), []byte("AIL"), []byte("xception"), []byte("anic"), []byte(" 5"), []byte("✗"), []byte("⨯"), []byte("✘"), []byte("raceback")}
 	wrongForms = regexp.MustCompile(`(?i)\b(?:error|failed|failure|exception|panic|traceback)\b|(?-i:\w(?:Error|Exception)\b)|^\s*[✗⨯✘] |(?:" |HTTP/\S+ |(?:GET|POST|PUT|PATCH|DELETE|HEAD) \S+ )5\d\d\b`)

@@ -44,8 +44,10 @@ type fault struct {
 
 const never = -1
 
-// mark is an offset of the output: "run", where the command line runs again; "clean", until which nothing is wrong;
-// "broken", where all errors since the last repair are there; "repaired", where all errors before are gone; or "silent", where they are gone and the tool has not said anything.
+// mark is an offset of the output: "run", where the command line runs again; "clean",
+// until which nothing is wrong; "broken", where all errors since the last repair are
+// there; "repaired", where all errors before are gone; or "silent", where they are gone
+// and the tool has not said anything.
 type mark struct {
 	kind string
 	at   int
@@ -53,9 +55,11 @@ type mark struct {
 
 var faultForm = regexp.MustCompile(`^(stays: )?(\S+?):(\d+)(?::(\d+))?(?: (.*))?$`)
 
-// watches reads a directory of recordings. The truth about NAME.out is in NAME.want: a line "DIR $ COMMAND", a line
-// "FILE:LINE[:COLUMN] BEGINNING OF THE MESSAGE" for each error that a reader sees, which begins with "stays: " if it is not
-// repaired, and "KIND OFFSET" for a mark. "repaired" without an offset is the end; "stays" says that nothing is repaired.
+// watches reads a directory of recordings. The truth about NAME.out is in NAME.want: a
+// line "DIR $ COMMAND", a line "FILE:LINE[:COLUMN] BEGINNING OF THE MESSAGE" for each
+// error that a reader sees, which begins with "stays: " if it is not repaired, and "KIND
+// OFFSET" for a mark. "repaired" without an offset is the end; "stays" says that nothing
+// is repaired.
 func watches(t *testing.T, dir string) (all []watched) {
 	t.Helper()
 	names, err := filepath.Glob(dir + "/*.out")
@@ -119,7 +123,8 @@ func (w *watched) believe(t *testing.T, line string) {
 	}
 }
 
-// is reports whether a problem is the error. Of a test of Go, the file's directory is known only once its package has ended.
+// is reports whether a problem is the error. Of a test of Go, the file's directory is
+// known only once its package has ended.
 func (f *fault) is(dir string, p problems.Problem) bool {
 	known := strings.TrimPrefix(p.File, dir+"/") == f.file || p.Tool == "go test" && p.File == path.Base(f.file)
 	return known && p.Line == f.line && (f.column == 0 || p.Column == f.column) &&
@@ -199,7 +204,8 @@ func (w *watched) count(t *testing.T) (c counts) {
 	return c
 }
 
-// stillThere takes back that errors were found that are not reported any more before their repair.
+// stillThere takes back that errors were found that are not reported any more before
+// their repair.
 func (w *watched) stillThere(t *testing.T, at int, now []problems.Problem) {
 	for i := range w.faults {
 		f := &w.faults[i]
@@ -210,7 +216,8 @@ func (w *watched) stillThere(t *testing.T, at int, now []problems.Problem) {
 	}
 }
 
-// countCleared counts the errors that were repaired before an offset, given those that are still reported there.
+// countCleared counts the errors that were repaired before an offset, given those that
+// are still reported there.
 func (w *watched) countCleared(t *testing.T, c *counts, at int, left []problems.Problem) {
 	for _, f := range w.faults {
 		if f.repaired != at {
@@ -225,8 +232,9 @@ func (w *watched) countCleared(t *testing.T, c *counts, at int, left []problems.
 	}
 }
 
-// The errors of tools are found, with their messages, nothing else is, and they are gone after the repair: in the recordings
-// that the matchers were made with, and in those that make record-problems makes.
+// The errors of tools are found, with their messages, nothing else is, and they are gone
+// after the repair: in the recordings that the matchers were made with, and in those that
+// make record-problems makes.
 func TestWatchedRuns(t *testing.T) {
 	var sum counts
 	for _, part := range []struct {

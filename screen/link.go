@@ -11,9 +11,10 @@ const (
 	maxTargets = 2 << 10 // of a row; a program may put each character into a link of its own
 )
 
-// ShowLinks makes texts of the screen have the targets of links behind what is linked: text [URL]. Targets that are the
-// text itself, that are longer than 500 bytes, or that are not http or https, such as the files that ls links, are left
-// out. It is for texts that a model reads. Lines that have left the screen before it is called stay as they
+// ShowLinks makes texts of the screen have the targets of links behind what is linked:
+// text [URL]. Targets that are the text itself, that are longer than 500 bytes, or that
+// are not http or https, such as the files that ls links, are left out. It is for texts
+// that a model reads. Lines that have left the screen before it is called stay as they
 // are.
 func (s *Screen) ShowLinks() { s.showLinks = true }
 
@@ -34,8 +35,8 @@ type linkText struct {
 	left    int  // bytes of targets that the row may still have
 }
 
-// change ends the link that the text b is in, and begins another; 0 is none. end is the end of the text that can be seen.
-// It returns b and end with the target behind the text.
+// change ends the link that the text b is in, and begins another; 0 is none. end is the
+// end of the text that can be seen. It returns b and end with the target behind the text.
 func (l *linkText) change(b []byte, end int, link uint32) ([]byte, int) {
 	if url := l.target(string(b[l.begin:max(end, l.begin)])); url != "" {
 		b = slices.Insert(b, end, []byte(" ["+url+"]")...)

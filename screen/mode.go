@@ -98,7 +98,8 @@ func (m *modes) flag(p int) *bool {
 	return nil
 }
 
-// Mode reports whether a mode is set (1) or reset (2), as DECRQM answers. It is 0 for modes that a Screen does not know.
+// Mode reports whether a mode is set (1) or reset (2), as DECRQM answers. It is 0 for
+// modes that a Screen does not know.
 func (s *Screen) Mode(n int, private bool) int {
 	on, m := false, &s.modes
 	flag := m.flag(n)

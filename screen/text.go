@@ -15,8 +15,8 @@ type history struct {
 	redrawn bool // the program has moved the cursor back or erased something: the screen's text may still change
 }
 
-// appendTo appends the text of the first n columns. next is the row that continues the line; if it is nil, the blanks at
-// the end are left out.
+// appendTo appends the text of the first n columns. next is the row that continues the
+// line; if it is nil, the blanks at the end are left out.
 func (s *Screen) appendTo(b []byte, l *line, n int, next *line) []byte {
 	end := len(b)
 	links := linkText{s: s, begin: len(b), wrapped: l.wrapped, left: maxTargets}

@@ -41,8 +41,8 @@ type Terminal interface {
 
 // Starter starts terminals. Its methods are safe for concurrent use.
 type Starter interface {
-	// Prepare returns a function that starts a terminal, and the id that the terminal will have. limits is nil, or as in start.Request. It may
-	// block until ctx ends.
+	// Prepare returns a function that starts a terminal, and the id that the terminal
+	// will have. limits is nil, or as in start.Request. It may block until ctx ends.
 	Prepare(ctx context.Context, d config.Declared, limits *proc.Limits) (id string, start func() (Terminal, error), err error)
 	// Find returns the terminal with that id, if there is one. pending reports that it runs but the daemon has not adopted it yet.
 	Find(id string) (t Terminal, pending bool)

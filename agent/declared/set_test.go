@@ -280,7 +280,8 @@ func TestDeclareAgain(t *testing.T) {
 	})
 }
 
-// A terminal has the limits of the last up that has started it, also when it is started again, by this daemon or the next.
+// A terminal has the limits of the last up that has started it, also when it is started
+// again, by this daemon or the next.
 func TestKeptLimits(t *testing.T) {
 	testkit.Unix(t, "there are no such limits")
 	synctest.Test(t, func(t *testing.T) {

@@ -22,7 +22,8 @@ type kept struct {
 	Down bool   `json:"down,omitempty"` // the person has put it down
 	// Ready says that the terminal was ready. It is recorded because the output line that showed it may not be kept any more.
 	Ready bool `json:"ready,omitempty"`
-	// Limits are those with which somebody last asked for the terminal to be up; nil if nobody has.
+	// Limits are those with which somebody last asked for the terminal to be up; nil if
+	// nobody has.
 	Limits *proc.Limits `json:"limits,omitempty"`
 }
 

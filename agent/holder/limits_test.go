@@ -10,8 +10,9 @@ import (
 	"tether/platform/pty"
 )
 
-// Limits apply to the child alone: its holder keeps output that is larger than the child's files may be, and serves while the child may open
-// no more files. What could not be set is known to who started it.
+// Limits apply to the child alone: its holder keeps output that is larger than the
+// child's files may be, and serves while the child may open no more files. What could not
+// be set is known to who started it.
 func TestLimitsOfTheChild(t *testing.T) {
 	testkit.Unix(t, "there are no such limits")
 	testkit.Leaks(t)

@@ -76,7 +76,8 @@ func (c *Client) Screen(off int64, blob []byte) error {
 	return c.send(Checkpoint{off, blob}.frame(kindScreen))
 }
 
-// Faults says which limits of the child could not be set, as pty.PTY.Faults does. Only the client that Spawn has returned knows.
+// Faults says which limits of the child could not be set, as pty.PTY.Faults does. Only
+// the client that Spawn has returned knows.
 func (c *Client) Faults() string { return c.faults }
 
 // KeepsScreens reports whether the holder knows Screen.

@@ -260,7 +260,8 @@ func decodeFailed(p []byte) error {
 	return e
 }
 
-// readStarted reads a new holder's answer: success, with the child's faults, or the error.
+// readStarted reads a new holder's answer: success, with the child's faults, or the
+// error.
 func readStarted(r io.Reader) (faults string, err error) {
 	b := bufio.NewReaderSize(r, 512)
 	head, err := b.Peek(1)

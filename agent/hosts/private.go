@@ -11,8 +11,9 @@ import (
 	"tether/ahp/client"
 )
 
-// A private host is one that a command of the person has started on loopback for one terminal. It is linked to for the time of one request, is not
-// stored, and is not among the hosts that requests can name.
+// A private host is one that a command of the person has started on loopback for one
+// terminal. It is linked to for the time of one request, is not stored, and is not among
+// the hosts that requests can name.
 
 // privateHost is a private host, and the terminal that it takes.
 type privateHost struct {
@@ -32,7 +33,8 @@ func (p *Paired) LinkPrivate(ctx context.Context, at localapi.PrivateHost, id te
 	if err := checkToken(at.Token); err != nil {
 		return "", nil, err
 	}
-	// A name of its own, so that nothing that is kept for the host of an earlier request is taken for this one's.
+	// A name of its own, so that nothing that is kept for the host of an earlier request
+	// is taken for this one's.
 	h := host{Name: "here-" + strings.ToLower(rand.Text()[:6]), URL: address.String(), Token: at.Token, ClientID: client.NewID(), OnDispose: term.DisposeUnlend}
 	if err := p.verify(ctx, h); err != nil {
 		return "", nil, err
@@ -60,7 +62,8 @@ func (p *Paired) awaitOnline(ctx context.Context, name string) error {
 	return shareError(name, p.links.find(name).link.TakesShares())
 }
 
-// leavePrivate lends nothing to a private host any more, tells it so if it is still there, and ends the link.
+// leavePrivate lends nothing to a private host any more, tells it so if it is still
+// there, and ends the link.
 func (p *Paired) leavePrivate(h host, id term.ID) {
 	p.private.Delete(h.Name)
 	if lent, err := p.pool.As(term.User).Terminal(id); err == nil {
@@ -72,13 +75,15 @@ func (p *Paired) leavePrivate(h host, id term.ID) {
 	p.opts.Logger.Info().Str("host", h.Name).Msg("left a private host")
 }
 
-// Lendable reports whether terminals may be lent to a host of that name now: a paired one, or a private one.
+// Lendable reports whether terminals may be lent to a host of that name now: a paired
+// one, or a private one.
 func (p *Paired) Lendable(name string) bool {
 	_, private := p.private.Load(name)
 	return private || p.Has(name)
 }
 
-// Takes reports whether this terminal may be lent to the host: a private one takes a single terminal.
+// Takes reports whether this terminal may be lent to the host: a private one takes a
+// single terminal.
 func (p *Paired) Takes(name string, id term.ID) bool {
 	one, private := p.private.Load(name)
 	return !private || one.(privateHost).id == id

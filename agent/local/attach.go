@@ -64,8 +64,8 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 	return nil
 }
 
-// sit counts the client as attached. A client with a terminal answers what the program asks from now on, and is not asked again what others
-// have answered.
+// sit counts the client as attached. A client with a terminal answers what the program
+// asks from now on, and is not asked again what others have answered.
 func (a *attachment) sit(terminal bool, start term.ReaderOptions) (leave func(), err error) {
 	if !terminal {
 		return a.terminal.Attach()

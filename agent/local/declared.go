@@ -16,8 +16,8 @@ type Declarer interface {
 	// Declare carries out the request for the declared terminals that it names, or for all, and returns them. It may block until those
 	// terminals have ended, or ctx ends.
 	Declare(context.Context, localapi.DeclareRequest) ([]localapi.Declared, error)
-	// ReadyPort returns the port that the person has declared as the ready.port, or in the ready.http, of the terminal with that id; 0 for
-	// none.
+	// ReadyPort returns the port that the person has declared as the ready.port, or in
+	// the ready.http, of the terminal with that id; 0 for none.
 	ReadyPort(id string) int
 	// MayRestart reports whether agents may restart any declared terminal.
 	MayRestart() bool

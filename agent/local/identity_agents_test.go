@@ -65,8 +65,9 @@ func TestKnownAgents(t *testing.T) {
 	}
 }
 
-// Executors, by which agents that run elsewhere use this machine, are agents, and so is all that they start: in the person's pane, in a
-// person's terminal of tether's, without a terminal, in a terminal that they have made, and when it has lost its parents.
+// Executors, by which agents that run elsewhere use this machine, are agents, and so is
+// all that they start: in the person's pane, in a person's terminal of tether's, without
+// a terminal, in a terminal that they have made, and when it has lost its parents.
 func TestExecutors(t *testing.T) {
 	const cursor, vscode = "/home/me/.local/share/cursor-agent/versions/2026.11.20/", "/home/me/.vscode/cli/servers/Stable-1/server/"
 	for _, x := range []struct{ name, exe, argv string }{

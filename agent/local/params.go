@@ -11,8 +11,9 @@ import (
 	"tether/agent/localapi"
 )
 
-// params are the parameters of a request's URL. A parameter that is read is known. A handler calls unknown when it has read all, so that none
-// is ignored, as unknown fields of bodies are not.
+// params are the parameters of a request's URL. A parameter that is read is known. A
+// handler calls unknown when it has read all, so that none is ignored, as unknown fields
+// of bodies are not.
 type params struct {
 	values url.Values
 	known  map[string]bool

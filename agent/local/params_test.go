@@ -18,7 +18,8 @@ import (
 	"tether/platform/ipc"
 )
 
-// optioned are the client's methods with options. full has all of them, where one excludes no other.
+// optioned are the client's methods with options. full has all of them, where one
+// excludes no other.
 var optioned = map[string]struct {
 	full any
 	call func(context.Context, *localclient.Client, any) error
@@ -67,7 +68,8 @@ func with(options any, field int) any {
 	return o.Interface()
 }
 
-// Every option of the client changes its request, and the daemon reads every parameter: it refuses those that it does not read.
+// Every option of the client changes its request, and the daemon reads every parameter:
+// it refuses those that it does not read.
 func TestEveryOptionIsSentAndRead(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	_, child := w.spawn("a")

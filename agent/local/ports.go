@@ -70,8 +70,10 @@ func (a *agentTerminals) Listens(id string, port int) (yes, known bool) {
 	return yes, err == nil
 }
 
-// Reach implements agenttools.Locator. The person's waits connect to any port of the loopback interface. An agent's connect to programs of
-// terminals that it sees, and to ports that the person has declared for one: it must not reach through the daemon what is closed to it.
+// Reach implements agenttools.Locator. The person's waits connect to any port of the
+// loopback interface. An agent's connect to programs of terminals that it sees, and to
+// ports that the person has declared for one: it must not reach through the daemon what
+// is closed to it.
 func (a *agentTerminals) Reach(port int, url bool) ([]string, error) {
 	actor := a.access.Actor()
 	if actor == term.User {
@@ -94,8 +96,9 @@ func (a *agentTerminals) Reach(port int, url bool) ([]string, error) {
 	return reachable(all, port)
 }
 
-// reachable returns the loopback addresses at which nothing but programs of the terminals can answer. The socket of one address has
-// priority over one of all addresses, and that of IPv6 may accept connections over IPv4.
+// reachable returns the loopback addresses at which nothing but programs of the terminals
+// can answer. The socket of one address has priority over one of all addresses, and that
+// of IPv6 may accept connections over IPv4.
 func reachable(all []proc.Bound, port int) (hosts []string, err error) {
 	closed := &agenttools.ClosedError{Port: port}
 	for _, host := range agenttools.Loopbacks() {

@@ -28,7 +28,8 @@ import (
 	"tether/platform/proc"
 )
 
-// beServer is a program that listens at an address, and prints its URL. /away leads elsewhere.
+// beServer is a program that listens at an address, and prints its URL. /away leads
+// elsewhere.
 func beServer(address, elsewhere string) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -88,8 +89,8 @@ func (d *real) servedAt(t *testing.T, owner term.Actor, address, leadsTo string)
 	return string(h.ID()), url, int(netip.MustParseAddrPort(strings.TrimPrefix(url, "http://")).Port())
 }
 
-// An agent's waits connect to programs of terminals that it sees, and to nothing else, also not where a redirect leads. The person's
-// connect to any port.
+// An agent's waits connect to programs of terminals that it sees, and to nothing else,
+// also not where a redirect leads. The person's connect to any port.
 func TestWhereAgentsWaitsConnect(t *testing.T) {
 	d := openReal(t, local.Options{})
 	url, port, visits := elsewhere(t)
@@ -134,7 +135,8 @@ func TestWhereAgentsWaitsConnect(t *testing.T) {
 	}
 }
 
-// A wait of an agent for a port that nobody has connects once a terminal's program listens on it.
+// A wait of an agent for a port that nobody has connects once a terminal's program
+// listens on it.
 func TestAgentsWaitBeginsWithItsServer(t *testing.T) {
 	d := openReal(t, local.Options{})
 	id, _, _ := d.served(t, term.Agent("bob"), "x")

@@ -60,7 +60,8 @@ type Hosts interface {
 	TakesShares(host string) error
 	// ShareTold waits until the host knows a share, and returns the beginning of its links, "" if the host did not report it.
 	ShareTold(ctx context.Context, host string, h term.Handle, id string) (base string, err error)
-	// LinkPrivate links to a host on loopback, to which only the terminal with that id may be lent, until end is called.
+	// LinkPrivate links to a host on loopback, to which only the terminal with that id
+	// may be lent, until end is called.
 	LinkPrivate(ctx context.Context, at localapi.PrivateHost, id term.ID) (name string, end func(), err error)
 	// Unpair ends the link and forgets the host.
 	Unpair(ctx context.Context, name string) (localapi.Unpaired, error)

@@ -45,8 +45,9 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, req localapi.Shar
 	return answer(w, made, err)
 }
 
-// shareHere shares a terminal at a host of the client's own. It answers with the link, and returns when the link has ended, the client is gone
-// or the daemon ends; nothing is lent to that host afterwards.
+// shareHere shares a terminal at a host of the client's own. It answers with the link,
+// and returns when the link has ended, the client is gone or the daemon ends; nothing is
+// lent to that host afterwards.
 func (s *Server) shareHere(w http.ResponseWriter, r *http.Request, h term.Handle, req localapi.ShareRequest) error {
 	if req.Host != "" {
 		return localapi.BadRequest("here and host cannot be combined")
@@ -139,7 +140,8 @@ func (s *Server) hostURL(host string) string {
 	return ""
 }
 
-// guestPage returns the address of the page for guests of a host with a URL, for a host that does not report it.
+// guestPage returns the address of the page for guests of a host with a URL, for a host
+// that does not report it.
 func guestPage(host string) string {
 	u, err := url.Parse(host)
 	if err != nil || u.Host == "" {

@@ -12,7 +12,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// A link at a host of the client's own ends with the request, or the request with the link; nothing is lent to that host afterwards.
+// A link at a host of the client's own ends with the request, or the request with the
+// link; nothing is lent to that host afterwards.
 func TestShareHere(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.spawn("build")

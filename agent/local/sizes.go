@@ -6,9 +6,10 @@ import (
 	"tether/agent/term"
 )
 
-// sizes has the screen sizes of people: of attached ones, and of the windows of user interfaces. A terminal gets the smallest width and the
-// smallest height of them, so that everybody sees all of it. When one leaves, it can grow again. The zero value is ready. It is safe for
-// concurrent use.
+// sizes has the screen sizes of people: of attached ones, and of the windows of user
+// interfaces. A terminal gets the smallest width and the smallest height of them, so that
+// everybody sees all of it. When one leaves, it can grow again. The zero value is ready.
+// It is safe for concurrent use.
 type sizes struct {
 	mu  sync.Mutex
 	all map[term.ID]map[any]term.Size // by client: an *attachment, or what uiws names one

@@ -9,7 +9,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// The size of a user interface's window counts as that of an attached person does, until it detaches or disconnects.
+// The size of a user interface's window counts as that of an attached person does, until
+// it detaches or disconnects.
 func TestSizesOfWindows(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, _ := w.spawn("a")

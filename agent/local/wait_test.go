@@ -121,7 +121,8 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// Marks that any program can print end a wait for a command, but not one for a verified command.
+// Marks that any program can print end a wait for a command, but not one for a verified
+// command.
 func TestForgedMarksEndNoVerifiedWait(t *testing.T) {
 	for verified, want := range map[bool]string{false: "command", true: "exit"} {
 		w := serve(t, local.Options{}, term.Options{})

@@ -17,7 +17,8 @@ type Approval struct {
 	Line    string   `json:"line,omitempty"`
 	Setting bool     `json:"setting,omitempty"` // line is no command, but a changed part of the configuration
 	Cwd     string   `json:"cwd"`
-	// ArgvBytes has, by their index, the words of Argv that are not UTF-8, which Argv can only show; CwdBytes is such a Cwd.
+	// ArgvBytes has, by their index, the words of Argv that are not UTF-8, which Argv can
+	// only show; CwdBytes is such a Cwd.
 	ArgvBytes map[int][]byte `json:"argv_bytes,omitempty"`
 	CwdBytes  []byte         `json:"cwd_bytes,omitempty"`
 	Env       []string       `json:"env,omitempty"`      // names of the variables that the command sets

@@ -54,8 +54,8 @@ func (r *SpawnRequest) fields() (*string, *[]byte, []byteField) {
 	return &r.Cwd, &r.CwdBytes, []byteField{{"argument", "command", &r.Command, &r.CommandBytes}, {"variable", "env", &r.Env, &r.EnvBytes}, {"variable", "set_env", &r.SetEnv, &r.SetEnvBytes}}
 }
 
-// Pack moves what is not UTF-8 into the fields for bytes. It returns the first such element in words, "" if there is none. The request's own slices
-// stay as they are.
+// Pack moves what is not UTF-8 into the fields for bytes. It returns the first such
+// element in words, "" if there is none. The request's own slices stay as they are.
 func (r *SpawnRequest) Pack() (what string) {
 	cwd, bytes, lists := r.fields()
 	return pack(cwd, bytes, lists...)

@@ -146,7 +146,8 @@ type HandOver struct {
 type Environment struct {
 	SchemaVersion int      `json:"schema_version"`
 	Env           []string `json:"env"` // NAME=value
-	// EnvBytes has, by their index, the variables that are not UTF-8, which Env can only show.
+	// EnvBytes has, by their index, the variables that are not UTF-8, which Env can only
+	// show.
 	EnvBytes map[int][]byte `json:"env_bytes,omitempty"`
 }
 
@@ -154,7 +155,8 @@ type Environment struct {
 type SandboxRequest struct {
 	Command []string `json:"command"`
 	Cwd     string   `json:"cwd"` // absolute
-	// CommandBytes has, by their index, the arguments that are not UTF-8; CwdBytes is such a Cwd.
+	// CommandBytes has, by their index, the arguments that are not UTF-8; CwdBytes is
+	// such a Cwd.
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 }

@@ -17,7 +17,8 @@ const (
 type DeclareRequest struct {
 	Do    string   `json:"do"`
 	Names []string `json:"names,omitempty"` // none means all
-	// Limits, of up, are as in SpawnRequest; the terminals that it starts keep them. With FeatureLimits.
+	// Limits, of up, are as in SpawnRequest; the terminals that it starts keep them. With
+	// FeatureLimits.
 	Limits *proc.Limits `json:"limits,omitempty"`
 }
 

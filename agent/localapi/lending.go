@@ -82,20 +82,24 @@ type ShareRequest struct {
 	Host  string `json:"host,omitempty"`   // "" means the default host
 	ForMs int64  `json:"for_ms,omitempty"` // 0 means an hour; at most ahp.MaxShareTime
 	Once  bool   `json:"once,omitempty"`   // only the first browser that opens it is let in
-	// Here names a host of the client's own instead of a paired one. The answer is then a NewShare at once, and a ShareEnd at the end of the
-	// link. The link ends with the request.
+	// Here names a host of the client's own instead of a paired one. The answer is then a
+	// NewShare at once, and a ShareEnd at the end of the link. The link ends with the
+	// request.
 	Here *PrivateHost `json:"here,omitempty"`
 }
 
-// PrivateHost is a host on loopback to which one terminal is lent for the time of one request. It is never paired and never listed.
+// PrivateHost is a host on loopback to which one terminal is lent for the time of one
+// request. It is never paired and never listed.
 type PrivateHost struct {
 	URL   string `json:"url"` // ws://ADDRESS:PORT
 	Token string `json:"token"`
-	// Agents lets everybody with a token of the host watch, such as an agent, instead of the guest alone.
+	// Agents lets everybody with a token of the host watch, such as an agent, instead of
+	// the guest alone.
 	Agents bool `json:"agents,omitempty"`
 }
 
-// ShareEnd says that the link at a private host has ended otherwise than with its request.
+// ShareEnd says that the link at a private host has ended otherwise than with its
+// request.
 type ShareEnd struct {
 	Ended bool `json:"ended"` // its time was up, or somebody has ended it; false means that the daemon ends
 }

@@ -111,7 +111,8 @@ type EventLine struct {
 type MayRunRequest struct {
 	Command []string `json:"command"`
 	Cwd     string   `json:"cwd"`
-	// CommandBytes has, by their index, the arguments that are not UTF-8; CwdBytes is such a Cwd.
+	// CommandBytes has, by their index, the arguments that are not UTF-8; CwdBytes is
+	// such a Cwd.
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 }

@@ -96,8 +96,9 @@ type SpawnRequest struct {
 	// Feed gives the command a pipe as its standard input. The client fills it, see Controls of ControlFed; it ends some seconds after the
 	// start if nobody does.
 	Feed bool `json:"feed,omitempty"`
-	// Limits are the umask, nice value and soft limits of the caller, for the command. Absent means the umask 022, or a stricter one that the
-	// person's login has, and the daemon's others. With FeatureLimits.
+	// Limits are the umask, nice value and soft limits of the caller, for the command.
+	// Absent means the umask 022, or a stricter one that the person's login has, and the
+	// daemon's others. With FeatureLimits.
 	Limits *proc.Limits `json:"limits,omitempty"`
 	// CommandBytes, EnvBytes and SetEnvBytes have, by their index, the elements of Command, Env and SetEnv that are not UTF-8, and CwdBytes has
 	// such a Cwd. They replace the text, which only shows what it can. With FeatureBytes.
@@ -107,8 +108,8 @@ type SpawnRequest struct {
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 	// Door is the door through which an agent's request came, for the policy: "cli" (the default) or "acp".
 	Door string `json:"door,omitempty"`
-	// Attaches says that the client attaches a terminal at once, which answers what the program asks. It is sent as attaches=1 in the query,
-	// which older daemons ignore.
+	// Attaches says that the client attaches a terminal at once, which answers what the
+	// program asks. It is sent as attaches=1 in the query, which older daemons ignore.
 	Attaches bool `json:"-"`
 	// Approved names the person or program that approved exactly this request at that door.
 	Approved string `json:"approved,omitempty"`

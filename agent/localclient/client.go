@@ -181,7 +181,8 @@ func (c *Client) Has(ctx context.Context, feature string) (bool, error) {
 	return slices.Contains(strings.Split(resp.Header.Get(localapi.FeaturesHeader), ", "), feature), nil
 }
 
-// needs returns an error unless the daemon has the feature. effect says what happens without it.
+// needs returns an error unless the daemon has the feature. effect says what happens
+// without it.
 func (c *Client) needs(ctx context.Context, feature, effect string) error {
 	if has, err := c.Has(ctx, feature); has || err != nil {
 		return err
@@ -190,7 +191,8 @@ func (c *Client) needs(ctx context.Context, feature, effect string) error {
 		Hint: "tether daemon --replace --background; terminals run on"}
 }
 
-// needsBytes returns an error if a request has what, which is not UTF-8, and the daemon does not know fields for bytes.
+// needsBytes returns an error if a request has what, which is not UTF-8, and the daemon
+// does not know fields for bytes.
 func (c *Client) needsBytes(ctx context.Context, what string) error {
 	if what == "" {
 		return nil

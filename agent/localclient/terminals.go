@@ -165,8 +165,9 @@ func (c *Client) Share(ctx context.Context, ref string, r localapi.ShareRequest)
 	return ask[localapi.NewShare](ctx, c, http.MethodPost, terminalPath(ref, "/share"), r)
 }
 
-// ShareHere makes a link at r.Here. The link ends with ctx, and when the returned function returns: it waits for the end, and must be called
-// once. Its error is nil if the link's time was up or somebody has ended it, otherwise ctx's or ErrDropped.
+// ShareHere makes a link at r.Here. The link ends with ctx, and when the returned
+// function returns: it waits for the end, and must be called once. Its error is nil if
+// the link's time was up or somebody has ended it, otherwise ctx's or ErrDropped.
 func (c *Client) ShareHere(ctx context.Context, ref string, r localapi.ShareRequest) (made localapi.NewShare, wait func() error, err error) {
 	body, err := json.Marshal(r)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// Two commands with different bytes are different commands, also if a display cannot tell them apart.
+// Two commands with different bytes are different commands, also if a display cannot tell
+// them apart.
 func TestApprovalsOfBytes(t *testing.T) {
 	changes := map[string]func(*policy.Request, string){
 		"argument":  func(r *policy.Request, s string) { r.Argv = []string{"python3", "-c", s} },
@@ -68,7 +69,8 @@ func TestApprovalsOfBytes(t *testing.T) {
 	}
 }
 
-// The log and summaries show bytes that are not UTF-8 so that different ones differ, and the log keeps them.
+// The log and summaries show bytes that are not UTF-8 so that different ones differ, and
+// the log keeps them.
 func TestRecordsOfBytes(t *testing.T) {
 	e, err := policy.New(settings(nil))
 	if err != nil {

@@ -24,7 +24,8 @@ type Record struct {
 	Argv     []string  `json:"argv,omitempty"`
 	Line     string    `json:"line,omitempty"`
 	Cwd      string    `json:"cwd,omitempty"`
-	// ArgvBytes has, by their index, the words of Argv that are not UTF-8, which Argv can only show; CwdBytes is such a Cwd.
+	// ArgvBytes has, by their index, the words of Argv that are not UTF-8, which Argv can
+	// only show; CwdBytes is such a Cwd.
 	ArgvBytes map[int][]byte `json:"argv_bytes,omitempty"`
 	CwdBytes  []byte         `json:"cwd_bytes,omitempty"`
 	EnvNames  []string       `json:"env,omitempty"` // names, never values

@@ -214,10 +214,10 @@ func (r *Rules) findBridged(spans []span, p *passage) []span {
 			}
 		}
 	}
-	// Other secrets are looked for without the bridges. The characters that a move forward
-	// skips may be part of a secret, so the second round puts unseen characters in their
-	// place. Text behind a bridge may take the look of a secret from the text in front of
-	// it, so the first bridges are also removed alone.
+	// Other secrets are looked for without the bridges. The characters that a move
+	// forward skips may be part of a secret, so the second round puts unseen characters
+	// in their place. Text behind a bridge may take the look of a secret from the text in
+	// front of it, so the first bridges are also removed alone.
 	if !slices.ContainsFunc(all, func(c crossing) bool { return mayCross(p.w, c) }) {
 		return spans
 	}

@@ -43,7 +43,8 @@ func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
 		spans = r.find(spans, p, groups)
 		plain := len(spans)
 		if spans = r.findBridged(spans, p); len(spans) > plain {
-			// Masked text is not searched again, and behind a bridge the groups are unknown.
+			// Masked text is not searched again, and behind a bridge the groups are
+			// unknown.
 			spans = r.find(spans, p, groups|(1<<groupBridged-1)|known)
 		}
 		return spans

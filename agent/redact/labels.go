@@ -71,8 +71,8 @@ var spoken = []struct {
 	{label: `(?i:mailchimp)` + brandSign, secret: `([0-9a-f]{32}-us[0-9]{1,2})` + endOfToken},
 	{label: `(?i:okta|ssws)` + brandSign, secret: `(00[A-Za-z0-9_-]{40})` + endOfToken},
 	{label: `(?i:azure|devops|azdo)` + brandSign, secret: `([a-z2-7]{52}|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4})` + endOfToken}, // older tokens, and those since 2024
-	// A blank between a name and its value, in sentences, .netrc, redis.conf and properties,
-	// and where shells and Docker set variables.
+	// A blank between a name and its value, in sentences, .netrc, redis.conf and
+	// properties, and where shells and Docker set variables.
 	{label: `(?i:password|passwd|passphrase)[ \t]+(?:is[ \t]+)?`, secret: `["']?([A-Za-z0-9!@#%^*_+=~]{8,})` + endOfWord, plausible: random},
 	{label: `(?:requirepass|masterauth)[ \t]+`, secret: `["']?([^\x00-\x20"'$<{(-][^\x00-\x20"']{5,})`, plausible: mixture},
 	{label: `_(?:TOKEN|SECRET|KEY|PAT|AUTH)[ \t]+`, secret: `["']?([A-Za-z0-9!@#%^*_+=~./-]{16,})` + endOfWord, plausible: random},
@@ -114,8 +114,8 @@ const (
 	puttyLabel      = `Private-Lines: [0-9]+\r?\n`
 	puttyBody       = `([A-Za-z0-9+/=\r\n]+)`
 	privateKeyBody  = `((?:[^-]|-[^-])+)`
-	// A password in a URL, also in one that is a string of JSON or in the query of another.
-	// It may have an @ that should be encoded.
+	// A password in a URL, also in one that is a string of JSON or in the query of
+	// another. It may have an @ that should be encoded.
 	passwordInURL   = `:\\*/\\*/[^\x00-\x20/:@?#'"\\]*:((?:[^\x00-\x20/@?#'"\\]{3,}|[^\x00-\x20/@?#'"\\]+@[^\x00-\x20/@?#'"\\,;&<>=]+)(?:@[^\x00-\x20/@?#'"\\,;&<>=]+)*)@`
 	passwordInQuery = `%3[Aa]%2[Ff]%2[Ff][A-Za-z0-9._~-]*%3[Aa]((?:[A-Za-z0-9._~!*()-]|%[0-35-9A-Fa-f][0-9A-Fa-f]|%4[1-9A-Fa-f]){3,})%40`
 	userInURL       = `:\\*/\\*/([A-Za-z0-9_.~%+=-]{20,})@` // a token that stands for a user

@@ -17,9 +17,9 @@ const (
 	chosenNames = `password|passwd|passphrase|passcode|["'_.;-]pass|["'_.;-]pwd|[_.-]pw|bindpw|(?:pg|db|ssh|user|root|admin|mail|smtp|ftp)pass|psk`
 	madeNames   = `token|secret|secret[_-]?key(?:[_-]base)?|(?:api|access|account|auth|private|encryption|signing|master)[_-]?key|(?-i:_KEY|-Key)` +
 		`|credentials?|[_.-]auth|"auth|[_.-]pat|[_.-]jwt|bearer|session(?:[_-]?id)?|cookie|[?&]key|[?&]sig(?:nature)?`
-	// The sign between a name and its value. The name may be in quotes and have a type, and
-	// the value may be in an element, in brackets or another member: JSON, YAML, shells,
-	// XML, SQL, code, and these in strings of JSON, HTML and URLs.
+	// The sign between a name and its value. The name may be in quotes and have a type,
+	// and the value may be in an element, in brackets or another member: JSON, YAML,
+	// shells, XML, SQL, code, and these in strings of JSON, HTML and URLs.
 	nameSign = `(?::? ?&?(?:'static )?str(?:ing)? ?=[ \t]*|(?:` + quote + `)?\]?(?: is)?[ \t]*(?::=|=>|[:=]|%3[ad]|\\+u003[ad])[ \t]*|>)`
 	// The first and the later bytes of a value, without quotes and in them. A value does not begin with -: such text is an option, or a key
 	// in PEM, which is found by its form.

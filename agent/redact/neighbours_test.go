@@ -202,8 +202,8 @@ func TestNeighboursUnmaskNothing(t *testing.T) {
 	n := newNeighbours(t)
 	secrets := len(n.secrets)
 	n.test(t, testkit.Load(100_000, 2_000), func(k int, random *rand.Rand) (of []part) {
-		// The middle one stands behind each whose index is even with its own, and in front of
-		// each other.
+		// The middle one stands behind each whose index is even with its own, and in
+		// front of each other.
 		middle, other := k/2%secrets, (k/2/secrets*2+k%2)%secrets
 		first, last := (middle+other*2)%secrets, (middle+other*2+1)%secrets
 		for _, i := range []int{first, middle, last, random.IntN(secrets)}[:3+random.IntN(2)] {

@@ -32,9 +32,9 @@ type redactor struct {
 	passed int64  // joined offset at the last call of shorten
 
 	// The window is win, which holds bytes of earlier calls, and a part of the present
-	// call's bytes. At the root, win holds the last bytes of the text, fewer than quad, if a
-	// pattern may begin there; with open, the last maxTail. before holds the bytes in front
-	// of win, at most maxBefore.
+	// call's bytes. At the root, win holds the last bytes of the text, fewer than quad,
+	// if a pattern may begin there; with open, the last maxTail. before holds the bytes
+	// in front of win, at most maxBefore.
 	win     []byte
 	before  []byte
 	taken   int // how many bytes of the present call are in before and win already

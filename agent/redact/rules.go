@@ -268,8 +268,8 @@ func (r *Rules) addTokens() error {
 		}
 		r.checks[len(r.checks)-1].plausible = b.plausible
 	}
-	// One expression for all secrets in URLs, and one for all labels: each one that may be
-	// pending beside another doubles the automaton.
+	// One expression for all secrets in URLs, and one for all labels: each one that may
+	// be pending beside another doubles the automaton.
 	return errors.Join(r.addKeys(privateKeyLabel, privateKeyBody, groupKeys), r.addKeys(puttyLabel, puttyBody, groupKeys), r.addKeys(encodedKeyLabel, encodedKeyBody, groupEncoded), r.suspect(anyInURL, groupURLs), r.check(groupURLs, passwordInURL), r.check(groupURLs, passwordInQuery), r.check(groupURLs, userInURL))
 }
 

@@ -36,8 +36,9 @@ type Request struct {
 	Rows   uint16
 	OnSlow string // "lag" or "hold"; "" means the owner's configured value
 
-	// Limits are the umask, nice value and soft limits of the caller; nil means the umask 022, or a stricter one that the person's login has,
-	// and the daemon's others. An agent's are never looser than these.
+	// Limits are the umask, nice value and soft limits of the caller; nil means the umask
+	// 022, or a stricter one that the person's login has, and the daemon's others. An
+	// agent's are never looser than these.
 	Limits *proc.Limits
 
 	Feed     bool // see term.Spec

@@ -90,7 +90,8 @@ func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 // umask is that of terminals for which nobody has set one.
 const umask = 0o022
 
-// limits returns the child's limits where they differ from the daemon's, and in words what an agent may not have.
+// limits returns the child's limits where they differ from the daemon's, and in words
+// what an agent may not have.
 func (s *Specs) limits(ctx context.Context, r Request) (_ proc.Limits, denied string) {
 	if s.Own.IsZero() {
 		return proc.Limits{}, "" // the system has none

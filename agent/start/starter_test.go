@@ -95,8 +95,9 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// Without limits, a terminal has the umask 022, or a stricter one of the login, whatever the daemon has. The person gets what was asked,
-// and an agent nothing looser than the daemon's.
+// Without limits, a terminal has the umask 022, or a stricter one of the login, whatever
+// the daemon has. The person gets what was asked, and an agent nothing looser than the
+// daemon's.
 func TestLimits(t *testing.T) {
 	agent := term.Agent("bob")
 	own := proc.Limits{Umask: new(0o077), Nice: new(5), Soft: map[string]int64{"nofile": 100, "core": 0}}

@@ -12,8 +12,9 @@ import (
 	"tether/shellint"
 )
 
-// answering decides who answers what a program asks its terminal: the attached terminal whose person typed last, before that the first one.
-// With none, this process answers, in fixed forms that contain nothing of what was printed. Guarded by the terminal's mutex.
+// answering decides who answers what a program asks its terminal: the attached terminal
+// whose person typed last, before that the first one. With none, this process answers, in
+// fixed forms that contain nothing of what was printed. Guarded by the terminal's mutex.
 //
 //	question ──a seat──▶ the seat's terminal has it as output
 //	   ├──(a seat is expected)──▶ nobody; its terminal gets the output when it comes
@@ -42,15 +43,17 @@ const (
 	answersPerSecond = 20
 	maxQuestions     = answersPerSecond // that wait; more are not answered
 
-	// An answer waits until nothing was printed for settleQuiet, or for settleMost: a program that waits for it prints nothing, and a shell
-	// that was not asked prints its prompt. On the alternate screen no shell reads.
+	// An answer waits until nothing was printed for settleQuiet, or for settleMost: a
+	// program that waits for it prints nothing, and a shell that was not asked prints its
+	// prompt. On the alternate screen no shell reads.
 	settleQuiet = 20 * time.Millisecond
 	settleMost  = 100 * time.Millisecond
 
 	// answererIdle is how long the goroutine that answers waits for another question.
 	answererIdle = 2 * time.Second
 
-	// seatWithin is how long a seat is expected after a start for somebody who attaches, and after another daemon.
+	// seatWithin is how long a seat is expected after a start for somebody who attaches,
+	// and after another daemon.
 	seatWithin = 10 * time.Second
 )
 
@@ -91,7 +94,8 @@ func answerable(q shellint.Query) bool {
 	return false
 }
 
-// commandLocked returns the number of the innermost command that runs at a raw offset; 0: none.
+// commandLocked returns the number of the innermost command that runs at a raw offset; 0:
+// none.
 func (t *Terminal) commandLocked(raw int64) (n int) {
 	for _, c := range t.commands.openAt(raw) {
 		n = c.N
@@ -140,8 +144,8 @@ func (t *Terminal) nextQuestion() (q question, ok bool) {
 	return q, true
 }
 
-// pause waits for d, or for wake. If neither wake nor a further question comes, or the terminal has ended, the answering ends, and pause
-// returns false.
+// pause waits for d, or for wake. If neither wake nor a further question comes, or the
+// terminal has ended, the answering ends, and pause returns false.
 func (t *Terminal) pause(d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -174,7 +178,8 @@ func (t *Terminal) wait(d time.Duration) {
 	}
 }
 
-// stillAsked reports whether the program that has asked waits for the answer, as far as that can be known.
+// stillAsked reports whether the program that has asked waits for the answer, as far as
+// that can be known.
 func (t *Terminal) stillAsked(q *question) bool {
 	front, ok := t.readsKeys(q)
 	if !ok || !t.settle(q) {
@@ -184,8 +189,9 @@ func (t *Terminal) stillAsked(q *question) bool {
 	return ok && again == front
 }
 
-// readsKeys reports whether the program in the foreground reads keys without line editing and echo, and returns its process group. A program
-// that passes them on to an unknown reader elsewhere does so only on the alternate screen.
+// readsKeys reports whether the program in the foreground reads keys without line editing
+// and echo, and returns its process group. A program that passes them on to an unknown
+// reader elsewhere does so only on the alternate screen.
 func (t *Terminal) readsKeys(q *question) (front int, ok bool) {
 	t.mu.Lock()
 	e := t.evidenceLocked()
@@ -195,8 +201,8 @@ func (t *Terminal) readsKeys(q *question) (front int, ok bool) {
 	return e.look.Front, same && e.looked && !e.look.Lines && !e.look.Echo && (e.alt || !e.isRelay())
 }
 
-// settle waits until it is known whether the program waits for the answer. It reports false if it has printed text instead, on the main
-// screen.
+// settle waits until it is known whether the program waits for the answer. It reports
+// false if it has printed text instead, on the main screen.
 func (t *Terminal) settle(q *question) bool {
 	for began := time.Now(); ; t.wait(settleQuiet / 4) {
 		t.mu.Lock()
@@ -235,7 +241,8 @@ func (t *Terminal) allowance() {
 	}
 }
 
-// answer returns the answer to a question, in a fixed form, "" if there is none. now is the screen at the question.
+// answer returns the answer to a question, in a fixed form, "" if there is none. now is
+// the screen at the question.
 func (q *question) answer(now *screen.Screen) string {
 	private := ""
 	if strings.Contains(q.text, "?") {
@@ -263,7 +270,8 @@ func (q *question) answer(now *screen.Screen) string {
 	return q.colour()
 }
 
-// colour answers for the colours of text and background: white on black, as most terminals are.
+// colour answers for the colours of text and background: white on black, as most
+// terminals are.
 func (q *question) colour() string {
 	for _, c := range [...]struct{ ask, answer string }{{"10;?", "\x1b]10;rgb:ffff/ffff/ffff"}, {"11;?", "\x1b]11;rgb:0000/0000/0000"}} {
 		for _, intro := range []string{"\x1b]", "\u009d"} {

@@ -12,7 +12,8 @@ import (
 	"tether/platform/pty"
 )
 
-// rawTerminal starts a terminal whose program reads keys as they come. The test runs in a bubble.
+// rawTerminal starts a terminal whose program reads keys as they come. The test runs in a
+// bubble.
 func rawTerminal(t *testing.T, s term.Spec) (term.Handle, *lookedAt) {
 	t.Helper()
 	h, f := startLooked(t, term.Options{}, s)
@@ -28,7 +29,8 @@ func decide() {
 
 const da1 = "\x1b[?62;22c"
 
-// With nobody attached, questions are answered in fixed forms, in their order, as nobody's typing.
+// With nobody attached, questions are answered in fixed forms, in their order, as
+// nobody's typing.
 func TestAnswersWithNobodyAttached(t *testing.T) {
 	for _, c := range []struct{ name, asks, want string }{
 		{"device", "\x1b[c\x1b[0c", da1 + da1},
@@ -60,8 +62,9 @@ func TestAnswersWithNobodyAttached(t *testing.T) {
 	}
 }
 
-// Nothing is typed into a program that does not wait for an answer: lines are edited or shown, or text came behind the question, as a shell's
-// prompt behind a file with questions.
+// Nothing is typed into a program that does not wait for an answer: lines are edited or
+// shown, or text came behind the question, as a shell's prompt behind a file with
+// questions.
 func TestNoAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines, echo bool
@@ -88,7 +91,8 @@ func TestNoAnswers(t *testing.T) {
 	}
 }
 
-// A program that prints its prompt while the answer waits was not the one that has asked, nor is one in another process group.
+// A program that prints its prompt while the answer waits was not the one that has asked,
+// nor is one in another process group.
 func TestNoAnswersForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, f := rawTerminal(t, term.Spec{})
@@ -123,7 +127,8 @@ func TestNoAnswersBehindACommand(t *testing.T) {
 	})
 }
 
-// At most twenty answers are given in a second; a program that goes on asking gets them all.
+// At most twenty answers are given in a second; a program that goes on asking gets them
+// all.
 func TestAnswersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, f := rawTerminal(t, term.Spec{})
@@ -181,7 +186,8 @@ func TestAnAwaitedTerminalAnswers(t *testing.T) {
 	})
 }
 
-// Of several attached terminals, the one that typed last answers, before that the first one. Answers of others are dropped, in any division.
+// Of several attached terminals, the one that typed last answers, before that the first
+// one. Answers of others are dropped, in any division.
 func TestOneTerminalAnswers(t *testing.T) {
 	answers := []string{da1, "\x1b[>41;354;0c", "\x1b[=0c", "\x1b[0n", "\x1b[3;7R", "\x1b[?3;7R", "\x1b[?2004;1$y", "\x1b[4;2$y", "\x1b[?5u", "\x1bP>|xterm(354)\x1b\\", "\x1bP!|00000000\x1b\\",
 		"\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\", "\x1b]10;rgb:ff/ff/ff\a", "\x1b]52;c;ZXZpbA==\a", "\x1bP1$r0m\x1b\\", "\x1bP1+r544e=78\x1b\\", "\x1b[8;24;80t", "\x1b[48;24;80;480;800t", "\x1b[?997;1n", "\x1b]lname\x1b\\",

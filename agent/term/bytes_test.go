@@ -10,7 +10,8 @@ import (
 	"tether/agent/term"
 )
 
-// A secret that is not UTF-8 is masked, also by the next daemon, which has it from the holder.
+// A secret that is not UTF-8 is masked, also by the next daemon, which has it from the
+// holder.
 func TestSecretsThatAreNotUTF8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const secret = "Zk3!vault\xe9-9fQx+77"

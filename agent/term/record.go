@@ -21,7 +21,8 @@ type record struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"`
 	Cwd     string   `json:"cwd"` // at the start
-	// CommandBytes has, by their index, the elements of Command that are not UTF-8, which JSON cannot carry; CwdBytes is such a Cwd.
+	// CommandBytes has, by their index, the elements of Command that are not UTF-8, which
+	// JSON cannot carry; CwdBytes is such a Cwd.
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 	Started      int64          `json:"started"` // Unix ns

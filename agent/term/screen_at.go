@@ -2,7 +2,8 @@ package term
 
 import "tether/screen"
 
-// ScreenAt is the screen at a raw offset of what a Reader returns. It is not safe for concurrent use.
+// ScreenAt is the screen at a raw offset of what a Reader returns. It is not safe for
+// concurrent use.
 type ScreenAt struct {
 	Is     *screen.Screen
 	At     int64
@@ -12,7 +13,8 @@ type ScreenAt struct {
 	rest []byte // output behind At, which was read
 }
 
-// OldestScreen returns the screen at the oldest offset at which it is known. The caller must Close it.
+// OldestScreen returns the screen at the oldest offset at which it is known. The caller
+// must Close it.
 func (h Handle) OldestScreen() (*ScreenAt, error) {
 	all, err := h.Reader(ReaderOptions{View: ViewScreen, Linear: true})
 	if err != nil {
@@ -31,7 +33,8 @@ func (h Handle) OldestScreen() (*ScreenAt, error) {
 // Close closes the reader.
 func (s *ScreenAt) Close() { s.Reader.Close() }
 
-// Until advances the screen to a raw offset, or to the last output before it that can be read.
+// Until advances the screen to a raw offset, or to the last output before it that can be
+// read.
 func (s *ScreenAt) Until(to int64) {
 	buf := make([]byte, 64<<10)
 	for s.At < to {

@@ -9,7 +9,8 @@ import (
 	"tether/internal/escape"
 )
 
-// Seat is an attached person's terminal, which answers what the program asks. It is for one goroutine, except for Leave.
+// Seat is an attached person's terminal, which answers what the program asks. It is for
+// one goroutine, except for Leave.
 type Seat struct {
 	t     *Terminal
 	scan  escape.Scanner
@@ -17,8 +18,9 @@ type Seat struct {
 	begun time.Time // when it has
 }
 
-// Sit counts a person as attached, as Attach does, with a terminal that answers questions: all output from the present end on must be shown
-// there. Input from there must pass Typed. The caller must Leave.
+// Sit counts a person as attached, as Attach does, with a terminal that answers
+// questions: all output from the present end on must be shown there. Input from there
+// must pass Typed. The caller must Leave.
 func (h Handle) Sit() (*Seat, error) {
 	if err := h.allow(OpType); err != nil {
 		return nil, err
@@ -44,7 +46,8 @@ func (s *Seat) Leave() {
 	s.t.attach(-1)
 }
 
-// Dealt returns the raw offset up to which others have dealt with the program's questions.
+// Dealt returns the raw offset up to which others have dealt with the program's
+// questions.
 func (s *Seat) Dealt() int64 {
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
@@ -57,8 +60,9 @@ const maxAnswer = 64 << 10
 // answerPause is how long the rest of an answer may be on its way.
 const answerPause = 200 * time.Millisecond
 
-// Typed returns the part of input that the program is to get. If another seat answers its questions, this terminal's answers are left out,
-// and the beginning of an answer waits for its rest. If the person types anything else, this terminal answers from now on.
+// Typed returns the part of input that the program is to get. If another seat answers its
+// questions, this terminal's answers are left out, and the beginning of an answer waits
+// for its rest. If the person types anything else, this terminal answers from now on.
 func (s *Seat) Typed(input []byte) (out []byte) {
 	if len(s.seq) > 0 && time.Since(s.begun) > answerPause { // a key that looks like the beginning of an answer
 		out = s.types(out)
@@ -89,7 +93,8 @@ func (s *Seat) Typed(input []byte) (out []byte) {
 	return out
 }
 
-// types records that the person has typed here, and appends the sequence that has begun to dst.
+// types records that the person has typed here, and appends the sequence that has begun
+// to dst.
 func (s *Seat) types(dst []byte) []byte {
 	s.t.mu.Lock()
 	s.t.answering.typed = s
@@ -110,9 +115,11 @@ func (s *Seat) answers() bool {
 	return len(a.seats) == 0 || a.seats[0] == s
 }
 
-// isReport reports whether a control sequence from a terminal is an answer, or a report of a kind that a program has asked for: device
-// attributes, status, cursor, modes, kitty's keyboard, sizes, colour schemes, settings of keys and graphics (xterm's control sequences,
-// kitty's protocols). A modified F3 in the form of a cursor report counts as one.
+// isReport reports whether a control sequence from a terminal is an answer, or a report
+// of a kind that a program has asked for: device attributes, status, cursor, modes,
+// kitty's keyboard, sizes, colour schemes, settings of keys and graphics (xterm's control
+// sequences, kitty's protocols). A modified F3 in the form of a cursor report counts as
+// one.
 func isReport(params []byte, final byte) bool {
 	prefix, inter := byte(0), byte(0)
 	if len(params) > 0 {
@@ -144,7 +151,8 @@ func isReport(params []byte, final byte) bool {
 	return false
 }
 
-// isEvent reports whether a control sequence from a terminal tells of its focus, or of the mouse, which may only have moved.
+// isEvent reports whether a control sequence from a terminal tells of its focus, or of
+// the mouse, which may only have moved.
 func isEvent(params []byte, final byte) bool {
 	switch final {
 	case 'I', 'O':
@@ -155,7 +163,8 @@ func isEvent(params []byte, final byte) bool {
 	return false
 }
 
-// isStringAnswer reports whether a sequence is a DCS, OSC or APC with some content: people do not type those.
+// isStringAnswer reports whether a sequence is a DCS, OSC or APC with some content:
+// people do not type those.
 func isStringAnswer(seq []byte) bool {
 	return len(seq) > 3 && seq[0] == 0x1b && strings.IndexByte("P]_", seq[1]) >= 0
 }

@@ -25,7 +25,8 @@ type Spec struct {
 	Cwd   string // absolute directory
 	Size  Size   // zero means 80x24
 	Feed  bool   // the child's standard input is a pipe, see Handle.Feeder
-	// Limits are those of the child where they differ from this process's, see pty.Command.
+	// Limits are those of the child where they differ from this process's, see
+	// pty.Command.
 	Limits  proc.Limits
 	Private bool
 	OnSlow  OnSlow

@@ -35,8 +35,9 @@ type Server interface {
 	Access(r *http.Request) term.Access
 	// Typing returns a function that returns an error if that caller may not type into a terminal. It is for one goroutine.
 	Typing(r *http.Request) func(term.Info) error
-	// Resize records the size of a client's window for a terminal, and gives the terminal the size that fits all people's. Unsize removes the
-	// record, so that the terminal can grow again. client is comparable.
+	// Resize records the size of a client's window for a terminal, and gives the terminal
+	// the size that fits all people's. Unsize removes the record, so that the terminal
+	// can grow again. client is comparable.
 	Resize(h term.Handle, client any, size term.Size) error
 	Unsize(h term.Handle, client any)
 	// ErrorFor returns the error with its code for the client.

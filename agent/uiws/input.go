@@ -88,7 +88,8 @@ func (c *client) resize(r request) error {
 	return err
 }
 
-// sizes records that the window has a size for a terminal. It returns false if the client has gone.
+// sizes records that the window has a size for a terminal. It returns false if the client
+// has gone.
 func (c *client) sizes(id string, h term.Handle) bool {
 	c.sizing.Lock()
 	defer c.sizing.Unlock()
@@ -98,7 +99,8 @@ func (c *client) sizes(id string, h term.Handle) bool {
 	return c.sized != nil
 }
 
-// unsize ends the size of the window for a terminal, or for all if the client has gone and id is "".
+// unsize ends the size of the window for a terminal, or for all if the client has gone
+// and id is "".
 func (c *client) unsize(id string) {
 	c.sizing.Lock()
 	ended := c.sized

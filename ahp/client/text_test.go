@@ -13,7 +13,8 @@ import (
 // brokenTexts are the insides of JSON strings that package json would replace.
 var brokenTexts = map[string]string{"half a character": `\ud83d`, "not UTF-8": "a\xe9"}
 
-// What a host says in text that is not Unicode is refused, except output, which is shown with U+FFFD.
+// What a host says in text that is not Unicode is refused, except output, which is shown
+// with U+FFFD.
 func TestBrokenTextOfHosts(t *testing.T) {
 	for name, text := range brokenTexts {
 		t.Run(name, func(t *testing.T) {

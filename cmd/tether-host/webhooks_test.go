@@ -95,8 +95,9 @@ func (r *receiver) next() (one told) {
 	return one
 }
 
-// A client that others have made lists the events and subscribes by webhook: it answers a challenge, is told of each line once, renews its
-// subscription, and unsubscribes. One whose token is revoked is told that it is over.
+// A client that others have made lists the events and subscribes by webhook: it answers a
+// challenge, is told of each line once, renews its subscription, and unsubscribes. One
+// whose token is revoked is told that it is over.
 func TestWebhooksReachTheAISDK(t *testing.T) {
 	s := newStage(t)
 	port := freePort(t)

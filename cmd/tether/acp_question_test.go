@@ -8,7 +8,8 @@ import (
 	"tether/agent/policy"
 )
 
-// A question about a command whose bytes are not UTF-8 is not the one about a command of the letters with which they are shown.
+// A question about a command whose bytes are not UTF-8 is not the one about a command of
+// the letters with which they are shown.
 func TestQuestionIsAbout(t *testing.T) {
 	a := &agentTerminals{name: "bob"}
 	c := acp.Command{Argv: []string{"rm", `$'a\xe9'`}, Cwd: "/p"}

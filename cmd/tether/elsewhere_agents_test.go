@@ -17,7 +17,8 @@ import (
 	"tether/platform/pty"
 )
 
-// plannedModel implements the part of the Responses API that Codex needs. It calls the tools of a plan, one after the other.
+// plannedModel implements the part of the Responses API that Codex needs. It calls the
+// tools of a plan, one after the other.
 type plannedModel struct {
 	plan []plannedCall
 
@@ -62,9 +63,10 @@ func (m *plannedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestCodexRunsElsewhere follows docs/AGENTS.md with the real programs: Codex runs elsewhere, and the person has started codex exec-server
-// here, at a terminal of theirs. Codex has tether's MCP server and its commands run here, and all of it counts as the agent, also at a
-// terminal that Codex makes.
+// TestCodexRunsElsewhere follows docs/AGENTS.md with the real programs: Codex runs
+// elsewhere, and the person has started codex exec-server here, at a terminal of theirs.
+// Codex has tether's MCP server and its commands run here, and all of it counts as the
+// agent, also at a terminal that Codex makes.
 func TestCodexRunsElsewhere(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	tether, err := exec.LookPath("tether")

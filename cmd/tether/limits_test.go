@@ -14,7 +14,8 @@ import (
 	"tether/platform/proc"
 )
 
-// printsLimits is a line that prints the umask, the limit of open files and of file sizes.
+// printsLimits is a line that prints the umask, the limit of open files and of file
+// sizes.
 const printsLimits = "echo limits $(umask) $(ulimit -Sn) $(ulimit -f)."
 
 // limitsOf waits for what printsLimits prints in a terminal.
@@ -33,7 +34,8 @@ func (m *mortal) limitsOf(ref string) (printed string) {
 	return printed
 }
 
-// A declared terminal has the limits of the shell of tether up, and keeps them when it is started again, also by the next daemon.
+// A declared terminal has the limits of the shell of tether up, and keeps them when it is
+// started again, also by the next daemon.
 func TestLimitsOverDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
@@ -84,7 +86,8 @@ func TestLimitsOverDaemons(t *testing.T) {
 	expect("after another up", tether("umask 022; tether down web >/dev/null; tether up web"), "22 "+filesOf(proc.OwnLimits())+" unlimited")
 }
 
-// Requests without limits, such as those of an older program, have the umask 022, and an agent's have none that are looser.
+// Requests without limits, such as those of an older program, have the umask 022, and an
+// agent's have none that are looser.
 func TestLimitsOfRequests(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)

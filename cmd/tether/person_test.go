@@ -253,8 +253,9 @@ func TestQuestionsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// With nobody attached, the daemon answers a program's questions, and a file with questions types nothing into a shell. With two people
-// attached, the program gets one answer.
+// With nobody attached, the daemon answers a program's questions, and a file with
+// questions types nothing into a shell. With two people attached, the program gets one
+// answer.
 func TestQuestionsAreAnsweredOnce(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)

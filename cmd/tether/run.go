@@ -50,7 +50,8 @@ command's. The umask, soft limits and nice value are those of your shell.`,
 // endPatience is how long ended waits for an input to end.
 const endPatience = 300 * time.Millisecond
 
-// ended reports whether a pipe or file ends without a byte, as the input does that editors and other programs give. It takes the first byte.
+// ended reports whether a pipe or file ends without a byte, as the input does that
+// editors and other programs give. It takes the first byte.
 func ended(f *os.File) bool {
 	end := make(chan bool, 1)
 	go func() {
@@ -119,8 +120,9 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 	return a.attachTo(c.Context(), client, t.ID, localclient.AttachOptions{FromStart: true}, attach.Options{Owns: true, Feed: r.Feed})
 }
 
-// limits returns the umask, nice value and soft limits of the person's shell, which its commands have; nil where there are none. A daemon that
-// is too old to apply them gets none, and the person is told so.
+// limits returns the umask, nice value and soft limits of the person's shell, which its
+// commands have; nil where there are none. A daemon that is too old to apply them gets
+// none, and the person is told so.
 func (a *app) limits(ctx context.Context, client *localclient.Client) (*proc.Limits, error) {
 	own := proc.OwnLimits()
 	if own.IsZero() {

@@ -97,7 +97,8 @@ func (k knownAgent) knows() (bool, error) {
 	return k.format.Has(text, "tether", "mcp")
 }
 
-// executor returns the name of the program by which agents that run elsewhere use this machine, if it reads the agent's file; else "".
+// executor returns the name of the program by which agents that run elsewhere use this
+// machine, if it reads the agent's file; else "".
 func (k knownAgent) executor() string {
 	switch k.id {
 	case "claude":
@@ -120,7 +121,8 @@ func agentsHere() (know, lack, broken []string) {
 // executorsHere is agentsHere for the executors of the installed agents.
 func executorsHere() (know, lack, broken []string) { return byFile(knownAgent.executor) }
 
-// byFile returns what name says of the installed agents, without those of which it says nothing, by what their files have.
+// byFile returns what name says of the installed agents, without those of which it says
+// nothing, by what their files have.
 func byFile(name func(knownAgent) string) (know, lack, broken []string) {
 	all, err := knownAgents()
 	if err != nil {

@@ -115,8 +115,9 @@ func TestSetupAgents(t *testing.T) {
 	}
 }
 
-// The files that executors of agents elsewhere read are written on request, those of VS Code's remote servers as soon as one has run here.
-// doctor says which of them lead to tether.
+// The files that executors of agents elsewhere read are written on request, those of VS
+// Code's remote servers as soon as one has run here. doctor says which of them lead to
+// tether.
 func TestSetupForAgentsElsewhere(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := agentHome(t, map[string]string{".vscode-server/data/User/settings.json": "{}", ".codex/auth.json": "{}", ".cursor/mcp.json": "{}"})

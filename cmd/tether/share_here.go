@@ -60,7 +60,8 @@ func (f *hereFlags) ways(c *cobra.Command, host string) ([]tunnel.Way, error) {
 	return []tunnel.Way{w}, nil
 }
 
-// private is a host that this command has started for one terminal, with what is in front of it.
+// private is a host that this command has started for one terminal, with what is in front
+// of it.
 type private struct {
 	app   *app
 	host  string // program
@@ -77,7 +78,8 @@ const openWithin = 20 * time.Second
 // errHostEnded says that the private host has ended by itself.
 var errHostEnded = errors.New("the private host has ended")
 
-// shareHere shares a terminal from this machine until ctx, the link's time or its link ends.
+// shareHere shares a terminal from this machine until ctx, the link's time or its link
+// ends.
 func (a *app) shareHere(ctx context.Context, ref string, r localapi.ShareRequest, ways []tunnel.Way, agent bool) (err error) {
 	p := &private{app: a}
 	self, err := os.Executable()

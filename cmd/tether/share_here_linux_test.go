@@ -20,7 +20,8 @@ import (
 	"tether/platform/proc"
 )
 
-// lent is a daemon with a terminal called web, and no host, for programs as users build them.
+// lent is a daemon with a terminal called web, and no host, for programs as users build
+// them.
 type lent struct {
 	t       *testing.T
 	bin     string // in PATH before all others; a test may put stand-ins there
@@ -116,7 +117,8 @@ func (s *sharing) sees(pattern string) string {
 
 var hereLink = `(?m)^https?://\S+/s/#[a-z2-7]+\.[A-Za-z0-9_-]{43}$`
 
-// ends waits for its end with that status, -1 for a killed one, and until nothing of it is left.
+// ends waits for its end with that status, -1 for a killed one, and until nothing of it
+// is left.
 func (s *sharing) ends(status int) {
 	s.t.Helper()
 	select {
@@ -182,7 +184,8 @@ func (l *lent) watches(link string) string {
 	return out.String()
 }
 
-// A terminal is shared without a host: a guest sees it, and nothing else is offered. Everything ends with the command, however that ends.
+// A terminal is shared without a host: a guest sees it, and nothing else is offered.
+// Everything ends with the command, however that ends.
 func TestShareHere(t *testing.T) {
 	l := lendsNothing(t, "")
 	t.Run("what a guest gets", func(t *testing.T) {
@@ -299,7 +302,8 @@ func TestShareHereIsRefused(t *testing.T) {
 	}
 }
 
-// An agent with the printed token reads the terminal by MCP, and without the flag there is no such door.
+// An agent with the printed token reads the terminal by MCP, and without the flag there
+// is no such door.
 func TestShareHereForAnAgent(t *testing.T) {
 	l := lendsNothing(t, "")
 	s := l.share("--via", "none", "--agent")
@@ -345,7 +349,8 @@ func TestShareHereForAnAgent(t *testing.T) {
 	s.ends(130)
 }
 
-// By ssh -R to a real sshd: the far end has the port on its loopback alone. A tunnel that dies is shown, and opened again.
+// By ssh -R to a real sshd: the far end has the port on its loopback alone. A tunnel that
+// dies is shown, and opened again.
 func TestShareHereBySSH(t *testing.T) {
 	l := lendsNothing(t, "")
 	l.sshTo(t)
@@ -411,7 +416,8 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// sshTo makes ssh of these commands the real one, with a configuration in which far.example is a real sshd of the test's.
+// sshTo makes ssh of these commands the real one, with a configuration in which
+// far.example is a real sshd of the test's.
 func (l *lent) sshTo(t *testing.T) {
 	t.Helper()
 	needs(t, "sshd", "ssh", "ssh-keygen")
@@ -442,7 +448,8 @@ func (l *lent) sshTo(t *testing.T) {
 	l.standIn("ssh", fmt.Sprintf("exec %s -F %s \"$@\"\n", ssh, file("ssh_config")))
 }
 
-// By programs that speak the command lines of tailscale and cloudflared: the https address that they print is the link's.
+// By programs that speak the command lines of tailscale and cloudflared: the https
+// address that they print is the link's.
 func TestShareHereByStandIns(t *testing.T) {
 	l := lendsNothing(t, "")
 	asked := filepath.Join(t.TempDir(), "asked")

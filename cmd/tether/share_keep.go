@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// keeperVerb makes this program the keeper of another one: it ends that program, and removes a directory, when its standard input ends.
-	// The other end of that pipe is in the command that has started the keeper, so that this also works if that command is killed.
+	// keeperVerb makes this program the keeper of another one: it ends that program, and
+	// removes a directory, when its standard input ends. The other end of that pipe is in
+	// the command that has started the keeper, so that this also works if that command is
+	// killed.
 	keeperVerb = "keeper"
 	// keptGrace is how long a program may take to end in order.
 	keptGrace = 2 * time.Second
@@ -23,9 +25,11 @@ const (
 	keeperWithin = 15 * time.Second
 )
 
-// keep is the keeper. args are the directory to remove, or "", then the program's path and its arguments.
+// keep is the keeper. args are the directory to remove, or "", then the program's path
+// and its arguments.
 func keep(args []string) int {
-	// A person's Ctrl-C and the end of their terminal reach the keeper, too. It waits for the command, which ends the pipe.
+	// A person's Ctrl-C and the end of their terminal reach the keeper, too. It waits for
+	// the command, which ends the pipe.
 	ending := proc.StopSignals()
 	if len(args) < 2 {
 		return 2
@@ -66,7 +70,8 @@ func keep(args []string) int {
 	return 0
 }
 
-// removeSoon removes a directory. On Windows programs that have ended hold files for a while.
+// removeSoon removes a directory. On Windows programs that have ended hold files for a
+// while.
 func removeSoon(dir string) {
 	for range 100 {
 		if os.RemoveAll(dir) == nil {
@@ -84,7 +89,8 @@ type kept struct {
 	close  func() error
 }
 
-// startKept starts a program that ends with ctx, with Close and with this process. Its directory remove is removed afterwards, unless it is "".
+// startKept starts a program that ends with ctx, with Close and with this process. Its
+// directory remove is removed afterwards, unless it is "".
 func startKept(ctx context.Context, env []string, remove, program string, args []string) (io.ReadCloser, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {

@@ -76,7 +76,8 @@ func (a *app) update(ctx context.Context, from string) error {
 	return nil
 }
 
-// newestRelease returns the version of the release whose list of checksums is at the address.
+// newestRelease returns the version of the release whose list of checksums is at the
+// address.
 func newestRelease(ctx context.Context, base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {

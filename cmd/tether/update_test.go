@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestUpdate asks a server for the newest version. The program of this test is no release.
+// TestUpdate asks a server for the newest version. The program of this test is no
+// release.
 func TestUpdate(t *testing.T) {
 	newHome(t)
 	serving := func(status int, text string) string {

@@ -74,7 +74,8 @@ func (m *waitingModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// offeredTool returns the name under which a tool is offered, and its namespace where the API has those; "" if it is not offered.
+// offeredTool returns the name under which a tool is offered, and its namespace where the
+// API has those; "" if it is not offered.
 func offeredTool(tools []json.RawMessage, tool string) (name, namespace string) {
 	for _, raw := range tools {
 		var t struct {
@@ -185,8 +186,8 @@ func (a turnAgent) start(t *testing.T, home, own string, model *waitingModel) (e
 	return end, out
 }
 
-// TestAgentsShowWholeReads has the real programs read a long log without further arguments: their models are shown the whole answer, with
-// the newest line.
+// TestAgentsShowWholeReads has the real programs read a long log without further
+// arguments: their models are shown the whole answer, with the newest line.
 func TestAgentsShowWholeReads(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for _, agent := range turnAgents(t) {
@@ -216,8 +217,9 @@ func TestAgentsShowWholeReads(t *testing.T) {
 	}
 }
 
-// TestAgentsWaitWithinTheTurn follows docs/AGENTS.md with the real programs that nothing wakes between two turns: their models call
-// wait_terminal, which blocks until the server in the terminal breaks, and are shown the line.
+// TestAgentsWaitWithinTheTurn follows docs/AGENTS.md with the real programs that nothing
+// wakes between two turns: their models call wait_terminal, which blocks until the server
+// in the terminal breaks, and are shown the line.
 func TestAgentsWaitWithinTheTurn(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for _, agent := range turnAgents(t) {

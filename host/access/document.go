@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// Doc is a document of JSON that others may change, too. It is read again when it was changed. What is at the Place counts: a Doc keeps nothing
-// that is not there, and each change begins with what is there. It is safe for concurrent use.
+// Doc is a document of JSON that others may change, too. It is read again when it was
+// changed. What is at the Place counts: a Doc keeps nothing that is not there, and each
+// change begins with what is there. It is safe for concurrent use.
 type Doc[T any] struct {
 	// Set before use.
 	At      Place
@@ -19,8 +20,9 @@ type Doc[T any] struct {
 	Indent  bool           // it is written for people
 	Stays   bool           // once it was there, it must not be missing
 	Check   func(*T) error // says what is wrong with the contents; nil: nothing can be
-	// Lost is told why a document cannot be used, which is then empty: a file is renamed, and a document of a cluster is replaced by the next
-	// change. Effect is added to the reason. Without Lost, what was read before stays in force.
+	// Lost is told why a document cannot be used, which is then empty: a file is renamed,
+	// and a document of a cluster is replaced by the next change. Effect is added to the
+	// reason. Without Lost, what was read before stays in force.
 	Lost   func(error)
 	Effect string
 
@@ -31,8 +33,9 @@ type Doc[T any] struct {
 	now  *T // nil before it was read
 }
 
-// Now returns the contents, which the caller must not change. It returns the same pointer until they have changed. If they cannot be read, it
-// returns those before, nil if there are none, with the error.
+// Now returns the contents, which the caller must not change. It returns the same pointer
+// until they have changed. If they cannot be read, it returns those before, nil if there
+// are none, with the error.
 func (d *Doc[T]) Now() (*T, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,7 +57,8 @@ func (d *Doc[T]) Now() (*T, error) {
 	return d.now, err
 }
 
-// Moved reports whether the contents may have changed since Now last returned them. It is cheap.
+// Moved reports whether the contents may have changed since Now last returned them. It is
+// cheap.
 func (d *Doc[T]) Moved() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,8 +68,9 @@ func (d *Doc[T]) Moved() bool {
 // errSame makes a change end without a write, because nothing changes.
 var errSame = errors.New("nothing changes")
 
-// Change lets do alter the contents while nobody else does, and returns when they are stored. do may be called again with what another node
-// has made of them. Change returns its error.
+// Change lets do alter the contents while nobody else does, and returns when they are
+// stored. do may be called again with what another node has made of them. Change returns
+// its error.
 func (d *Doc[T]) Change(do func(*T) error) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()

@@ -43,7 +43,8 @@ func agentSession(t *testing.T, n *node) (*sdk.ClientSession, error) {
 	return c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: n.http.URL + "/mcp", HTTPClient: &http.Client{Transport: testkit.Bearer(own)}, MaxRetries: -1}, nil)
 }
 
-// call calls a tool and returns its structured answer, or its text where that is all there is.
+// call calls a tool and returns its structured answer, or its text where that is all
+// there is.
 func (a *agent) call(tool string, args map[string]any) map[string]any {
 	a.t.Helper()
 	r, err := a.session.CallTool(context.Background(), &sdk.CallToolParams{Name: tool, Arguments: args})

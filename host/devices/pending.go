@@ -207,7 +207,8 @@ type pendingFile struct {
 
 const pendingVersion = 1
 
-// pendingDoc returns the document at a place. lost is told why it cannot be used; nil makes that an error.
+// pendingDoc returns the document at a place. lost is told why it cannot be used; nil
+// makes that an error.
 func pendingDoc(at access.Place, lost func(error)) *access.Doc[pendingFile] {
 	return &access.Doc[pendingFile]{At: at, What: "the waiting pairings", Version: pendingVersion, Empty: pendingFile{Version: pendingVersion}, Indent: true, Lost: lost}
 }

@@ -58,7 +58,8 @@ type granted struct {
 	principal        host.Principal
 }
 
-// logins are the command line's logins in progress. Provider.mu guards the changes of waiting ones.
+// logins are the command line's logins in progress. Provider.mu guards the changes of
+// waiting ones.
 type logins struct {
 	waiting    bounded.Map[string, *waiting] // by id
 	confirming bounded.Map[[sha256.Size]byte, confirming]

@@ -39,7 +39,8 @@ func TestEntriesExpireEachAtItsTime(t *testing.T) {
 	})
 }
 
-// However entries come and go, there are never too many, and the one that expires next gives way.
+// However entries come and go, there are never too many, and the one that expires next
+// gives way.
 func TestTheNextToExpireGivesWay(t *testing.T) {
 	m := Map[int, time.Time]{Most: 50}
 	begin := time.Now().Add(time.Hour)

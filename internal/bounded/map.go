@@ -1,4 +1,5 @@
-// Package bounded keeps what others make a program remember within bounds of number and time.
+// Package bounded keeps what others make a program remember within bounds of number and
+// time.
 package bounded
 
 import (
@@ -8,8 +9,9 @@ import (
 	"time"
 )
 
-// Map is a map of a bounded number of entries, of which each expires at a time of its own. There is no timer: expired entries leave when the
-// map is used. The zero value is ready. A Map is safe for concurrent use.
+// Map is a map of a bounded number of entries, of which each expires at a time of its
+// own. There is no timer: expired entries leave when the map is used. The zero value is
+// ready. A Map is safe for concurrent use.
 type Map[K comparable, V any] struct {
 	Most int // entries; 0 means 4096. Set before use
 
@@ -48,7 +50,8 @@ func (m *Map[K, V]) Take(key K) (value V, ok bool) {
 	return value, false
 }
 
-// Put sets the value of a key until a time. If the map is full, the entry that expires next gives way, and Put returns its value.
+// Put sets the value of a key until a time. If the map is full, the entry that expires
+// next gives way, and Put returns its value.
 func (m *Map[K, V]) Put(key K, value V, until time.Time) (gone V, full bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,10 +7,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Rates limits how often something may happen for each of many keys, such as the addresses of clients. It remembers a bounded number of
-// keys; those that have tried least are forgotten first. A Rates is safe for concurrent use.
+// Rates limits how often something may happen for each of many keys, such as the
+// addresses of clients. It remembers a bounded number of keys; those that have tried
+// least are forgotten first. A Rates is safe for concurrent use.
 type Rates struct {
-	// Set before use: a key has Burst tries at once, and then one more in each time of Every.
+	// Set before use: a key has Burst tries at once, and then one more in each time of
+	// Every.
 	Burst int
 	Every time.Duration
 
@@ -37,7 +39,8 @@ func (r *Rates) Allow(key string) bool {
 	return ok
 }
 
-// Spent reports whether a key has no try left. first is true once, until it has one again: that refusal should be logged.
+// Spent reports whether a key has no try left. first is true once, until it has one
+// again: that refusal should be logged.
 func (r *Rates) Spent(key string) (spent, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,8 +7,9 @@ import (
 	"tether/internal/change"
 )
 
-// Slots bounds how much goes on at a time: in all, and of each key. Something may have several keys, and gets its slots together: what waits
-// for one keeps none of another. The zero value has no bounds. It is safe for concurrent use.
+// Slots bounds how much goes on at a time: in all, and of each key. Something may have
+// several keys, and gets its slots together: what waits for one keeps none of another.
+// The zero value has no bounds. It is safe for concurrent use.
 type Slots struct {
 	All, Each int // 0: no bound. Set before use
 
@@ -18,7 +19,8 @@ type Slots struct {
 	freed change.Signal
 }
 
-// Try takes a slot, and returns false if there is none. done gives it back, and must be called once.
+// Try takes a slot, and returns false if there is none. done gives it back, and must be
+// called once.
 func (s *Slots) Try(keys ...string) (done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,7 +48,8 @@ func Await(ctx context.Context, since uint64, look func() (version uint64, next 
 // soonEvery is how often Soon looks.
 const soonEvery = 20 * time.Millisecond
 
-// Soon reports whether something is found that another process may have made a moment ago: it looks at once and, for at most a time, again.
+// Soon reports whether something is found that another process may have made a moment
+// ago: it looks at once and, for at most a time, again.
 func Soon(within time.Duration, found func() bool) bool {
 	for began := time.Now(); !found(); time.Sleep(soonEvery) {
 		if time.Since(began) >= within {

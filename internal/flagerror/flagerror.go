@@ -15,7 +15,8 @@ import (
 // numbers are the types of flags that take one number.
 var numbers = regexp.MustCompile(`^(?:u?int|float)\d*$`)
 
-// Text returns the text for a person of an error of the command line's parser. Those of the parser do not say enough.
+// Text returns the text for a person of an error of the command line's parser. Those of
+// the parser do not say enough.
 func Text(err error) string {
 	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {

@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// rawDecoders are the places that decode JSON with package json itself, which replaces text that is not Unicode without a word, and why
-// that is right there. Everything else uses jsonspan.Unmarshal or jsonspan.Decode, which refuse such text. A name with a slash at its end
-// stands for everything below it.
+// rawDecoders are the places that decode JSON with package json itself, which replaces
+// text that is not Unicode without a word, and why that is right there. Everything else
+// uses jsonspan.Unmarshal or jsonspan.Decode, which refuse such text. A name with a slash
+// at its end stands for everything below it.
 var rawDecoders = map[string]string{
 	"internal/jsonspan/": "it is where text is checked",
 

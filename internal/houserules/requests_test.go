@@ -12,20 +12,23 @@ import (
 	"testing"
 )
 
-// servingPlaces are the packages that decode the requests of local clients, by a call of a function in decoders.
+// servingPlaces are the packages that decode the requests of local clients, by a call of
+// a function in decoders.
 var (
 	servingPlaces = []string{"agent/local", "agent/uiws", "agenttools"}
 	decoders      = []string{"withBody", "decode", "decodeTyped", "Unmarshal"}
 )
 
-// handedOn are requests in the form in which one package hands them to another, among them what clients send as parameters of a URL.
+// handedOn are requests in the form in which one package hands them to another, among
+// them what clients send as parameters of a URL.
 var handedOn = map[string][]string{
 	"agent/localclient": {"ReadOptions", "AttachOptions", "FollowOptions", "WaitOptions", "ProblemOptions"},
 	"agenttools":        {"WaitRequest", "SpawnRequest"},
 	"agent/start":       {"Request"},
 }
 
-// sendingPlace fills in requests. What it reads does not count for requests that are decoded.
+// sendingPlace fills in requests. What it reads does not count for requests that are
+// decoded.
 const sendingPlace = "agent/localclient"
 
 // unreadFields lists the exceptions, and why nothing is ignored.
@@ -33,8 +36,8 @@ var unreadFields = map[string]string{
 	"tether/agenttools.waitArgs.Exit": "the exit ends every wait, and is what a wait without conditions waits for",
 }
 
-// typed are the project's packages with their types. Other packages are empty, and errors that follow from that are ignored, as are second
-// declarations for other systems.
+// typed are the project's packages with their types. Other packages are empty, and errors
+// that follow from that are ignored, as are second declarations for other systems.
 type typed struct {
 	fset  *token.FileSet
 	files map[string][]*ast.File // by directory, without tests
@@ -136,8 +139,8 @@ func fields(of types.Type, name string, to map[*types.Var]string) {
 	}
 }
 
-// read returns the fields that the packages which fit read: those that stand anywhere but on the left of an assignment, and those of structs
-// that are converted.
+// read returns the fields that the packages which fit read: those that stand anywhere but
+// on the left of an assignment, and those of structs that are converted.
 func (t *typed) read(fits func(dir string) bool) map[*types.Var]bool {
 	read := map[*types.Var]bool{}
 	for dir, files := range t.files {
@@ -172,8 +175,8 @@ func (t *typed) read(fits func(dir string) bool) map[*types.Var]bool {
 	return read
 }
 
-// Nobody sends the daemon what it ignores: each field of each request is read. Parameters of URLs are refused if they are not, see
-// agent/local EveryOptionIsSentAndRead.
+// Nobody sends the daemon what it ignores: each field of each request is read. Parameters
+// of URLs are refused if they are not, see agent/local EveryOptionIsSentAndRead.
 func TestEveryFieldOfARequestIsRead(t *testing.T) {
 	t.Chdir(root)
 	all, err := checkTypes(parseTree(t))

@@ -47,8 +47,8 @@ func Words(shown []string, bytes map[int][]byte) []string {
 	return words
 }
 
-// Show returns text that is not UTF-8 as bash, zsh and ksh would read it, $'a\xe9', so that people see different bytes as different text. Other
-// text stays as it is.
+// Show returns text that is not UTF-8 as bash, zsh and ksh would read it, $'a\xe9', so
+// that people see different bytes as different text. Other text stays as it is.
 func Show(text string) string {
 	if utf8.ValidString(text) {
 		return text

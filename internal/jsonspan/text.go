@@ -40,7 +40,8 @@ func CheckText(data []byte) error {
 	return nil
 }
 
-// Unmarshal is json.Unmarshal for JSON from outside: text that package json would replace is an error, that of CheckText.
+// Unmarshal is json.Unmarshal for JSON from outside: text that package json would replace
+// is an error, that of CheckText.
 func Unmarshal(data []byte, into any) error {
 	if err := CheckText(data); err != nil {
 		return err

@@ -40,7 +40,8 @@ func New(path string, file *os.File) *Follower {
 	return f
 }
 
-// follow begins with a file, or with none. What it is is asked now: Wine tells it wrongly once the file has another name.
+// follow begins with a file, or with none. What it is is asked now: Wine tells it wrongly
+// once the file has another name.
 func (f *Follower) follow(file *os.File) {
 	f.file, f.which = file, nil
 	if file != nil {

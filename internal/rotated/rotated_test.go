@@ -42,8 +42,8 @@ func (w *writer) lines(count int) {
 	}
 }
 
-// rotate begins a new file. On Windows, which does not replace a file that somebody reads, it may have to stop half way and go on in the
-// present one, as the daemon does.
+// rotate begins a new file. On Windows, which does not replace a file that somebody
+// reads, it may have to stop half way and go on in the present one, as the daemon does.
 func (w *writer) rotate(keep int) {
 	w.t.Helper()
 	for n := 1; n < keep; n++ { // as after a rotation that stopped

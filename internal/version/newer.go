@@ -10,7 +10,8 @@ import (
 // base is set by the linker when a release is built for an address.
 var base string
 
-// Base returns the address of the directory with the files of releases, or "" if this build knows none.
+// Base returns the address of the directory with the files of releases, or "" if this
+// build knows none.
 func Base() string { return base }
 
 var (
@@ -27,8 +28,8 @@ func Listed(sums string) (string, error) {
 	return m[1], nil
 }
 
-// Newer tells whether a release is newer than another, without regard to the commit after the plus. known is false if one of them is not the
-// version of a release.
+// Newer tells whether a release is newer than another, without regard to the commit after
+// the plus. known is false if one of them is not the version of a release.
 func Newer(one, other string) (newer, known bool) {
 	a, b := form.FindStringSubmatch(one), form.FindStringSubmatch(other)
 	if a == nil || b == nil {
@@ -40,7 +41,8 @@ func Newer(one, other string) (newer, known bool) {
 		}
 	}
 	if a[4] == "" || b[4] == "" || a[4] != b[4] {
-		// The words of pre-releases are in the alphabet's order; none is the release itself.
+		// The words of pre-releases are in the alphabet's order; none is the release
+		// itself.
 		return b[4] != "" && (a[4] == "" || strings.Compare(a[4], b[4]) > 0), true
 	}
 	return number(a[5]) > number(b[5]), true

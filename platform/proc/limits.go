@@ -8,39 +8,46 @@ import (
 	"strings"
 )
 
-// Limits are the umask, the nice value and the soft resource limits, which a program inherits from the one that starts it. Absent values
-// stay as the starting process has them. Windows has none of them.
+// Limits are the umask, the nice value and the soft resource limits, which a program
+// inherits from the one that starts it. Absent values stay as the starting process has
+// them. Windows has none of them.
 type Limits struct {
-	// Umask is the permission bits that new files lack, 0 to 0777; in JSON a decimal number.
+	// Umask is the permission bits that new files lack, 0 to 0777; in JSON a decimal
+	// number.
 	Umask *int `json:"umask,omitempty"`
 	// Nice is the nice value, -20 to 19.
 	Nice *int `json:"nice,omitempty"`
-	// Soft is the soft resource limits, by RLIMIT's names in lower case, such as nofile, in the units of setrlimit(2). NoLimit means none.
+	// Soft is the soft resource limits, by RLIMIT's names in lower case, such as nofile,
+	// in the units of setrlimit(2). NoLimit means none.
 	Soft map[string]int64 `json:"soft,omitempty"`
 }
 
 // NoLimit is the value of a resource limit that does not limit.
 const NoLimit = -1
 
-// LimitsVerb is the first argument with which a program is started that must call BecomeLimited with the others.
+// LimitsVerb is the first argument with which a program is started that must call
+// BecomeLimited with the others.
 const LimitsVerb = "start-with-limits"
 
-// BecomeLimited sets the limits that its arguments name and becomes the program that they name. It returns the status with which to exit if it
-// cannot. Windows never needs it.
+// BecomeLimited sets the limits that its arguments name and becomes the program that they
+// name. It returns the status with which to exit if it cannot. Windows never needs it.
 func BecomeLimited(args []string) int { return becomeLimited(args) }
 
-// statusLimited is the exit status of a program that could not become another one, as shells have it.
+// statusLimited is the exit status of a program that could not become another one, as
+// shells have it.
 const statusLimited = 126
 
-// OwnLimits returns all limits with which this process was started. Go raises the limit of open files when a program starts, so OwnLimits asks a
-// shell for the one before, which takes a millisecond or two; without an answer that limit is absent. On macOS, a file that another goroutine
-// makes meanwhile may get another umask.
+// OwnLimits returns all limits with which this process was started. Go raises the limit
+// of open files when a program starts, so OwnLimits asks a shell for the one before,
+// which takes a millisecond or two; without an answer that limit is absent. On macOS, a
+// file that another goroutine makes meanwhile may get another umask.
 func OwnLimits() Limits { return ownLimits() }
 
 // IsZero reports whether no value is given.
 func (l Limits) IsZero() bool { return l.Umask == nil && l.Nice == nil && len(l.Soft) == 0 }
 
-// Check returns an error for values out of range, and for limits that this system does not have.
+// Check returns an error for values out of range, and for limits that this system does
+// not have.
 func (l Limits) Check() error {
 	switch {
 	case !l.IsZero() && len(resources) == 0:
@@ -61,7 +68,8 @@ func (l Limits) Check() error {
 	return nil
 }
 
-// Stricter returns l without what is looser than in least. What is absent there stays as it is.
+// Stricter returns l without what is looser than in least. What is absent there stays as
+// it is.
 func (l Limits) Stricter(least Limits) Limits {
 	if l.Umask != nil && least.Umask != nil {
 		l.Umask = new(*l.Umask | *least.Umask)
@@ -96,7 +104,8 @@ func (l Limits) Without(other Limits) Limits {
 	return l
 }
 
-// String returns the values in the form that ParseLimits reads, such as "umask=077 nofile=512".
+// String returns the values in the form that ParseLimits reads, such as "umask=077
+// nofile=512".
 func (l Limits) String() string {
 	var words []string
 	if l.Umask != nil {

@@ -31,12 +31,14 @@ func Umask() int {
 	return mask
 }
 
-// niceValue returns the nice value. The system call returns 20 minus it, so that it is no error's number.
+// niceValue returns the nice value. The system call returns 20 minus it, so that it is no
+// error's number.
 func niceValue() (int, error) {
 	const biased = 20
 	n, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	return biased - n, err
 }
 
-// selfPath names this program also when its file was replaced: /proc/self is resolved in the child, which still runs it.
+// selfPath names this program also when its file was replaced: /proc/self is resolved in
+// the child, which still runs it.
 func selfPath() (string, error) { return "/proc/self/exe", nil }

@@ -57,7 +57,8 @@ func TestLimitsInWords(t *testing.T) {
 	}
 }
 
-// OwnLimits tells the limit of open files that this process was started with. Go raises it.
+// OwnLimits tells the limit of open files that this process was started with. Go raises
+// it.
 func TestOwnLimits(t *testing.T) {
 	const asked = "PROC_TEST_LIMITS"
 	if os.Getenv(asked) != "" {

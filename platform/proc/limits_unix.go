@@ -46,7 +46,8 @@ func ownLimits() Limits {
 	return l
 }
 
-// shellFiles asks a shell for its limit of open files, which is that of this process before Go raised it: programs that Go starts get that.
+// shellFiles asks a shell for its limit of open files, which is that of this process
+// before Go raised it: programs that Go starts get that.
 func shellFiles() (int64, error) {
 	const patience = time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -77,8 +78,8 @@ func toLimit(n int64) uint64 {
 	return uint64(n)
 }
 
-// Apply sets the values, the nice value on Linux only for the calling thread. It returns in words what it could not set. A soft limit never
-// gets above the hard limit.
+// Apply sets the values, the nice value on Linux only for the calling thread. It returns
+// in words what it could not set. A soft limit never gets above the hard limit.
 func (l Limits) Apply() (faults []string) {
 	if l.Umask != nil {
 		unix.Umask(*l.Umask)
@@ -114,8 +115,9 @@ func setSoft(resource int, limit int64) error {
 // limitedReport is becomeLimited's descriptor for what it could not do.
 const limitedReport = 3
 
-// StartLimited does what syscall.ForkExec does, but the program has the values of l. It starts this program, which sets them and then becomes
-// the other one: this process and its other children are not affected. faults are what could not be set, in words.
+// StartLimited does what syscall.ForkExec does, but the program has the values of l. It
+// starts this program, which sets them and then becomes the other one: this process and
+// its other children are not affected. faults are what could not be set, in words.
 func StartLimited(l Limits, path string, argv []string, attr *syscall.ProcAttr) (pid int, faults string, err error) {
 	if l.IsZero() {
 		pid, err = syscall.ForkExec(path, argv, attr)
@@ -169,8 +171,8 @@ func becomeLimited(args []string) int {
 	return statusLimited
 }
 
-// readReport reads what becomeLimited reports, until it has become the other program: faults in words and, as the byte 0 and a number, the error
-// because of which it has not.
+// readReport reads what becomeLimited reports, until it has become the other program:
+// faults in words and, as the byte 0 and a number, the error because of which it has not.
 func readReport(r *os.File) (faults string, err error) {
 	const most = 4 << 10
 	var b bytes.Buffer

@@ -28,11 +28,12 @@ type Bound struct {
 	Own  bool       // a process of one of the terminals has it open
 }
 
-// OnPort returns the sockets that listen on a TCP port, whoever has them open, as far as the system shows them. It takes as long as
-// Listeners does, and less if there are none.
+// OnPort returns the sockets that listen on a TCP port, whoever has them open, as far as
+// the system shows them. It takes as long as Listeners does, and less if there are none.
 func OnPort(port int, terminals ...Terminal) ([]Bound, error) { return onPort(port, terminals) }
 
-// Listens reports whether a process of the terminal listens on a TCP port. It takes as long as OnPort does.
+// Listens reports whether a process of the terminal listens on a TCP port. It takes as
+// long as OnPort does.
 func Listens(t Terminal, port int) (bool, error) {
 	all, err := onPort(port, []Terminal{t})
 	return slices.ContainsFunc(all, func(b Bound) bool { return b.Own }), err

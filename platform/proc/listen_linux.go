@@ -57,7 +57,8 @@ func onPort(port int, terminals []Terminal) ([]Bound, error) {
 	return some, err
 }
 
-// scanMarked calls visit for each process of this user in one of the terminals, with the IDs of those.
+// scanMarked calls visit for each process of this user in one of the terminals, with the
+// IDs of those.
 func scanMarked(terminals []Terminal, visit func(p Info, ids []string)) error {
 	wanted := map[string]bool{}
 	for _, t := range terminals {

@@ -17,7 +17,8 @@ import (
 	"tether/platform/pty"
 )
 
-// limited runs a shell's line with the limits, and returns what it prints and which limits it could not have.
+// limited runs a shell's line with the limits, and returns what it prints and which
+// limits it could not have.
 func limited(t *testing.T, l proc.Limits, script string) (printed, faults string) {
 	t.Helper()
 	p, err := pty.Start(pty.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(), Limits: l})
@@ -33,7 +34,8 @@ func limited(t *testing.T, l proc.Limits, script string) (printed, faults string
 	return strings.ReplaceAll(string(all), "\r\n", "\n"), p.Faults()
 }
 
-// The limits are the program's alone, and it gets neither other files nor another environment for them.
+// The limits are the program's alone, and it gets neither other files nor another
+// environment for them.
 func TestLimits(t *testing.T) {
 	testkit.Leaks(t)
 	t.Setenv("ODD", "a\xff\nb")

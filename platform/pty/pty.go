@@ -61,8 +61,9 @@ type Command struct {
 	// Feed makes a pipe, which PTY.Feed fills, the program's standard input instead of the terminal. Its output stays at the terminal, which
 	// is still its controlling one. The input ends after FeedWait if PTY.Feed is not called before. Only where CanFeed says so.
 	Feed bool
-	// Limits are the program's umask, nice value and soft limits where they differ from those of this process, which must then call
-	// proc.BecomeLimited. PTY.Faults says what could not be set. They have no effect on Windows, which has none of them.
+	// Limits are the program's umask, nice value and soft limits where they differ from
+	// those of this process, which must then call proc.BecomeLimited. PTY.Faults says
+	// what could not be set. They have no effect on Windows, which has none of them.
 	Limits proc.Limits
 	// Size of the terminal; 0 in a dimension means that of DefaultSize.
 	Size Size

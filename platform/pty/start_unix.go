@@ -94,9 +94,10 @@ func checkProgram(path string) error {
 	}
 }
 
-// fork starts the program, which reads in; faults are those of proc.StartLimited. Signals that this process ignores, because its parent did
-// (nohup), would stay ignored in the program: Go resets only handled signals, so during the fork they are handled, by a channel that nobody
-// reads.
+// fork starts the program, which reads in; faults are those of proc.StartLimited. Signals
+// that this process ignores, because its parent did (nohup), would stay ignored in the
+// program: Go resets only handled signals, so during the fork they are handled, by a
+// channel that nobody reads.
 func fork(c Command, path string, in, tty *os.File) (pid int, faults string, err error) {
 	argv, env := c.Args, c.Env
 	if len(argv) == 0 {

@@ -22,8 +22,8 @@ var ErrUnsupported = errors.New("cannot read the environment of this shell")
 // PrintEnvironment with the next argument as the mark.
 const PrintVerb = "print-environment"
 
-// PrintEnvironment writes the environment and, as umaskVar, the umask of this process between two marks, which separate them from output of
-// start-up files.
+// PrintEnvironment writes the environment and, as umaskVar, the umask of this process
+// between two marks, which separate them from output of start-up files.
 func PrintEnvironment(w io.Writer, mark string) error {
 	entries := append(os.Environ(), fmt.Sprintf("%s=%o", umaskVar, proc.Umask()))
 	_, err := io.WriteString(w, mark+"\x00"+strings.Join(entries, "\x00")+"\x00"+mark)
@@ -101,7 +101,8 @@ func (c *Cache) Known() []string {
 	return env
 }
 
-// Umask returns the umask that the start-up files have set, 0 while the environment is not known, and on Windows. It does not block.
+// Umask returns the umask that the start-up files have set, 0 while the environment is
+// not known, and on Windows. It does not block.
 func (c *Cache) Umask() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,7 @@
-// Command outdated fails if a direct dependency is more than 60 days behind its registry: a newer version than the used one has been out for
-// longer than that. It asks the module proxy about go.mod, and npm about the page of tether-host and the programs that tests install.
+// Command outdated fails if a direct dependency is more than 60 days behind its registry:
+// a newer version than the used one has been out for longer than that. It asks the module
+// proxy about go.mod, and npm about the page of tether-host and the programs that tests
+// install.
 //
 //	go run ./internal/tools/outdated
 package main
@@ -21,7 +23,8 @@ import (
 // grace is how long a newer version may be out.
 const grace = 60 * 24 * time.Hour
 
-// samples are programs of npm that stay at a version on purpose: tests compare with their output, or need that version of Node.
+// samples are programs of npm that stay at a version on purpose: tests compare with their
+// output, or need that version of Node.
 var samples = regexp.MustCompile(`^(vite|rollup|nodemon|typescript|webpack|webpack-cli|vitest|jest|concurrently|tsx|esbuild|node|zod)$`)
 
 // release is a version of a dependency, and when it came out.
@@ -190,7 +193,8 @@ func newerPackages(ctx context.Context, p pin) (newer []release, err error) {
 	return newer, nil
 }
 
-// sameOrOlder compares three numbers: a fix of an older version may come out after a newer version.
+// sameOrOlder compares three numbers: a fix of an older version may come out after a
+// newer version.
 func sameOrOlder(a, b string) bool {
 	var x, y [3]int
 	fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])

@@ -1,8 +1,10 @@
-// Command record makes the recordings of today's tools for the tests of the package problems.
+// Command record makes the recordings of today's tools for the tests of the package
+// problems.
 //
-// It installs the newest version of each tool, starts it in a terminal for a small project, breaks files and repairs them as
-// the output tells, and writes NAME.out, what the terminal got, NAME.want, the truth about it, and its line in
-// versions.tsv. The tools are in the directory tools.
+// It installs the newest version of each tool, starts it in a terminal for a small
+// project, breaks files and repairs them as the output tells, and writes NAME.out, what
+// the terminal got, NAME.want, the truth about it, and its line in versions.tsv. The
+// tools are in the directory tools.
 //
 //	go run ./internal/tools/record
 //	go run ./internal/tools/record -keep vite next

@@ -11,7 +11,8 @@ import (
 	"tether/agent/redact"
 )
 
-// home is the directory that recordings name in place of the one in which the tool ran. The project is home + "/app".
+// home is the directory that recordings name in place of the one in which the tool ran.
+// The project is home + "/app".
 const home = "/home/dev"
 
 // neutral are the pairs of what must not be in a recording, and what is there instead.

@@ -114,8 +114,8 @@ func (r *recorder) install(ctx context.Context, app string) error {
 	return nil
 }
 
-// installNpm brings the packages of npm. One that is called node comes first, and runs npm: of each package npm takes the
-// newest version that its Node.js can run.
+// installNpm brings the packages of npm. One that is called node comes first, and runs
+// npm: of each package npm takes the newest version that its Node.js can run.
 func (r *recorder) installNpm(ctx context.Context, app string) error {
 	args := []string{"install", "--no-audit", "--no-fund", "--save-dev"}
 	path := []string{"PATH=" + filepath.Join(app, "node_modules", ".bin") + string(os.PathListSeparator) + os.Getenv("PATH")}
@@ -281,8 +281,9 @@ func contents(app string, edits []edit) (before, after map[string]string, err er
 	return before, after, nil
 }
 
-// save writes files, as an editor does that writes in place, and waits for what the tool prints about it. It saves them
-// again where the tool does nothing: a watcher that starts may have missed it.
+// save writes files, as an editor does that writes in place, and waits for what the tool
+// prints about it. It saves them again where the tool does nothing: a watcher that starts
+// may have missed it.
 func (r *recorder) save(app string, files map[string]string, all []*regexp.Regexp) error {
 	from := len(r.out)
 	write := func() (err error) {
@@ -302,8 +303,8 @@ func (r *recorder) save(app string, files map[string]string, all []*regexp.Regex
 	return r.term.await(from, r.urls, write, all...)
 }
 
-// shown checks that a file's name, a line and a column are in a text. A column that is printed behind file and line is
-// added.
+// shown checks that a file's name, a line and a column are in a text. A column that is
+// printed behind file and line is added.
 func shown(where, text string) (string, error) {
 	parts := strings.Split(where, ":")
 	for i, part := range parts {
@@ -323,7 +324,8 @@ func shown(where, text string) (string, error) {
 	return where, nil
 }
 
-// write makes the output neutral, piece by piece between the marks, and writes the recording.
+// write makes the output neutral, piece by piece between the marks, and writes the
+// recording.
 func (r *recorder) write() error {
 	rules, err := redact.Compile(redact.Options{Tokens: true})
 	if err != nil {

@@ -35,7 +35,8 @@ type terminal struct {
 	last   time.Time
 }
 
-// start runs a command of the shell in a new terminal, whose output follows what was printed before.
+// start runs a command of the shell in a new terminal, whose output follows what was
+// printed before.
 func start(command, dir string, env []string, before []byte, patience time.Duration) (*terminal, error) {
 	p, err := pty.Start(pty.Command{Path: "sh", Args: []string{"sh", "-c", command}, Dir: dir,
 		Env: append(env, proc.Tag(fmt.Sprintf("record-%d", os.Getpid()))), Size: pty.Size{Cols: cols, Rows: rows}})
@@ -64,7 +65,8 @@ func (t *terminal) read() {
 	}
 }
 
-// printed returns the output from an offset on, as bytes and as text, and since when there is no more.
+// printed returns the output from an offset on, as bytes and as text, and since when
+// there is no more.
 func (t *terminal) printed(from int) (all []byte, text string, silent time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,8 +104,9 @@ func (t *terminal) settle() {
 	}
 }
 
-// await waits until all expressions are found in what is printed after an offset, while it asks for the URLs; without an
-// expression, until they all answer with 200. It calls again while nothing is printed. The error has what was printed.
+// await waits until all expressions are found in what is printed after an offset, while
+// it asks for the URLs; without an expression, until they all answer with 200. It calls
+// again while nothing is printed. The error has what was printed.
 func (t *terminal) await(from int, urls []string, again func() error, all ...*regexp.Regexp) error {
 	begin, pause, asked := time.Now(), quiet/2, time.Time{}
 	saved := begin
@@ -168,7 +171,8 @@ func get(url string) int {
 	return resp.StatusCode
 }
 
-// plain is the text of an output, in the order in which it was printed. A move to the right is a blank.
+// plain is the text of an output, in the order in which it was printed. A move to the
+// right is a blank.
 func plain(out []byte) string {
 	var text strings.Builder
 	var s escape.Scanner

@@ -9,7 +9,8 @@ import (
 	"tether/agent/redact"
 )
 
-// Every description can be read, and has a recording with a version, which names nothing of the machine that made it.
+// Every description can be read, and has a recording with a version, which names nothing
+// of the machine that made it.
 func TestToolsAreRecorded(t *testing.T) {
 	t.Chdir("../../..")
 	table, err := os.ReadFile(versions)
@@ -62,7 +63,8 @@ func TestMasked(t *testing.T) {
 	}
 }
 
-// A column is taken from what the tool printed, and a line that it did not print is an error.
+// A column is taken from what the tool printed, and a line that it did not print is an
+// error.
 func TestShown(t *testing.T) {
 	for _, c := range []struct{ where, text, want string }{
 		{"src/a.ts:3", "src/a.ts:3:7: bad", "src/a.ts:3:7"},

@@ -16,21 +16,25 @@ import (
 	"text/template"
 )
 
-// The other ways in: install scripts, manifests of package managers, and packages of npm. Each file is a template of the file of the same name in
-// the results; those in directories are the files of a package of npm.
+// The other ways in: install scripts, manifests of package managers, and packages of npm.
+// Each file is a template of the file of the same name in the results; those in
+// directories are the files of a package of npm.
 //
 //go:embed ways
 var ways embed.FS
 
-// address is where the files of releases are: the newest list of checksums and the scripts, and the archives of every version.
+// address is where the files of releases are: the newest list of checksums and the
+// scripts, and the archives of every version.
 type address string
 
-// Nothing in an address, a name or a scope has a meaning in a shell, in JSON, Ruby or Nix.
+// Nothing in an address, a name or a scope has a meaning in a shell, in JSON, Ruby or
+// Nix.
 var (
 	addressForm = regexp.MustCompile(`^(https://[A-Za-z0-9.-]+|http://(127\.0\.0\.1|localhost))(:\d+)?(/[A-Za-z0-9._~-]+)*$`)
 	nameForm    = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,100}$`)
 	scopeForm   = regexp.MustCompile(`^(@[a-z0-9][a-z0-9-]{0,100})?$`)
-	// told is the line of the README that has the address, the only place where it is written.
+	// told is the line of the README that has the address, the only place where it is
+	// written.
 	told = regexp.MustCompile(`curl -fsSL (\S+)/install\.sh \| sh`)
 )
 
@@ -133,7 +137,8 @@ func (r *release) fields() (fields, error) {
 	return f, nil
 }
 
-// render renders one template. In it, sum and name are of a target's file: sum "linux/amd64" ".tar.gz".
+// render renders one template. In it, sum and name are of a target's file: sum
+// "linux/amd64" ".tar.gz".
 func (r *release) render(file string, data fields) ([]byte, error) {
 	of := func(system, extension string) (target, error) {
 		os, arch, _ := strings.Cut(system, "/")

@@ -37,7 +37,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// rendered is a release of archives that are not archives, with everything that is rendered for them.
+// rendered is a release of archives that are not archives, with everything that is
+// rendered for them.
 func rendered(t *testing.T, targets, scope string) *release {
 	t.Helper()
 	all, err := parseTargets(targets)

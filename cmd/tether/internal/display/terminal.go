@@ -59,8 +59,9 @@ func OwnerOf(t localapi.Terminal) string {
 // shownNames bounds the names of people that a list shows; the list counts the others.
 const shownNames = 8
 
-// Command returns a terminal's command line as a list shows it. The URLs on which its programs listen stand before it: whoever looks at a list
-// in a narrow window needs them more than the end of the line.
+// Command returns a terminal's command line as a list shows it. The URLs on which its
+// programs listen stand before it: whoever looks at a list in a narrow window needs them
+// more than the end of the line.
 func Command(t localapi.Terminal) string {
 	var urls []string
 	for _, l := range t.Listening {

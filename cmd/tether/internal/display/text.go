@@ -88,7 +88,8 @@ func Size(bytes int64) string {
 	return Count(int(bytes), "byte")
 }
 
-// Text returns a text of an answer for people: shown, or if it is not UTF-8, its bytes in a form that is clear.
+// Text returns a text of an answer for people: shown, or if it is not UTF-8, its bytes in
+// a form that is clear.
 func Text(shown string, bytes []byte) string {
 	if bytes != nil {
 		return jsonspan.Show(string(bytes))

@@ -109,7 +109,8 @@ func checkAgents(_ context.Context, m *machine) []Check {
 	return []Check{agentsCheck(Check{Name: "agents", Doc: "docs/MCP.md"}, m.Agents)}
 }
 
-// checkExecutors reports likewise which programs let agents that run elsewhere use this machine and tether on it.
+// checkExecutors reports likewise which programs let agents that run elsewhere use this
+// machine and tether on it.
 func checkExecutors(_ context.Context, m *machine) []Check {
 	c := agentsCheck(Check{Name: "agents elsewhere", Doc: "docs/AGENTS.md"}, m.Executors)
 	if c.Result != Skip {

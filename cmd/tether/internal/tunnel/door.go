@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Door lets guests to the pages of a private host that are for them, and to nothing else of it. It serves plain HTTP on loopback; what ends TLS
-// is in front of it. It is safe for concurrent use.
+// Door lets guests to the pages of a private host that are for them, and to nothing else
+// of it. It serves plain HTTP on loopback; what ends TLS is in front of it. It is safe
+// for concurrent use.
 type Door struct {
 	paths []string
 	proxy *httputil.ReverseProxy
@@ -28,7 +29,8 @@ const (
 	idleWithin   = 2 * time.Minute
 )
 
-// NewDoor returns a door to the host at that address, HOST:PORT. A path that ends in "/" stands for all paths below it.
+// NewDoor returns a door to the host at that address, HOST:PORT. A path that ends in "/"
+// stands for all paths below it.
 func NewDoor(host string, paths ...string) *Door {
 	d := &Door{paths: paths}
 	d.proxy = &httputil.ReverseProxy{
@@ -82,7 +84,8 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// has reports whether guests may see the path. A path that is not in its plain form is none of ours.
+// has reports whether guests may see the path. A path that is not in its plain form is
+// none of ours.
 func (d *Door) has(u *url.URL) bool {
 	if u.RawPath != "" || strings.Contains(u.Path, "//") || strings.Contains(u.Path, "/.") {
 		return false
@@ -95,8 +98,9 @@ func (d *Door) has(u *url.URL) bool {
 	return false
 }
 
-// ours reports whether the request names this door, and comes from its own page or from no page. Other names could be those of an attacker that
-// resolve to this machine (DNS rebinding).
+// ours reports whether the request names this door, and comes from its own page or from
+// no page. Other names could be those of an attacker that resolve to this machine (DNS
+// rebinding).
 func (d *Door) ours(r *http.Request) bool {
 	at := d.at.Load()
 	if !isAddress(r.Host) && (at == nil || !strings.EqualFold(r.Host, at.Host)) {

@@ -49,7 +49,8 @@ func TestDoorHasItsPathsAlone(t *testing.T) {
 	}
 }
 
-// A name that is neither the tunnel's nor loopback's could be made to lead here, and a page of another origin is none of this door.
+// A name that is neither the tunnel's nor loopback's could be made to lead here, and a
+// page of another origin is none of this door.
 func TestDoorKnowsItsNames(t *testing.T) {
 	const at = "https://term.example"
 	for _, c := range []struct {
@@ -77,7 +78,8 @@ func TestDoorKnowsItsNames(t *testing.T) {
 	}
 }
 
-// The host sees its own name and nobody's claims about addresses. Behind https its cookies are for https.
+// The host sees its own name and nobody's claims about addresses. Behind https its
+// cookies are for https.
 func TestDoorTellsTheHostItsOwnName(t *testing.T) {
 	d := serve(t, "https://term.example")
 	w := ask(d, "term.example", "/s/x", "Origin", "https://term.example", "X-Forwarded-For", "1.2.3.4")

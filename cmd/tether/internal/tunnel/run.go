@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Start starts a program that ends when ctx ends, or when this process does. It returns the program's output on both streams, which ends with
-// the program.
+// Start starts a program that ends when ctx ends, or when this process does. It returns
+// the program's output on both streams, which ends with the program.
 type Start func(ctx context.Context, program string, args []string) (io.ReadCloser, error)
 
 // Events are told by Run, one at a time. They must not block for long.
@@ -27,13 +27,14 @@ type Events struct {
 const (
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
-	// steady is how long a way must have been open for its next pause to be a short one again.
+	// steady is how long a way must have been open for its next pause to be a short one
+	// again.
 	steady  = time.Minute
 	maxLine = 4 << 10 // bytes of a program's line that are looked at
 )
 
-// Run keeps the way to the port open until ctx ends. If the way closes, Run opens it again. Errors: ctx's, or why the way could not be opened the
-// first time.
+// Run keeps the way to the port open until ctx ends. If the way closes, Run opens it
+// again. Errors: ctx's, or why the way could not be opened the first time.
 func (w Way) Run(ctx context.Context, port int, start Start, on Events) error {
 	remote, pause := 0, firstPause
 	for first := true; ; first = false {

@@ -103,7 +103,8 @@ func told(all *[]string) tunnel.Events {
 	}
 }
 
-// A way that closes is opened again, after pauses that grow, and at the same port of the far end.
+// A way that closes is opened again, after pauses that grow, and at the same port of the
+// far end.
 func TestAWayIsOpenedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := tunnel.Parse("ssh:far", "")

@@ -1,6 +1,7 @@
-// Package tunnel makes a port on this machine's loopback reachable for others, through programs that the person has: ssh, tailscale and
-// cloudflared. A [Way] has the command line of such a program and knows its output; [Way.Run] keeps it running. [Door] is what others reach:
-// it lets them to a few paths of a private host.
+// Package tunnel makes a port on this machine's loopback reachable for others, through
+// programs that the person has: ssh, tailscale and cloudflared. A [Way] has the command
+// line of such a program and knows its output; [Way.Run] keeps it running. [Door] is what
+// others reach: it lets them to a few paths of a private host.
 //
 // It does not fetch a program and does not change the configuration of one.
 package tunnel
@@ -48,7 +49,8 @@ func none() Way {
 	return Way{Name: None, Readers: "only programs on this machine can open the link"}
 }
 
-// Parse returns the way with that name. publicURL is the URL that leads to the port at the far end of ssh, or "".
+// Parse returns the way with that name. publicURL is the URL that leads to the port at
+// the far end of ssh, or "".
 func Parse(name, publicURL string) (Way, error) {
 	host, ssh := strings.CutPrefix(name, SSHPrefix)
 	switch {
@@ -68,7 +70,8 @@ func Parse(name, publicURL string) (Way, error) {
 	return Way{}, fmt.Errorf("%.80q is none of tailscale, tailscale:funnel, ssh:HOST, cloudflared and none", name)
 }
 
-// Found returns the ways to try if the person names none: those whose program look finds, and at last None.
+// Found returns the ways to try if the person names none: those whose program look finds,
+// and at last None.
 func Found(look func(program string) (path string, err error)) (ways []Way) {
 	for _, name := range []string{Tailscale, Cloudflared} {
 		w, _ := Parse(name, "") // cannot fail
@@ -96,8 +99,9 @@ func overTailscale(verb, readers string) Way {
 	}
 }
 
-// A quick tunnel takes no configuration file, so that it gets an empty one: the person's own would be used otherwise. Its URL is in a log line
-// on standard error. See https://developers.cloudflare.com/cloudflare-one/connections/connect-networks/do-more-with-tunnels/trycloudflare.
+// A quick tunnel takes no configuration file, so that it gets an empty one: the person's
+// own would be used otherwise. Its URL is in a log line on standard error. See
+// https://developers.cloudflare.com/cloudflare-one/connections/connect-networks/do-more-with-tunnels/trycloudflare.
 func overCloudflared() Way {
 	return Way{
 		Name: Cloudflared, Program: "cloudflared",
@@ -112,10 +116,12 @@ func overCloudflared() Way {
 	}
 }
 
-// sshHost matches what ssh takes as a destination, without a port: no option, and nothing that a shell could read otherwise.
+// sshHost matches what ssh takes as a destination, without a port: no option, and nothing
+// that a shell could read otherwise.
 var sshHost = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
-// overSSH is ssh -R. With -v ssh says when the far end listens; see the function ssh_confirm_remote_forward of OpenSSH.
+// overSSH is ssh -R. With -v ssh says when the far end listens; see the function
+// ssh_confirm_remote_forward of OpenSSH.
 func overSSH(host, publicURL string) (Way, error) {
 	remote := 0
 	if name, text, ok := strings.Cut(host, ":"); ok {
