@@ -180,8 +180,10 @@ func byCron(t *testing.T, line string) {
 cp "$0" /var/spool/cron/crontabs/root; for dir in /etc/cron.d; do mount -t tmpfs none $dir; done; mount --bind /dev/null /etc/crontab; exec cron -f`, table)
 }
 
-// bySSH runs a line through a real sshd that lets in one key.
-func bySSH(t *testing.T, terminal, line string) {
+// sshConfig returns the file of a configuration of ssh in which far.example is a real
+// sshd of this test's, which lets in one key; every other host fails.
+func sshConfig(t *testing.T) string {
+	t.Helper()
 	needs(t, "sshd", "ssh", "ssh-keygen")
 	sshd, _ := exec.LookPath("sshd") // it starts itself again, by its path
 	dir := t.TempDir()
@@ -196,13 +198,22 @@ func bySSH(t *testing.T, terminal, line string) {
 			t.Skipf("sshd needs /run/sshd: %v", err)
 		}
 	}
-	config := fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nPermitRootLogin yes\nPidFile none\n", file("host"), file("key.pub"))
-	if err := os.WriteFile(file("config"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	// sshd -i serves the connection that its standard streams are.
-	begin(t, "ssh", terminal, "-F", "none", "-i", file("key"), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes",
-		"-o", "ProxyCommand="+sshd+" -i -f "+file("config"), "localhost", line)
+	for name, text := range map[string]string{
+		"sshd_config": fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nPermitRootLogin yes\nPidFile none\n", file("host"), file("key.pub")),
+		"ssh_config": fmt.Sprintf("Host far.example\n ProxyCommand %s -i -f %s\nHost *\n IdentityFile %s\n IdentitiesOnly yes\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n BatchMode yes\n ProxyCommand false\n",
+			sshd, file("sshd_config"), file("key")),
+	} {
+		if err := os.WriteFile(file(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return file("ssh_config")
+}
+
+// bySSH runs a line through a real sshd.
+func bySSH(t *testing.T, terminal, line string) {
+	begin(t, "ssh", terminal, "-F", sshConfig(t), "far.example", line)
 }
 
 // Ordinary use does not notice that callers are distinguished: it counts as the person, operations without a sign work, and powers are

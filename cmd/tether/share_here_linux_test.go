@@ -416,36 +416,12 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// sshTo makes ssh of these commands the real one, with a configuration in which
-// far.example is a real sshd of the test's.
+// sshTo makes ssh of these commands the real one, with the configuration of sshConfig.
 func (l *lent) sshTo(t *testing.T) {
 	t.Helper()
-	needs(t, "sshd", "ssh", "ssh-keygen")
-	sshd, _ := exec.LookPath("sshd")
+	config := sshConfig(t)
 	ssh, _ := exec.LookPath("ssh")
-	dir := t.TempDir()
-	file := func(name string) string { return filepath.Join(dir, name) }
-	for _, name := range []string{"host", "key"} {
-		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file(name)).CombinedOutput(); err != nil {
-			t.Fatalf("%v, %s", err, out)
-		}
-	}
-	if os.Getuid() == 0 {
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
-			t.Skipf("sshd needs /run/sshd: %v", err)
-		}
-	}
-	// sshd -i serves the connection that its standard streams are.
-	for name, text := range map[string]string{
-		"sshd_config": fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nPermitRootLogin yes\nPidFile none\n", file("host"), file("key.pub")),
-		"ssh_config": fmt.Sprintf("Host far.example\n ProxyCommand %s -i -f %s\nHost *\n IdentityFile %s\n IdentitiesOnly yes\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n BatchMode yes\n ProxyCommand false\n",
-			sshd, file("sshd_config"), file("key")),
-	} {
-		if err := os.WriteFile(file(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.standIn("ssh", fmt.Sprintf("exec %s -F %s \"$@\"\n", ssh, file("ssh_config")))
+	l.standIn("ssh", fmt.Sprintf("exec %s -F %s \"$@\"\n", ssh, config))
 }
 
 // By programs that speak the command lines of tailscale and cloudflared: the https
