@@ -212,7 +212,7 @@ func (e *Engine) roster() {
 			}
 			pause = settleRoster
 		}
-		e.apply(e.opts.Terminals.List())
+		e.apply()
 		select {
 		case <-time.After(pause):
 		case <-e.ctx.Done():
@@ -221,9 +221,17 @@ func (e *Engine) roster() {
 	}
 }
 
-// apply updates all subscriptions to the list.
-func (e *Engine) apply(list []agenttools.Info) {
-	for _, s := range e.all() {
+// apply updates all subscriptions to the present list.
+func (e *Engine) apply() {
+	subs := e.all()
+	e.mu.Lock()
+	sources := make([]*source, 0, len(e.sources))
+	for _, src := range e.sources {
+		sources = append(sources, src)
+	}
+	e.mu.Unlock()
+	list := e.opts.Terminals.List() // after subs: a terminal that a subscription has seen is not missing in it
+	for _, s := range subs {
 		if s.src == nil {
 			s.apply(list)
 			continue
@@ -236,12 +244,6 @@ func (e *Engine) apply(list []agenttools.Info) {
 			s.finish(nil)
 		}
 	}
-	e.mu.Lock()
-	sources := make([]*source, 0, len(e.sources))
-	for _, src := range e.sources {
-		sources = append(sources, src)
-	}
-	e.mu.Unlock()
 	for _, src := range sources {
 		src.apply(list)
 	}
@@ -258,6 +260,13 @@ func listedIn(list []agenttools.Info, id string) *agenttools.Info {
 
 // apply starts following terminals that are new to the subscription, and stops following those that are gone.
 func (s *Sub) apply(list []agenttools.Info) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	s.applyLocked(list)
+}
+
+// applyLocked is apply with s.applying held.
+func (s *Sub) applyLocked(list []agenttools.Info) {
 	there := map[string]bool{}
 	for _, i := range list {
 		if !s.spec.covers(i) {

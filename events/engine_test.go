@@ -141,6 +141,46 @@ func start(t *testing.T, e *Engine, r *Request) (*record, chan error, context.Ca
 	return rec, ended, cancel
 }
 
+// endsAtOnce ends its stream when that has begun.
+type endsAtOnce struct {
+	record
+	end func()
+}
+
+func (o *endsAtOnce) Active(string, bool) error {
+	o.end()
+	return nil
+}
+
+// TestStreamsBeginBesideTheRoster begins streams while the roster applies its first list: the
+// race detector sees what both touch, and nothing is followed after a stream's end.
+func TestStreamsBeginBesideTheRoster(t *testing.T) {
+	f := &fakes{}
+	f.add("pty-web")
+	over := f.add("pty-done")
+	over.exit(1)
+	for range 300 {
+		for _, r := range []*Request{
+			request(Exited, args{"terminalId": "pty-done"}, ""), request(Exited, nil, ""),
+			request(Line, args{"terminalId": "pty-web", "pattern": "x"}, ""), request(Line, args{"pattern": "y"}, ""),
+		} {
+			e := New(Options{Terminals: f}) // whose roster begins with the first stream
+			ctx, cancel := context.WithCancel(t.Context())
+			if err := e.Stream(ctx, r, &endsAtOnce{end: cancel}); err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s: %v", r.Name, err)
+			}
+			cancel()
+			e.mu.Lock()
+			left := len(e.watches)
+			e.mu.Unlock()
+			if left != 0 {
+				t.Errorf("%s: %d watches are left of a stream that has ended", r.Name, left)
+			}
+			e.Close()
+		}
+	}
+}
+
 func TestStreamLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakes{}

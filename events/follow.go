@@ -40,7 +40,9 @@ func (e *Engine) beginNow(p *part) error {
 	}
 	if p.sub.spec.kind.family == ofExits {
 		if t.Info().Exit != nil {
+			p.sub.mu.Lock()
 			p.at, p.exited = place{off: 1}, true
+			p.sub.mu.Unlock()
 		}
 		return nil
 	}

@@ -208,7 +208,9 @@ func (e *Engine) Stream(ctx context.Context, r *Request, out Out) error {
 	if s.src == nil && s.spec.of != "" && s.parts[s.spec.of] == nil {
 		return withdrawn()
 	}
+	s.applying.Lock() // until start, which begins what open has found and nobody else
 	if err := e.enter(s); err != nil {
+		s.applying.Unlock()
 		if s.src != nil {
 			s.src.leave(s)
 		}
@@ -218,7 +220,9 @@ func (e *Engine) Stream(ctx context.Context, r *Request, out Out) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(e.ctx, cancel)()
-	if err := s.start(); err != nil {
+	err = s.start()
+	s.applying.Unlock()
+	if err != nil {
 		return err
 	}
 	if s.missed() {
@@ -230,7 +234,7 @@ func (e *Engine) Stream(ctx context.Context, r *Request, out Out) error {
 	return s.tell(ctx, out)
 }
 
-// start starts following the present terminals.
+// start starts following the terminals that open has found. s.applying must be held.
 func (s *Sub) start() error {
 	s.mu.Lock()
 	parts := make([]*part, 0, len(s.parts))
@@ -245,8 +249,8 @@ func (s *Sub) start() error {
 			return err
 		}
 	}
-	if s.spec.kind.family == ofExits {
-		s.apply(s.e.opts.Terminals.List())
+	if s.src == nil {
+		s.applyLocked(s.e.opts.Terminals.List()) // the roster may have seen the last change before enter
 	}
 	return nil
 }

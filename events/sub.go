@@ -1,6 +1,7 @@
 package events
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,8 @@ type Sub struct {
 	spec *Spec
 	wake chan struct{} // 1 slot: there is something to deliver
 	beat atomic.Bool   // a heartbeat is due
+
+	applying sync.Mutex // held while the subscription is started or takes a list; before mu
 
 	mu       sync.Mutex
 	parts    map[string]*part // of kinds of the log, by terminal
@@ -111,8 +114,10 @@ func (s *Sub) position() position {
 		s.mu.Unlock()
 		if w != nil {
 			w.mu.Lock()
-			if at = w.place(p); at.before(p.from) {
-				at = p.from
+			if slices.Contains(w.parts, p) { // else detached meanwhile: from is another's
+				if at = w.place(p); at.before(p.from) {
+					at = p.from
+				}
 			}
 			w.mu.Unlock()
 		}
