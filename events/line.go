@@ -197,7 +197,7 @@ var strange = func() (t [256]bool) {
 	return t
 }()
 
-// renderer turns lines into text. It is for one goroutine.
+// renderer turns lines into text, with the targets of links. It is for one goroutine.
 type renderer struct {
 	row *screen.Screen
 	buf []byte
@@ -248,6 +248,7 @@ func unstyled(dst, p []byte) (out []byte, ok bool) {
 func (r *renderer) draw(line []byte) []byte {
 	if r.row == nil {
 		r.row = screen.New(1000, 3)
+		r.row.ShowLinks()
 	}
 	_, _ = r.row.Write([]byte("\x18\x1bc")) // resets the state that the last line has left
 	r.row.Keep(0)

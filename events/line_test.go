@@ -54,7 +54,8 @@ func TestTextOfLines(t *testing.T) {
 	var r renderer
 	for in, want := range map[string]string{
 		"plain": "plain", "end  \r\n": "end", "\x1b[1;31merror\x1b[0m: x\n": "error: x", "er\x1b[0mror\n": "error", "10%\r20%\r\n": "20%", "long\rst\n": "stng", "long\r\x1b[Kst\n": "st",
-		"a\tb\n": "a       b", "x\x1b[2Cy\n": "x  y", "\x1b]8;;http://x\x07link\x1b]8;;\x07\n": "link", "er\u200bror\n": "error", "na\u00efve\n": "na\u00efve", "\x1b[2Kclean\n": "clean",
+		"a\tb\n": "a       b", "x\x1b[2Cy\n": "x  y", "\x1b]8;;http://x\x07link\x1b]8;;\x07\n": "link [http://x]", "\x1b]8;;file:///a\x07a\x1b]8;;\x07\n": "a",
+		"\x1b[32mLocal\x1b[0m: \x1b]8;;http://x/\x1b\\http://x\x1b]8;;\x1b\\\n": "Local: http://x", "er\u200bror\n": "error", "na\u00efve\n": "na\u00efve", "\x1b[2Kclean\n": "clean",
 		strings.Repeat("x", 5000): strings.Repeat("x", maxText), strings.Repeat("x", 1500) + "\x1b[Kend": strings.Repeat("x", 1500) + "end",
 	} {
 		if got := string(r.text([]byte(in))); got != want {
