@@ -30,6 +30,7 @@ import (
 // plainHost is a host that knows nothing of client-executed terminals, or speaks only an unknown version.
 type plainHost struct {
 	strange bool
+	shells  bool // it starts a shell of its own for each terminal, as VS Code's host does
 	mu      sync.Mutex
 	methods []string
 }
@@ -44,6 +45,10 @@ func (h *plainHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.methods = append(h.methods, r.Method)
 		h.mu.Unlock()
 		switch {
+		case h.shells && (r.Method == ahp.MethodCreateTerminal || r.Method == ahp.MethodDisposeTerminal):
+			_ = r.Reply(struct{}{})
+		case h.shells && r.Method == ahp.MethodSubscribe:
+			_ = r.Reply(json.RawMessage(`{"snapshot":{"resource":"ahp-terminal:/x","fromSeq":1,"state":{"title":"bash","content":[{"type":"unclassified","value":"$ "}]}}}`))
 		case r.Method != ahp.MethodInitialize:
 			_ = r.ReplyError(&jsonrpc.Error{Code: -32601, Message: "no"})
 		case h.strange:
@@ -104,6 +109,37 @@ func TestPairWithHostsThatDoNotFit(t *testing.T) {
 		h := s.Hosts[0]
 		return h.Error != "" || len(h.Lent) == 1 && h.Lent[0].Problem != ""
 	})
+}
+
+// A loan to a host that takes no terminals is refused, whether that is known already or the terminal is the first that is
+// tried there, and nothing is left of it.
+func TestLendToAHostThatTakesNoTerminals(t *testing.T) {
+	for name, plain := range map[string]*plainHost{"it knows no terminals": {}, "it starts shells of its own": {shells: true}} {
+		t.Run(name, func(t *testing.T) {
+			a := start(t, agent.Config{Dirs: home(t)})
+			tm, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: serveHTTP(t, plain), Name: "plain", AssumeClientTerminals: true}); err != nil {
+				t.Fatal(err)
+			}
+			a.state("it is linked", "online")
+			for _, when := range []string{"at first", "again"} {
+				_, err = a.client.Lend(t.Context(), tm.ID, localapi.LendRequest{Host: "plain"})
+				e, ok := errors.AsType[*localapi.Error](err)
+				if !ok || e.Code != localapi.CodeUnsupportedHost || !strings.Contains(e.Message, "takes no terminals") || !strings.Contains(e.Hint, "tether-host") {
+					t.Errorf("%s: %v", when, err)
+				}
+				if got, err := a.client.Find(t.Context(), tm.ID); err != nil || len(got.LentTo) > 0 {
+					t.Errorf("%s: lent to %v, %v; want to nobody", when, got.LentTo, err)
+				}
+			}
+			if plain.shells && !plain.asked(ahp.MethodDisposeTerminal) {
+				t.Error("the host's shell was left")
+			}
+		})
+	}
 }
 
 func TestURLValues(t *testing.T) {

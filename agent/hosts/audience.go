@@ -9,6 +9,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/agent/uplink"
+	"tether/ahp"
 )
 
 // CheckAudience implements local.Hosts.
@@ -36,6 +37,24 @@ func (p *Paired) CheckAudience(ctx context.Context, host string, names []string)
 func (p *Paired) AudienceTold(ctx context.Context, host string, h term.Handle) bool {
 	r := p.links.find(host)
 	return r != nil && r.link.AudienceTold(ctx, h)
+}
+
+// TakesTerminal implements local.Hosts.
+func (p *Paired) TakesTerminal(ctx context.Context, host string, h term.Handle) error {
+	r := p.links.find(host)
+	if r == nil {
+		return NotPaired(host)
+	}
+	err := r.link.TakesTerminal(ctx, h)
+	if err == nil {
+		return nil
+	}
+	e := &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: fmt.Sprintf("nothing was shared with %s: %v", host, err),
+		Hint: "lend to a host that takes terminals of other machines, such as tether-host; after an update of this one: tether host retry " + host}
+	if _, ok := errors.AsType[*ahp.VersionError](err); ok {
+		e.Hint = wrongVersion
+	}
+	return e
 }
 
 // TakesShares implements local.Hosts.

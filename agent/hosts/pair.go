@@ -284,8 +284,8 @@ func (p *Paired) verify(ctx context.Context, h host) error {
 			Hint: "pair with a token that may lend; at the host: tether-host token create NAME --role machine"}
 	}
 	if !ok && !h.AssumeClientTerminals {
-		return &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: "the host does not announce client terminals; nothing can be lent to it",
-			Hint: "if the host supports them: --assume-client-terminals"}
+		return &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: "the host takes no terminals of other machines; nothing can be lent to it",
+			Hint: "pair with one that does, such as tether-host; --assume-client-terminals is for a host that takes them without saying so"}
 	}
 	return nil
 }
@@ -309,6 +309,9 @@ func (p *Paired) verifyAlso(ctx context.Context, h host) error {
 	return nil
 }
 
+// wrongVersion is the hint where a host speaks other versions of the protocol.
+const wrongVersion = "this program or the host needs a newer version"
+
 // refusal turns an error of Connect into one with a code and a hint.
 func refusal(err error) error {
 	e := &localapi.Error{Code: localapi.CodeUnreachable, Message: err.Error(), Hint: "check that the host runs and the URL is right"}
@@ -327,7 +330,7 @@ func refusal(err error) error {
 	case errors.Is(err, client.ErrUnauthorized):
 		e.Code, e.Message, e.Hint = localapi.CodeRefused, "the host refused the token", "give the right token with --token-file"
 	case errors.As(err, &version):
-		e.Code, e.Hint = localapi.CodeUnsupportedHost, "this program or the host needs a newer version"
+		e.Code, e.Hint = localapi.CodeUnsupportedHost, wrongVersion
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Message = "the host did not answer in time"
 	}

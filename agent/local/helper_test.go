@@ -36,6 +36,7 @@ type fakeDaemon struct {
 	checked map[string][]string
 	refuses error
 	told    int   // calls of AudienceTold
+	takes   error // the answer to TakesTerminal
 	err     error // the answer to Pair and Unpair
 }
 
@@ -255,6 +256,8 @@ func (d *fakeDaemon) CheckAudience(_ context.Context, host string, names []strin
 	d.checked[host] = names
 	return d.refuses
 }
+
+func (d *fakeDaemon) TakesTerminal(context.Context, string, term.Handle) error { return d.takes }
 
 func (d *fakeDaemon) TakesShares(string) error { return d.refuses }
 

@@ -45,13 +45,31 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request, req localapi.LendR
 			return err
 		}
 	}
+	before := h.Info().LentToHost(host)
 	if err := h.LendTo(host, change); err != nil {
+		return err
+	}
+	if err := s.taken(r.Context(), host, h); err != nil {
+		if !before {
+			err = errors.Join(err, unlend(h, host))
+		}
 		return err
 	}
 	if len(req.To) > 0 {
 		s.awaitAudience(r.Context(), host, h)
 	}
 	return reply(w, s.terminal(h, s.views(r)))
+}
+
+// triedWithin bounds how long an answer waits for a host that does not say whether it takes
+// terminals: VS Code's host answers after 10 s at the latest.
+const triedWithin = 15 * time.Second
+
+// taken returns why the host does not take a terminal that is lent to it.
+func (s *Server) taken(ctx context.Context, host string, h term.Handle) error {
+	ctx, cancel := context.WithTimeout(ctx, triedWithin)
+	defer cancel()
+	return s.opts.Hosts.TakesTerminal(ctx, host, h)
 }
 
 // hostFor returns the paired host that name means; "" means the default one.

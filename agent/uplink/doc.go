@@ -12,7 +12,7 @@
 // The life of a link:
 //
 //	connecting ──▶ online ──(connection lost)──▶ waiting ──(back-off, a move)──▶ connecting
-//	     │            └─(host lends no client terminals)──▶ unsupported ──(rarely)──▶ connecting
+//	     │            └─(host takes no terminals)─────────▶ unsupported ──(rarely)──▶ connecting
 //	     ├─(401, 403)──▶ refused ──(rarely)──▶ connecting
 //	     └─(no answer)──▶ waiting
 package uplink

@@ -315,8 +315,8 @@ func (l *Link) createdLocked() []string {
 	return uris
 }
 
-// errUnsupported is why a link to a host without client-executed terminals is not used.
-var errUnsupported = errors.New("the host does not support client terminals")
+// ErrUnsupported is why a link to a host without client-executed terminals is not used.
+var ErrUnsupported = errors.New("the host takes no terminals of other machines")
 
 // ErrTaken: at the host, this machine's clientId belongs to another token. With another clientId, the link works.
 var ErrTaken = errors.New("this machine is registered at the host under another token; pair again: tether pair URL")
@@ -325,7 +325,7 @@ var ErrTaken = errors.New("this machine is registered at the host under another 
 var errForbidden = errors.New("the host lets this token only observe; pair again with a token that may lend: tether pair URL --token-file FILE")
 
 // errWrongTarget: the host started a shell of its own.
-var errWrongTarget = fmt.Errorf("%w: it started a shell of its own, which was disposed of", errUnsupported)
+var errWrongTarget = fmt.Errorf("%w: it started a shell of its own, which was disposed of", ErrUnsupported)
 
 // wrongTargetRetry is the pause before such a host is tried again: every attempt starts a shell there.
 const wrongTargetRetry = 24 * time.Hour
@@ -335,7 +335,7 @@ func stateFor(err error) State {
 	switch {
 	case errors.Is(err, client.ErrUnauthorized), errors.Is(err, client.ErrPin), errors.Is(err, ErrTaken), errors.Is(err, errForbidden):
 		return StateRefused
-	case errors.Is(err, errUnsupported), errors.As(err, &version):
+	case errors.Is(err, ErrUnsupported), errors.As(err, &version):
 		return StateUnsupported
 	}
 	return StateWaiting

@@ -98,7 +98,7 @@ func (s *session) greet() error {
 	r := s.conn.Result()
 	marker, ok := ahp.FindClientTerminals(r)
 	if !ok && !s.link.opts.AssumeClientTerminals {
-		return fmt.Errorf("%w (%s)", errUnsupported, serverName(r))
+		return fmt.Errorf("%w (%s)", ErrUnsupported, serverName(r))
 	}
 	if marker.Forbids() {
 		return errForbidden
@@ -276,7 +276,10 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) (withdrawn bo
 		case errors.Is(err, term.ErrNotFound), errors.Is(err, io.ErrClosedPipe):
 			return true
 		}
-		s.link.update(le, func(le *lending) { le.problem = shownError{err}.Error() })
+		s.link.update(le, func(le *lending) {
+			le.problem = shownError{err}.Error()
+			s.link.roseLocked()
+		})
 		s.log.Warn().Err(shownError{err}).Str("terminal", string(le.h.ID())).Msg("terminal not published")
 		select {
 		case <-time.After(retry.next(patient)):

@@ -146,6 +146,7 @@ func (l *Link) setState(s State, err error, retry time.Time) {
 		st.Err = nil
 	}
 	st.State, st.NextRetry = s, retry
+	l.roseLocked()
 	l.mu.Unlock()
 	if came && l.opts.Up != nil {
 		l.opts.Up()

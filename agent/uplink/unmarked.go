@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"tether/agent/term"
 	"tether/ahp"
 	"tether/jsonrpc"
 )
@@ -63,6 +64,36 @@ func (t *trial) wait(ctx context.Context) (done func(understood bool), err error
 		}
 		<-t.turn
 	}, nil
+}
+
+// TakesTerminal reports why the host does not take the terminal, which is lent to it: ErrUnsupported, an
+// *ahp.VersionError, or why a host without the marker has refused it. At a host without the marker it
+// waits until the terminal was tried, or ctx ends; all others are not waited for.
+func (l *Link) TakesTerminal(ctx context.Context, h term.Handle) error {
+	for {
+		l.mu.Lock()
+		s, st, next := l.session, l.status, l.announced.Next()
+		le := l.lendings[h.ID()]
+		there, problem := le != nil && le.there, ""
+		if le != nil {
+			problem = le.problem
+		}
+		l.mu.Unlock()
+		unmarked := s != nil && s.trial.turn != nil
+		switch {
+		case st.State != StateOnline && stateFor(st.Err) == StateUnsupported:
+			return st.Err
+		case unmarked && problem != "":
+			return fmt.Errorf("%w: %s", ErrUnsupported, problem)
+		case there, s != nil && !unmarked, s == nil && st.State != StateOnline:
+			return nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // heard records that a terminal of ours at the host printed something that we did not send. It does not block.

@@ -92,6 +92,7 @@ func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
 	case ahp.ActionTerminalOutput, ahp.ActionTerminalExited, ahp.ActionTerminalCleared:
 		s.link.update(le, func(le *lending) {
 			le.problem = "the host refused " + v.Kind + ": " + fit(v.RejectionReason, maxReason)
+			s.link.roseLocked()
 		})
 		le.signal()
 	}

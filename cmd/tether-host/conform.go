@@ -76,7 +76,7 @@ func checkHost(ctx context.Context, o conform.Options, asJSON bool, stdout io.Wr
 	case report.Failed():
 		return errors.New("the host violates rules")
 	case !o.Plain && !o.Assume && !report.Marker:
-		return errors.New("the host does not support client terminals")
+		return errors.New("the host takes no terminals of other machines")
 	}
 	return nil
 }
