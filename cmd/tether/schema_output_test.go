@@ -13,7 +13,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// table is the description of one JSON object in docs/CLI.md: kinds by field, and which may be absent.
+// table is the description of one JSON object in docs/CLI.md: kinds by field, and which are marked as absent at times.
 type table struct {
 	kinds map[string]string
 	maybe map[string]bool
@@ -33,6 +33,9 @@ func documented(t *testing.T) map[string]*table {
 		line = strings.TrimSpace(line)
 		if heading, ok := strings.CutPrefix(line, "### "); ok {
 			now = &table{map[string]string{}, map[string]bool{}}
+			if strings.HasPrefix(heading, "`") {
+				now.kinds["schema_version"] = "number" // the page says that once
+			}
 			for _, name := range strings.Split(heading, ", ") {
 				if command, ok := strings.CutPrefix(name, "`tether "); ok {
 					name = strings.TrimSuffix(command, " --json`")
@@ -43,10 +46,11 @@ func documented(t *testing.T) map[string]*table {
 			}
 			continue
 		}
-		if cells := strings.Split(line, "|"); len(cells) >= 5 && strings.HasPrefix(cells[1], " `") {
-			field := strings.Trim(cells[1], " `")
-			now.kinds[field] = strings.TrimSpace(cells[2])
-			now.maybe[field] = strings.Contains(line, "absent") || strings.Contains(line, "only while")
+		if item, ok := strings.CutPrefix(line, "- `"); ok {
+			field, kind, _ := strings.Cut(item, "` ")
+			kind, _, _ = strings.Cut(kind, ": ")
+			field, maybe := strings.CutSuffix(field, "?")
+			now.kinds[field], now.maybe[field] = kind, maybe
 		}
 	}
 	if len(all) < 30 {

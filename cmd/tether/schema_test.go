@@ -140,7 +140,6 @@ func (s *schemas) parse(t *testing.T, dir, name string) {
 
 func (s *schemas) table(t *testing.T, b *strings.Builder, name string) {
 	t.Helper()
-	b.WriteString("| field | kind | |\n|---|---|---|\n")
 	s.rows(t, b, name)
 }
 
@@ -161,15 +160,17 @@ func (s *schemas) rows(t *testing.T, b *strings.Builder, name string) {
 			tag = reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json")
 		}
 		key, options, _ := strings.Cut(tag, ",")
-		if key == "-" || key == "" {
+		if key == "-" || key == "" || key == "schema_version" {
 			continue
 		}
-		words := strings.TrimSpace(strings.ReplaceAll(f.Doc.Text()+" "+f.Comment.Text(), "\n", " "))
-		words = strings.ReplaceAll(strings.Join(strings.Fields(words), " "), "|", "\\|")
-		if strings.HasPrefix(options, "omit") && !strings.Contains(words, "absent") {
-			words = strings.TrimPrefix(words+"; may be absent", "; ")
+		mark, words := "", strings.Join(strings.Fields(f.Doc.Text()+" "+f.Comment.Text()), " ")
+		if strings.HasPrefix(options, "omit") || strings.Contains(words, "absent") || strings.Contains(words, "only while") {
+			mark = "?"
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", key, s.kind(pkg, f.Type), words)
+		if words != "" {
+			words = ": " + words
+		}
+		fmt.Fprintf(b, "- `%s%s` %s%s\n", key, mark, s.kind(pkg, f.Type), words)
 	}
 }
 
