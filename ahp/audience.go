@@ -5,10 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"tether/internal/lazyregexp"
 )
 
 // Methods of the extension for the audience of a lent terminal. Only the host and the terminal's owner exchange them.
@@ -70,7 +71,7 @@ type Grant struct {
 }
 
 // audienceName matches a name in Grant.To, without its prefix.
-var audienceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]*$`)
+var audienceName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._@-]*$`)
 
 // CheckAudienceName returns an error if to is not valid as Grant.To or, if denied, not valid in Audience.Denied.
 func CheckAudienceName(to string, denied bool) error {
@@ -85,7 +86,7 @@ func CheckAudienceName(to string, denied bool) error {
 	switch {
 	case len(name) > maxAudience:
 		return fmt.Errorf("a name of %d bytes is too long: at most %d", len(name), maxAudience)
-	case !audienceName.MatchString(name):
+	case !audienceName().MatchString(name):
 		return fmt.Errorf("%.80q is not a name: NAME, %sNAME, %sNAME or %s, of letters, digits and . _ - @", to, GroupPrefix, AgentPrefix, ToEveryone)
 	}
 	return nil
@@ -218,11 +219,11 @@ type ShareParams struct {
 	Once       bool      `json:"once,omitempty"` // only the first browser that opens it is let in
 }
 
-var shareID = regexp.MustCompile(`^[a-z2-7]{8,32}$`)
+var shareID = lazyregexp.New(`^[a-z2-7]{8,32}$`)
 
 // CheckShareID checks the id of a share.
 func CheckShareID(id string) error {
-	if !shareID.MatchString(id) {
+	if !shareID().MatchString(id) {
 		return fmt.Errorf("%.40q is not the id of a share", id)
 	}
 	return nil

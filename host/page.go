@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"tether/agenttools"
 	"tether/ahp"
@@ -377,7 +378,8 @@ func plainText(ctx context.Context, t agenttools.Terminal) (string, error) {
 }
 
 // plainPage lists terminals without scripts: for a browser that runs none, or at a host that was built without Node.
-var plainPage = template.Must(template.New("plain").Parse(`<!doctype html>
+var plainPage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("plain").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="5">
 <title>tether-host</title><link rel="stylesheet" href="/assets/plain.css"></head><body>
 <header><h1>tether<span>host</span></h1><form method="post" action="/logout"><button>Log out</button></form></header>
@@ -388,6 +390,7 @@ var plainPage = template.Must(template.New("plain").Parse(`<!doctype html>
 {{else}}<p>No terminals are shared now. On a machine, <code>tether pair</code> and <code>tether run</code> change that.</p>{{end}}
 </body></html>
 `))
+})
 
 // plainGroup has the terminals of a machine on the plain page.
 type plainGroup struct {
@@ -416,11 +419,12 @@ func (h *Host) plain(w http.ResponseWriter, p Principal) {
 		g.Live = append(g.Live, r)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = plainPage.Execute(w, groups) // fails only with the connection
+	_ = plainPage().Execute(w, groups) // fails only with the connection
 }
 
 // loginForm shows the ways to log in, and why the last attempt failed.
-var loginForm = template.Must(template.New("login").Parse(`<!doctype html>
+var loginForm = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("login").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>tether-host: log in</title><link rel="stylesheet" href="/assets/plain.css"></head><body class="login"><main>
 <h1>tether<span>host</span></h1>{{with .Why}}<p class="wrong" role="alert">{{.}}</p>{{end}}
@@ -430,11 +434,12 @@ observer or administrator:</p>
 <form method="post" action="/login"><label for="token">Token</label><input id="token" name="token" type="password" autocomplete="current-password" required{{if not .Provider}} autofocus{{end}}>
 <button>Log in</button></form></main></body></html>
 `))
+})
 
 func (h *Host) loginPage(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = loginForm.Execute(w, struct {
+	_ = loginForm().Execute(w, struct {
 		Why      string
 		Provider *LoginProvider
 	}{why, h.opts.Provider}) // fails only with the connection

@@ -19,8 +19,6 @@ type launchd struct {
 	dir    string // directory of the property list
 	daemon string // directory of the machine's LaunchDaemons
 	log    func(s Service) string
-	// newControl returns the control that writes a new property list. If it is nil, launchd writes the list itself.
-	newControl func(s Service, list string) (control, error)
 }
 
 // bootPatience is how long launchd may take to unload a service or to end its daemon. bootout and kill return before that, and commands
@@ -67,7 +65,7 @@ func (m *launchd) Install(ctx context.Context, s Service) (Change, error) {
 	}
 	leave := context.WithoutCancel(ctx)
 	if !found {
-		err := m.writeNew(s, list)
+		err := write(m.path(), list)
 		if err == nil {
 			err = m.Start(ctx)
 		}
@@ -89,17 +87,6 @@ func (m *launchd) Install(ctx context.Context, s Service) (Change, error) {
 		return Unchanged, undo(err, func() error { return write(m.path(), old) }, func() error { return m.Start(leave) })
 	}
 	return Updated, nil
-}
-
-func (m *launchd) writeNew(s Service, list string) error {
-	if m.newControl == nil {
-		return write(m.path(), list)
-	}
-	c, err := m.newControl(s, list)
-	if err != nil {
-		return err
-	}
-	return c.Install()
 }
 
 // conflict finds a service that would serve the same user.

@@ -5,8 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-
-	"github.com/kardianos/service"
 )
 
 const machineLists = "/Library/LaunchDaemons"
@@ -18,9 +16,6 @@ func New(system bool) Manager {
 		log: func(s Service) string { return filepath.Join(s.UserHome, "Library/Logs/tether.log") }}
 	if system {
 		m.dir = machineLists
-		m.newControl = func(s Service, list string) (control, error) {
-			return machineControl(Label, s, nil, service.KeyValue{"LaunchdConfig": list})
-		}
 	}
 	return m
 }

@@ -5,19 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-
-	"github.com/kardianos/service"
 )
 
 // New returns the Manager for services of the user who calls, or of the machine.
 func New(system bool) Manager {
-	m := &systemd{run: Execute, system: system, places: usualPlaces}
-	if system {
-		m.newControl = func(s Service, unit string) (control, error) {
-			return machineControl(Name, s, nil, service.KeyValue{"SystemdScript": unit})
-		}
-	}
-	return m
+	return &systemd{run: Execute, system: system, places: usualPlaces}
 }
 
 var usualPlaces = places{running: "/run/systemd/system", system: "/etc/systemd/system", linger: "/var/lib/systemd/linger", procs: "/proc"}

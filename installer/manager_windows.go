@@ -3,6 +3,7 @@ package installer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
@@ -16,13 +17,31 @@ import (
 // New returns the Manager for services of the user who calls, or of the machine.
 func New(system bool) Manager {
 	if system {
-		return &scm{run: Execute, newControl: func(s Service) (service.Service, error) {
-			return machineControl(Name, s, append([]string{"service", "run"}, s.homeArgs()...), service.KeyValue{service.OnFailure: service.OnFailureRestart,
-				service.OnFailureDelayDuration: "1s", "Password": os.Getenv(PasswordVar)})
-		}}
+		return &scm{run: Execute, newControl: machineControl}
 	}
 	return &logon{run: Execute, key: runKey{}, where: `HKCU\` + RunKey + `\` + RunValue}
 }
+
+// machineControl returns kardianos/service's control of a service of the machine.
+func machineControl(s Service) (service.Service, error) {
+	c, err := service.New(idle{}, &service.Config{
+		Name: Name, DisplayName: Name, Description: "lends terminals of this machine to agent hosts", Executable: s.Program, Arguments: append([]string{"service", "run"}, s.homeArgs()...), UserName: s.User,
+		Option: service.KeyValue{service.OnFailure: service.OnFailureRestart, service.OnFailureDelayDuration: "1s", "Password": os.Getenv(PasswordVar)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("services of this machine: %w", err)
+	}
+	return c, nil
+}
+
+// idle is the program that kardianos/service would run. It does nothing: here that package only installs and controls services.
+type idle struct{}
+
+// Start is never called.
+func (idle) Start(service.Service) error { return nil }
+
+// Stop is never called.
+func (idle) Stop(service.Service) error { return nil }
 
 // runKey is the real registry key.
 type runKey struct{}

@@ -70,13 +70,12 @@ func (s *Service) Check(goos string) error {
 	return nil
 }
 
-// checkPath refuses paths that no service manager accepts: relative paths, and paths with control characters, invalid UTF-8, or the "{{"
-// that kardianos/service takes for a template.
+// checkPath refuses paths that no service manager accepts: relative paths, and paths with control characters or invalid UTF-8.
 func checkPath(what, p, goos string) error {
 	switch {
 	case p == "":
 		return fmt.Errorf("%s: no path was given", what)
-	case !utf8.ValidString(p) || strings.Contains(p, "{{") || strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
+	case !utf8.ValidString(p) || strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("%s: %q has characters that a service cannot have", what, p)
 	case !isAbs(p, goos):
 		return fmt.Errorf("%s: %q is not an absolute path", what, p)

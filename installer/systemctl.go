@@ -17,8 +17,6 @@ type systemd struct {
 	run    Runner
 	system bool
 	places places
-	// newControl returns the control for a unit. If it is nil, unitControl is used.
-	newControl func(s Service, unit string) (control, error)
 }
 
 // places are systemd's paths. Tests use other paths.
@@ -140,10 +138,7 @@ func (m *systemd) Install(ctx context.Context, s Service) (Change, error) {
 }
 
 func (m *systemd) installNew(ctx context.Context, s Service, path, unit string) error {
-	c, err := m.control(s, path, unit)
-	if err != nil {
-		return err
-	}
+	c := &unitControl{m: m, path: path, text: unit}
 	leave := context.WithoutCancel(ctx) // Ctrl-C must not stop the undoing of changes
 	if err := c.Install(); err != nil {
 		return undo(m.explain(err), func() error { return m.clean(leave, path) })
@@ -246,14 +241,6 @@ func (m *systemd) outdated(ctx context.Context, program string) bool {
 	return err1 == nil && err2 == nil && !os.SameFile(runs, disk)
 }
 
-// control returns the control that installs the unit and acts on it.
-func (m *systemd) control(s Service, path, unit string) (control, error) {
-	if m.newControl != nil {
-		return m.newControl(s, unit)
-	}
-	return &unitControl{m: m, path: path, text: unit}, nil
-}
-
 // clean removes all parts of the service that exist.
 func (m *systemd) clean(ctx context.Context, path string) error {
 	// disable fails for a missing unit; only the result of removing the files counts.
@@ -284,10 +271,7 @@ func (m *systemd) Uninstall(ctx context.Context) error {
 	if err != nil || !found {
 		return err
 	}
-	c, err := m.control(s, path, SystemdUnit(s))
-	if err != nil {
-		return err
-	}
+	c := &unitControl{m: m, path: path}
 	if err := c.Stop(); err != nil {
 		return m.explain(err)
 	}
@@ -310,17 +294,17 @@ func (m *systemd) unlinger(ctx context.Context, s Service) error {
 
 // Start implements Manager.
 func (m *systemd) Start(ctx context.Context) error {
-	return m.act(ctx, func(_ Service, c control) error { return m.start(ctx, c.Start) })
+	return m.act(ctx, func(_ Service, c *unitControl) error { return m.start(ctx, c.Start) })
 }
 
 // Stop implements Manager.
 func (m *systemd) Stop(ctx context.Context) error {
-	return m.act(ctx, func(_ Service, c control) error { return m.explain(c.Stop()) })
+	return m.act(ctx, func(_ Service, c *unitControl) error { return m.explain(c.Stop()) })
 }
 
 // Restart implements Manager.
 func (m *systemd) Restart(ctx context.Context) error {
-	return m.act(ctx, func(s Service, c control) error {
+	return m.act(ctx, func(s Service, c *unitControl) error {
 		if err := m.valid(ctx, s); err != nil {
 			return err
 		}
@@ -333,7 +317,7 @@ func (m *systemd) valid(ctx context.Context, s Service) error {
 }
 
 // act calls do with the installed service and its control. The service is zero if another program installed it.
-func (m *systemd) act(ctx context.Context, do func(Service, control) error) error {
+func (m *systemd) act(ctx context.Context, do func(Service, *unitControl) error) error {
 	path, err := m.path(ctx)
 	if err != nil {
 		return err
@@ -346,14 +330,10 @@ func (m *systemd) act(ctx context.Context, do func(Service, control) error) erro
 		return errNotInstalled(m.system)
 	}
 	_, s, _, _ := installed(path) // ignores the error, because a unit from a package is accepted, too
-	c, err := m.control(s, path, "")
-	if err != nil {
-		return err
-	}
-	return do(s, c)
+	return do(s, &unitControl{m: m, path: path})
 }
 
-// unitControl is the control of a user's unit.
+// unitControl writes and removes a unit, and acts on it.
 type unitControl struct {
 	m          *systemd
 	path, text string

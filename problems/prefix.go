@@ -2,7 +2,8 @@ package problems
 
 import (
 	"bytes"
-	"regexp"
+
+	"tether/internal/lazyregexp"
 )
 
 const (
@@ -24,7 +25,7 @@ type stream struct {
 }
 
 // notNames are words that begin lines of one program.
-var notNames = regexp.MustCompile(`(?i)^(?:error|warn|warning|info|note|debug|hint|help|fatal|panic|fail|failed|ok|pass|make(?:\[\d+\])?|npm|npx|\d[\d.:]*|.*:\d+|https?|file|at|caused by|vite|tsx|nodemon|plugin|webpack-dev-server|@parcel/.*|.*(?:error|exception|warning))$`)
+var notNames = lazyregexp.New(`(?i)^(?:error|warn|warning|info|note|debug|hint|help|fatal|panic|fail|failed|ok|pass|make(?:\[\d+\])?|npm|npx|\d[\d.:]*|.*:\d+|https?|file|at|caused by|vite|tsx|nodemon|plugin|webpack-dev-server|@parcel/.*|.*(?:error|exception|warning))$`)
 
 // prefixed returns the name of the program before a line, and where the line begins behind it. The forms are
 // "web-1  | ", "12:00:01 web.1 | ", "[web] ", "@acme/web:build: ", "web: " and "packages/web build: ". sure says that
@@ -98,7 +99,7 @@ func (t *Tracker) streamOf(line []byte) (*stream, []byte) {
 // named returns the stream with a name, nil if that is no name or there are too many.
 func (t *Tracker) named(name []byte) *stream {
 	s := t.streams[string(name)]
-	if s != nil || len(t.streams) == maxStreams || notNames.Match(name) {
+	if s != nil || len(t.streams) == maxStreams || notNames().Match(name) {
 		return s
 	}
 	s = &stream{name: string(name), since: t.lines, open: make([]*attempt, len(t.set.matchers))}
@@ -110,7 +111,7 @@ func (t *Tracker) named(name []byte) *stream {
 }
 
 // blockName is the line above a script's output, as pnpm -r shows it at a terminal.
-var blockName = regexp.MustCompile(`^([\w@.-]+(?:/[\w@.-]+)+ [\w:.-]+)\$ `)
+var blockName = lazyregexp.New(`^([\w@.-]+(?:/[\w@.-]+)+ [\w:.-]+)\$ `)
 
 // blockOf returns the stream of a line below the name of a task. For nx that is "   ✖
 // web:build" above the output of a failed task, with six blanks before each line; for
@@ -121,7 +122,7 @@ func (t *Tracker) blockOf(line []byte) (*stream, []byte) {
 		return nil, nil
 	}
 	if bytes.Contains(line, []byte("$ ")) {
-		if m := blockName.FindSubmatch(line); m != nil {
+		if m := blockName().FindSubmatch(line); m != nil {
 			t.block, t.indent = t.named(m[1]), "│ "
 			return nil, nil
 		}

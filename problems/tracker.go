@@ -218,7 +218,7 @@ func (t *Tracker) Succeeded() bool { return t.succeeded }
 // most five. Where errors are known, lines that only count or sum up are left out.
 func (t *Tracker) Unrecognised() []string {
 	known := slices.ContainsFunc(t.list, func(p *Problem) bool { return p.Severity == Error })
-	return slices.DeleteFunc(slices.Clone(t.unrecognised), func(line string) bool { return known && sumForms.MatchString(line) })
+	return slices.DeleteFunc(slices.Clone(t.unrecognised), func(line string) bool { return known && sumForms().MatchString(line) })
 }
 
 // clear forgets problems, at an offset.

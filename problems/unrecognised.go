@@ -2,8 +2,9 @@ package problems
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
+
+	"tether/internal/lazyregexp"
 )
 
 const (
@@ -16,17 +17,17 @@ const (
 // functions may be called "error".
 var (
 	wrongWords = [][]byte{[]byte("rror"), []byte("RROR"), []byte("ail"), []byte("AIL"), []byte("xception"), []byte("anic"), []byte(" 5"), []byte("✗"), []byte("⨯"), []byte("✘"), []byte("raceback")}
-	wrongForms = regexp.MustCompile(`(?i)\b(?:error|failed|failure|exception|panic|traceback)\b|(?-i:\w(?:Error|Exception)\b)|^\s*[✗⨯✘] |(?:" |HTTP/\S+ |(?:GET|POST|PUT|PATCH|DELETE|HEAD) \S+ )5\d\d\b`)
-	fineForms  = regexp.MustCompile(`(?i)\b(?:0|no|without|zero) (?:errors?|fail(?:ed|ures?)|exceptions?|problems?)\b|\b(?:errors?|failed|failures?):? +0\b|--\S*(?:error|fail)|\b(?:error|fail)\S*\.[cm]?[jt]sx?\b|^\s*(?:at \S.*:\d+\)?|File ".*", line \d+.*)$`)
+	wrongForms = lazyregexp.New(`(?i)\b(?:error|failed|failure|exception|panic|traceback)\b|(?-i:\w(?:Error|Exception)\b)|^\s*[✗⨯✘] |(?:" |HTTP/\S+ |(?:GET|POST|PUT|PATCH|DELETE|HEAD) \S+ )5\d\d\b`)
+	fineForms  = lazyregexp.New(`(?i)\b(?:0|no|without|zero) (?:errors?|fail(?:ed|ures?)|exceptions?|problems?)\b|\b(?:errors?|failed|failures?):? +0\b|--\S*(?:error|fail)|\b(?:error|fail)\S*\.[cm]?[jt]sx?\b|^\s*(?:at \S.*:\d+\)?|File ".*", line \d+.*)$`)
 )
 
 // sumForms tell lines that count errors, or name what has failed without saying why.
-var sumForms = regexp.MustCompile(`(?i)\b\d+ (?:errors?|failed|failures?)\b|\.\.\. FAILED$`)
+var sumForms = lazyregexp.New(`(?i)\b\d+ (?:errors?|failed|failures?)\b|\.\.\. FAILED$`)
 
 // looksWrong reports whether a person would take the line for an error.
 func looksWrong(line []byte) bool {
 	return slices.ContainsFunc(wrongWords, func(w []byte) bool { return bytes.Contains(line, w) }) &&
-		wrongForms.Match(line) && !fineForms.Match(line)
+		wrongForms().Match(line) && !fineForms().Match(line)
 }
 
 // strange keeps a line that looks like an error.

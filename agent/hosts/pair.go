@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"tether/agent/device"
@@ -23,6 +21,7 @@ import (
 	"tether/agent/uplink"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/lazyregexp"
 	"tether/pairing"
 )
 
@@ -37,7 +36,7 @@ const (
 )
 
 // hostName matches valid names of hosts. It is compiled on first use: holders run this program too, and never need it.
-var hostName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
+var hostName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // Pair connects to the host once, to see whether it accepts this machine and its terminals, then keeps it and links to it. Pairing again
 // with the same URL replaces the former settings, or leaves them if the host refuses. With another token the machine gets a new clientId,

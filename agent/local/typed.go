@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"regexp"
 	"strings"
 	"sync"
 	"unicode"
@@ -12,6 +11,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/clip"
+	"tether/internal/lazyregexp"
 	"tether/platform/proc"
 	"tether/screen"
 )
@@ -212,9 +212,9 @@ func (a *agentTerminals) taker(i term.Info) (taker command.Taker, secret bool) {
 }
 
 // history matches text that shells replace by earlier lines.
-var history = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*\^|(?:^|[^$\\])![^\s=("'|&;]`) })
+var history = lazyregexp.New(`(?m)^\s*\^|(?:^|[^$\\])![^\s=("'|&;]`)
 
-var quoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`'[^']*'`) })
+var quoted = lazyregexp.New(`'[^']*'`)
 
 // unseen returns why text may not be typed at a shell's prompt, because a part of it changes the line other than by adding to it; "" if it
 // may.

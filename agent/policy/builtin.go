@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"tether/agent/command"
 	"tether/agent/config"
 	"tether/internal/clip"
+	"tether/internal/lazyregexp"
 )
 
 // Blocked is the reason given for requests that the block list denies, word for word as in the document of the block list that agents know.
@@ -103,7 +102,7 @@ func harmlessTether(c command.Command) bool {
 	return len(c.Words) == 2 && c.Words[1].Fixed && slices.Contains([]string{"version", "--version", "help", "--help", "-h"}, c.Words[1].Text)
 }
 
-var evalWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\beval\b`) })
+var evalWord = lazyregexp.New(`\beval\b`)
 
 // onFinding judges one of the reader's findings.
 func (b builtin) onFinding(f command.Finding) Decision {
@@ -158,9 +157,7 @@ func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 	return nil
 }
 
-var harmlessDevice = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^/dev/(null|zero|full|tty|stdout|stderr|fd/[0-9]+)$`)
-})
+var harmlessDevice = lazyregexp.New(`^/dev/(null|zero|full|tty|stdout|stderr|fd/[0-9]+)$`)
 
 // asLine judges the words of an argv as if they were a shell line. They are executed as an argv, where "|" or "$(id)" have no special
 // meaning; an agent that sends these probably meant a line.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"tether/internal/clip"
+	"tether/internal/lazyregexp"
 )
 
 // hidden stands for a credential.
@@ -37,9 +38,7 @@ var credentials = sync.OnceValue(func() []*regexp.Regexp {
 const secretWords = `passw(?:or)?d|passphrase|secret|token|api-?_?key|access-?_?key|private-?_?key|credential`
 
 // secretFlag is an option whose value is the next word.
-var secretFlag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^--?[\w-]*(?:` + secretWords + `)[\w-]*$`)
-})
+var secretFlag = lazyregexp.New(`(?i)^--?[\w-]*(?:` + secretWords + `)[\w-]*$`)
 
 // redacted returns s, shortened, without text that looks like a credential. The examined text is longer than the kept text, so that no
 // credential is cut before it is recognised.

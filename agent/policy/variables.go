@@ -2,12 +2,11 @@ package policy
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"tether/agent/command"
+	"tether/internal/lazyregexp"
 	"tether/platform/shell"
 )
 
@@ -176,12 +175,10 @@ func (b builtin) optionsRun(name, value string, r Request) bool {
 }
 
 // loadsCode matches options, of whatever program, that load code or name a program.
-var loadsCode = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^-+(f?plugin|javaagent|agentlib|agentpath|xx:on|require|import|loader|experimental-loader|preload|load|wrapper|specs|toolexec|vettool|runtool|b[./~]|fuse-ld=.*/|` +
-		`\S*(exec|eval|command|plugin|wl,.*plugin|wrapper|program|launcher|askpass|hook|bootclasspath))`)
-})
+var loadsCode = lazyregexp.New(`(?i)^-+(f?plugin|javaagent|agentlib|agentpath|xx:on|require|import|loader|experimental-loader|preload|load|wrapper|specs|toolexec|vettool|runtool|b[./~]|fuse-ld=.*/|` +
+	`\S*(exec|eval|command|plugin|wl,.*plugin|wrapper|program|launcher|askpass|hook|bootclasspath))`)
 
-var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$(\w+|\{\w+(:?-[^}]*)?\})`) })
+var reference = lazyregexp.New(`\$(\w+|\{\w+(:?-[^}]*)?\})`)
 
 // expanded is the value of a setting with the values of the variables that the line
 // itself sets before. Others come from the environment of the command, where they have
@@ -206,4 +203,4 @@ func expanded(s command.Setting, sets []command.Setting) string {
 	return substitution().ReplaceAllString(text, "")
 }
 
-var substitution = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\\$\\([^()]*\\)|`[^`]*`") })
+var substitution = lazyregexp.New("\\$\\([^()]*\\)|`[^`]*`")

@@ -72,7 +72,7 @@ func Labelled(expr string) bool {
 // FirstNamed returns the first match of namedValue from from on: as findNamed looks for it, and as the expression alone finds it.
 func FirstNamed(w []byte, from int) (with, without []int) {
 	match := func(begin int) []int {
-		m := namedValue.FindIndex(w[begin:])
+		m := namedValue().FindIndex(w[begin:])
 		if m == nil {
 			return nil
 		}

@@ -2,10 +2,11 @@ package redact
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"tether/internal/lazyregexp"
 )
 
 // A named value is text behind a name that marks it as secret, such as password: or --token=. The automaton suspects any text behind such a
@@ -32,7 +33,7 @@ const namedLabel = `(?i:(?:` + chosenNames + `|` + madeNames + `)` + nameSign + 
 
 // namedValue finds a name (1: a chosen one), its sign (2), and the value: in quotes (3,
 // 4) or not (5).
-var namedValue = regexp.MustCompile(`(?i:(?:(` + chosenNames + `)|` + madeNames + `)(` + nameSign + `))` +
+var namedValue = lazyregexp.New(`(?i:(?:(` + chosenNames + `)|` + madeNames + `)(` + nameSign + `))` +
 	`(?:(?i:(` + quote + `))(` + quotedFirst + quotedRest + `)|\\?(` + bareFirst + bareRest + `))`)
 
 // findNamed appends to spans the values of names in w that are secret.
@@ -43,7 +44,7 @@ func findNamed(spans []span, w []byte, first, last int) []span {
 			break
 		}
 		from = begin
-		m := namedValue.FindSubmatchIndex(w[from:last])
+		m := namedValue().FindSubmatchIndex(w[from:last])
 		if m == nil {
 			break
 		}
@@ -84,7 +85,7 @@ func untilQuote(value, open []byte) []byte {
 
 // untilEscape returns the part of a value in a URL's value in front of what ends it.
 func untilEscape(value []byte) []byte {
-	if end := urlEnd.FindIndex(value); end != nil {
+	if end := urlEnd().FindIndex(value); end != nil {
 		value = value[:end[0]]
 	}
 	return value
@@ -92,7 +93,7 @@ func untilEscape(value []byte) []byte {
 
 // urlEnd matches what ends a value in a URL's value: a line's end, a blank, a quote, &,
 // comma or semicolon.
-var urlEnd = regexp.MustCompile(`%(?:0[AaDd]|2[02567Cc]|3[Bb])`)
+var urlEnd = lazyregexp.New(`%(?:0[AaDd]|2[02567Cc]|3[Bb])`)
 
 // beforeMove returns the part of a value in front of the first move, empty if there is
 // none: other text may stand behind a move.
@@ -132,7 +133,7 @@ func endOfName(w []byte, from, at int) int {
 			at--
 		}
 		if at > from && strings.IndexByte(";27", w[at-1]) >= 0 {
-			if mark := quoteAtEnd.FindIndex(w[max(from, at-maxQuote):at]); mark != nil {
+			if mark := quoteAtEnd().FindIndex(w[max(from, at-maxQuote):at]); mark != nil {
 				at = max(from, at-maxQuote) + mark[0]
 			}
 		}
@@ -144,7 +145,7 @@ func endOfName(w []byte, from, at int) int {
 
 // quoteAtEnd matches a quote that is written as an escape, at the end of a text. It has
 // at most maxQuote bytes.
-var quoteAtEnd = regexp.MustCompile(quote + `$`)
+var quoteAtEnd = lazyregexp.New(quote + `$`)
 
 const maxQuote = 12
 
@@ -171,7 +172,7 @@ var harmlessNamed = []string{"*PAGE_TOKEN", "*PAGETOKEN", "*NEXT_TOKEN", "*NEXTT
 func (v named) secret() bool {
 	s := v.value
 	// The cheapest question comes first: most values are words.
-	return len(s) >= 4 && v.likely() && !isCode(s, v.quoted) && !formatValue.MatchString(s) && !placeholder.MatchString(s) && !fits(v.name, harmlessNamed)
+	return len(s) >= 4 && v.likely() && !isCode(s, v.quoted) && !formatValue().MatchString(s) && !placeholder().MatchString(s) && !fits(v.name, harmlessNamed)
 }
 
 // likely reports whether a person may have chosen the value for such a name, or a program may have made it.
@@ -206,7 +207,7 @@ var stopWords = func() map[string]bool {
 
 // placeholder matches a text that stands where a secret belongs, such as changeme and
 // your-api-key-here.
-var placeholder = regexp.MustCompile(`(?i)^(?:(?:please[-_ ]?)?(?:change|replace)[-_ ]?(?:me|it|this)(?:[-_ a-z]*|[0-9!]{0,4})|(?:your|some|insert|enter)[-_ ][-_ a-z]+[0-9]?` +
+var placeholder = lazyregexp.New(`(?i)^(?:(?:please[-_ ]?)?(?:change|replace)[-_ ]?(?:me|it|this)(?:[-_ a-z]*|[0-9!]{0,4})|(?:your|some|insert|enter)[-_ ][-_ a-z]+[0-9]?` +
 	`|(?:todo|fixme|dummy|placeholder|foobar|example)[-_0-9!]{0,4}|[-_ a-z]+[-_ ](?:here|placeholder))$`)
 
 // words reports whether a text consists of words that somebody may have chosen: few, and not only words that usually describe secrets.
@@ -259,13 +260,13 @@ func random(s string) bool {
 	if len(s) >= 16 && digits >= 2 && strings.Count(s, "-")+strings.Count(s, "/")+strings.Count(s, ".") <= len(s)/8 {
 		return longest(s) >= 8
 	}
-	return longest(s) >= 8 || uuid.MatchString(s) || len(s) >= 24 && digits >= 4
+	return longest(s) >= 8 || uuid().MatchString(s) || len(s) >= 24 && digits >= 4
 }
 
 // longest returns the length of the longest part of s without a separator that has both letters and digits.
 func longest(s string) (most int) {
 	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune("-_./:,=@#", r) }) {
-		if strings.ContainsAny(part, "0123456789") && strings.Trim(part, "0123456789") != "" && !wordWithNumber.MatchString(part) {
+		if strings.ContainsAny(part, "0123456789") && strings.Trim(part, "0123456789") != "" && !wordWithNumber().MatchString(part) {
 			most = max(most, len(part))
 		}
 	}
@@ -273,9 +274,9 @@ func longest(s string) (most int) {
 }
 
 // wordWithNumber is a word with a number at an end, such as value123 or 64characters.
-var wordWithNumber = regexp.MustCompile(`^(?:[a-z]+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)*|[A-Z]+)[0-9]{1,3}$|^[0-9]{1,4}[a-z]+$`)
+var wordWithNumber = lazyregexp.New(`^(?:[a-z]+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)*|[A-Z]+)[0-9]{1,3}$|^[0-9]{1,4}[a-z]+$`)
 
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+var uuid = lazyregexp.New(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // isCode reports whether the text is not the value itself, but a variable, a call, a path, a URL or a placeholder.
 func isCode(s string, quoted bool) bool {
@@ -287,13 +288,13 @@ func isCode(s string, quoted bool) bool {
 			return true
 		}
 	}
-	return strings.HasPrefix(s, "~/") || strings.HasPrefix(s, "/") && strings.Count(s, "/") > 1 && !strings.HasSuffix(s, "=") || codeValue.MatchString(s) || s[0] == '%' && strings.HasSuffix(s, "%")
+	return strings.HasPrefix(s, "~/") || strings.HasPrefix(s, "/") && strings.Count(s, "/") > 1 && !strings.HasSuffix(s, "=") || codeValue().MatchString(s) || s[0] == '%' && strings.HasSuffix(s, "%")
 }
 
 // codeValue is a path, a member of an object, a call, or an index.
-var codeValue = regexp.MustCompile(`^(?:~|\.{1,2})?/[\w./-]*$|^[\w./-]+\.(?:pem|key|crt|cer|json|ya?ml|toml|txt|p12|pfx|jks|env|sock|pub|js|ts|tsx|go|rb|py|rs|java|html|css|md|sh|lock)(?::[0-9:]+)?$` +
+var codeValue = lazyregexp.New(`^(?:~|\.{1,2})?/[\w./-]*$|^[\w./-]+\.(?:pem|key|crt|cer|json|ya?ml|toml|txt|p12|pfx|jks|env|sock|pub|js|ts|tsx|go|rb|py|rs|java|html|css|md|sh|lock)(?::[0-9:]+)?$` +
 	`|^[A-Za-z_$][\w$.]*[(\[]|^[A-Za-z_$][A-Za-z_$]{0,24}[0-9]{0,2}(?:(?:\.|->)[A-Za-z_$][A-Za-z_$]{0,24}[0-9]{0,2})+[!?]?$`)
 
 // formatValue matches a version, a date, a duration, a size, an address or the name of an algorithm.
-var formatValue = regexp.MustCompile(`^[\^~<>=v]*[0-9]+\.[0-9x]+(?:\.[0-9x]+)*(?:[-+][\w.+-]*)?$|^[0-9:TZ.+_/-]+[:T./-][0-9:TZ.+_/-]*$|^[0-9.]+(?:ns|µs|us|ms|s|m|h|d|min|sec|seconds|minutes|hours|days|[kKMGT]i?B?|%|px|em|rem)$` +
+var formatValue = lazyregexp.New(`^[\^~<>=v]*[0-9]+\.[0-9x]+(?:\.[0-9x]+)*(?:[-+][\w.+-]*)?$|^[0-9:TZ.+_/-]+[:T./-][0-9:TZ.+_/-]*$|^[0-9.]+(?:ns|µs|us|ms|s|m|h|d|min|sec|seconds|minutes|hours|days|[kKMGT]i?B?|%|px|em|rem)$` +
 	`|^0x[0-9a-fA-F]{1,16}$|^(?i:sha|md|aes|hs|rs|es|ps|utf|base|int|uint|float|ed|x|rsa|bcrypt|argon|pbkdf|oauth|http|v|u|i|f|str)-?[0-9]+(?:-[a-z0-9]+)*$`)

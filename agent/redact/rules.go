@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"tether/internal/clip"
+	"tether/internal/lazyregexp"
 )
 
 // Options choose which sequences a filter passes and which secrets it looks for.
@@ -214,7 +215,7 @@ func (a *nfa) value(v string, inside bool) {
 	} else {
 		a.starts = append(a.starts, from)
 	}
-	if inside = inside && longerThanNamed.MatchString(v); inside {
+	if inside = inside && longerThanNamed().MatchString(v); inside {
 		a.inside = append(a.inside, from)
 	}
 	open := len(a.nodes)
@@ -231,7 +232,7 @@ func (a *nfa) value(v string, inside bool) {
 }
 
 // longerThanNamed matches what ends a named value.
-var longerThanNamed = regexp.MustCompile("[^!-~]|[\"'`<>&;,]")
+var longerThanNamed = lazyregexp.New("[^!-~]|[\"'`<>&;,]")
 
 func (r *Rules) addTokens() error {
 	// All tokens share one tail. Otherwise each pending token would double the automaton, because a token may contain the prefix of
@@ -250,7 +251,7 @@ func (r *Rules) addTokens() error {
 		from := r.nfa.empty()
 		r.nfa.tokens = append(r.nfa.tokens, from)
 		r.nfa.link(r.nfa.literal(from, t.prefix), joint)
-		re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + t.re + `)`) })
+		re := lazyregexp.New(`\A(?:` + t.re + `)`)
 		slot := tokenSlot(t.prefix[0], t.prefix[1])
 		r.tokens[slot] = append(r.tokens[slot], tokenCheck{t.prefix, re})
 	}

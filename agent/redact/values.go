@@ -6,9 +6,10 @@ import (
 	"html"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"tether/internal/lazyregexp"
 )
 
 // Bounds of values, in bytes.
@@ -103,7 +104,7 @@ func inURL(name, value string) []string {
 // there and decoded. It also finds a password that should have been encoded, up to the
 // last @.
 func userInfo(value string) (all []string) {
-	m := userInURLs.FindStringSubmatch(value)
+	m := userInURLs().FindStringSubmatch(value)
 	if m == nil {
 		return nil
 	}
@@ -121,7 +122,7 @@ func userInfo(value string) (all []string) {
 }
 
 // userInURLs matches a URL with a user (1) and its password (2).
-var userInURLs = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.:-]*://([^\s:/@"'{}]*)(:[^\s"'{}]*)?@[^\s@"'{}]*$`)
+var userInURLs = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.:-]*://([^\s:/@"'{}]*)(:[^\s"'{}]*)?@[^\s@"'{}]*$`)
 
 // wordNames are variables whose values may be words, such as a column or a way to log in. Such values are not secret.
 var wordNames = []string{"*_KEY", "*_AUTH", "*_PAT", "*_PIN", "*_COOKIE", "*_DSN"}
@@ -136,7 +137,7 @@ var queryNames = []string{"*TOKEN*", "*SECRET*", "*PASS", "*PASSWORD*", "*PWD", 
 func secretive(v string) bool {
 	v = strings.TrimSpace(v)
 	switch {
-	case len(v) < MinValue, strings.Trim(v, "0123456789.") == "", strings.Count(v, v[:1]) == len(v), placeholder.MatchString(v):
+	case len(v) < MinValue, strings.Trim(v, "0123456789.") == "", strings.Count(v, v[:1]) == len(v), placeholder().MatchString(v):
 		return false
 	case strings.HasPrefix(v, "/") && !strings.ContainsAny(v, "=+ \n"), strings.HasPrefix(v, "~/"):
 		return false
@@ -191,7 +192,7 @@ func formsOf(value string, forms int) []string {
 	quoted := inJSON(v, true)
 	for _, form := range []string{url.QueryEscape(v), url.PathEscape(v), componentEscapes.Replace(url.QueryEscape(v))} {
 		add(form)
-		add(upperEscape.ReplaceAllStringFunc(form, strings.ToLower))
+		add(upperEscape().ReplaceAllStringFunc(form, strings.ToLower))
 	}
 	for _, form := range []string{quoted, inJSON(quoted, true), inJSON(v, false), html.EscapeString(v), namedEntities.Replace(html.EscapeString(v)), otherEntities.Replace(html.EscapeString(v))} {
 		add(form)
@@ -206,7 +207,7 @@ func formsOf(value string, forms int) []string {
 var (
 	// componentEscapes makes what JavaScript's encodeURIComponent makes.
 	componentEscapes = strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
-	upperEscape      = regexp.MustCompile(`%[0-9A-F]{2}`)
+	upperEscape      = lazyregexp.New(`%[0-9A-F]{2}`)
 	// What other programs than Go write in HTML.
 	namedEntities = strings.NewReplacer("&#34;", "&quot;", "&#39;", "&apos;")
 	otherEntities = strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;")

@@ -1,10 +1,10 @@
 package term
 
 import (
-	"regexp"
 	"strings"
 
 	"tether/internal/clip"
+	"tether/internal/lazyregexp"
 )
 
 // display is the display metadata from the terminal's marks: the child sets title and directory, and the person sets the size by a window.
@@ -51,13 +51,13 @@ func (t *Terminal) resize(s Size) error {
 }
 
 // windowsPath matches an absolute path of Windows.
-var windowsPath = regexp.MustCompile(`^[A-Za-z]:\\`)
+var windowsPath = lazyregexp.New(`^[A-Za-z]:\\`)
 
 // titleOf returns the title to show for a reported one. Windows sets a console's title to the file of its program, and cmd.exe does so
 // between two commands; the terminal's own name says more.
 func (o *origin) titleOf(text string) string {
 	title := clip.Text(strings.ToValidUTF8(text, "\uFFFD"), maxTitle)
-	if len(o.command) > 0 && windowsPath.MatchString(title) && programName(title) == programName(o.command[0]) {
+	if len(o.command) > 0 && windowsPath().MatchString(title) && programName(title) == programName(o.command[0]) {
 		return o.name
 	}
 	return title

@@ -3,12 +3,12 @@ package term
 import (
 	"bytes"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
 	"tether/agent/redact"
 	"tether/agent/ring"
+	"tether/internal/lazyregexp"
 	"tether/screen"
 )
 
@@ -249,7 +249,7 @@ func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
 		m.Put(at.Replay, 0)
 	}
 	at.Masked = len(secrets)
-	unknown := keyLines.Match(at.Replay) || bytes.Contains(at.Replay, []byte("-----END ")) && !bytes.Contains(at.Replay, []byte("-----BEGIN ")) // the rest of a private key
+	unknown := keyLines().Match(at.Replay) || bytes.Contains(at.Replay, []byte("-----END ")) && !bytes.Contains(at.Replay, []byte("-----BEGIN ")) // the rest of a private key
 	before := shownBefore(is)
 	next := make([]byte, nextLook)
 	_, n := s.fill(next, ViewText, at.Raw, min(at.Raw+nextLook, s.texted), false)
@@ -265,7 +265,7 @@ func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
 const nextLook = 2 << 10
 
 // keyLines matches two long lines of base64, one below the other, as bytes of a screen.
-var keyLines = regexp.MustCompile(`[A-Za-z0-9+/]{48,}[^A-Za-z].{0,16}?[A-Za-z0-9+/]{48,}`)
+var keyLines = lazyregexp.New(`[A-Za-z0-9+/]{48,}[^A-Za-z].{0,16}?[A-Za-z0-9+/]{48,}`)
 
 // masksIn returns the places of secrets in a text.
 func masksIn(rules *redact.Rules, text []byte) []redact.Mask {

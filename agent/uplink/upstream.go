@@ -3,12 +3,12 @@ package uplink
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 	"unicode"
 
 	"tether/ahp"
 	"tether/internal/clip"
+	"tether/internal/lazyregexp"
 	"tether/jsonrpc"
 )
 
@@ -153,12 +153,12 @@ type shownError struct{ error }
 
 // innards matches what a person should not see in a host's error message: paths of its file system, and all lines but the first, which name
 // places in its program.
-var innards = regexp.MustCompile(`(?s)\n.*|(file://)?(/[^\s/:()'"]+){2,}[^\s()'"]*|[A-Za-z]:\\[^\s()'"]*`)
+var innards = lazyregexp.New(`(?s)\n.*|(file://)?(/[^\s/:()'"]+){2,}[^\s()'"]*|[A-Za-z]:\\[^\s()'"]*`)
 
 func (e shownError) Error() string {
 	text := e.error.Error()
 	if refused, ok := errors.AsType[*jsonrpc.Error](e.error); ok && refused.Message != "" {
-		text = strings.ReplaceAll(text, refused.Message, innards.ReplaceAllString(refused.Message, "…"))
+		text = strings.ReplaceAll(text, refused.Message, innards().ReplaceAllString(refused.Message, "…"))
 	}
 	return fit(text, maxProblem)
 }

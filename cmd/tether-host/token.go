@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"tether/internal/lazyregexp"
 	"tether/internal/textfile"
 	"tether/platform/secret"
 )
@@ -21,7 +22,7 @@ type credential struct {
 }
 
 // tokenShape matches tokens that fit into a URL unescaped; VS Code's host accepts the same characters.
-var tokenShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,512}$`)
+var tokenShape = lazyregexp.New(`^[0-9A-Za-z_-]{1,512}$`)
 
 // credential decides which token the host requires.
 func (s *settings) credential() (credential, error) {
@@ -82,16 +83,16 @@ const minTokenBits = 128
 // Alphabets of random tokens, smallest first. Only whole alphabets are distinguished, so that a random token is recognised although it
 // lacks some letters.
 var tokenAlphabets = []struct {
-	all  *regexp.Regexp
+	all  func() *regexp.Regexp
 	size int
-}{{regexp.MustCompile(`^[0-9]*$`), 10}, {regexp.MustCompile(`^([0-9a-f]*|[0-9A-F]*)$`), 16}, {regexp.MustCompile(`^([0-9a-z_-]*|[0-9A-Z_-]*)$`), 32}, {tokenShape, 64}}
+}{{lazyregexp.New(`^[0-9]*$`), 10}, {lazyregexp.New(`^([0-9a-f]*|[0-9A-F]*)$`), 16}, {lazyregexp.New(`^([0-9a-z_-]*|[0-9A-Z_-]*)$`), 32}, {tokenShape, 64}}
 
 // checkStrength refuses a token that is too easy to guess. It counts the entropy of a random token with its alphabet, and less for one that
 // repeats a few characters.
 func checkStrength(what, token string) error {
 	alphabet := 0
 	for _, one := range tokenAlphabets {
-		if alphabet = one.size; one.all.MatchString(token) {
+		if alphabet = one.size; one.all().MatchString(token) {
 			break
 		}
 	}
@@ -109,7 +110,7 @@ func checkStrength(what, token string) error {
 
 // checkToken never repeats the token.
 func checkToken(what, token string) error {
-	if !tokenShape.MatchString(token) {
+	if !tokenShape().MatchString(token) {
 		return &usageError{what + " is invalid", "use 1 to 512 letters, digits, - and _"}
 	}
 	return nil

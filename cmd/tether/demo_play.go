@@ -11,12 +11,13 @@ import (
 	"strings"
 
 	"tether/cmd/tether/internal/display"
+	"tether/internal/lazyregexp"
 	"tether/platform/browser"
 	"tether/platform/shell"
 )
 
 // served finds the address that the dev server prints.
-var served = regexp.MustCompile(`listening on (http://[0-9.:]+)`)
+var served = lazyregexp.New(`listening on (http://[0-9.:]+)`)
 
 // play lets the person choose the steps.
 func (s *stage) play(ctx context.Context) error {
@@ -102,7 +103,7 @@ func (s *stage) site(ctx context.Context) (string, error) {
 	site := ""
 	err := s.until(ctx, "the server's address", func() bool {
 		out, err := exec.CommandContext(ctx, s.self, "read", demoServer).Output()
-		if found := served.FindSubmatch(out); err == nil && found != nil {
+		if found := served().FindSubmatch(out); err == nil && found != nil {
 			site = string(found[1])
 		}
 		return site != ""
@@ -160,10 +161,10 @@ func (s *stage) steps(ctx context.Context, seen *buffer) error {
 		re := regexp.MustCompile(pattern)
 		return s.until(ctx, pattern, func() bool { return re.MatchString(seen.String()) })
 	}
-	if err := sees(served.String()); err != nil {
+	if err := sees(served().String()); err != nil {
 		return err
 	}
-	site := served.FindStringSubmatch(seen.String())[1]
+	site := served().FindStringSubmatch(seen.String())[1]
 	toSee := func(pattern string) func() error { return func() error { return sees(pattern) } }
 	visit := func(path, wanted string) func() error {
 		return func() error {

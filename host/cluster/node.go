@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/host"
+	"tether/internal/lazyregexp"
 	"tether/internal/metrics"
 	"tether/pairing"
 )
@@ -70,7 +70,7 @@ func refused(hint, format string, args ...any) error {
 	return &JoinError{fmt.Sprintf(format, args...), hint}
 }
 
-var clusterName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+var clusterName = lazyregexp.New(`^[A-Za-z0-9_-]{1,32}$`)
 
 // Node is this process in the cluster. It is safe for concurrent use, and implements host.Nodes.
 type Node struct {
@@ -105,7 +105,7 @@ type value struct {
 
 // Join connects to the servers and opens the bucket; the first node makes it. A *JoinError has a remedy. The caller must Close the node.
 func Join(ctx context.Context, o Options) (*Node, error) {
-	if !clusterName.MatchString(o.Name) {
+	if !clusterName().MatchString(o.Name) {
 		return nil, refused("use 1 to 32 letters, digits, - and _", "--cluster: %.40q is no name", o.Name)
 	}
 	n := &Node{opts: o, log: zerolog.Nop(), id: strings.ToLower(rand.Text()[:10]), answers: map[string]Answerer{}, kept: map[string]value{}, peers: map[string]*peer{}, wanted: map[string]bool{}}

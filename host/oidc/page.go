@@ -3,10 +3,12 @@ package oidc
 import (
 	"html/template"
 	"net/http"
+	"sync"
 )
 
 // pages are the pages for a login of the command line. The host serves their style sheet.
-var pages = template.Must(template.New("").Parse(`
+var pages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Parse(`
 {{define "top"}}<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>tether-host: log in</title><link rel="stylesheet" href="/assets/plain.css">{{end}}
 {{define "body"}}</head><body class="login"><main><h1>tether<span>host</span></h1>{{end}}
@@ -22,9 +24,10 @@ var pages = template.Must(template.New("").Parse(`
 <p><a href="http://127.0.0.1:{{.Port}}/?code={{.Code}}&amp;state={{.State}}">Continue</a></p>{{template "end"}}{{end}}
 {{define "done"}}{{template "top"}}{{template "body"}}<p>The command line is logged in as <strong>{{.}}</strong>. You can close this page.</p>{{template "end"}}{{end}}
 `))
+})
 
 // show writes one of the pages.
 func show(w http.ResponseWriter, name string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = pages.ExecuteTemplate(w, name, data) // fails only with the connection
+	_ = pages().ExecuteTemplate(w, name, data) // fails only with the connection
 }

@@ -6,14 +6,15 @@ package flagerror
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 
 	"github.com/spf13/pflag"
+
+	"tether/internal/lazyregexp"
 )
 
 // numbers are the types of flags that take one number.
-var numbers = regexp.MustCompile(`^(?:u?int|float)\d*$`)
+var numbers = lazyregexp.New(`^(?:u?int|float)\d*$`)
 
 // Text returns the text for a person of an error of the command line's parser. Those of
 // the parser do not say enough.
@@ -29,7 +30,7 @@ func Text(err error) string {
 		want = "true or false"
 	case kind == "duration":
 		want = "a time such as 30s, 90m or 48h"
-	case !numbers.MatchString(kind):
+	case !numbers().MatchString(kind):
 		return err.Error()
 	case errors.Is(number, strconv.ErrRange):
 		want = "a smaller number"

@@ -28,7 +28,7 @@ var confined = []struct {
 	{"github.com/pelletier/go-toml", []string{"agent/config", "internal/mcpentry"}, "there is one configuration file, and its errors are ours; files of agents are only checked"},
 	{"github.com/zalando/go-keyring", []string{"platform/keyring"}, "it may hang"},
 	{"github.com/godbus/dbus", []string{"platform/notify"}, "who answers on the session's bus is checked in one place"},
-	{"github.com/kardianos/service", []string{"installer"}, "it puts files in place; what they say is ours"},
+	{"github.com/kardianos/service", []string{"installer"}, "it registers the service of the machine on Windows"},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"mcp"}, "one package speaks the protocol"},
 	{"charm.land/bubbletea", []string{"cmd/tether/internal/tui"}, "only the command line has a screen"},
 	{"github.com/rs/zerolog", []string{"agent", "agent/*", "host", "host/cluster", "host/devices", "host/leader", "host/oidc", "host/webhook", "cmd/*"}, "libraries return errors, they do not log"},

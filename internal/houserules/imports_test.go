@@ -12,12 +12,13 @@ import (
 // import; NONE stands for no package. A package without a rule is an error, so that somebody decides about each new package.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lines, internal/metrics, internal/qr, internal/webproxy, agent/ring, shellint, agent/flow;
+	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/metrics, internal/qr, internal/webproxy, agent/ring, shellint, agent/flow;
 	internal/change < internal/bounded;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc, internal/webproxy, platform/rawio < jsonrpc/wsconn;
 	ahp, jsonrpc/wsconn < ahp/client;
+	internal/lazyregexp < ahp, agent/redact, problems, internal/flagerror, internal/manual, internal/version, cmd/tether/internal/tunnel;
 	NONE < pairing;
 
 	# Systems. They know nothing of terminals that are lent.

@@ -10,13 +10,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"tether/internal/lazyregexp"
 )
 
 // DateVar is the environment variable with the date of the pages, in seconds since 1970. With it, two builds of one commit have the same
@@ -145,7 +146,7 @@ func (b Book) commands(w *bytes.Buffer, c *cobra.Command) {
 }
 
 // option matches a line of pflag's list: a letter, a name, the name of the value, and the description after at least three spaces.
-var option = regexp.MustCompile(`^ +(?:(-\w), )?(--\S+)(?: (\S.*?))? {3,}(.*)$`)
+var option = lazyregexp.New(`^ +(?:(-\w), )?(--\S+)(?: (\S.*?))? {3,}(.*)$`)
 
 // flags writes the options that help lists. It parses pflag's list, because pflag offers the names of values, and the defaults that are worth
 // showing, only there.
@@ -156,7 +157,7 @@ func flags(w *bytes.Buffer, title, list string) {
 	fmt.Fprintf(w, ".SH %s\n", title)
 	for line := range strings.Lines(list) {
 		line = strings.TrimRight(line, "\n")
-		m := option.FindStringSubmatch(line)
+		m := option().FindStringSubmatch(line)
 		if m == nil {
 			fmt.Fprintf(w, "%s\n", escaped(strings.TrimLeft(line, " "))) // continues the description of the line before
 			continue

@@ -2,9 +2,10 @@ package version
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"tether/internal/lazyregexp"
 )
 
 // base is set by the linker when a release is built for an address.
@@ -15,14 +16,14 @@ var base string
 func Base() string { return base }
 
 var (
-	form   = regexp.MustCompile(`^(\d{1,3})\.(\d{1,3})\.(\d{1,5})(?:-([a-z]+)(\d{0,9}))?(?:\+[0-9a-z.]+)?$`)
-	listed = regexp.MustCompile(`(?m)^[0-9a-f]{64}  tether_([0-9a-z.+-]{5,100})\.cdx\.json$`)
+	form   = lazyregexp.New(`^(\d{1,3})\.(\d{1,3})\.(\d{1,5})(?:-([a-z]+)(\d{0,9}))?(?:\+[0-9a-z.]+)?$`)
+	listed = lazyregexp.New(`(?m)^[0-9a-f]{64}  tether_([0-9a-z.+-]{5,100})\.cdx\.json$`)
 )
 
 // Listed returns the version of a release from its list of checksums.
 func Listed(sums string) (string, error) {
-	m := listed.FindStringSubmatch(sums)
-	if m == nil || !form.MatchString(m[1]) {
+	m := listed().FindStringSubmatch(sums)
+	if m == nil || !form().MatchString(m[1]) {
 		return "", fmt.Errorf("no list of checksums of tether")
 	}
 	return m[1], nil
@@ -31,7 +32,7 @@ func Listed(sums string) (string, error) {
 // Newer tells whether a release is newer than another, without regard to the commit after
 // the plus. known is false if one of them is not the version of a release.
 func Newer(one, other string) (newer, known bool) {
-	a, b := form.FindStringSubmatch(one), form.FindStringSubmatch(other)
+	a, b := form().FindStringSubmatch(one), form().FindStringSubmatch(other)
 	if a == nil || b == nil {
 		return false, false
 	}

@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"tether/internal/lazyregexp"
 )
 
 // Way is a way by which others reach a port of this machine. Its zero value is no way.
@@ -118,7 +120,7 @@ func overCloudflared() Way {
 
 // sshHost matches what ssh takes as a destination, without a port: no option, and nothing
 // that a shell could read otherwise.
-var sshHost = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+var sshHost = lazyregexp.New(`^([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
 // overSSH is ssh -R. With -v ssh says when the far end listens; see the function
 // ssh_confirm_remote_forward of OpenSSH.
@@ -131,7 +133,7 @@ func overSSH(host, publicURL string) (Way, error) {
 		}
 		host, remote = name, int(n)
 	}
-	if len(host) > 255 || !sshHost.MatchString(host) {
+	if len(host) > 255 || !sshHost().MatchString(host) {
 		return Way{}, fmt.Errorf("ssh:%.80s must be ssh:HOST or ssh:HOST:PORT, where HOST may be USER@NAME", host)
 	}
 	w := Way{

@@ -9,16 +9,6 @@ import (
 	"os"
 )
 
-// control writes and removes the service's file, and starts and stops the service. For services of the machine, kardianos/service
-// implements it.
-type control interface {
-	Install() error   // writes the file, which must not exist yet, and enables the service
-	Uninstall() error // disables it and removes the file
-	Start() error
-	Stop() error
-	Restart() error
-}
-
 // maxFile bounds the bytes read of an installed file.
 const maxFile = 1 << 20
 
