@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"bytes"
 	"encoding/json"
 	"sync"
 
@@ -34,9 +33,11 @@ type dialogue struct {
 	serve  Server
 
 	mu       sync.Mutex
-	taking   bool // the proxy serves the agent's terminal/* requests
-	given    bool // the agent is one that gets the MCP server by default
-	rich     bool // the editor shows terminals that we run, see screen
+	taking   bool       // the proxy serves the agent's terminal/* requests
+	agent    string     // the agent's name, for notices
+	given    *MCPServer // the server that sessions get; nil for none
+	told     bool       // the person knows that the agent runs commands itself, or it does not
+	rich     bool       // the editor shows terminals that we run, see screen
 	pending  map[string]pending
 	sessions map[string]string // session → its directory
 }
@@ -49,7 +50,14 @@ type pending struct {
 }
 
 func newDialogue(o Options) *dialogue {
-	return &dialogue{mode: o.Mode, notice: o.Notice, server: o.MCP, serve: o.Serve, pending: map[string]pending{}, sessions: map[string]string{}}
+	return &dialogue{mode: o.Mode, notice: o.Notice, server: o.MCP, serve: o.Serve, agent: "the agent", pending: map[string]pending{}, sessions: map[string]string{}}
+}
+
+// awaits reports whether a request of the editor is unanswered.
+func (d *dialogue) awaits() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.pending) > 0
 }
 
 // state reports whether the proxy serves the agent's terminals, and whether the editor shows them as terminals.
@@ -77,6 +85,24 @@ type offer struct {
 	} `json:"clientCapabilities"`
 }
 
+// agreement is the part of InitializeResponse that matters here, of versions 1 and 2.
+type agreement struct {
+	ProtocolVersion json.RawMessage `json:"protocolVersion"`
+	AgentInfo       struct {
+		Name string `json:"name"`
+	} `json:"agentInfo"` // version 1
+	Info struct {
+		Name string `json:"name"`
+	} `json:"info"` // version 2
+	Capabilities struct {
+		Session struct {
+			MCP struct {
+				Stdio *struct{} `json:"stdio"`
+			} `json:"mcp"`
+		} `json:"session"`
+	} `json:"capabilities"` // version 2
+}
+
 // initialize decides whether the proxy serves the agent's terminals. It returns the changed line that offers terminals to the agent, or nil
 // to let the line pass unchanged. An editor that speaks version 2 or later and sends no clientCapabilities for version 1 cannot offer
 // terminals, so its line passes unchanged.
@@ -84,20 +110,17 @@ func (d *dialogue) initialize(line []byte, m message) []byte {
 	var o offer
 	understood := jsonspan.Unmarshal(m.params, &o) == nil
 	has := understood && o.ClientCapabilities != nil && string(o.ClientCapabilities.Terminal) == "true"
-	take := d.mode == Take || d.mode == Auto && !has
-	if isNewer(o.ProtocolVersion) && o.ClientCapabilities == nil {
-		take = false
-	}
+	act := d.mode == Take || d.mode == Auto && !has
+	take := act && (!isNewer(o.ProtocolVersion) || o.ClientCapabilities != nil)
 	d.mu.Lock()
-	d.taking = take
+	d.taking, d.given, d.told = take, nil, false
 	d.rich = understood && o.ClientCapabilities != nil && o.ClientCapabilities.Meta != nil &&
 		string(o.ClientCapabilities.Meta.TerminalOutput) == "true"
 	d.mu.Unlock()
-	if !take {
-		return nil
+	if act {
+		d.expect(m.id, pending{method: m.method})
 	}
-	d.expect(m.id, pending{method: m.method})
-	if has {
+	if !take || has {
 		return nil
 	}
 	return append(withMember(line, "params", func(params []byte) []byte {
@@ -163,34 +186,19 @@ func (d *dialogue) answer(m message) (closed string) {
 	if !ok || m.failed {
 		return ""
 	}
-	var r struct {
-		ProtocolVersion json.RawMessage `json:"protocolVersion"`
-		SessionID       string          `json:"sessionId"`
-		AgentInfo       struct {
-			Name string `json:"name"`
-		} `json:"agentInfo"`
-	}
-	_ = jsonspan.Unmarshal(m.result, &r) // fields that are missing or wrong stay empty
 	switch p.method {
 	case "initialize":
-		d.agreed(r.ProtocolVersion)
-		d.meet(r.AgentInfo.Name)
+		var a agreement
+		_ = jsonspan.Unmarshal(m.result, &a) // fields that are missing or wrong stay empty
+		d.meet(a)
 	case "session/new", "session/fork":
+		var r struct {
+			SessionID string `json:"sessionId"`
+		}
+		_ = jsonspan.Unmarshal(m.result, &r)
 		d.learn(r.SessionID, p.cwd)
 	case "session/close":
 		return p.session
 	}
 	return ""
-}
-
-// agreed stops serving terminals if both sides agreed on a version without client terminals.
-func (d *dialogue) agreed(version json.RawMessage) {
-	if !isNewer(version) {
-		return
-	}
-	d.mu.Lock()
-	d.taking = false
-	d.mu.Unlock()
-	d.notice("the agent speaks version " + string(bytes.TrimSpace(version)) +
-		" of the protocol, in which agents run their commands themselves, not in tether's terminals")
 }

@@ -46,6 +46,7 @@ type Proxy struct {
 
 	// Set by Run.
 	toEditor, toAgent *writer
+	executed          executed // owned by the direction from agent to editor
 	screen            *screen
 	asker             *asker
 	ctx               context.Context // for the answers to the agent's requests
@@ -171,8 +172,10 @@ func (p *Proxy) fromEditor(line []byte) ([]byte, func()) {
 		if changed := p.dialogue.initialize(line, m); changed != nil {
 			return changed, nil
 		}
-	} else if taking, _ := p.dialogue.state(); taking && listened[m.method] {
-		p.dialogue.request(m)
+	} else if listened[m.method] {
+		if taking, _ := p.dialogue.state(); taking {
+			p.dialogue.request(m)
+		}
 		if changed := p.dialogue.withServer(line, m); changed != nil {
 			return changed, nil
 		}
@@ -183,7 +186,7 @@ func (p *Proxy) fromEditor(line []byte) ([]byte, func()) {
 // fromAgent decides about a line of the agent, see pass.
 func (p *Proxy) fromAgent(line []byte) ([]byte, func()) {
 	taking, rich := p.dialogue.state()
-	if !taking {
+	if !taking && !p.dialogue.awaits() {
 		return line, nil
 	}
 	m, ok := parse(line)
@@ -193,7 +196,9 @@ func (p *Proxy) fromAgent(line []byte) ([]byte, func()) {
 		if session := p.dialogue.answer(m); session != "" {
 			return line, func() { p.endSession(session) }
 		}
+	case !taking:
 	case methods[m.method] != nil:
+		p.dialogue.usesTerminals()
 		p.serve(methods[m.method], m)
 		return nil, nil
 	case m.method == "$/cancel_request":
@@ -201,6 +206,9 @@ func (p *Proxy) fromAgent(line []byte) ([]byte, func()) {
 			return nil, nil
 		}
 	case m.method == "session/update":
+		if p.executed.saw(m.params) {
+			p.dialogue.ranItself()
+		}
 		if changed, then := p.screen.update(m, rich); changed != nil {
 			changed = withMember(line, "params", set(changed))
 			return append(changed, ending(line)...), then

@@ -107,7 +107,7 @@ func TestACPKimi(t *testing.T) {
 	if err != nil || len(l.Terminals) != 1 || l.Terminals[0].Owner != "agent kimi" || l.Terminals[0].Exit.Code != 4 {
 		t.Errorf("listed: %+v, %v", l, err)
 	}
-	if status := e.leaves(); status != 0 {
+	if status := e.leaves(); status != 0 || strings.Contains(e.stderr.String(), "itself") {
 		t.Errorf("exit status %d: %s", status, e.stderr.String())
 	}
 }
