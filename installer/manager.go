@@ -71,6 +71,10 @@ func (p *Problem) Error() string {
 
 func (p *Problem) Unwrap() error { return p.Err }
 
+// ErrNoManager is below the error of every method where no service manager runs: there is
+// no service, and none can be installed.
+var ErrNoManager = errors.New("systemd does not run here")
+
 // errNotInstalled is the error of operations that need an installed service.
 func errNotInstalled(system bool) error {
 	flag := ""

@@ -66,8 +66,8 @@ func noRights(err error) error {
 }
 
 func noSystemd() error {
-	return &Problem{Text: "systemd does not run here, so nothing would start the service",
-		Next: "tether daemon --background starts the daemon now; put that where this system starts programs, such as ~/.profile"}
+	return &Problem{Text: "nothing starts a service", Err: ErrNoManager,
+		Next: "tether daemon --background starts the daemon now, tether stop ends it; put the first where this system starts programs, such as ~/.profile"}
 }
 
 // check finds obstacles to any operation.

@@ -1,9 +1,10 @@
 #!/bin/bash
-# usage: test-release.sh [same] [lists] [script] [npm] [manifests] [deb] [msi]   tests the files that make release has made; by default with all tests:
+# usage: test-release.sh [same] [lists] [script] [minute] [npm] [manifests] [deb] [msi]   tests the files that make release has made; by default with all tests:
 #
 #   same  a second build, from a copy of the tree in another directory, gives the same bytes
 #   lists all kinds of Linux packages have the same files
 #   script    install.sh with several shells and tools, from a server here: installation, update, and all that it has to refuse
+#   minute    the first minute: install.sh, tether, the demo, an agent's settings, what the agent reads, and back; on a machine with busybox alone
 #   npm       npx NAME, from a registry here
 #   manifests the texts for PowerShell, Homebrew, pacman and Scoop have the right syntax, where the tool for that is installed
 #   deb   in a clean, booted Debian 12: installation, use, an upgrade while a terminal runs, removal
@@ -14,7 +15,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 new=$PWD/dist/release
 old=$PWD/dist/old # an earlier version, to upgrade from
-[ $# -gt 0 ] || set -- same lists script npm manifests deb msi
+[ $# -gt 0 ] || set -- same lists script minute npm manifests deb msi
 
 fail() {
 	echo "test-release.sh: $*" >&2
@@ -139,18 +140,18 @@ script() (
 		[ "$way" != busybox ] || shell="$shell sh"
 		# shellcheck disable=SC2086 # several words
 		out=$(plainly "$home" "$path" $shell <"$dir/plain.sh") || fail "script: $kind: exit status $?"
-		for words in "installed $version: $home/.local/bin/tether" "to undo it: " "is not in your PATH" "of checksums is"; do
+		for words in "installed $version: $home/.local/bin/tether" "to undo it, " "export PATH=$home/.local/bin:" "of checksums is" "next: $home/.local/bin/tether"; do
 			[[ "$out" == *"$words"* ]] || fail "script: $kind: it does not say $words: $out"
 		done
 		[ "$(plainly "$home" "$PATH" "$home/.local/bin/tether" version)" = "tether $version" ] || fail "script: $kind: the program does not run"
 		# shellcheck disable=SC2086 # several words
 		out=$(plainly "$home" "$path" $shell <"$dir/plain.sh")
-		[[ "$out" == *"was installed already"* ]] || fail "script: $kind: once more: $out"
+		[[ "$out" == *"was installed already"* && "$out" != *"next:"* ]] || fail "script: $kind: once more: $out"
 		printf '#!/bin/sh\necho tether 0.0.1\n' >"$home/.local/bin/tether"
 		# shellcheck disable=SC2086 # several words
 		out=$(plainly "$home" "$home/.local/bin:$path" $shell <"$dir/plain.sh")
 		[[ "$out" == *"updated from 0.0.1 to $version"* && "$out" != *"PATH"* ]] || fail "script: $kind: an update: $out"
-		[ "$(ls -A "$home" "$home/.local/bin")" = "$(printf '%s:\n.local\n\n%s:\ntether\ntether-host' "$home" "$home/.local/bin")" ] || fail "script: $kind: there is more: $(find "$home")"
+		[ "$(cd "$home" && echo .[a-z]* .local/* .local/bin/* .local/share/* .local/share/doc/*/*)" = ".local .local/bin .local/share .local/bin/tether .local/bin/tether-host .local/share/doc $(cd "$home" && echo .local/share/doc/tether/{LICENSES.txt,README.md,docs})" ] || fail "script: $kind: there is more: $(find "$home")"
 		tidy
 	done
 	out=$(plainly "$home" "$PATH" "$home/.local/bin/tether" update --from "$url")
@@ -198,6 +199,86 @@ script() (
 	echo >>"$dir/signed/SHA256SUMS"
 	refuses "is wrong" "$home" "$dir/key" /bin/dash "$dir/install.sh"
 	step "script: with dash, bash and busybox, curl and wget: installed, again, updated; everything wrong is refused and leaves nothing"
+)
+
+# types LINE types it at the terminal of minute; sees WORDS waits until they are printed behind it, and says how long that took.
+types() {
+	from=$(wc -c <"$dir/screen") began=$(date +%s%N)
+	printf '%s\r' "$1" >&8
+}
+shown() { tail -c "+$((from + 1))" "$dir/screen" | grep -c -- "$1" >/dev/null; }
+sees() {
+	(within 60 shown "$1") || fail "minute: not seen: $1: $(tail -c "+$((from + 1))" "$dir/screen")"
+	took+=", $2 $((($(date +%s%N) - began) / 1000000)) ms"
+}
+
+# minute needs root for the machine: a directory with busybox, a user, no terminfo, no machine-id, no systemd, no XDG_RUNTIME_DIR. All
+# processes are in a namespace, and end with its shell.
+minute() (
+	local root machine from began took='' library
+	[ "$(id -u)" = 0 ] || fail "minute: it takes root"
+	serve
+	root=$dir/root
+	mkdir -p "$root"/{bin,dev,etc,home/dev/.cursor,proc,tmp}
+	cp "$(command -v busybox)" "$root/bin/busybox"
+	for library in $(ldd "$root/bin/busybox" | grep -o '/[^ ]*'); do install -D "$library" "$root$library"; done
+	chroot "$root" /bin/busybox --install -s /bin
+	echo 'dev:x:1000:1000::/home/dev:/bin/sh' >"$root/etc/passwd"
+	cat >"$root/bin/agent" <<-'AGENT'
+		#!/bin/sh
+		# An agent: starts the server that its settings name, lists the terminals, and reads the first.
+		mkfifo /tmp/to /tmp/from
+		eval "$(sed -n 's/.*"command": "\(.*\)".*/\1/p; s/[",]/ /g; s/.*args : \[\(.*\)\].*/\1/p' ~/.cursor/mcp.json | tr '\n' ' ')" </tmp/to >/tmp/from &
+		exec 3>/tmp/to 4</tmp/from
+		rm /tmp/to /tmp/from
+		ask() {
+			echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"method\":\"$2\",\"params\":$3}" >&3
+			while read -r answer <&4; do case $answer in *"\"id\":$1,"*) break ;; esac; done
+		}
+		ask 1 initialize '{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"agent","version":"1"}}'
+		ask 2 tools/call '{"name":"list_terminals","arguments":{}}'
+		id=$(echo "$answer" | grep -o 'pty-[a-z0-9]*' | head -n 1)
+		ask 3 tools/call '{"name":"read_terminal","arguments":{"terminalId":"'"$id"'"}}'
+		echo "$answer"
+	AGENT
+	chmod 755 "$dir" "$root/bin/agent"
+	chmod 1777 "$root/tmp"
+	chown -R 1000:1000 "$root/home/dev"
+	mkfifo "$dir/keys"
+	: >"$dir/screen"
+	machine="mount --rbind /dev '$root/dev' && mount -t proc proc '$root/proc' && cd '$root/home/dev' &&
+		exec setsid -c chroot --userspec=1000:1000 --groups=1000 '$root' /bin/env -i HOME=/home/dev PATH=/bin SHELL=/bin/sh 'PS1=ready> ' TETHER_BASE_URL=$url sh -l"
+	SHELL=/bin/bash command script -qfec "unshare --mount --pid --fork --kill-child bash -c \"$machine\"" "$dir/screen" <"$dir/keys" >/dev/null &
+	exec 8>"$dir/keys"
+	from=0 began=$(date +%s%N)
+	sees 'ready> ' 'a shell'
+	types "wget -qO- $url/install.sh | sh | tee /tmp/said"
+	sees 'tries it on this machine' script
+	types "grep '^  export' /tmp/said >/tmp/path; . /tmp/path; tether"
+	sees 'press a key: ' tether
+	types d
+	sees 'q quit ' demo
+	types c
+	sees 'shows both lines' 'a changed page'
+	types q
+	sees 'press a key: ' 'the end of the demo'
+	types a
+	sees 'Write these changes' 'setup agents'
+	types y
+	sees 'Cursor: written' 'the settings'
+	types q
+	sees 'ready> ' 'quit'
+	types 'tether run --detach -- sh -c "echo compiled in \$((2 + 3)) ms; sleep 1000"'
+	sees '^pty-' run
+	types agent
+	sees 'compiled in 5 ms' 'the first read'
+	types "sed -n '/to undo it/,/next:/s/^  //p' /tmp/said >/tmp/undo; . /tmp/undo; ps | grep -c '[t]ether'"
+	sees '^0' 'undo'
+	types exit
+	wait "$!" || true
+	[ -z "$(find "$root/home/dev" "$root/tmp" -type f -not -path '*/tmp/said' -not -path '*/tmp/path' -not -path '*/tmp/undo' -not -name .ash_history)" ] ||
+		fail "minute: left behind: $(find "$root/home/dev" "$root/tmp" -type f)"
+	step "minute: ${took#, }"
 )
 
 # npm_name is the name of the small package: the only one without a system at its end.
@@ -350,7 +431,7 @@ msi() (
 
 for part in "$@"; do
 	case $part in
-	same | lists | script | npm | manifests | deb | msi) "$part" ;;
-	*) fail "there is no part $part; take same, lists, script, npm, manifests, deb or msi" ;;
+	same | lists | script | minute | npm | manifests | deb | msi) "$part" ;;
+	*) fail "there is no part $part; take same, lists, script, minute, npm, manifests, deb or msi" ;;
 	esac
 done

@@ -81,12 +81,13 @@ func (s *stage) open() error {
 	if s.program, err = hostProgram(s.self); err != nil {
 		return &hinted{errors.New("the demo needs tether-host, which is neither next to tether nor in PATH"), "packages and make build contain both"}
 	}
-	temp := "/tmp" // short: the path of a socket is limited
-	if info, err := os.Stat(temp); err != nil || !info.IsDir() || !filepath.IsAbs(temp) {
-		temp = os.TempDir()
+	if filepath.IsAbs("/tmp") { // first, as it is short: the path of a socket is limited
+		s.dir, err = os.MkdirTemp("/tmp", "tether-demo.")
 	}
-	if s.dir, err = os.MkdirTemp(temp, "tether-demo."); err != nil {
-		return err
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "tether-demo."); err != nil {
+			return err
+		}
 	}
 	for _, e := range os.Environ() {
 		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "TETHER_") && name != proc.TagVar && name != proc.AgentVar || name == "NO_COLOR" {

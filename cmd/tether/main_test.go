@@ -141,6 +141,9 @@ func runScripts(t *testing.T, folder, shell string, env ...string) {
 			switch cond {
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "systemd":
+				_, err := os.Stat("/run/systemd/system")
+				return err == nil, nil
 			case "wall":
 				self, err := os.Executable()
 				return err == nil && sandbox.Works(sandbox.Wall, self) == nil, err

@@ -205,6 +205,10 @@ func (a *app) uninstallService(ctx context.Context, system, keep bool) error {
 	}
 	m := installer.New(system)
 	st, err := m.Status(ctx)
+	if errors.Is(err, installer.ErrNoManager) {
+		a.notice("no service is installed: %v", installer.ErrNoManager)
+		return nil
+	}
 	if err != nil {
 		return explained(err)
 	}

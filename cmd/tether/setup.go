@@ -61,7 +61,11 @@ your editor. tether sandbox closes both.`,
 			if len(edits) == 0 {
 				return nil
 			}
-			return a.confirmEdits(c.Context(), edits, yes)
+			then := "restart the agents; they see what you start with: tether run -- CMD"
+			if undo {
+				then = "restart the agents"
+			}
+			return a.confirmEdits(c.Context(), edits, then, yes)
 		},
 	}
 	c.Flags().BoolVar(&undo, "undo", false, "remove the entries")
@@ -222,8 +226,9 @@ func changedLines(before, after []byte) string {
 	return b.String()
 }
 
-// confirmEdits asks the person, unless they have said yes already, and writes the files.
-func (a *app) confirmEdits(ctx context.Context, edits []fileEdit, yes bool) error {
+// confirmEdits asks the person, unless they have said yes already, writes the files, and
+// says what to do then.
+func (a *app) confirmEdits(ctx context.Context, edits []fileEdit, then string, yes bool) error {
 	if !yes {
 		if !tty.Is(a.stdin) {
 			return &usageError{message: "setup agents: nothing was written", hint: "give --yes to write these changes"}
@@ -240,6 +245,9 @@ func (a *app) confirmEdits(ctx context.Context, edits []fileEdit, yes bool) erro
 			continue
 		}
 		fmt.Fprintf(a.stdout, "%s: written\n", e.agent.name)
+	}
+	if len(failed) < len(edits) {
+		fmt.Fprintln(a.stdout, then)
 	}
 	return errors.Join(failed...)
 }

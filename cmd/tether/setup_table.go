@@ -22,7 +22,7 @@ type knownAgent struct {
 func knownAgents() ([]knownAgent, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, err
+		return nil, &hinted{err, "set it to your home directory"}
 	}
 	config, err := os.UserConfigDir()
 	if err != nil {

@@ -73,7 +73,7 @@ func TestSetupAgents(t *testing.T) {
 		t.Errorf("without a word from anybody: status %d\n%s", status, out)
 	}
 	same("unasked")
-	if out, status = command(t, "setup", "agents", "--yes"); status != 0 || strings.Count(out, ": written") != 7 {
+	if out, status = command(t, "setup", "agents", "--yes"); status != 0 || strings.Count(out, ": written") != 7 || !strings.Contains(out, "restart the agents; they see what you start with: tether run -- CMD") {
 		t.Errorf("status %d\n%s", status, out)
 	}
 	for name, text := range files {

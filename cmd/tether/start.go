@@ -260,6 +260,9 @@ func (a *app) printShort(g *glance) {
 	if len(g.paired) == 0 {
 		line("hosts", "none: tether pair URL")
 	}
+	if g.agents {
+		line("agents", "some do not use tether yet: tether setup agents")
+	}
 	if s.Waiting > 0 {
 		line("approvals", "%d pending: tether approvals", s.Waiting)
 	}

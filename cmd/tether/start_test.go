@@ -90,8 +90,14 @@ func TestBare(t *testing.T) {
 	p.sees("daemon     running for", "terminals  0 running, ", "host       work (default): online", "next       tether run -- CMD")
 	p.exits(0)
 	command(t, "stop")
+	if out, status := command(t, "setup", "agents", "--undo", "--yes"); status != 0 {
+		t.Fatalf("undo: %d %s", status, out)
+	}
+	if err := os.MkdirAll(filepath.Join(os.Getenv("HOME"), ".gemini"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	p = bare()
-	p.sees("daemon     not running", "hosts      work", "next")
+	p.sees("daemon     not running", "hosts      work", "agents     some do not use tether yet: tether setup agents", "next")
 	p.exits(0)
 
 	// Without a terminal it is the help, and starts nothing.

@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -47,12 +48,18 @@ func usable(dir string) error {
 		case mine:
 			return fmt.Errorf("you have no access to %s (mode %04o): chmod u+rwx %s", at, info.Mode().Perm(), at)
 		}
-		cure := "set HOME to your own home directory"
-		if os.Getenv(HomeVar) != "" {
-			cure = "unset " + HomeVar + ", or set it to a directory of your own"
-		}
-		return fmt.Errorf("%s belongs to %s: %s", at, nameOf(stat.Uid), cure)
+		return fmt.Errorf("%s belongs to %s: %s", at, nameOf(stat.Uid), cure(dir))
 	}
+}
+
+// cure says which variable to set where dir, which the variable has led to, cannot be used.
+func cure(dir string) string {
+	for _, name := range []string{HomeVar, "XDG_RUNTIME_DIR", "XDG_STATE_HOME"} {
+		if above := strings.TrimRight(os.Getenv(name), "/"); above != "" && strings.HasPrefix(dir, above+"/") {
+			return "unset " + name + ", or set it to a directory of your own"
+		}
+	}
+	return "set HOME to your own home directory, or " + HomeVar + " to a directory of your own"
 }
 
 // nameOf returns the name of a user, or "user" with the number if there is no name.

@@ -382,6 +382,18 @@ func TestDoctorLooksAtTheToken(t *testing.T) {
 	}
 }
 
+// What cannot be done here is no remedy.
+func TestNoServiceManager(t *testing.T) {
+	m := healthy(t)
+	if c := checkDaemon(t.Context(), m)[0]; !strings.Contains(c.Fix, "tether service install") {
+		t.Errorf("where services are: %+v", c)
+	}
+	m.service = func(context.Context) (installer.Status, error) { return installer.Status{}, installer.ErrNoManager }
+	if c := checkDaemon(t.Context(), m)[0]; !strings.Contains(c.Fix, "tether run") || strings.Contains(c.Fix, "service") {
+		t.Errorf("where none are: %+v", c)
+	}
+}
+
 // Errors point to pages where packages and archives put them.
 func TestPageIn(t *testing.T) {
 	const page = "docs/CONFIG.md"

@@ -199,7 +199,10 @@ func checkDaemon(ctx context.Context, m *machine) []Check {
 	c := Check{Name: "daemon", Result: OK, Doc: "docs/RELIABILITY.md"}
 	switch {
 	case errors.Is(m.down, localclient.ErrNotRunning):
-		c.Result, c.Reason, c.Fix = Warn, "not running", "start it at login with: tether service install; tether run starts it too"
+		c.Result, c.Reason, c.Fix = Warn, "not running", "tether run starts it, and other commands that need it"
+		if _, err := m.service(ctx); err == nil {
+			c.Fix += "; tether service install starts it at login"
+		}
 		if locked := agent.LockHeld(ctx, m.Dirs); locked != nil {
 			c.Result, c.Reason, c.Fix = Fail, "not running, and it cannot start: "+locked.Error(), locked.Hint()
 		}
@@ -306,7 +309,7 @@ func checkSandbox(context.Context, *machine) []Check {
 	default:
 		c.Reason = display.Sandbox(localapi.SandboxStatus{Kind: string(best)})
 		if why := sandbox.Works(sandbox.Wall, self); why != nil {
-			c.Result, c.Fix = Warn, "to get wall instead, allow user namespaces: "+why.Error()
+			c.Result, c.Fix = Warn, "to get wall instead, allow user namespaces: "+strings.TrimPrefix(why.Error(), sandbox.ErrUnsupported.Error()+": ")
 		}
 	}
 	return []Check{c}

@@ -2,14 +2,15 @@
 #
 #   irm {{.Base}}/install.ps1 | iex
 #
-# It puts tether.exe and tether-host.exe into .local\bin of your home and changes nothing else. Variables: TETHER_BIN is another
-# directory, TETHER_BASE_URL another address with the same files.
+# It puts tether.exe and tether-host.exe into .local\bin of your home, their pages into .local\share\doc\tether, and changes nothing
+# else. Variables: TETHER_BIN is another directory, TETHER_BASE_URL another address with the same files.
 & {
 	$ErrorActionPreference = 'Stop'
 	$ProgressPreference = 'SilentlyContinue' # it makes downloads slow
 	$version = '{{.Version}}'
 	$base = if ($env:TETHER_BASE_URL) { $env:TETHER_BASE_URL } else { '{{.Base}}' }
 	$signers = '{{.Signers}}'
+	$doc = $null
 	$bin = if ($env:TETHER_BIN) { $env:TETHER_BIN } else { Join-Path $HOME '.local\bin' }
 	if ($env:OS -ne 'Windows_NT') { throw "tether: not installed: run in a shell: curl -fsSL $base/install.sh | sh" }
 	$processor = if ($env:PROCESSOR_ARCHITEW6432) { $env:PROCESSOR_ARCHITEW6432 } else { $env:PROCESSOR_ARCHITECTURE }
@@ -35,11 +36,18 @@
 		$want = Get-Content $list | Where-Object { $_ -like "*  $file.zip" } | ForEach-Object { $_.Substring(0, 64) }
 		if (-not $want) { throw "tether: not installed: $base/SHA256SUMS has no $file.zip" }
 		$zip = Join-Path $work "$file.zip"
+		"tether: downloading $base/$file.zip"
 		Invoke-WebRequest -UseBasicParsing "$base/$file.zip" -OutFile $zip
 		$got = (Get-FileHash -Algorithm SHA256 $zip).Hash.ToLower()
 		if ($got -ne $want) { throw "tether: not installed: the checksum of $base/$file.zip is $got, want $want" }
 		Expand-Archive -Path $zip -DestinationPath $work
 		New-Item -ItemType Directory -Force -Path $bin | Out-Null
+		if ((Split-Path -Leaf $bin) -eq 'bin') { # where doctor looks for pages
+			$doc = Join-Path (Split-Path $bin) 'share\doc\tether'
+			if (Test-Path $doc) { Remove-Item -Recurse -Force $doc }
+			New-Item -ItemType Directory -Force -Path $doc | Out-Null
+			Copy-Item -Recurse "$work\$file\docs", "$work\$file\README.md", "$work\$file\LICENSES.txt" $doc
+		}
 		foreach ($program in 'tether-host.exe', 'tether.exe') {
 			$to = Join-Path $bin $program
 			Copy-Item (Join-Path $work "$file\$program") "$to.new"
@@ -54,7 +62,14 @@
 		Remove-Item -ErrorAction SilentlyContinue (Join-Path $bin '*.exe.new')
 	}
 	"tether: installed $version`: $bin\tether.exe and $bin\tether-host.exe"
-	if (($env:Path -split ';') -notcontains $bin) { "tether: $bin is not in your PATH; Settings, Environment variables adds it" }
-	"tether: to undo it: tether service uninstall; tether stop; Remove-Item $bin\tether*.exe*"
-	'tether: next: tether demo'
+	if ($doc) { "tether: their pages are in $doc" }
+	if (($env:Path -split ';') -notcontains $bin) {
+		"tether: $bin is not in your PATH; Settings, Environment variables adds it, and for this window:"
+		"  `$env:Path += ';$bin'"
+	}
+	'tether: to undo it, with all that tether has written since:'
+	'  tether setup agents --undo --yes; tether service uninstall; tether stop'
+	$written = @("$bin\tether*.exe*", $doc, "$env:APPDATA\tether", "$env:LOCALAPPDATA\tether") | Where-Object { $_ }
+	"  Remove-Item -Recurse -Force -ErrorAction Ignore '$($written -join "', '")'"
+	'tether: next: tether shows what you can do; tether demo tries it on this machine'
 }

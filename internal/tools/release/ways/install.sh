@@ -3,8 +3,8 @@
 #
 #   curl -fsSL {{.Base}}/install.sh | sh
 #
-# It puts tether and tether-host into ~/.local/bin and changes nothing else. Variables: TETHER_BIN is another directory,
-# TETHER_BASE_URL another address with the same files.
+# It puts tether and tether-host into ~/.local/bin, their pages into ~/.local/share/doc/tether, and changes nothing else. Variables:
+# TETHER_BIN is another directory, TETHER_BASE_URL another address with the same files.
 set -eu
 
 version='{{.Version}}'
@@ -17,6 +17,13 @@ fail() {
 	exit 1
 }
 have() { command -v "$1" >/dev/null 2>&1; }
+# quoted WORD prints it as a word for the shell.
+quoted() {
+	case $1 in
+	*[!A-Za-z0-9/._+@:-]*) printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")" ;;
+	*) printf '%s' "$1" ;;
+	esac
+}
 
 # system prints the name of this system in the names of files.
 system() {
@@ -79,11 +86,19 @@ install() {
 	signed
 	want=$(sed -n "s/^\([0-9a-f]\{64\}\)  $file\.tar\.gz\$/\1/p" "$work/SHA256SUMS")
 	[ -n "$want" ] || fail "$base/SHA256SUMS has no $file.tar.gz; the files there are of another version, or not of tether"
+	say "downloading $base/$file.tar.gz"
 	fetch "$file.tar.gz"
 	got=$(sum "$work/$file.tar.gz")
 	[ "$got" = "$want" ] || fail "the checksum of $base/$file.tar.gz is $got, want $want; nothing was changed"
 	gzip -dc "$work/$file.tar.gz" | tar -xf - -C "$work" || fail "cannot unpack $file.tar.gz"
 	mkdir -p "$bin" 2>/dev/null && [ -w "$bin" ] || fail "cannot write to $bin; TETHER_BIN names another directory"
+	doc= # where doctor looks for pages
+	case $bin in
+	?*/bin)
+		doc=${bin%/bin}/share/doc/tether
+		rm -rf "$doc" && mkdir -p "$doc" && cp -R "$work/$file/docs" "$work/$file/README.md" "$work/$file/LICENSES.txt" "$doc" || fail "cannot write to $doc"
+		;;
+	esac
 	before=
 	[ ! -x "$bin/tether" ] || before=$("$bin/tether" version 2>/dev/null) || before="another version"
 	for program in tether tether-host; do # beside the old ones, so that each takes its place in one step
@@ -104,14 +119,44 @@ told() {
 	*) say "updated from ${before#tether } to $version: $bin/tether and $bin/tether-host"
 		say "a running daemon stays as it is until: tether daemon --replace --background" ;;
 	esac
+	[ -z "$doc" ] || say "their pages are in $doc"
+	tether=tether
 	first=$(command -v tether || true)
-	if [ -n "$first" ] && [ "$first" != "$bin/tether" ]; then
-		say "your PATH finds another one first: $first"
-	elif [ -z "$first" ]; then
-		say "$bin is not in your PATH; add to your shell's start file: export PATH=\"$bin:\$PATH\""
+	if [ "$first" != "$bin/tether" ]; then
+		tether=$(quoted "$bin/tether")
+		[ -z "$first" ] || say "your PATH finds another one first: $first"
+		[ -n "$first" ] || lacks_path
 	fi
-	say "to undo it: tether service uninstall; tether stop; rm $bin/tether $bin/tether-host"
-	say "next: tether demo"
+	say "to undo it, with all that tether has written since:"
+	printf '  %s\n' "$tether setup agents --undo --yes; $tether service uninstall; $tether stop" "rm -rf$(written)"
+	[ -n "$before" ] || say "next: $tether shows what you can do; $tether demo tries it on this machine"
+}
+
+# lacks_path says how the directory gets into the PATH.
+lacks_path() {
+	line="export PATH=$(quoted "$bin"):\"\$PATH\"" start=.profile
+	case ${SHELL:-} in
+	*/fish)
+		say "$bin is not in your PATH; this adds it, for later shells, too:"
+		printf '  %s\n' "fish_add_path $(quoted "$bin")"
+		return
+		;;
+	*/zsh) start=.zshrc ;;
+	*/bash) case $file in *_darwin_*) start=.bash_profile ;; *) start=.bashrc ;; esac ;;
+	esac
+	say "$bin is not in your PATH; this adds it now, and for later shells as a line of ~/$start:"
+	printf '  %s\n' "$line"
+}
+
+# written prints what is on this machine of tether, each behind a space.
+written() {
+	set -- "$bin/tether" "$bin/tether-host" ${doc:+"$doc"}
+	case $file in
+	*_darwin_*) set -- "$@" "${HOME:-}/Library/Application Support/tether" "${HOME:-}/Library/Caches/tether" ;;
+	*) set -- "$@" "${XDG_CONFIG_HOME:-${HOME:-}/.config}/tether" "${XDG_STATE_HOME:-${HOME:-}/.local/state}/tether" \
+		"${XDG_CACHE_HOME:-${HOME:-}/.cache}/tether" ${XDG_RUNTIME_DIR:+"$XDG_RUNTIME_DIR/tether"} ;;
+	esac
+	for path; do printf ' %s' "$(quoted "$path")"; done
 }
 
 install
