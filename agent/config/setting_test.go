@@ -1,8 +1,6 @@
 package config_test
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,38 +86,6 @@ func TestEveryKeyIsAVariable(t *testing.T) {
 	got, err := config.Load("/nothing/here", set...)
 	if diff := cmp.Diff(config.Default(), got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
-	}
-}
-
-var update = flag.Bool("update", false, "write the end of docs/CONFIG.md anew")
-
-// The page lists them, for people who search it.
-func TestVariablesInDocument(t *testing.T) {
-	const start = "<!-- from here on written by the test: go test ./agent/config -run TestVariablesInDocument -update -->\n"
-	const path = "../../docs/CONFIG.md"
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, got, ok := strings.Cut(string(page), start)
-	if !ok {
-		t.Fatalf("%s has no line %s", path, start)
-	}
-	var want strings.Builder
-	want.WriteString("\n| variable | flag |\n|---|---|\n")
-	for _, k := range config.Keys() {
-		if k.Variable() != "" {
-			fmt.Fprintf(&want, "| `%s` | `--%s` |\n", k.Variable(), k.Name)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(path, []byte(head+start+want.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want.String(), got); diff != "" {
-		t.Errorf("%s (+) is not what the code says (-); see its last comment:\n%s", path, diff)
 	}
 }
 
