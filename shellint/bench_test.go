@@ -88,19 +88,12 @@ func BenchmarkMemcpy(b *testing.B) {
 var plain = corpora[0]
 
 // BenchmarkScanner measures Scan on each corpus in reads of each size.
-func BenchmarkScanner(b *testing.B) { benchScanner(b, shellint.Options{Nonce: benchNonce}) }
-
-// BenchmarkQueries measures Scan with the recognition of CSI and DCS queries.
-func BenchmarkQueries(b *testing.B) {
-	benchScanner(b, shellint.Options{Nonce: benchNonce, Queries: true})
-}
-
-func benchScanner(b *testing.B, o shellint.Options) {
+func BenchmarkScanner(b *testing.B) {
 	for _, c := range corpora {
 		data := c.generate(benchCorpus)
 		for _, size := range readSizes {
 			b.Run(fmt.Sprintf("%s/%d", c.name, size), func(b *testing.B) {
-				s := shellint.NewScanner(o)
+				s := shellint.NewScanner(shellint.Options{Nonce: benchNonce})
 				var r shellint.Result
 				benchReads(b, data, size, func(p []byte) { s.Scan(p, &r) })
 			})

@@ -155,7 +155,7 @@ func TestCasesSplit(t *testing.T) {
 	for _, s := range streams(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			o := shellint.Options{Nonce: s.Nonce, Queries: true}
+			o := shellint.Options{Nonce: s.Nonce}
 			want := scanPieces(t, s.raw, o, nil)
 			check := func(name string, cuts []int) {
 				t.Helper()
@@ -185,7 +185,7 @@ func TestCasesCutInTwo(t *testing.T) {
 			if n >= most || round >= step {
 				continue
 			}
-			o := shellint.Options{Nonce: s.Nonce, Queries: true}
+			o := shellint.Options{Nonce: s.Nonce}
 			want := scanPieces(t, s.raw, o, nil)
 			for at := round; at < n; at += step {
 				if got := scanPieces(t, s.raw, o, []int{at, n - at}); !got.same(want) {
@@ -193,19 +193,6 @@ func TestCasesCutInTwo(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestCasesSameMarksWithQueries checks that looking for queries changes nothing about marks.
-func TestCasesSameMarksWithQueries(t *testing.T) {
-	for _, s := range streams(t) {
-		t.Run(s.Name, func(t *testing.T) {
-			got := scanPieces(t, s.raw, shellint.Options{Nonce: s.Nonce, Queries: true}, nil)
-			checkSum(t, "clean", got.without(shellint.ClassMark), s.Expect.CleanLen, s.Expect.CleanSHA)
-			if diff := cmp.Diff(wantMarks(s), gotMarks(s, got)); diff != "" {
-				t.Errorf("marks (-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 

@@ -42,7 +42,7 @@ func (in introducer) state() state {
 // parseIntroducer judges b, which begins where the finder stopped: at an ESC, at the first byte of a C1 control, or at an ENQ. If inert
 // bytes follow an ESC, b begins at the byte after them, which completes the ESC; the ESC and the inert bytes stay plain output. The verdict
 // depends on at most MaxUndecided bytes, so that the division of the stream into calls makes no difference.
-func parseIntroducer(b []byte, queries bool) introducer {
+func parseIntroducer(b []byte) introducer {
 	b = b[:min(len(b), MaxUndecided)]
 	if b[0] == enq {
 		return introducer{verdict: answerback}
@@ -58,14 +58,14 @@ func parseIntroducer(b []byte, queries bool) introducer {
 		}
 	}
 	in := introducer{verdict: foreign}
-	switch {
-	case kind == ']':
+	switch kind {
+	case ']':
 		in = parseOSC(b, n)
-	case kind == '[' && queries:
+	case '[':
 		in = parseCSI(b, n)
-	case kind == 'P' && queries:
+	case 'P':
 		in = parseDCS(b, n)
-	case kind == 'Z' && queries: // DECID
+	case 'Z': // DECID
 		return introducer{verdict: known, n: n, class: ClassQuery, ps: -1, query: QueryDA1, whole: true}
 	}
 	if in.verdict == undecided && len(b) == MaxUndecided && !in.doomed {

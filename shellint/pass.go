@@ -81,7 +81,7 @@ func (l *pass) inPlain() bool {
 	if l.pos == len(l.buf) || l.usualMark() {
 		return true
 	}
-	in := parseIntroducer(l.buf[l.pos:], l.s.opts.Queries)
+	in := parseIntroducer(l.buf[l.pos:])
 	if in.verdict == undecided {
 		if !l.final {
 			return false

@@ -107,7 +107,7 @@ func TestRandomStreams(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range testkit.Rounds(t, 5, 1000) {
 		for i := range streams {
-			checkProperties(t, hostileStream(rng), shellint.Options{Queries: i%2 == 0, LimitPayload: i % 7 * 8}, rng)
+			checkProperties(t, hostileStream(rng), shellint.Options{LimitPayload: i % 7 * 8}, rng)
 		}
 	}
 }
@@ -116,9 +116,9 @@ func TestRandomStreams(t *testing.T) {
 func FuzzScanner(f *testing.F) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 50 {
-		f.Add(hostileStream(rng), uint64(1), true)
+		f.Add(hostileStream(rng), uint64(1))
 	}
-	f.Fuzz(func(t *testing.T, raw []byte, seed uint64, queries bool) {
-		checkProperties(t, raw, shellint.Options{Queries: queries, LimitPayload: int(seed % 100)}, rand.New(rand.NewPCG(seed, 0)))
+	f.Fuzz(func(t *testing.T, raw []byte, seed uint64) {
+		checkProperties(t, raw, shellint.Options{LimitPayload: int(seed % 100)}, rand.New(rand.NewPCG(seed, 0)))
 	})
 }

@@ -126,40 +126,6 @@ func parseDCS(b []byte, n int) introducer {
 	return introducer{}
 }
 
-// anyEscape returns the first index at or after i at which an OSC, a DCS, a DECID or a CSI query may begin, or an incomplete sequence. With
-// inert bytes after the ESC, it returns the index after those.
-func (f *finder) anyEscape(buf []byte, i int) int {
-	for {
-		i = nextESC(buf, i)
-		if i == len(buf) {
-			return i
-		}
-		f.seen = i
-		j := i + 1
-		if j < len(buf) && inert(buf[j]) {
-			j = skipInert(buf, j)
-		}
-		switch {
-		case i+1 == len(buf):
-			return i
-		case j == len(buf):
-			return j
-		case buf[j] == '[':
-			if n := plainCSI(buf, j+1); n > 0 {
-				i = n
-				continue
-			}
-		case !f.opens(buf[j]):
-			i = j
-			continue
-		}
-		if j == i+1 {
-			return i
-		}
-		return j
-	}
-}
-
 // plainCSI returns the index after the control sequence whose parameters begin at buf[i], if that is no query. It returns 0 if the sequence
 // may be a query or parseCSI has to decide.
 func plainCSI(buf []byte, i int) int {

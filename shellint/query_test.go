@@ -60,7 +60,7 @@ var queryCases = []struct {
 func TestQueries(t *testing.T) {
 	for _, tt := range queryCases {
 		t.Run(tt.raw, func(t *testing.T) {
-			res := scanBoth(t, "a"+tt.raw+"b", shellint.Options{Queries: true})
+			res := scanBoth(t, "a"+tt.raw+"b", shellint.Options{})
 			var want []shellint.Span
 			var got shellint.Query
 			if tt.want != 0 {
@@ -71,9 +71,6 @@ func TestQueries(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, res.spans); diff != "" || got != tt.want {
 				t.Errorf("query %d, want %d; spans (-want +got):\n%s", got, tt.want, diff)
-			}
-			if res := scanBoth(t, tt.raw, shellint.Options{}); len(res.spans) > 0 {
-				t.Errorf("recognised without Options.Queries: %v", res.spans)
 			}
 		})
 	}
@@ -94,7 +91,7 @@ func TestQueriesInContext(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			res := scanBoth(t, tt.raw, shellint.Options{Queries: true})
+			res := scanBoth(t, tt.raw, shellint.Options{})
 			if got := string(res.without(shellint.ClassQuery)); got != tt.want {
 				t.Errorf("%q without queries is %q, want %q", tt.raw, got, tt.want)
 			}

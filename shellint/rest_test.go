@@ -26,7 +26,7 @@ type both struct {
 	found   finding
 }
 
-var restOptions = shellint.Options{Queries: true, Nonce: "n"}
+var restOptions = shellint.Options{Nonce: "n"}
 
 func (b *both) feed(p string) {
 	var r shellint.Result

@@ -1,14 +1,12 @@
 package shellint
 
-// Options configures a [Scanner]. The zero value trusts every mark and recognises no queries other than OSC.
+// Options configures a [Scanner]. The zero value trusts every mark.
 type Options struct {
 	// Nonce is the terminal's secret. Marks that carry it as a field are trusted. If Nonce is "", every mark is trusted.
 	Nonce string
 	// LimitPayload bounds the payload of an OSC 133 or 633, in bytes; one with a longer payload has a Span but no Mark. 0 or less means
 	// [DefaultLimitPayload].
 	LimitPayload int
-	// Queries switches on the recognition of queries that are no OSC. Scanning is then slower, because every ESC is examined.
-	Queries bool
 }
 
 // Bounds of a [Scanner], in bytes.

@@ -46,19 +46,6 @@ func nextESC(p []byte, i int) int {
 	return i
 }
 
-// lastESC returns the index of the last ESC in p[from:to], or from-1.
-func lastESC(p []byte, from, to int) int {
-	for ; from+8 <= to; to -= 8 {
-		if zeroBytes(binary.LittleEndian.Uint64(p[to-8:])^esc*lows) != 0 {
-			break
-		}
-	}
-	for to > from && p[to-1] != esc {
-		to--
-	}
-	return to - 1
-}
-
 // usualLen is the length of ESC ]133; and of ESC ]633;.
 const usualLen = 6
 

@@ -28,7 +28,7 @@ type Safe struct {
 // NewSafe returns a Safe at the start of a terminal's output. Of o, only FileLinks, Images and Silent have an effect. Images, notifications
 // and titles are limited in total.
 func NewSafe(o Options) *Safe {
-	s := &Safe{scanner: shellint.NewScanner(shellint.Options{Queries: true}), sequences: sanitizer{opts: &o}}
+	s := &Safe{scanner: shellint.NewScanner(shellint.Options{}), sequences: sanitizer{opts: &o}}
 	s.sequences.renew()
 	return s
 }

@@ -92,7 +92,7 @@ func (p *Pool) originOf(owner Actor, s Spec) origin {
 	o := origin{
 		name: s.Name, command: slices.Clone(s.Command), cwd: s.Cwd, started: time.Now(), door: s.Door,
 		private: s.Private, leased: s.Leased, unsigned: s.Unsigned, notice: s.Notice, onSlow: p.opts.onSlow(s.OnSlow, owner), idleAfter: s.IdleTimeout, endAfter: s.TimeLimit,
-		scanning: shellint.Options{Nonce: s.nonceOf(), Queries: true}, clipboard: p.opts.Outward.Clipboard(),
+		scanning: shellint.Options{Nonce: s.nonceOf()}, clipboard: p.opts.Outward.Clipboard(),
 	}
 	if p.opts.Secrets != nil && s.Env != nil {
 		o.secrets = p.opts.Secrets(s.Env)

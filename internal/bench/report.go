@@ -47,16 +47,6 @@ func (r row) slower(limit, here, there float64) row {
 	return r
 }
 
-// leastHere returns r with the floor limit, in GB/s, lowered by the factor by which this processor is slower than the one where the floor was
-// set. That one checks wide characters at the rate there, this one at the rate here. A faster machine gets no stricter floor.
-func (r row) leastHere(limit, here, there float64) row {
-	factor := max(1, there/here)
-	if r = r.least(limit / factor); factor > 1 {
-		r.Note = strings.TrimPrefix(fmt.Sprintf("%s; %s ÷ %s, as the processor is slower here", r.Note, digits(limit), digits(factor)), "; ")
-	}
-	return r
-}
-
 // verdict is ok, MISS or "not judged", or "" without a floor.
 func (r row) verdict() string {
 	switch {
