@@ -26,7 +26,7 @@
 //
 // # Framing
 //
-// The bytes on the socket are those of docs/HOLDER.md and are frozen: a daemon works with holders that were started by an older or newer
+// The bytes on the socket are those of wire.go and are frozen: a daemon works with holders that were started by an older or newer
 // program. Both sides begin with a hello: the versions that they know and a set of feature bits. Then frames follow: kind u8, length u32,
 // and that many bytes. Unknown kinds with bit 7 are skipped, others end the connection, as does any length beyond its bound. Fixed-form
 // frames may grow at their end.

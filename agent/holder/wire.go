@@ -2,7 +2,12 @@ package holder
 
 import "errors"
 
-// The framing of version 1 is frozen; docs/HOLDER.md has it byte by byte. All numbers are big-endian.
+// The framing of version 1 is frozen; docs/HOLDER.md has the rules between frames. All
+// numbers are big-endian. Offsets count the bytes that the child has written.
+//
+// A hello is magic, the length of the rest u16 (44 to maxHello), the oldest and the newest
+// version spoken u16 each, features u64, a nonce that is new for each connection and side,
+// and fields of later versions, which are skipped.
 
 const (
 	magic      = "TETHER-H"
@@ -34,7 +39,26 @@ type kind uint8
 
 const optional kind = 0x80
 
-// Frames of the daemon.
+// Frames of the daemon. A request is numbered from 1; no two in progress have one number.
+//
+//   - kindStream, once per connection: send output from there on, not beyond the end. The
+//     window, 64 KiB to 16 MiB, bounds the bytes under way.
+//   - kindTaken: all before it was taken; at the latest 20 ms after all that came was read.
+//   - kindInput: one at a time, the next after the reply.
+//   - kindKill ends the child's tree, at most four at a time; kindCancel ends its grace.
+//   - kindForget: the exit was recorded. The holder removes the socket, replies and ends.
+//   - kindKeep: from there on bytes are needed whether taken or not; 2^63-1: none. It
+//     outlives the connection, unless the next daemon lacks the feature.
+//   - kindUntil: beyond it the child waits a little; 2^63-1: never. It ends with the
+//     connection.
+//   - kindScreen: dropped if its offset is not in the log. Screens are kept like notes, but
+//     none before the base.
+//   - kindReading asks who waits for the keyboard. The text of the reply is waits u8 (0 not
+//     known, 1 nobody, 2 somebody), flags u8 (1 alone, 2 relays, 4 for a limited time),
+//     pid u32.
+//   - kindFeed: flag 1 says that nothing follows. Bytes before the accepted ones are
+//     skipped. The reply comes when the piece is in the pipe, and at once without bytes and
+//     flag; its text is the offset of the next byte to accept.
 const (
 	kindStream     kind = 0x01 // offset u64, window u32
 	kindTaken      kind = 0x02 // offset u64; may be followed by rest in microseconds u32
@@ -55,7 +79,9 @@ const (
 	kindSpawn      kind = 0x21 // fields; only on the pipe of a start
 )
 
-// Frames of the holder.
+// Frames of the holder. A note is a checkpoint; at most one, the newest, is before the base.
+// Where the offset of data is beyond the expected one, the bytes in between are lost. Data
+// before its end may follow an exit.
 const (
 	kindState    kind = 0x41 // base u64, end u64, taken u64, started u64 (Unix nanoseconds), pid u32, columns u16, rows u16, limit u64
 	kindMeta     kind = 0x42 // bytes

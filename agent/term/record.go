@@ -32,19 +32,19 @@ type record struct {
 	Starter      string         `json:"starter,omitempty"` // the agent that owned it before it was promoted
 	Private      bool           `json:"private,omitempty"`
 	OnSlow       string         `json:"on_slow,omitempty"`
-	IdleMs       int64          `json:"idle_ms,omitempty"`
+	IdleMs       int64          `json:"idle_ms,omitempty"`  // how long it may be idle
 	LimitMs      int64          `json:"limit_ms,omitempty"` // how long an agent's terminal may run
-	Leased       bool           `json:"leased,omitempty"`
-	Unsigned     bool           `json:"unsigned,omitempty"`
-	Nonce        string         `json:"nonce,omitempty"` // of the shell's marks
-	Door         string         `json:"door,omitempty"`
+	Leased       bool           `json:"leased,omitempty"`   // it ends when the program that requested it has ended
+	Unsigned     bool           `json:"unsigned,omitempty"` // its starter showed no sign of a person
+	Nonce        string         `json:"nonce,omitempty"`    // of the shell's marks
+	Door         string         `json:"door,omitempty"`     // through which it was started
 	// Secrets are values that no host may see. A holder has them in its memory anyway, in the environment from which they come.
 	Secrets   []string         `json:"secrets,omitempty"`
 	Clipboard bool             `json:"clipboard,omitempty"` // the text includes sequences that set it
 	Lent      []recordedLoan   `json:"lent,omitempty"`
 	Attached  int              `json:"attached,omitempty"` // people
-	Commands  []recordedOutput `json:"commands,omitempty"` // the newest
-	Sizes     []recordedSize   `json:"sizes,omitempty"`    // at the oldest output, and later ones
+	Commands  []recordedOutput `json:"commands,omitempty"` // the newest 200, fewer if the meta would be too large
+	Sizes     []recordedSize   `json:"sizes,omitempty"`    // at the oldest output, and later ones, the newest 256
 	// Exit is present when a daemon has recorded the exit and told the attached people of this machine. How the child ended is known to the
 	// holder.
 	Exit *recordedExit `json:"exit,omitempty"`
@@ -67,7 +67,8 @@ type recordedActor struct {
 type recordedLoan struct {
 	Host      string `json:"host"`
 	LinkState string `json:"memo,omitempty"` // of the host's link, see Handle.SaveLinkState
-	// Unix ns. Since is 0 in records of older versions; Until is 0 if the loan has no end.
+	// Unix ns. Since is 0 in records of older versions; Until is 0 if the loan has no end,
+	// and 1 ns after 1970 if it has ended, so that the next daemon tells the host.
 	Since int64 `json:"since,omitempty"`
 	Until int64 `json:"until,omitempty"`
 	Heard bool  `json:"heard,omitempty"` // the host knows of the exit
