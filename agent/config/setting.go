@@ -1,7 +1,7 @@
 package config
 
 import (
-	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -35,65 +35,66 @@ type Setting struct {
 // String is the setting's name as the person wrote it, without the value.
 func (s Setting) String() string {
 	if s.Source == FromFlag {
-		return "--" + s.Key
+		return "--set " + s.Key
 	}
 	return variable(s.Key)
 }
 
-// Variable is the name of the key's environment variable, such as TETHER_TERMINALS_LOG_BYTES. The key itself is the name of its flag:
-// --terminals.log_bytes. Tables in lists have neither, and "" is returned for them: they have several keys, and some hold commands and variables,
-// which do not belong on a command line that others can read.
-func (k Key) Variable() string {
-	if k.listed() {
-		return ""
-	}
-	return variable(k.Name)
+// Settable reports whether a setting may give the key a value. Tables in lists are in the file only: they have several keys, and some hold
+// commands and variables, which do not belong on a command line that others can read.
+func (k Key) Settable() bool {
+	return !strings.Contains(k.Name, "[]") && k.Kind != "list of tables"
 }
 
-func (k Key) listed() bool {
-	return strings.Contains(k.Name, "[]") || k.Kind == "list of tables"
+// SettableKeys are the names of these keys.
+func SettableKeys() (names []string) {
+	for _, k := range Keys() {
+		if k.Settable() {
+			names = append(names, k.Name)
+		}
+	}
+	return names
 }
+
+// Variable is the name of the key's environment variable, "" for almost all: containers need those of lend.as_root and local.listen, where
+// commands start the daemon and nobody writes a file.
+func (k Key) Variable() string {
+	if inVariable(k.Name) {
+		return variable(k.Name)
+	}
+	return ""
+}
+
+func inVariable(key string) bool { return key == "lend.as_root" || key == "local.listen" }
 
 func variable(key string) string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// FromEnv returns the settings of an environment, in the order of the keys. An empty variable counts as unset. An unknown variable that
-// looks like a key's is a problem: it begins with a section's name, or is most like one of them. Others that begin with Prefix are strange,
-// except known ones.
+// FromEnv returns the settings of an environment. An empty variable counts as unset. A variable that is most like the name of a key, or
+// begins with a section's, as all keys had variables once, is a problem: nothing that somebody has set is ignored. Others that begin with
+// Prefix are strange, except known ones.
 func FromEnv(env []string, known ...string) (set []Setting, strange []string, wrong []Problem) {
-	variables := map[string]string{} // key by name without the prefix
-	var names []string
-	for _, k := range Keys() {
-		if name := k.Variable(); name != "" {
-			names = append(names, strings.TrimPrefix(name, Prefix))
-			variables[names[len(names)-1]] = k.Name
-		}
+	keys := map[string]string{} // by name of the variable without the prefix
+	for _, key := range SettableKeys() {
+		keys[strings.TrimPrefix(variable(key), Prefix)] = key
 	}
+	names := slices.Sorted(maps.Keys(keys))
 	for _, e := range env {
 		full, value, _ := strings.Cut(e, "=")
 		name, ours := strings.CutPrefix(full, Prefix)
-		switch {
+		switch near := Nearest(name, names); {
 		case !ours || value == "" || slices.Contains(known, full):
-		case variables[name] != "":
-			set = append(set, Setting{variables[name], value, FromEnvironment})
+		case inVariable(keys[name]):
+			set = append(set, Setting{keys[name], value, FromEnvironment})
+		case near != "":
+			wrong = append(wrong, Problem{From: printable(brief(full)), Text: "keys of the configuration have no variables; use tether daemon --set " + keys[near] + "=" + printable(brief(value)) + ", or the file"})
+		case ofSection(name, names):
+			wrong = append(wrong, Problem{From: printable(brief(full)), Text: "there is no such variable; tether config keys lists the keys, for tether daemon --set KEY=VALUE and the file"})
 		default:
-			near := Nearest(name, names)
-			if near == "" && !ofSection(name, names) {
-				strange = append(strange, full)
-				continue
-			}
-			text := "there is no such variable; tether config view lists the keys"
-			if near != "" {
-				text = "there is no such variable; did you mean " + Prefix + near + "?"
-			}
-			wrong = append(wrong, Problem{From: printable(brief(full)), Text: text})
+			strange = append(strange, full)
 		}
 	}
-	order := func(name string) int {
-		return slices.IndexFunc(names, func(n string) bool { return variables[n] == name })
-	}
-	slices.SortStableFunc(set, func(a, b Setting) int { return cmp.Compare(order(a.Key), order(b.Key)) })
 	return set, strange, wrong
 }
 
@@ -107,12 +108,19 @@ func ofSection(name string, names []string) bool {
 func (d *decoder) settings(root reflect.Value, over []Setting) map[string]Setting {
 	set := map[string]Setting{}
 	for _, s := range over {
-		d.from = s.String()
+		d.from = printable(brief(s.String()))
 		path := strings.Split(s.Key, ".")
 		v, f := find(root, path)
-		if f == nil || holdsTables(v.Type()) {
-			d.problem(path, "there is no such key")
-		} else {
+		switch {
+		case f == nil:
+			text := "there is no such key; tether config keys lists them"
+			if near := Nearest(s.Key, SettableKeys()); near != "" {
+				text = "there is no such key; did you mean " + near + "?"
+			}
+			d.problem(path, "%s", text)
+		case holdsTables(v.Type()):
+			d.problem(path, "only the file can have it")
+		default:
 			d.value(v, f, outside(v.Type(), s.Value), path)
 		}
 		set[s.Key] = s

@@ -3,7 +3,6 @@ package config_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -60,32 +59,29 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// Every key outside lists of tables has a variable, and a written value is read from there unchanged.
-func TestEveryKeyIsAVariable(t *testing.T) {
-	seen := map[string]string{}
-	var env []string
+// What has a written value is read from there unchanged. Old variables stop the start, and name what has taken their place.
+func TestEveryKeyIsSettable(t *testing.T) {
+	var set []config.Setting
 	for _, k := range config.Keys() {
-		name := k.Variable()
-		if (name == "") != (strings.Contains(k.Name, "[]") || k.Kind == "list of tables") {
-			t.Errorf("the variable of %s is %q", k.Name, name)
-		}
-		if name == "" {
+		name := "TETHER_" + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_"))
+		value := strings.Trim(k.Value, `"`)
+		if !k.Settable() {
 			continue
 		}
-		if seen[name] != "" {
-			t.Errorf("%s is the variable of %s and of %s", name, seen[name], k.Name)
+		set = append(set, from("--"+k.Name, value))
+		read, strange, wrong := config.FromEnv([]string{name + "=" + value, "HOME=/", "TETHER_HOME=/x"}, "TETHER_HOME")
+		switch {
+		case len(strange) > 0, value == "" && len(read)+len(wrong) > 0, value != "" && len(read)+len(wrong) != 1:
+			t.Errorf("%s: %v, %v, %v", name, read, strange, wrong)
+		case len(read) == 1 && (k.Variable() != name || read[0].Key != k.Name):
+			t.Errorf("%s is read as %+v", name, read)
+		case len(wrong) == 1 && (k.Variable() != "" || !strings.Contains(wrong[0].Text, "--set "+k.Name+"=")):
+			t.Errorf("%s: %s", name, wrong[0].Text)
 		}
-		seen[name] = k.Name
-		env = append(env, name+"="+strings.Trim(k.Value, `"`))
-	}
-	slices.Reverse(env)
-	set, strange, wrong := config.FromEnv(append(env, "HOME=/", "TETHER_HOME=/x"), "TETHER_HOME")
-	if len(strange)+len(wrong) > 0 || len(set) < 40 || set[0].Key != "daemon.log_level" {
-		t.Fatalf("%d set, %v, %+v", len(set), strange, wrong)
 	}
 	got, err := config.Load("/nothing/here", set...)
-	if diff := cmp.Diff(config.Default(), got); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
+	if diff := cmp.Diff(config.Default(), got); err != nil || diff != "" || len(set) < 40 {
+		t.Errorf("%d set: %v\n%s", len(set), err, diff)
 	}
 }
 
@@ -103,15 +99,15 @@ func TestValuesFromOutside(t *testing.T) {
 
 		{"lend.notice", "perhaps", `TETHER_LEND_NOTICE: "perhaps" is not a bool: true or false (whether to print a line that says who can watch a terminal)`},
 		{"terminals.max_running", "many", `TETHER_TERMINALS_MAX_RUNNING: "many" is not an integer: 1 to 10000 (the maximum number of running terminals)`},
-		{"--terminals.max_running", "0", "--terminals.max_running: 0 is out of range: 1 to 10000 (the maximum number of running terminals)"},
+		{"--terminals.max_running", "0", "--set terminals.max_running: 0 is out of range: 1 to 10000 (the maximum number of running terminals)"},
 		{"terminals.log_bytes", "4096", `TETHER_TERMINALS_LOG_BYTES: "4096" is not a size: want a number and a unit, such as "64KiB", "4MiB" or "1GiB" (the amount of output kept per terminal, rounded up to a power of two)`},
 		{"lend.default", "maybe", `TETHER_LEND_DEFAULT: "maybe" must be one of yes, no (whether terminals that no rule matches are shared)`},
 		{"local.origins", "[1]", "TETHER_LOCAL_ORIGINS: 1 is not a string (the web origins that may use the local HTTP API, with a token)"},
 		{"local.origins", "[\"x\"]\nlisten = 1", `TETHER_LOCAL_ORIGINS: "[\"x\"]\nlisten = 1" is not a list of strings (the web origins that may use the local HTTP API, with a token)`},
 		{"local.listen", "0.0.0.0:1", `TETHER_LOCAL_LISTEN: "0.0.0.0:1" port`},
 		{"terminals.log_bytes", "1GiB", "TETHER_TERMINALS_LOG_BYTES: it is more than terminals.total_log_bytes, which is 256MiB"},
-		{"--policy.rules", "[]", "--policy.rules: there is no such key"},
-		{"--lend.default.more", "x", "--lend.default.more: there is no such key"},
+		{"--policy.rules", "[]", "--set policy.rules: only the file can have it"},
+		{"--lend.default.more", "x", "--set lend.default.more: there is no such key; did you mean lend.default?"},
 	} {
 		t.Run(c.key+"="+c.value, func(t *testing.T) {
 			got, err := config.Load("/nothing/here", from(c.key, c.value))
@@ -134,10 +130,10 @@ func TestValuesFromOutside(t *testing.T) {
 
 func TestVariablesThatAreNone(t *testing.T) {
 	for _, c := range []struct{ name, wrong, strange string }{
-		{"TETHER_TERMINAL_LOG_BYTES", "did you mean TETHER_TERMINALS_LOG_BYTES?", ""},
-		{"TETHER_LEND_DEFUALT", "did you mean TETHER_LEND_DEFAULT?", ""},
-		{"TETHER_POLICY_SOMETHING_ELSE_ALTOGETHER", "tether config view lists the keys", ""},
-		{"TETHER_LEND_RULES", "did you mean TETHER_LEND_", ""}, // of tables: only the file has it
+		{"TETHER_TERMINAL_LOG_BYTES", "--set terminals.log_bytes=x, or the file", ""},
+		{"TETHER_LEND_DEFUALT", "--set lend.default=x, or the file", ""},
+		{"TETHER_POLICY_SOMETHING_ELSE_ALTOGETHER", "tether config keys lists the keys", ""},
+		{"TETHER_LEND_RULES", "--set lend.", ""}, // of tables: only the file has it
 		{"TETHER_WEATHER", "", "TETHER_WEATHER"},
 		{"TETHER_TERMINAL", "", "TETHER_TERMINAL"}, // unless it is known
 		{"TETHERED_LEND_DEFAULT", "", ""},
@@ -164,7 +160,7 @@ func FuzzSetting(f *testing.F) {
 	}
 	var keys []string
 	for _, k := range config.Keys() {
-		if k.Variable() != "" {
+		if k.Settable() {
 			keys = append(keys, k.Name)
 		}
 	}

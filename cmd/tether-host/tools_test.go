@@ -30,7 +30,7 @@ func (s *stage) token(name, role string) string {
 // An agent at the host's door starts a program on a machine whose person says yes, waits for it, and sees it as the host's other agents do.
 func TestAnAgentRunsSomethingOnAMachine(t *testing.T) {
 	s := newStage(t)
-	s.env = append(s.env, "TETHER_POLICY_ASK_TIMEOUT=1h")
+	s.do(t, "tether", "daemon", "--background", "--set", "policy.ask_timeout=1h")
 	s.signed()
 	machine, operator := s.token("laptop", "machine"), s.token("helper", "operator")
 	_, address := s.host(t, "127.0.0.1:0", "--sessions")

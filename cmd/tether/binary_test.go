@@ -18,7 +18,7 @@ import (
 func TestBinaryOutputIsExact(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	const size = 768 << 10 // a log of 1 MiB does not hold it: a byte that is no UTF-8 takes three there
-	t.Setenv("TETHER_TERMINALS_LOG_BYTES", "1MiB")
+	configure(t, "terminals.log_bytes", "1MiB")
 	m := newMortal(t)
 	for round := range testkit.Rounds(t, 1, 100) {
 		random := make([]byte, size)

@@ -23,9 +23,7 @@ func configCommand(a *app) *cobra.Command {
 The daemon reads it once, at start. To apply a change, run tether daemon --replace
 --background; terminals keep running. docs/CONFIG.md lists the keys.
 
-Every key is also an environment variable and a flag of tether daemon: lend.default
-is TETHER_LEND_DEFAULT and --lend.default. A flag overrides the environment, the
-environment overrides the file. tether config keys lists the keys.`,
+tether daemon --set KEY=VALUE overrides the file. tether config keys lists the keys.`,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -47,13 +45,13 @@ func configPathCommand(a *app) *cobra.Command {
 
 func configViewCommand(a *app) *cobra.Command {
 	var asJSON bool
+	var flags sets
 	c := &cobra.Command{Use: "view", Short: "print every key, its effective value and the source of the value", Args: noArgs,
 		Long: `print every key, the value that a daemon started now would use, and the source of
 the value: flag, environment, file or default. The source allow-root means that you
-have allowed the daemon to run as root. The command takes the flags of tether daemon:
-tether config view --lend.default no`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			flags := fromFlags(c)
+have allowed the daemon to run as root. The command takes --set, as tether daemon does:
+tether config view --set lend.default=no`,
+		RunE: func(*cobra.Command, []string) error {
 			path, settings, err := loadConfig(flags...)
 			if err != nil {
 				return err
@@ -71,7 +69,7 @@ tether config view --lend.default no`,
 			return settings.WriteFrom(a.stdout, from)
 		}}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	settingFlags(c)
+	setFlag(c, &flags)
 	return c
 }
 
@@ -90,7 +88,7 @@ type configKey struct {
 	Kind    string `json:"kind"`
 	Allowed string `json:"allowed,omitempty"`
 	From    string `json:"from"`               // flag, environment, file, allow-root or default
-	Env     string `json:"variable,omitempty"` // name of the environment variable; keys of tables in lists have none
+	Env     string `json:"variable,omitempty"` // name of the environment variable; almost no key has one
 }
 
 func configView(path string, settings *config.Config, from map[string]config.Source) configuration {
@@ -105,9 +103,10 @@ func configView(path string, settings *config.Config, from map[string]config.Sou
 }
 
 func configCheckCommand(a *app) *cobra.Command {
+	var flags sets
 	c := &cobra.Command{Use: "check", Short: "check whether the configuration is valid", Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			path, _, err := loadConfig(fromFlags(c)...)
+		RunE: func(*cobra.Command, []string) error {
+			path, _, err := loadConfig(flags...)
 			if err != nil {
 				return err
 			}
@@ -121,7 +120,7 @@ func configCheckCommand(a *app) *cobra.Command {
 			fmt.Fprintln(a.stdout, text)
 			return nil
 		}}
-	settingFlags(c)
+	setFlag(c, &flags)
 	return c
 }
 

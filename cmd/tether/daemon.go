@@ -34,10 +34,10 @@ A signal ends the daemon but not its terminals: the next daemon resumes them wit
 their output. --replace does the same after an upgrade: it asks the running daemon to
 hand over its terminals and exit. tether stop also ends the terminals.
 
-Every configuration key is also a flag, such as --terminals.log_bytes=8MiB;
+--set overrides keys of the configuration, as in --set terminals.log_bytes=8MiB;
 tether config keys lists the keys.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			f.notify, f.settings = installer.Notifier(), fromFlags(c)
+			f.notify = installer.Notifier()
 			d, err := dirs.Get()
 			if err != nil {
 				return err
@@ -56,7 +56,7 @@ tether config keys lists the keys.`,
 	c.Flags().BoolVar(&f.replace, "replace", false, "replace the running daemon; its terminals keep running")
 	c.Flags().BoolVar(&f.force, "force", false, "with --replace: replace it even if terminals would end, or if it does not answer")
 	c.Flags().BoolVar(&f.background, "background", false, "run in the background and return when the daemon is ready")
-	settingFlags(c)
+	setFlag(c, &f.settings)
 	return c
 }
 
@@ -64,7 +64,7 @@ tether config keys lists the keys.`,
 type daemonFlags struct {
 	allowRoot, replace, force, background bool
 	level                                 string
-	settings                              []config.Setting
+	settings                              sets
 	notify                                func(state string) error // tells the service manager a state
 	arrived                               func()                   // called when the daemon is ready after a replacement; nil otherwise
 }

@@ -184,8 +184,8 @@ const (
 //   - the host keeps the log and the scrollback of its only terminal, and nothing that hostile clients have sent.
 func TestHostileFromAllSides(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	t.Setenv("TETHER_POLICY_BLOCK_LIST", "off") // the agent calls tether
-	t.Setenv("TETHER_TERMINALS_TOTAL_LOG_BYTES", fmt.Sprintf("%dMiB", hostileLogs>>20))
+	configure(t, "policy.block_list", "off") // the agent calls tether
+	configure(t, "terminals.total_log_bytes", fmt.Sprintf("%dMiB", hostileLogs>>20))
 	m := newMortal(t)
 	evil := &rogue{}
 	server := httptest.NewServer(evil)

@@ -19,7 +19,7 @@ func TestAgentsLeftoverProcessesAfterAKilledDaemon(t *testing.T) {
 	for _, off := range []string{"", "off"} {
 		t.Run("holders "+off, func(t *testing.T) {
 			t.Setenv("TETHER_HOLDERS", off)
-			t.Setenv("TETHER_POLICY_BLOCK_LIST", "off") // the agent calls tether
+			configure(t, "policy.block_list", "off") // the agent calls tether
 			m := newMortal(t)
 			mine := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
 			file := filepath.Join(m.home, "left")

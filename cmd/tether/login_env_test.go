@@ -81,7 +81,7 @@ func TestSlowStartUpFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("TETHER_TERMINALS_LOGIN_TIMEOUT", "1s")
+	configure(t, "terminals.login_timeout", "1s")
 	for range 2 {
 		if out, status := given(t, "", "run", "--private", "--login-env", "--", "true"); status != 0 || !strings.Contains(out, "the environment is the daemon's") {
 			t.Fatalf("status %d: %s", status, out)

@@ -57,7 +57,7 @@ type scripts struct{ m interface{ Run() int } }
 
 func (s scripts) Run() int {
 	testscript.Main(s.m, map[string]func(){
-		"tether":     func() { setAway(); setContainer(); main() },
+		"tether":     func() { setAway(); setContainer(); addSettings(); main() },
 		"acppeer":    acpPeer,
 		"argv":       argv,
 		"does":       does,
@@ -76,6 +76,22 @@ const awayVar = "TEST_AWAY_PATIENCE"
 func setAway() {
 	if d, err := time.ParseDuration(os.Getenv(awayVar)); err == nil {
 		attach.AwayTimeout, attach.MissingTimeout = d, d
+	}
+}
+
+// settingsVar has a line KEY=VALUE for each key that configure gives the daemons of a test.
+const settingsVar = "TEST_SETTINGS"
+
+func configure(t *testing.T, key, value string) {
+	t.Helper()
+	t.Setenv(settingsVar, os.Getenv(settingsVar)+key+"="+value+"\n")
+}
+
+func addSettings() {
+	if len(os.Args) > 1 && os.Args[1] == "daemon" {
+		for setting := range strings.Lines(os.Getenv(settingsVar)) {
+			os.Args = append(os.Args, "--set", strings.TrimSpace(setting))
+		}
 	}
 }
 

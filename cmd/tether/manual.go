@@ -33,8 +33,8 @@ with 128 + n if signal n ended the command.`},
   TETHER_TOKEN_FILE  a file with one of your tokens, for scripts that run without
                      a terminal; tether token create --person NAME creates one
 
-Every configuration key is also a variable: TETHER_LEND_AS_ROOT sets
-lend.as_root. tether config view shows where each value comes from.`},
+In containers, TETHER_LEND_AS_ROOT sets lend.as_root and TETHER_LOCAL_LISTEN
+local.listen. tether config view shows where each value comes from.`},
 			{Title: "FILES", Text: `tether config path prints the path of the configuration file, tether status --json
 the paths of the running daemon's socket and log.`},
 		}}

@@ -60,8 +60,8 @@ func newMortal(t *testing.T) *mortal {
 		}
 	})
 	m.home = newHome(t)
-	t.Setenv("TETHER_TERMINALS_STALL_TIME", "10m") // a slow machine must not make a flood go on without its observer
-	t.Setenv(awayVar, patience.String())           // nor keep a person from the next daemon
+	configure(t, "terminals.stall_time", "10m") // a slow machine must not make a flood go on without its observer
+	t.Setenv(awayVar, patience.String())        // nor keep a person from the next daemon
 	m.socket = agent.SocketPath(dirsOf(m.home))
 	m.door = localclient.New(m.socket).With((&app{stderr: os.Stderr}).token())
 	// The observer must never lag behind the host's memory: all of it is compared.

@@ -18,7 +18,7 @@ import (
 func TestWhatAHostKeepsWhileTheMachineIsAway(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
-	t.Setenv("TETHER_LEND_PARK", "2h")
+	configure(t, "lend.park", "2h")
 	h := host.New(host.Options{Grace: time.Millisecond, Park: time.Hour})
 	server := httptest.NewServer(h)
 	var away atomic.Bool

@@ -730,7 +730,7 @@ func TestWithoutHolders(t *testing.T) {
 // Terminals come and go, and nothing is left: no process, no file, and in the daemon no descriptor and no goroutine.
 func TestManyComeAndGo(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	t.Setenv("TETHER_TERMINALS_KEEP_FOR", "1s")
+	configure(t, "terminals.keep_for", "1s")
 	m := newMortal(t)
 	descriptors := func() int {
 		open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(m.daemon.Process.Pid), "fd"))

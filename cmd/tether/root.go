@@ -45,8 +45,7 @@ a host shows their output, and nobody there can type.
   tether ls                        list the terminals
   tether                           show a short status, or the first steps
 
-Every configuration key is also a flag of tether daemon; tether config keys lists
-them.`,
+tether config keys lists the keys of the configuration.`,
 		Version:       version.Text(),
 		SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },

@@ -158,7 +158,7 @@ func TestScreensAreTrueThroughEverything(t *testing.T) {
 
 func screensThroughEverything(t *testing.T, round int) {
 	rng := rand.New(rand.NewPCG(uint64(round), 23))
-	t.Setenv("TETHER_TERMINALS_LOG_BYTES", "64KiB")
+	configure(t, "terminals.log_bytes", "64KiB")
 	m := newMortal(t)
 	m.start("daemon", "--replace")
 	var all []*painting

@@ -2,9 +2,9 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,29 +28,41 @@ func strangeText() string {
 	return "unknown variables, ignored: " + display.Printable(strings.Join(strange, ", "), 200)
 }
 
-// flagKeys returns the keys of the configuration that are also flags.
-func flagKeys() []config.Key {
-	return slices.DeleteFunc(config.Keys(), func(k config.Key) bool { return k.Variable() == "" })
+// sets is the value of the flag --set.
+type sets []config.Setting
+
+// String implements pflag.Value: by default nothing is set.
+func (*sets) String() string { return "" }
+
+// Type implements pflag.Value.
+func (*sets) Type() string { return "KEY=VALUE" }
+
+// Set implements pflag.Value.
+func (s *sets) Set(text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return errors.New("want KEY=VALUE")
+	}
+	*s = append(*s, config.Setting{Key: key, Value: value, Source: config.FromFlag})
+	return nil
 }
 
-// settingFlags gives a command a flag for every key of the configuration. Completions and manual pages have them. Help does not list them,
-// as there are too many: tether config keys does.
-func settingFlags(c *cobra.Command) {
-	for _, k := range flagKeys() {
-		text := k.Meaning + " (`" + k.Kind + "`, default " + k.Value
-		if k.Allowed != "" {
-			text += "; " + k.Allowed
+// setFlag gives a command the flag --set for keys of the configuration.
+func setFlag(c *cobra.Command, s *sets) {
+	c.Flags().Var(s, "set", "set a `KEY=VALUE` of the configuration; may be repeated; tether config keys lists the keys")
+	_ = c.RegisterFlagCompletionFunc("set", func(_ *cobra.Command, _ []string, typed string) (words []cobra.Completion, _ cobra.ShellCompDirective) { // cannot fail: the flag exists
+		given, _, valued := strings.Cut(typed, "=")
+		for _, k := range config.Keys() {
+			switch {
+			case valued && k.Name == given:
+				for _, w := range k.Words() {
+					words = append(words, k.Name+"="+w)
+				}
+			case !valued && k.Settable():
+				words = append(words, cobra.CompletionWithDesc(k.Name+"=", k.Meaning))
+			}
 		}
-		text += ")"
-		c.Flags().String(k.Name, "", text)
-		_ = c.RegisterFlagCompletionFunc(k.Name, cobra.FixedCompletions(k.Words(), cobra.ShellCompDirectiveNoFileComp)) // cannot fail: the flag exists
-	}
-	usage := c.UsageFunc()
-	c.SetUsageFunc(func(c *cobra.Command) error {
-		for _, k := range flagKeys() {
-			c.Flags().Lookup(k.Name).Hidden = true
-		}
-		return usage(c)
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
 }
 
@@ -58,12 +70,15 @@ func configKeysCommand(a *app) *cobra.Command {
 	return &cobra.Command{Use: "keys", Short: "list the keys with allowed values and defaults", Args: noArgs,
 		Long: `list the keys with allowed values and defaults.
 
-Each key is also a flag of tether daemon and an environment variable: lend.default
-is --lend.default and TETHER_LEND_DEFAULT. docs/CONFIG.md describes each key, and
-the tables that only the file can contain. For JSON: tether config view --json`,
+The file or tether daemon --set KEY=VALUE gives a key a value. docs/CONFIG.md
+describes each key, and the tables that only the file can contain. For JSON:
+tether config view --json`,
 		RunE: func(*cobra.Command, []string) error {
 			w := a.table("KEY\tKIND\tALLOWED\tDEFAULT\tWHAT IT DOES")
-			for _, k := range flagKeys() {
+			for _, k := range config.Keys() {
+				if !k.Settable() {
+					continue
+				}
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.Name, k.Kind, cmp.Or(k.Allowed, "-"), display.Printable(k.Value, 40), k.Meaning)
 			}
 			return w.Flush()
@@ -77,20 +92,12 @@ func nearFlag(c *cobra.Command, err error) string {
 		return ""
 	}
 	name, _, _ = strings.Cut(name, "=")
+	if section, _, key := strings.Cut(name, "."); key && section != "" {
+		return "set " + cmp.Or(config.Nearest(name, config.SettableKeys()), "KEY") + "=VALUE"
+	}
 	var flags []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
 	return config.Nearest(name, flags)
-}
-
-// fromFlags returns the keys that the command line gives a value.
-func fromFlags(c *cobra.Command) []config.Setting {
-	var set []config.Setting
-	for _, k := range config.Keys() {
-		if f := c.Flags().Lookup(k.Name); f != nil && f.Changed {
-			set = append(set, config.Setting{Key: k.Name, Value: f.Value.String(), Source: config.FromFlag})
-		}
-	}
-	return set
 }
 
 // fromEnv returns the keys that the environment gives a value.
@@ -100,10 +107,9 @@ func fromEnv() []config.Setting {
 }
 
 // settingArgs returns the setting flags of this command line, for a daemon that this command starts.
-func settingArgs(set []config.Setting) []string {
-	var args []string
+func settingArgs(set []config.Setting) (args []string) {
 	for _, s := range set {
-		args = append(args, s.String()+"="+s.Value)
+		args = append(args, "--set", s.Key+"="+s.Value)
 	}
 	return args
 }

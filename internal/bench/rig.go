@@ -52,7 +52,7 @@ func (p programs) direct() programs {
 // built returns the programs that make build has put into the directory bin.
 func built(bin string) programs {
 	return programs{
-		daemon: []string{filepath.Join(bin, "tether"), "daemon", "--allow-root", "--lend.as_root=true"},
+		daemon: []string{filepath.Join(bin, "tether"), "daemon", "--allow-root", "--set", "lend.as_root=true"},
 		host:   []string{filepath.Join(bin, "tether-host"), "--listen", "127.0.0.1:0", "--without-token"},
 	}
 }
