@@ -166,6 +166,9 @@ script() (
 	base=$url/npm refuses "cannot download" "$home" "$dir/curl" /bin/dash "$dir/install.sh"
 	refuses "curl or wget" "$home" "$dir/none" /bin/dash "$dir/install.sh"
 	[[ "$(plainly "" "$dir/curl" /bin/dash "$dir/install.sh" 2>&1)" == *"HOME is not set"* ]] || fail "script: without HOME"
+	out=$(plainly "" "$dir/curl" TETHER_BIN="$dir/home/some bin" /bin/dash "$dir/install.sh") &&
+		[[ "$out"$'\n' == *"rm -rf '$dir/home/some bin/tether' '$dir/home/some bin/tether-host'"$'\n'* ]] ||
+		fail "script: into a directory of another name: $out"
 	for kind in "Plan9 amd64" "Linux riscv64" "MINGW64_NT-10.0 x86_64"; do
 		printf '#!/bin/sh\n[ "$1" = -s ] && echo %s || echo %s\n' $kind >"$dir/odd/uname"
 		chmod 755 "$dir/odd/uname"

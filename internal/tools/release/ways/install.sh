@@ -151,10 +151,11 @@ lacks_path() {
 # written prints what is on this machine of tether, each behind a space.
 written() {
 	set -- "$bin/tether" "$bin/tether-host" ${doc:+"$doc"}
-	case $file in
-	*_darwin_*) set -- "$@" "${HOME:-}/Library/Application Support/tether" "${HOME:-}/Library/Caches/tether" ;;
-	*) set -- "$@" "${XDG_CONFIG_HOME:-${HOME:-}/.config}/tether" "${XDG_STATE_HOME:-${HOME:-}/.local/state}/tether" \
-		"${XDG_CACHE_HOME:-${HOME:-}/.cache}/tether" ${XDG_RUNTIME_DIR:+"$XDG_RUNTIME_DIR/tether"} ;;
+	case ${HOME:+$file} in
+	'') ;; # the program writes nothing then
+	*_darwin_*) set -- "$@" "$HOME/Library/Application Support/tether" "$HOME/Library/Caches/tether" ;;
+	*) set -- "$@" "${XDG_CONFIG_HOME:-$HOME/.config}/tether" "${XDG_STATE_HOME:-$HOME/.local/state}/tether" \
+		"${XDG_CACHE_HOME:-$HOME/.cache}/tether" ${XDG_RUNTIME_DIR:+"$XDG_RUNTIME_DIR/tether"} ;;
 	esac
 	for path; do printf ' %s' "$(quoted "$path")"; done
 }
