@@ -8,21 +8,19 @@ import (
 
 // Approval is a question that waits for the person, one that nobody answered in time, or an approval that stands.
 type Approval struct {
-	ID      string   `json:"id"`    // "q-…" for a question, "g-…" for an approval
-	State   string   `json:"state"` // waiting, expired, granted
-	Actor   string   `json:"actor"`
-	Who     string   `json:"who,omitempty"` // name that a host gives to its agent, for people to read
-	Door    string   `json:"door,omitempty"`
-	Argv    []string `json:"argv,omitempty"`
-	Line    string   `json:"line,omitempty"`
-	Setting bool     `json:"setting,omitempty"` // line is no command, but a changed part of the configuration
-	Cwd     string   `json:"cwd"`
-	// ArgvBytes has, by their index, the words of Argv that are not UTF-8, which Argv can
-	// only show; CwdBytes is such a Cwd.
-	ArgvBytes map[int][]byte `json:"argv_bytes,omitempty"`
+	ID        string         `json:"id"`    // "q-…" for a question, "g-…" for an approval
+	State     string         `json:"state"` // waiting, expired, granted
+	Actor     string         `json:"actor"`
+	Who       string         `json:"who,omitempty"` // name that a host gives to its agent, for people to read
+	Door      string         `json:"door,omitempty"`
+	Argv      []string       `json:"argv,omitempty"`
+	Line      string         `json:"line,omitempty"`
+	Setting   bool           `json:"setting,omitempty"` // line is no command, but a changed part of the configuration
+	Cwd       string         `json:"cwd"`
+	ArgvBytes map[int][]byte `json:"argv_bytes,omitempty"` // by their index, what is not UTF-8
 	CwdBytes  []byte         `json:"cwd_bytes,omitempty"`
 	Env       []string       `json:"env,omitempty"`      // names of the variables that the command sets
-	Settings  []string       `json:"settings,omitempty"` // NAME=value; values that decide which code runs are shown, secrets in other values are masked
+	Settings  []string       `json:"settings,omitempty"` // NAME=value; what decides which code runs is shown, other secrets are masked
 	Scripts   []Script       `json:"scripts,omitempty"`  // for a question: files that the command runs, as they were when it was asked
 	Summary   string         `json:"summary,omitempty"`  // for a question: the requester and the command for a notification, short and without secrets
 	Rule      string         `json:"rule,omitempty"`

@@ -4,33 +4,26 @@ import "time"
 
 // Status is what the daemon knows of itself, its hosts and its terminals. It asks nobody for it.
 type Status struct {
-	SchemaVersion int          `json:"schema_version"`
-	Running       bool         `json:"running"` // false only if no daemon is running
-	Version       string       `json:"version,omitempty"`
-	Pid           int          `json:"pid,omitempty"`
-	Started       time.Time    `json:"started,omitzero"`
-	Socket        string       `json:"socket"`
-	TCP           string       `json:"tcp,omitempty"` // loopback TCP address, if the daemon listens on TCP
-	Log           string       `json:"log,omitempty"`
-	Terminals     Count        `json:"terminals"`
-	Logs          LogMemory    `json:"logs"`
-	Holders       Holders      `json:"holders"`
-	Hosts         []HostStatus `json:"hosts"`
-	Waiting       int          `json:"approvals_waiting"` // number of pending approval requests
-	// Degraded lists current problems, oldest first.
-	Degraded []Degraded `json:"degraded"`
-	// Secrets says where tokens and keys are stored; absent before the first pairing.
-	Secrets *SecretStore `json:"secrets,omitempty"`
-	// Root is present if the daemon runs as root.
-	Root *Root `json:"root,omitempty"`
-	// Agents lists the running programs that are known to be agents.
-	Agents []AgentStatus `json:"agents,omitempty"`
-	// Connections are the open connections to the daemon, by caller: agents first, those with the most first. Agents see only their own.
-	Connections []Connections `json:"connections,omitempty"`
-	// Sandbox is present if any agent has a sandbox.
-	Sandbox *SandboxStatus `json:"sandbox,omitempty"`
-	// Unredacted is present if some agents on this machine are shown terminals without masks.
-	Unredacted *Unredacted `json:"unredacted,omitempty"`
+	SchemaVersion int            `json:"schema_version"`
+	Running       bool           `json:"running"` // false only if no daemon is running
+	Version       string         `json:"version,omitempty"`
+	Pid           int            `json:"pid,omitempty"`
+	Started       time.Time      `json:"started,omitzero"`
+	Socket        string         `json:"socket"`
+	TCP           string         `json:"tcp,omitempty"` // loopback TCP address, if the daemon listens on TCP
+	Log           string         `json:"log,omitempty"`
+	Terminals     Count          `json:"terminals"`
+	Logs          LogMemory      `json:"logs"`
+	Holders       Holders        `json:"holders"`
+	Hosts         []HostStatus   `json:"hosts"`
+	Waiting       int            `json:"approvals_waiting"`     // number of pending approval requests
+	Degraded      []Degraded     `json:"degraded"`              // oldest first
+	Secrets       *SecretStore   `json:"secrets,omitempty"`     // where tokens and keys are stored, after the first pairing
+	Root          *Root          `json:"root,omitempty"`        // if the daemon runs as root
+	Agents        []AgentStatus  `json:"agents,omitempty"`      // running ones that are known
+	Connections   []Connections  `json:"connections,omitempty"` // by caller; agents see only their own
+	Sandbox       *SandboxStatus `json:"sandbox,omitempty"`     // if any agent has one
+	Unredacted    *Unredacted    `json:"unredacted,omitempty"`  // agents that are shown terminals without masks
 }
 
 // Unredacted says which agents are shown secrets as they were printed.
@@ -64,8 +57,7 @@ type SandboxStatus struct {
 
 // Root describes the effects of running as root, or as LocalSystem of Windows.
 type Root struct {
-	// Lends reports whether terminals are lent as for other users; false: only terminals that are named are lent.
-	Lends bool `json:"lends"`
+	Lends bool `json:"lends"` // as for other users; false: only named terminals
 }
 
 // SecretStore is where secrets are kept.
@@ -97,13 +89,12 @@ type Holders struct {
 
 // Count is how many terminals there are.
 type Count struct {
-	Running int `json:"running"`
-	Exited  int `json:"exited"` // exited terminals whose output is still kept
-	Lent    int `json:"lent"`   // running terminals that are lent
-	There   int `json:"there"`  // lent terminals that at least one host has now
-	Awaits  int `json:"awaits"` // running terminals whose program waits for typed input
-	// NotReady is how many declared terminals run and are not ready: they are starting, or have failed to become ready.
-	NotReady int `json:"not_ready"`
+	Running  int `json:"running"`
+	Exited   int `json:"exited"`    // exited terminals whose output is still kept
+	Lent     int `json:"lent"`      // running terminals that are lent
+	There    int `json:"there"`     // lent terminals that at least one host has now
+	Awaits   int `json:"awaits"`    // running terminals whose program waits for typed input
+	NotReady int `json:"not_ready"` // running declared terminals that are not ready
 }
 
 // LogMemory is the size of the kept output of all terminals, and its bound.
@@ -144,11 +135,9 @@ type HandOver struct {
 
 // Environment is the environment of the person's interactive login.
 type Environment struct {
-	SchemaVersion int      `json:"schema_version"`
-	Env           []string `json:"env"` // NAME=value
-	// EnvBytes has, by their index, the variables that are not UTF-8, which Env can only
-	// show.
-	EnvBytes map[int][]byte `json:"env_bytes,omitempty"`
+	SchemaVersion int            `json:"schema_version"`
+	Env           []string       `json:"env"`                 // NAME=value
+	EnvBytes      map[int][]byte `json:"env_bytes,omitempty"` // by their index, what is not UTF-8
 }
 
 // SandboxRequest asks how to run an agent's own program in the sandbox of that agent.

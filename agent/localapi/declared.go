@@ -38,10 +38,9 @@ type Declared struct {
 	Changed  bool      `json:"changed,omitempty"` // the running terminal was started by another declaration
 	Notice   string    `json:"notice,omitempty"`  // for the person: what is not as asked
 
-	Needs []string `json:"needs,omitempty"`
-	Waits string   `json:"waits_for,omitempty"` // while blocked: which needed terminal is not ready, and why
-	// Ready, ReadySince and ReadyWhy are those of the terminal that runs, or ran last, if a condition is declared; see Terminal.
-	Ready      string    `json:"ready,omitempty"`
+	Needs      []string  `json:"needs,omitempty"`
+	Waits      string    `json:"waits_for,omitempty"` // while blocked: which needed terminal is not ready, and why
+	Ready      string    `json:"ready,omitempty"`     // as in Terminal, if a condition is declared
 	ReadySince time.Time `json:"ready_since,omitzero"`
 	ReadyWhy   string    `json:"ready_why,omitempty"`
 }

@@ -34,15 +34,12 @@ type PairOffer struct {
 
 // HostStatus is one paired host and the link to it.
 type HostStatus struct {
-	Name string `json:"name"`
-	URL  string `json:"url"` // without credentials
-	// Also has further URLs of the host.
-	Also []string `json:"also,omitempty"`
-	// At is the one of these URLs that the link is connected to; absent if there is only one, and while not online.
-	At  string `json:"at,omitempty"`
-	Pin string `json:"pin,omitempty"`
-	// Credential is how this machine authenticates: key (its own key), token or none.
-	Credential string    `json:"credential"`
+	Name       string    `json:"name"`
+	URL        string    `json:"url"`            // without credentials
+	Also       []string  `json:"also,omitempty"` // further URLs
+	At         string    `json:"at,omitempty"`   // the connected one of several URLs
+	Pin        string    `json:"pin,omitempty"`
+	Credential string    `json:"credential"`         // key (this machine's own), token or none
 	HostKey    string    `json:"host_key,omitempty"` // fingerprint of the host's key, if the pairing is by keys
 	Default    bool      `json:"default"`
 	State      string    `json:"state"` // connecting, online, waiting, refused, unsupported
@@ -54,27 +51,19 @@ type HostStatus struct {
 	Server     string    `json:"server,omitempty"`
 	Resume     bool      `json:"resume"`
 	Refused    int64     `json:"refused_actions"`
-	// LentMeans says who sees a terminal that is lent to the host without naming anybody: everybody at the host, or only an audience, which
-	// is the owner of this machine at the host and that person's agents. This and the next two fields are absent while not online.
-	LentMeans string `json:"lent_means,omitempty"`
-	Owner     string `json:"machine_owner,omitempty"` // that owner, according to the host; absent if its administrators own this machine
-	Shares    bool   `json:"shares"`                  // the host accepts links for guests
-	// Park is for how many milliseconds the host may keep shared text while this machine is away: the smaller of lend.park and the bound of
-	// the host. It is absent if the host keeps no text, and while not online.
-	Park int64 `json:"park_ms,omitempty"`
-	// ClockSkew is how many seconds the host's clock is ahead of this machine's clock, accurate to about a second. It is absent if the
-	// clocks agree, and while not online.
-	ClockSkew int64 `json:"clock_skew_seconds,omitempty"`
-	// Unacked is how many bytes of text of all lent terminals the host has not acknowledged. Gaps is how often, since the daemon's start,
-	// bytes were dropped before they could be sent, and GapBytes is how many bytes that were.
-	Unacked  int64  `json:"unacked_bytes"`
-	Gaps     int    `json:"gaps"`
-	GapBytes int64  `json:"gap_bytes"`
-	Lent     []Lent `json:"lent"`
-	// Withdrawn is the number of terminals that are not shared any more but may still be kept by the host, since it is offline and was not
-	// told. KeptUntil is when it forgets the last of them at the latest. Both are absent if there are none.
-	Withdrawn int       `json:"withdrawn,omitempty"`
-	KeptUntil time.Time `json:"kept_until,omitzero"`
+	// LentMeans says who sees a terminal that is lent without naming anybody: everybody,
+	// or an audience, which is the machine's owner and that person's agents.
+	LentMeans string    `json:"lent_means,omitempty"`
+	Owner     string    `json:"machine_owner,omitempty"`      // according to the host; absent if its administrators own this machine
+	Shares    bool      `json:"shares"`                       // the host accepts links for guests
+	Park      int64     `json:"park_ms,omitempty"`            // for how long the host may keep text while this machine is away
+	ClockSkew int64     `json:"clock_skew_seconds,omitempty"` // the host's clock is ahead; absent if they agree
+	Unacked   int64     `json:"unacked_bytes"`                // text that the host has not acknowledged
+	Gaps      int       `json:"gaps"`                         // how often bytes were dropped before they could be sent
+	GapBytes  int64     `json:"gap_bytes"`
+	Lent      []Lent    `json:"lent"`
+	Withdrawn int       `json:"withdrawn,omitempty"` // terminals that an offline host may still keep
+	KeptUntil time.Time `json:"kept_until,omitzero"` // when it forgets the last of them
 	Tools     HostTools `json:"tools"`
 }
 

@@ -8,47 +8,42 @@ import (
 
 // Terminal is one terminal as lists show it.
 type Terminal struct {
-	ID       string    `json:"id"`
-	Name     string    `json:"name"`
-	Title    string    `json:"title"`
-	Command  []string  `json:"command"`
-	Cwd      string    `json:"cwd"`
-	Cols     int       `json:"cols"`
-	Rows     int       `json:"rows"`
-	Owner    string    `json:"owner"`
-	Visible  bool      `json:"visible"`
-	Private  bool      `json:"private"`
-	Notice   string    `json:"notice,omitempty"` // for the person: what is not as asked
-	LentTo   []string  `json:"lent_to"`
-	Loans    []Loan    `json:"loans"`          // one loan for each host in lent_to, in the same order
-	Kept     []KeptAt  `json:"kept,omitempty"` // after the end of sharing: the offline hosts that may still keep the text
-	Door     string    `json:"door,omitempty"` // the door that started the terminal
-	Pid      int       `json:"pid"`
-	Started  time.Time `json:"started"`
-	Exit     *Exit     `json:"exit,omitempty"`    // absent while the terminal runs
-	Running  string    `json:"running,omitempty"` // the command line that the shell is running
-	Bytes    int64     `json:"bytes"`             // output so far, in bytes
-	Retained int64     `json:"retained"`          // how many of the newest bytes are kept and can be read
-	Attached int       `json:"attached"`          // number of attached people
-	Held     bool      `json:"held"`              // a holder process keeps the terminal running without the daemon
-	Lost     int64     `json:"lost_bytes"`        // bytes of output that were not recorded
-	// CommandDetection reports whether the shell reports the start and end of commands. Without it, the list of commands is not meaningful.
-	CommandDetection bool `json:"command_detection"`
-	// Input is the state of the program in the foreground: awaiting_input, awaiting_secret, running, quiet, full_screen or unknown; absent
-	// after the exit. InputSince is the time since when that state lasts; for every state but running, it is the time of the last output or
-	// input.
-	Input      string    `json:"input,omitempty"`
-	InputSince time.Time `json:"input_since,omitzero"`
-	// Ready is how far a declared terminal with a condition is: starting, ready, failed or stopped. ReadySince is the time since when that
-	// state lasts. ReadyWhy says which condition holds, or why none does.
-	Ready      string    `json:"ready,omitempty"`
-	ReadySince time.Time `json:"ready_since,omitzero"`
-	ReadyWhy   string    `json:"ready_why,omitempty"`
-	// CommandBytes has, by their index, the arguments that are not UTF-8, which Command can only show; CwdBytes is such a Cwd.
-	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`
+	ID               string    `json:"id"`
+	Name             string    `json:"name"`
+	Title            string    `json:"title"`
+	Command          []string  `json:"command"`
+	Cwd              string    `json:"cwd"`
+	Cols             int       `json:"cols"`
+	Rows             int       `json:"rows"`
+	Owner            string    `json:"owner"`
+	Visible          bool      `json:"visible"`
+	Private          bool      `json:"private"`
+	Notice           string    `json:"notice,omitempty"` // for the person: what is not as asked
+	LentTo           []string  `json:"lent_to"`
+	Loans            []Loan    `json:"loans"`          // one loan for each host in lent_to, in the same order
+	Kept             []KeptAt  `json:"kept,omitempty"` // after the end of sharing: the offline hosts that may still keep the text
+	Door             string    `json:"door,omitempty"` // the door that started the terminal
+	Pid              int       `json:"pid"`
+	Started          time.Time `json:"started"`
+	Exit             *Exit     `json:"exit,omitempty"`    // absent while the terminal runs
+	Running          string    `json:"running,omitempty"` // the command line that the shell is running
+	Bytes            int64     `json:"bytes"`             // output so far, in bytes
+	Retained         int64     `json:"retained"`          // how many of the newest bytes are kept and can be read
+	Attached         int       `json:"attached"`          // number of attached people
+	Held             bool      `json:"held"`              // a holder process keeps the terminal running without the daemon
+	Lost             int64     `json:"lost_bytes"`        // bytes of output that were not recorded
+	CommandDetection bool      `json:"command_detection"` // the shell reports its commands
+	// Input is awaiting_input, awaiting_secret, running, quiet, full_screen or unknown;
+	// absent after the exit.
+	Input string `json:"input,omitempty"`
+	// InputSince is the time of the last output or input for all states but running.
+	InputSince   time.Time      `json:"input_since,omitzero"`
+	Ready        string         `json:"ready,omitempty"` // of a declared terminal: starting, ready, failed or stopped
+	ReadySince   time.Time      `json:"ready_since,omitzero"`
+	ReadyWhy     string         `json:"ready_why,omitempty"`     // which condition holds, or why none does
+	CommandBytes map[int][]byte `json:"command_bytes,omitempty"` // by their index, what is not UTF-8
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
-	// Listening is present if it was requested and the system can tell.
-	Listening []Listening `json:"listening,omitempty"`
+	Listening    []Listening    `json:"listening,omitempty"` // if it was requested and the system can tell
 }
 
 // Exit is how a terminal ended.
@@ -60,13 +55,11 @@ type Exit struct {
 
 // TerminalList is the answer to a list.
 type TerminalList struct {
-	SchemaVersion int        `json:"schema_version"`
-	Terminals     []Terminal `json:"terminals"`
-	Waiting       int        `json:"approvals_waiting"` // number of pending approval requests
-	// Declared lists the terminals of the configuration, in its order, including those that are not running.
-	Declared []Declared `json:"declared,omitempty"`
-	// Crowded lists, for the person, the agents with so many connections to the daemon that it refuses more of them.
-	Crowded []Connections `json:"crowded,omitempty"`
+	SchemaVersion int           `json:"schema_version"`
+	Terminals     []Terminal    `json:"terminals"`
+	Waiting       int           `json:"approvals_waiting"`  // number of pending approval requests
+	Declared      []Declared    `json:"declared,omitempty"` // the terminals of the configuration, in its order
+	Crowded       []Connections `json:"crowded,omitempty"`  // agents whose further connections are refused
 }
 
 // SpawnRequest starts a terminal.
@@ -141,9 +134,7 @@ type Listening struct {
 	Port    int    `json:"port"`
 	Address string `json:"address"` // address to which the port is bound
 	Pid     int    `json:"pid"`
-	// URL is the address for a browser on this machine, if the program speaks HTTP. It is present only if the port is bound to a loopback
-	// address or to all addresses.
-	URL string `json:"url,omitempty"`
+	URL     string `json:"url,omitempty"` // for a browser here; if bound to a loopback address or to all
 }
 
 // Ports is the answer to a request for the listening ports of a terminal.

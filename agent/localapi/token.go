@@ -5,12 +5,10 @@ import "time"
 // Whoami describes the caller's identity.
 type Whoami struct {
 	SchemaVersion int    `json:"schema_version"`
-	Actor         string `json:"actor"` // "user", "agent NAME" or "nobody"
-	Why           string `json:"why"`   // the process or environment variable that decides it
-	// Sign describes what shows that a person makes the request, such as the terminal in whose foreground the caller runs. NoSign says why
-	// nothing shows it.
-	Sign   string `json:"sign,omitempty"`
-	NoSign string `json:"no_sign,omitempty"`
+	Actor         string `json:"actor"`             // "user", "agent NAME" or "nobody"
+	Why           string `json:"why"`               // the process or environment variable that decides it
+	Sign          string `json:"sign,omitempty"`    // what shows that a person makes the request
+	NoSign        string `json:"no_sign,omitempty"` // why nothing shows it
 }
 
 // TokenInfo is a token as lists show it.

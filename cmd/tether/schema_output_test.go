@@ -61,7 +61,7 @@ func documented(t *testing.T) map[string]*table {
 
 // obeys reports where a value is not of its kind.
 func obeys(tables map[string]*table, where, kind string, v any) (bad []string) {
-	if one, ok := strings.CutPrefix(kind, "list of "); ok {
+	if one, ok := strings.CutSuffix(kind, "[]"); ok {
 		list, ok := v.([]any)
 		if !ok {
 			return []string{fmt.Sprintf("%s is %v, want a %s", where, v, kind)}
@@ -189,7 +189,7 @@ func jsonObeys(t *testing.T, tables map[string]*table, name, line string) {
 
 func TestJSONCanBeOtherwise(t *testing.T) {
 	inner := &table{map[string]string{"n": "number", "at": "time"}, map[string]bool{"at": true}}
-	tables := map[string]*table{"x": {map[string]string{"list": "list of [Inner](#inner)", "ok": "boolean", "name": "string"}, map[string]bool{"name": true}}, "[Inner](#inner)": inner}
+	tables := map[string]*table{"x": {map[string]string{"list": "[Inner](#inner)[]", "ok": "boolean", "name": "string"}, map[string]bool{"name": true}}, "[Inner](#inner)": inner}
 	for text, bad := range map[string]int{
 		`{"list":[{"n":1,"at":"2026-01-02T03:04:05Z"},{"n":2}],"ok":true,"name":"a"}`: 0,
 		`{"list":[],"ok":true}`:                      0,

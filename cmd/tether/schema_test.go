@@ -180,7 +180,7 @@ func (s *schemas) kind(pkg string, e ast.Expr) string {
 	case *ast.StarExpr:
 		return s.kind(pkg, x.X)
 	case *ast.ArrayType:
-		return "list of " + s.kind(pkg, x.Elt)
+		return s.kind(pkg, x.Elt) + "[]"
 	case *ast.MapType:
 		return "object of " + s.kind(pkg, x.Value)
 	}
