@@ -9,7 +9,7 @@
 //
 // A [Setting] from the environment or the command line overrides the file; [Key.Variable] and the key itself are their names there.
 //
-// A section's owner adds a struct to Config, its defaults to Default and a table to docs/CONFIG.md; a test compares the three. Tags: toml
+// A section's owner adds a struct to Config, its defaults to Default and its keys to docs/CONFIG.md; a test compares the three. Tags: toml
 // is the key; range "a..b" are the bounds of an integer, a [Size] or a [Duration]; oneof lists the words that a string may be. Besides
 // those types a field may be a bool, a string, a slice of strings, a struct (a table of its own) or a slice of structs (tables in double
 // brackets). Rules that involve several keys belong in Config.relations.
