@@ -117,6 +117,8 @@ npm_packages acp @moonshot-ai/kimi-code "the tests with the ACP SDK and Kimi Cod
 # Agents of other projects. Their install scripts put the program for this system in place.
 npm_packages agents .bin/claude "the tests with Claude Code, Codex, Gemini CLI and OpenCode are skipped" \
 	@anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 &
+npm_packages more-agents .bin/copilot "the tests with Qwen Code and GitHub Copilot CLI are skipped" --ignore-scripts \
+	@qwen-code/qwen-code@0.24.4 @github/copilot@1.0.102 &
 # The official conformance suite of MCP, and its Inspector, an independent client.
 npm_packages mcp @modelcontextprotocol/inspector "the tests with MCP's conformance suite and Inspector are skipped" --ignore-scripts \
 	@modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspector@2.12.0 &

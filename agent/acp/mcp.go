@@ -25,7 +25,7 @@ const (
 // agentInfo.name in lower case. The value is empty for agents that take MCP servers which are programs from their editor. For others it is
 // the agent's name at tether setup agents. docs/ACP.md lists the observed versions.
 var runsItself = map[string]string{
-	"gemini-cli": "", "opencode": "", "claude-agent-acp": "", "codex-acp": "", "qwen-code": "",
+	"gemini-cli": "", "opencode": "", "claude-agent-acp": "", "codex-acp": "", "qwen-code": "", "kilo": "",
 	"copilot": "copilot", // 1.0.102 refuses such servers
 	"cline":   "cline",   // 3.0.65 starts none
 }

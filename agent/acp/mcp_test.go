@@ -29,6 +29,7 @@ func TestServerForAgents(t *testing.T) {
 		{"@agentclientprotocol/codex-acp", acp.ServerKnown, "session/resume", `{"sessionId":"s"}`, `{"sessionId":"s","mcpServers":[` + item + `]}`, "codex-acp runs its commands itself"},
 		{"gemini-cli", acp.ServerNever, "session/new", `{"cwd":"/a","mcpServers":[]}`, "", "and because of --mcp=false it does not get tether's MCP server"},
 		{"qwen-code", acp.ServerKnown, "session/new", `{"cwd":"/a","mcpServers":[]}`, `{"cwd":"/a","mcpServers":[` + item + `]}`, "qwen-code runs its commands itself"},
+		{"Kilo", acp.ServerKnown, "session/new", `{"cwd":"/a","mcpServers":[]}`, `{"cwd":"/a","mcpServers":[` + item + `]}`, "Kilo runs its commands itself"},
 		{"Copilot", acp.ServerKnown, "session/new", `{"cwd":"/a","mcpServers":[]}`, "", "tether setup agents copilot adds tether's there"},
 		{"cline", acp.ServerAlways, "session/new", `{"cwd":"/a","mcpServers":[]}`, `{"cwd":"/a","mcpServers":[` + item + `]}`, "tether setup agents cline adds tether's there"},
 		{"gemini-cli", acp.ServerKnown, "session/new", `{"cwd":"/a","mcpServers":[{"name":"tether","command":"x","args":[],"env":[]}]}`, "", "it gets"},

@@ -38,6 +38,20 @@ func node(t *testing.T) string {
 	return acpTool(t, "node22/node_modules/node/bin/node")
 }
 
+// agentProgram is the program of a real agent, and what starts it.
+func agentProgram(t *testing.T, name string) []string {
+	t.Helper()
+	switch name {
+	case "qwen":
+		return []string{node(t), acpTool(t, "more-agents/node_modules/.bin/qwen")}
+	case "copilot":
+		return []string{node(t), acpTool(t, "more-agents/node_modules/.bin/copilot")}
+	case "gemini":
+		return []string{node(t), acpTool(t, "agents/node_modules/.bin/gemini")}
+	}
+	return []string{acpTool(t, "agents/node_modules/.bin/"+name)}
+}
+
 // sdkAgent is the command of the agent on the official SDK.
 func sdkAgent(t *testing.T) (argv, env []string) {
 	t.Helper()

@@ -32,6 +32,7 @@ func knownAgents() ([]knownAgent, error) {
 		return cmp.Or(os.Getenv(variable), filepath.Join(home, otherwise))
 	}
 	shared := in("XDG_CONFIG_HOME", ".config")
+	kilo := cmp.Or(os.Getenv("KILO_CONFIG_DIR"), filepath.Join(shared, "kilo"))
 	servers := mcpentry.Format{Section: "mcpServers"}
 	return []knownAgent{
 		{"claude", "Claude Code", []string{"claude"}, []string{filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), home), ".claude.json")},
@@ -40,6 +41,15 @@ func knownAgents() ([]knownAgent, error) {
 		{"gemini", "Gemini CLI", []string{"gemini"}, []string{filepath.Join(in("GEMINI_CLI_HOME", ""), ".gemini", "settings.json")}, servers},
 		{"opencode", "OpenCode", []string{"opencode"}, []string{filepath.Join(shared, "opencode", "opencode.json"), filepath.Join(shared, "opencode", "opencode.jsonc")},
 			mcpentry.Format{Section: "mcp", Style: mcpentry.Local}},
+		{"qwen", "Qwen Code", []string{"qwen"}, []string{filepath.Join(in("QWEN_HOME", ".qwen"), "settings.json")}, servers},
+		{"copilot", "GitHub Copilot CLI", []string{"copilot"}, []string{filepath.Join(in("COPILOT_HOME", ".copilot"), "mcp-config.json")}, servers},
+		{"cline", "Cline", []string{"cline"}, []string{cmp.Or(os.Getenv("CLINE_MCP_SETTINGS_PATH"),
+			filepath.Join(cmp.Or(os.Getenv("CLINE_DATA_DIR"), filepath.Join(in("CLINE_DIR", ".cline"), "data")), "settings", "cline_mcp_settings.json"))}, servers},
+		{"kilo", "Kilo Code", []string{"kilo", "kilocode"}, []string{filepath.Join(kilo, "kilo.jsonc"), filepath.Join(kilo, "kilo.json")},
+			mcpentry.Format{Section: "mcp", Style: mcpentry.Local}},
+		{"auggie", "Auggie", []string{"auggie"}, []string{filepath.Join(home, ".augment", "settings.json")}, servers},
+		{"amp", "Amp", []string{"amp"}, []string{cmp.Or(os.Getenv("AMP_SETTINGS_FILE"), filepath.Join(shared, "amp", "settings.json"))},
+			mcpentry.Format{Section: "amp.mcpServers"}},
 		{"cursor", "Cursor", []string{"cursor", "cursor-agent"}, []string{filepath.Join(home, ".cursor", "mcp.json")}, servers},
 		{"vscode", "VS Code", []string{"code"}, []string{filepath.Join(config, "Code", "User", "mcp.json")}, mcpentry.Format{Section: "servers", Style: mcpentry.Typed}},
 		{"vscode-remote", "VS Code's tunnels and remote servers", nil, []string{filepath.Join(in("VSCODE_AGENT_FOLDER", ".vscode-server"), "data", "User", "mcp.json")},

@@ -16,7 +16,8 @@ func agentHome(t *testing.T, files map[string]string) string {
 	newHome(t)
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	for _, name := range []string{"XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "KIMI_CODE_HOME"} {
+	for _, name := range []string{"XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "KIMI_CODE_HOME", "QWEN_HOME", "COPILOT_HOME",
+		"CLINE_DIR", "CLINE_DATA_DIR", "CLINE_MCP_SETTINGS_PATH", "KILO_CONFIG_DIR", "AMP_SETTINGS_FILE"} {
 		t.Setenv(name, "")
 	}
 	for name, text := range files {
@@ -35,14 +36,20 @@ func agentHome(t *testing.T, files map[string]string) string {
 func TestSetupAgents(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	files := map[string]string{
-		".claude.json":                   "{\n  \"numStartups\": 3,\n  \"mcpServers\": {}\n}",
-		".codex/config.toml":             "# mine\nmodel = \"x\" # fast\n",
-		".gemini/settings.json":          "{\n  // a comment\n  \"theme\": \"x\",\n}\n",
-		".config/opencode/opencode.json": "{\n  \"$schema\": \"https://opencode.ai/config.json\"\n}\n",
-		".cursor/mcp.json":               "{\n\t\"mcpServers\": {\n\t\t\"other\": {\"command\": \"x\"}\n\t}\n}\n",
-		".config/zed/settings.json":      "// Zed\n{\n  \"theme\": \"One\",\n  \"context_servers\": {\n  },\n}\n",
-		".config/Code/User/mcp.json":     "{}\n",
-		".kimi-code/mcp.json":            "{ not JSON",
+		".claude.json":                                 "{\n  \"numStartups\": 3,\n  \"mcpServers\": {}\n}",
+		".codex/config.toml":                           "# mine\nmodel = \"x\" # fast\n",
+		".gemini/settings.json":                        "{\n  // a comment\n  \"theme\": \"x\",\n}\n",
+		".config/opencode/opencode.json":               "{\n  \"$schema\": \"https://opencode.ai/config.json\"\n}\n",
+		".qwen/settings.json":                          "{\n  \"$version\": 4\n}",
+		".copilot/mcp-config.json":                     "{\n  \"mcpServers\": {\n    \"x\": {\n      \"tools\": [\"*\"],\n      \"type\": \"local\",\n      \"command\": \"x\"\n    }\n  }\n}",
+		".config/kilo/kilo.json":                       "{\n  \"model\": \"m\"\n}\n",
+		".cline/data/settings/cline_mcp_settings.json": "{\n  \"mcpServers\": {\n    \"x\": {\n      \"transport\": {\n        \"type\": \"stdio\",\n        \"command\": \"x\"\n      }\n    }\n  }\n}",
+		".augment/settings.json":                       "{\n  \"theme\": \"dark\"\n}\n",
+		".config/amp/settings.json":                    "{\n  // mine\n  \"amp.showCosts\": true\n}\n",
+		".cursor/mcp.json":                             "{\n\t\"mcpServers\": {\n\t\t\"other\": {\"command\": \"x\"}\n\t}\n}\n",
+		".config/zed/settings.json":                    "// Zed\n{\n  \"theme\": \"One\",\n  \"context_servers\": {\n  },\n}\n",
+		".config/Code/User/mcp.json":                   "{}\n",
+		".kimi-code/mcp.json":                          "{ not JSON",
 	}
 	home := agentHome(t, files)
 	real := filepath.Join(home, "dotfiles.toml")
@@ -69,11 +76,11 @@ func TestSetupAgents(t *testing.T) {
 		}
 	}
 	out, status := command(t, "setup", "agents")
-	if status != 2 || strings.Count(out, `"tether": {`) != 6 || !strings.Contains(out, "+ [mcp_servers.tether]") {
+	if status != 2 || strings.Count(out, `"tether": {`) != 12 || !strings.Contains(out, "+ [mcp_servers.tether]") {
 		t.Errorf("without a word from anybody: status %d\n%s", status, out)
 	}
 	same("unasked")
-	if out, status = command(t, "setup", "agents", "--yes"); status != 0 || strings.Count(out, ": written") != 7 || !strings.Contains(out, "restart the agents; they see what you start with: tether run -- CMD") {
+	if out, status = command(t, "setup", "agents", "--yes"); status != 0 || strings.Count(out, ": written") != 13 || !strings.Contains(out, "restart the agents; they see what you start with: tether run -- CMD") {
 		t.Errorf("status %d\n%s", status, out)
 	}
 	for name, text := range files {
@@ -96,11 +103,11 @@ func TestSetupAgents(t *testing.T) {
 	if out, status = command(t, "setup", "agents", "codex", "zed"); status != 0 || strings.Count(out, "already configured") != 2 || !strings.Contains(out, "types into a pane of your tmux") {
 		t.Errorf("again: status %d\n%s", status, out)
 	}
-	if out, _ = command(t, "doctor"); !strings.Contains(out, "configured for tether: Claude Code, Codex, Gemini CLI, OpenCode, Cursor, VS Code, Zed") ||
+	if out, _ = command(t, "doctor"); !strings.Contains(out, "configured for tether: Claude Code, Codex, Gemini CLI, OpenCode, Qwen Code, GitHub Copilot CLI, Cline, Kilo Code, Auggie, Amp, Cursor, VS Code, Zed") ||
 		!strings.Contains(out, "unknown: Kimi Code") {
 		t.Errorf("doctor says\n%s", out)
 	}
-	if out, status = command(t, "setup", "agents", "--undo", "-y"); status != 0 || strings.Count(out, ": written") != 7 || strings.Contains(out, "tmux") {
+	if out, status = command(t, "setup", "agents", "--undo", "-y"); status != 0 || strings.Count(out, ": written") != 13 || strings.Contains(out, "tmux") {
 		t.Errorf("taken back: status %d\n%s", status, out)
 	}
 	for _, name := range []string{".claude.json", ".config/zed/settings.json", ".config/Code/User/mcp.json"} { // an empty section, and an empty file, count as none
@@ -160,22 +167,24 @@ func tetherProgram(t *testing.T) string {
 // The real programs find tether in their configuration, and it works for those that try.
 func TestRealAgentsKnowTether(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	programs := acpTool(t, "agents/node_modules/.bin")
 	for agent, c := range map[string]struct {
-		argv []string
+		args []string
 		want string
 	}{
-		"claude":   {[]string{filepath.Join(programs, "claude"), "mcp", "list"}, "Connected"},
-		"codex":    {[]string{filepath.Join(programs, "codex"), "mcp", "list"}, "mcp --as codex"},
-		"gemini":   {[]string{node(t), filepath.Join(programs, "gemini"), "mcp", "list"}, "mcp --as gemini"},
-		"opencode": {[]string{filepath.Join(programs, "opencode"), "mcp", "list"}, "connected"},
+		"claude":   {[]string{"mcp", "list"}, "Connected"},
+		"codex":    {[]string{"mcp", "list"}, "mcp --as codex"},
+		"gemini":   {[]string{"mcp", "list"}, "mcp --as gemini"},
+		"opencode": {[]string{"mcp", "list"}, "connected"},
+		"qwen":     {[]string{"mcp", "list"}, "Connected"},
+		"copilot":  {[]string{"mcp", "get", "tether"}, "mcp --as copilot"},
 	} {
 		t.Run(agent, func(t *testing.T) {
+			argv := append(agentProgram(t, agent), c.args...)
 			home := agentHome(t, nil)
 			if out, status := command(t, "setup", "agents", agent, "--yes"); status != 0 {
 				t.Fatalf("status %d: %s", status, out)
 			}
-			list := exec.CommandContext(t.Context(), c.argv[0], c.argv[1:]...)
+			list := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 			list.Dir = home
 			out, err := list.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "tether") || !strings.Contains(string(out), c.want) {

@@ -157,13 +157,17 @@ func turnAgents(t *testing.T) []turnAgent {
 			return asJSON(object{"mcpServers": object{"tether": object{"command": tether, "args": []string{"mcp", "--as", "gemini"}, "env": object{"TETHER_HOME": home, allowRootVar: "1"},
 				"timeout": 600_000, "trust": true}}, "security": object{"auth": object{"selectedType": "gemini-api-key"}}, "privacy": object{"usageStatisticsEnabled": false}})
 		}, []string{"-p", "watch the dev server", "-m", "gemini-2.5-flash", "--approval-mode", "yolo", "--skip-trust"}},
+		{"copilot", ".copilot/mcp-config.json", func(_, home string) string {
+			return asJSON(object{"mcpServers": object{"tether": object{"command": tether, "args": []string{"mcp", "--as", "copilot"}, "env": object{"TETHER_HOME": home, allowRootVar: "1"},
+				"timeout": 600_000}}})
+		}, []string{"-p", "watch the dev server", "--allow-all-tools"}},
 	}
 }
 
 // start starts the program with its model in a new home. The channel has its end.
 func (a turnAgent) start(t *testing.T, home, own string, model *waitingModel) (ended <-chan error, out *testkit.Output) {
 	t.Helper()
-	program, node := acpTool(t, "agents/node_modules/.bin/"+a.name), node(t)
+	argv, node := append(agentProgram(t, a.name), a.args...), node(t)
 	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
 	file := filepath.Join(own, a.file)
@@ -173,9 +177,10 @@ func (a turnAgent) start(t *testing.T, home, own string, model *waitingModel) (e
 	if err := os.WriteFile(file, []byte(a.text(server.URL, home)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(t.Context(), program, a.args...)
+	c := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	c.Dir = own
-	c.Env = []string{"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "HOME=" + own, "CODEX_HOME=" + own, "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + server.URL}
+	c.Env = []string{"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "HOME=" + own, "CODEX_HOME=" + own, "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + server.URL,
+		"COPILOT_OFFLINE=true", "COPILOT_MODEL=m", "COPILOT_PROVIDER_BASE_URL=" + server.URL + "/v1"}
 	out = &testkit.Output{}
 	c.Stdout, c.Stderr = out, out
 	if err := c.Start(); err != nil {

@@ -237,6 +237,9 @@ func (f Format) check(without, with []byte, name string) error {
 // starts reports whether a decoded server starts a program with the base name of program and the first argument first.
 func starts(server any, program, first string) bool {
 	s, _ := server.(map[string]any)
+	if t, ok := s["transport"].(map[string]any); ok { // as Cline writes servers; it reads the other form, too
+		s = t
+	}
 	var argv []string
 	switch command := s["command"].(type) {
 	case string:

@@ -59,13 +59,14 @@ func TestAddAndRemove(t *testing.T) {
 func TestRemove(t *testing.T) {
 	const own = `"tether": {"command": "C:\\bin\\tether.exe", "args": ["mcp"]}`
 	for before, want := range map[string]string{
-		`{"mcpServers": {` + own + `}}`:                             `{}`,
-		`{"a": 1, "mcpServers": {"x": {}, ` + own + `}}`:            `{"a": 1, "mcpServers": {"x": {}}}`,
-		`{"mcpServers": {` + own + `, "x": {}}, "b": 2}`:            `{"mcpServers": { "x": {}}, "b": 2}`,
-		`{"mcpServers": {"tether": {"command": "other"}}}`:          `{"mcpServers": {"tether": {"command": "other"}}}`,
-		"{\"mcpServers\": {\"x\": {}, // keep\n " + own + "\n}}":    "{\"mcpServers\": {\"x\": {} // keep\n}}",
-		"{\"mcpServers\": {\n // mine\n " + own + "\n}}":            "{\"mcpServers\": {\n // mine\n}}",
-		`{"mcpServers": {"tether": {"command": ["tether","mcp"]}}}`: `{}`,
+		`{"mcpServers": {` + own + `}}`:                                                                      `{}`,
+		`{"a": 1, "mcpServers": {"x": {}, ` + own + `}}`:                                                     `{"a": 1, "mcpServers": {"x": {}}}`,
+		`{"mcpServers": {` + own + `, "x": {}}, "b": 2}`:                                                     `{"mcpServers": { "x": {}}, "b": 2}`,
+		`{"mcpServers": {"tether": {"command": "other"}}}`:                                                   `{"mcpServers": {"tether": {"command": "other"}}}`,
+		"{\"mcpServers\": {\"x\": {}, // keep\n " + own + "\n}}":                                             "{\"mcpServers\": {\"x\": {} // keep\n}}",
+		"{\"mcpServers\": {\n // mine\n " + own + "\n}}":                                                     "{\"mcpServers\": {\n // mine\n}}",
+		`{"mcpServers": {"tether": {"command": ["tether","mcp"]}}}`:                                          `{}`,
+		`{"mcpServers": {"tether": {"transport": {"type": "stdio", "command": "tether", "args": ["mcp"]}}}}`: `{}`, // as Cline writes it
 	} {
 		got, err := plain.Remove([]byte(before), "tether", "tether", "mcp")
 		if err != nil || string(got) != want {
