@@ -3,6 +3,7 @@ package houserules
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +34,10 @@ func modulesIn(gomod string) []string {
 // listed are the modules in docs/DEPENDENCIES.md, by section.
 type listed struct{ direct, indirect []string }
 
-// parseListed reads the tables. The cells of a row are a module, the place of its use and the reason; the last two must not be empty.
+// listedModule is an item: a module, the place of its use, and the reason.
+var listedModule = regexp.MustCompile(`^- (\S+) \((.*?)\): *(.*)$`)
+
+// parseListed reads the lists of the two sections on modules. Place and reason must not be empty.
 func parseListed(page string) (listed, error) {
 	var l listed
 	section := ""
@@ -41,21 +45,15 @@ func parseListed(page string) (listed, error) {
 		if title, ok := strings.CutPrefix(line, "## "); ok {
 			section = strings.TrimSpace(title)
 		}
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		module := strings.TrimSpace(cells[0])
-		if len(cells) != 3 || module == "module" || strings.HasPrefix(module, "---") {
-			continue
-		}
-		if strings.TrimSpace(cells[1]) == "" || strings.TrimSpace(cells[2]) == "" {
-			return l, fmt.Errorf("%s has no place or no reason", module)
-		}
-		switch section {
-		case "Used by our code":
-			l.direct = append(l.direct, module)
-		case "Come along with those":
-			l.indirect = append(l.indirect, module)
+		item := listedModule.FindStringSubmatch(strings.TrimSpace(line))
+		switch {
+		case item == nil || section != "Used by our code" && section != "Come along with those":
+		case item[2] == "" || item[3] == "":
+			return l, fmt.Errorf("%s has no place or no reason", item[1])
+		case section == "Used by our code":
+			l.direct = append(l.direct, item[1])
 		default:
-			return l, fmt.Errorf("%s stands in section %q", module, section)
+			l.indirect = append(l.indirect, item[1])
 		}
 	}
 	return l, nil
@@ -110,10 +108,13 @@ func TestDependencyPagesCanFail(t *testing.T) {
 	if got := modulesIn(gomod); !slices.Equal(got, []string{"a.b/c", "b.c/a", "b.c/d"}) {
 		t.Errorf("modules of\n%s\nare %v", gomod, got)
 	}
-	for _, page := range []string{"## Used by our code\n| a.b/c | here |  |\n", "## Others\n| a.b/c | here | why |\n"} {
+	for _, page := range []string{"## Used by our code\n- a.b/c (here): \n", "## Come along with those\n- a.b/c (): why\n"} {
 		if l, err := parseListed(page); err == nil {
 			t.Errorf("%q was accepted as %v", page, l)
 		}
+	}
+	if l, err := parseListed("## Used by our code\n- a.b/c (`x`): why\n## Others\n- b.c/d (`x`): why\n"); err != nil || len(l.direct) != 1 || len(l.indirect) != 0 {
+		t.Errorf("read as %v, %v", l, err)
 	}
 	if m := moduleOf("a.b/c/d/e", []string{"a.b/c", "a.b/c/d", "a.b"}); m != "a.b/c/d" {
 		t.Errorf("longest module: %q", m)
