@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -47,10 +48,10 @@ func documented(t *testing.T) map[string]*table {
 			continue
 		}
 		if item, ok := strings.CutPrefix(line, "- `"); ok {
-			field, kind, _ := strings.Cut(item, "` ")
-			kind, _, _ = strings.Cut(kind, ": ")
+			field, kind, _ := strings.Cut(item, "`")
+			kind, _, _ = strings.Cut(kind, ":")
 			field, maybe := strings.CutSuffix(field, "?")
-			now.kinds[field], now.maybe[field] = kind, maybe
+			now.kinds[field], now.maybe[field] = cmp.Or(strings.TrimSpace(kind), "string"), maybe
 		}
 	}
 	if len(all) < 30 {

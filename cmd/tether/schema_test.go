@@ -170,7 +170,11 @@ func (s *schemas) rows(t *testing.T, b *strings.Builder, name string) {
 		if words != "" {
 			words = ": " + words
 		}
-		fmt.Fprintf(b, "- `%s%s` %s%s\n", key, mark, s.kind(pkg, f.Type), words)
+		kind := " " + s.kind(pkg, f.Type)
+		if kind == " string" {
+			kind = "" // the page says that
+		}
+		fmt.Fprintf(b, "- `%s%s`%s%s\n", key, mark, kind, words)
 	}
 }
 
