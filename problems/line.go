@@ -11,6 +11,9 @@ import (
 // maxLine bounds the examined part of a line, in bytes with its escape sequences. The rest matches nothing.
 const maxLine = 8 << 10
 
+// farAway is more rows than a screen has.
+const farAway = 1 << 16
+
 // maxForward bounds the blanks that stand for a move of the cursor to the right.
 const maxForward = 500
 
@@ -24,6 +27,7 @@ type splitter struct {
 	yield   func(line []byte, start, end int64)
 	buf     []byte
 
+	row   int    // of the line that is yielded, counted from anywhere; moves of the cursor change it
 	cells []rune // of a line with escape sequences, see clean
 	at    int    // where the cursor is among them
 }
@@ -59,6 +63,7 @@ func (s *splitter) piece(at int64, p []byte) {
 		}
 		if len(text) > 0 {
 			if s.cr || !s.open {
+				s.row += moved(s.partial)
 				s.partial, s.start, s.open, s.cr = s.partial[:0], at, true, false
 			}
 			s.partial = append(s.partial, text[:min(len(text), maxLine-len(s.partial))]...)
@@ -82,9 +87,41 @@ func (s *splitter) finish(end int64) {
 	s.partial, s.open, s.cr = s.partial[:0], false, false
 	if bytes.IndexByte(line, 0x1b) < 0 && bytes.IndexByte(line, '\b') < 0 {
 		s.yield(line, start, end)
-		return
+	} else {
+		s.clean(line, start, end)
 	}
-	s.clean(line, start, end)
+	s.row++
+}
+
+// moved is by how many rows text that is dropped has moved the cursor down.
+func moved(text []byte) (rows int) {
+	if bytes.IndexByte(text, 0x1b) < 0 {
+		return 0
+	}
+	var scanner escape.Scanner
+	for _, c := range text {
+		if scanner.Outside() && c != 0x1b {
+			continue
+		}
+		if scanner.Next(c) == escape.Control {
+			rows += down(c, scanner.Params())
+		}
+	}
+	return rows
+}
+
+// down is by how many rows a control sequence moves the cursor down. A move to a row of
+// the screen leads far away from all rows before.
+func down(final byte, params []byte) int {
+	switch final {
+	case 'A', 'F':
+		return -count(params)
+	case 'B', 'E':
+		return count(params)
+	case 'H', 'f', 'd':
+		return farAway
+	}
+	return 0
 }
 
 // clean yields the text of a line with escape sequences as a person sees it. Where the cursor moves to another line, a
@@ -124,6 +161,7 @@ func (s *splitter) clean(line []byte, start, end int64) {
 				if len(s.cells) > 0 {
 					s.yieldCells(start, end)
 				}
+				s.row += down(c, scanner.Params())
 			}
 		}
 	}

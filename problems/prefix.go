@@ -2,15 +2,17 @@ package problems
 
 import (
 	"bytes"
+	"maps"
 
 	"tether/internal/lazyregexp"
 )
 
 const (
-	maxStreams = 64 // names of programs whose lines a runner prefixes
-	learnAfter = 3  // lines with a name before it counts, where names look like other text
-	maxPrefix  = 60 // bytes of a name
-	learnShare = 4  // one of so many lines since the first has the name, at least
+	maxStreams = 64  // names of programs whose lines a runner prefixes
+	learnAfter = 3   // lines with a name before it counts, where names look like other text
+	maxPrefix  = 60  // bytes of a name
+	learnShare = 3   // lines without a name for each with it since the command began, at most
+	maxBlocks  = 256 // rows below names of tasks
 )
 
 // stream is the lines of one program in the terminal: those without a prefix, or those that a runner of several programs,
@@ -18,8 +20,8 @@ const (
 type stream struct {
 	name  string // "" for lines without a prefix
 	dir   string // where the program runs, seen from the terminal's directory, if the name tells that
-	seen  int    // lines with the name
-	since int    // the number of the first
+	seen  int    // lines with the name since the command began
+	since int    // lines without a name before that
 	open  []*attempt
 	begun int // how many of open are not nil
 }
@@ -83,14 +85,15 @@ func (t *Tracker) streamOf(line []byte) (*stream, []byte) {
 		return s, text
 	}
 	name, rest, sure := prefixed(line)
-	if rest == 0 {
-		return t.main, line
+	var s *stream
+	if rest > 0 {
+		s = t.named(name)
 	}
-	s := t.named(name)
 	if s == nil {
+		t.plain++
 		return t.main, line
 	}
-	if s.seen++; !sure && (s.seen < learnAfter || s.seen*learnShare <= t.lines-s.since) {
+	if s.seen++; !sure && (s.seen < learnAfter || s.seen*learnShare <= t.plain-s.since) {
 		return t.main, line
 	}
 	return s, line[rest:]
@@ -102,7 +105,7 @@ func (t *Tracker) named(name []byte) *stream {
 	if s != nil || len(t.streams) == maxStreams || notNames().Match(name) {
 		return s
 	}
-	s = &stream{name: string(name), since: t.lines, open: make([]*attempt, len(t.set.matchers))}
+	s = &stream{name: string(name), since: t.plain, open: make([]*attempt, len(t.set.matchers))}
 	if dir, _, ok := bytes.Cut(name, []byte(" ")); ok {
 		s.dir = string(dir)
 	}
@@ -113,28 +116,54 @@ func (t *Tracker) named(name []byte) *stream {
 // blockName is the line above a script's output, as pnpm -r shows it at a terminal.
 var blockName = lazyregexp.New(`^([\w@.-]+(?:/[\w@.-]+)+ [\w:.-]+)\$ `)
 
+// block is the output of a task on one row, which begins with indent.
+type block struct {
+	*stream
+	indent string
+}
+
 // blockOf returns the stream of a line below the name of a task. For nx that is "   ✖
 // web:build" above the output of a failed task, with six blanks before each line; for
-// pnpm -r "packages/web build$ tsc" above lines with a bar. It is nil for others.
+// pnpm -r "packages/web build$ tsc" above lines with a bar. It is nil for others. The row
+// above tells the task, since pnpm moves up to write below the names of several.
 func (t *Tracker) blockOf(line []byte) (*stream, []byte) {
+	row := t.splitter.row
 	if name, ok := bytes.CutPrefix(line, []byte("   ✖  ")); ok && bytes.IndexByte(name, ':') > 0 && bytes.IndexByte(name, ' ') < 0 {
-		t.block, t.indent = t.named(name), "      "
+		t.setBlock(row, block{t.named(name), "      "})
 		return nil, nil
 	}
 	if bytes.Contains(line, []byte("$ ")) {
 		if m := blockName().FindSubmatch(line); m != nil {
-			t.block, t.indent = t.named(m[1]), "│ "
+			t.setBlock(row, block{t.named(m[1]), "│ "})
 			return nil, nil
 		}
 	}
-	if t.block == nil {
+	if t.blocks == nil {
 		return nil, nil
 	}
-	if text, ok := bytes.CutPrefix(line, []byte(t.indent)); ok {
-		return t.block, text
+	b := t.blocks[row-1]
+	text, ok := bytes.CutPrefix(line, []byte(b.indent))
+	if !ok && len(bytes.TrimSpace(line)) > 0 && !bytes.HasPrefix(line, []byte("└─ ")) { // pnpm's state of a task
+		b.stream = nil
 	}
-	if len(bytes.TrimSpace(line)) > 0 && !bytes.HasPrefix(line, []byte("└─ ")) { // pnpm's state of a task
-		t.block = nil
+	t.setBlock(row, b)
+	if !ok || b.stream == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return b.stream, text
+}
+
+// setBlock records the task of a row; none for a block without a stream.
+func (t *Tracker) setBlock(row int, b block) {
+	if b.stream == nil {
+		delete(t.blocks, row)
+		return
+	}
+	if t.blocks == nil {
+		t.blocks = map[int]block{}
+	}
+	t.blocks[row] = b
+	if len(t.blocks) > maxBlocks {
+		maps.DeleteFunc(t.blocks, func(old int, _ block) bool { return old <= row-maxBlocks/2 || old > row+maxBlocks })
+	}
 }

@@ -32,6 +32,8 @@ func TestPrefixedLines(t *testing.T) {
 		{"pnpm -r", "packages/web build: > tsc\npackages/web build: \npackages/web build: src/a.ts(1,7): error TS2322: bad\n", "packages/web build /p/packages/web/src/a.ts:1 bad"},
 		{"concurrently", "[web] > tsc\n[web] starting\n[web] src/a.ts(1,7): error TS2322: bad\n", "web /p/src/a.ts:1 bad"},
 		{"pnpm -r at a terminal", "packages/web build$ tsc\n└─ Running...\n\x1b[1A│ src/a.ts(1,7): error TS2322: bad\n└─ Failed in 1s at /p/packages/web\n", "packages/web build /p/packages/web/src/a.ts:1 bad"},
+		{"pnpm -r at a terminal, above another", "packages/web build$ tsc\n└─ Running...\npackages/api build$ node\n└─ Running...\n\x1b[2B\r\x1b[5A│ src/a.ts(1,7): error TS2322: bad\n└─ Running...\npackages/api build$ node\n└─ Running...\n", "packages/web build /p/packages/web/src/a.ts:1 bad"},
+		{"many programs", strings.Repeat("a:dev: x\nb:dev: x\nc:dev: x\nd:dev: x\ne:dev: x\nf:dev: x\n", 3) + "b:dev: src/a.ts(1,7): error TS2322: bad\n", "b:dev /p/src/a.ts:1 bad"},
 		{"nx", "   ✖  web:build\n      > tsc\n\n      src/a.ts(1,7): error TS2322: bad\n\nRan target build\n      src/b.ts(1,7): error TS2322: no block\n", "web:build /p/src/a.ts:1 bad"},
 		{"esbuild's rounds are no name", "[watch] build started (x)\n[watch] build finished\n[watch] build started (x)\n✘ [ERROR] bad\n\n    a.ts:1:2:\n[watch] build started (x)\n", ""},
 		{"foreman", "12:00:01 web.1 | src/a.ts(1,7): error TS2322: bad\n", "web.1 /p/src/a.ts:1 bad"},
@@ -44,6 +46,25 @@ func TestPrefixedLines(t *testing.T) {
 		if got := reported(c.text); got != c.want {
 			t.Errorf("%s:\n%s\nwant:\n%s", c.name, got, c.want)
 		}
+	}
+}
+
+// Names count from a command's beginning: many other lines of the commands before it do
+// not hide them.
+func TestPrefixedLinesOfTheNextCommand(t *testing.T) {
+	tr := problems.NewTracker(problems.Builtin(), 0)
+	at := int64(0)
+	for range 5 {
+		tr.Begin("turbo run build", "/p")
+		for line := range strings.Lines("web: cached\nweb: \n" + strings.Repeat("a line of the runner\n", 20) + "web: one\nweb: two\n") {
+			tr.Write(at, []byte(line))
+			at += int64(len(line))
+		}
+	}
+	tr.Begin("turbo run build", "/p")
+	tr.Write(at, []byte("web: \nweb: tsc\nweb: src/a.ts(1,7): error TS2322: bad\n"))
+	if got := tr.Problems(0); len(got) != 1 || got[0].Package != "web" {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -23,12 +23,11 @@ type Tracker struct {
 	command, dir string
 	main         *stream // lines without a prefix
 	streams      map[string]*stream
-	in           *stream // of the line that is examined
-	block        *stream // of the lines that begin with indent now, see blockOf
-	indent       string
-	lines        int        // examined
-	added        int        // number of problems found, including known ones
-	list         []*Problem // by their last offset, mostly
+	in           *stream       // of the line that is examined
+	blocks       map[int]block // of the rows below the name of a task, see blockOf
+	plain        int           // lines without a name
+	added        int           // number of problems found, including known ones
+	list         []*Problem    // by their last offset, mostly
 	index        map[key]*Problem
 	dropped      int   // problems that there was no room for
 	cleared      int64 // the offset at which problems were last cleared
@@ -59,6 +58,7 @@ func (t *Tracker) Lost(n int64) {
 	t.lost += n
 	t.end += n
 	t.splitter.partial, t.splitter.open, t.splitter.cr = t.splitter.partial[:0], false, false
+	t.blocks = nil
 	t.abandonAll()
 }
 
@@ -68,6 +68,9 @@ func (t *Tracker) Begin(command, dir string) {
 	t.End()
 	t.command = clip(command, maxMessage)
 	t.begin()
+	for _, s := range t.streams {
+		s.seen, s.since = 0, t.plain
+	}
 	if dir != "" {
 		t.dir = dir
 	}
@@ -91,7 +94,6 @@ func (t *Tracker) End() {
 // won.
 func (t *Tracker) line(line []byte, start, end int64) {
 	t.in, line = t.streamOf(line)
-	t.lines++
 	t.candidates = t.set.scan.candidates(t.candidates[:0], line)
 	taken := t.in.begun > 0 && t.goOn(line, start, end)
 	for _, i := range t.candidates {
