@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/agent/integrate"
+	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/proc"
@@ -77,6 +78,9 @@ func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 		Command: command, Env: environment(shell.Merge(env, setEnv)), Name: r.Name, Cwd: r.Cwd,
 		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo, Audience: r.Audience, Leased: r.Leased, Door: r.Door, Notice: notice,
 		Feed: r.Feed, Attaches: r.Attaches,
+	}
+	if suggested := nameOf(&r); r.Name == "" || r.Door == policy.DoorACP { // over ACP a name is the command line, which the proxy has made
+		spec.Suggest(suggested)
 	}
 	var denied string
 	spec.Limits, denied = s.limits(ctx, r)

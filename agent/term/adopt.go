@@ -137,7 +137,7 @@ func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 		ID: past.ID, Name: cmp.Or(r.Name, string(past.ID)), Command: r.Command, Cwd: r.Cwd, Size: past.Size, Private: r.Private,
 		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, TimeLimit: time.Duration(r.LimitMs) * time.Millisecond, Leased: r.Leased, Unsigned: r.Unsigned, Door: clip.Text(r.Door, 16), Nonce: r.Nonce,
 	}, h)
-	t.origin.started = past.Started
+	t.origin.started, t.origin.short = past.Started, clip.Text(r.Short, maxName)
 	t.ownership.visible, t.ownership.promoted, t.ownership.starter = r.Visible || r.owner() == User, r.Promoted, r.starter()
 	if r.Started > 0 {
 		t.origin.started = time.Unix(0, r.Started)

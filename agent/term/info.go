@@ -10,7 +10,7 @@ import (
 // Info is a snapshot of a terminal for people and programs. It holds no output. The slices are the caller's.
 type Info struct {
 	ID      ID
-	Name    string   // given at Spawn, else the command's base name
+	Name    string   // given at Spawn, else of the runner and its script, else the command's base name
 	Title   string   // the child's latest, else Name; at most maxTitle bytes
 	Command []string // argv
 	Cwd     string   // absolute; follows trusted cwd reports
@@ -34,7 +34,9 @@ type Info struct {
 	Pid      int
 	Started  time.Time
 	Exit     *Exit // nil while running
-	Ready    Ready // of a declared terminal with a condition
+	// Short is Name without the directory's part, "" if the name was given.
+	Short string
+	Ready Ready // of a declared terminal with a condition
 
 	CommandDetection bool // a mark that counts was seen, so Commands is meaningful
 	Running          *Command
@@ -49,8 +51,21 @@ type Info struct {
 // LentToHost reports whether the terminal is announced at the host called name.
 func (i Info) LentToHost(name string) bool { return slices.Contains(i.LentTo, name) }
 
+// HideDirectory takes the directory's part out of Name and Title if rules mask the directory in which the terminal was
+// started. A name that was given stays.
+func (i *Info) HideDirectory(rules *redact.Rules) {
+	if i.Short == "" || rules.Redact(i.StartCwd) == i.StartCwd {
+		return
+	}
+	if i.Title == i.Name {
+		i.Title = i.Short
+	}
+	i.Name = i.Short
+}
+
 // mask masks the texts in i for hosts.
 func (i *Info) mask(rules *redact.Rules) {
+	i.HideDirectory(rules)
 	i.Name, i.Title, i.Cwd, i.StartCwd = rules.Redact(i.Name), rules.Redact(i.Title), rules.Redact(i.Cwd), rules.Redact(i.StartCwd)
 	i.Ready.Why = rules.Redact(i.Ready.Why)
 	command := slices.Clone(i.Command)

@@ -72,6 +72,7 @@ func (t *Terminal) promote() error {
 // origin holds the facts of a terminal's start. It is set before the terminal runs and never changes, so it is read without the lock.
 type origin struct {
 	name      string
+	short     string // name without the directory's part; "" if the name was given
 	command   []string
 	cwd       string
 	started   time.Time

@@ -97,6 +97,7 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 	if err := p.reserve(Start{ID: s.ID, Owner: owner, Unsigned: s.Unsigned}, p.opts.MaxTerminals); err != nil {
 		return nil, err
 	}
+	short := p.name(&s)
 	child, err := p.opts.Start(s.ID, pty.Command{
 		Path: s.Argv[0], Args: s.Argv, Dir: s.Cwd, Env: marked(owner, s), Size: s.Size, Feed: s.Feed, Limits: s.Limits,
 	})
@@ -108,6 +109,7 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 		s.AddNotice(f.Faults())
 	}
 	t := p.newTerminal(owner, s, child)
+	t.origin.short = short
 	err = t.introduce()
 	if err == nil && !p.list(t) {
 		err = ErrClosed
@@ -118,6 +120,29 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// name gives a terminal that is being started the suggested name, if it has one, and returns that without the directory.
+func (p *Pool) name(s *Spec) (short string) {
+	if s.suggested.What == "" {
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := map[string]bool{}
+	for _, t := range p.terminals {
+		if !isClosed(t.life.done) {
+			taken[t.origin.name], taken[t.origin.short] = true, true
+		}
+	}
+	for _, other := range p.starting {
+		for _, name := range other.names {
+			taken[name] = true
+		}
+	}
+	s.Name, short = s.suggested.take(taken)
+	p.starting[s.ID].names = [2]string{s.Name, short}
+	return short
 }
 
 // list adds t to the terminals. It returns false if the pool was closed while t started: Close has not seen t then.
@@ -165,6 +190,7 @@ type Start struct {
 	Unsigned bool
 	Done     <-chan struct{} // closed when it is listed, or did not start
 	done     chan struct{}
+	names    [2]string // that it takes, see Pool.name
 }
 
 // Starting returns the terminals that are being started or adopted now, for callers that must know whose child a process is before it is

@@ -19,6 +19,7 @@ import (
 type record struct {
 	Version int      `json:"v"`
 	Name    string   `json:"name"`
+	Short   string   `json:"short,omitempty"` // Name of a runner without its directory
 	Command []string `json:"command"`
 	Cwd     string   `json:"cwd"` // at the start
 	// CommandBytes has, by their index, the elements of Command that are not UTF-8, which
@@ -165,7 +166,7 @@ var onSlowNames = map[OnSlow]string{Lag: "lag", Hold: "hold"}
 // recordedLocked returns the terminal's record. Commands that do not fit are left out, the oldest first.
 func (t *Terminal) recordedLocked() []byte {
 	r := record{
-		Version: recordVersion, Name: t.origin.name, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
+		Version: recordVersion, Name: t.origin.name, Short: t.origin.short, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
 		Owner: recordedActor{roleNames[t.ownership.owner.Role], t.ownership.owner.Name}, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter.Name, Private: t.origin.private,
 		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), LimitMs: t.origin.endAfter.Milliseconds(), Leased: t.origin.leased, Unsigned: t.origin.unsigned,
 		Nonce: t.origin.scanning.Nonce, Attached: t.ownership.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,

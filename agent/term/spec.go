@@ -21,7 +21,7 @@ type Spec struct {
 	Env  []string
 	// Nonce is what a mark must carry to be trusted. With "" no marks are trusted.
 	Nonce string
-	Name  string // at most 256 bytes; "" means the base name of the command
+	Name  string // at most 256 bytes; "" means the suggested one, else the base name of the command
 	Cwd   string // absolute directory
 	Size  Size   // zero means 80x24
 	Feed  bool   // the child's standard input is a pipe, see Handle.Feeder
@@ -48,11 +48,43 @@ type Spec struct {
 	Unsigned bool
 	// Notice says in one line what is not as asked, for whoever starts the terminal; "" if nothing.
 	Notice string
+	// suggested is the name if Name is empty; see Suggest.
+	suggested NameParts
 	// Ended, if not nil, is called once when the child has ended or could not be started, to remove its files.
 	Ended func()
 }
 
 const maxName = 256 // bytes of a terminal's name
+
+// NameParts is a name that tether suggests: app-dev. A number makes it unique among terminals that run.
+type NameParts struct {
+	Where string // the directory or package, "" if it says nothing
+	What  string // "" for no suggestion
+}
+
+// Suggest takes parts, if they are not empty, in place of a name.
+func (s *Spec) Suggest(parts NameParts) {
+	if parts.What != "" {
+		s.Name, s.suggested = "", parts
+	}
+}
+
+// take replaces the suggestion by names that no other terminal has, and notes them in taken.
+func (n NameParts) take(taken map[string]bool) (full, short string) {
+	unique := func(name string) string {
+		free := name
+		for i := 2; taken[free]; i++ {
+			free = fmt.Sprintf("%s-%d", name, i)
+		}
+		taken[free] = true
+		return free
+	}
+	if n.Where == "" {
+		full = unique(n.What)
+		return full, full
+	}
+	return unique(n.Where + "-" + n.What), unique(n.What)
+}
 
 func (s *Spec) check() error {
 	s.ID = cmp.Or(s.ID, NewID())
@@ -66,7 +98,7 @@ func (s *Spec) check() error {
 	case ".", "..", "/": // a URL cannot contain these, so doors could not reach the terminal
 		return &SpecError{"name", fmt.Errorf("%q is not a valid terminal name; choose another", s.Name)}
 	}
-	s.Name = cmp.Or(s.Name, strings.ToValidUTF8(filepath.Base(s.Command[0]), "\uFFFD"))
+	s.Name = cmp.Or(s.Name, s.suggested.What, strings.ToValidUTF8(filepath.Base(s.Command[0]), "\uFFFD"))
 	if len(s.Name) > maxName || strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return &SpecError{"name", fmt.Errorf("%.40q must be at most %d bytes without control characters", s.Name, maxName)}
 	}

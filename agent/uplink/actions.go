@@ -90,8 +90,11 @@ func (p *publisher) titleLeft() time.Duration { return titlePause - time.Since(p
 // always do.
 
 // info returns the terminal's info in the host's view.
-func (p *publisher) info() term.Info {
-	info, rules := p.le.h.Info(), p.le.h.Outward()
+func (p *publisher) info() term.Info { return outward(p.le.h) }
+
+func outward(h term.Handle) term.Info {
+	info, rules := h.Info(), h.Outward()
+	info.HideDirectory(rules)
 	info.Title, info.Cwd = rules.Title(info.Title), rules.Redact(info.Cwd)
 	return info
 }

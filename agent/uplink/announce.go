@@ -257,7 +257,7 @@ func (l *Link) Announced(ctx context.Context, id term.ID) (uri, title string, ok
 		}
 		l.mu.Unlock()
 		if uri != "" {
-			return uri, le.h.Outward().Title(le.h.Info().Title), true
+			return uri, outward(le.h).Title, true
 		}
 		select {
 		case <-next:

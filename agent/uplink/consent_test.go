@@ -2,6 +2,7 @@ package uplink_test
 
 import (
 	"context"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -301,6 +302,29 @@ func TestOtherTextsAreRedacted(t *testing.T) {
 			if !strings.Contains(all, needed) {
 				t.Errorf("%q is not sent:\n%s", needed, all)
 			}
+		}
+	})
+}
+
+// The name of a runner's terminal has the directory's name at hosts that are told the directory, and nowhere else.
+func TestNamesTellNoMaskedDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules, err := redact.Compile(redact.Options{Patterns: []string{`Acme Corp \d+`}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &capture{}
+		w := captured(t, c, term.Options{Outward: rules})
+		w.online()
+		for _, dir := range []string{"/src/Acme Corp 4711", "/src/app"} {
+			s := term.Spec{Cwd: testkit.Abs(dir), Env: []string{"T=x"}}
+			s.Suggest(term.NameParts{Where: strings.ReplaceAll(path.Base(dir), " ", "-"), What: "dev"})
+			w.spawn(s)
+		}
+		time.Sleep(time.Second)
+		all := strings.Join(c.since(time.Time{}), "\n")
+		if strings.Contains(all, "4711") || !strings.Contains(all, `"name":"dev"`) || !strings.Contains(all, `"name":"app-dev"`) {
+			t.Errorf("sent:\n%s", all)
 		}
 	})
 }

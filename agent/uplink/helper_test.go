@@ -1,6 +1,7 @@
 package uplink_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -155,7 +156,7 @@ func (w *world) restartHost(o host.Options) {
 // spawn starts a terminal lent to the host.
 func (w *world) spawn(s term.Spec) (term.Handle, *testkit.Child) {
 	w.t.Helper()
-	s.Command, s.Cwd = []string{"fake"}, testkit.Abs("/src")
+	s.Command, s.Cwd = []string{"fake"}, cmp.Or(s.Cwd, testkit.Abs("/src"))
 	if !s.Private {
 		s.LendTo = append(s.LendTo, "lab")
 	}
