@@ -91,7 +91,7 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request, req localapi.Spaw
 	if req.Leased {
 		s.leases.expect(h)
 	}
-	return reply(w, terminalFrom(h.Info()))
+	return reply(w, s.terminal(h, s.views(r)))
 }
 
 // checkLimits refuses limits that no terminal can have.

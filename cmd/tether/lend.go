@@ -44,7 +44,8 @@ token or a login. They see all retained output, unless --from-now is given.`,
 				if err == nil && len(to) > 0 {
 					a.sayGranted(t, to, fromNow)
 				}
-				a.sayAway(t)
+				a.sayOffline(t)
+				a.sayRefused(t)
 				return t, err
 			})
 		},
@@ -130,14 +131,20 @@ func (a *app) each(refs []string, do func(*localclient.Client, string) (localapi
 	return errors.Join(errs...)
 }
 
-// sayAway names the hosts with which a terminal is shared and that do not show it.
-func (a *app) sayAway(t localapi.Terminal) {
+// sayOffline names the offline hosts with which a terminal is shared.
+func (a *app) sayOffline(t localapi.Terminal) {
 	for _, l := range t.Loans {
-		switch host := display.Printable(l.Host, 70); l.State {
-		case localapi.LoanOffline:
-			a.notice("%s is offline; output is sent when it reconnects", host)
-		case localapi.LoanRefused:
-			a.notice("%s refuses it; tether status shows the reason and the next attempt", host)
+		if l.State == localapi.LoanOffline {
+			a.notice("%s is offline; output is sent when it reconnects", display.Printable(l.Host, 70))
+		}
+	}
+}
+
+// sayRefused names the hosts that do not take a terminal.
+func (a *app) sayRefused(t localapi.Terminal) {
+	for _, l := range t.Loans {
+		if l.State == localapi.LoanRefused {
+			a.notice("%s does not take %s; tether status shows the reason and the next attempt", display.Printable(l.Host, 70), display.NameOf(t))
 		}
 	}
 }

@@ -114,6 +114,7 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 		a.sayNobody(c, client, t)
 	}
 	if detach {
+		a.sayRefused(t)
 		fmt.Fprintln(a.stdout, t.ID)
 		return nil
 	}
