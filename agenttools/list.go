@@ -21,6 +21,7 @@ type Metadata struct {
 	Name      string     `json:"name,omitempty"`
 	Running   string     `json:"running,omitempty"` // command line that a shell runs now
 	Command   []string   `json:"command,omitempty"`
+	Checkout  *Checkout  `json:"checkout,omitempty"`  // the git work tree that Cwd is in; only in lists of terminals of this machine
 	Awaits    InputState `json:"awaits,omitempty"`    // awaiting_input or awaiting_secret: the program waits for typed input
 	Ready     ReadyState `json:"ready,omitempty"`     // starting, ready, failed or stopped; absent if the user has not said when the terminal is ready
 	AwaySince int64      `json:"awaySince,omitempty"` // Unix time in ms since when its machine is not connected and no output comes
@@ -140,11 +141,24 @@ func (s *Set) listTool() tool {
 			return Result{}, err
 		}
 		plain, all := []Metadata{}, []details{}
+		placed, _ := s.opts.Terminals.(Placed)
 		for _, i := range s.opts.Terminals.List() {
-			plain, all = append(plain, listed(i)), append(all, detailsOf(i))
+			m, d := listed(i), detailsOf(i)
+			if placed != nil {
+				m.Checkout = cleanCheckout(placed.Checkout(i.ID))
+				d.Checkout = m.Checkout
+			}
+			plain, all = append(plain, m), append(all, d)
 		}
 		return Result{Answer: plain, Structured: map[string]any{"terminals": all}, Untrusted: true}, nil
 	}}
+}
+
+func cleanCheckout(c *Checkout) *Checkout {
+	if c != nil {
+		c.Root, c.Branch = screen.Clean(c.Root), screen.Clean(c.Branch)
+	}
+	return c
 }
 
 // cleanCommand returns the command with its line cleaned by screen.Clean.

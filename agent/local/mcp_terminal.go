@@ -11,14 +11,11 @@ import (
 func mcpInfo(i term.Info) agenttools.Info {
 	out := agenttools.Info{
 		ID: string(i.ID), Cwd: i.Cwd, Owner: agenttools.OwnerAgent, Visible: i.Visible, CreatedAt: i.Started,
-		Name: i.Name, Title: i.Title, Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Pid: i.Pid, Notice: i.Notice,
+		Name: i.Name, Title: i.Title, Command: i.Command, Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Pid: i.Pid, Notice: i.Notice,
 		Detection: i.CommandDetection, Start: i.Bytes - i.Retained, End: i.Bytes,
 	}
 	if i.Owner == term.User {
 		out.Owner = agenttools.OwnerUser
-	}
-	if i.Owner.Role == term.RoleAgent || i.Promoted {
-		out.Command = i.Command
 	}
 	if i.Running != nil {
 		out.Running = i.Running.Line

@@ -37,6 +37,19 @@ func (a *agentTerminals) List() []agenttools.Info {
 	return all
 }
 
+// Checkout implements agenttools.Placed. Of a directory that is masked for the agent, it finds none.
+func (a *agentTerminals) Checkout(id string) *agenttools.Checkout {
+	h, err := a.find(id)
+	if err != nil {
+		return nil
+	}
+	c, ok := a.server.checkouts.Find(a.shown(h).Info().Cwd)
+	if !ok {
+		return nil
+	}
+	return &agenttools.Checkout{Root: c.Root, Branch: h.Redaction().Redact(c.Branch), Commit: c.Commit, Linked: c.Linked}
+}
+
 // Open implements agenttools.Terminals.
 func (a *agentTerminals) Open(id string) (agenttools.Terminal, error) {
 	h, err := a.find(id)

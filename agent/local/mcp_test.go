@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -135,7 +136,7 @@ func TestContract(t *testing.T) {
 			t.Errorf("%s %v\ngot  %s (error %t)\nwant %s", tool, in, got, isError, want)
 		}
 	}
-	usersText := rooted(`{"id":"%s","cwd":"/","owner":"user","visible":true,"createdAt":%d,"status":"running","name":"shell"}`, person.ID, person.Started.UnixMilli())
+	usersText := rooted(`{"id":"%s","cwd":"/","owner":"user","visible":true,"createdAt":%d,"status":"running","name":"shell","command":["x","-y"]}`, person.ID, person.Started.UnixMilli())
 	exact("list_terminals", args{}, "["+usersText+"]")
 	child.Print("$ npm run dev\r\nServer started on port 3000\r\n")
 	testkit.Eventually(t, patience, "the output is there", func() bool { return w.info(person.ID).Bytes == 44 })
@@ -185,6 +186,37 @@ func TestContract(t *testing.T) {
 	}
 	if got := a.list()[2]; !got.Exited || got.ExitCode != 137 || got.Reason != "killed" {
 		t.Errorf("what was killed stays listed: %+v", got)
+	}
+}
+
+// A list tells the branch of a terminal's directory, and neither a masked directory nor a masked branch.
+func TestListTellsCheckouts(t *testing.T) {
+	w := hushed(t)
+	dir := filepath.Join(t.TempDir(), "app")
+	for name, branch := range map[string]string{"": "main", "web": "fix-" + hushedToken, hushedToken: "main"} {
+		git := filepath.Join(dir, name, ".git")
+		if err := os.MkdirAll(git, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/"+branch+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, below := range []string{"lib", "web", hushedToken} {
+		if err := os.MkdirAll(filepath.Join(dir, below), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Name: below, Cwd: filepath.Join(dir, below)}); err != nil {
+			t.Fatal(err)
+		}
+		<-w.children
+	}
+	var got []struct{ Checkout *agenttools.Checkout }
+	w.agent("claude").decode("list_terminals", nil, &got)
+	if len(got) != 3 || got[0].Checkout == nil || *got[0].Checkout != (agenttools.Checkout{Root: dir, Branch: "main"}) ||
+		got[1].Checkout == nil || got[1].Checkout.Root != filepath.Join(dir, "web") || !strings.HasPrefix(got[1].Checkout.Branch, "fix-ghp_*") || got[2].Checkout != nil {
+		all, _ := json.Marshal(got)
+		t.Errorf("%s", all)
 	}
 }
 

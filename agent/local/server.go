@@ -24,6 +24,7 @@ import (
 	"tether/agent/term"
 	"tether/agent/uiws"
 	"tether/agenttools"
+	"tether/internal/checkout"
 	"tether/internal/jsonspan"
 	"tether/mcp"
 	"tether/problems"
@@ -145,6 +146,8 @@ type Server struct {
 	proxied  proxied
 	agents   mcp.Servers          // for each agent that has connected
 	matching *agenttools.Matching // problems, for clients over HTTP
+
+	checkouts checkout.Finder
 }
 
 // NewServer returns a server that does nothing until Serve.

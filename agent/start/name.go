@@ -2,10 +2,11 @@ package start
 
 import (
 	"os"
+	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -28,7 +29,7 @@ type runner struct {
 }
 
 // runners are known by their names. docs/CLI.md lists them.
-var runners = func() map[string]runner {
+var runners = sync.OnceValue(func() map[string]runner {
 	all := map[string]runner{}
 	for names, r := range map[string]runner{
 		"npx pnpx bunx":          {value: "-p --package -c --call"},
@@ -82,7 +83,7 @@ var runners = func() map[string]runner {
 		}
 	}
 	return all
-}()
+})
 
 // carriers run another program that a project has installed: the program is the script.
 var carriers = strings.Fields("npx pnpx bunx npm pnpm yarn bun bundle bundler uv uvx pipx poetry pipenv pdm hatch rye mise")
@@ -102,7 +103,7 @@ func nameOf(r *Request) term.NameParts {
 	carried := slices.ContainsFunc(read.Outer, func(c command.Command) bool { return slices.Contains(carriers, program(c)) })
 	for _, c := range slices.Backward(read.Commands) {
 		where, what := "", ""
-		if run, ok := runners[program(c)]; ok {
+		if run, ok := runners()[program(c)]; ok {
 			where, what = run.read(c)
 		} else if carried {
 			what = program(c)
@@ -127,11 +128,14 @@ func program(c command.Command) string {
 	for _, ending := range []string{".cmd", ".bat", ".ps1"} {
 		name = strings.TrimSuffix(name, ending)
 	}
-	return versioned.ReplaceAllString(name, "$1")
+	if strings.HasPrefix(name, "python3.") {
+		return "python3"
+	}
+	if at := strings.IndexByte(name, '@'); at > 0 { // a package's version
+		return name[:at]
+	}
+	return name
 }
-
-// versioned are python3.12 and its like, and packages with a version.
-var versioned = regexp.MustCompile(`^(python3|[^@]+?)(?:\.\d+|@.*)$`)
 
 // read returns the package, if the command names it, and the script: the runner's own name if it names none, and "" if it
 // is no script of a project.
@@ -204,7 +208,7 @@ func (r runner) read(c command.Command) (where, what string) {
 const maxPart = 40
 
 // sources are the endings of files that runners run.
-var sources = regexp.MustCompile(`\.(?:[cm]?[jt]sx?|py|rb|go|exs|php)$`)
+var sources = strings.Fields(".js .mjs .cjs .jsx .ts .mts .cts .tsx .py .rb .go .exs .php")
 
 // part returns a word as a part of a name, "" if nothing of it can be one: without its directory, its ending and its version,
 // with - for everything but letters, digits, ".", "_" and "-", and beginning with one of the first two.
@@ -214,7 +218,9 @@ func part(word string) string {
 	if at := strings.IndexByte(word, '@'); at > 0 {
 		word = word[:at]
 	}
-	word = sources.ReplaceAllString(word, "")
+	if ending := path.Ext(word); slices.Contains(sources, ending) {
+		word = strings.TrimSuffix(word, ending)
+	}
 	var b strings.Builder
 	for _, r := range word {
 		switch {

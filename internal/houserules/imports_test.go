@@ -53,6 +53,8 @@ const layers = `
 	agent/audit, events, internal/jsonspan, platform/ipc, platform/proc < agent/localapi;
 	agent/localapi, platform/proc < agent/localclient;
 	agent/localapi, agent/term, internal/jsonspan < agent/uiws;
+	NONE < internal/checkout;
+	internal/checkout < agent/local;
 	agent/uiws, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	internal/change, agent/ring, internal/escape, internal/jsonspan, internal/lines < agent/acp;
 	pairing, ahp/client < agent/device;
