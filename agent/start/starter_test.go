@@ -15,6 +15,7 @@ import (
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/platform/dirs"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -92,6 +93,22 @@ func TestStart(t *testing.T) {
 				t.Errorf("%s: idle %v, at most %v", i.Owner, w.spec.IdleTimeout, w.spec.TimeLimit)
 			}
 		})
+	}
+}
+
+// In a terminal with a login's environment, tether finds the daemon that has made the
+// terminal, wherever that keeps its files.
+func TestTerminalsFindTheirDaemon(t *testing.T) {
+	home := testkit.Abs("/home/of/the/daemon")
+	t.Setenv(dirs.HomeVar, home)
+	for _, actor := range []term.Actor{term.User, term.Agent("bob")} {
+		w := open(t, func(*config.Policy) {})
+		if _, err := w.Start(t.Context(), start.Request{Actor: actor, Door: policy.DoorCLI, Command: []string{"true"}, Cwd: testkit.Abs("/")}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(w.spec.Env, dirs.HomeVar+"="+home) {
+			t.Errorf("%s: the environment is %q", actor, w.spec.Env)
+		}
 	}
 }
 
