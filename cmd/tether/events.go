@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,8 @@ import (
 	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
 	"tether/events"
+	"tether/platform/proc"
+	"tether/platform/tty"
 )
 
 // eventFlags say which events the person wants.
@@ -46,8 +49,9 @@ func eventsCommand(a *app) *cobra.Command {
 	most := 0
 	c := &cobra.Command{
 		Use: "events [ID…]", Short: "print what happens in terminals, a line per event", Args: someArgs(0, 16, "ids or names of terminals"),
-		Long: `print what happens in the given terminals, or in all, a line per event: matching
-lines, exits, finished commands, problems, programs that wait for input.
+		Long: `print what happens in the given terminals, or in all but the one in which it prints,
+a line per event: matching lines, exits, finished commands, problems, programs that wait
+for input.
 
 Without conditions, these are exits, failed commands, problems, and programs that wait
 for input. Without --follow, events prints what has happened as far as the log has it,
@@ -72,7 +76,14 @@ count, and secrets are masked. Agents that watch a background command wake at ea
 				return err
 			}
 			l := &listener{app: a, client: client, flags: &f, subs: subs}
+			own := ""
+			if len(args) == 0 && tty.Is(a.stdoutFile) {
+				own = os.Getenv(proc.TagVar)
+			}
 			err = l.run(c.Context(), func(ev *events.Event) error {
+				if own != "" && ev.Data["terminalId"] == own {
+					return nil // the printed line would be the next event
+				}
 				if err := a.printEvent(ev, f.asJSON); err != nil {
 					return err
 				}
