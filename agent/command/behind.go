@@ -10,7 +10,7 @@ type opener func(r *reader, c Command, in input) bool
 
 // command notes a command and the commands that it runs.
 func (r *reader) command(words []Word, in input) {
-	c := Command{words}
+	c := Command{words, r.apart}
 	if len(r.out.Commands)+len(r.out.Outer) >= maxCommands {
 		if !r.full {
 			r.out.find(Unparsed, "too many commands")
@@ -32,7 +32,8 @@ func (r *reader) command(words []Word, in input) {
 	if strings.ContainsAny(words[0].Text, `/\\`) {
 		r.script(words[0])
 	}
-	outer := false
+	outer, apart := false, r.apart
+	r.apart = apart || !staysWith(c.Name())
 	if open := openerOf(c); open != nil {
 		read := func() { r.deeper(c.String(), func() { outer = open(r, c, in) }) }
 		if IsShell(c.Name()) {
@@ -45,11 +46,18 @@ func (r *reader) command(words []Word, in input) {
 	} else {
 		r.deeper(c.String(), func() { r.unlisted(c, in) })
 	}
+	r.apart = apart
 	if outer {
 		r.out.Outer = append(r.out.Outer, c)
 	} else {
 		r.out.Commands = append(r.out.Commands, c)
 	}
+}
+
+// staysWith reports whether the commands that a program runs have the words that are
+// written, and run where and as whom the program itself does.
+func staysWith(name string) bool {
+	return IsShell(name) || slices.Contains([]string{"timeout", "gtimeout", "time", "nice", "command"}, name)
 }
 
 // openerOf returns the function that finds the commands behind c, or nil.

@@ -27,6 +27,7 @@ type reader struct {
 	text  string // the line that is being read
 	depth int    // of commands behind commands
 	full  bool   // maxCommands is reached
+	apart bool   // see Command.Apart
 	// evaluates says that the line has arithmetic, in which text that looks like a[$(b)] runs b; hides is such a text, "" for none.
 	evaluates bool
 	hides     string

@@ -6,7 +6,7 @@ import "strings"
 // FILE), in which each letter with a value takes the next word.
 func openTar(r *reader, c Command, in input) bool {
 	p := programs()["tar"]
-	dashed := Command{p.dashed(c.Words)}
+	dashed := Command{Words: p.dashed(c.Words)}
 	before := len(r.out.Findings)
 	outer := p.open(r, dashed, in)
 	for i := range r.out.Findings[before:] { // show the command as it was written
@@ -89,6 +89,6 @@ func openParallel(r *reader, c Command, in input) bool {
 	for _, w := range rest[1:] {
 		r.lineIn(w, input{})
 	}
-	p.open(r, Command{c.Words[:len(c.Words)-len(rest)]}, in) // its options
+	p.open(r, Command{Words: c.Words[:len(c.Words)-len(rest)]}, in) // its options
 	return true
 }

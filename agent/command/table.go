@@ -178,6 +178,20 @@ func (p *program) act(m option) (string, bool) {
 	return "", p.lax || p.known[name]
 }
 
+// Listed reports whether the table has a row for the command and its verb, and in it each
+// of its options, none of which is asked about.
+func (c Command) Listed() bool {
+	p := verbOf(c, 2)
+	if p == nil {
+		return false
+	}
+	met, _ := p.split(c.Words[2:])
+	return !slices.ContainsFunc(met, func(m option) bool {
+		act, known := p.act(m)
+		return !known || act == "ask"
+	})
+}
+
 // split returns the options and the operands.
 func (p *program) split(words []Word) (met []option, operands []Word) {
 	met, operands = p.parse(words)

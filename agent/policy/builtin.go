@@ -80,9 +80,7 @@ func (b builtin) onCommand(c command.Command, outer bool) []Decision {
 	if slices.Contains(blockedCommands, name) || strings.HasPrefix(name, "mkfs.") {
 		all = append(all, b.blocked(ruleCommands, "%s: %s is on the block list", brief(c.String()), brief(name)))
 	}
-	if name == "tether" && !harmlessTether(c) {
-		all = append(all, b.decide(ruleTether, "%s: agents may not use tether's command line", brief(c.String())))
-	}
+	all = append(all, b.onTether(c)...)
 	for _, group := range ownLists {
 		for _, p := range group.patterns {
 			if p.fits(c, false) != unlike {
@@ -95,11 +93,6 @@ func (b builtin) onCommand(c command.Command, outer bool) []Decision {
 		all = append(all, b.decide(ruleUnparsed, "the name of the program has control characters"))
 	}
 	return all
-}
-
-// harmlessTether reports whether the command is tether with a verb that neither changes anything nor shows anything of the person's.
-func harmlessTether(c command.Command) bool {
-	return len(c.Words) == 2 && c.Words[1].Fixed && slices.Contains([]string{"version", "--version", "help", "--help", "-h"}, c.Words[1].Text)
 }
 
 var evalWord = lazyregexp.New(`\beval\b`)

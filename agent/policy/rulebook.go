@@ -235,6 +235,11 @@ func (b *rulebook) onReading(j *judgement, r Request, read *command.Reading) {
 		}
 	}
 	j.add(at.onSettings(read.Sets, r)...)
+	if slices.ContainsFunc(read.Commands, func(c command.Command) bool {
+		return c.Name() == "tether" && !printsHelp(c) && b.ownRules(r, c, false).Effect == 0
+	}) {
+		j.add(at.onTetherCaller(r, read)...)
+	}
 	left := slices.IndexFunc(read.Moves, func(w command.Word) bool {
 		return !w.Fixed || strings.HasPrefix(w.Text, "~") || w.Text == "-" || !within(absolute(w.Text, r.Cwd), r.Cwd)
 	})
