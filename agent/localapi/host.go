@@ -51,38 +51,31 @@ type HostStatus struct {
 	Server     string    `json:"server,omitempty"`
 	Resume     bool      `json:"resume"`
 	Refused    int64     `json:"refused_actions"`
-	// LentMeans says who sees a terminal that is lent without naming anybody: everybody,
-	// or an audience, which is the machine's owner and that person's agents.
-	LentMeans string    `json:"lent_means,omitempty"`
-	Owner     string    `json:"machine_owner,omitempty"`      // according to the host; absent if its administrators own this machine
-	Shares    bool      `json:"shares"`                       // the host accepts links for guests
-	Park      int64     `json:"park_ms,omitempty"`            // for how long the host may keep text while this machine is away
-	ClockSkew int64     `json:"clock_skew_seconds,omitempty"` // the host's clock is ahead; absent if they agree
-	Unacked   int64     `json:"unacked_bytes"`                // text that the host has not acknowledged
-	Gaps      int       `json:"gaps"`                         // how often bytes were dropped before they could be sent
-	GapBytes  int64     `json:"gap_bytes"`
-	Lent      []Lent    `json:"lent"`
-	Withdrawn int       `json:"withdrawn,omitempty"` // terminals that an offline host may still keep
-	KeptUntil time.Time `json:"kept_until,omitzero"` // when it forgets the last of them
-	Tools     HostTools `json:"tools"`
+	LentMeans  string    `json:"lent_means,omitempty"`         // to whom, if nobody is named: everybody, or an audience
+	Owner      string    `json:"machine_owner,omitempty"`      // according to the host; absent if its administrators own this machine
+	Shares     bool      `json:"shares"`                       // the host accepts links for guests
+	Park       int64     `json:"park_ms,omitempty"`            // for how long the host may keep text while this machine is away
+	ClockSkew  int64     `json:"clock_skew_seconds,omitempty"` // the host's clock is ahead; absent if they agree
+	Unacked    int64     `json:"unacked_bytes"`                // text that the host has not acknowledged
+	Gaps       int       `json:"gaps"`                         // how often bytes were dropped before they could be sent
+	GapBytes   int64     `json:"gap_bytes"`
+	Lent       []Lent    `json:"lent"`
+	Withdrawn  int       `json:"withdrawn,omitempty"` // terminals that an offline host may still keep
+	KeptUntil  time.Time `json:"kept_until,omitzero"` // when it forgets the last of them
+	Tools      HostTools `json:"tools"`
 }
 
 // Lent is one terminal at one host.
 type Lent struct {
-	ID      string `json:"id"`
-	URI     string `json:"uri"`
-	Unacked int64  `json:"unacked_bytes"`
-	Lost    int64  `json:"lost_bytes"`
-	// There says that the host has the terminal now; false means that this is pending.
-	There   bool   `json:"there"`
-	Problem string `json:"problem,omitempty"`
-	// KeptUntil is the time until which the host may keep the terminal's text while this machine is away (lend.park). It is absent while
-	// the host is online, and if it keeps nothing.
-	KeptUntil time.Time `json:"kept_until,omitzero"`
-	// Observers is the number of observers at the host; absent if the host does not report it.
-	Observers *int `json:"observers,omitempty"`
-	// Watchers lists who may watch and who watches now, according to the host; absent if it does not report them.
-	Watchers *Watchers `json:"host_says,omitempty"`
+	ID        string    `json:"id"`
+	URI       string    `json:"uri"`
+	Unacked   int64     `json:"unacked_bytes"`
+	Lost      int64     `json:"lost_bytes"`
+	There     bool      `json:"there"` // the host has the terminal now
+	Problem   string    `json:"problem,omitempty"`
+	KeptUntil time.Time `json:"kept_until,omitzero"` // until when an offline host may keep its text
+	Observers *int      `json:"observers,omitempty"` // their number, if the host reports it
+	Watchers  *Watchers `json:"host_says,omitempty"`
 }
 
 // Values of HostStatus.LentMeans.

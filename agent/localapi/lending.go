@@ -26,15 +26,12 @@ type Loan struct {
 	Host  string     `json:"host"`
 	Since time.Time  `json:"since"`
 	Until *time.Time `json:"until,omitempty"` // absent if there is no time limit
-	// State is there (the host has the terminal), pending (the host does not have it yet), offline (output is sent when the host is back) or
-	// refused (see tether status). It is absent if nothing is left to send, and for agents.
-	State string `json:"state,omitempty"`
-	// Observers is the number of observers at the host; absent if the host does not report it.
-	Observers *int `json:"observers,omitempty"`
-	// Audience lists who may watch at the host, besides the owners of this machine there. It is absent for agents.
-	Audience *Audience `json:"audience,omitempty"`
-	// Watchers lists who may watch and who watches now, according to the host; absent if it does not report them, and for agents.
-	Watchers *Watchers `json:"host_says,omitempty"`
+	// State is there, pending (the host does not have it yet), offline or refused; absent if
+	// nothing is left to send, and for agents.
+	State     string    `json:"state,omitempty"`
+	Observers *int      `json:"observers,omitempty"` // their number, if the host reports it
+	Audience  *Audience `json:"audience,omitempty"`  // never for agents
+	Watchers  *Watchers `json:"host_says,omitempty"` // never for agents
 }
 
 // KeptAt is a host that may still keep the text of a terminal although its sharing was ended, because the host is offline. It is told when
@@ -54,12 +51,10 @@ const (
 
 // Audience lists who may watch a terminal at a host. The owner of this machine there always may.
 type Audience struct {
-	To []string `json:"to"` // NAME, group:NAME, agent:NAME or everyone
-	// FromNow lists the names in To that see only output printed after they were named.
-	FromNow []string `json:"from_now"`
-	NotTo   []string `json:"not_to"` // may not watch, even if the host grants it
-	// GuestsOnly says that only guests with a link may watch, see tether share.
-	GuestsOnly bool `json:"guests_only"`
+	To         []string `json:"to"`          // NAME, group:NAME, agent:NAME or everyone
+	FromNow    []string `json:"from_now"`    // of to: those who see only later output
+	NotTo      []string `json:"not_to"`      // may not watch, even if the host grants it
+	GuestsOnly bool     `json:"guests_only"` // see tether share
 }
 
 // Watchers lists who may watch a terminal at a host and who watches it now, according to the host.

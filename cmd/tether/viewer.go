@@ -262,16 +262,14 @@ type hostList struct {
 }
 
 type hostTerminal struct {
-	URI      string `json:"uri"`
-	Title    string `json:"title"`
-	Awaits   string `json:"awaits,omitempty"` // awaiting_input or awaiting_secret, while the program waits for typed input
-	Ready    string `json:"ready,omitempty"`  // starting, ready, failed or stopped; absent if nobody has said when the terminal is ready
-	Exited   bool   `json:"exited"`
-	ExitCode *int64 `json:"exit_code,omitempty"`
-	Target   string `json:"execution_target,omitempty"`
-	// AwaySince is the time since when the terminal's machine is away. Only the host's own doors have such a terminal, until the time
-	// KeptUntil. Both are absent for other terminals.
-	AwaySince time.Time `json:"away_since,omitzero"`
+	URI       string    `json:"uri"`
+	Title     string    `json:"title"`
+	Awaits    string    `json:"awaits,omitempty"` // awaiting_input or awaiting_secret, while the program waits for typed input
+	Ready     string    `json:"ready,omitempty"`  // starting, ready, failed or stopped; absent if nobody has said when the terminal is ready
+	Exited    bool      `json:"exited"`
+	ExitCode  *int64    `json:"exit_code,omitempty"`
+	Target    string    `json:"execution_target,omitempty"`
+	AwaySince time.Time `json:"away_since,omitzero"` // of a terminal whose machine is away
 	KeptUntil time.Time `json:"kept_until,omitzero"`
 	Dropped   string    `json:"dropped,omitempty"` // why the host does not keep the text any more
 }
