@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/clip"
 	"tether/screen"
 )
 
@@ -95,10 +96,10 @@ func (s *Spec) event(g *group, i agenttools.Info) Event {
 	case g.first.exit != nil:
 		exitData(data, g.first)
 	default:
-		data["line"], data["count"] = cut(g.first.line, maxShow), g.n
+		data["line"], data["count"] = clip.Text(g.first.line, maxShow), g.n
 		data["offset"], data["lastOffset"] = g.first.start, g.last.start
 		if g.n > 1 {
-			data["last"] = cut(g.last.line, maxShow)
+			data["last"] = clip.Text(g.last.line, maxShow)
 		}
 	}
 	id := fmt.Sprintf("%c-%s-%d-%d-%s", s.kind.letter, i.ID, g.first.start, g.last.end, s.hashText())
@@ -109,13 +110,13 @@ func commandData(data map[string]any, g *group) {
 	c := g.first.command
 	data["start"], data["end"], data["durationMs"], data["verified"] = c.Start, c.End, c.DurationMs, c.Verified
 	if c.Line != "" {
-		data["line"] = cut(screen.Clean(c.Line), maxShow)
+		data["line"] = clip.Text(screen.Clean(c.Line), maxShow)
 	}
 	if c.ExitCode != nil {
 		data["exitCode"] = *c.ExitCode
 	}
 	if last := g.last.command; g.n > 1 {
-		data["last"] = cut(screen.Clean(last.Line), maxShow)
+		data["last"] = clip.Text(screen.Clean(last.Line), maxShow)
 		if last.ExitCode != nil {
 			data["lastExitCode"] = *last.ExitCode
 		}
@@ -128,13 +129,13 @@ func exitData(data map[string]any, m match) {
 		data["signal"] = m.exit.Signal
 	}
 	if m.line != "" {
-		data["lastLine"] = cut(m.line, maxShow)
+		data["lastLine"] = clip.Text(m.line, maxShow)
 	}
 }
 
 // about returns the data that all events about a terminal share.
 func about(i agenttools.Info) map[string]any {
-	data := map[string]any{"terminalId": i.ID, "name": cut(screen.Clean(i.Name), maxShow), "since": i.End}
+	data := map[string]any{"terminalId": i.ID, "name": clip.Text(screen.Clean(i.Name), maxShow), "since": i.End}
 	if i.Machine != "" {
 		data["machine"] = screen.Clean(i.Machine)
 	}

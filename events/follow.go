@@ -91,7 +91,7 @@ func (e *Engine) join(p *part, own *watch) {
 		return
 	}
 	w.mu.Lock()
-	p.from, p.told = place{off: w.split.start}, toldLine{}
+	p.from, p.told = place{off: w.split.Start}, toldLine{}
 	if p.sub.spec.kind.family == ofCommands {
 		p.from = place{w.off, w.finished}
 	}
@@ -135,7 +135,7 @@ func (w *watch) take1(p *part) {
 	p.sub.mu.Lock()
 	p.watch = w
 	p.sub.mu.Unlock()
-	if len(w.split.part) > 0 && p.sub.spec.kind.family == ofLines {
+	if len(w.split.Part) > 0 && p.sub.spec.kind.family == ofLines {
 		off := w.off
 		time.AfterFunc(stands, func() {
 			w.mu.Lock()

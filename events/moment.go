@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/clip"
 	"tether/problems"
 	"tether/screen"
 )
@@ -80,7 +81,7 @@ func (src *source) idle(ctx context.Context, t agenttools.Terminal, i agenttools
 		}
 		data := map[string]any{"idleMs": most.Milliseconds()}
 		if line := lastLine(t, t.Info()); line != "" {
-			data["lastLine"] = cut(line, maxShow)
+			data["lastLine"] = clip.Text(line, maxShow)
 		}
 		src.add(entry{terminal: id, data: data, text: true})
 	}
@@ -116,14 +117,14 @@ func (src *source) stateData(was, now agenttools.State) map[string]any {
 		if now.Ready == was.Ready || now.Ready != agenttools.ReadyYes && now.Ready != agenttools.ReadyFailed {
 			return nil
 		}
-		return map[string]any{"state": string(now.Ready), "why": cut(screen.Clean(now.ReadyWhy), maxShow)}
+		return map[string]any{"state": string(now.Ready), "why": clip.Text(screen.Clean(now.ReadyWhy), maxShow)}
 	}
 	if !now.Input.Awaits() || was.Input.Awaits() && was.InputSince.Equal(now.InputSince) && was.Input == now.Input {
 		return nil
 	}
 	data := map[string]any{"kind": string(now.Input)}
 	if now.Input == agenttools.InputAwaiting && now.Prompt != "" {
-		data["promptLine"] = cut(screen.Clean(now.Prompt), maxShow)
+		data["promptLine"] = clip.Text(screen.Clean(now.Prompt), maxShow)
 	}
 	return data
 }
@@ -195,7 +196,7 @@ func problemData(was, now []problems.Problem) map[string]any {
 			continue
 		}
 		if fresh++; len(first) < maxFirst {
-			first = append(first, map[string]any{"file": cut(p.File, 200), "line": p.Line, "severity": string(p.Severity), "message": cut(p.Message, 300)})
+			first = append(first, map[string]any{"file": clip.Text(p.File, 200), "line": p.Line, "severity": string(p.Severity), "message": clip.Text(p.Message, 300)})
 		}
 	}
 	if fresh == 0 && len(before) == 0 {

@@ -195,7 +195,7 @@ func (s *Sub) lookAt(ctx context.Context, p *part, left *int) (at place, more bo
 // wouldTell reports whether the unfinished line matches.
 func (w *watch) wouldTell(p *part) bool {
 	q := p.sub.spec.pattern
-	return q != nil && q.re.Match(w.render.text(w.split.part)) && time.Since(w.moved) < 2*stands
+	return q != nil && q.re.Match(visible(&w.render, w.split.Part)) && time.Since(w.moved) < 2*stands
 }
 
 // Stream delivers events until ctx ends, the subscription does, or out fails. It returns nil when nothing more can come, as for a terminal

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/plain"
 )
 
 // apart is the shortest time between two events of one subscription about one terminal.
@@ -219,11 +220,11 @@ func lastLine(t agenttools.Terminal, i agenttools.Info) string {
 	defer rd.Close()
 	buf := chunks.Get().(*[chunk]byte)
 	defer chunks.Put(buf)
-	var split splitter
-	var r renderer
+	var split plain.Lines
+	var r plain.Renderer
 	last := ""
-	see := func(line []byte) {
-		if text := r.text(line); len(text) > 0 {
+	see := func(_, _ int64, line []byte) {
+		if text := visible(&r, line); len(text) > 0 {
 			last = string(text)
 		}
 	}
@@ -232,20 +233,11 @@ func lastLine(t agenttools.Terminal, i agenttools.Info) string {
 		if !ok || err != nil || ev.Exited {
 			break
 		}
-		split.feed(ev.Off-int64(len(ev.Data)), ev.Data, func(_ int64, text []byte) {
-			for len(text) > 0 {
-				n := firstEnd(text)
-				if n == 0 {
-					n = len(text)
-				}
-				see(text[:n])
-				text = text[n:]
-			}
-		})
+		split.Write(ev.Off-int64(len(ev.Data)), ev.Data, see)
 		if ev.Off >= i.End {
 			break
 		}
 	}
-	see(split.part)
+	see(0, 0, split.Part)
 	return last
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"tether/internal/clip"
 )
 
 // Text returns an event as one line, for people and for agents that read lines. It may contain text of programs as they printed it.
@@ -23,7 +25,7 @@ func Text(ev *Event) string {
 	switch ev.Name {
 	case Line:
 		if n("count") > 1 {
-			return fmt.Sprintf("%s: %s [%d matching lines, last: %s]", who, cut(text("line"), 170), n("count"), cut(text("last"), 150))
+			return fmt.Sprintf("%s: %s [%d matching lines, last: %s]", who, clip.Text(text("line"), 170), n("count"), clip.Text(text("last"), 150))
 		}
 		return who + ": " + text("line")
 	case CommandFinished:
@@ -31,7 +33,7 @@ func Text(ev *Event) string {
 		if d["exitCode"] != nil {
 			s += fmt.Sprintf(" with exit code %d", n("exitCode"))
 		}
-		s += fmt.Sprintf(" after %v: %s", (time.Duration(n("durationMs")) * time.Millisecond).Round(100*time.Millisecond), cut(text("line"), 200))
+		s += fmt.Sprintf(" after %v: %s", (time.Duration(n("durationMs")) * time.Millisecond).Round(100*time.Millisecond), clip.Text(text("line"), 200))
 		if n("count") > 1 {
 			s += fmt.Sprintf(" [and %d more]", n("count")-1)
 		}

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/plain"
 )
 
 const (
 	// stands is how long an unfinished line must not change before it counts as a line.
 	stands = 200 * time.Millisecond
 	// lookBack is how far before the end of the output the beginning of the unfinished line is searched.
-	lookBack = maxRaw
+	lookBack = plain.MaxRaw
 	chunk    = 32 << 10 // bytes that are examined at a time
 )
 
@@ -52,8 +53,8 @@ type watch struct {
 
 	mu       sync.Mutex // held while a piece is examined
 	parts    []*part
-	split    splitter
-	render   renderer
+	split    plain.Lines
+	render   plain.Renderer
 	off      int64 // offset up to which was read
 	finished int64 // number of ends of commands at off that were examined
 	moved    time.Time
@@ -72,7 +73,7 @@ func newWatch(t agenttools.Terminal, from place) (*watch, error) {
 	if w.rd, err = t.Read(from.off); err != nil {
 		return nil, err
 	}
-	w.split.begin(from.off)
+	w.split.Begin(from.off)
 	return w, nil
 }
 
@@ -106,8 +107,8 @@ func (w *watch) place(p *part) place {
 	if p.sub.spec.kind.family == ofCommands {
 		return place{w.off, w.finished}
 	}
-	at := place{off: w.split.start}
-	if p.told.start == w.split.start && p.told.end > 0 {
+	at := place{off: w.split.Start}
+	if p.told.start == w.split.Start && p.told.end > 0 {
 		at.aux = p.told.end
 	}
 	return at
@@ -121,13 +122,13 @@ func (w *watch) take(ev agenttools.Event) {
 	switch {
 	case ev.Lost > 0:
 		w.off = ev.Off
-		w.split.begin(ev.Off)
+		w.split.Begin(ev.Off)
 		for _, p := range w.parts {
 			p.sub.lose(p)
 		}
 	case ev.Missing > 0:
 		w.off = ev.Off
-		w.split.begin(ev.Off)
+		w.split.Begin(ev.Off)
 		for _, p := range w.parts {
 			p.sub.lose(p)
 		}
@@ -145,7 +146,7 @@ func (w *watch) take(ev agenttools.Event) {
 	case len(ev.Data) > 0:
 		w.off = ev.Off
 		w.moved = time.Now()
-		w.split.feed(ev.Off-int64(len(ev.Data)), ev.Data, w.lines)
+		w.split.Runs(ev.Off-int64(len(ev.Data)), ev.Data, w.lines)
 	default:
 		w.off = ev.Off
 	}
@@ -163,16 +164,9 @@ func (w *watch) command(ev agenttools.Event) {
 }
 
 // lines examines whole lines. Lines whose bytes are their text are examined only around a pattern's literal.
-func (w *watch) lines(start int64, text []byte) {
-	if odd(text) {
-		for len(text) > 0 {
-			n := firstEnd(text)
-			if n == 0 {
-				n = len(text)
-			}
-			w.line(start, text[:n])
-			start, text = start+int64(n), text[n:]
-		}
+func (w *watch) lines(start, end int64, text []byte) {
+	if !plain.Same(text) {
+		plain.Each(start, end, text, w.line)
 		return
 	}
 	for _, p := range w.parts {
@@ -192,40 +186,39 @@ func (w *watch) lines(start int64, text []byte) {
 			if n == 0 {
 				n = len(text) - at
 			}
-			w.try(p, start+int64(at), text[at:at+n], nil)
+			w.try(p, start+int64(at), start+int64(at+n), text[at:at+n], nil)
 			at += n
 		}
 	}
 }
 
 // line examines one finished line.
-func (w *watch) line(start int64, raw []byte) {
+func (w *watch) line(start, end int64, raw []byte) {
 	var text []byte
 	for _, p := range w.parts {
 		if p.sub.spec.kind.family != ofLines {
 			continue
 		}
 		if text == nil {
-			text = append([]byte{}, w.render.text(raw)...)
+			text = bytes.Clone(visible(&w.render, raw))
 		}
-		w.try(p, start, raw, text)
+		w.try(p, start, end, raw, text)
 	}
 }
 
 // try matches a finished line; text is its visible text, nil if that is not known yet.
-func (w *watch) try(p *part, start int64, raw, text []byte) {
-	end := start + int64(len(raw))
+func (w *watch) try(p *part, start, end int64, raw, text []byte) {
 	if start < p.from.off {
 		return
 	}
 	if text == nil {
-		text = w.render.text(raw)
+		text = visible(&w.render, raw)
 	}
 	q := p.sub.spec.pattern
 	if q.literal != nil && !bytes.Contains(text, q.literal) || !q.re.Match(text) {
 		return
 	}
-	if p.knows(start, raw, w.split.cut, text) {
+	if p.knows(start, raw, w.split.Cut, text) {
 		return // it was reported when it stood still
 	}
 	p.sub.match(p, match{start: start, end: end, line: string(text), after: place{off: end}, at: time.Now()})
@@ -235,9 +228,9 @@ func (w *watch) try(p *part, start int64, raw, text []byte) {
 // same text again.
 func (p *part) knows(start int64, raw []byte, cut bool, text []byte) bool {
 	if aux := p.from.aux; aux > 0 && p.from.off == start && p.told.end == 0 {
-		var r renderer
+		var r plain.Renderer
 		n := min(int64(len(raw)), aux-start)
-		p.told = toldLine{start, aux, string(r.text(raw[:n]))}
+		p.told = toldLine{start, aux, string(visible(&r, raw[:n]))}
 	}
 	if p.told.end == 0 || p.told.start != start {
 		return false
@@ -247,7 +240,7 @@ func (p *part) knows(start int64, raw []byte, cut bool, text []byte) bool {
 
 // waiting reports whether there is an unfinished line that must be reported once it has stood still.
 func (w *watch) waiting() bool {
-	if len(w.split.part) == 0 || w.stood == w.off {
+	if len(w.split.Part) == 0 || w.stood == w.off {
 		return false
 	}
 	for _, p := range w.parts {
@@ -260,11 +253,11 @@ func (w *watch) waiting() bool {
 
 // stand reports the unfinished line, which has stood still.
 func (w *watch) stand() {
-	if w.stood = w.off; len(w.split.part) == 0 {
+	if w.stood = w.off; len(w.split.Part) == 0 {
 		return
 	}
-	start, end := w.split.start, w.off
-	text := append([]byte{}, w.render.text(w.split.part)...)
+	start, end := w.split.Start, w.off
+	text := bytes.Clone(visible(&w.render, w.split.Part))
 	for _, p := range w.parts {
 		q := p.sub.spec.pattern
 		if q == nil || start < p.from.off || p.from.off == start && end <= p.from.aux {
@@ -274,7 +267,7 @@ func (w *watch) stand() {
 		case !matches && p.told.end > 0 && p.told.start == start:
 			p.told = toldLine{start, end, string(text)} // the reported text is gone; if it appears again, it counts again
 			continue
-		case !matches || p.knows(start, w.split.part, w.split.cut, text):
+		case !matches || p.knows(start, w.split.Part, w.split.Cut, text):
 			continue
 		}
 		p.told = toldLine{start, end, string(text)}
@@ -284,9 +277,9 @@ func (w *watch) stand() {
 
 // settle marks the present last line as reported, for a subscription that begins now.
 func (w *watch) settle(p *part) {
-	if q := p.sub.spec.pattern; q != nil && len(w.split.part) > 0 {
-		if text := string(w.render.text(w.split.part)); q.re.MatchString(text) {
-			p.told = toldLine{w.split.start, w.off, text}
+	if q := p.sub.spec.pattern; q != nil && len(w.split.Part) > 0 {
+		if text := string(visible(&w.render, w.split.Part)); q.re.MatchString(text) {
+			p.told = toldLine{w.split.Start, w.off, text}
 		}
 	}
 }

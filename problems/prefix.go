@@ -127,7 +127,7 @@ type block struct {
 // pnpm -r "packages/web build$ tsc" above lines with a bar. It is nil for others. The row
 // above tells the task, since pnpm moves up to write below the names of several.
 func (t *Tracker) blockOf(line []byte) (*stream, []byte) {
-	row := t.splitter.row
+	row := t.lines.Row
 	if name, ok := bytes.CutPrefix(line, []byte("   ✖  ")); ok && bytes.IndexByte(name, ':') > 0 && bytes.IndexByte(name, ' ') < 0 {
 		t.setBlock(row, block{t.named(name), "      "})
 		return nil, nil

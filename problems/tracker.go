@@ -1,9 +1,12 @@
 package problems
 
 import (
+	"bytes"
 	"path"
 	"slices"
 	"sort"
+
+	"tether/internal/plain"
 )
 
 // Bounds of a tracker's state.
@@ -14,11 +17,12 @@ const (
 // Tracker finds problems in one terminal's output as it arrives. Its findings depend on the bytes alone, not on their division. It is not
 // safe for concurrent use.
 type Tracker struct {
-	set      *Set
-	splitter splitter
-	end      int64 // the offset after the last byte that was looked at
-	from     int64 // the offset of the first
-	lost     int64 // bytes in between that were not looked at
+	set   *Set
+	lines plain.Lines // that have not ended
+	text  plain.Renderer
+	end   int64 // the offset after the last byte that was looked at
+	from  int64 // the offset of the first
+	lost  int64 // bytes in between that were not looked at
 
 	command, dir string
 	main         *stream // lines without a prefix
@@ -42,14 +46,14 @@ func NewTracker(set *Set, at int64) *Tracker {
 	t := &Tracker{set: set, from: at, end: at, index: map[key]*Problem{}, streams: map[string]*stream{}}
 	t.main = &stream{open: make([]*attempt, len(set.matchers))}
 	t.in = t.main
-	t.splitter.yield = t.line
+	t.text.Tabs = true // expressions tell tabs from blanks
 	return t
 }
 
 // Write takes the bytes from the offset at on. The gap between the last bytes and these contains no text; see Lost for missing bytes. A
 // line counts once it has ended.
 func (t *Tracker) Write(at int64, p []byte) {
-	t.splitter.write(at, p)
+	t.lines.Write(at, p, t.raw)
 	t.end = max(t.end, at+int64(len(p)))
 }
 
@@ -57,7 +61,7 @@ func (t *Tracker) Write(at int64, p []byte) {
 func (t *Tracker) Lost(n int64) {
 	t.lost += n
 	t.end += n
-	t.splitter.partial, t.splitter.open, t.splitter.cr = t.splitter.partial[:0], false, false
+	t.lines.Begin(t.end)
 	t.blocks = nil
 	t.abandonAll()
 }
@@ -84,10 +88,25 @@ func (t *Tracker) Dir(dir string) { t.dir = dir }
 
 // End records that no output follows, or not soon: a line without an end counts now.
 func (t *Tracker) End() {
-	if t.splitter.open {
-		t.splitter.finish(t.end)
+	if len(t.lines.Part) > 0 {
+		t.raw(t.lines.Start, t.end, t.lines.Part)
+		t.lines.Begin(t.end)
 	}
 	t.abandonAll()
+}
+
+// maxLine bounds the examined part of a line, in bytes. The rest matches nothing.
+const maxLine = 8 << 10
+
+// raw examines the output of one line.
+func (t *Tracker) raw(start, end int64, raw []byte) {
+	if i := bytes.Index(raw, []byte("\x1b[999D\x1b[K")); i >= 0 {
+		t.line(t.text.Text(raw[:i]), start, end) // jest erases the line with which a round begins at once
+	}
+	text := t.text.Unfinished(raw) // expressions may ask for a blank at the end
+	if len(text) > 0 || bytes.HasSuffix(raw, []byte{'\n'}) {
+		t.line(text[:min(len(text), maxLine)], start, end)
+	}
 }
 
 // line examines one line. It goes first to open attempts. Several matchers may begin with the same line; the first that finds a problem has
@@ -330,8 +349,8 @@ func (t *Tracker) Looked() (from, to, lost int64) { return t.from, t.end, t.lost
 
 // Cursor returns the argument for the next call of Problems: the offset after the last line that has ended.
 func (t *Tracker) Cursor() int64 {
-	if t.splitter.open {
-		return t.splitter.start
+	if len(t.lines.Part) > 0 {
+		return t.lines.Start
 	}
 	return t.end
 }

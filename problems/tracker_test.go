@@ -418,3 +418,32 @@ func TestWith(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// Bars read as they do at each other interface. Tabs stay, because expressions tell them from
+// blanks.
+func TestBars(t *testing.T) {
+	set, err := problems.Compile(problems.Matcher{Owner: "x", Patterns: []problems.Pattern{{Regexp: `^(.*\S.*)$`, Kind: "file", File: 1, Message: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range testkit.Bars {
+		tr := problems.NewTracker(set, 0)
+		tr.Write(0, []byte(b.Output))
+		tr.End()
+		want := map[string]bool{}
+		for line := range strings.SplitSeq(b.Text, "\n") {
+			want[strings.Join(strings.Fields(line), " ")] = true
+		}
+		delete(want, "")
+		for _, p := range tr.Problems(0) {
+			line := strings.Join(strings.Fields(p.Message), " ")
+			if !want[line] && line != "Determining test suites to run..." {
+				t.Errorf("%s: %q is not in %q", b.Name, line, b.Text)
+			}
+			delete(want, line)
+		}
+		if len(want) > 0 {
+			t.Errorf("%s: without %v", b.Name, want)
+		}
+	}
+}

@@ -11,6 +11,8 @@ func hidden(r rune) bool {
 	switch {
 	case r < 0x34f:
 		return r == 0xad
+	case r >= 0x2070 && r < 0x3164: // frequent: symbols, kana, rules and boxes
+		return false
 	case r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0000 && r <= 0xe0fff:
 		return true
 	case r == 0x2028, r == 0x2029: // line and paragraph separators would break a line

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"unicode"
 
 	"tether/internal/jsonspan"
+	tscreen "tether/screen"
 )
 
 // asker asks the person at the editor whether a command may run. The ids of its requests differ from those of the agent, and the editor's
@@ -158,7 +158,7 @@ func (c Command) question(reason string) string {
 func visible(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
-		if r == '\n' || r == '\t' || !hidden(r) && !unicode.Is(unicode.Cf, r) && r >= ' ' && r != 0x7f {
+		if r == '\n' || r == '\t' || tscreen.Clean(string(r)) != "" {
 			b.WriteRune(r)
 			continue
 		}

@@ -2,12 +2,12 @@ package acp
 
 // Plain returns the plain text of the pieces: the finished lines, and the unfinished last line.
 func Plain(pieces ...string) (lines, last string) {
-	var p plain
-	var out []byte
-	for _, piece := range pieces {
-		out = p.write(out, []byte(piece))
+	o := newOutput(nil, false)
+	for _, p := range pieces {
+		o.write([]byte(p))
 	}
-	return string(out), string(p.line)
+	a, b := o.log.Slices(o.log.Start(), int(o.log.End()))
+	return string(a) + string(b), string(o.last())
 }
 
 // Output returns the output of terminal/output after the pieces, as a JSON string.
@@ -38,7 +38,6 @@ const (
 	MaxTerminals = maxTerminals
 	MaxTombs     = maxTombs
 	MaxCalls     = maxCalls
-	MaxEdited    = maxEdited
 	LostAfter    = lostAfter
 	TextPause    = textPause
 )

@@ -7,6 +7,7 @@ import (
 
 	"tether/agent/ring"
 	"tether/internal/jsonspan"
+	"tether/internal/plain"
 )
 
 const (
@@ -19,7 +20,10 @@ const (
 type output struct {
 	limit int  // bytes
 	ansi  bool // keep escape sequences
-	plain plain
+	lines plain.Lines
+	text  plain.Renderer
+	line  []byte // without ansi: the text of the unfinished line, unless stale
+	stale bool
 	log   *ring.Log // without ansi: finished lines; with ansi: everything
 	after bool      // with ansi: the last byte was CR; the next byte decides whether it is kept
 
@@ -42,7 +46,15 @@ func (o *output) write(p []byte) {
 	if o.ansi {
 		o.scratch = o.lineEnds(o.scratch[:0], p)
 	} else {
-		o.scratch = o.plain.write(o.scratch[:0], p)
+		o.scratch = o.scratch[:0]
+		o.lines.Spill = func(text []byte) { o.scratch = append(o.scratch, text...) }
+		o.lines.Write(0, p, func(_, _ int64, raw []byte) {
+			text := o.text.Text(raw)
+			if len(text) > 0 || bytes.HasSuffix(raw, []byte{'\n'}) {
+				o.scratch = append(append(o.scratch, text...), '\n')
+			}
+		})
+		o.stale = true
 	}
 	o.log.Append(o.scratch)
 	if cap(o.scratch) > keepScratch {
@@ -50,9 +62,17 @@ func (o *output) write(p []byte) {
 	}
 }
 
+// last returns the text of the unfinished line.
+func (o *output) last() []byte {
+	if o.stale {
+		o.line, o.stale = append(o.line[:0], o.text.Unfinished(o.lines.Part)...), false
+	}
+	return o.line
+}
+
 // note adds a line of our own.
 func (o *output) note(text string) {
-	if o.log.End() > 0 || len(o.plain.line) > 0 {
+	if o.log.End() > 0 || len(o.last()) > 0 {
 		text = "\n" + text
 	}
 	o.write([]byte(text + "\n"))
@@ -72,18 +92,18 @@ func (o *output) lineEnds(dst, p []byte) []byte {
 }
 
 // truncated reports whether text was dropped because of the limit.
-func (o *output) truncated() bool { return o.log.End()+int64(len(o.plain.line)) > int64(o.limit) }
+func (o *output) truncated() bool { return o.log.End()+int64(len(o.last())) > int64(o.limit) }
 
 // tail returns the newest text, at most n bytes. It begins at a character and, as far as cutSequence can tell, outside escape sequences.
 func (o *output) tail(n int) []byte {
-	line := o.plain.line
+	line := o.last()
 	if len(line) > n {
 		line = line[len(line)-n:]
 	}
 	end := o.log.End()
 	a, b := o.log.Slices(max(end-int64(n-len(line)), o.log.Start()), n)
 	text := bytes.Join([][]byte{a, b, line}, nil)
-	if len(text) == 0 || o.log.End()+int64(len(o.plain.line)) == int64(len(text)) {
+	if len(text) == 0 || o.log.End()+int64(len(o.last())) == int64(len(text)) {
 		return text
 	}
 	for len(text) > 0 && !utf8.RuneStart(text[0]) {
@@ -122,11 +142,11 @@ func (o *output) snapshot() []byte {
 
 // shrunk returns a smaller output that keeps the last n bytes. o stays unchanged.
 func (o *output) shrunk(n int) *output {
-	s := &output{limit: n, ansi: o.ansi, plain: o.plain, log: ring.New(n), after: o.after}
+	s := &output{limit: n, ansi: o.ansi, line: slices.Clone(o.last()), log: ring.New(n), after: o.after}
 	text := o.tail(n)
-	s.plain.line = slices.Clone(o.plain.line)
-	if len(o.plain.line) <= len(text) {
-		s.log.Append(text[:len(text)-len(o.plain.line)])
+	s.lines.Part = slices.Clone(o.lines.Part)
+	if len(o.last()) <= len(text) {
+		s.log.Append(text[:len(text)-len(o.last())])
 	}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tether/internal/jsonspan"
+	tscreen "tether/screen"
 )
 
 // createParams is CreateTerminalRequest of the schema. Null means absent; anything else of a wrong type is an error, as in the official
@@ -151,8 +152,7 @@ func (p *createParams) name() string {
 		words = words[n-1:]
 	}
 	name, _, _ := strings.Cut(strings.TrimSpace(strings.Join(words, " ")), "\n")
-	runes := []rune(strings.ToValidUTF8(name, ""))
-	runes = slices.DeleteFunc(runes, func(r rune) bool { return r < ' ' || r == 0x7f || hidden(r) })
+	runes := []rune(tscreen.Clean(name))
 	if len(runes) > maxName {
 		runes = append(runes[:maxName-1], '…')
 	}

@@ -168,8 +168,9 @@ func (t *terminal) asText() json.RawMessage {
 	text, ansi, exit := t.out.tail(tombBytes), t.out.ansi, t.exit
 	t.mu.Unlock()
 	if ansi {
-		var p plain
-		text = append(p.write(nil, text), p.line...)
+		o := newOutput(nil, false)
+		o.write(text)
+		text = o.tail(tombBytes)
 	}
 	body := strings.TrimRight(string(text), "\n")
 	switch {

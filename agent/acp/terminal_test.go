@@ -396,7 +396,7 @@ func TestOutputIsEncodedOnce(t *testing.T) {
 		synctest.Wait()
 		first := w.answer("output", f.id)
 		var got struct{ Output string }
-		if err := json.Unmarshal([]byte(first), &got); err != nil || got.Output != strings.Repeat("<&> \"quoted\" \\ 端\u2028\n", 3) {
+		if err := json.Unmarshal([]byte(first), &got); err != nil || got.Output != strings.Repeat("<&> \"quoted\" \\ 端\n", 3) {
 			t.Errorf("%q, %v", got.Output, err)
 		}
 		if again := w.answer("output", f.id); again != first {

@@ -1,30 +1,40 @@
-// Package escape separates text from escape sequences in a terminal's output, for callers that show only the text. It knows the grammar of
-// ECMA-48 and not the meaning of sequences; package shellint finds those of shells, screen obeys those that move the cursor.
+// Package escape separates text from escape sequences in a terminal's output, for callers
+// that show only the text. It knows the grammar of ECMA-48 as xterm.js reads it, and not the
+// meaning of sequences; package shellint finds those of shells, screen obeys those that move
+// the cursor.
 //
 //	var s escape.Scanner
-//	for _, c := range output {
-//	if s.Next(c) == escape.Text {
-//	text = append(text, c)
-//	}
+//	for len(output) > 0 {
+//		kind, n := s.Token(output)
+//		if kind == escape.Text {
+//			text = append(text, output[:n]...)
+//		}
+//		output = output[n:]
 //	}
 package escape
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // Kind is the kind of a byte.
 type Kind uint8
 
 // The kinds of bytes.
 const (
-	Text    Kind = iota // in no sequence; control characters other than ESC are text, too
-	Part                // a part of a sequence
-	Control             // the last byte of a control sequence, which tells its function
+	Text     Kind = iota // in no sequence; control characters other than ESC are text, too
+	Part                 // a part of a sequence
+	Control              // the last byte of a control sequence, which tells its function
+	Function             // the last byte of an escape sequence, which tells its function
 )
 
 // maxParams bounds the kept bytes of parameters. Sequences that erase and move take a few digits.
 const maxParams = 64
 
-// CAN and SUB end any sequence without effect, and ESC ends a control sequence, as in DEC's terminals: https://vt100.net/emu/dec_ansi_parser.
+// CAN and SUB end any sequence without effect, and ESC ends what precedes it, as in DEC's
+// terminals: https://vt100.net/emu/dec_ansi_parser. A line feed ends a sequence that a killed
+// program has left, but not a string.
 const (
 	can = 0x18
 	sub = 0x1a
@@ -33,11 +43,11 @@ const (
 type state uint8
 
 const (
-	ground      state = iota
-	afterESC          // also between ESC and the final byte
-	inControl         // CSI, to its final byte
-	inString          // OSC, DCS, APC, PM, SOS: to BEL or ST
-	inStringESC       // ESC in a string
+	ground    state = iota
+	afterESC        // also between ESC and the final byte
+	inControl       // CSI, to its final byte
+	inString        // DCS, APC, PM, SOS: to ESC, which begins ST or another sequence
+	inOSC           // to BEL, too
 )
 
 // Scanner is a pure state machine; pieces of any size give the same. The zero value is at the start of the output. It is not safe for
@@ -54,13 +64,16 @@ func (s *Scanner) Next(c byte) Kind {
 		if c != 0x1b {
 			return Text
 		}
-		s.state = afterESC
+		s.begun()
 	case afterESC:
 		return s.begin(c)
 	case inControl:
 		switch {
 		case c == 0x1b:
-			s.state = afterESC
+			s.begun()
+		case c == '\n':
+			s.state = ground
+			return Text
 		case c == can || c == sub:
 			s.state = ground
 		case c >= 0x40 && c <= 0x7e:
@@ -69,39 +82,67 @@ func (s *Scanner) Next(c byte) Kind {
 		case len(s.params) < maxParams:
 			s.params = append(s.params, c)
 		}
-	case inString:
-		if c == 0x07 || c == can || c == sub {
-			s.state = ground
-		} else if c == 0x1b {
-			s.state = inStringESC
-		}
-	case inStringESC:
-		s.state = inString
-		if c == '\\' || c == can || c == sub {
+	case inString, inOSC:
+		if c == 0x1b {
+			s.begun()
+		} else if c == can || c == sub || c == 0x07 && s.state == inOSC {
 			s.state = ground
 		}
 	}
 	return Part
 }
 
-// begin takes the byte after ESC (ECMA-48, 5.3 and 5.4).
+// begun begins a sequence.
+func (s *Scanner) begun() { s.state, s.params = afterESC, s.params[:0] }
+
+// begin takes a byte after ESC (ECMA-48, 5.3 and 5.4).
 func (s *Scanner) begin(c byte) Kind {
 	switch {
-	case c == '[':
-		s.state, s.params = inControl, s.params[:0]
-	case c == ']', c == 'P', c == '_', c == '^', c == 'X':
+	case c == 0x1b:
+		s.begun()
+	case c >= 0x20 && c <= 0x2f: // the final byte follows
+		s.params = append(s.params[:0], c)
+	case c == '[' && len(s.params) == 0:
+		s.state = inControl
+	case c == ']' && len(s.params) == 0:
+		s.state = inOSC
+	case len(s.params) == 0 && (c == 'P' || c == '_' || c == '^' || c == 'X'):
 		s.state = inString
-	case c >= 0x20 && c <= 0x2f, c == 0x1b: // the final byte follows
-	case c >= utf8.RuneSelf:
+	case c >= utf8.RuneSelf, c == '\n':
 		s.state = ground
 		return Text
 	default:
 		s.state = ground
+		return Function
 	}
 	return Part
 }
 
-// Params returns the bytes between CSI and the final byte of the last control sequence, at most the first 64. They are valid until the next
+// Token takes the first token of p, which is not empty, and returns its length: a run of
+// text, or bytes of one sequence up to its last byte or the end of p.
+func (s *Scanner) Token(p []byte) (Kind, int) {
+	if s.state == ground {
+		n := bytes.IndexByte(p, 0x1b)
+		switch {
+		case n < 0:
+			return Text, len(p)
+		case n > 0:
+			return Text, n
+		}
+	}
+	for i, c := range p {
+		switch kind := s.Next(c); {
+		case kind == Text && i > 0: // it ends a sequence without effect
+			return Part, i
+		case kind != Part || s.state == ground:
+			return kind, i + 1
+		}
+	}
+	return Part, len(p)
+}
+
+// Params returns the bytes between CSI and the final byte of the last control sequence, at most
+// the first 64, or the last byte between ESC and the final byte. They are valid until the next
 // sequence.
 func (s *Scanner) Params() []byte { return s.params }
 

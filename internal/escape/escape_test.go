@@ -3,18 +3,22 @@ package escape_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"tether/internal/escape"
 )
 
-// text is the text that Scanner finds.
-func text(p []byte) []byte {
+// text is the text that Scanner finds in pieces of a size.
+func text(p []byte, size int) (out []byte) {
 	var s escape.Scanner
-	var out []byte
-	for _, c := range p {
-		if s.Next(c) == escape.Text {
-			out = append(out, c)
+	for piece := range slices.Chunk(p, size) {
+		for len(piece) > 0 {
+			kind, n := s.Token(piece)
+			if kind == escape.Text {
+				out = append(out, piece[:n]...)
+			}
+			piece = piece[n:]
 		}
 	}
 	return out
@@ -28,7 +32,10 @@ func TestTextIsTheRest(t *testing.T) {
 		{"intermediate bytes", "\x1b[2 qbar\x1b(Bascii", "barascii"},
 		{"a function of two bytes", "\x1bcnew\x1b7kept", "newkept"},
 		{"a title, to BEL", "\x1b]2;title\x07x", "x"},
-		{"a title, to ST", "\x1b]2;ti\x1b[mtle\x1b\\x", "x"},
+		{"a title, to ST", "\x1b]2;title\x1b\\x", "x"},
+		{"a sequence that ends a title, as in xterm.js", "\x1b]2;ti\x1b[mtle\x1b\\x", "tlex"},
+		{"a bell in device control", "\x1bPq\x07a\x1b\\x", "x"},
+		{"a line feed in a cut sequence", "\x1b[31\nx\x1b\ny", "\nx\ny"},
 		{"device control", "\x1bPq#0;2\x1b\\x\x1b_a\x1b\\y\x1b^p\x1b\\z\x1bXs\x1b\\!", "xyz!"},
 		{"ESC twice", "\x1b\x1b[mx", "x"},
 		{"a character after ESC", "\x1bécole", "école"},
@@ -39,7 +46,7 @@ func TestTextIsTheRest(t *testing.T) {
 		{"a string that does not end", "\x1b]2;title", ""},
 		{"a sequence that does not end", "a\x1b[31", "a"},
 	} {
-		if got := string(text([]byte(c.in))); got != c.want {
+		if got := string(text([]byte(c.in), 100)); got != c.want {
 			t.Errorf("%s: %q of %q, want %q", c.name, got, c.in, c.want)
 		}
 	}
@@ -78,15 +85,18 @@ func FuzzText(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, p []byte) {
-		once := text(p)
-		if twice := text(once); !bytes.Equal(once, twice) {
+		once := text(p, 1000)
+		if twice := text(once, 1000); !bytes.Equal(once, twice) {
 			t.Errorf("%q of %q has sequences: %q", once, p, twice)
+		}
+		if bytewise := text(p, 1); !bytes.Equal(once, bytewise) {
+			t.Errorf("%q of %q, byte by byte %q", once, p, bytewise)
 		}
 		if bytes.IndexByte(once, 0x1b) >= 0 {
 			t.Errorf("%q of %q has an ESC", once, p)
 		}
-		if plain := append([]byte("\x1b[0m"), bytes.ReplaceAll(p, []byte{0x1b}, nil)...); !bytes.Equal(text(plain), plain[4:]) {
-			t.Errorf("%q of %q: not all text", text(plain), plain)
+		if plain := append([]byte("\x1b[0m"), bytes.ReplaceAll(p, []byte{0x1b}, nil)...); !bytes.Equal(text(plain, 1000), plain[4:]) {
+			t.Errorf("%q of %q: not all text", text(plain, 1000), plain)
 		}
 	})
 }

@@ -42,7 +42,8 @@ const layers = `
 	agent/term, agent/config, agent/audit, platform/shell < agent/policy;
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/flow, agent/ring, platform/pty, platform/ipc < agent/holder;
-	internal/escape < problems;
+	internal/escape, screen < internal/plain;
+	internal/plain < problems, events, agent/acp, cmd/tether/internal/view;
 	problems, internal/change, internal/clip, internal/jsonspan < agenttools;
 	problems < agent/config;
 	NONE < screen;
@@ -56,7 +57,7 @@ const layers = `
 	NONE < internal/checkout;
 	internal/checkout < agent/local;
 	agent/uiws, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
-	internal/change, agent/ring, internal/escape, internal/jsonspan, internal/lines < agent/acp;
+	internal/change, agent/ring, internal/jsonspan, internal/lines < agent/acp;
 	pairing, ahp/client < agent/device;
 	ahp/client, platform/secret < agent/toolcall;
 

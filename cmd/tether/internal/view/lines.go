@@ -2,22 +2,19 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 
 	"tether/ahp"
 	"tether/cmd/tether/internal/display"
-	"tether/internal/escape"
+	"tether/internal/plain"
 )
 
-const (
-	// maxLine is the length, in bytes, from which a line is shown in pieces.
-	maxLine = 8 << 10
-	// history is the number of earlier lines that are shown of each terminal.
-	history = 10
-)
+// history is the number of earlier lines that are shown of each terminal.
+const history = 10
 
-// Lines shows one terminal of several on the same writer: line by line, each line behind the terminal's title, without escape sequences.
+// Lines shows one terminal of several on the same writer: line by line, each line behind the terminal's title, as plain text.
 type Lines struct {
 	Out   io.Writer
 	Title string
@@ -27,8 +24,8 @@ type Lines struct {
 	started bool
 	joining bool
 	skip    int // number of next lines that are not shown
-	strip   stripper
-	line    []byte
+	lines   plain.Lines
+	text    plain.Renderer
 }
 
 // Resync implements View.
@@ -53,29 +50,26 @@ func (v *Lines) Data(p []byte) error {
 		p, _ = v.trail.join(p)
 	}
 	v.trail.add(p)
-	for text := v.strip.append(nil, p); len(text) > 0; {
-		line, rest, ended := bytes.Cut(text, []byte{'\n'})
-		v.line, text = append(v.line, line...), rest
-		if !ended && len(v.line) < maxLine {
-			return nil
+	var err error
+	v.lines.Spill = func(text []byte) { err = cmp.Or(err, v.show(text)) }
+	v.lines.Write(0, p, func(_, _ int64, raw []byte) {
+		text := v.text.Text(raw)
+		fed := bytes.HasSuffix(raw, []byte{'\n'})
+		if fed || len(text) > 0 {
+			err = cmp.Or(err, v.show(text))
 		}
-		if err := v.flush(); err != nil {
-			return err
+		if fed {
+			v.skip = max(v.skip-1, 0)
 		}
-	}
-	return nil
+	})
+	return err
 }
 
-// flush shows the line: the part behind its last carriage return.
-func (v *Lines) flush() error {
-	line := bytes.TrimRight(v.line, "\r")
-	line = line[bytes.LastIndexByte(line, '\r')+1:]
-	v.line = v.line[:0]
+func (v *Lines) show(text []byte) error {
 	if v.skip > 0 {
-		v.skip--
 		return nil
 	}
-	return v.print(string(line))
+	return v.print(string(text))
 }
 
 func (v *Lines) print(text string) error {
@@ -101,8 +95,9 @@ func (v *Lines) Action(a ahp.Action) error {
 // Say shows a message on a line of its own. It shows an incomplete line of the terminal first.
 func (v *Lines) Say(text string) error {
 	v.skip = 0
-	if len(v.line) > 0 {
-		if err := v.flush(); err != nil {
+	rest := v.text.Text(v.lines.Part)
+	if v.lines.Begin(0); len(rest) > 0 {
+		if err := v.show(rest); err != nil {
 			return err
 		}
 	}
@@ -115,31 +110,4 @@ func (v *Lines) End(reason error) error {
 		return v.Say("can no longer be shown: " + display.Printable(reason.Error(), 300))
 	}
 	return v.Say("removed from the host")
-}
-
-// stripper removes escape sequences and control characters other than tab, carriage return and line feed. It is a pure state machine:
-// pieces of any size give the same result.
-type stripper struct {
-	escape escape.Scanner
-	lead   bool // leadC1 was the last byte
-}
-
-// leadC1 is the first byte of U+0080 to U+00BF in UTF-8. Those up to U+009F are C1 controls; U+009B, for example, means ESC [ to terminals.
-const leadC1 = 0xc2
-
-func (s *stripper) append(dst, p []byte) []byte {
-	for _, c := range p {
-		text, lead := s.escape.Next(c) == escape.Text, s.lead
-		s.lead = text && c == leadC1
-		switch {
-		case !text, s.lead: // after leadC1, the next byte decides
-		case lead && c >= 0x80 && c <= 0x9f:
-		case c >= ' ' && c != 0x7f || c == '\t' || c == '\n' || c == '\r':
-			if lead {
-				dst = append(dst, leadC1)
-			}
-			dst = append(dst, c)
-		}
-	}
-	return dst
 }

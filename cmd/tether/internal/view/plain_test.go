@@ -3,23 +3,26 @@ package view
 import (
 	"strings"
 	"testing"
+
+	"tether/internal/testkit"
 )
 
 func TestPlainText(t *testing.T) {
-	long := strings.Repeat("é", maxLine)
+	long := strings.Repeat("é", 10_000)
 	for _, c := range []struct{ in, want string }{
 		{"one\r\ntwo\r\n", "one\ntwo\n"},
-		{"\x1b]0;title\x07\x1b[1;31mred\x1b[0m\tx\n", "red\tx\n"},
+		{"\x1b]0;title\x07\x1b[1;31mred\x1b[0m\tx\n", "red     x\n"},
 		{"10%\r20%\r100%\r\ndone\n", "100%\ndone\n"},
 		{"%     \r \r\r\x1b[0m\x1b[J$ ls\r\n", "$ ls\n"},
 		{"mistale\b\bke\n", "mistake\n"},
-		{"über\b\b\b\b\b\b\b\n", "\n"},
+		{"über\b\b\b\b\b\b\b\n", "über\n"},
 		{"bell\x07\x00\x0e\x7f\u009b\n", "bell\n"},
 		{"a\x1b[5;1Hb\x1b[10Cc\x1b[Hd", "a\nb          c\nd\n"},
 		{"prompt> ", "prompt> \n"},
 		{"", ""},
 		{long + "\n", long + "\n"},
-		{"a\x1b[999999999Cb\n", "a" + strings.Repeat(" ", maxColumns) + "b\n"},
+		{"a\x1b[9Cb\n", "a         b\n"},
+		{"longer\rl\x1b[K\n\x1b[H\x1b[2J\x1b[5;1Hnew", "l\nnew\n"},
 	} {
 		var whole, bytewise strings.Builder
 		one := &Plain{Out: &whole}
@@ -56,12 +59,17 @@ func TestPlainTextLive(t *testing.T) {
 	}
 }
 
-// A line of cursor movements is written in pieces, too: each few bytes may be a thousand blanks.
-func TestPlainTextBoundsALineOfMovements(t *testing.T) {
-	var out strings.Builder
-	p := &Plain{Out: &out}
-	_, _ = p.Write([]byte(strings.Repeat("\x1b[1000C", 100)))
-	if kept := 100*maxColumns - out.Len(); kept > 2*maxLine {
-		t.Errorf("it keeps %d bytes of a line, more than %d", kept, 2*maxLine)
+// Bars read as they do at each other interface.
+func TestPlainBars(t *testing.T) {
+	for _, b := range testkit.Bars {
+		for _, live := range []bool{false, true} {
+			var out strings.Builder
+			p := &Plain{Out: &out, Live: live}
+			_, _ = p.Write([]byte(b.Output))
+			_ = p.Close()
+			if got := strings.TrimRight(out.String(), " \n"); got != strings.TrimRight(b.Text, "\n") {
+				t.Errorf("%s: %q, want %q", b.Name, got, b.Text)
+			}
+		}
 	}
 }
