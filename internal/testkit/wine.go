@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// NotOnWine skips a test of a feature that Wine lacks, in make test-windows. On Windows itself the test runs. docs/PLATFORMS.md lists these
-// tests.
+// NotOnWine skips a test of a feature that Wine lacks, in make test-windows, which lists
+// these tests with their reasons. On Windows itself the test runs.
 func NotOnWine(t testing.TB, why string) {
 	t.Helper()
 	if onWine {
