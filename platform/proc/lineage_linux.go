@@ -11,7 +11,8 @@ func lineageMarks() func(int) Marks { return marksOf }
 
 // marksOf returns the marks in the environment of a process.
 func marksOf(pid int) (found Marks) {
-	env, err := environ(pid)
+	var buf [usualEnviron]byte
+	env, err := environ(pid, buf[:])
 	if err != nil {
 		return found
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strconv"
@@ -16,8 +15,11 @@ import (
 const hasTags = true
 
 // maxEnviron bounds how much of a process's environment is searched for a tag, in bytes. Linux allows at most
-// 6 MiB of arguments and environment together (execve(2)).
-const maxEnviron = 6 << 20
+// 6 MiB of arguments and environment together (execve(2)). Most fit into usualEnviron.
+const (
+	usualEnviron = 8 << 10
+	maxEnviron   = 6 << 20
+)
 
 // HasTTYs says whether processes have controlling terminals, see Info.TTY.
 const HasTTYs = true
@@ -169,24 +171,27 @@ func statusLine(pid int, name string) []byte {
 // tagged reports whether the environment the process was started with has this entry. unsure means that it has none yet because it is in
 // the middle of execve: look again. Other users' environments cannot be read and have no tag.
 func tagged(pid int, tag string) (yes, unsure bool) {
-	env, err := environ(pid)
+	var buf [usualEnviron]byte
+	env, err := environ(pid, buf[:])
 	if err != nil || len(env) > 0 {
 		return hasEntry(env, tag), false
 	}
 	if _, nascent, err := readStat(pid); err != nil || nascent {
 		return false, err == nil
 	}
-	env, _ = environ(pid) // the environment is there now, or it is really empty
+	env, _ = environ(pid, buf[:]) // the environment is there now, or it is really empty
 	return hasEntry(env, tag), false
 }
 
-func environ(pid int) ([]byte, error) {
-	f, err := os.Open(procFile(pid, "environ"))
-	if err != nil {
-		return nil, err
+// environ returns the environment of a process, in buf if it fits.
+func environ(pid int, buf []byte) ([]byte, error) {
+	for {
+		env, err := readStart(procFile(pid, "environ"), buf)
+		if err != nil || len(env) < len(buf) || len(buf) >= maxEnviron {
+			return env, err
+		}
+		buf = make([]byte, 8*len(buf))
 	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxEnviron))
 }
 
 // hasEntry reports whether a NUL-separated environment has exactly this entry.

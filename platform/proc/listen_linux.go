@@ -13,12 +13,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// stateListen is TCP_LISTEN of linux/net/tcp_states.h, as /proc/net/tcp shows it (proc_net_tcp in the kernel's documentation).
-const stateListen = "0A"
+// tcpListen is TCP_LISTEN of linux/net/tcp_states.h, and stateListen that as /proc/net/tcp shows it (proc_net_tcp in the kernel's
+// documentation).
+const (
+	tcpListen   = 10
+	stateListen = "0A"
+)
 
 // tcpTables are the kernel's tables of TCP sockets, one for each kind of address.
 var tcpTables = []string{"/proc/net/tcp", "/proc/net/tcp6"}
@@ -26,15 +31,68 @@ var tcpTables = []string{"/proc/net/tcp", "/proc/net/tcp6"}
 // listening are sockets that listen, named as links in /proc/PID/fd name them.
 type listening map[string]netip.AddrPort
 
-// readListening reads the tables of both kinds of addresses.
+// readListening asks the kernel for the listening sockets, and reads its tables only where it does not answer: they have all sockets, and
+// the kernel takes tens of milliseconds for that on a machine with much memory, however few there are.
 func readListening() (listening, error) {
 	all := listening{}
+	if all.ask(unix.AF_INET) == nil && all.ask(unix.AF_INET6) == nil {
+		return all, nil
+	}
 	for _, table := range tcpTables {
 		if err := all.read(table); err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+// The sizes of inet_diag_req_v2 and inet_diag_msg of linux/inet_diag.h, with their netlink headers.
+const (
+	diagRequest = unix.SizeofNlMsghdr + 56
+	diagAnswer  = 72
+)
+
+// ask adds the listening sockets of one kind of addresses. See sock_diag(7).
+func (all listening) ask(family uint8) error {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var request [diagRequest]byte
+	order := binary.NativeEndian
+	order.PutUint32(request[0:], diagRequest)
+	order.PutUint16(request[4:], unix.SOCK_DIAG_BY_FAMILY)
+	order.PutUint16(request[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	request[16], request[17] = family, unix.IPPROTO_TCP
+	order.PutUint32(request[20:], 1<<tcpListen)
+	if err := unix.Sendto(fd, request[:], 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	buf := make([]byte, 32<<10) // the kernel sends at most so much at once
+	for {
+		n, _, err := unix.Recvfrom(fd, buf, 0)
+		if err != nil {
+			return err
+		}
+		messages, err := syscall.ParseNetlinkMessage(buf[:n])
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			switch d := m.Data; {
+			case m.Header.Type == unix.NLMSG_DONE:
+				return nil
+			case m.Header.Type == unix.NLMSG_ERROR, len(d) < diagAnswer:
+				return errors.New("no list of sockets")
+			default:
+				size := map[uint8]int{unix.AF_INET: 4, unix.AF_INET6: 16}[d[0]]
+				addr, _ := netip.AddrFromSlice(d[8 : 8+size]) // the address is in network order
+				inode := socket{inode: strconv.FormatUint(uint64(order.Uint32(d[68:])), 10)}
+				all[inode.link()] = netip.AddrPortFrom(addr.Unmap(), binary.BigEndian.Uint16(d[4:]))
+			}
+		}
+	}
 }
 
 func onPort(port int, terminals []Terminal) ([]Bound, error) {
@@ -47,8 +105,8 @@ func onPort(port int, terminals []Terminal) ([]Bound, error) {
 		return nil, nil
 	}
 	own := map[string]bool{}
-	err = scanMarked(terminals, func(p Info, _ []string) {
-		eachOpen(p.Pid, func(link []byte) { own[string(link)] = true })
+	err = scanMarked(terminals, func(pid int, _ []string) {
+		eachOpen(pid, func(link []byte) { own[string(link)] = true })
 	})
 	var some []Bound
 	for socket, at := range all {
@@ -58,20 +116,23 @@ func onPort(port int, terminals []Terminal) ([]Bound, error) {
 }
 
 // scanMarked calls visit for each process of this user in one of the terminals, with the
-// IDs of those.
-func scanMarked(terminals []Terminal, visit func(p Info, ids []string)) error {
+// IDs of those. It looks at nothing else of all others, which may be many.
+func scanMarked(terminals []Terminal, visit func(pid int, ids []string)) error {
 	wanted := map[string]bool{}
 	for _, t := range terminals {
 		wanted[t.ID] = true
 	}
-	_, err := scan(func(p Info) {
-		if p.Zombie || !mine(p) {
-			return
+	names, err := pidNames()
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue // it is not a process
 		}
-		if ids := slices.DeleteFunc(marksOf(p.Pid).Terminals, func(id string) bool { return !wanted[id] }); len(ids) > 0 {
-			visit(p, ids)
+		ids := slices.DeleteFunc(marksOf(pid).Terminals, func(id string) bool { return !wanted[id] })
+		if len(ids) > 0 && mine(Info{ID: ID{Pid: pid}}) {
+			visit(pid, ids)
 		}
-	})
+	}
 	return err
 }
 
@@ -82,10 +143,10 @@ func listeners(terminals []Terminal) (map[string][]Listener, error) {
 	}
 	var some []Listener
 	in := map[int][]string{}
-	err = scanMarked(terminals, func(p Info, ids []string) {
-		in[p.Pid] = ids
-		for _, at := range all.of(p.Pid) {
-			some = append(some, Listener{p.Pid, at})
+	err = scanMarked(terminals, func(pid int, ids []string) {
+		in[pid] = ids
+		for _, at := range all.of(pid) {
+			some = append(some, Listener{pid, at})
 		}
 	})
 	return sorted(some, in), err
