@@ -34,6 +34,7 @@ type dialogue struct {
 
 	mu       sync.Mutex
 	taking   bool       // the proxy serves the agent's terminal/* requests
+	theirs   bool       // the agent uses the editor's terminals, if it uses any
 	agent    string     // the agent's name, for notices
 	given    *MCPServer // the server that sessions get; nil for none
 	told     bool       // the person knows that the agent runs commands itself, or it does not
@@ -110,16 +111,14 @@ func (d *dialogue) initialize(line []byte, m message) []byte {
 	var o offer
 	understood := jsonspan.Unmarshal(m.params, &o) == nil
 	has := understood && o.ClientCapabilities != nil && string(o.ClientCapabilities.Terminal) == "true"
-	act := d.mode == Take || d.mode == Auto && !has
-	take := act && (!isNewer(o.ProtocolVersion) || o.ClientCapabilities != nil)
+	theirs := d.mode == Auto && has
+	take := !theirs && (!isNewer(o.ProtocolVersion) || o.ClientCapabilities != nil)
 	d.mu.Lock()
-	d.taking, d.given, d.told = take, nil, false
+	d.taking, d.theirs, d.given, d.told = take, theirs, nil, false
 	d.rich = understood && o.ClientCapabilities != nil && o.ClientCapabilities.Meta != nil &&
 		string(o.ClientCapabilities.Meta.TerminalOutput) == "true"
 	d.mu.Unlock()
-	if act {
-		d.expect(m.id, pending{method: m.method})
-	}
+	d.expect(m.id, pending{method: m.method})
 	if !take || has {
 		return nil
 	}

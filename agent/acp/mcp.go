@@ -60,7 +60,7 @@ func (d *dialogue) meet(a agreement) {
 	}
 	d.mu.Lock()
 	d.agent, d.taking = name, d.taking && !newer
-	itself := known || !d.taking
+	itself := newer || !d.theirs && (known || !d.taking)
 	d.told = itself
 	if d.server != nil && (d.serve == ServerKnown && itself && takes || d.serve == ServerAlways && (takes || !newer)) {
 		given := *d.server

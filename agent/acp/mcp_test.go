@@ -64,6 +64,28 @@ func TestServerForAgents(t *testing.T) {
 	}
 }
 
+// An agent that uses its editor's terminals gets our server if --mcp says so, and no notice.
+func TestServerBesideTheEditorsTerminals(t *testing.T) {
+	server := &acp.MCPServer{Name: "tether", Command: "/bin/tether", Args: []string{"mcp"}, Env: []acp.EnvVar{}}
+	for serve, want := range map[acp.Server]bool{acp.ServerAlways: true, acp.ServerKnown: false, acp.ServerNever: false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := start(t, acp.Options{Mode: acp.Auto, MCP: server, Serve: serve})
+			w.editor.says(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"terminal":true}}}`)
+			w.agent.hears()
+			w.agent.says(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"gemini-cli","version":"1"}}}`)
+			w.editor.hears()
+			w.editor.says(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/a","mcpServers":[]}}`)
+			if got := w.agent.hears(); strings.Contains(got, "/bin/tether") != want {
+				t.Errorf("%s: the agent hears %s", serve, got)
+			}
+			synctest.Wait()
+			if len(w.notices) != 0 {
+				t.Errorf("%s: the person is told %q", serve, w.notices)
+			}
+		})
+	}
+}
+
 // In version 2 of the protocol all agents run their commands themselves. Those that offer to start MCP servers get ours, in the form of that
 // version; for others --mcp is refused with the reason.
 func TestServerInVersion2(t *testing.T) {
@@ -74,21 +96,23 @@ func TestServerInVersion2(t *testing.T) {
 	)
 	server := &acp.MCPServer{Name: "tether", Command: "/bin/tether", Args: []string{"mcp"}, Env: []acp.EnvVar{}}
 	for _, c := range []struct {
+		mode          acp.Mode
 		serve         acp.Server
 		offer, answer string // the members of both sides of initialize
 		servers       string // in session/new
 		notice        string
 	}{
-		{acp.ServerAlways, `"capabilities":{}`, offers, item, itself + ", so it gets tether's MCP server, with which it can use them"},
-		{acp.ServerKnown, `"capabilities":{}`, offers, item, itself + ", so it gets tether's MCP server, with which it can use them"},
-		{acp.ServerKnown, `"clientCapabilities":{}`, offers, item, itself + ", so it gets tether's MCP server, with which it can use them"},
-		{acp.ServerNever, `"capabilities":{}`, offers, "", itself + ", and because of --mcp=false it does not get tether's MCP server"},
-		{acp.ServerAlways, `"capabilities":{}`, `{"session":{"mcp":{"http":{},"stdio":null}}}`, "",
+		{"", acp.ServerAlways, `"capabilities":{}`, offers, item, itself + ", so it gets tether's MCP server, with which it can use them"},
+		{"", acp.ServerKnown, `"capabilities":{}`, offers, item, itself + ", so it gets tether's MCP server, with which it can use them"},
+		{"", acp.ServerKnown, `"clientCapabilities":{}`, offers, item, itself + ", so it gets tether's MCP server, with which it can use them"},
+		{"", acp.ServerNever, `"capabilities":{}`, offers, "", itself + ", and because of --mcp=false it does not get tether's MCP server"},
+		{"", acp.ServerAlways, `"capabilities":{}`, `{"session":{"mcp":{"http":{},"stdio":null}}}`, "",
 			itself + ", and --mcp is refused, because the agent does not offer to start MCP servers (session.mcp.stdio)"},
-		{acp.ServerKnown, `"capabilities":{}`, `{}`, "", itself + ", and does not offer to start MCP servers (session.mcp.stdio)"},
+		{"", acp.ServerKnown, `"capabilities":{}`, `{}`, "", itself + ", and does not offer to start MCP servers (session.mcp.stdio)"},
+		{acp.Auto, acp.ServerAlways, `"clientCapabilities":{"terminal":true}`, offers, item, itself + ", so it gets tether's MCP server, with which it can use them"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := start(t, acp.Options{MCP: server, Serve: c.serve})
+			w := start(t, acp.Options{Mode: c.mode, MCP: server, Serve: c.serve})
 			w.editor.says(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"e","version":"1"},` + c.offer + `}}`)
 			<-w.agent.lines
 			answer := `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"bob","version":"1"},"capabilities":` + c.answer + `}}`
