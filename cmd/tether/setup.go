@@ -34,7 +34,7 @@ func setupAgentsCommand(a *app) *cobra.Command {
 		Use: "agents [AGENT…]", Short: "add tether's MCP server to installed agents",
 		Long: `add tether's MCP server to the configuration files of all installed agents, or of the
 named ones: claude, codex, gemini, opencode, qwen, copilot, cline, kilo, auggie, amp,
-cursor, vscode, vscode-remote, zed, kimi.
+qoder, droid, cursor, vscode, vscode-remote, zed, kimi.
 
 The command shows each change before it writes anything. Comments, order and all other
 content of the files stay the same; a file that cannot be edited this way is skipped

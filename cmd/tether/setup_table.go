@@ -50,6 +50,8 @@ func knownAgents() ([]knownAgent, error) {
 		{"auggie", "Auggie", []string{"auggie"}, []string{filepath.Join(home, ".augment", "settings.json")}, servers},
 		{"amp", "Amp", []string{"amp"}, []string{cmp.Or(os.Getenv("AMP_SETTINGS_FILE"), filepath.Join(shared, "amp", "settings.json"))},
 			mcpentry.Format{Section: "amp.mcpServers"}},
+		{"qoder", "Qoder CLI", []string{"qodercli"}, []string{filepath.Join(in("QODER_CONFIG_DIR", ".qoder"), "settings.json")}, servers},
+		{"droid", "Factory's Droid", []string{"droid"}, []string{filepath.Join(in("FACTORY_HOME_OVERRIDE", ""), ".factory", "mcp.json")}, mcpentry.Format{Section: "mcpServers", Style: mcpentry.Typed}},
 		{"cursor", "Cursor", []string{"cursor", "cursor-agent"}, []string{filepath.Join(home, ".cursor", "mcp.json")}, servers},
 		{"vscode", "VS Code", []string{"code"}, []string{filepath.Join(config, "Code", "User", "mcp.json")}, mcpentry.Format{Section: "servers", Style: mcpentry.Typed}},
 		{"vscode-remote", "VS Code's tunnels and remote servers", nil, []string{filepath.Join(in("VSCODE_AGENT_FOLDER", ".vscode-server"), "data", "User", "mcp.json")},

@@ -17,7 +17,7 @@ func agentHome(t *testing.T, files map[string]string) string {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	for _, name := range []string{"XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "KIMI_CODE_HOME", "QWEN_HOME", "COPILOT_HOME",
-		"CLINE_DIR", "CLINE_DATA_DIR", "CLINE_MCP_SETTINGS_PATH", "KILO_CONFIG_DIR", "AMP_SETTINGS_FILE"} {
+		"CLINE_DIR", "CLINE_DATA_DIR", "CLINE_MCP_SETTINGS_PATH", "KILO_CONFIG_DIR", "AMP_SETTINGS_FILE", "QODER_CONFIG_DIR", "FACTORY_HOME_OVERRIDE"} {
 		t.Setenv(name, "")
 	}
 	for name, text := range files {
@@ -45,6 +45,8 @@ func TestSetupAgents(t *testing.T) {
 		".config/kilo/kilo.json":                       "{\n  \"model\": \"m\"\n}\n",
 		".cline/data/settings/cline_mcp_settings.json": "{\n  \"mcpServers\": {\n    \"x\": {\n      \"transport\": {\n        \"type\": \"stdio\",\n        \"command\": \"x\"\n      }\n    }\n  }\n}",
 		".augment/settings.json":                       "{\n  \"theme\": \"dark\"\n}\n",
+		".qoder/settings.json":                         "{\n  \"theme\": \"dark\"\n}\n",
+		".factory/mcp.json":                            "{\n  \"mcpServers\": {\n    \"x\": {\n      \"type\": \"stdio\",\n      \"command\": \"x\",\n      \"disabled\": false\n    }\n  }\n}",
 		".config/amp/settings.json":                    "{\n  // mine\n  \"amp.showCosts\": true\n}\n",
 		".cursor/mcp.json":                             "{\n\t\"mcpServers\": {\n\t\t\"other\": {\"command\": \"x\"}\n\t}\n}\n",
 		".config/zed/settings.json":                    "// Zed\n{\n  \"theme\": \"One\",\n  \"context_servers\": {\n  },\n}\n",
@@ -76,11 +78,11 @@ func TestSetupAgents(t *testing.T) {
 		}
 	}
 	out, status := command(t, "setup", "agents")
-	if status != 2 || strings.Count(out, `"tether": {`) != 12 || !strings.Contains(out, "+ [mcp_servers.tether]") {
+	if status != 2 || strings.Count(out, `"tether": {`) != 14 || !strings.Contains(out, "+ [mcp_servers.tether]") {
 		t.Errorf("without a word from anybody: status %d\n%s", status, out)
 	}
 	same("unasked")
-	if out, status = command(t, "setup", "agents", "--yes"); status != 0 || strings.Count(out, ": written") != 13 || !strings.Contains(out, "restart the agents; they see what you start with: tether run -- CMD") {
+	if out, status = command(t, "setup", "agents", "--yes"); status != 0 || strings.Count(out, ": written") != 15 || !strings.Contains(out, "restart the agents; they see what you start with: tether run -- CMD") {
 		t.Errorf("status %d\n%s", status, out)
 	}
 	for name, text := range files {
@@ -103,11 +105,11 @@ func TestSetupAgents(t *testing.T) {
 	if out, status = command(t, "setup", "agents", "codex", "zed"); status != 0 || strings.Count(out, "already configured") != 2 || !strings.Contains(out, "types into a pane of your tmux") {
 		t.Errorf("again: status %d\n%s", status, out)
 	}
-	if out, _ = command(t, "doctor"); !strings.Contains(out, "configured for tether: Claude Code, Codex, Gemini CLI, OpenCode, Qwen Code, GitHub Copilot CLI, Cline, Kilo Code, Auggie, Amp, Cursor, VS Code, Zed") ||
+	if out, _ = command(t, "doctor"); !strings.Contains(out, "configured for tether: Claude Code, Codex, Gemini CLI, OpenCode, Qwen Code, GitHub Copilot CLI, Cline, Kilo Code, Auggie, Amp, Qoder CLI, Factory's Droid, Cursor, VS Code, Zed") ||
 		!strings.Contains(out, "unknown: Kimi Code") {
 		t.Errorf("doctor says\n%s", out)
 	}
-	if out, status = command(t, "setup", "agents", "--undo", "-y"); status != 0 || strings.Count(out, ": written") != 13 || strings.Contains(out, "tmux") {
+	if out, status = command(t, "setup", "agents", "--undo", "-y"); status != 0 || strings.Count(out, ": written") != 15 || strings.Contains(out, "tmux") {
 		t.Errorf("taken back: status %d\n%s", status, out)
 	}
 	for _, name := range []string{".claude.json", ".config/zed/settings.json", ".config/Code/User/mcp.json"} { // an empty section, and an empty file, count as none
