@@ -43,7 +43,7 @@ const layers = `
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/flow, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape, screen < internal/plain;
-	internal/plain < problems, events, agent/acp, cmd/tether/internal/view;
+	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;
 	problems, internal/change, internal/clip, internal/jsonspan < agenttools;
 	problems < agent/config;
 	NONE < screen;
