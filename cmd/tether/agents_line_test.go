@@ -102,7 +102,7 @@ func TestAgentsUseTetherInTheirTerminals(t *testing.T) {
 	newHome(t)
 	go1, go2 := filepath.Join(own, "go1"), filepath.Join(own, "go2")
 	pause := func(file string) string { return "while [ ! -e " + file + " ]; do sleep 0.02; done; " }
-	command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", "echo ready "+secret+"; "+pause(go1)+"echo error: one; "+pause(go2)+"echo error: two; exec sleep 600")
+	command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", "echo ready "+secret+"; "+pause(go1)+"echo 'err''or: one'; "+pause(go2)+"echo 'err''or: two'; exec sleep 600")
 	command(t, "run", "--detach", "--private", "--name", "mine", "--", "sh", "-c", "echo hidden; exec sleep 600")
 	command(t, "wait", "web", "--pattern", "ready")
 	bob, alice := mcpClient(t, "tether", "mcp", "--as", "bob"), mcpClient(t, "tether", "mcp", "--as", "alice")
